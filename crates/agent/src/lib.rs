@@ -1,0 +1,1 @@
+//! Finds, prepares, launches, follows and stops Gemini CLI.

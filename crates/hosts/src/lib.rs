@@ -1,0 +1,1 @@
+//! The hosts' contracts as pure views over the model.

@@ -1,0 +1,1 @@
+//! What Alhena hands out: events, messages, outcomes.

@@ -1,0 +1,1 @@
+//! A scripted Gemini API on loopback.

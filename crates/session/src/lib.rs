@@ -1,0 +1,1 @@
+//! The session store of Gemini CLI on disk.

@@ -1,0 +1,1 @@
+//! Hostile stand-in agents and helpers for tests on the real CLI.

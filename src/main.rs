@@ -1,0 +1,2 @@
+//! The `alhena` binary.
+fn main() {}
