@@ -1,1 +1,25 @@
-//! What Gemini CLI writes, exactly.
+//! What Gemini CLI writes, exactly, with its own field names.
+//!
+//! Every type here belongs to the *upstream* layer: a field holds what the CLI wrote and nothing that Alhena concluded
+//! from it. All values are parsed first and judged elsewhere. Releases differ, so what was ever absent in one of them is
+//! an `Option`, and what no release had yet is kept in [`Extra`] (fields) or [`stream::Unknown`] (event types), so that
+//! writing a value back gives the JSON value that was read.
+//!
+//! | Module | What it reads |
+//! |---|---|
+//! | [`frame`] | bytes into lines |
+//! | [`stream`] | one line of `--output-format stream-json` |
+//! | [`report`] | the object of `--output-format json`, also among noise and on stderr |
+//! | [`exit`] | what an exit code of the CLI means |
+//! | [`release`] | which release has which feature |
+
+#[macro_use]
+mod object;
+
+pub mod exit;
+pub mod frame;
+pub mod release;
+pub mod report;
+pub mod stream;
+
+pub use object::{Count, Extra, Named, Raw};

