@@ -1,1 +1,22 @@
-//! Hostile stand-in agents and helpers for tests on the real CLI.
+//! What the project's tests need and no user ever sees: stand-ins for `gemini` that misbehave on purpose, the real CLI
+//! in a private directory, private homes that can be compared before and after, and bounds on time.
+//!
+//! Nothing here is installed by hand: whatever is missing is built or fetched into a private, shared directory.
+
+pub mod bounded;
+pub mod cache;
+pub mod home;
+pub mod processes;
+pub mod real_cli;
+pub mod script;
+pub mod snapshot;
+pub mod stand_in;
+pub mod streams;
+
+pub use bounded::{Deadline, Finished, Watchdog, run_bounded};
+pub use home::{PrivateHome, Trust};
+pub use processes::{alive, processes_with_env};
+pub use real_cli::{RealCli, versions};
+pub use script::{Child, Script, Step};
+pub use snapshot::{Snapshot, diff};
+pub use stand_in::{Hostile, Start, hostile_path};

@@ -1,0 +1,52 @@
+//! The few of the CLI's arguments that show in its output: the prompt, the model, the session id. All others are ignored.
+
+/// What the argument list says.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Arguments {
+    /// `--version` or `-v`.
+    pub version: bool,
+    /// `--prompt` or `-p`, joined to stdin as the CLI does it.
+    pub prompt: String,
+    /// `--model` or `-m`.
+    pub model: Option<String>,
+    /// `--session-id`, `--resume` or `-r`.
+    pub session_id: Option<String>,
+}
+
+impl Arguments {
+    /// Those of this process.
+    pub fn of_this_process() -> Self {
+        Self::read(std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()))
+    }
+
+    fn read(arguments: impl Iterator<Item = String>) -> Self {
+        let mut found = Self::default();
+        let mut arguments = arguments;
+        while let Some(argument) = arguments.next() {
+            let (name, inline) = match argument.split_once('=') {
+                Some((name, value)) if name.starts_with("--") => (name.to_owned(), Some(value.to_owned())),
+                _ => (argument, None),
+            };
+            let mut value = || inline.clone().or_else(|| arguments.next());
+            match name.as_str() {
+                "--version" | "-v" => found.version = true,
+                "--prompt" | "-p" => found.prompt = value().unwrap_or_default(),
+                "--model" | "-m" => found.model = value(),
+                "--session-id" | "--resume" | "-r" => found.session_id = value(),
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// The prompt as the CLI sends it: stdin, a blank line, the prompt of the command line.
+    pub fn with_stdin(mut self, stdin: &[u8]) -> Self {
+        let stdin = String::from_utf8_lossy(stdin);
+        self.prompt = match (stdin.is_empty(), self.prompt.is_empty()) {
+            (true, _) => self.prompt,
+            (false, true) => stdin.into_owned(),
+            (false, false) => format!("{stdin}\n\n{}", self.prompt),
+        };
+        self
+    }
+}

@@ -1,0 +1,264 @@
+//! Everything that goes to stdout, through one place that knows about line ends, pieces and the byte at which to die.
+
+use std::io::Write;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use alhena_testbed::script::Ending;
+use alhena_testbed::streams::{self, Lines};
+use serde_json::{Value, json};
+
+use crate::arguments::Arguments;
+use crate::os;
+
+/// Stdout and what was said about it.
+pub struct Output {
+    arguments: Arguments,
+    line_end: &'static [u8],
+    pieces: Option<(usize, Duration)>,
+    death: Option<(u64, Ending)>,
+    written: u64,
+    tool_calls: u64,
+}
+
+impl Output {
+    /// Plain output for this run.
+    pub fn new(arguments: Arguments) -> Self {
+        Self { arguments, line_end: b"\n", pieces: None, death: None, written: 0, tool_calls: 0 }
+    }
+
+    pub fn end_lines_with(&mut self, line_end: &'static [u8]) {
+        self.line_end = line_end;
+    }
+
+    pub fn in_pieces(&mut self, bytes: usize, pause: Duration) {
+        self.pieces = Some((bytes.max(1), pause));
+    }
+
+    pub fn die_at(&mut self, bytes: u64, ending: Ending) {
+        self.death = Some((bytes, ending));
+        self.write(&[]);
+    }
+
+    pub fn init(&mut self) {
+        let session_id = self.session_id();
+        let model = self.model();
+        self.event("init", json!({"session_id": session_id, "model": model}));
+    }
+
+    pub fn user(&mut self) {
+        let prompt = self.arguments.prompt.clone();
+        self.event("message", json!({"role": "user", "content": prompt}));
+    }
+
+    pub fn text(&mut self, text: &str) {
+        self.event("message", json!({"role": "assistant", "content": text, "delta": true}));
+    }
+
+    pub fn tool(&mut self, name: &str, parameters: &Value, output: &str) {
+        let id = format!("{name}__{name}_{}_{}", milliseconds(), self.tool_calls);
+        self.tool_calls += 1;
+        self.event("tool_use", json!({"tool_name": name, "tool_id": id, "parameters": parameters}));
+        self.event("tool_result", json!({"tool_id": id, "status": "success", "output": output}));
+    }
+
+    pub fn error(&mut self, severity: &str, message: &str) {
+        self.event("error", json!({"severity": severity, "message": message}));
+    }
+
+    pub fn result(&mut self) {
+        let stats = self.stats(100, 5, 164);
+        self.event("result", json!({"status": "success", "stats": stats}));
+    }
+
+    pub fn result_error(&mut self, message: &str) {
+        let stats = self.stats(0, 0, 0);
+        let error = json!({"type": "unknown", "message": message});
+        self.event("result", json!({"status": "error", "error": error, "stats": stats}));
+    }
+
+    pub fn line(&mut self, text: &[u8]) {
+        let mut line = text.to_vec();
+        line.extend_from_slice(self.line_end);
+        self.write(&line);
+    }
+
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        self.write(bytes);
+    }
+
+    pub fn garbage(&mut self) {
+        let nested = "[".repeat(100_000);
+        let lines: [&[u8]; 12] = [
+            b"Loaded cached credentials.",
+            b"",
+            b"   ",
+            b"{\"type\":\"message\",\"role\":\"assist",
+            b"{}",
+            b"[1,2,3]",
+            b"null",
+            b"{\"type\":42}",
+            b"{\"type\":\"message\"} trailing",
+            b"\x1b[31mred\x1b[0m \x07 \x00 \x7f",
+            nested.as_bytes(),
+            b"\xef\xbb\xbf{\"type\":\"thought\",\"text\":\"unknown type after a byte order mark\"}",
+        ];
+        for line in lines {
+            self.line(line);
+        }
+    }
+
+    pub fn invalid_utf8(&mut self) {
+        let mut line = Vec::new();
+        line.extend_from_slice(b"{\"type\":\"message\",\"timestamp\":\"2026-11-15T17:49:10.686Z\",\"role\":\"assistant\",\"content\":\"bad ");
+        line.extend_from_slice(b"\xff\xfe\xc3\x28\xed\xa0\x80");
+        line.extend_from_slice(b" bytes\",\"delta\":true}");
+        self.line(&line);
+        self.line(b"\x80\x81\xf5\xff");
+    }
+
+    pub fn long_line(&mut self, bytes: u64) {
+        let mut first = serde_json::Map::new();
+        first.insert("type".into(), "message".into());
+        first.insert("timestamp".into(), timestamp().into());
+        first.insert("role".into(), "assistant".into());
+        first.insert("content".into(), "".into());
+        first.insert("delta".into(), true.into());
+        let empty = Value::Object(first).to_string();
+        let Some((head, tail)) =
+            empty.split_once("\"content\":\"").map(|(a, b)| (format!("{a}\"content\":\""), b))
+        else {
+            return;
+        };
+        let frame = (head.len() + tail.len() + self.line_end.len()) as u64;
+        self.write(head.as_bytes());
+        self.endless_line(bytes.saturating_sub(frame));
+        self.line(tail.as_bytes());
+    }
+
+    pub fn endless_line(&mut self, bytes: u64) {
+        let block = [b'x'; 1 << 16];
+        let mut left = bytes;
+        while left > 0 {
+            let count = usize::try_from(left).unwrap_or(usize::MAX).min(block.len());
+            self.write(block.get(..count).unwrap_or_default());
+            left -= count as u64;
+        }
+    }
+
+    pub fn deltas(&mut self, bytes: u64) {
+        let mut lines = Lines::new(1);
+        self.repeat(bytes, |block| block.write_all(lines.delta().as_bytes()).is_ok());
+    }
+
+    pub fn mixed(&mut self, bytes: u64) {
+        let mut lines = Lines::new(2);
+        let mut position = 0_u32;
+        self.repeat(bytes, |block| {
+            position += 1;
+            let line = if position.is_multiple_of(20) { lines.tool(streams::LARGE_OUTPUT / 4) } else { lines.delta() };
+            block.write_all(line.as_bytes()).is_ok()
+        });
+    }
+
+    /// Fills a block of whole lines once and writes it until there are enough bytes: a gigabyte is not worth generating.
+    fn repeat(&mut self, bytes: u64, mut fill: impl FnMut(&mut Vec<u8>) -> bool) {
+        let block_size = usize::try_from(bytes).unwrap_or(usize::MAX).min(1 << 20);
+        let mut block = Vec::new();
+        while block.len() < block_size && fill(&mut block) {}
+        let mut left = bytes;
+        while left > 0 && !block.is_empty() {
+            self.write(&block);
+            left = left.saturating_sub(block.len() as u64);
+        }
+    }
+
+    fn event(&mut self, kind: &str, fields: Value) {
+        let mut event = serde_json::Map::new();
+        event.insert("type".into(), kind.into());
+        event.insert("timestamp".into(), timestamp().into());
+        if let Value::Object(fields) = fields {
+            event.extend(fields);
+        }
+        let line = Value::Object(event).to_string();
+        self.line(line.as_bytes());
+    }
+
+    fn stats(&self, input: u64, output: u64, duration: u64) -> Value {
+        let model = json!({"total_tokens": input + output, "input_tokens": input, "output_tokens": output, "cached": 0, "input": input});
+        let models = if input == 0 { json!({}) } else { json!({self.model(): model}) };
+        json!({
+            "total_tokens": input + output, "input_tokens": input, "output_tokens": output, "cached": 0, "input": input,
+            "duration_ms": duration, "tool_calls": self.tool_calls, "models": models,
+        })
+    }
+
+    fn model(&self) -> String {
+        self.arguments.model.clone().unwrap_or_else(|| "gemini-2.5-flash".to_owned())
+    }
+
+    fn session_id(&self) -> String {
+        let own = || format!("a1990dbd-d94c-47ca-8818-{:012x}", std::process::id());
+        self.arguments.session_id.clone().unwrap_or_else(own)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        let room =
+            self.death.map(|(at, _)| usize::try_from(at.saturating_sub(self.written)).unwrap_or(usize::MAX));
+        let allowed = bytes.get(..room.unwrap_or(usize::MAX).min(bytes.len())).unwrap_or_default();
+        match self.pieces {
+            None => os::write_all(1, allowed),
+            Some((size, pause)) => {
+                for piece in allowed.chunks(size) {
+                    os::write_all(1, piece);
+                    std::thread::sleep(pause);
+                }
+            }
+        }
+        self.written += allowed.len() as u64;
+        if let Some((at, ending)) = self.death
+            && self.written >= at
+        {
+            self.death = None;
+            crate::end(ending);
+        }
+    }
+}
+
+/// Lines on stderr as the CLI writes them while it retries.
+pub fn flood_stderr(bytes: u64) {
+    let line = b"Attempt 3 failed with status 503. Retrying with backoff... ApiError: model overloaded\n";
+    let block = line.repeat(1000);
+    let mut left = bytes;
+    while left > 0 {
+        let count = usize::try_from(left).unwrap_or(usize::MAX).min(block.len());
+        os::write_all(2, block.get(..count).unwrap_or_default());
+        left -= count as u64;
+    }
+}
+
+fn milliseconds() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or_default()
+}
+
+/// Now, as the CLI writes it: UTC with milliseconds.
+fn timestamp() -> String {
+    let now = milliseconds();
+    let (days, rest) = (now / 86_400_000, now % 86_400_000);
+    let (year, month, day) = civil(days);
+    let (hour, minute) = (rest / 3_600_000, rest / 60_000 % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}.{:03}Z", rest / 1000 % 60, rest % 1000)
+}
+
+/// Year, month and day of a day since 1970 (Howard Hinnant's algorithm, days after the epoch only).
+fn civil(days: u64) -> (u64, u64, u64) {
+    let shifted = days + 719_468;
+    let era = shifted / 146_097;
+    let day_of_era = shifted % 146_097;
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
+}

@@ -1,0 +1,131 @@
+//! Bounds on time: nothing in a test waits for ever, whatever the agent does.
+
+use std::io::{self, Read, Seek};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// A point in time after which waiting is over.
+#[derive(Debug, Clone, Copy)]
+pub struct Deadline(Instant);
+
+impl Deadline {
+    /// This long from now.
+    pub fn after(time: Duration) -> Self {
+        Self(Instant::now() + time)
+    }
+
+    /// What is left, zero when it has passed.
+    pub fn remaining(&self) -> Duration {
+        self.0.saturating_duration_since(Instant::now())
+    }
+
+    /// Whether it has passed.
+    pub fn passed(&self) -> bool {
+        self.remaining().is_zero()
+    }
+
+    /// Waits until the condition holds. False when the deadline passed first.
+    pub fn wait_until(&self, mut condition: impl FnMut() -> bool) -> bool {
+        loop {
+            if condition() {
+                return true;
+            }
+            if self.passed() {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(10).min(self.remaining()));
+        }
+    }
+}
+
+/// Ends the whole test process with a message if it is not dropped in time.
+#[derive(Debug)]
+pub struct Watchdog {
+    _alive: Sender<()>,
+}
+
+impl Watchdog {
+    /// Watches until dropped.
+    pub fn new(name: &str, limit: Duration) -> Self {
+        let (alive, dropped) = mpsc::channel::<()>();
+        let name = name.to_owned();
+        std::thread::spawn(move || {
+            if dropped.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+                eprintln!("{name}: not finished after {limit:?}");
+                std::process::exit(101);
+            }
+        });
+        Self { _alive: alive }
+    }
+}
+
+/// A command that has ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// All of its stdout.
+    pub stdout: Vec<u8>,
+    /// All of its stderr.
+    pub stderr: Vec<u8>,
+    /// Whether it was killed because its time was over.
+    pub timed_out: bool,
+}
+
+impl Finished {
+    /// Whether it exited 0 in time.
+    pub fn succeeded(&self) -> bool {
+        self.status.success() && !self.timed_out
+    }
+
+    /// Its stdout as text.
+    pub fn stdout_text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// Its stderr as text.
+    pub fn stderr_text(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).into_owned()
+    }
+
+    /// How it ended, in words.
+    pub fn ending(&self) -> String {
+        if self.timed_out { "it ran out of time".to_owned() } else { self.status.to_string() }
+    }
+}
+
+/// Runs a command in a process group of its own, and kills the group when its time is over.
+///
+/// Output goes through files: a process that inherited stdout and lives on cannot make this wait.
+pub fn run_bounded(command: &mut Command, limit: Duration) -> io::Result<Finished> {
+    let (mut stdout, mut stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    command.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?).stdin(Stdio::null()).process_group(0);
+    let program = command.get_program().to_string_lossy().into_owned();
+    let mut child =
+        command.spawn().map_err(|error| io::Error::new(error.kind(), format!("{program}: {error}")))?;
+    let deadline = Deadline::after(limit);
+    let (status, timed_out) = loop {
+        if let Some(status) = child.try_wait()? {
+            break (status, false);
+        }
+        if deadline.passed() {
+            if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            break (child.wait()?, true);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    Ok(Finished { status, stdout: contents(&mut stdout)?, stderr: contents(&mut stderr)?, timed_out })
+}
+
+fn contents(file: &mut std::fs::File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

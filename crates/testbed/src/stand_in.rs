@@ -1,0 +1,251 @@
+//! The side of the stand-in that tests use: where the binary is, what it was told to do, what it saw, who of it lives.
+//!
+//! Cargo tells only a package's own tests where its binaries are, and tests of other packages need this one: it is looked
+//! for beside the running test and built on demand.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::{Duration, SystemTime};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use tempfile::TempDir;
+
+use crate::bounded::run_bounded;
+use crate::cache::{Lock, workspace};
+use crate::processes::{alive, executable};
+use crate::script::{
+    DUMP_VARIABLE, LIFETIME_VARIABLE, PIDS_VARIABLE, SCRIPT_VARIABLE, Script, VERSION_VARIABLE,
+};
+
+/// Set to the path of a stand-in that is already built; `cargo xtask test` does that.
+pub const PATH_VARIABLE: &str = "ALHENA_TEST_HOSTILE";
+
+/// How the stand-in was started once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Start {
+    /// All arguments, with the program's name.
+    pub argv: Vec<String>,
+    /// The whole environment.
+    pub env: BTreeMap<String, String>,
+    /// The working directory.
+    pub cwd: String,
+    /// The process.
+    pub pid: u32,
+    /// Stdin to its end, or nothing when it was not read.
+    pub stdin: Option<StdinSeen>,
+}
+
+/// What came on stdin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StdinSeen {
+    /// How many bytes.
+    pub bytes: u64,
+    /// Their SHA-256 in hexadecimal.
+    pub sha256: String,
+    /// The text itself, if it is UTF-8 and not larger than 64 KiB.
+    pub text: Option<String>,
+}
+
+impl StdinSeen {
+    /// The facts about these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        let text =
+            if bytes.len() <= 1 << 16 { std::str::from_utf8(bytes).ok().map(str::to_owned) } else { None };
+        Self { bytes: bytes.len() as u64, sha256: sha256(bytes), text }
+    }
+}
+
+/// The SHA-256 of bytes in hexadecimal.
+pub fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The path of the `hostile` binary, built if it is missing or older than its sources.
+pub fn hostile_path() -> io::Result<PathBuf> {
+    static FOUND: OnceLock<PathBuf> = OnceLock::new();
+    if let Some(path) = FOUND.get() {
+        return Ok(path.clone());
+    }
+    let path = match std::env::var_os(PATH_VARIABLE) {
+        Some(path) => PathBuf::from(path),
+        None => beside_this_test()?,
+    };
+    Ok(FOUND.get_or_init(|| path).clone())
+}
+
+fn beside_this_test() -> io::Result<PathBuf> {
+    let test = std::env::current_exe()?;
+    let parent = test.parent().unwrap_or(Path::new("."));
+    let profile =
+        if parent.ends_with("deps") || parent.ends_with("examples") { parent.parent() } else { Some(parent) };
+    let profile = profile.unwrap_or(parent);
+    let path = profile.join(format!("hostile{}", std::env::consts::EXE_SUFFIX));
+    let target = profile.parent().unwrap_or(profile);
+    if is_stale(&path)? {
+        let _lock = Lock::take(&target.join(".hostile.lock"))?;
+        if is_stale(&path)? {
+            build(target, profile.ends_with("release"), &path)?;
+        }
+    }
+    Ok(path)
+}
+
+fn build(target: &Path, release: bool, path: &Path) -> io::Result<()> {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo
+        .args(["build", "--quiet", "--package", "alhena-testbed", "--bin", "hostile", "--target-dir"])
+        .arg(target);
+    if release {
+        cargo.arg("--release");
+    }
+    cargo.current_dir(workspace());
+    let built = run_bounded(&mut cargo, Duration::from_secs(600))?;
+    if !built.succeeded() {
+        return Err(io::Error::other(format!("building the stand-in failed: {}", built.stderr_text())));
+    }
+    // Cargo leaves a binary alone whose inputs did not change in content; touch it, or every test would ask again.
+    std::fs::File::options().append(true).open(path)?.set_modified(SystemTime::now())
+}
+
+/// Whether the binary has to be built: it is missing, or a source of it is newer.
+fn is_stale(binary: &Path) -> io::Result<bool> {
+    let Ok(built) = binary.metadata().and_then(|data| data.modified()) else { return Ok(true) };
+    let sources = workspace().join("crates/testbed/src");
+    let bin = sources.join("bin/hostile");
+    for directory in [sources, bin] {
+        for entry in std::fs::read_dir(directory)? {
+            let data = entry?.metadata()?;
+            if data.is_file() && data.modified()? > built {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// A stand-in for one test: its script, the files it reports to, and the end of all its processes when dropped.
+#[derive(Debug)]
+pub struct Hostile {
+    directory: TempDir,
+    path: PathBuf,
+    script: Script,
+    version: Option<String>,
+    lifetime: Option<Duration>,
+}
+
+impl Hostile {
+    /// A stand-in that follows the script.
+    pub fn new(script: Script) -> io::Result<Self> {
+        Ok(Self {
+            directory: tempfile::Builder::new().prefix("hostile-").tempdir()?,
+            path: hostile_path()?,
+            script,
+            version: None,
+            lifetime: None,
+        })
+    }
+
+    /// Answers `--version` with this text.
+    pub fn version(mut self, text: &str) -> Self {
+        self.version = Some(text.to_owned());
+        self
+    }
+
+    /// Takes these steps instead of answering `--version`.
+    pub fn version_script(mut self, script: &Script) -> Self {
+        self.version = Some(script.to_json());
+        self
+    }
+
+    /// Kills itself after this time (whole seconds) instead of the default.
+    pub fn lifetime(mut self, lifetime: Duration) -> Self {
+        self.lifetime = Some(lifetime);
+        self
+    }
+
+    /// The program to launch in place of `gemini`.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A link named `gemini` in a directory of its own, for tests of the lookup on PATH. Gives the directory.
+    pub fn bin_directory(&self) -> io::Result<PathBuf> {
+        let directory = self.directory.path().join("bin");
+        std::fs::create_dir_all(&directory)?;
+        let link = directory.join("gemini");
+        if !link.exists() {
+            std::os::unix::fs::symlink(&self.path, link)?;
+        }
+        Ok(directory)
+    }
+
+    /// What has to be in the environment of the program.
+    pub fn env(&self) -> Vec<(String, String)> {
+        let file = |name: &str| self.directory.path().join(name).to_string_lossy().into_owned();
+        let mut env = vec![
+            (SCRIPT_VARIABLE.to_owned(), self.script.to_json()),
+            (DUMP_VARIABLE.to_owned(), file("starts.jsonl")),
+            (PIDS_VARIABLE.to_owned(), file("pids")),
+        ];
+        env.extend(self.version.iter().map(|text| (VERSION_VARIABLE.to_owned(), text.clone())));
+        env.extend(
+            self.lifetime.iter().map(|time| (LIFETIME_VARIABLE.to_owned(), time.as_secs().to_string())),
+        );
+        env
+    }
+
+    /// The program with its environment, ready to be started.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.path);
+        command.envs(self.env());
+        command
+    }
+
+    /// How it was started, each time, `--version` included.
+    pub fn starts(&self) -> io::Result<Vec<Start>> {
+        let text = match std::fs::read_to_string(self.directory.path().join("starts.jsonl")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            other => other?,
+        };
+        text.lines().map(|line| serde_json::from_str(line).map_err(io::Error::other)).collect()
+    }
+
+    /// Every process that it ever was.
+    pub fn pids(&self) -> io::Result<Vec<u32>> {
+        let text = match std::fs::read_to_string(self.directory.path().join("pids")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            other => other?,
+        };
+        Ok(text.lines().filter_map(|line| line.parse().ok()).collect())
+    }
+
+    /// Those of its processes that still live. A pid that now belongs to another program does not count.
+    pub fn survivors(&self) -> io::Result<Vec<u32>> {
+        let own = self.path.canonicalize()?;
+        let lives = |pid: &u32| alive(*pid) && executable(*pid).is_none_or(|program| program == own);
+        Ok(self.pids()?.into_iter().filter(lives).collect())
+    }
+}
+
+impl Drop for Hostile {
+    fn drop(&mut self) {
+        // A storm goes on while we look, hence more than one pass; what escapes ends by its lifetime.
+        for _ in 0..50 {
+            let survivors = self.survivors().unwrap_or_default();
+            if survivors.is_empty() {
+                return;
+            }
+            for pid in survivors.into_iter().filter_map(|pid| i32::try_from(pid).ok()) {
+                if let Some(pid) = Pid::from_raw(pid) {
+                    let _ = kill_process(pid, Signal::KILL);
+                }
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
