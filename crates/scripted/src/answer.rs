@@ -1,0 +1,192 @@
+//! The JSON that the API answers with.
+//!
+//! The made-up token counts are those of the recordings of Gemini CLI 0.61.0 that the project tests with: 100 for the
+//! prompt, a quarter of the characters for text and thoughts, five for a call.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use crate::turn::{Step, Tokens, Turn, Usage};
+
+/// The tokens of a prompt, when a scenario does not say.
+const PROMPT_TOKENS: u64 = 100;
+const TOKENS_OF_A_CALL: u64 = 5;
+const CHARACTERS_OF_A_TOKEN: usize = 4;
+
+/// A response with these parts, and nothing that ends it.
+pub(crate) fn chunk(model: &str, parts: Vec<Value>) -> Value {
+    json!({
+        "candidates": [{"content": {"parts": parts, "role": "model"}, "index": 0}],
+        "modelVersion": model,
+    })
+}
+
+/// The chunk that ends a turn; none where the turn has neither a finish reason nor counts of its own.
+pub(crate) fn last_chunk(model: &str, turn: &Turn) -> Option<Value> {
+    if turn.finish.reason().is_none() && turn.usage == Tokens::default() {
+        return None;
+    }
+    let mut chunk = chunk(model, Vec::new());
+    finish(&mut chunk, turn);
+    Some(chunk)
+}
+
+/// The whole turn as one response, for `generateContent`.
+pub(crate) fn whole(model: &str, turn: &Turn, number: usize) -> Value {
+    let mut parts: Vec<Value> = Vec::new();
+    let mut text = String::new();
+    for step in &turn.steps {
+        match step {
+            Step::Text(piece) | Step::Chunks { text: piece, .. } => {
+                text.push_str(&piece.replace("${TURN}", &number.to_string()))
+            }
+            other => {
+                if !text.is_empty() {
+                    parts.push(json!({"text": std::mem::take(&mut text)}));
+                }
+                parts.extend(parts_of(other, number));
+            }
+        }
+    }
+    if !text.is_empty() {
+        parts.push(json!({"text": text}));
+    }
+    let mut chunk = chunk(model, parts);
+    finish(&mut chunk, turn);
+    chunk
+}
+
+/// The parts of a response for a step; none for steps that are not content.
+pub(crate) fn parts_of(step: &Step, number: usize) -> Vec<Value> {
+    match step {
+        Step::Text(text) => vec![json!({"text": text.replace("${TURN}", &number.to_string())})],
+        Step::Thought(text) => vec![json!({"text": text, "thought": true})],
+        Step::Calls(calls) => calls
+            .iter()
+            .map(|call| match &call.id {
+                Some(id) => json!({"functionCall": {"id": id, "name": call.name, "args": call.args}}),
+                None => json!({"functionCall": {"name": call.name, "args": call.args}}),
+            })
+            .collect(),
+        Step::Chunks { .. }
+        | Step::Sleep(_)
+        | Step::Gate(_)
+        | Step::Hang
+        | Step::Drop
+        | Step::Reset
+        | Step::Raw(_)
+        | Step::Chunk(_) => Vec::new(),
+    }
+}
+
+fn finish(chunk: &mut Value, turn: &Turn) {
+    let candidate = chunk.get_mut("candidates").and_then(|all| all.get_mut(0)).and_then(Value::as_object_mut);
+    if let (Some(candidate), Some(reason)) = (candidate, turn.finish.reason()) {
+        candidate.insert("finishReason".to_owned(), json!(reason));
+    }
+    if let (Tokens::Counted(given), Some(chunk)) = (&turn.usage, chunk.as_object_mut()) {
+        chunk.insert("usageMetadata".to_owned(), usage(given, &turn.steps));
+    }
+}
+
+fn usage(given: &Usage, steps: &[Step]) -> Value {
+    let (mut text, mut thoughts, mut calls) = (0, 0, 0);
+    for step in steps {
+        match step {
+            Step::Text(piece) | Step::Chunks { text: piece, .. } => text += piece.chars().count(),
+            Step::Thought(piece) => thoughts += piece.chars().count(),
+            Step::Calls(several) => calls += several.len() as u64,
+            _ => {}
+        }
+    }
+    let tokens = |characters: usize| (characters / CHARACTERS_OF_A_TOKEN) as u64;
+    let prompt = given.prompt_token_count.unwrap_or(PROMPT_TOKENS);
+    let made_up = (tokens(text) + calls * TOKENS_OF_A_CALL).max(1);
+    let candidates = given.candidates_token_count.unwrap_or(made_up);
+    let thoughts = given.thoughts_token_count.unwrap_or(tokens(thoughts));
+    let total = prompt.saturating_add(candidates).saturating_add(thoughts);
+    let mut usage = Map::new();
+    usage.insert("promptTokenCount".to_owned(), json!(prompt));
+    usage.insert("candidatesTokenCount".to_owned(), json!(candidates));
+    usage.insert("totalTokenCount".to_owned(), json!(given.total_token_count.unwrap_or(total)));
+    if thoughts > 0 || given.thoughts_token_count.is_some() {
+        usage.insert("thoughtsTokenCount".to_owned(), json!(thoughts));
+    }
+    if let Some(cached) = given.cached_content_token_count {
+        usage.insert("cachedContentTokenCount".to_owned(), json!(cached));
+    }
+    if let Some(tool) = given.tool_use_prompt_token_count {
+        usage.insert("toolUsePromptTokenCount".to_owned(), json!(tool));
+    }
+    Value::Object(usage)
+}
+
+/// The body of an HTTP error.
+pub(crate) fn error(status: u16, message: &str) -> Value {
+    json!({"error": {"code": status, "message": message, "status": status_name(status)}})
+}
+
+/// The body of a turn's HTTP error.
+pub(crate) fn error_of(turn: &Turn, status: u16) -> Value {
+    match &turn.error {
+        Some(given) => json!({"error": given}),
+        None => error(status, &format!("Scripted error {status}.")),
+    }
+}
+
+/// How the API names a status.
+fn status_name(status: u16) -> &'static str {
+    match status {
+        400 | 413 => "INVALID_ARGUMENT",
+        401 => "UNAUTHENTICATED",
+        403 => "PERMISSION_DENIED",
+        404 => "NOT_FOUND",
+        409 => "ABORTED",
+        429 => "RESOURCE_EXHAUSTED",
+        499 => "CANCELLED",
+        500 => "INTERNAL",
+        501 => "UNIMPLEMENTED",
+        503 => "UNAVAILABLE",
+        504 => "DEADLINE_EXCEEDED",
+        _ => "UNKNOWN",
+    }
+}
+
+pub(crate) fn rate_limit(delay: Duration) -> Value {
+    quota(
+        "You exceeded your current quota, please check your plan and billing details.",
+        "GenerateRequestsPerMinutePerProjectPerModel-FreeTier",
+        delay,
+    )
+}
+
+pub(crate) fn daily_quota() -> Value {
+    quota(
+        "You exceeded your current quota, please check your plan and billing details.",
+        "GenerateRequestsPerDayPerProjectPerModel-FreeTier",
+        Duration::from_secs(2),
+    )
+}
+
+fn quota(message: &str, id: &str, delay: Duration) -> Value {
+    json!({
+        "code": 429,
+        "message": message,
+        "status": "RESOURCE_EXHAUSTED",
+        "details": [
+            {
+                "@type": "type.googleapis.com/google.rpc.QuotaFailure",
+                "violations": [{
+                    "quotaMetric": "generativelanguage.googleapis.com/generate_content_free_tier_requests",
+                    "quotaId": id,
+                    "quotaValue": "50",
+                }],
+            },
+            {
+                "@type": "type.googleapis.com/google.rpc.RetryInfo",
+                "retryDelay": format!("{}s", delay.as_secs_f64()),
+            },
+        ],
+    })
+}

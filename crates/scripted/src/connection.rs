@@ -1,0 +1,128 @@
+//! One connection: requests are read, routed to their scenario and answered, one after the other.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+
+use crate::answer;
+use crate::http::{Reader, Refusal, Request, response_head};
+use crate::play::{Fate, Line};
+use crate::request::RecordedRequest;
+use crate::route::Route;
+use crate::server::Shared;
+use crate::turn::Turn;
+use crate::utility;
+
+/// How long a connection may be idle; Gemini CLI closes its own after a few seconds.
+pub(crate) const IDLE_LIMIT: Duration = Duration::from_secs(120);
+
+/// Serves a connection until it ends.
+pub(crate) fn serve(shared: &Shared, stream: &Arc<TcpStream>) {
+    let _ = stream.set_nodelay(true);
+    let _ = stream.set_read_timeout(Some(IDLE_LIMIT));
+    let mut reader = Reader::new(&**stream);
+    loop {
+        let fate = match reader.next() {
+            Ok(request) => answer_one(shared, stream, request),
+            Err(Refusal::Gone) => Fate::Closes,
+            Err(Refusal::Bad(status, reason)) => {
+                refuse(stream, status, reason);
+                Fate::Closes
+            }
+        };
+        match fate {
+            Fate::Stays => {}
+            Fate::Closes => return close(stream),
+            Fate::Resets => {
+                let _ = rustix::net::sockopt::set_socket_linger(&**stream, Some(Duration::ZERO));
+                return;
+            }
+        }
+    }
+}
+
+/// Ends the sending side first, so that what was written last is not lost to a reset.
+fn close(stream: &TcpStream) {
+    let _ = stream.shutdown(Shutdown::Write);
+}
+
+/// Tells the client what was wrong; the connection is of no use afterwards.
+pub(crate) fn refuse(mut stream: &TcpStream, status: u16, reason: &str) {
+    let body = answer::error(status, reason).to_string();
+    let head = response_head(status, "application/json; charset=UTF-8", &[]);
+    let response = format!("{head}Content-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len());
+    let _ = stream.write_all(response.as_bytes());
+}
+
+fn answer_one(shared: &Shared, stream: &TcpStream, request: Request) -> Fate {
+    let Some(route) = Route::of(&request.target) else {
+        refuse(stream, 404, &format!("{} is not served by the scripted API.", request.target));
+        return Fate::Closes;
+    };
+    let Some(served) = shared.find(&route.scenario) else {
+        refuse(stream, 404, &format!("There is no scenario `{}`.", route.scenario));
+        return Fate::Closes;
+    };
+    if request.method != "POST" {
+        refuse(stream, 404, &format!("{} is not served by the scripted API, only POST.", request.method));
+        return Fate::Closes;
+    }
+    let (keep_alive, chunked) = (request.keep_alive, request.version > 0);
+    let recorded = match record(route, request) {
+        Ok(recorded) => recorded,
+        Err(reason) => {
+            refuse(stream, 400, &reason);
+            return Fate::Closes;
+        }
+    };
+    let (request, playing) = served.begin(recorded);
+    shared.record(&served.name, &request);
+    let line = Line {
+        stream,
+        stopping: &shared.stopping,
+        served: &served,
+        playing: &playing,
+        model: &request.model,
+        number: request.number,
+        keep_alive,
+        chunked,
+    };
+    match request.action.as_str() {
+        "streamGenerateContent" => line.stream(&served.turn_for(&request)),
+        "generateContent" => line.object(&served.generate_for(&request)),
+        _ => line.object(&counted(&request)),
+    }
+}
+
+fn counted(request: &RecordedRequest) -> Turn {
+    Turn { raw: Some(json!({"totalTokens": utility::count_tokens(request)})), ..Turn::default() }
+}
+
+fn record(route: Route, request: Request) -> Result<RecordedRequest, String> {
+    let raw_body = String::from_utf8(request.body).map_err(|_| "The body is not UTF-8.".to_owned())?;
+    let body: Value =
+        serde_json::from_str(&raw_body).map_err(|error| format!("The body is not JSON: {error}"))?;
+    let headers: BTreeMap<String, String> = request.headers.into_iter().map(without_secret).collect();
+    Ok(RecordedRequest {
+        at: SystemTime::now(),
+        run: route.run,
+        number: 0,
+        method: request.method,
+        path: route.path,
+        action: route.action,
+        model: route.model,
+        headers,
+        body,
+        raw_body,
+    })
+}
+
+fn without_secret((name, value): (String, String)) -> (String, String) {
+    const SECRETS: [&str; 5] =
+        ["authorization", "x-goog-api-key", "cookie", "proxy-authorization", "x-api-key"];
+    if SECRETS.contains(&name.as_str()) { (name, "[secret]".to_owned()) } else { (name, value) }
+}

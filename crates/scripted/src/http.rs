@@ -1,0 +1,224 @@
+//! As much of HTTP/1.1 as a client of the API needs: requests in, responses and chunked streams out.
+//!
+//! Gemini CLI (0.61.0, undici) keeps connections open and sends bodies with a length; other clients chunk theirs.
+
+use std::io::{self, Read, Write};
+
+/// The largest head of a request.
+const MAX_HEAD: usize = 64 * 1024;
+/// The largest body of a request.
+pub(crate) const MAX_BODY: usize = 64 * 1024 * 1024;
+const MAX_HEADERS: usize = 100;
+
+/// A request as it was read.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Request {
+    pub(crate) method: String,
+    pub(crate) target: String,
+    /// Names in lower case.
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+    /// Whether the client wants the connection to stay open; HTTP/1.0 clients do not, nor do they know chunks.
+    pub(crate) keep_alive: bool,
+    pub(crate) version: u8,
+}
+
+/// Why there is no request.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// The connection ended, or broke.
+    Gone,
+    /// The client said something wrong; the status and the reason.
+    Bad(u16, &'static str),
+}
+
+impl From<io::Error> for Refusal {
+    fn from(_: io::Error) -> Self {
+        Refusal::Gone
+    }
+}
+
+/// Reads requests from a connection, keeping what was read too far.
+pub(crate) struct Reader<S> {
+    stream: S,
+    buffer: Vec<u8>,
+    /// How much of the buffer has been used; it is only moved down before a read, so that many small pieces cost
+    /// no more than one large one.
+    used: usize,
+}
+
+struct Head {
+    request: Request,
+    length: usize,
+    chunked: bool,
+    continues: bool,
+}
+
+impl<S: Read + Write> Reader<S> {
+    pub(crate) fn new(stream: S) -> Self {
+        Reader { stream, buffer: Vec::new(), used: 0 }
+    }
+
+    /// The next request of the connection.
+    pub(crate) fn next(&mut self) -> Result<Request, Refusal> {
+        let head = self.head()?;
+        let mut request = head.request;
+        if head.continues {
+            self.stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
+        }
+        request.body = if head.chunked { self.chunked_body()? } else { self.take(head.length)? };
+        Ok(request)
+    }
+
+    fn unread(&self) -> &[u8] {
+        self.buffer.get(self.used..).unwrap_or_default()
+    }
+
+    fn head(&mut self) -> Result<Head, Refusal> {
+        loop {
+            // A head that is sent byte by byte is parsed anew for every byte; the limit on its size bounds that.
+            if let Some((used, head)) = parse_head(self.unread())? {
+                self.used += used;
+                return Ok(head);
+            }
+            if self.unread().len() >= MAX_HEAD {
+                return Err(Refusal::Bad(431, "The head of the request is too large."));
+            }
+            self.more()?;
+        }
+    }
+
+    fn more(&mut self) -> Result<(), Refusal> {
+        self.buffer.drain(..self.used);
+        self.used = 0;
+        let mut chunk = [0; 16 * 1024];
+        let read = loop {
+            match self.stream.read(&mut chunk) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => break other?,
+            }
+        };
+        match chunk.get(..read) {
+            None | Some([]) => Err(Refusal::Gone),
+            Some(bytes) => {
+                self.buffer.extend_from_slice(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    fn take(&mut self, length: usize) -> Result<Vec<u8>, Refusal> {
+        if length > MAX_BODY {
+            return Err(Refusal::Bad(413, "The body of the request is too large."));
+        }
+        loop {
+            if let Some(bytes) = self.unread().get(..length) {
+                let bytes = bytes.to_vec();
+                self.used += length;
+                return Ok(bytes);
+            }
+            self.more()?;
+        }
+    }
+
+    fn chunked_body(&mut self) -> Result<Vec<u8>, Refusal> {
+        let mut body = Vec::new();
+        loop {
+            let line = self.line()?;
+            let size = line.split(';').next().unwrap_or_default().trim();
+            let size =
+                usize::from_str_radix(size, 16).map_err(|_| Refusal::Bad(400, "A chunk has no size."))?;
+            if size == 0 {
+                while !self.line()?.is_empty() {}
+                return Ok(body);
+            }
+            if size.saturating_add(body.len()) > MAX_BODY {
+                return Err(Refusal::Bad(413, "The body of the request is too large."));
+            }
+            body.extend_from_slice(&self.take(size)?);
+            if !self.line()?.is_empty() {
+                return Err(Refusal::Bad(400, "A chunk is longer than its size."));
+            }
+        }
+    }
+
+    fn line(&mut self) -> Result<String, Refusal> {
+        let end = loop {
+            if let Some(end) = self.unread().iter().take(MAX_HEAD).position(|byte| *byte == b'\n') {
+                break end;
+            }
+            if self.unread().len() >= MAX_HEAD {
+                return Err(Refusal::Bad(400, "A line of the request is too long."));
+            }
+            self.more()?;
+        };
+        let line = self.take(end + 1)?;
+        Ok(String::from_utf8_lossy(&line).trim().to_owned())
+    }
+}
+
+fn parse_head(bytes: &[u8]) -> Result<Option<(usize, Head)>, Refusal> {
+    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+    let mut parsed = httparse::Request::new(&mut headers);
+    let used = match parsed.parse(bytes) {
+        Ok(httparse::Status::Complete(used)) => used,
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(httparse::Error::TooManyHeaders) => {
+            return Err(Refusal::Bad(431, "The request has too many headers."));
+        }
+        Err(_) => return Err(Refusal::Bad(400, "This is not an HTTP request.")),
+    };
+    let headers: Vec<(String, String)> = parsed
+        .headers
+        .iter()
+        .map(|header| (header.name.to_ascii_lowercase(), String::from_utf8_lossy(header.value).into_owned()))
+        .collect();
+    let value = |name: &str| headers.iter().find(|(each, _)| each == name).map(|(_, value)| value.trim());
+    let version = parsed.version.unwrap_or(1);
+    let chunked = match value("transfer-encoding") {
+        None => false,
+        Some(coding) if coding.eq_ignore_ascii_case("chunked") => true,
+        Some(_) => return Err(Refusal::Bad(501, "Only chunked transfer coding is known.")),
+    };
+    let length = match value("content-length") {
+        None => 0,
+        Some(_) if chunked => return Err(Refusal::Bad(400, "The request has two lengths.")),
+        Some(text) => text.parse().map_err(|_| Refusal::Bad(400, "The content length is not a number."))?,
+    };
+    let connection = value("connection").unwrap_or_default().to_ascii_lowercase();
+    let keep_alive = if version == 0 { connection == "keep-alive" } else { connection != "close" };
+    let continues = value("expect").is_some_and(|expect| expect.eq_ignore_ascii_case("100-continue"));
+    let request = Request {
+        method: parsed.method.unwrap_or_default().to_owned(),
+        target: parsed.path.unwrap_or_default().to_owned(),
+        headers,
+        body: Vec::new(),
+        keep_alive: keep_alive && version > 0,
+        version,
+    };
+    Ok(Some((used, Head { request, length, chunked, continues })))
+}
+
+/// The head of a response, up to the empty line.
+pub(crate) fn response_head(status: u16, content_type: &str, extra: &[(String, String)]) -> String {
+    let reason = match status {
+        200 => "OK",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        413 => "Content Too Large",
+        429 => "Too Many Requests",
+        431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
+        503 => "Service Unavailable",
+        _ => "Scripted",
+    };
+    let mut head = format!("HTTP/1.1 {status} {reason}\r\nContent-Type: {content_type}\r\n");
+    for (name, value) in extra {
+        // A scenario's header must not be able to end the head.
+        let clean = |text: &str| text.replace(['\r', '\n'], " ");
+        head.push_str(&format!("{}: {}\r\n", clean(name), clean(value)));
+    }
+    head
+}

@@ -1,0 +1,82 @@
+//! Where a request goes: `/s/<scenario>[/<run>]/v1beta/models/<model>:<action>`.
+//!
+//! Gemini CLI (0.61.0) keeps a path prefix of `GOOGLE_GEMINI_BASE_URL`, so one server can play many scenarios.
+
+/// The parts of a request's target.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Route {
+    pub(crate) scenario: String,
+    pub(crate) run: String,
+    pub(crate) model: String,
+    pub(crate) action: String,
+    /// The target without a key.
+    pub(crate) path: String,
+}
+
+const ACTIONS: [&str; 3] = ["streamGenerateContent", "generateContent", "countTokens"];
+
+impl Route {
+    /// Takes a target apart; none when it is not one of the API's.
+    pub(crate) fn of(target: &str) -> Option<Route> {
+        let (path, query) =
+            target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+        let (prefix, last) = path.rsplit_once("/models/")?;
+        let (prefix, version) = prefix.rsplit_once('/')?;
+        if !version.starts_with("v1") {
+            return None;
+        }
+        let (scenario, run) =
+            prefix.strip_prefix("/s/").map(|rest| rest.split_once('/').unwrap_or((rest, "")))?;
+        let (model, action) = last.rsplit_once(':')?;
+        if !ACTIONS.contains(&action) {
+            return None;
+        }
+        Some(Route {
+            scenario: decode(scenario),
+            run: decode(run),
+            model: decode(model),
+            action: action.to_owned(),
+            path: query.map_or(path.to_owned(), |query| format!("{path}?{}", without_key(query))),
+        })
+    }
+}
+
+fn without_key(query: &str) -> String {
+    let pairs = query.split('&').map(|pair| if pair.starts_with("key=") { "key=[secret]" } else { pair });
+    pairs.collect::<Vec<_>>().join("&")
+}
+
+/// Makes a name fit for one segment of a path.
+pub(crate) fn encode(name: &str) -> String {
+    let mut encoded = String::new();
+    for byte in name.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                encoded.push(char::from(byte))
+            }
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+fn decode(text: &str) -> String {
+    let mut bytes = text.bytes();
+    let mut decoded = Vec::new();
+    while let Some(byte) = bytes.next() {
+        let escaped = (byte == b'%').then(|| {
+            let mut ahead = bytes.clone();
+            let digit = |byte: u8| char::from(byte).to_digit(16);
+            let value = digit(ahead.next()?)? * 16 + digit(ahead.next()?)?;
+            Some((u8::try_from(value).ok()?, ahead))
+        });
+        match escaped.flatten() {
+            Some((value, ahead)) => {
+                decoded.push(value);
+                bytes = ahead;
+            }
+            None => decoded.push(byte),
+        }
+    }
+    String::from_utf8_lossy(&decoded).into_owned()
+}

@@ -1,0 +1,210 @@
+//! The server: one thread that accepts, one for each connection.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
+
+use serde_json::json;
+
+use crate::connection;
+use crate::progress::Served;
+use crate::route;
+use crate::{RecordedRequest, Scenario, State};
+
+/// How many connections are served at once.
+const MAX_CONNECTIONS: usize = 512;
+
+/// A scripted Gemini API on loopback, for as long as it lives.
+///
+/// It listens on 127.0.0.1 only, on a port of its own. Dropping it ends all its connections, hanging ones too, and
+/// all its threads.
+#[derive(Debug)]
+pub struct Server {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+/// What all threads of a server know.
+#[derive(Default)]
+pub(crate) struct Shared {
+    pub(crate) stopping: AtomicBool,
+    scenarios: Mutex<HashMap<String, Arc<Served>>>,
+    recording: Mutex<Option<File>>,
+    connections: Mutex<Connections>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+#[derive(Default)]
+struct Connections {
+    next: u64,
+    streams: HashMap<u64, Arc<TcpStream>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Starts a server on a free port of 127.0.0.1.
+    pub fn start() -> io::Result<Server> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared::default());
+        let accepting = Arc::clone(&shared);
+        let acceptor = std::thread::Builder::new()
+            .name("scripted-accept".to_owned())
+            .spawn(move || accept(&accepting, &listener))?;
+        Ok(Server { shared, address, acceptor: Some(acceptor) })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves a scenario under a name, in place of an earlier one of that name, and returns the base URL for
+    /// `GOOGLE_GEMINI_BASE_URL`. With `/<run>` appended to it, each run gets a turn counter of its own.
+    pub fn add(&self, name: &str, scenario: Scenario) -> String {
+        let served = Arc::new(Served::new(name, scenario));
+        lock(&self.shared.scenarios).insert(name.to_owned(), served);
+        format!("http://{}/s/{}", self.address, route::encode(name))
+    }
+
+    /// The requests to a scenario so far, of all its runs, oldest first. It remembers the last 10,000, and of large
+    /// ones at most 256 MB.
+    pub fn requests(&self, name: &str) -> Vec<Arc<RecordedRequest>> {
+        self.shared.find(name).map(|served| served.requests()).unwrap_or_default()
+    }
+
+    /// What the API knows about a scenario's runs right now.
+    pub fn state(&self, name: &str) -> State {
+        self.shared.find(name).map(|served| served.state()).unwrap_or_default()
+    }
+
+    /// Waits until the state of a scenario is as wanted; false when the time is over first.
+    pub fn wait_until(&self, name: &str, limit: Duration, reached: impl FnMut(&State) -> bool) -> bool {
+        self.shared.find(name).is_some_and(|served| served.wait_until(limit, reached))
+    }
+
+    /// Lets every stream of a scenario go on that waits, or will wait, at the gate of this label.
+    pub fn release(&self, name: &str, label: &str) {
+        if let Some(served) = self.shared.find(name) {
+            served.release(label);
+        }
+    }
+
+    /// Appends every further request to a file, as one line of JSON each.
+    pub fn record_to(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        let file = File::options().create(true).append(true).open(path)?;
+        *lock(&self.shared.recording) = Some(file);
+        Ok(())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shared.stopping.store(true, Ordering::SeqCst);
+        // The acceptor waits for a connection; this is one.
+        let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(5));
+        if let Some(acceptor) = self.acceptor.take() {
+            let _ = acceptor.join();
+        }
+        let threads = {
+            let mut connections = lock(&self.shared.connections);
+            for stream in connections.streams.values() {
+                let _ = stream.shutdown(Shutdown::Both);
+            }
+            std::mem::take(&mut connections.threads)
+        };
+        for thread in threads {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<Served>> {
+        lock(&self.scenarios).get(name).cloned()
+    }
+
+    /// Writes a request to the recording, where there is one.
+    pub(crate) fn record(&self, scenario: &str, request: &RecordedRequest) {
+        let mut recording = lock(&self.recording);
+        let Some(file) = recording.as_mut() else { return };
+        let at = request.at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let line = json!({
+            "at_ms": u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
+            "scenario": scenario,
+            "run": request.run,
+            "number": request.number,
+            "method": request.method,
+            "path": request.path,
+            "action": request.action,
+            "model": request.model,
+            "headers": request.headers,
+            "body": request.body,
+        });
+        let _ = file.write_all(format!("{line}\n").as_bytes());
+    }
+}
+
+fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
+    loop {
+        let accepted = listener.accept();
+        if shared.stopping.load(Ordering::SeqCst) {
+            return;
+        }
+        match accepted {
+            Ok((stream, _)) => start(shared, stream),
+            // Out of file descriptors, perhaps; trying again at once would only burn the processor.
+            Err(_) => std::thread::sleep(Duration::from_millis(20)),
+        }
+    }
+}
+
+fn start(shared: &Arc<Shared>, stream: TcpStream) {
+    let mut connections = lock(&shared.connections);
+    connections.threads.retain(|thread| !thread.is_finished());
+    if connections.streams.len() >= MAX_CONNECTIONS {
+        return connection::refuse(&stream, 503, "The scripted API has too many connections.");
+    }
+    let id = connections.next;
+    connections.next += 1;
+    let stream = Arc::new(stream);
+    connections.streams.insert(id, Arc::clone(&stream));
+    let serving = Arc::clone(shared);
+    let thread = std::thread::Builder::new().name("scripted-connection".to_owned()).spawn(move || {
+        // Also when a responder panics; the socket is closed only when both of its owners are gone.
+        let _leaves = Leaves { shared: &serving, id };
+        connection::serve(&serving, &stream);
+    });
+    match thread {
+        Ok(thread) => connections.threads.push(thread),
+        Err(_) => drop(connections.streams.remove(&id)),
+    }
+}
+
+/// Takes a connection off the list at the end of its thread.
+struct Leaves<'a> {
+    shared: &'a Shared,
+    id: u64,
+}
+
+impl Drop for Leaves<'_> {
+    fn drop(&mut self) {
+        lock(&self.shared.connections).streams.remove(&self.id);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

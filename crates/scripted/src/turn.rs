@@ -1,0 +1,458 @@
+//! One answer of the model: the steps it is sent in, and how it ends.
+//!
+//! Gemini CLI (0.61.0) shows every SSE chunk as one `message` delta, asks again when a stream ends without a finish
+//! reason, and counts the tokens of the last `usageMetadata` it saw. So each of these can be scripted on its own.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use crate::When;
+
+/// One answer of the model.
+///
+/// ```
+/// use alhena_scripted::Turn;
+/// use serde_json::json;
+///
+/// let turn = Turn::new()
+///     .thought("Planning", "A file is needed.")
+///     .text("Writing it. ")
+///     .call("write_file", json!({"file_path": "a.txt", "content": "hi\n"}));
+/// # let _ = turn;
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Turn {
+    /// Only for requests like this; without it, for any request.
+    pub when: Option<When>,
+    /// How many requests this turn answers before it is used up; 1 when not given.
+    pub times: Option<u32>,
+    /// Never used up: a rule that answers every request it matches.
+    pub always: bool,
+    /// Seconds to wait before anything is sent, not even the headers.
+    #[serde(deserialize_with = "seconds")]
+    pub delay: Duration,
+    /// Never answer at all: the request is read, and no header is sent.
+    pub hang: bool,
+    /// Close the connection without an answer.
+    pub drop: bool,
+    /// Reset the connection (RST) without an answer.
+    pub reset: bool,
+    /// The HTTP status; anything but 200 sends an error instead of the steps.
+    pub status: Option<u16>,
+    /// The `error` object of an HTTP error, with its `details`; made up from the status when not given.
+    pub error: Option<Value>,
+    /// The `Retry-After` header, in seconds.
+    pub retry_after: Option<u64>,
+    /// Further response headers.
+    pub headers: BTreeMap<String, String>,
+    /// What is sent, in order.
+    pub steps: Vec<Step>,
+    /// The finish reason: `"STOP"` when not given; `null` ends the stream without one.
+    pub finish: Finish,
+    /// The token counts of the last chunk; what is not given is made up. `null` sends none.
+    pub usage: Tokens,
+    /// A whole `GenerateContentResponse`, instead of steps.
+    pub raw: Option<Value>,
+}
+
+/// How a turn ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Finish {
+    /// `STOP`.
+    #[default]
+    Stop,
+    /// Another reason: `MAX_TOKENS`, `SAFETY`, `MALFORMED_FUNCTION_CALL` and so on.
+    Other(String),
+    /// The stream ends without a reason, as after a lost connection. Gemini CLI asks again, up to three times.
+    Missing,
+}
+
+impl Finish {
+    /// The reason as it is sent.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Finish::Stop => Some("STOP"),
+            Finish::Other(reason) => Some(reason),
+            Finish::Missing => None,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Finish {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(match Option::<String>::deserialize(deserializer)? {
+            None => Finish::Missing,
+            Some(reason) if reason == "STOP" => Finish::Stop,
+            Some(reason) => Finish::Other(reason),
+        })
+    }
+}
+
+/// One thing that happens while a turn is sent.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "StepJson")]
+#[non_exhaustive]
+pub enum Step {
+    /// A chunk of text. `${TURN}` becomes the number of the turn.
+    Text(String),
+    /// A text cut into chunks of `size` characters, `pause` apart.
+    Chunks {
+        /// The whole text.
+        text: String,
+        /// Characters in a chunk.
+        size: usize,
+        /// The time between two chunks.
+        pause: Duration,
+    },
+    /// A thought, as `**Subject**\ntext`.
+    Thought(String),
+    /// One or more function calls in one chunk.
+    Calls(Vec<Call>),
+    /// Nothing for a while.
+    Sleep(Duration),
+    /// Nothing until [`Server::release`](crate::Server::release) is called with this label.
+    Gate(String),
+    /// Nothing for ever.
+    Hang,
+    /// The connection is closed in the middle of the stream.
+    Drop,
+    /// The connection is reset (RST) in the middle of the stream.
+    Reset,
+    /// Bytes written into the stream as they are; for malformed events.
+    Raw(Vec<u8>),
+    /// A whole `GenerateContentResponse` as one event.
+    Chunk(Value),
+}
+
+impl Step {
+    /// The name of this kind of step, as in a scenario file.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Step::Text(_) => "text",
+            Step::Chunks { .. } => "chunks",
+            Step::Thought(_) => "thought",
+            Step::Calls(calls) if calls.len() == 1 => "call",
+            Step::Calls(_) => "calls",
+            Step::Sleep(_) => "sleep",
+            Step::Gate(_) => "gate",
+            Step::Hang => "hang",
+            Step::Drop => "drop",
+            Step::Reset => "reset",
+            Step::Raw(_) => "raw",
+            Step::Chunk(_) => "chunk",
+        }
+    }
+}
+
+/// A function call of the model.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Call {
+    /// The tool.
+    pub name: String,
+    /// Its arguments.
+    #[serde(default = "no_arguments")]
+    pub args: Value,
+    /// The id; the real API sends none, and Gemini CLI then makes one up.
+    #[serde(default)]
+    pub id: Option<String>,
+}
+
+/// Token counts, under the API's own names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Usage {
+    /// Tokens of the prompt, including the cached ones; 100 when not given.
+    pub prompt_token_count: Option<u64>,
+    /// Tokens of the answer; a quarter of its characters, and five for a call, when not given.
+    pub candidates_token_count: Option<u64>,
+    /// Tokens of the thoughts; a quarter of their characters when not given.
+    pub thoughts_token_count: Option<u64>,
+    /// How many of the prompt's tokens came from the cache.
+    pub cached_content_token_count: Option<u64>,
+    /// Tokens of tool definitions and results.
+    pub tool_use_prompt_token_count: Option<u64>,
+    /// The sum; prompt, answer and thoughts when not given.
+    pub total_token_count: Option<u64>,
+}
+
+/// Whether a turn reports its token counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tokens {
+    /// With these, and made up ones where none is given.
+    Counted(Usage),
+    /// Not at all.
+    Missing,
+}
+
+impl Default for Tokens {
+    fn default() -> Self {
+        Tokens::Counted(Usage::default())
+    }
+}
+
+impl<'de> Deserialize<'de> for Tokens {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Option::<Usage>::deserialize(deserializer)?.map_or(Tokens::Missing, Tokens::Counted))
+    }
+}
+
+impl Turn {
+    /// An empty turn, which finishes with `STOP`.
+    pub fn new() -> Self {
+        Turn::default()
+    }
+
+    /// A turn that says this and stops.
+    pub fn say(text: impl Into<String>) -> Self {
+        Turn::new().text(text)
+    }
+
+    /// A turn that fails with this HTTP status and the API's usual words for it.
+    pub fn status(status: u16) -> Self {
+        Turn { status: Some(status), ..Turn::default() }
+    }
+
+    /// A turn that fails with this HTTP status and this `error` object.
+    pub fn error(status: u16, error: Value) -> Self {
+        Turn { status: Some(status), error: Some(error), ..Turn::default() }
+    }
+
+    /// A 429 that asks to wait (`google.rpc.RetryInfo`), as for requests per minute.
+    pub fn rate_limited(delay: Duration) -> Self {
+        Turn::error(429, crate::answer::rate_limit(delay))
+    }
+
+    /// A 429 for a daily quota (`google.rpc.QuotaFailure`), which Gemini CLI does not try again.
+    pub fn daily_quota() -> Self {
+        Turn::error(429, crate::answer::daily_quota())
+    }
+
+    /// Adds a chunk of text.
+    pub fn text(self, text: impl Into<String>) -> Self {
+        self.step(Step::Text(text.into()))
+    }
+
+    /// Adds a text in chunks of `size` characters, `pause` apart.
+    pub fn chunks(self, text: impl Into<String>, size: usize, pause: Duration) -> Self {
+        self.step(Step::Chunks { text: text.into(), size: size.max(1), pause })
+    }
+
+    /// Adds a thought with its subject.
+    pub fn thought(self, subject: &str, text: &str) -> Self {
+        self.step(Step::Thought(format!("**{subject}**\n{text}")))
+    }
+
+    /// Adds a function call without an id.
+    pub fn call(self, name: impl Into<String>, args: Value) -> Self {
+        self.step(Step::Calls(vec![Call { name: name.into(), args, id: None }]))
+    }
+
+    /// Adds a function call with an id.
+    pub fn call_with_id(self, id: impl Into<String>, name: impl Into<String>, args: Value) -> Self {
+        self.step(Step::Calls(vec![Call { name: name.into(), args, id: Some(id.into()) }]))
+    }
+
+    /// Adds parallel function calls, all in one chunk.
+    pub fn calls<N: Into<String>>(self, calls: impl IntoIterator<Item = (N, Value)>) -> Self {
+        let calls = calls.into_iter().map(|(name, args)| Call { name: name.into(), args, id: None });
+        let calls = calls.collect();
+        self.step(Step::Calls(calls))
+    }
+
+    /// Adds a pause.
+    pub fn sleep(self, pause: Duration) -> Self {
+        self.step(Step::Sleep(pause))
+    }
+
+    /// Adds a place where the stream waits for [`Server::release`](crate::Server::release).
+    pub fn gate(self, label: impl Into<String>) -> Self {
+        self.step(Step::Gate(label.into()))
+    }
+
+    /// Hangs for ever: at this point of the stream.
+    pub fn hang(self) -> Self {
+        self.step(Step::Hang)
+    }
+
+    /// Hangs for ever before the headers.
+    pub fn hang_before_headers(mut self) -> Self {
+        self.hang = true;
+        self
+    }
+
+    /// Closes the connection at this point of the stream.
+    pub fn drop_connection(self) -> Self {
+        self.step(Step::Drop)
+    }
+
+    /// Resets the connection (RST) at this point of the stream.
+    pub fn reset(self) -> Self {
+        self.step(Step::Reset)
+    }
+
+    /// Writes these bytes into the stream as they are.
+    pub fn raw(self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.step(Step::Raw(bytes.into()))
+    }
+
+    /// Adds an event whose JSON is cut short.
+    pub fn malformed(self) -> Self {
+        self.raw(&b"data: {\"candidates\": [{\"content\":\r\n\r\n"[..])
+    }
+
+    /// Adds a step.
+    pub fn step(mut self, step: Step) -> Self {
+        self.steps.push(step);
+        self
+    }
+
+    /// Sets the finish reason.
+    pub fn finish(mut self, reason: &str) -> Self {
+        self.finish = if reason == "STOP" { Finish::Stop } else { Finish::Other(reason.to_owned()) };
+        self
+    }
+
+    /// Ends the stream without a finish reason.
+    pub fn without_finish(mut self) -> Self {
+        self.finish = Finish::Missing;
+        self
+    }
+
+    /// Sets token counts.
+    pub fn usage(mut self, usage: Usage) -> Self {
+        self.usage = Tokens::Counted(usage);
+        self
+    }
+
+    /// Sends no token counts.
+    pub fn without_usage(mut self) -> Self {
+        self.usage = Tokens::Missing;
+        self
+    }
+
+    /// Waits before the headers.
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.delay = delay;
+        self
+    }
+
+    /// Adds the `Retry-After` header, in seconds.
+    pub fn retry_after(mut self, seconds: u64) -> Self {
+        self.retry_after = Some(seconds);
+        self
+    }
+
+    /// Adds a response header.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.insert(name.into(), value.into());
+        self
+    }
+
+    /// Answers only requests like this.
+    pub fn when(mut self, when: When) -> Self {
+        self.when = Some(when);
+        self
+    }
+
+    /// Answers this many requests.
+    pub fn times(mut self, times: u32) -> Self {
+        self.times = Some(times);
+        self
+    }
+
+    /// Answers every request it matches.
+    pub fn always(mut self) -> Self {
+        self.always = true;
+        self
+    }
+}
+
+/// The form of a step in a scenario file: an object with one key.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum StepJson {
+    Text(String),
+    Chunks(ChunksJson),
+    Thought(String),
+    Call(Call),
+    Calls(Vec<Call>),
+    Sleep(f64),
+    SleepMs(u64),
+    Gate(String),
+    Hang(bool),
+    Drop(bool),
+    Reset(bool),
+    Raw(String),
+    Hex(String),
+    Chunk(Value),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ChunksJson {
+    text: String,
+    size: usize,
+    #[serde(default)]
+    pause_ms: u64,
+}
+
+impl TryFrom<StepJson> for Step {
+    type Error = String;
+
+    fn try_from(json: StepJson) -> Result<Self, String> {
+        let only_true = |given: bool, step: Step, name: &str| {
+            if given {
+                Ok(step)
+            } else {
+                Err(format!("`{name}` can only be true; leave the step out instead"))
+            }
+        };
+        match json {
+            StepJson::Text(text) => Ok(Step::Text(text)),
+            StepJson::Chunks(ChunksJson { size: 0, .. }) => Err("`size` must be at least 1".to_owned()),
+            StepJson::Chunks(ChunksJson { text, size, pause_ms }) => {
+                Ok(Step::Chunks { text, size, pause: Duration::from_millis(pause_ms) })
+            }
+            StepJson::Thought(text) => Ok(Step::Thought(text)),
+            StepJson::Call(call) => Ok(Step::Calls(vec![call])),
+            StepJson::Calls(calls) => Ok(Step::Calls(calls)),
+            StepJson::Sleep(given) => Ok(Step::Sleep(duration(given)?)),
+            StepJson::SleepMs(ms) => Ok(Step::Sleep(Duration::from_millis(ms))),
+            StepJson::Gate(label) => Ok(Step::Gate(label)),
+            StepJson::Hang(given) => only_true(given, Step::Hang, "hang"),
+            StepJson::Drop(given) => only_true(given, Step::Drop, "drop"),
+            StepJson::Reset(given) => only_true(given, Step::Reset, "reset"),
+            StepJson::Raw(text) => Ok(Step::Raw(text.into_bytes())),
+            StepJson::Hex(text) => Ok(Step::Raw(bytes_of_hex(&text)?)),
+            StepJson::Chunk(value) => Ok(Step::Chunk(value)),
+        }
+    }
+}
+
+fn no_arguments() -> Value {
+    Value::Object(serde_json::Map::new())
+}
+
+fn duration(seconds: f64) -> Result<Duration, String> {
+    Duration::try_from_secs_f64(seconds).map_err(|_| format!("{seconds} is not a number of seconds to wait"))
+}
+
+fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    duration(f64::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+}
+
+fn bytes_of_hex(text: &str) -> Result<Vec<u8>, String> {
+    let digits: Option<Vec<u32>> =
+        text.chars().filter(|c| !c.is_whitespace()).map(|c| c.to_digit(16)).collect();
+    let digits = digits.filter(|digits| digits.len() % 2 == 0);
+    let digits = digits.ok_or("`hex` must be pairs of hexadecimal digits")?;
+    Ok(digits
+        .chunks_exact(2)
+        .filter_map(|pair| u8::try_from(pair.iter().fold(0, |sum, digit| sum * 16 + digit)).ok())
+        .collect())
+}
