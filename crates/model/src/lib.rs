@@ -1,1 +1,23 @@
-//! What Alhena hands out: events, messages, outcomes.
+//! What Alhena hands out: [`Event`], [`Outcome`], [`Failure`], [`Usage`], the tool table, and the [`Interpreter`]
+//! that turns what Gemini CLI wrote into all of them.
+//!
+//! Wire types are parsed first and judged here: nothing in this crate does any I/O, so a live run and the replay of
+//! a recording go through exactly the same code. A fact that Alhena worked out carries [`Source::Derived`].
+
+pub mod event;
+pub mod failure;
+pub mod interpret;
+pub mod judge;
+pub mod outcome;
+pub mod time;
+pub mod tool;
+pub mod usage;
+
+pub use event::{Event, EventKind, FileChange, Source, ToolError};
+pub use failure::{Failure, FailureKind};
+pub use interpret::{Disk, DiskFact, Interpreter, NoDisk};
+pub use judge::{End, Exit, Stop};
+pub use outcome::{Change, CommandRun, FileRecord, Malformed, Outcome, Status};
+pub use time::Timestamp;
+pub use tool::{Class, Tool};
+pub use usage::{Tokens, Usage};
