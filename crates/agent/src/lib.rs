@@ -1,1 +1,9 @@
 //! Finds, prepares, launches, follows and stops Gemini CLI.
+
+pub mod dirs;
+pub mod env;
+mod find;
+
+pub use find::{
+    DROP_IN_MARK, FastStart, Finder, Gemini, NodeVersion, NotFound, PACKAGE, Place, Tried, VersionSource, Why,
+};

@@ -1,0 +1,144 @@
+//! Where Alhena keeps its own files: installs, caches, and the state of runs.
+//!
+//! Gemini CLI keeps everything in `~/.gemini` (0.61.0), deletes what it takes for rubbish there at every start, and
+//! counts what it finds as sessions. So nothing of Alhena's lives there.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::env::{self, Environment};
+
+/// Alhena's own directories. None of them needs to exist until [`create`] makes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dirs {
+    /// What is kept until the user removes it: installs of Gemini CLI.
+    pub data: PathBuf,
+    /// What can be deleted at any time at no more cost than time.
+    pub cache: PathBuf,
+    /// What belongs to runs: homes, recordings in progress, leftovers to clean up.
+    pub state: PathBuf,
+}
+
+impl Dirs {
+    /// The directories for an environment; none when there is neither `ALHENA_HOME` nor a home directory.
+    ///
+    /// A relative path in an XDG variable is ignored, as its specification demands; a relative `ALHENA_HOME` is taken
+    /// relative to the working directory.
+    #[must_use]
+    pub fn of(env: &Environment) -> Option<Self> {
+        if let Some(home) = env.filled(env::ALHENA_HOME) {
+            let home = std::path::absolute(home).unwrap_or_else(|_| PathBuf::from(home));
+            return Some(Self {
+                data: home.join("data"),
+                cache: home.join("cache"),
+                state: home.join("state"),
+            });
+        }
+        if cfg!(windows) {
+            let local = env.filled(env::LOCALAPPDATA).map(PathBuf::from);
+            let base = local.or_else(|| env.home().map(|home| home.join("AppData/Local")))?.join("alhena");
+            return Some(Self {
+                data: base.join("data"),
+                cache: base.join("cache"),
+                state: base.join("state"),
+            });
+        }
+        let home = env.home()?;
+        if cfg!(target_os = "macos") {
+            let support = home.join("Library/Application Support/alhena");
+            return Some(Self {
+                data: support.clone(),
+                cache: home.join("Library/Caches/alhena"),
+                state: support.join("state"),
+            });
+        }
+        let xdg = |name: &str, default: &str| {
+            let chosen = env.filled(name).map(PathBuf::from).filter(|path| path.is_absolute());
+            chosen.unwrap_or_else(|| home.join(default)).join("alhena")
+        };
+        Some(Self {
+            data: xdg(env::XDG_DATA_HOME, ".local/share"),
+            cache: xdg(env::XDG_CACHE_HOME, ".cache"),
+            state: xdg(env::XDG_STATE_HOME, ".local/state"),
+        })
+    }
+
+    /// Where Alhena's own installs of Gemini CLI are, one directory per version.
+    #[must_use]
+    pub fn installs(&self) -> PathBuf {
+        self.data.join("gemini-cli")
+    }
+
+    /// Where answers are kept that cost a process to get, such as the version of a program.
+    #[must_use]
+    pub fn answers(&self) -> PathBuf {
+        self.cache.join("answers")
+    }
+
+    /// Where Node keeps compiled code between runs.
+    #[must_use]
+    pub fn compile_cache(&self) -> PathBuf {
+        self.cache.join("node-compile-cache")
+    }
+}
+
+/// Makes a directory and its missing parents, each readable by the user alone, and gives it back.
+pub fn create(path: &Path) -> io::Result<&Path> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)?;
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn linux_follows_xdg_and_ignores_relative_values() {
+        let env = Environment::from([
+            (env::HOME, "/home/u"),
+            (env::XDG_DATA_HOME, "/data"),
+            (env::XDG_CACHE_HOME, "relative/cache"),
+            (env::XDG_STATE_HOME, ""),
+        ]);
+        let expected = Dirs {
+            data: "/data/alhena".into(),
+            cache: "/home/u/.cache/alhena".into(),
+            state: "/home/u/.local/state/alhena".into(),
+        };
+        assert_eq!(Dirs::of(&env), Some(expected));
+    }
+
+    #[test]
+    fn alhena_home_holds_everything() {
+        let root = tempfile::tempdir().unwrap();
+        let env = Environment::from([(env::ALHENA_HOME, root.path())]);
+        let dirs = Dirs::of(&env).unwrap();
+        assert_eq!(
+            [&dirs.data, &dirs.cache, &dirs.state].map(|path| path.strip_prefix(root.path()).unwrap()),
+            ["data", "cache", "state"].map(Path::new)
+        );
+    }
+
+    #[test]
+    fn without_any_home_there_are_no_directories() {
+        assert_eq!(Dirs::of(&Environment::default()), None);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn created_directories_belong_to_the_user_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let root = tempfile::tempdir().unwrap();
+        let deep = root.path().join("a/b");
+        assert_eq!(create(&deep).unwrap(), deep);
+        create(&deep).unwrap();
+        for path in [root.path().join("a"), deep] {
+            assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o700);
+        }
+    }
+}

@@ -1,0 +1,417 @@
+//! Finds Gemini CLI, tells its version and how to start it, and runs nothing for that where it can be helped.
+//!
+//! `gemini --version` takes 2.8 s on 0.61.0, so the version is read from the package behind the command. Only a command
+//! that leads to no package (a standalone binary, a version manager's shim) is asked, once, and its answer is kept.
+
+mod ask;
+mod entry;
+mod node;
+mod own;
+mod places;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use alhena_wire::release::Version;
+use serde::{Serialize, Serializer};
+
+pub(crate) use ask::{Answers, NoAnswer, ask, kill_group, wait};
+pub use entry::PACKAGE;
+pub use node::{FastStart, NodeVersion};
+pub(crate) use node::{on_path, version as node_version};
+pub use own::DROP_IN_MARK;
+pub use places::Place;
+
+use crate::dirs::Dirs;
+use crate::env::{self, Environment};
+use entry::{Entry, Way};
+
+/// How long a program may take to tell its version.
+const VERSION_LIMIT: Duration = Duration::from_secs(20);
+
+/// A Gemini CLI that can be started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Gemini {
+    /// The command as it was found, links and all.
+    pub path: PathBuf,
+    /// How it was come upon.
+    pub place: Place,
+    /// Its version.
+    #[serde(serialize_with = "as_text")]
+    pub version: Version,
+    /// How the version is known.
+    pub version_source: VersionSource,
+    /// The JavaScript file behind the command, where that can be seen.
+    pub entry: Option<PathBuf>,
+    /// The package that file belongs to.
+    pub package_dir: Option<PathBuf>,
+    /// The package's name: [`PACKAGE`], or a fork's.
+    pub package_name: Option<String>,
+    /// The Node that runs it.
+    pub node: Option<PathBuf>,
+    /// That Node's version, where it is known without starting it.
+    pub node_version: Option<NodeVersion>,
+    #[serde(skip)]
+    start: Start,
+}
+
+/// Whether Node may be started on the entry instead of starting the command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Start {
+    /// Yes, with these options of the entry's own first line.
+    Direct { node_options: Vec<String> },
+    /// No: the command may do more than start Node.
+    ByCommand,
+}
+
+/// How a version is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VersionSource {
+    /// Its package says so.
+    PackageJson,
+    /// The command was asked just now.
+    Asked,
+    /// The command was asked before, and its file is still the same.
+    Remembered,
+}
+
+impl Gemini {
+    /// Finds Gemini CLI for this process: its environment, its working directory.
+    pub fn find() -> Result<Self, NotFound> {
+        Finder::new().find()
+    }
+
+    /// How to start it in one process, where that is known to be the same as starting the command: the entry is known, the
+    /// command does nothing else, and so does the heap that the CLI would choose for itself.
+    ///
+    /// `settings` are the user's (`advanced.autoConfigureMemory` false means Node's own heap limit).
+    #[must_use]
+    pub fn fast_start(&self, env: &Environment, settings: &serde_json::Value) -> Option<FastStart> {
+        let (Start::Direct { node_options }, Some(node), Some(entry)) =
+            (&self.start, &self.node, &self.entry)
+        else {
+            return None;
+        };
+        let automatic =
+            settings.pointer("/advanced/autoConfigureMemory") != Some(&serde_json::Value::Bool(false));
+        let heap_mb = if automatic { node::heap_mb(env, node::total_memory()?) } else { None };
+        let caches = self.node_version.is_some_and(|version| version >= NodeVersion::COMPILE_CACHE);
+        let compile_cache = Dirs::of(env)
+            .filter(|_| caches && env.filled(env::NODE_COMPILE_CACHE).is_none())
+            .map(|dirs| dirs.compile_cache());
+        let (node, entry) = (node.clone(), entry.clone());
+        Some(FastStart { node, node_options: node_options.clone(), heap_mb, entry, compile_cache })
+    }
+}
+
+fn as_text<S: Serializer>(version: &Version, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(version)
+}
+
+/// A path that was looked at and not taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Tried {
+    /// The path.
+    pub path: PathBuf,
+    /// How it was come upon.
+    pub place: Place,
+    /// Why it was not taken.
+    pub why: Why,
+}
+
+/// Why a path is not a Gemini CLI that can be started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// There is nothing.
+    Missing,
+    /// A link that leads nowhere.
+    Dangling,
+    /// A directory.
+    Directory,
+    /// A file without permission to run it.
+    NotExecutable,
+    /// It is Alhena's own drop-in.
+    Alhena,
+    /// It needs Node, and there is none.
+    NoNode,
+    /// It did not tell its version.
+    NoVersion {
+        /// What it did instead.
+        detail: String,
+    },
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => f.write_str("does not exist"),
+            Self::Dangling => f.write_str("is a link that leads nowhere"),
+            Self::Directory => f.write_str("is a directory"),
+            Self::NotExecutable => f.write_str("is not executable"),
+            Self::Alhena => f.write_str("is Alhena's own stand-in for gemini"),
+            Self::NoNode => f.write_str("needs Node, which is not on PATH"),
+            Self::NoVersion { detail } => write!(f, "does not tell its version: {detail}"),
+        }
+    }
+}
+
+/// There is no Gemini CLI that can be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotFound {
+    /// Every path that was looked at, in order.
+    pub tried: Vec<Tried>,
+}
+
+impl NotFound {
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        if self.tried.iter().any(|tried| tried.why == Why::NoNode) {
+            return format!("Install Node {} or newer, or put it on PATH.", NodeVersion::OLDEST.major);
+        }
+        format!(
+            "Install it with `alhena install` or `npm install -g {PACKAGE}`, or say where it is with {}.",
+            env::GEMINI_CLI_PATH
+        )
+    }
+}
+
+impl fmt::Display for NotFound {
+    /// What is there and cannot be used, each with its reason, and then where else nothing was.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Gemini CLI was not found")?;
+        let asked_for = |tried: &Tried| matches!(tried.place, Place::Explicit | Place::Environment);
+        let (named, absent): (Vec<_>, Vec<_>) =
+            self.tried.iter().partition(|tried| tried.why != Why::Missing || asked_for(tried));
+        for tried in named {
+            write!(f, "\n  {} {}", tried.path.display(), tried.why)?;
+        }
+        if !absent.is_empty() {
+            f.write_str("\n  nothing in")?;
+            for (index, directory) in absent.iter().filter_map(|tried| tried.path.parent()).enumerate() {
+                write!(f, "{} {}", if index == 0 { "" } else { "," }, directory.display())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for NotFound {}
+
+/// Looks for Gemini CLI: an explicit path, `GEMINI_CLI_PATH`, `node_modules/.bin` upwards from the working directory,
+/// `PATH`, known places, Alhena's own installs.
+#[derive(Clone, Debug)]
+pub struct Finder {
+    explicit: Option<PathBuf>,
+    dir: PathBuf,
+    env: Environment,
+}
+
+impl Default for Finder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Finder {
+    /// A search with this process's environment and working directory.
+    #[must_use]
+    pub fn new() -> Self {
+        let dir = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+        Self { explicit: None, dir, env: Environment::of_process() }
+    }
+
+    /// Takes exactly this: a path, or the name of a command on `PATH`. Nothing else is looked for then.
+    #[must_use]
+    pub fn path(mut self, path: impl Into<PathBuf>) -> Self {
+        self.explicit = Some(path.into());
+        self
+    }
+
+    /// Looks from another working directory.
+    #[must_use]
+    pub fn dir(mut self, dir: impl AsRef<Path>) -> Self {
+        self.dir = self.dir.join(dir);
+        self
+    }
+
+    /// Looks with another environment.
+    #[must_use]
+    pub fn env(mut self, env: Environment) -> Self {
+        self.env = env;
+        self
+    }
+
+    /// The first that can be started.
+    pub fn find(&self) -> Result<Gemini, NotFound> {
+        let mut tried = Vec::new();
+        let first = self.search(&mut tried).next();
+        first.ok_or(NotFound { tried })
+    }
+
+    /// All that can be started, best first, each once, and what was passed over.
+    #[must_use]
+    pub fn find_all(&self) -> (Vec<Gemini>, Vec<Tried>) {
+        let mut tried = Vec::new();
+        let mut all: Vec<Gemini> = Vec::new();
+        for gemini in self.search(&mut tried) {
+            let same = |other: &Gemini| {
+                other
+                    .path
+                    .canonicalize()
+                    .ok()
+                    .is_some_and(|path| gemini.path.canonicalize().ok() == Some(path))
+            };
+            if !all.iter().any(same) {
+                all.push(gemini);
+            }
+        }
+        (all, tried)
+    }
+
+    fn search<'a>(&'a self, tried: &'a mut Vec<Tried>) -> impl Iterator<Item = Gemini> + 'a {
+        self.candidates().into_iter().filter_map(move |(place, path)| {
+            let found = self.examine(place, &path);
+            found.map_err(|why| tried.push(Tried { path, place, why })).ok()
+        })
+    }
+
+    fn candidates(&self) -> Vec<(Place, PathBuf)> {
+        let Some(explicit) = &self.explicit else {
+            return places::candidates(&self.env, &self.dir, Dirs::of(&self.env).as_ref());
+        };
+        let here = self.dir.join(explicit);
+        let is_name = explicit.components().count() == 1 && !here.exists();
+        let by_name =
+            explicit.to_str().filter(|_| is_name).and_then(|name| on_path(&self.env, &self.dir, name));
+        vec![(Place::Explicit, by_name.unwrap_or(here))]
+    }
+
+    /// Whether a path is a Gemini CLI that can be started.
+    fn examine(&self, place: Place, path: &Path) -> Result<Gemini, Why> {
+        check_file(path, place)?;
+        if own::is_alhena(path) {
+            return Err(Why::Alhena);
+        }
+        let entry = entry::entry(path);
+        let node = entry.as_ref().and_then(|entry| self.node_for(path, entry));
+        if node.is_none() && entry.as_ref().is_some_and(|entry| entry.way != Way::Wrapper) {
+            return Err(Why::NoNode);
+        }
+        let package = entry.as_ref().and_then(|entry| entry::package(&entry.file));
+        let stated = package.as_ref().and_then(|package| package.version.parse().ok());
+        let (version, version_source) = match stated {
+            Some(version) => (version, VersionSource::PackageJson),
+            None => self.ask_version(path)?,
+        };
+        let start = match &entry {
+            Some(Entry { way: Way::Link | Way::Shim, shebang, .. }) => {
+                Start::Direct { node_options: shebang.iter().skip(1).cloned().collect() }
+            }
+            _ => Start::ByCommand,
+        };
+        let (package_dir, package_name) = package.map(|package| (package.dir, package.name)).unzip();
+        let node_version = node.as_ref().and_then(|node| node::known_version(node, &self.answers()));
+        let (path, entry) = (path.to_path_buf(), entry.map(|entry| entry.file));
+        Ok(Gemini {
+            path,
+            place,
+            version,
+            version_source,
+            entry,
+            package_dir,
+            package_name,
+            node,
+            node_version,
+            start,
+        })
+    }
+
+    /// The Node that the command would run on: the one its first line names, the one beside a shim, the one on `PATH`, and
+    /// last the one beside a link, where version managers install both.
+    fn node_for(&self, command: &Path, entry: &Entry) -> Option<PathBuf> {
+        let named = entry.shebang.first().map(PathBuf::from).filter(|path| path.is_absolute());
+        let beside = || {
+            let directory = command.parent()?;
+            places::file_names("node")
+                .into_iter()
+                .map(|name| directory.join(name))
+                .find(|path| is_executable(path))
+        };
+        let on_path = || on_path(&self.env, &self.dir, "node");
+        named.filter(|path| is_executable(path)).or_else(|| match entry.way {
+            Way::Shim => beside().or_else(on_path),
+            Way::Link | Way::Wrapper => on_path().or_else(beside),
+        })
+    }
+
+    fn ask_version(&self, path: &Path) -> Result<(Version, VersionSource), Why> {
+        const QUESTION: &str = "gemini --version";
+        let no_version = |detail: &str| Why::NoVersion { detail: detail.to_owned() };
+        let parse = |text: &str| text.trim().parse::<Version>().ok();
+        let answers = self.answers();
+        if let Some(version) = answers.recall(path, QUESTION).as_deref().and_then(parse) {
+            return Ok((version, VersionSource::Remembered));
+        }
+        // A script that leads back to Alhena would have it ask that script again.
+        if self.env.get(env::ALHENA_ASKING).is_some() {
+            return Err(no_version("it is being asked already"));
+        }
+        let home = tempfile::tempdir().map_err(|error| no_version(&error.to_string()))?;
+        let mut command = Command::new(path);
+        command.arg("--version").current_dir(&self.dir).env_clear().envs(self.env.iter());
+        command.env(env::GEMINI_CLI_HOME, home.path()).env(env::GEMINI_CLI_NO_RELAUNCH, "1");
+        command.env(env::ALHENA_ASKING, "1");
+        let answer = match ask(&mut command, VERSION_LIMIT, 64 << 10) {
+            Ok(answer) => answer,
+            Err(NoAnswer::TooLate) => return Err(no_version("it took more than 20 seconds and was stopped")),
+            Err(NoAnswer::NotStarted(error)) => return Err(no_version(&error.to_string())),
+        };
+        let text = String::from_utf8_lossy(&answer.stdout);
+        let version = text.lines().rev().find_map(parse);
+        let Some(version) = version.filter(|_| answer.status.success()) else {
+            let said = String::from_utf8_lossy(&answer.stderr);
+            let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no output");
+            let last: String = last.trim().chars().take(200).collect();
+            return Err(no_version(&format!("{} ({last})", answer.status)));
+        };
+        answers.keep(path, QUESTION, &version.to_string());
+        Ok((version, VersionSource::Asked))
+    }
+
+    fn answers(&self) -> Answers {
+        Answers::in_directory(Dirs::of(&self.env).map(|dirs| dirs.answers()))
+    }
+}
+
+fn check_file(path: &Path, place: Place) -> Result<(), Why> {
+    let Ok(metadata) = path.metadata() else {
+        return Err(if path.is_symlink() { Why::Dangling } else { Why::Missing });
+    };
+    if metadata.is_dir() {
+        return Err(Why::Directory);
+    }
+    // Who names the JavaScript file itself means it, though only Node can start it.
+    let named = matches!(place, Place::Explicit | Place::Environment);
+    let is_script = path.extension().is_some_and(|extension| extension == "js");
+    if is_executable(path) || named && is_script { Ok(()) } else { Err(Why::NotExecutable) }
+}
+
+/// Whether a path is a file that may be run.
+#[cfg(unix)]
+pub(crate) fn is_executable(path: &Path) -> bool {
+    path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+}
+
+/// Whether a path is a file that may be run.
+#[cfg(not(unix))]
+pub(crate) fn is_executable(path: &Path) -> bool {
+    path.is_file()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,260 @@
+//! Asks a program something and takes no for an answer: a child process bounded in time and output, and a memory of
+//! answers so that a program is asked once.
+//!
+//! Gemini CLI 0.61.0 ignores SIGTERM and starts a second process of its own, so whoever is asked runs in a process group
+//! that is killed as a whole.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant, SystemTime};
+
+use serde::{Deserialize, Serialize};
+
+use crate::dirs;
+
+/// What a program answered.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) enum NoAnswer {
+    /// It could not be started.
+    NotStarted(io::Error),
+    /// It took longer than allowed and was killed.
+    TooLate,
+}
+
+/// Runs a command to its end, for at most `limit`, and keeps at most `most` bytes of each output. Nothing of it is left
+/// running: not after an answer, and not without one.
+///
+/// Output goes to files, because a pipe is held open by every grandchild that inherits it.
+pub(crate) fn ask(command: &mut Command, limit: Duration, most: u64) -> Result<Answer, NoAnswer> {
+    let (stdout, stderr) = tempfile::tempfile()
+        .and_then(|out| tempfile::tempfile().map(|err| (out, err)))
+        .map_err(NoAnswer::NotStarted)?;
+    let handle = |file: &File| file.try_clone().map(Stdio::from).map_err(NoAnswer::NotStarted);
+    command.stdin(Stdio::null()).stdout(handle(&stdout)?).stderr(handle(&stderr)?);
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(command, 0);
+    let mut child = spawn(command).map_err(NoAnswer::NotStarted)?;
+    let ended = wait(&mut child, limit);
+    let status = kill_group(&mut child).map_err(NoAnswer::NotStarted)?;
+    if ended == Ended::No {
+        return Err(NoAnswer::TooLate);
+    }
+    Ok(Answer { status, stdout: contents(stdout, most), stderr: contents(stderr, most) })
+}
+
+/// Starts a command, and waits a moment for a program that is just being written.
+fn spawn(command: &mut Command) -> io::Result<Child> {
+    for _ in 0..20 {
+        match command.spawn() {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            started => return started,
+        }
+    }
+    command.spawn()
+}
+
+/// Whether a child has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Yes,
+    No,
+}
+
+/// Waits for a child's end with growing pauses, so that quick answers come quickly and slow ones cost nothing. The child
+/// is left for [`kill_group`] to collect: until then nobody else can get its number.
+pub(crate) fn wait(child: &mut Child, limit: Duration) -> Ended {
+    let start = Instant::now();
+    let mut pause = Duration::from_millis(1);
+    while !has_ended(child) {
+        if start.elapsed() >= limit {
+            return Ended::No;
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+    Ended::Yes
+}
+
+#[cfg(unix)]
+fn has_ended(child: &mut Child) -> bool {
+    use rustix::process::{WaitId, WaitIdOptions, waitid};
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    pid(child).is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), look), Ok(None)))
+}
+
+#[cfg(not(unix))]
+fn has_ended(child: &mut Child) -> bool {
+    !matches!(child.try_wait(), Ok(None))
+}
+
+#[cfg(unix)]
+fn pid(child: &Child) -> Option<rustix::process::Pid> {
+    i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw)
+}
+
+/// Kills what is left of a child's process group, and collects the child.
+pub(crate) fn kill_group(child: &mut Child) -> io::Result<ExitStatus> {
+    #[cfg(unix)]
+    if let Some(group) = pid(child) {
+        let _gone = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+    #[cfg(not(unix))]
+    let _gone = child.kill();
+    child.wait()
+}
+
+fn contents(mut file: File, most: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if file.rewind().is_ok() {
+        let _what_there_is = file.take(most).read_to_end(&mut bytes);
+    }
+    bytes
+}
+
+/// An answer that holds as long as the program's file is the same.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Remembered {
+    path: PathBuf,
+    size: u64,
+    modified_ns: u128,
+    answer: String,
+}
+
+impl Remembered {
+    fn about(path: &Path, answer: &str) -> Option<Self> {
+        let metadata = fs::metadata(path).ok()?;
+        let modified = metadata.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+        Some(Self {
+            path: path.to_path_buf(),
+            size: metadata.len(),
+            modified_ns: modified.as_nanos(),
+            answer: answer.to_owned(),
+        })
+    }
+}
+
+/// Answers kept in files, one per program and question.
+#[derive(Clone, Debug)]
+pub(crate) struct Answers(Option<PathBuf>);
+
+impl Answers {
+    /// Answers in a directory; without one, nothing is remembered.
+    pub(crate) fn in_directory(directory: Option<PathBuf>) -> Self {
+        Self(directory)
+    }
+
+    /// What the program at `path` answered to `question`, unless the file has changed since.
+    pub(crate) fn recall(&self, path: &Path, question: &str) -> Option<String> {
+        let text = fs::read(self.file(path, question)?).ok()?;
+        let kept: Remembered = serde_json::from_slice(&text).ok()?;
+        (Remembered::about(path, &kept.answer)? == kept).then_some(kept.answer)
+    }
+
+    /// Keeps an answer. Failing to is no failure: the program is asked again next time.
+    pub(crate) fn keep(&self, path: &Path, question: &str, answer: &str) {
+        let kept = || -> Option<()> {
+            let file = self.file(path, question)?;
+            let directory = dirs::create(file.parent()?).ok()?;
+            let text = serde_json::to_vec(&Remembered::about(path, answer)?).ok()?;
+            let mut temporary = tempfile::NamedTempFile::new_in(directory).ok()?;
+            io::Write::write_all(&mut temporary, &text).ok()?;
+            temporary.persist(file).ok().map(drop)
+        };
+        if kept().is_none() {
+            tracing::debug!(path = %path.display(), question, "could not remember an answer");
+        }
+    }
+
+    fn file(&self, path: &Path, question: &str) -> Option<PathBuf> {
+        // FNV-1a: stable between versions of Rust, and a collision costs only the question.
+        let bytes = path.as_os_str().as_encoded_bytes().iter().chain(b"\0").chain(question.as_bytes());
+        let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        Some(self.0.as_ref()?.join(format!("{hash:016x}.json")))
+    }
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn answer_has_status_and_both_outputs_cut_to_size() {
+        let answer = ask(&mut shell("echo 12345; echo err >&2; exit 3"), Duration::from_secs(20), 4).unwrap();
+        assert_eq!(
+            (answer.status.code(), answer.stdout, answer.stderr),
+            (Some(3), b"1234".to_vec(), b"err\n".to_vec())
+        );
+    }
+
+    #[test]
+    fn who_is_too_late_is_killed_with_its_children() {
+        let root = tempfile::tempdir().unwrap();
+        let pid = root.path().join("pid");
+        let script = format!("trap '' TERM; sleep 600 & echo $! > {}; wait", pid.display());
+        let no_answer = ask(&mut shell(&script), Duration::from_millis(500), 100).unwrap_err();
+        assert!(matches!(no_answer, NoAnswer::TooLate), "{no_answer:?}");
+        let child: i32 = fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
+        let child = rustix::process::Pid::from_raw(child).unwrap();
+        assert!(gone(child), "the sleeping grandchild lives on");
+    }
+
+    /// Whether a process ends within a few seconds; a zombie that nobody has collected counts as ended.
+    fn gone(pid: rustix::process::Pid) -> bool {
+        (0..200).any(|_| {
+            std::thread::sleep(Duration::from_millis(20));
+            let state =
+                fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+            rustix::process::test_kill_process(pid).is_err() || state.contains(") Z ")
+        })
+    }
+
+    #[test]
+    fn grandchild_that_holds_the_output_does_not_hold_the_answer() {
+        let answer = ask(&mut shell("sleep 600 & echo done"), Duration::from_secs(20), 100).unwrap();
+        assert_eq!(answer.stdout, b"done\n");
+    }
+
+    #[test]
+    fn missing_program_is_not_started() {
+        let no_answer =
+            ask(&mut Command::new("/nonexistent/program"), Duration::from_secs(1), 1).unwrap_err();
+        assert!(matches!(no_answer, NoAnswer::NotStarted(_)), "{no_answer:?}");
+    }
+
+    #[test]
+    fn answers_are_remembered_until_the_file_changes() {
+        let root = tempfile::tempdir().unwrap();
+        let program = root.path().join("program");
+        fs::write(&program, "one").unwrap();
+        let answers = Answers::in_directory(Some(root.path().join("cache/answers")));
+        assert_eq!(answers.recall(&program, "version"), None);
+        answers.keep(&program, "version", "1.0.0");
+        assert_eq!(answers.recall(&program, "version"), Some("1.0.0".to_owned()));
+        assert_eq!(answers.recall(&program, "colour"), None);
+        fs::write(&program, "longer").unwrap();
+        assert_eq!(answers.recall(&program, "version"), None);
+        Answers::in_directory(None).keep(&program, "version", "1.0.0");
+        assert_eq!(Answers::in_directory(None).recall(&program, "version"), None);
+    }
+}
