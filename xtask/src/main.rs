@@ -1,2 +1,45 @@
-//! Set-up and checks.
-fn main() {}
+//! `cargo xtask`: the project's own chores, with all their set-up.
+
+mod bench;
+mod checks;
+mod commands;
+mod coverage;
+mod setup;
+mod tally;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+cargo xtask test [--quick] [FILTER]   everything that has to hold: format, lints, tests, doc tests
+cargo xtask fetch [NAME]              what the tests need from outside (without NAME: what it would fetch)
+cargo xtask bench NAME [ARGS]         measurements; without NAME: their names
+cargo xtask coverage [PACKAGE...]     line coverage per crate
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["test", rest @ ..] => checks::Options::read(rest).and_then(|options| checks::run(&options)),
+        ["fetch", rest @ ..] => setup::fetch(rest),
+        ["bench", rest @ ..] => bench::run(rest),
+        ["coverage", rest @ ..] => coverage::run(rest),
+        ["help" | "--help" | "-h"] => {
+            print!("{USAGE}");
+            Ok(())
+        }
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            if !message.is_empty() {
+                eprintln!("xtask: {message}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -113,14 +113,19 @@ pub fn run_bounded(command: &mut Command, limit: Duration) -> io::Result<Finishe
             break (status, false);
         }
         if deadline.passed() {
-            if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-                let _ = kill_process_group(group, Signal::KILL);
-            }
+            kill_group(child.id());
             break (child.wait()?, true);
         }
         std::thread::sleep(Duration::from_millis(5));
     };
     Ok(Finished { status, stdout: contents(&mut stdout)?, stderr: contents(&mut stderr)?, timed_out })
+}
+
+/// Kills a whole process group by the pid of its leader.
+pub fn kill_group(leader: u32) {
+    if let Some(group) = i32::try_from(leader).ok().and_then(Pid::from_raw) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
 }
 
 fn contents(file: &mut std::fs::File) -> io::Result<Vec<u8>> {

@@ -12,6 +12,7 @@ pub mod script;
 pub mod snapshot;
 pub mod stand_in;
 pub mod streams;
+pub mod tools;
 
 pub use bounded::{Deadline, Finished, Watchdog, run_bounded};
 pub use home::{PrivateHome, Trust};

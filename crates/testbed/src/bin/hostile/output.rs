@@ -155,7 +155,11 @@ impl Output {
         let mut position = 0_u32;
         self.repeat(bytes, |block| {
             position += 1;
-            let line = if position.is_multiple_of(20) { lines.tool(streams::LARGE_OUTPUT / 4) } else { lines.delta() };
+            let line = if position.is_multiple_of(20) {
+                lines.tool(streams::LARGE_OUTPUT / 4)
+            } else {
+                lines.delta()
+            };
             block.write_all(line.as_bytes()).is_ok()
         });
     }

@@ -1,0 +1,148 @@
+//! `cargo xtask test`: sets up what is missing, then runs every check, and ends with one line that counts.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use alhena_testbed::cache;
+
+use crate::commands::{cargo, follow, works};
+use crate::setup;
+use crate::tally::Tally;
+
+/// No step of the whole takes longer; single tests have limits of their own in `.config/nextest.toml`.
+const STEP_LIMIT: Duration = Duration::from_secs(90 * 60);
+
+/// What to run.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Leave out lints and everything on the real CLI.
+    pub quick: bool,
+    /// Only tests whose names contain this, and nothing but tests.
+    pub filter: Option<String>,
+}
+
+impl Options {
+    /// Reads the arguments.
+    pub fn read(words: &[&str]) -> Result<Self, String> {
+        let mut options = Self::default();
+        for word in words {
+            match *word {
+                "--quick" => options.quick = true,
+                word if word.starts_with('-') => return Err(format!("unknown option {word}")),
+                word if options.filter.is_none() => options.filter = Some(word.to_owned()),
+                word => return Err(format!("only one FILTER can be given, found also {word}")),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// Runs everything. An error without text means that the summary has said it.
+pub fn run(options: &Options) -> Result<(), String> {
+    let environment = setup::for_tests(options.quick)?;
+    let mut total = Tally::default();
+    if options.filter.is_none() {
+        total += check(cargo().args(["fmt", "--all", "--", "--check"]))?;
+        if !options.quick {
+            total += check(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+        }
+    }
+    total += check(cargo().args(["build", "--workspace", "--bins"]))?;
+    for mut runner in [main_runner(options), doc_runner(options)] {
+        total += tests(runner.envs(environment.iter().map(|(name, value)| (name, value))))?;
+    }
+    println!("{total}");
+    if total.failed == 0 { Ok(()) } else { Err(String::new()) }
+}
+
+/// A step that is no test.
+fn check(command: &mut Command) -> Result<Tally, String> {
+    match follow(command, STEP_LIMIT, |_| ())? {
+        true => Ok(Tally::default()),
+        false => Ok(Tally::FAILURE),
+    }
+}
+
+/// A test runner. One that fails without naming a failed test (the tests did not compile) counts as a failure.
+fn tests(command: &mut Command) -> Result<Tally, String> {
+    let mut tally = Tally::default();
+    let ended_well = follow(command, STEP_LIMIT, |line| tally += Tally::of_line(line).unwrap_or_default())?;
+    if !ended_well && tally.failed == 0 {
+        tally += Tally::FAILURE;
+    }
+    Ok(tally)
+}
+
+fn main_runner(options: &Options) -> Command {
+    let mut command = cargo();
+    if works(cargo().args(["nextest", "--version"])) {
+        command.args(["nextest", "run", "--workspace", "--no-fail-fast", "--no-tests=pass"]);
+        if options.quick {
+            command.args(["--profile", "quick"]);
+        }
+        command.args(&options.filter);
+        return command;
+    }
+    eprintln!("cargo-nextest is not installed: using cargo test, without limits on single tests");
+    command.args(["test", "--workspace", "--no-fail-fast"]);
+    if options.quick {
+        command.args(["--lib", "--bins"]);
+        for name in quick_test_binaries() {
+            command.args(["--test", &name]);
+        }
+    } else {
+        command.arg("--all-targets");
+    }
+    command.args(&options.filter).arg("--").arg("--test-threads=2");
+    if options.quick {
+        command.args(["--skip", "real_cli"]);
+    }
+    command
+}
+
+fn doc_runner(options: &Options) -> Command {
+    let mut command = cargo();
+    command.args(["test", "--doc", "--workspace", "--no-fail-fast"]).args(&options.filter);
+    command
+}
+
+/// The integration tests that do not run the real CLI, by the same rule as `.config/nextest.toml`.
+fn quick_test_binaries() -> Vec<String> {
+    let workspace = cache::workspace();
+    let mut packages = vec![workspace.clone(), workspace.join("xtask")];
+    packages.extend(entries(&workspace.join("crates")));
+    let mut names: Vec<String> = packages.iter().flat_map(|package| test_binaries(package)).collect();
+    names.retain(|name| !name.starts_with("real_"));
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn test_binaries(package: &Path) -> Vec<String> {
+    let name = |path: std::path::PathBuf| {
+        let is_test =
+            path.extension().is_some_and(|extension| extension == "rs") || path.join("main.rs").is_file();
+        is_test.then(|| path.file_stem().unwrap_or_default().to_string_lossy().into_owned())
+    };
+    entries(&package.join("tests")).into_iter().filter_map(name).collect()
+}
+
+fn entries(directory: &Path) -> Vec<std::path::PathBuf> {
+    let Ok(found) = std::fs::read_dir(directory) else { return Vec::new() };
+    found.filter_map(|entry| Some(entry.ok()?.path())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Options;
+
+    #[test]
+    fn options_are_read_in_any_order() {
+        let both = Options { quick: true, filter: Some("framer".to_owned()) };
+        assert_eq!(Options::read(&["--quick", "framer"]), Ok(both));
+        assert_eq!(Options::read(&[]), Ok(Options::default()));
+        assert_eq!(Options::read(&["--fast"]), Err("unknown option --fast".to_owned()));
+        assert_eq!(Options::read(&["a", "b"]), Err("only one FILTER can be given, found also b".to_owned()));
+    }
+}

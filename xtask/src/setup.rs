@@ -1,0 +1,105 @@
+//! What the tests need from outside, fetched before they start: one table, all of it in the private cache, in parallel.
+
+use std::process::Command;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use alhena_testbed::cache;
+use alhena_testbed::tools::{self, Tool};
+
+use crate::commands::{first_line, works};
+
+/// The oldest Node that Gemini CLI runs on.
+const OLDEST_NODE: u32 = 20;
+/// How many downloads run at once.
+const AT_ONCE: usize = 3;
+
+/// Checks what has to be there, fetches what can be fetched, and gives the environment for the tests.
+pub fn for_tests(quick: bool) -> Result<Vec<(String, String)>, String> {
+    check_node()?;
+    if !quick {
+        fetch_all(tools::all().into_iter().filter(Tool::needed).collect())?;
+    }
+    let mut environment =
+        vec![(cache::CACHE_VARIABLE.to_owned(), cache::root().to_string_lossy().into_owned())];
+    if !works(Command::new("tmux").arg("-V"))
+        && let Some(directory) = tools::cached_tmux_directory()
+    {
+        let path = std::env::var("PATH").unwrap_or_default();
+        environment.push(("PATH".to_owned(), format!("{}:{path}", directory.display())));
+    }
+    Ok(environment)
+}
+
+/// `cargo xtask fetch [NAME]`.
+pub fn fetch(words: &[&str]) -> Result<(), String> {
+    match words {
+        [] => {
+            for tool in tools::all() {
+                let state = match (tool.cached(), tool.needed()) {
+                    (true, _) => "cached",
+                    (false, true) => "would be fetched",
+                    (false, false) => "not needed",
+                };
+                println!("{:24} {state:18} {}", tool.name, tool.about);
+            }
+            Ok(())
+        }
+        [name] => match tools::all().into_iter().find(|tool| tool.name == *name) {
+            Some(tool) => fetch_all(vec![tool]),
+            None => Err(format!("there is no {name}; `cargo xtask fetch` lists what there is")),
+        },
+        _ => Err("give one name".to_owned()),
+    }
+}
+
+fn check_node() -> Result<(), String> {
+    let node = first_line("node", "--version").ok_or(format!(
+        "Node {OLDEST_NODE} or newer is needed to test on the real Gemini CLI, and `node` is not on PATH"
+    ))?;
+    let major = node.trim_start_matches('v').split('.').next().and_then(|number| number.parse::<u32>().ok());
+    if major.is_none_or(|major| major < OLDEST_NODE) {
+        return Err(format!("Node {OLDEST_NODE} or newer is needed, found {node}"));
+    }
+    match first_line("npm", "--version") {
+        Some(_) => Ok(()),
+        None => {
+            Err("npm is needed to fetch the Gemini CLI, and `npm` is not on PATH (it comes with Node)"
+                .to_owned())
+        }
+    }
+}
+
+fn fetch_all(wanted: Vec<Tool>) -> Result<(), String> {
+    let missing: Vec<Tool> = wanted.into_iter().filter(|tool| !tool.cached()).collect();
+    let waiting = Mutex::new(missing);
+    let failures = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some(tool) = take(&waiting) {
+                    if let Err(message) = fetch_one(&tool)
+                        && let Ok(mut failures) = failures.lock()
+                    {
+                        failures.push(message);
+                    }
+                }
+            });
+        }
+    });
+    let failures = failures.into_inner().unwrap_or_default();
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
+}
+
+fn take(waiting: &Mutex<Vec<Tool>>) -> Option<Tool> {
+    let mut waiting = waiting.lock().ok()?;
+    if waiting.is_empty() { None } else { Some(waiting.remove(0)) }
+}
+
+fn fetch_one(tool: &Tool) -> Result<(), String> {
+    let start = Instant::now();
+    eprintln!("fetching {} ...", tool.name);
+    let place = tool.get().map_err(|error| format!("{} could not be fetched: {error}", tool.name))?;
+    eprintln!("fetched {} in {:.1} s: {}", tool.name, start.elapsed().as_secs_f64(), place.display());
+    Ok(())
+}
