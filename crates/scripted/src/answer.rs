@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use crate::turn::{Step, Tokens, Turn, Usage};
+use crate::step::Step;
+use crate::turn::{Tokens, Turn, Usage};
 
 /// The tokens of a prompt, when a scenario does not say.
 const PROMPT_TOKENS: u64 = 100;

@@ -1,7 +1,7 @@
 //! One connection: requests are read, routed to their scenario and answered, one after the other.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 
 use crate::answer;
-use crate::http::{Reader, Refusal, Request, response_head};
+use crate::http::{MAX_BODY, Reader, Refusal, Request, response_head};
 use crate::play::{Fate, Line};
 use crate::request::RecordedRequest;
 use crate::route::Route;
@@ -31,7 +31,7 @@ pub(crate) fn serve(shared: &Shared, stream: &Arc<TcpStream>) {
             Err(Refusal::Gone) => Fate::Closes,
             Err(Refusal::Bad(status, reason)) => {
                 refuse(stream, status, reason);
-                Fate::Closes
+                return drain(stream);
             }
         };
         match fate {
@@ -48,6 +48,21 @@ pub(crate) fn serve(shared: &Shared, stream: &Arc<TcpStream>) {
 /// Ends the sending side first, so that what was written last is not lost to a reset.
 fn close(stream: &TcpStream) {
     let _ = stream.shutdown(Shutdown::Write);
+}
+
+/// Reads what a refused client still sends, for a while: closing on unread bytes would reset the connection and take
+/// the refusal with it.
+fn drain(mut stream: &TcpStream) {
+    close(stream);
+    let _ = stream.set_read_timeout(Some(Duration::from_millis(500)));
+    let mut scratch = [0; 16 * 1024];
+    let mut left = MAX_BODY;
+    while let Ok(read @ 1..) = stream.read(&mut scratch) {
+        left = left.saturating_sub(read);
+        if left == 0 {
+            return;
+        }
+    }
 }
 
 /// Tells the client what was wrong; the connection is of no use afterwards.

@@ -11,7 +11,8 @@ use crate::answer;
 use crate::http::response_head;
 use crate::progress::{Playing, Served};
 use crate::state::Ending;
-use crate::turn::{Step, Turn};
+use crate::step::Step;
+use crate::turn::Turn;
 
 /// How often a wait for a gate looks whether it is open.
 const GATE_INTERVAL: Duration = Duration::from_millis(10);

@@ -35,15 +35,14 @@ pub struct RecordedRequest {
 }
 
 impl RecordedRequest {
-    fn contents(&self) -> impl DoubleEndedIterator<Item = &Value> {
-        self.body.get("contents").and_then(Value::as_array).into_iter().flatten()
+    fn contents(&self) -> std::slice::Iter<'_, Value> {
+        self.body.get("contents").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default().iter()
     }
 
     /// The last text of the user, without what Gemini CLI adds of its own: the session's context, hooks, reminders
     /// and the contents of referenced files.
     pub fn prompt(&self) -> Option<&str> {
-        let users = self.contents().rev().filter(|content| role(content) == "user");
-        users.flat_map(|content| own_texts(content).next()).next()
+        self.contents().rfind(|content| is_prompt(content)).and_then(|content| own_texts(content).next())
     }
 
     /// The texts of all contents, in order.
@@ -61,11 +60,13 @@ impl RecordedRequest {
 
     /// The results of tools that this request brings: the function responses of its last content, with their names.
     pub fn responses(&self) -> impl Iterator<Item = (&str, &Value)> {
-        let parts = self.contents().next_back().into_iter().flat_map(parts_of);
-        parts.filter_map(|part| {
-            let response = part.get("functionResponse")?;
-            Some((response.get("name")?.as_str()?, response.get("response").unwrap_or(&Value::Null)))
-        })
+        self.contents().next_back().into_iter().flat_map(results_of)
+    }
+
+    /// The results of tools since the last text of the user, with their names, in order.
+    pub fn results_since_prompt(&self) -> impl Iterator<Item = (&str, &Value)> {
+        let after = self.contents().rposition(is_prompt).map_or(0, |index| index + 1);
+        self.contents().skip(after).flat_map(results_of)
     }
 
     /// The schema that the answer has to follow, where one is given.
@@ -86,6 +87,17 @@ fn parts_of(content: &Value) -> impl DoubleEndedIterator<Item = &Value> {
 
 fn texts_of(content: &Value) -> impl DoubleEndedIterator<Item = &str> {
     parts_of(content).filter_map(|part| part.get("text").and_then(Value::as_str))
+}
+
+fn results_of(content: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    parts_of(content).filter_map(|part| {
+        let response = part.get("functionResponse")?;
+        Some((response.get("name")?.as_str()?, response.get("response").unwrap_or(&Value::Null)))
+    })
+}
+
+fn is_prompt(content: &Value) -> bool {
+    role(content) == "user" && own_texts(content).next().is_some()
 }
 
 /// The texts of a content that the user wrote.
