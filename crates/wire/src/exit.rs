@@ -117,11 +117,11 @@ pub const TABLE: &[ExitCode] = &[
     },
 ];
 
-/// The HTTP statuses that an exit code can stand for: those registered for errors, and the ones in use without registration
-/// (499 was seen; 520 to 511 come from proxies).
+/// The HTTP statuses that an exit code can stand for: the errors that are registered, and 499, which proxies of the API send.
+/// Statuses from 512 on cannot be told from small exit codes.
 const HTTP: &[u16] = &[
-    400, 401, 402, 403, 405, 406, 407, 408, 409, 410, 411, 412, 413, 414, 415, 416, 417, 418, 421, 422, 423,
-    424, 425, 426, 428, 429, 431, 451, 499, 500, 501, 502, 503, 504, 505, 506, 507, 508, 510, 511,
+    400, 401, 402, 403, 404, 405, 406, 407, 408, 409, 410, 411, 412, 413, 414, 415, 416, 417, 418, 421, 422,
+    423, 424, 425, 426, 428, 429, 431, 451, 499, 500, 501, 502, 503, 504, 505, 506, 507, 508, 510, 511,
 ];
 
 /// What a code means.
@@ -143,7 +143,7 @@ pub fn text(code: i32) -> &'static str {
     }
 }
 
-/// The HTTP status behind a code, if it is one: 173 is 429. A 404 never shows (the CLI exits 1).
+/// The HTTP status behind a code, if it is one: 173 is 429. A model that does not exist is a 404 too, but exits 1 (0.61).
 pub fn http_status(code: i32) -> Option<u16> {
     if row(code).is_some() {
         return None;

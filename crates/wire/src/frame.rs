@@ -6,14 +6,17 @@
 /// The longest line that is kept whole, unless told otherwise: 64 MiB.
 pub const DEFAULT_LIMIT: usize = 64 << 20;
 
+/// What a framer holds on to between lines, so that lines cut by a chunk's end cost no allocation each.
+const SPARE: usize = 256 << 10;
+
 /// What the framer gives out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
-    /// A line without its `\n` or `\r\n`, never blank.
+    /// A line without its `\n` or `\r\n`. Blank lines are left out.
     Line(&'a [u8]),
     /// A line that was longer than the limit and was not kept.
     TooLong {
-        /// Its true length, without the newline.
+        /// Its true length, without the `\n`.
         bytes: u64,
         /// How it began, made safe by [`sample`].
         sample: String,
@@ -21,13 +24,21 @@ pub enum Frame<'a> {
 }
 
 /// Splits a byte stream into lines, whatever the chunks it arrives in.
+///
+/// A line that lies within one chunk is handed out from that chunk, without a copy.
 #[derive(Debug)]
 pub struct Framer {
     limit: usize,
     /// The beginning of a line whose end has not arrived; at most `limit` bytes.
     partial: Vec<u8>,
-    /// How many bytes of the present line were dropped beyond the limit.
-    dropped: u64,
+    /// Set once that line has outgrown the limit and its beginning was let go.
+    overlong: Option<Overlong>,
+}
+
+#[derive(Debug)]
+struct Overlong {
+    bytes: u64,
+    sample: String,
 }
 
 impl Default for Framer {
@@ -37,9 +48,9 @@ impl Default for Framer {
 }
 
 impl Framer {
-    /// A framer that keeps lines of up to `limit` bytes.
+    /// A framer that keeps lines of up to `limit` bytes (a `\r` at the end counts).
     pub fn new(limit: usize) -> Self {
-        Framer { limit, partial: Vec::new(), dropped: 0 }
+        Framer { limit, partial: Vec::new(), overlong: None }
     }
 
     /// Takes the next bytes and hands out every line that they complete.
@@ -48,26 +59,47 @@ impl Framer {
         while let Some(end) = memchr::memchr(b'\n', rest) {
             let (line, after) = rest.split_at(end);
             self.end_line(line, &mut f);
-            rest = after.split_first().map_or(&[], |(_, after)| after);
+            rest = after.strip_prefix(b"\n").unwrap_or(after);
         }
         self.keep(rest);
     }
 
-    /// Hands out what is left when the stream has ended without a newline.
+    /// Hands out what is left when the stream has ended without a newline. The framer can be used again.
     pub fn finish(&mut self, mut f: impl FnMut(Frame<'_>)) {
         self.end_line(&[], &mut f);
     }
 
-    /// How many bytes of an unfinished line are held.
+    /// How many bytes of an unfinished line have arrived.
     pub fn pending(&self) -> u64 {
-        self.partial.len() as u64 + self.dropped
+        self.overlong.as_ref().map_or(self.partial.len() as u64, |overlong| overlong.bytes)
     }
 
     fn keep(&mut self, bytes: &[u8]) {
+        if let Some(overlong) = &mut self.overlong {
+            overlong.bytes += bytes.len() as u64;
+            return;
+        }
         let room = self.limit.saturating_sub(self.partial.len());
-        let (kept, dropped) = bytes.split_at_checked(room).unwrap_or((bytes, &[]));
-        self.partial.extend_from_slice(kept);
-        self.dropped += dropped.len() as u64;
+        match bytes.split_at_checked(room) {
+            Some((kept, beyond)) if !beyond.is_empty() => {
+                let bytes = self.partial.len() as u64 + bytes.len() as u64;
+                let mut start = std::mem::take(&mut self.partial);
+                start.truncate(SAMPLED);
+                start.extend(kept.iter().take(SAMPLED));
+                self.overlong = Some(Overlong { bytes, sample: sample(&start) });
+            }
+            _ => self.extend(bytes),
+        }
+    }
+
+    /// Grows by doubling, so that a line fed byte by byte is not copied again and again, but never past the limit.
+    fn extend(&mut self, bytes: &[u8]) {
+        let needed = self.partial.len() + bytes.len();
+        if needed > self.partial.capacity() {
+            let capacity = (self.partial.capacity() * 2).min(self.limit).max(needed);
+            self.partial.reserve_exact(capacity - self.partial.len());
+        }
+        self.partial.extend_from_slice(bytes);
     }
 
     fn end_line(&mut self, tail: &[u8], f: &mut impl FnMut(Frame<'_>)) {
@@ -75,14 +107,13 @@ impl Framer {
             return give(tail, f);
         }
         self.keep(tail);
-        if self.dropped > 0 {
-            f(Frame::TooLong { bytes: self.pending(), sample: sample(&self.partial) });
-            self.partial = Vec::new();
-            self.dropped = 0;
-        } else {
-            give(&self.partial, f);
-            self.partial.clear();
-            self.partial.shrink_to(1 << 20);
+        match self.overlong.take() {
+            Some(Overlong { bytes, sample }) => f(Frame::TooLong { bytes, sample }),
+            None => {
+                give(&self.partial, f);
+                self.partial.clear();
+                self.partial.shrink_to(SPARE);
+            }
         }
     }
 }
@@ -94,13 +125,35 @@ fn give(line: &[u8], f: &mut impl FnMut(Frame<'_>)) {
     }
 }
 
-/// The beginning of foreign bytes as text that can be shown anywhere: at most about 200 characters, whatever is not UTF-8
-/// replaced, control characters and escape sequences visible.
+/// How many bytes can matter for a sample: 200 characters of four bytes, and some.
+const SAMPLED: usize = 1024;
+
+/// The longest sample, in characters.
+const SAMPLE_LENGTH: usize = 200;
+
+/// The beginning of foreign bytes as text that can be shown anywhere: at most 200 characters, then `…`; what is not UTF-8
+/// replaced by U+FFFD; control characters, escape sequences and characters that reorder or hide text made visible.
 pub fn sample(bytes: &[u8]) -> String {
-    let start = bytes.get(..1024).unwrap_or(bytes);
+    let start = bytes.get(..SAMPLED).unwrap_or(bytes);
     let mut text = String::new();
-    for character in String::from_utf8_lossy(start).chars().take(200) {
-        if character.is_control() { text.extend(character.escape_default()) } else { text.push(character) }
+    let mut length = 0;
+    for character in String::from_utf8_lossy(start).chars() {
+        let escaped = is_unsafe_to_show(character).then(|| character.escape_default());
+        length += escaped.as_ref().map_or(1, ExactSizeIterator::len);
+        if length > SAMPLE_LENGTH {
+            text.push('…');
+            return text;
+        }
+        match escaped {
+            Some(escaped) => text.extend(escaped),
+            None => text.push(character),
+        }
     }
     text
+}
+
+fn is_unsafe_to_show(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+        || matches!(character, '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }

@@ -15,6 +15,8 @@
 
 #[macro_use]
 mod object;
+mod raw;
+mod value;
 
 pub mod exit;
 pub mod frame;
@@ -22,4 +24,5 @@ pub mod release;
 pub mod report;
 pub mod stream;
 
-pub use object::{Count, Extra, Named, Raw};
+pub use raw::{Extra, Raw};
+pub use value::{Count, Named};

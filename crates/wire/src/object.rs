@@ -1,4 +1,4 @@
-//! The building blocks of every wire type: objects that keep unknown fields, words from an open set, raw JSON, counts.
+//! How every wire type is read and written: objects that keep unknown fields, and words from an open set.
 //!
 //! Gemini CLI adds fields from release to release without notice (`cached` in 0.22, `models` in 0.34), so each object
 //! keeps what it does not know, in order. serde's own `flatten` would do that too, but it buffers every value of the
@@ -6,183 +6,10 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 
-use serde::de::{self, Deserialize, DeserializeOwned, Deserializer, Visitor};
-use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::value::RawValue;
-
-/// A JSON value that was recognised as JSON but not decoded.
-///
-/// Two raw values are equal when their texts are.
-#[derive(Clone)]
-pub struct Raw<'a>(Cow<'a, RawValue>);
-
-impl<'a> Raw<'a> {
-    /// The JSON text as it was written.
-    pub fn get(&self) -> &str {
-        self.0.get()
-    }
-
-    /// Takes JSON text as it is; `None` when it is not JSON.
-    pub fn from_text(text: &'a str) -> Option<Self> {
-        serde_json::from_str::<&'a RawValue>(text).ok().map(|raw| Raw(Cow::Borrowed(raw)))
-    }
-
-    /// Decodes the value. A lone surrogate (`\ud800`), which JavaScript writes and Rust strings cannot hold, becomes
-    /// U+FFFD.
-    pub fn decode<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        serde_json::from_str(self.get()).or_else(|error| {
-            match crate::stream::without_lone_surrogates(self.get()) {
-                Some(text) => serde_json::from_str(&text),
-                None => Err(error),
-            }
-        })
-    }
-
-    /// Cuts the tie to the text that was parsed.
-    pub fn into_owned(self) -> Raw<'static> {
-        Raw(Cow::Owned(self.0.into_owned()))
-    }
-}
-
-impl PartialEq for Raw<'_> {
-    fn eq(&self, other: &Raw<'_>) -> bool {
-        self.get() == other.get()
-    }
-}
-
-impl Eq for Raw<'_> {}
-
-impl fmt::Debug for Raw<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.get())
-    }
-}
-
-impl Serialize for Raw<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Raw<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        <&'a RawValue>::deserialize(deserializer).map(|raw| Raw(Cow::Borrowed(raw)))
-    }
-}
-
-/// The fields of an object that this crate does not know, in the order in which they were written.
-///
-/// A known optional field that was written as `null` is kept here too, so that it is written back.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Extra(Vec<(String, Raw<'static>)>);
-
-impl Extra {
-    /// No unknown field at all, which is the usual case and costs no allocation.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The value of an unknown field.
-    pub fn get(&self, name: &str) -> Option<&Raw<'static>> {
-        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value)
-    }
-
-    /// Name and value of each unknown field.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Raw<'static>)> {
-        self.0.iter().map(|(key, value)| (key.as_str(), value))
-    }
-
-    pub(crate) fn push(&mut self, key: &str, value: Raw<'_>) {
-        self.0.push((key.to_owned(), value.into_owned()));
-    }
-
-    pub(crate) fn push_null(&mut self, key: &str) {
-        if let Some(null) = Raw::from_text("null") {
-            self.push(key, null);
-        }
-    }
-
-    pub(crate) fn serialize_into<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-        self.iter().try_for_each(|(key, value)| map.serialize_entry(key, value))
-    }
-}
-
-/// A number that counts something. The CLI writes JavaScript numbers: whole and not negative in every recording, but
-/// nothing upstream promises it, and one odd figure must not cost the whole event.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Count {
-    /// What every known release writes.
-    Whole(u64),
-    /// A fraction or a negative number.
-    Other(f64),
-}
-
-impl Count {
-    /// The number as a count: rounded, and 0 when negative.
-    pub fn get(self) -> u64 {
-        match self {
-            Count::Whole(whole) => whole,
-            Count::Other(other) => other.round() as u64,
-        }
-    }
-}
-
-impl From<u64> for Count {
-    fn from(whole: u64) -> Self {
-        Count::Whole(whole)
-    }
-}
-
-impl Serialize for Count {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match *self {
-            Count::Whole(whole) => serializer.serialize_u64(whole),
-            Count::Other(other) if other.fract() == 0.0 && other.abs() < 9e15 => {
-                serializer.serialize_i64(other as i64)
-            }
-            Count::Other(other) => serializer.serialize_f64(other),
-        }
-    }
-}
-
-/// An object used as a map, in the order in which it was written; `stats.models` is one.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Named<'a, T>(pub Vec<(Cow<'a, str>, T)>);
-
-impl<T> Default for Named<'_, T> {
-    fn default() -> Self {
-        Named(Vec::new())
-    }
-}
-
-impl<T> Named<'_, T> {
-    /// The value under a name.
-    pub fn get(&self, name: &str) -> Option<&T> {
-        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value)
-    }
-
-    /// Name and value of each entry.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &T)> {
-        self.0.iter().map(|(key, value)| (&**key, value))
-    }
-
-    /// How many entries there are.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether there is no entry.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-impl<T: Serialize> Serialize for Named<'_, T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.iter())
-    }
-}
+use serde::de::{self, Deserialize, Deserializer, Visitor};
+use serde::ser::SerializeMap;
 
 /// How a field's value is read. Like `Deserialize`, but it borrows strings behind `Option` and `Cow` as well, and it
 /// knows what to do when the field is not there.
@@ -235,47 +62,13 @@ impl<'de: 'a, 'a> Decode<'de> for Cow<'a, str> {
     }
 }
 
-impl<'de: 'a, 'a> Decode<'de> for Raw<'a> {
-    fn decode<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Raw::deserialize(deserializer)
-    }
-}
-
 impl<'de> Decode<'de> for bool {
     fn decode<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         bool::deserialize(deserializer)
     }
 }
 
-struct CountVisitor;
-
-impl Visitor<'_> for CountVisitor {
-    type Value = Count;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number")
-    }
-
-    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Count, E> {
-        Ok(Count::Whole(number))
-    }
-
-    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Count, E> {
-        Ok(u64::try_from(number).map_or(Count::Other(number as f64), Count::Whole))
-    }
-
-    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Count, E> {
-        Ok(Count::Other(number))
-    }
-}
-
-impl<'de> Decode<'de> for Count {
-    fn decode<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(CountVisitor)
-    }
-}
-
-struct OptionVisitor<T>(std::marker::PhantomData<T>);
+struct OptionVisitor<T>(PhantomData<T>);
 
 impl<'de, T: Decode<'de>> Visitor<'de> for OptionVisitor<T> {
     type Value = Option<T>;
@@ -295,7 +88,7 @@ impl<'de, T: Decode<'de>> Visitor<'de> for OptionVisitor<T> {
 
 impl<'de, T: Decode<'de>> Decode<'de> for Option<T> {
     fn decode<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_option(OptionVisitor(std::marker::PhantomData))
+        deserializer.deserialize_option(OptionVisitor(PhantomData))
     }
 
     fn absent<E: de::Error>(_key: &'static str) -> Result<Self, E> {
@@ -313,7 +106,7 @@ impl<'de, T: Decode<'de>> Decode<'de> for Box<T> {
     }
 }
 
-struct ListVisitor<T>(std::marker::PhantomData<T>);
+struct ListVisitor<T>(PhantomData<T>);
 
 impl<'de, T: Decode<'de>> Visitor<'de> for ListVisitor<T> {
     type Value = Vec<T>;
@@ -333,31 +126,7 @@ impl<'de, T: Decode<'de>> Visitor<'de> for ListVisitor<T> {
 
 impl<'de, T: Decode<'de>> Decode<'de> for Vec<T> {
     fn decode<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(ListVisitor(std::marker::PhantomData))
-    }
-}
-
-struct NamedVisitor<T>(std::marker::PhantomData<T>);
-
-impl<'de, T: Decode<'de>> Visitor<'de> for NamedVisitor<T> {
-    type Value = Named<'de, T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut entries = Vec::new();
-        while let Some((Via(name), Via(value))) = map.next_entry()? {
-            entries.push((name, value));
-        }
-        Ok(Named(entries))
-    }
-}
-
-impl<'de: 'a, 'a, T: Decode<'de>> Decode<'de> for Named<'a, T> {
-    fn decode<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(NamedVisitor(std::marker::PhantomData))
+        deserializer.deserialize_seq(ListVisitor(PhantomData))
     }
 }
 
@@ -371,13 +140,6 @@ impl IntoOwned for Cow<'_, str> {
     type Owned = Cow<'static, str>;
     fn into_owned(self) -> Cow<'static, str> {
         Cow::Owned(self.into_owned())
-    }
-}
-
-impl IntoOwned for Raw<'_> {
-    type Owned = Raw<'static>;
-    fn into_owned(self) -> Self::Owned {
-        Raw::into_owned(self)
     }
 }
 
@@ -402,25 +164,13 @@ impl<T: IntoOwned> IntoOwned for Vec<T> {
     }
 }
 
-impl<T: IntoOwned> IntoOwned for Named<'_, T> {
-    type Owned = Named<'static, T::Owned>;
-    fn into_owned(self) -> Self::Owned {
-        Named(
-            self.0
-                .into_iter()
-                .map(|(name, value)| (Cow::Owned(name.into_owned()), value.into_owned()))
-                .collect(),
-        )
-    }
-}
-
 macro_rules! owned_already {
     ($($type:ty),*) => { $(impl $crate::object::IntoOwned for $type {
         type Owned = $type;
         fn into_owned(self) -> $type { self }
     })* };
 }
-owned_already!(bool, Count, Extra);
+owned_already!(bool, crate::Count);
 
 /// Defines an object of the wire: a struct whose fields carry the CLI's own names, plus `extra` for the rest.
 macro_rules! wire_object {
@@ -444,14 +194,14 @@ macro_rules! wire_object {
         pub struct $name $($lt)* {
             $($(#[$fmeta])* pub $field: $type,)*
             /// Upstream: fields that this release of Alhena does not know, as they were written.
-            pub extra: $crate::object::Extra,
+            pub extra: $crate::Extra,
         }
 
         impl<'de $($bound)*> $crate::object::Object<'de> for $name $($lt)* {
             fn read<A: serde::de::MapAccess<'de>>(mut map: A, tag: $crate::object::Tag) -> Result<Self, A::Error> {
-                use $crate::object::{Decode, Extra, Via};
+                use $crate::object::{Decode, Via};
                 $(let mut $field: Option<$type> = None;)*
-                let mut extra = Extra::default();
+                let mut extra = $crate::Extra::default();
                 while let Some(Via(key)) = map.next_key::<Via<std::borrow::Cow<'de, str>>>()? {
                     match &*key {
                         $($key => {
@@ -579,7 +329,7 @@ impl Tag {
     }
 }
 
-pub(crate) struct ObjectVisitor<T>(pub std::marker::PhantomData<T>);
+pub(crate) struct ObjectVisitor<T>(pub PhantomData<T>);
 
 impl<'de, T: Object<'de>> Visitor<'de> for ObjectVisitor<T> {
     type Value = T;

@@ -6,7 +6,11 @@
 
 use std::borrow::Cow;
 
-use crate::object::{Count, Named, Raw};
+use crate::{Count, Named, Raw};
+
+mod find;
+
+pub use find::{Found, find_error_report, find_report};
 
 wire_object! {
     /// The whole report. Every field is optional: a fatal error has no `response` and no `stats`.
@@ -169,27 +173,13 @@ wire_object! {
 }
 
 impl ReportError<'_> {
-    /// `code` as a number: an exit code, or an HTTP status.
+    /// `code` if it is a number: an exit code, or an HTTP status.
     pub fn code_number(&self) -> Option<i64> {
         self.code.as_ref().and_then(|code| code.decode().ok())
     }
-}
 
-/// A report that was found, and how much around it was not part of it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Found<'a> {
-    /// The report.
-    pub report: Report<'a>,
-    /// How many bytes before and after it were skipped, white space not counted.
-    pub skipped_bytes: u64,
-}
-
-/// Finds the report in what the CLI wrote; the first object that has one of the report's keys.
-pub fn find_report(_bytes: &[u8]) -> Option<Found<'_>> {
-    None
-}
-
-/// Finds the report of a fatal error in stderr; the last object that has an `error`.
-pub fn find_error_report(_bytes: &[u8]) -> Option<Found<'_>> {
-    None
+    /// `code` if it is a word, such as `ECONNREFUSED`.
+    pub fn code_word(&self) -> Option<String> {
+        self.code.as_ref().and_then(|code| code.decode().ok())
+    }
 }

@@ -6,13 +6,15 @@
 //! cancelled tool and a shell command that failed both say `success`; nothing here pretends otherwise.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::Serialize;
-use serde::de::{self, IgnoredAny, MapAccess, Visitor};
-use serde::ser::{SerializeMap, Serializer};
+use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use crate::object::{Count, Decode, Named, Object, Raw, SerializeFields, Tag, Via};
+use crate::object::SerializeFields;
+use crate::{Count, Named, Raw};
+
+mod parse;
+
+pub use parse::{LineError, parse_line};
 
 /// One line of stream-json, borrowed from that line where possible.
 #[derive(Clone, Debug, PartialEq)]
@@ -204,199 +206,6 @@ pub struct Unknown<'a> {
     pub raw: Raw<'a>,
 }
 
-/// Why a line is not a stream event.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LineError {
-    /// The bytes are not UTF-8.
-    NotUtf8,
-    /// The text is not JSON; stray text on stdout looks like this.
-    NotJson,
-    /// It is JSON, but not an object.
-    NotAnObject,
-    /// It is one of the six events, but a field is missing or has another type.
-    WrongShape {
-        /// What is wrong, for people.
-        reason: String,
-    },
-}
-
-impl fmt::Display for LineError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LineError::NotUtf8 => f.write_str("the line is not UTF-8"),
-            LineError::NotJson => f.write_str("the line is not JSON"),
-            LineError::NotAnObject => f.write_str("the line is JSON, but not an object"),
-            LineError::WrongShape { reason } => write!(f, "the event has an unexpected shape: {reason}"),
-        }
-    }
-}
-
-impl std::error::Error for LineError {}
-
-/// Reads one line, without its newline.
-pub fn parse_line(line: &[u8]) -> Result<StreamEvent<'_>, LineError> {
-    let text = std::str::from_utf8(line).map_err(|_| LineError::NotUtf8)?;
-    parse_text(text).or_else(|error| {
-        let repaired = without_lone_surrogates(text);
-        match repaired.as_deref().map(parse_text) {
-            Some(Ok(event)) => Ok(event.into_owned()),
-            Some(Err(error)) => Err(line_error(text, &error)),
-            None => Err(line_error(text, &error)),
-        }
-    })
-}
-
-fn line_error(text: &str, error: &serde_json::Error) -> LineError {
-    match error.classify() {
-        serde_json::error::Category::Data if text.trim_start().starts_with('{') => {
-            LineError::WrongShape { reason: error.to_string() }
-        }
-        serde_json::error::Category::Data => LineError::NotAnObject,
-        _ => LineError::NotJson,
-    }
-}
-
-/// The six event types.
-#[derive(Clone, Copy)]
-enum Kind {
-    Init,
-    Message,
-    ToolUse,
-    ToolResult,
-    Error,
-    Result,
-}
-
-impl Kind {
-    fn of(word: &str) -> Option<Kind> {
-        Some(match word {
-            "init" => Kind::Init,
-            "message" => Kind::Message,
-            "tool_use" => Kind::ToolUse,
-            "tool_result" => Kind::ToolResult,
-            "error" => Kind::Error,
-            "result" => Kind::Result,
-            _ => return None,
-        })
-    }
-
-    fn read<'de, A: MapAccess<'de>>(self, map: A) -> Result<StreamEvent<'de>, A::Error> {
-        Ok(match self {
-            Kind::Init => StreamEvent::Init(Init::read(map, Tag::Type)?),
-            Kind::Message => StreamEvent::Message(Message::read(map, Tag::Type)?),
-            Kind::ToolUse => StreamEvent::ToolUse(ToolUse::read(map, Tag::Type)?),
-            Kind::ToolResult => StreamEvent::ToolResult(ToolResult::read(map, Tag::Type)?),
-            Kind::Error => StreamEvent::Error(ErrorEvent::read(map, Tag::Type)?),
-            Kind::Result => StreamEvent::Result(ResultEvent::read(map, Tag::Type)?),
-        })
-    }
-}
-
-/// What one pass over a line gave.
-enum Pass<'a> {
-    Event(StreamEvent<'a>),
-    /// The object was skipped; this is its type, if the first pass found one.
-    Skipped(Option<Cow<'a, str>>),
-}
-
-fn parse_text(text: &str) -> Result<StreamEvent<'_>, serde_json::Error> {
-    let mut json = serde_json::Deserializer::from_str(text);
-    let pass = de::Deserializer::deserialize_map(&mut json, PassVisitor { kind: None })?;
-    json.end()?;
-    let kind = match pass {
-        Pass::Event(event) => return Ok(event),
-        Pass::Skipped(kind) => kind,
-    };
-    if let Some(known) = kind.as_deref().and_then(Kind::of) {
-        let mut json = serde_json::Deserializer::from_str(text);
-        if let Pass::Event(event) =
-            de::Deserializer::deserialize_map(&mut json, PassVisitor { kind: Some(known) })?
-        {
-            return Ok(event);
-        }
-    }
-    Ok(StreamEvent::Unknown(Unknown { kind, raw: serde_json::from_str(text)? }))
-}
-
-/// Reads an object as the event it says it is (or as `kind`, if that is already known).
-struct PassVisitor {
-    kind: Option<Kind>,
-}
-
-impl<'de> Visitor<'de> for PassVisitor {
-    type Value = Pass<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pass<'de>, A::Error> {
-        if let Some(kind) = self.kind {
-            return kind.read(map).map(Pass::Event);
-        }
-        let mut found: Option<TypeName<'de>> = None;
-        let mut first = true;
-        while let Some(Via(key)) = map.next_key::<Via<Cow<'de, str>>>()? {
-            if key != "type" {
-                map.next_value::<IgnoredAny>()?;
-            } else {
-                let Via(name) = map.next_value::<Via<TypeName<'de>>>()?;
-                if let Some(kind) = name.0.as_deref().and_then(Kind::of).filter(|_| first) {
-                    return kind.read(map).map(Pass::Event);
-                }
-                found = Some(name);
-            }
-            first = false;
-        }
-        Ok(Pass::Skipped(found.and_then(|name| name.0)))
-    }
-}
-
-/// A `type` of any JSON type; only a string says something.
-struct TypeName<'a>(Option<Cow<'a, str>>);
-
-impl<'de: 'a, 'a> Decode<'de> for TypeName<'a> {
-    fn decode<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct AnyVisitor;
-        impl<'de> Visitor<'de> for AnyVisitor {
-            type Value = TypeName<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("any value")
-            }
-            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(TypeName(Some(Cow::Borrowed(text))))
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(TypeName(Some(Cow::Owned(text.to_owned()))))
-            }
-            fn visit_bool<E: de::Error>(self, _: bool) -> Result<Self::Value, E> {
-                Ok(TypeName(None))
-            }
-            fn visit_i64<E: de::Error>(self, _: i64) -> Result<Self::Value, E> {
-                Ok(TypeName(None))
-            }
-            fn visit_u64<E: de::Error>(self, _: u64) -> Result<Self::Value, E> {
-                Ok(TypeName(None))
-            }
-            fn visit_f64<E: de::Error>(self, _: f64) -> Result<Self::Value, E> {
-                Ok(TypeName(None))
-            }
-            fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
-                Ok(TypeName(None))
-            }
-            fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-                while seq.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(TypeName(None))
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                Ok(TypeName(None))
-            }
-        }
-        deserializer.deserialize_any(AnyVisitor)
-    }
-}
-
 impl StreamEvent<'_> {
     /// The event's `type`, if it has one.
     pub fn kind(&self) -> Option<&str> {
@@ -459,10 +268,4 @@ impl Serialize for StreamEvent<'_> {
         }
         map.end()
     }
-}
-
-/// The text with every lone surrogate escape (`\ud800` without its partner, which JavaScript writes) replaced by `\ufffd`,
-/// or `None` when there is none.
-pub(crate) fn without_lone_surrogates(_text: &str) -> Option<String> {
-    None
 }
