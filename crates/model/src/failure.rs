@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::event::ToolError;
+
 /// A failed run's reason. The only failure type that leaves the library for what an agent did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
@@ -26,6 +28,9 @@ pub struct Failure {
     /// The last lines of standard error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stderr: Option<String>,
+    /// The error object of the CLI's own `result` or report, word for word, for hosts that quote it. Not in the JSON.
+    #[serde(skip)]
+    pub reported: Option<ToolError>,
 }
 
 /// The kinds of failure.
@@ -153,6 +158,7 @@ impl Failure {
             retry_after_ms: None,
             daily_quota: false,
             stderr: None,
+            reported: None,
         }
     }
 

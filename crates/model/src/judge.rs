@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use alhena_wire::exit;
 
+use crate::event::ToolError;
 use crate::failure::{Failure, FailureKind};
 use crate::outcome::Status;
 
@@ -80,7 +81,9 @@ pub(crate) struct ResultFacts {
 /// Status and failure of a run.
 pub(crate) fn verdict(facts: &Facts, end: &End) -> (Status, Option<Failure>) {
     let Some(failure) = find_failure(facts, end) else { return (Status::Success, None) };
-    let failure = with_evidence(failure, end);
+    let mut failure = with_evidence(failure, end);
+    let said = facts.result.as_ref().and_then(|result| result.error.as_ref());
+    failure.reported = said.map(|(kind, message)| ToolError { kind: kind.clone(), message: message.clone() });
     let status = match failure.kind {
         FailureKind::Timeout => Status::Timeout,
         FailureKind::Stalled => Status::Stalled,
