@@ -2,7 +2,9 @@
 
 pub mod dirs;
 pub mod env;
+pub mod facts;
 mod find;
+pub mod settings;
 
 pub use find::{
     DROP_IN_MARK, FastStart, Finder, Gemini, NodeVersion, NotFound, PACKAGE, Place, Tried, VersionSource, Why,

@@ -1,0 +1,83 @@
+//! What can be known about Gemini CLI's surroundings without calling anybody: sign-in, trust, locks.
+//!
+//! Headless, the CLI finds out late and says little: a missing sign-in ends it with exit 41, an untrusted folder with exit
+//! 55 and empty stdout (0.41 and later), each after its whole start-up. These are the CLI's own decisions, made from the
+//! same files and variables in the same order.
+
+mod auth;
+mod dotenv;
+mod lock;
+mod trust;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+pub use auth::{AuthMethod, AuthState, Chosen, Refusal, authentication};
+pub use lock::{Lock, LockState, locks};
+pub use trust::{TrustLevel, TrustReason, TrustState, trust};
+
+use crate::env::{self, Environment};
+use crate::settings::{SettingsError, read_settings};
+
+/// The settings files that count, strongest first: system, workspace if it is trusted, user, system defaults.
+struct Layers(Vec<Value>);
+
+impl Layers {
+    fn read(home: &Path, env: &Environment) -> Result<Self, SettingsError> {
+        let system = system_settings(env);
+        let defaults = env.filled(env::GEMINI_CLI_SYSTEM_DEFAULTS_PATH).map(PathBuf::from);
+        let defaults = defaults.unwrap_or_else(|| system.with_file_name("system-defaults.json"));
+        let secure = |path: &Path| if is_secure(path) { read_settings(path) } else { Ok(Value::Null) };
+        Ok(Self(vec![
+            secure(&system)?,
+            read_settings(&home.join(".gemini/settings.json"))?,
+            secure(&defaults)?,
+        ]))
+    }
+
+    /// Adds the workspace's own settings. They are read and have to be good even when they do not count; in the home
+    /// directory itself there are none.
+    fn add_workspace(&mut self, home: &Path, dir: &Path, trusted: bool) -> Result<(), SettingsError> {
+        let is_home = home.canonicalize().is_ok_and(|home| dir.canonicalize().is_ok_and(|dir| dir == home));
+        if !is_home {
+            let workspace = read_settings(&dir.join(".gemini/settings.json"))?;
+            self.0.insert(1, if trusted { workspace } else { Value::Null });
+        }
+        Ok(())
+    }
+
+    fn get(&self, pointer: &str) -> Option<&Value> {
+        self.0.iter().find_map(|layer| layer.pointer(pointer))
+    }
+
+    fn text(&self, pointer: &str) -> Option<&str> {
+        self.get(pointer)?.as_str().filter(|text| !text.is_empty())
+    }
+}
+
+fn system_settings(env: &Environment) -> PathBuf {
+    let usual = if cfg!(target_os = "macos") {
+        "/Library/Application Support/GeminiCli/settings.json"
+    } else if cfg!(windows) {
+        "C:\\ProgramData\\gemini-cli\\settings.json"
+    } else {
+        "/etc/gemini-cli/settings.json"
+    };
+    env.filled(env::GEMINI_CLI_SYSTEM_SETTINGS_PATH).map_or_else(|| usual.into(), PathBuf::from)
+}
+
+/// Whether the CLI takes a system file for one: it and everything above it belongs to root, and nobody else may write there
+/// (0.61.0; releases up to 0.56 took any).
+#[cfg(unix)]
+fn is_secure(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(path) = path.canonicalize() else { return false };
+    path.ancestors().all(|part| part.metadata().is_ok_and(|data| data.uid() == 0 && data.mode() & 0o022 == 0))
+}
+
+/// Whether the CLI takes a system file for one. Windows' access lists are not looked at.
+#[cfg(not(unix))]
+fn is_secure(path: &Path) -> bool {
+    path.exists()
+}

@@ -1,0 +1,167 @@
+//! The `.env` file that Gemini CLI adds to its environment.
+//!
+//! Many people keep their API key in `~/.gemini/.env`. 0.61.0 takes one file only: the first one upwards from the working
+//! directory, then the one in the home; `.gemini/.env` only where the folder is trusted. In an untrusted folder it takes
+//! no more than four variables out of the file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::env::{self, Environment};
+
+/// What an untrusted folder's file may set.
+const ALLOWED_UNTRUSTED: [&str; 4] =
+    [env::GEMINI_API_KEY, env::GOOGLE_API_KEY, env::GOOGLE_CLOUD_PROJECT, env::GOOGLE_CLOUD_LOCATION];
+
+/// What decides about the file.
+pub(super) struct Rules<'a> {
+    pub(super) home: &'a Path,
+    pub(super) dir: &'a Path,
+    pub(super) trusted: bool,
+    /// `advanced.ignoreLocalEnv`: a plain `.env` counts only in the home.
+    pub(super) ignore_local: bool,
+    /// `advanced.excludedEnvVars`: what a project's file may not set.
+    pub(super) excluded: Vec<String>,
+}
+
+impl Rules<'_> {
+    /// The environment with the file's variables added; what is set already, also to nothing, stays. Gives back the file
+    /// too, if there is one.
+    pub(super) fn apply(&self, env: &Environment) -> (Environment, Option<PathBuf>) {
+        let mut result = env.clone();
+        let Some(path) = self.file() else { return (result, None) };
+        let text = fs::read(&path).unwrap_or_default();
+        let of_project = !path.to_string_lossy().contains(".gemini");
+        for (name, mut value) in parse(&String::from_utf8_lossy(&text)) {
+            if !self.trusted {
+                if !ALLOWED_UNTRUSTED.contains(&name.as_str()) {
+                    continue;
+                }
+                value.retain(|character| character.is_ascii_alphanumeric() || "-_./".contains(character));
+            }
+            if of_project && self.excluded.contains(&name) || env.get(&name).is_some() {
+                continue;
+            }
+            result.set(name, value);
+        }
+        (result, Some(path))
+    }
+
+    fn file(&self) -> Option<PathBuf> {
+        let upwards = self.dir.ancestors().flat_map(|directory| {
+            let own = self.trusted.then(|| directory.join(".gemini/.env"));
+            let plain = (!self.ignore_local || directory == self.home).then(|| directory.join(".env"));
+            own.into_iter().chain(plain)
+        });
+        let at_home = self.trusted.then(|| self.home.join(".gemini/.env"));
+        upwards.chain(at_home).chain([self.home.join(".env")]).find(|path| path.exists())
+    }
+}
+
+/// The assignments in a file, a later one of the same name replacing an earlier one when applied in order.
+fn parse(text: &str) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let line = rest.lines().next().unwrap_or_default();
+        let (taken, assignment) = match assignment(line) {
+            Some((name, value)) => {
+                let start = line.len() - value.len();
+                let whole = rest.get(start..).unwrap_or_default();
+                let (value, length) = quoted(whole).unwrap_or_else(|| (plain(value), value.len()));
+                (start + length, Some((name.to_owned(), value)))
+            }
+            None => (line.len(), None),
+        };
+        found.retain(|(name, _)| assignment.as_ref().is_none_or(|(new, _)| new != name));
+        found.extend(assignment);
+        let after = rest.get(taken..).unwrap_or_default();
+        rest = after.split_once('\n').map_or("", |(_, next)| next);
+    }
+    found
+}
+
+/// A line's name and what follows its `=` or `: `.
+fn assignment(line: &str) -> Option<(&str, &str)> {
+    let line = line.trim_start();
+    let line = line.strip_prefix("export ").map_or(line, str::trim_start);
+    let end =
+        line.find(|character: char| !(character.is_ascii_alphanumeric() || "_.-".contains(character)))?;
+    let (name, rest) = line.split_at_checked(end).filter(|(name, _)| !name.is_empty())?;
+    let value = rest.trim_start().strip_prefix('=').or_else(|| rest.strip_prefix(": "))?;
+    Some((name, value))
+}
+
+/// A value in quotes, which may span lines, and the length of its text; none if no quote opens or closes it.
+fn quoted(text: &str) -> Option<(String, usize)> {
+    let inner = text.trim_start_matches([' ', '\t']);
+    let quote = inner.chars().next().filter(|first| "'\"`".contains(*first))?;
+    let mut escaped = false;
+    let close = inner.char_indices().skip(1).find_map(|(at, character)| {
+        let found = character == quote && !escaped;
+        escaped = character == '\\' && !escaped;
+        found.then_some(at)
+    })?;
+    let value = inner.get(1..close)?;
+    let value = if quote == '"' { value.replace("\\n", "\n").replace("\\r", "\r") } else { value.to_owned() };
+    Some((value, text.len() - inner.len() + close + 1))
+}
+
+/// A value without quotes: up to a `#`, without blanks around.
+fn plain(text: &str) -> String {
+    text.split('#').next().unwrap_or_default().trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_read_as_dotenv_reads_them() {
+        let text = "# comment\nA=1 # one\r\nexport B = 'two # not a comment' # c\nC=\"three\\nlines\nhere\"\nD: four\n\
+            not an assignment\nE=\nF='open\nA=again\nG=\"\"\n=x\nÄ=1";
+        let expected = [
+            ("B", "two # not a comment"),
+            ("C", "three\nlines\nhere"),
+            ("D", "four"),
+            ("E", ""),
+            ("F", "'open"),
+            ("A", "again"),
+            ("G", ""),
+        ];
+        assert_eq!(parse(text), expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    }
+
+    #[test]
+    fn first_file_upwards_counts_and_what_is_set_stays() {
+        let root = tempfile::tempdir().unwrap();
+        let (home, dir) = (root.path().join("home"), root.path().join("work/app"));
+        fs::create_dir_all(home.join(".gemini")).unwrap();
+        fs::create_dir_all(dir.join(".gemini")).unwrap();
+        fs::write(home.join(".gemini/.env"), "GEMINI_API_KEY=home").unwrap();
+        let rules = |trusted| Rules {
+            home: &home,
+            dir: &dir,
+            trusted,
+            ignore_local: false,
+            excluded: vec!["DEBUG".to_owned()],
+        };
+        let key = |trusted, env: &Environment| {
+            let (env, _) = rules(trusted).apply(env);
+            env.get(env::GEMINI_API_KEY).map(|value| value.to_str().unwrap().to_owned())
+        };
+        let empty = Environment::default();
+        assert_eq!(key(true, &empty), Some("home".to_owned()));
+        assert_eq!(key(false, &empty), None);
+        assert_eq!(key(true, &Environment::from([(env::GEMINI_API_KEY, "")])), Some(String::new()));
+
+        let text = "GEMINI_API_KEY=a b$c\nGOOGLE_GEMINI_BASE_URL=http://x\nDEBUG=1\n";
+        fs::write(root.path().join("work/.env"), text).unwrap();
+        let mut expected = Environment::from([(env::GEMINI_API_KEY, "abc")]);
+        assert_eq!(rules(false).apply(&empty), (expected.clone(), Some(root.path().join("work/.env"))));
+        expected.set(env::GEMINI_API_KEY, "a b$c").set(env::GOOGLE_GEMINI_BASE_URL, "http://x");
+        assert_eq!(rules(true).apply(&empty).0, expected);
+        let ignoring = Rules { ignore_local: true, ..rules(true) };
+        assert_eq!(ignoring.apply(&empty).1, Some(home.join(".gemini/.env")));
+    }
+}
