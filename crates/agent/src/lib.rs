@@ -4,6 +4,7 @@ pub mod dirs;
 pub mod env;
 pub mod facts;
 mod find;
+pub mod home;
 pub mod settings;
 
 pub use find::{

@@ -1,0 +1,435 @@
+//! The home of a run: a private directory that stands for the user's home and overlays their `.gemini`.
+//!
+//! Much of what makes Gemini CLI dependable is a setting, and there is no flag for settings (0.61.0). So a run gets its own
+//! home by `GEMINI_CLI_HOME`, with the user's settings and the run's changes on top, links to the user's logins, policies
+//! and extensions, and a session store of its own. When the run has ended, [`finish`] moves its sessions to the user's
+//! store. Nothing else of the user's is written to.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), alhena_agent::home::HomeError> {
+//! use alhena_agent::home::{HomeRequest, Prepared, finish, prepare};
+//! let request = HomeRequest::new("/home/me", "/home/me/app", "/home/me/.local/state/alhena/homes");
+//! match prepare(&request)? {
+//!     Prepared::Overlay(home) => {
+//!         // Start the CLI with `home.env()`, wait until its last process is gone, then:
+//!         let finished = finish(&home.plan());
+//!     }
+//!     Prepared::Direct { cost, .. } => println!("{}", cost.join("\n")),
+//! }
+//! # Ok(()) }
+//! ```
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+
+use alhena_model::FailureKind;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+pub use self::finish::{Swept, finish, sweep_stale};
+pub use self::mcp::{McpServer, NotAServer, Transport};
+pub use self::plan::{FinishPlan, Finished, KeptBoth, Layout};
+pub use self::policy::{NotARule, ToolRule, policy_paths, policy_text};
+pub use self::resume::Resume;
+use crate::env::Environment;
+use crate::settings::SettingsError;
+
+use self::overlay::Overlay;
+use self::registry::Registration;
+use self::slot::Slot;
+
+mod files;
+mod finish;
+mod lockfile;
+mod mcp;
+mod merge;
+mod overlay;
+mod plan;
+mod policy;
+mod publish;
+mod registry;
+mod resume;
+mod scan;
+mod settings;
+mod slot;
+
+/// What a home is needed for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HomeRequest {
+    /// The directory that holds the user's `.gemini`: `GEMINI_CLI_HOME`, or the home directory.
+    pub user_home: PathBuf,
+    /// Where the CLI will run; links in it are resolved.
+    pub project_dir: PathBuf,
+    /// Where overlays are made: a directory of Alhena's own.
+    pub homes: PathBuf,
+    /// Changes to the user's settings, in the form of `settings.json`.
+    pub settings: Map<String, Value>,
+    /// Instructions to append to the user's own.
+    pub context: Option<String>,
+    /// The session to continue.
+    pub resume: Option<Resume>,
+    /// The id that a new session is to have; one that exists is an error.
+    pub session_id: Option<String>,
+    /// Whether the CLI will run in a sandbox, which sees the user's home only.
+    pub sandbox: bool,
+    /// Whether the settings of the project's own folder are loaded, and win.
+    pub folder_settings: bool,
+    /// What the found release does.
+    pub release: Release,
+    /// The environment of the run.
+    pub environment: Environment,
+}
+
+/// What matters here about a release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Release {
+    /// It knows `GEMINI_CLI_HOME` (0.25).
+    pub has_home_variable: bool,
+    /// It names project directories by slug (0.29).
+    pub has_slugs: bool,
+}
+
+impl Release {
+    /// What 0.29 and all later ones do.
+    pub const CURRENT: Release = Release { has_home_variable: true, has_slugs: true };
+
+    fn layout(self) -> Layout {
+        if self.has_slugs { Layout::Slug } else { Layout::Hash }
+    }
+}
+
+impl HomeRequest {
+    /// A request for a current release, without any changes to the user's settings.
+    pub fn new(user_home: impl Into<PathBuf>, project_dir: impl Into<PathBuf>, homes: impl Into<PathBuf>) -> Self {
+        Self {
+            user_home: user_home.into(),
+            project_dir: project_dir.into(),
+            homes: homes.into(),
+            settings: Map::new(),
+            context: None,
+            resume: None,
+            session_id: None,
+            sandbox: false,
+            folder_settings: false,
+            release: Release::CURRENT,
+            environment: Environment::default(),
+        }
+    }
+}
+
+/// What [`prepare`] made of a request.
+#[derive(Debug)]
+pub enum Prepared {
+    /// A home of its own.
+    Overlay(Home),
+    /// There cannot be one: the CLI has to use the user's home itself.
+    Direct {
+        /// Why.
+        why: DirectReason,
+        /// What the run does without, a sentence each.
+        cost: Vec<String>,
+    },
+}
+
+/// Why a run has no home of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DirectReason {
+    /// The project is the home directory: its `.gemini` would count as the folder's own settings.
+    HomeDirectory,
+    /// A sandbox sees the user's home only.
+    Sandbox,
+    /// The release does not know `GEMINI_CLI_HOME`.
+    TooOld,
+    /// A path is not Unicode, which the CLI cannot handle in this place.
+    NotUnicode,
+}
+
+/// Why no home could be prepared. Nothing has been started or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum HomeError {
+    /// The user's settings cannot be read, so the CLI would refuse them too.
+    #[error("{0}")]
+    Settings(SettingsError),
+    /// There is no session with this id in the project.
+    #[error("no session {id} in the project {}", project.display())]
+    NoSession {
+        /// The id that was asked for.
+        id: String,
+        /// The project.
+        project: PathBuf,
+    },
+    /// There is a session with this id already.
+    #[error("the session {id} exists already")]
+    SessionExists {
+        /// The id that was asked for.
+        id: String,
+    },
+    /// The file system said no.
+    #[error("the home of the run could not be made in {}: {source}", path.display())]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+impl HomeError {
+    /// The kind of failure that a run with this error is.
+    #[must_use]
+    pub fn kind(&self) -> FailureKind {
+        match self {
+            HomeError::Settings(_) => FailureKind::Config,
+            HomeError::NoSession { .. } | HomeError::SessionExists { .. } => FailureKind::Input,
+            HomeError::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => FailureKind::DiskFull,
+            HomeError::Io { .. } => FailureKind::Config,
+        }
+    }
+}
+
+/// A home of a run. It is nobody else's while this, or a copy of its [`lock`](Home::lock), is open.
+///
+/// Dropping it does not clean up, because the CLI may still be running; [`finish`] does, or a later run.
+#[derive(Debug)]
+pub struct Home {
+    slot: Slot,
+    plan: FinishPlan,
+    /// The user's own system prompt, if its path begins with `~`: that would mean the overlay.
+    system_prompt: Option<String>,
+    warnings: Vec<String>,
+}
+
+impl Home {
+    /// The directory to give to the CLI.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.slot.path
+    }
+
+    /// What the CLI needs in its environment to use it.
+    #[must_use]
+    pub fn env(&self) -> Vec<(String, String)> {
+        let home = (crate::env::GEMINI_CLI_HOME.to_owned(), self.path().to_string_lossy().into_owned());
+        let prompt = self.system_prompt.clone().map(|path| (crate::env::GEMINI_SYSTEM_MD.to_owned(), path));
+        std::iter::once(home).chain(prompt).collect()
+    }
+
+    /// The project's directory name below `.gemini/tmp`.
+    #[must_use]
+    pub fn slug(&self) -> &str {
+        &self.plan.slug
+    }
+
+    /// Where the CLI writes the session while it runs.
+    #[must_use]
+    pub fn chats_dir(&self) -> PathBuf {
+        self.path().join(".gemini/tmp").join(&self.plan.slug).join("chats")
+    }
+
+    /// The id of the session that is continued, to be given to `--resume`. None when there is none to continue.
+    #[must_use]
+    pub fn resumed_id(&self) -> Option<&str> {
+        self.plan.resumed.as_ref().map(|resumed| resumed.id.as_str())
+    }
+
+    /// What to do when the run has ended; for [`finish`], here or in another process.
+    #[must_use]
+    pub fn plan(&self) -> FinishPlan {
+        self.plan.clone()
+    }
+
+    /// The lock that says the home is in use. A process that outlives this one and calls [`finish`] must inherit it,
+    /// or another run takes the home for that of a crashed one. The CLI must not.
+    #[must_use]
+    pub fn lock(&self) -> BorrowedFd<'_> {
+        self.slot.lock()
+    }
+
+    /// What people should know.
+    #[must_use]
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+}
+
+/// Makes the home of a run.
+pub fn prepare(request: &HomeRequest) -> Result<Prepared, HomeError> {
+    let user_home = resolved(&request.user_home);
+    let project_dir = resolved(&request.project_dir);
+    let homes = std::path::absolute(&request.homes).unwrap_or_else(|_| request.homes.clone());
+    let paths = [&user_home, &project_dir, &homes].map(|path| path.to_str());
+    let why = match paths {
+        _ if !request.release.has_home_variable => DirectReason::TooOld,
+        _ if request.sandbox => DirectReason::Sandbox,
+        _ if user_home == project_dir => DirectReason::HomeDirectory,
+        [Some(_), Some(project), Some(_)] => return overlay(request, &user_home, project, &homes),
+        _ => DirectReason::NotUnicode,
+    };
+    Ok(Prepared::Direct { why, cost: cost_of(request, why) })
+}
+
+/// What a run without a home of its own does without.
+fn cost_of(request: &HomeRequest, why: DirectReason) -> Vec<String> {
+    let why = match why {
+        DirectReason::HomeDirectory => "the project is the home directory itself",
+        DirectReason::Sandbox => "it runs in a sandbox",
+        DirectReason::TooOld => "this release does not know GEMINI_CLI_HOME (0.25)",
+        DirectReason::NotUnicode => "a path is not Unicode",
+    };
+    let mut cost = vec![format!(
+        "The run uses the Gemini home itself, because {why}: other starts of the CLI can delete its session"
+    )];
+    let settings = settings::leaf_names(&request.settings);
+    if !settings.is_empty() {
+        cost.push(format!("These settings of the run have no effect: {}", settings.join(", ")));
+    }
+    if request.context.is_some() {
+        cost.push("The system prompt cannot be appended".to_owned());
+    }
+    cost
+}
+
+fn overlay(request: &HomeRequest, user_home: &Path, project: &str, homes: &Path) -> Result<Prepared, HomeError> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| HomeError::Io { path, source }
+    };
+    let users = user_home.join(".gemini");
+    let mut warnings = Vec::new();
+    let settings = run_settings(request, user_home, &mut warnings)?;
+
+    let layout = request.release.layout();
+    let registration = match layout {
+        Layout::Slug => registry::register(&users, project),
+        Layout::Hash => {
+            Registration { slug: registry::hash_name(project), registered: true, warnings: Vec::new() }
+        }
+    };
+    let publish = is_writable(&users);
+    if !publish {
+        warnings.push(format!("{} cannot be written to, so the session of this run is not kept", users.display()));
+    }
+    warnings.extend(registration.warnings.into_iter().filter(|_| publish));
+    let stores = stores(&users, &registration.slug, project);
+    let session = session_to_continue(request, &stores, project, &mut warnings)?;
+
+    let slot = Slot::take(&homes.join(key(user_home, project, &request.settings))).map_err(failed(homes))?;
+    warnings.extend(slot.recovered.iter().flat_map(|finished| finished.warnings.iter().cloned()));
+    let overlay = Overlay { home: &slot.path, user_home, project, slug: &registration.slug, layout };
+    let plan = build(request, &overlay, &settings, session, homes, publish).map_err(failed(&slot.path))?;
+    let system_prompt = request.environment.get(crate::env::GEMINI_SYSTEM_MD).and_then(|path| path.to_str());
+    let system_prompt = system_prompt.and_then(|path| settings::written_out(path.trim(), user_home));
+    Ok(Prepared::Overlay(Home { slot, plan, system_prompt, warnings }))
+}
+
+/// Fills an empty slot. An error leaves it to the next run to be cleared.
+fn build(
+    request: &HomeRequest,
+    overlay: &Overlay<'_>,
+    settings: &Map<String, Value>,
+    session: Option<resume::Stored>,
+    homes: &Path,
+    publish: bool,
+) -> io::Result<FinishPlan> {
+    let linked = overlay.build(&homes.join("bin"))?;
+    overlay.write_settings(settings)?;
+    let context = match &request.context {
+        Some(context) => Some(overlay.write_context(settings, context)?),
+        None => None,
+    };
+    let (resumed, copied) = match session {
+        Some(session) => {
+            let users_project = overlay.user_home.join(".gemini/tmp").join(overlay.slug);
+            let (resumed, copied) = resume::copy_in(&session, &users_project, &overlay.project_dir())?;
+            (Some(resumed), copied)
+        }
+        None => (None, Vec::new()),
+    };
+    let plan = FinishPlan {
+        run: files::sha256_hex(format!("{} {:?}", std::process::id(), std::time::SystemTime::now()).as_bytes()),
+        slot: overlay.home.to_owned(),
+        user_home: overlay.user_home.to_owned(),
+        project: overlay.project.to_owned(),
+        slug: overlay.slug.to_owned(),
+        layout: overlay.layout,
+        publish,
+        resumed,
+        copied,
+        linked,
+        trusted: overlay.trusted(),
+        context,
+    };
+    slot::write_plan(&plan)?;
+    Ok(plan)
+}
+
+/// The user's settings with the run's on top; warns of those that other settings win over.
+fn run_settings(
+    request: &HomeRequest,
+    user_home: &Path,
+    warnings: &mut Vec<String>,
+) -> Result<Map<String, Value>, HomeError> {
+    let path = user_home.join(".gemini/settings.json");
+    let mut settings = settings::read_object(&path).map_err(HomeError::Settings)?;
+    settings::merge(&mut settings, &request.settings);
+    settings::write_out_home(&mut settings, user_home);
+    warnings.extend(settings::admit_servers(&mut settings, &request.settings));
+    if request.folder_settings {
+        let path = request.project_dir.join(".gemini/settings.json");
+        let winner = settings::read_object(&path).unwrap_or_default();
+        let names = settings::overridden(&request.settings, &winner);
+        if !names.is_empty() {
+            warnings.push(format!("{} wins over these settings of the run: {}", path.display(), names.join(", ")));
+        }
+    }
+    Ok(settings)
+}
+
+/// Where the project's sessions can be, the place of the CLI's own choice first. The other is that of older releases,
+/// if the CLI has not copied it yet.
+fn stores(users: &Path, slug: &str, project: &str) -> Vec<PathBuf> {
+    let mut names = vec![slug.to_owned(), registry::hash_name(project)];
+    names.dedup();
+    names.into_iter().map(|name| users.join("tmp").join(name).join("chats")).collect()
+}
+
+fn session_to_continue(
+    request: &HomeRequest,
+    stores: &[PathBuf],
+    project: &str,
+    warnings: &mut Vec<String>,
+) -> Result<Option<resume::Stored>, HomeError> {
+    let failed = |source| HomeError::Io { path: stores.first().cloned().unwrap_or_default(), source };
+    if let Some(id) = &request.session_id
+        && resume::find(stores, &Resume::Id(id.clone())).map_err(failed)?.is_some()
+    {
+        return Err(HomeError::SessionExists { id: id.clone() });
+    }
+    let Some(wanted) = &request.resume else { return Ok(None) };
+    match (resume::find(stores, wanted).map_err(failed)?, wanted) {
+        (Some(found), _) => Ok(Some(found)),
+        (None, Resume::Id(id)) => Err(HomeError::NoSession { id: id.clone(), project: project.into() }),
+        (None, Resume::Latest) => {
+            warnings.push("There is no session to continue in this project; a new one was started".to_owned());
+            Ok(None)
+        }
+    }
+}
+
+/// Short, and the same for the same project and settings.
+fn key(user_home: &Path, project: &str, settings: &Map<String, Value>) -> String {
+    let all = serde_json::json!([user_home.to_string_lossy(), project, settings]);
+    let mut name = files::sha256_hex(all.to_string().as_bytes());
+    name.truncate(12);
+    name
+}
+
+fn resolved(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
+}
+
+fn is_writable(dir: &Path) -> bool {
+    rustix::fs::access(dir, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).is_ok()
+}

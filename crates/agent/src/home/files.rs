@@ -1,0 +1,252 @@
+//! Files that must never be half there: private writes, atomic replacement, moves that survive a change of file system,
+//! and fingerprints that tell whether somebody else changed a file meanwhile.
+//!
+//! Gemini CLI 0.61.0 opens a session file anew for every record it appends, so a file can be moved under it; the next
+//! record then lands in a new file without a header. Hence nothing is moved before the CLI has ended.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// What a file held at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fingerprint {
+    size: u64,
+    sha256: String,
+}
+
+impl Fingerprint {
+    /// Of a file, following links; none when there is no such file.
+    pub(super) fn of(path: &Path) -> io::Result<Option<Self>> {
+        let mut file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut hash = Sha256::new();
+        let mut size = 0;
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            let read = match file.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            size += read as u64;
+            hash.update(buffer.get(..read).unwrap_or_default());
+        }
+        Ok(Some(Self { size, sha256: hex(&hash.finalize()) }))
+    }
+
+    /// Of bytes in memory.
+    pub(super) fn of_bytes(bytes: &[u8]) -> Self {
+        Self { size: bytes.len() as u64, sha256: sha256_hex(bytes) }
+    }
+}
+
+/// The SHA-256 of some bytes, in lower-case hexadecimal.
+pub(super) fn sha256_hex(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Writes a new file that only the user can read.
+pub(super) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(bytes)
+}
+
+/// Replaces a file as a whole or not at all. The mode of an existing file stays; a new one gets `mode`. A link is
+/// followed, so that a settings file kept elsewhere stays a link.
+pub(super) fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mode = fs::metadata(&target).map_or(mode, |meta| meta.permissions().mode() & 0o7777);
+    let temporary = temporary_beside(&target);
+    let written = (|| {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+        file.write_all(bytes)?;
+        file.set_permissions(fs::Permissions::from_mode(mode))?;
+        file.sync_all()?;
+        fs::rename(&temporary, &target)
+    })();
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+/// Whether a move may take the place of a file that is already there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Existing {
+    /// The move fails with `AlreadyExists`.
+    Keep,
+    /// The move replaces it.
+    Replace,
+}
+
+/// Moves a file: by rename, or where that cannot be (another file system) by a copy that appears under its name only
+/// when it is complete and on the disk.
+pub(super) fn move_file(from: &Path, to: &Path, existing: Existing) -> io::Result<()> {
+    match rename(from, to, existing) {
+        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {}
+        other => return other,
+    }
+    let temporary = temporary_beside(to);
+    let moved = copy_durably(from, &temporary).and_then(|()| rename(&temporary, to, existing));
+    if moved.is_err() {
+        let _ = fs::remove_file(&temporary);
+        return moved;
+    }
+    fs::remove_file(from)
+}
+
+fn rename(from: &Path, to: &Path, existing: Existing) -> io::Result<()> {
+    if existing == Existing::Replace {
+        return fs::rename(from, to);
+    }
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
+    {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+            Ok(()) => return Ok(()),
+            // File systems without the flag.
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::NOTSUP) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if to.symlink_metadata().is_ok() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    fs::rename(from, to)
+}
+
+fn copy_durably(from: &Path, to: &Path) -> io::Result<()> {
+    let mut source = File::open(from)?;
+    let meta = source.metadata()?;
+    let mut target = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
+    io::copy(&mut source, &mut target)?;
+    target.set_permissions(meta.permissions())?;
+    if let Ok(modified) = meta.modified() {
+        target.set_modified(modified)?;
+    }
+    target.sync_all()
+}
+
+/// A name that no reader of the directory takes for its own: the CLI looks for `session-` at the start.
+fn temporary_beside(path: &Path) -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.alhena-{}-{count}", std::process::id()))
+}
+
+/// Reads a file; none when there is none.
+pub(super) fn read_if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The names in a directory, sorted; none when there is no such directory. Names that are not Unicode are left out.
+pub(super) fn names_in(dir: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        if let Ok(name) = entry?.file_name().into_string() {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Whether the path itself, not what it links to, is a regular file.
+pub(super) fn is_plain_file(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|meta| meta.is_file())
+}
+
+/// Whether the path itself, not what it links to, is a directory.
+pub(super) fn is_plain_dir(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|meta| meta.is_dir())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replaced_file_keeps_its_mode_and_its_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().join("real");
+        fs::write(&real, "old").unwrap();
+        fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        replace(&link, b"new", 0o600).unwrap();
+        assert!(link.symlink_metadata().unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(&real).unwrap(), "new");
+        assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(names_in(dir.path()).unwrap(), ["link", "real"]);
+    }
+
+    #[test]
+    fn a_move_does_not_take_the_place_of_a_file_unless_told_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+        fs::write(&from, "from").unwrap();
+        fs::write(&to, "to").unwrap();
+        assert_eq!(move_file(&from, &to, Existing::Keep).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read_to_string(&to).unwrap(), "to");
+        move_file(&from, &to, Existing::Replace).unwrap();
+        assert_eq!(fs::read_to_string(&to).unwrap(), "from");
+        assert!(!from.exists());
+    }
+
+    #[test]
+    fn a_move_between_file_systems_keeps_content_mode_and_time() {
+        use std::os::unix::fs::MetadataExt;
+        let here = tempfile::tempdir().unwrap();
+        let Ok(there) = tempfile::tempdir_in("/dev/shm") else { return };
+        if here.path().metadata().unwrap().dev() == there.path().metadata().unwrap().dev() {
+            return;
+        }
+        let (from, to) = (there.path().join("from"), here.path().join("to"));
+        fs::write(&from, "content").unwrap();
+        fs::set_permissions(&from, fs::Permissions::from_mode(0o640)).unwrap();
+        let before = fs::metadata(&from).unwrap();
+        move_file(&from, &to, Existing::Keep).unwrap();
+        let after = fs::metadata(&to).unwrap();
+        assert_eq!(fs::read_to_string(&to).unwrap(), "content");
+        assert_eq!((after.mode(), after.modified().unwrap()), (before.mode(), before.modified().unwrap()));
+        assert_eq!(names_in(here.path()).unwrap(), ["to"]);
+        assert_eq!(names_in(there.path()).unwrap(), Vec::<String>::new());
+        fs::write(&from, "again").unwrap();
+        assert_eq!(move_file(&from, &to, Existing::Keep).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!((fs::read_to_string(&to).unwrap(), names_in(here.path()).unwrap()), ("content".into(), vec!["to".into()]));
+    }
+
+    #[test]
+    fn a_fingerprint_is_that_of_the_content() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        assert_eq!(Fingerprint::of(&file).unwrap(), None);
+        fs::write(&file, "abc").unwrap();
+        assert_eq!(Fingerprint::of(&file).unwrap(), Some(Fingerprint::of_bytes(b"abc")));
+        assert_eq!(sha256_hex(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    }
+}

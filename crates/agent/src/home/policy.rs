@@ -1,0 +1,166 @@
+//! Allow and deny lists as a policy file.
+//!
+//! Since 0.30 the CLI takes policy files by `--policy`, which then *replace* the user's own in `.gemini/policies` (0.61.0).
+//! The flag can be given several times, so the user's are given again. Headless, a tool that is denied without conditions
+//! is not even offered to the model; one that is allowed for some arguments is, and other arguments are refused.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use serde_json::{Map, Value};
+
+use super::settings::written_out;
+
+const SHELL: &str = "run_shell_command";
+
+/// Where our rules stand among the user's own, 0 to 999: a denial is never overruled, and an allowance is worth what the
+/// CLI's own `--allowed-tools` is worth.
+const DENY: u32 = 999;
+const ALLOW: u32 = 300;
+/// A shell that is allowed for some commands is denied for the rest, also where everything is allowed (yolo); but a rule
+/// of the user's own may allow more.
+const REST: u32 = 0;
+
+/// A tool, or a part of one: `NAME`, `run_shell_command(PREFIX)`, `mcp_SERVER_TOOL`, `SERVER__TOOL`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ToolRule {
+    server: Option<String>,
+    tool: String,
+    prefix: Option<String>,
+}
+
+/// What is wrong with a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotARule(String);
+
+impl fmt::Display for NotARule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NotARule {}
+
+impl FromStr for ToolRule {
+    type Err = NotARule;
+
+    fn from_str(text: &str) -> Result<Self, NotARule> {
+        let text = text.trim();
+        let (name, prefix) = match text.split_once('(') {
+            None => (text, None),
+            Some((name, rest)) => {
+                let inside = rest.strip_suffix(')');
+                let inside = inside.ok_or_else(|| NotARule(format!("{text:?} has no closing parenthesis")))?;
+                (name.trim(), Some(inside.trim()))
+            }
+        };
+        if name.is_empty() || name.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            return Err(NotARule(format!("{text:?} is not the name of a tool")));
+        }
+        let name = if name == "ShellTool" { SHELL } else { name };
+        // `git:*` and `git *` are how other programs say that anything may follow.
+        let prefix = prefix.map(|prefix| prefix.strip_suffix('*').unwrap_or(prefix).trim_end_matches([':', ' ']));
+        let prefix = prefix.filter(|prefix| !prefix.is_empty()).map(str::to_owned);
+        if prefix.is_some() && name != SHELL {
+            return Err(NotARule(format!("{text:?}: only {SHELL} can be limited to commands")));
+        }
+        let (server, tool) = match name.split_once("__") {
+            Some((server, tool)) if !server.is_empty() && !tool.is_empty() => (Some(server.to_owned()), tool),
+            _ => (None, name),
+        };
+        Ok(Self { server, tool: tool.to_owned(), prefix })
+    }
+}
+
+impl fmt::Display for ToolRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(server) = &self.server {
+            write!(f, "{server}__")?;
+        }
+        f.write_str(&self.tool)?;
+        match &self.prefix {
+            Some(prefix) => write!(f, "({prefix})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The text of a policy file for these rules, in the CLI's own format. Deterministic, so that it can be part of a test.
+#[must_use]
+pub fn policy_text(allow: &[ToolRule], deny: &[ToolRule]) -> String {
+    let mut text = "# Written by Alhena for one run.\n".to_owned();
+    for rule in deny {
+        push_rule(&mut text, rule, "deny", DENY);
+    }
+    for rule in allow {
+        push_rule(&mut text, rule, "allow", ALLOW);
+    }
+    let mut shell = allow.iter().filter(|rule| rule.server.is_none() && rule.tool == SHELL).peekable();
+    if shell.peek().is_some() && shell.all(|rule| rule.prefix.is_some()) {
+        push_rule(&mut text, &ToolRule { server: None, tool: SHELL.to_owned(), prefix: None }, "deny", REST);
+    }
+    text
+}
+
+fn push_rule(text: &mut String, rule: &ToolRule, decision: &str, priority: u32) {
+    text.push_str("\n[[rule]]\n");
+    let mut line = |key: &str, value: String| text.push_str(&format!("{key} = {value}\n"));
+    line("toolName", quoted(&rule.tool));
+    if let Some(server) = &rule.server {
+        line("mcpName", quoted(server));
+    }
+    if let Some(prefix) = &rule.prefix {
+        line("commandPrefix", quoted(prefix));
+    }
+    line("decision", quoted(decision));
+    line("priority", priority.to_string());
+    if decision == "allow" && rule.tool == SHELL && rule.prefix.is_none() {
+        // Whoever may run anything may also redirect; without this the CLI would ask, and headless that is a refusal.
+        line("allowRedirection", "true".to_owned());
+    }
+}
+
+/// A TOML basic string.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            c if c.is_control() => out.push_str(&format!("\\u{:04X}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// What to give to `--policy`, one flag each: our file first, then the user's own, which the flag would replace.
+///
+/// `explicit` are paths that were asked for; they replace the user's own, as they do for the CLI. A path with a comma must
+/// not be given, because the CLI takes it for two.
+#[must_use]
+pub fn policy_paths(
+    ours: &Path,
+    explicit: &[PathBuf],
+    user_home: &Path,
+    user_settings: &Map<String, Value>,
+) -> Vec<PathBuf> {
+    let mut paths = vec![ours.to_owned()];
+    if !explicit.is_empty() {
+        paths.extend_from_slice(explicit);
+        return paths;
+    }
+    let chosen = user_settings.get("policyPaths").and_then(Value::as_array);
+    let chosen: Vec<_> = chosen.into_iter().flatten().filter_map(Value::as_str).collect();
+    if chosen.is_empty() {
+        paths.push(user_home.join(".gemini/policies"));
+    }
+    paths.extend(chosen.into_iter().map(|path| written_out(path, user_home).map_or(path.into(), PathBuf::from)));
+    paths
+}
+
+#[cfg(test)]
+#[path = "policy_tests.rs"]
+mod tests;

@@ -1,0 +1,230 @@
+//! Puts the sessions of a run into the user's store, when the CLI has ended.
+//!
+//! A session file is moved by rename, so that a reader sees either the old one or the new one. If the user, or another
+//! run, changed the original meanwhile, both stay: the CLI (0.61.0) takes the one that was written last for a given id.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::files::{self, Existing, Fingerprint, move_file};
+use super::plan::{CopiedFile, CopiedSession, Finished, KeptBoth};
+use super::resume::{PREFIX, is_plain_name, is_session_name, minute_of, with_minute};
+use super::scan::scan;
+
+/// One project's directory in the overlay, and its place in the user's home.
+pub(super) struct Project<'a> {
+    pub(super) from: &'a Path,
+    pub(super) to: &'a Path,
+    pub(super) resumed: Option<&'a CopiedSession>,
+    pub(super) copied: &'a [CopiedFile],
+}
+
+impl Project<'_> {
+    /// Moves everything worth keeping. An error leaves what is not moved yet where it is.
+    pub(super) fn publish(&self, done: &mut Finished) -> io::Result<()> {
+        let ids = self.publish_sessions(done)?;
+        let mut all = ids.clone();
+        for id in &ids {
+            all.extend(self.publish_subagents(id, done)?);
+        }
+        for id in all.iter().filter(|id| is_plain_name(id)) {
+            for part in [
+                PathBuf::from(id),
+                Path::new("tool-outputs").join(format!("{PREFIX}{id}")),
+                Path::new("logs").join(format!("{PREFIX}{id}.jsonl")),
+            ] {
+                self.publish_artifact(&part, done)?;
+            }
+        }
+        self.publish_saved_chats(done)?;
+        if !ids.is_empty() {
+            // Releases before the sub-directories put long outputs straight there.
+            for name in files::names_in(&self.from.join("tool-outputs"))? {
+                let part = Path::new("tool-outputs").join(name);
+                if files::is_plain_file(&self.from.join(&part)) {
+                    self.publish_artifact(&part, done)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The session files; gives the ids of those that are now in the user's store.
+    fn publish_sessions(&self, done: &mut Finished) -> io::Result<BTreeSet<String>> {
+        let chats = self.from.join("chats");
+        let mut ids = BTreeSet::new();
+        for name in files::names_in(&chats)? {
+            let path = chats.join(&name);
+            if !is_session_name(&name) || !files::is_plain_file(&path) {
+                continue;
+            }
+            let Some(facts) = scan(&path)? else {
+                done.warnings.push(format!("The session file {name} is damaged and was not kept"));
+                continue;
+            };
+            if !facts.has_conversation {
+                continue;
+            }
+            match self.resumed.filter(|resumed| resumed.id == facts.id && is_version_of(&name, &resumed.name)) {
+                Some(resumed) => self.publish_resumed(&path, resumed, done)?,
+                None => {
+                    let to = self.to.join("chats").join(&name);
+                    let to = publish_file(&path, &to, None, free_session_name)?;
+                    done.published.extend(to.moved_to());
+                }
+            }
+            ids.insert(facts.id);
+        }
+        Ok(ids)
+    }
+
+    fn publish_resumed(&self, path: &Path, resumed: &CopiedSession, done: &mut Finished) -> io::Result<()> {
+        // 0.39 and later continue a `.json` as a `.jsonl` beside it, and leave the old one as it is.
+        let was_converted = path.extension() != Path::new(&resumed.name).extension();
+        let (target, base) = if was_converted {
+            (resumed.original.with_extension("jsonl"), None)
+        } else {
+            (resumed.original.clone(), Some(&resumed.fingerprint))
+        };
+        match publish_file(path, &target, base, free_session_name)? {
+            Moved::Beside(ours) if base.is_some() => {
+                done.published.push(ours.clone());
+                done.kept_both.push(KeptBoth { theirs: target, ours });
+            }
+            moved => done.published.extend(moved.moved_to()),
+        }
+        Ok(())
+    }
+
+    /// The transcripts of a session's sub-agents; gives their ids.
+    fn publish_subagents(&self, parent: &str, done: &mut Finished) -> io::Result<Vec<String>> {
+        let part = Path::new("chats").join(parent);
+        if !is_plain_name(parent) || !files::is_plain_dir(&self.from.join(&part)) {
+            return Ok(Vec::new());
+        }
+        let names = files::names_in(&self.from.join(&part))?;
+        self.publish_artifact(&part, done)?;
+        let ids = names.iter().filter_map(|name| name.strip_suffix(".jsonl").or_else(|| name.strip_suffix(".json")));
+        Ok(ids.map(str::to_owned).collect())
+    }
+
+    /// Conversations that were saved by name (`/chat save`); those of the user are links and stay where they are.
+    fn publish_saved_chats(&self, done: &mut Finished) -> io::Result<()> {
+        for name in files::names_in(self.from)? {
+            if name.starts_with("checkpoint-") && name.ends_with(".json") {
+                self.publish_artifact(Path::new(&name), done)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A file, or a directory with all its files. Links are the user's own and are passed over.
+    fn publish_artifact(&self, part: &Path, done: &mut Finished) -> io::Result<()> {
+        let from = self.from.join(part);
+        if files::is_plain_dir(&from) {
+            for name in files::names_in(&from)? {
+                self.publish_artifact(&part.join(name), done)?;
+            }
+        } else if files::is_plain_file(&from) {
+            let base = self.copied.iter().find(|copied| copied.path == part).map(|copied| &copied.fingerprint);
+            let to = self.to.join(part);
+            if let Moved::Beside(ours) = publish_file(&from, &to, base, free_name)? {
+                done.warnings.push(format!("{} changed during the run; its version is {}", to.display(), ours.display()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The copy itself, or what the CLI made of it: `x.json` becomes `x.jsonl`.
+fn is_version_of(name: &str, copied: &str) -> bool {
+    name == copied || name.strip_suffix('l') == Some(copied)
+}
+
+/// Where a file went.
+#[derive(Debug, PartialEq, Eq)]
+enum Moved {
+    /// Nowhere: what it holds is there already.
+    NotNeeded,
+    /// To its place.
+    ToPlace(PathBuf),
+    /// Beside its place, which holds something else.
+    Beside(PathBuf),
+}
+
+impl Moved {
+    fn moved_to(self) -> Option<PathBuf> {
+        match self {
+            Moved::NotNeeded => None,
+            Moved::ToPlace(path) | Moved::Beside(path) => Some(path),
+        }
+    }
+}
+
+/// Moves a file to its place, which may hold what it was made from (`base`) and nothing else.
+fn publish_file(
+    from: &Path,
+    to: &Path,
+    base: Option<&Fingerprint>,
+    free: fn(&Path, u32) -> PathBuf,
+) -> io::Result<Moved> {
+    if let Some(dir) = to.parent() {
+        fs::create_dir_all(dir)?;
+    }
+    let ours = Fingerprint::of(from)?;
+    let theirs = Fingerprint::of(to)?;
+    if ours == theirs || (ours.as_ref() == base && theirs.is_some()) {
+        fs::remove_file(from)?;
+        return Ok(Moved::NotNeeded);
+    }
+    if theirs.is_some() && theirs.as_ref() == base {
+        move_file(from, to, Existing::Replace)?;
+        return Ok(Moved::ToPlace(to.to_owned()));
+    }
+    let mut target = to.to_owned();
+    for attempt in 1.. {
+        match move_file(from, &target, Existing::Keep) {
+            Ok(()) if attempt == 1 => return Ok(Moved::ToPlace(target)),
+            Ok(()) => return Ok(Moved::Beside(target)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+        if Fingerprint::of(&target)? == ours {
+            // An earlier attempt got this far.
+            fs::remove_file(from)?;
+            return Ok(Moved::NotNeeded);
+        }
+        target = free(to, attempt);
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// A name that the CLI also takes for this session: another minute, the same short id.
+fn free_session_name(path: &Path, attempt: u32) -> PathBuf {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let later = minute_of(name).and_then(|minute| minute_after(minute, attempt));
+    match later.and_then(|minute| with_minute(name, &minute)) {
+        Some(name) => path.with_file_name(name),
+        None => free_name(path, attempt),
+    }
+}
+
+fn minute_after(minute: &str, count: u32) -> Option<String> {
+    const FORM: &str = "%Y-%m-%dT%H-%M";
+    let time = jiff::civil::DateTime::strptime(FORM, minute).ok()?;
+    let later = time.checked_add(jiff::Span::new().try_minutes(i64::from(count)).ok()?).ok()?;
+    Some(later.strftime(FORM).to_string())
+}
+
+/// `name-1.ext`, `name-2.ext` and so on.
+fn free_name(path: &Path, attempt: u32) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let extension = path.extension().map(|extension| format!(".{}", extension.to_string_lossy()));
+    path.with_file_name(format!("{stem}-{attempt}{}", extension.unwrap_or_default()))
+}
+
+#[cfg(test)]
+#[path = "publish_tests.rs"]
+mod tests;

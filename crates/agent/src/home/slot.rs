@@ -1,0 +1,221 @@
+//! Places for overlays: `<homes>/<key>/<number>`, the lowest that nobody uses.
+//!
+//! The path of its home appears in what Gemini CLI (0.61.0) tells the model about temporary files, and a changing path
+//! would defeat the API's prompt cache. So the same project with the same settings gets the same place whenever it can.
+//!
+//! Beside a place `0` are `0.lock`, held with flock by the processes of the run, and `0.json`, its [`FinishPlan`].
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FlockOperation;
+
+use super::files;
+use super::finish::finish;
+use super::plan::{FinishPlan, Finished};
+
+/// More runs of one project at once than any machine can bear.
+const MOST_SLOTS: u32 = 4096;
+
+/// A place that this process holds, empty.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) path: PathBuf,
+    lock: File,
+    /// What became of crashed runs that were in the way.
+    pub(super) recovered: Vec<Finished>,
+}
+
+impl Slot {
+    /// Takes the lowest free place in a directory, which is made if it is missing.
+    pub(super) fn take(dir: &Path) -> io::Result<Self> {
+        let mut recovered = Vec::new();
+        let mut number = 0;
+        while number < MOST_SLOTS {
+            let path = dir.join(number.to_string());
+            let Some(lock) = try_lock(&beside(&path, "lock"))? else {
+                number += 1;
+                continue;
+            };
+            match clear(&path)? {
+                None => {
+                    crate::dirs::create(&path)?;
+                    return Ok(Self { path, lock, recovered });
+                }
+                Some(finished) => {
+                    // Its lock went with it, so the place has to be taken anew; or it is still not empty.
+                    number += u32::from(finished.incomplete);
+                    recovered.push(finished);
+                }
+            }
+        }
+        Err(io::Error::other(format!("{} is full of runs", dir.display())))
+    }
+
+    /// The lock, for a child process to inherit: it is held until the last of them ends.
+    pub(super) fn lock(&self) -> BorrowedFd<'_> {
+        self.lock.as_fd()
+    }
+}
+
+/// Takes a lock if nobody holds it. The file may be removed by a run that ends just now, so what was locked must still
+/// be what is there.
+fn try_lock(path: &Path) -> io::Result<Option<File>> {
+    loop {
+        let file = match OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let dir = path.parent().ok_or(error)?;
+                crate::dirs::create(dir)?;
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        if is_at(&file, path)? {
+            return Ok(Some(file));
+        }
+    }
+}
+
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let held = file.metadata()?;
+    match fs::symlink_metadata(path) {
+        Ok(there) => Ok((held.dev(), held.ino()) == (there.dev(), there.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes a place empty that is locked by us: finishes what a crashed run left. None when there was nothing to finish.
+fn clear(path: &Path) -> io::Result<Option<Finished>> {
+    match read_plan(path)? {
+        Planned::Nothing => remove_tree(path).map(|()| None),
+        Planned::Run(plan) => Ok(Some(finish(&plan))),
+        Planned::Unreadable => {
+            let warning = format!("{} holds an unfinished run that this version cannot read", path.display());
+            Ok(Some(Finished { warnings: vec![warning], incomplete: true, ..Finished::default() }))
+        }
+    }
+}
+
+/// What the file beside a place says.
+enum Planned {
+    Nothing,
+    Run(Box<FinishPlan>),
+    /// Of another version, or edited: what it is about must not be thrown away.
+    Unreadable,
+}
+
+fn read_plan(path: &Path) -> io::Result<Planned> {
+    let Some(bytes) = files::read_if_there(&beside(path, "json"))? else { return Ok(Planned::Nothing) };
+    match serde_json::from_slice::<FinishPlan>(&bytes) {
+        Ok(plan) if plan.slot == path => Ok(Planned::Run(Box::new(plan))),
+        _ => Ok(Planned::Unreadable),
+    }
+}
+
+/// Writes the plan beside the place, so that a crash from here on loses nothing.
+pub(super) fn write_plan(plan: &FinishPlan) -> io::Result<()> {
+    let bytes = serde_json::to_vec(plan)?;
+    files::replace(&beside(&plan.slot, "json"), &bytes, 0o600)
+}
+
+/// The right to carry out a plan; only one process at a time has it.
+#[derive(Debug)]
+pub(super) struct PlanLock(File);
+
+impl PlanLock {
+    /// None when the plan has been carried out already.
+    pub(super) fn of(plan: &FinishPlan) -> io::Result<Option<Self>> {
+        let path = beside(&plan.slot, "json");
+        let file = match OpenOptions::new().read(true).write(true).open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        loop {
+            match rustix::fs::flock(&file, FlockOperation::LockExclusive) {
+                Ok(()) => break,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if !is_at(&file, &path)? {
+            return Ok(None);
+        }
+        match read_plan(&plan.slot)? {
+            Planned::Run(there) if there.run == plan.run => Ok(Some(Self(file))),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Removes a place with its lock and its plan, in the order that leaves no room for misunderstanding: whoever finds the
+/// plan still there waits for [`PlanLock`], and finds it gone.
+pub(super) fn remove(path: &Path, lock: PlanLock) -> io::Result<()> {
+    remove_tree(path)?;
+    let _ = fs::remove_file(beside(path, "lock"));
+    fs::remove_file(beside(path, "json"))?;
+    drop(lock.0);
+    if let Some(dir) = path.parent() {
+        let _ = fs::remove_dir(dir);
+    }
+    Ok(())
+}
+
+fn remove_tree(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+fn beside(path: &Path, extension: &str) -> PathBuf {
+    path.with_extension(extension)
+}
+
+/// The numbers of the places in a directory, used or not.
+pub(super) fn numbers_in(dir: &Path) -> io::Result<Vec<u32>> {
+    if !files::is_plain_dir(dir) {
+        return Ok(Vec::new());
+    }
+    let names = files::names_in(dir)?;
+    let mut numbers: Vec<u32> = names.iter().filter_map(|name| name.split('.').next()?.parse().ok()).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    Ok(numbers)
+}
+
+/// What a look at somebody else's place gave.
+pub(super) enum Taken {
+    /// A run is alive there.
+    InUse,
+    /// There was nothing of value.
+    Empty,
+    /// A crashed run had left something.
+    Recovered(Finished),
+}
+
+/// Finishes a crashed run, if there is one.
+pub(super) fn take_over(path: &Path) -> io::Result<Taken> {
+    let Some(lock) = try_lock(&beside(path, "lock"))? else { return Ok(Taken::InUse) };
+    let finished = clear(path)?;
+    if finished.is_none() {
+        fs::remove_file(beside(path, "lock"))?;
+    }
+    drop(lock);
+    Ok(finished.map_or(Taken::Empty, Taken::Recovered))
+}
+
+#[cfg(test)]
+#[path = "slot_tests.rs"]
+mod tests;
