@@ -1,1 +1,20 @@
 //! The hosts' contracts as pure views over the model.
+//!
+//! Five programs drive Gemini CLI, each with its own option names, result shapes and texts. What they share is in
+//! `alhena-model`; what each of them expects beyond that is here, one module per host, without any I/O. A view only
+//! renders: whatever it says was decided by the model's verdict, so that no host can be told another truth.
+//!
+//! | Module | Host | What it gives |
+//! |---|---|---|
+//! | [`aiwf`] | a workflow engine in Python | response, files, exact error texts, metadata, config checks |
+//! | `agent_cli_sdk` | an agent SDK in TypeScript | `ExecuteResult`, permission modes, capabilities |
+//! | `openase` | a ticket runner in Go | JSON lines for chat and for tickets |
+//! | `promptfoo` | an evaluator in JavaScript | `ProviderResponse`, config checks, cost |
+//! | [`native`] | everybody who parses the CLI itself | the CLI's own three formats, made truthful |
+//! | `dialect` | everybody who writes the CLI's command line | any host's arguments, understood |
+
+pub mod aiwf;
+pub mod native;
+
+mod python;
+mod seen;

@@ -1,0 +1,128 @@
+//! `stream-json`: the CLI's lines as they came, and always a last `result` that is true.
+
+use alhena_model::{Event, EventKind, Outcome, Timestamp, Tokens};
+use alhena_wire::stream::{self, Status, StreamEvent};
+use serde_json::{Map, Value, json};
+
+use super::{error_message, error_type};
+
+/// Watches the lines that are passed on, and knows what is missing when they end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamJson {
+    last_result: Option<Said>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Said {
+    Success,
+    Error,
+}
+
+impl StreamJson {
+    /// A line that was passed on.
+    pub fn line(&mut self, line: &[u8]) {
+        const MARK: &[u8] = b"\"result\"";
+        if !line.windows(MARK.len()).any(|bytes| bytes == MARK) {
+            return;
+        }
+        if let Ok(StreamEvent::Result(result)) = stream::parse_line(line) {
+            let success = result.status == Status::Success;
+            self.last_result = Some(if success { Said::Success } else { Said::Error });
+        }
+    }
+
+    /// The lines to add when the run is over: none when the CLI's last `result` says the same as the outcome. The
+    /// caller ends an unfinished last line of the CLI first.
+    pub fn close(&self, outcome: &Outcome, at: Timestamp) -> Vec<String> {
+        let truthful = match self.last_result {
+            Some(Said::Success) => outcome.is_success(),
+            Some(Said::Error) => !outcome.is_success(),
+            None => false,
+        };
+        if truthful { Vec::new() } else { vec![result_line(outcome, at)] }
+    }
+}
+
+fn result_line(outcome: &Outcome, at: Timestamp) -> String {
+    let status = if outcome.is_success() { "success" } else { "error" };
+    let mut line = json!({"type": "result", "timestamp": at, "status": status});
+    if let Value::Object(fields) = &mut line {
+        if let Some(failure) = &outcome.failure {
+            let error = json!({"type": error_type(failure), "message": error_message(failure)});
+            fields.insert("error".to_owned(), error);
+        }
+        fields.insert("stats".to_owned(), stats(outcome));
+    }
+    line.to_string()
+}
+
+/// `stats` as the CLI's own `result` has them.
+pub(super) fn stats(outcome: &Outcome) -> Value {
+    let mut stats = tokens(&outcome.usage.all);
+    let models: Map<String, Value> = outcome
+        .usage
+        .models
+        .iter()
+        .map(|(name, model)| (name.clone(), Value::Object(tokens(model))))
+        .collect();
+    stats.insert("duration_ms".to_owned(), outcome.duration_ms.into());
+    stats.insert("tool_calls".to_owned(), outcome.tool_calls.into());
+    stats.insert("models".to_owned(), Value::Object(models));
+    Value::Object(stats)
+}
+
+fn tokens(tokens: &Tokens) -> Map<String, Value> {
+    [
+        ("total_tokens", tokens.total),
+        ("input_tokens", tokens.prompt),
+        ("output_tokens", tokens.output),
+        ("cached", tokens.cached),
+        ("input", tokens.prompt.saturating_sub(tokens.cached)),
+    ]
+    .into_iter()
+    .map(|(name, count)| (name.to_owned(), count.into()))
+    .collect()
+}
+
+/// The event as the CLI would have written it, for runs and recordings that came in another form. Derived events and those
+/// that the stream does not carry give none; the `result` comes from [`StreamJson::close`].
+pub fn line_for(event: &Event) -> Option<String> {
+    let at = event.at;
+    let line = match &event.kind {
+        EventKind::Started { session_id, model } => {
+            json!({"type": "init", "timestamp": at, "session_id": session_id, "model": model})
+        }
+        EventKind::Prompt { text } => {
+            json!({"type": "message", "timestamp": at, "role": "user", "content": text})
+        }
+        EventKind::Text { delta } => {
+            json!({"type": "message", "timestamp": at, "role": "assistant", "content": delta, "delta": true})
+        }
+        EventKind::ToolCall { id, name, input, .. } => {
+            json!({"type": "tool_use", "timestamp": at, "tool_name": name, "tool_id": id, "parameters": input})
+        }
+        EventKind::ToolResult { id, ok, output, error, .. } => {
+            let status = if *ok { "success" } else { "error" };
+            let mut line = json!({"type": "tool_result", "timestamp": at, "tool_id": id, "status": status});
+            if let Value::Object(fields) = &mut line {
+                fields.extend(output.as_ref().map(|output| ("output".to_owned(), json!(output))));
+                fields.extend(error.as_ref().map(|error| ("error".to_owned(), json!(error))));
+            }
+            line
+        }
+        EventKind::Warning { message } => error_line(at, "warning", message),
+        EventKind::Error { message } => error_line(at, "error", message),
+        EventKind::Unknown { raw } => raw.clone(),
+        EventKind::Thinking { .. }
+        | EventKind::FileChange(_)
+        | EventKind::Command { .. }
+        | EventKind::Usage(_)
+        | EventKind::Malformed { .. }
+        | EventKind::Finished { .. } => return None,
+    };
+    Some(line.to_string())
+}
+
+fn error_line(at: Timestamp, severity: &str, message: &str) -> Value {
+    json!({"type": "error", "timestamp": at, "severity": severity, "message": message})
+}

@@ -1,0 +1,40 @@
+//! A failed run as a host would have seen it that had started the CLI itself: an exit code, and words.
+//!
+//! The documents quote standard error. Gemini CLI 0.61.0 puts the reason elsewhere as often as not (in `result` on
+//! standard output, or nowhere), and Alhena may have stopped the run before the CLI could say anything, so where the
+//! quote would be empty the failure's own message stands in for it.
+
+use alhena_model::{FailureKind, Outcome, Status};
+
+/// How a failed run looked from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen<'a> {
+    /// There was nothing to start.
+    NotInstalled,
+    /// The process ended by itself with this code; the words are its standard error, or what stands in for it.
+    Exited { code: i32, said: &'a str },
+    /// Alhena stopped it, or nobody knows how it ended; the code is `alhena`'s own.
+    Stopped { code: u8, message: &'a str },
+}
+
+/// What is seen of a failed run, or nothing for a success. `stderr` is all of standard error where the caller has it;
+/// otherwise the end of it, which the failure keeps.
+pub fn seen<'a>(outcome: &'a Outcome, stderr: Option<&'a str>) -> Option<Seen<'a>> {
+    if outcome.is_success() {
+        return None;
+    }
+    let failure = outcome.failure.as_ref();
+    let message = failure.map_or("", |failure| failure.message.as_str());
+    let stopped = Seen::Stopped { code: outcome.exit_status(), message };
+    let kind = failure.map(|failure| failure.kind);
+    Some(match (outcome.status, outcome.exit_code) {
+        (Status::Failed, Some(code)) => {
+            let said = stderr.or(failure.and_then(|failure| failure.stderr.as_deref())).unwrap_or("");
+            // A process that just vanished said nothing; any other failure has words of the CLI or the API.
+            let silent = said.trim().is_empty() && kind != Some(FailureKind::Crashed) && code != 127;
+            Seen::Exited { code, said: if silent { message } else { said } }
+        }
+        (Status::Failed, None) if kind == Some(FailureKind::NotInstalled) => Seen::NotInstalled,
+        _ => stopped,
+    })
+}
