@@ -7,13 +7,15 @@
 use std::time::Duration;
 
 use alhena_wire::exit;
+use serde::{Deserialize, Serialize};
 
 use crate::event::ToolError;
 use crate::failure::{Failure, FailureKind};
 use crate::outcome::Status;
 
 /// How the process ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Exit {
     /// With this exit code.
     Code(i32),
@@ -24,7 +26,8 @@ pub enum Exit {
 }
 
 /// Why Alhena stopped the run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Stop {
     /// The whole run took too long.
     Timeout(Duration),
@@ -41,7 +44,7 @@ pub enum Stop {
 }
 
 /// What is known when the process is gone.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
     /// How it ended.
     pub exit: Exit,

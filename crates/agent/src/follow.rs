@@ -1,0 +1,114 @@
+//! Following a file that another process writes.
+//!
+//! The CLI's output goes to regular files, because on a pipe it loses the end of what it wrote (0.61.0: with a 1 MB
+//! prompt and a slow reader, runs lost their `result` and still exited 0). The system says when a file grew.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// A file that grows.
+pub struct Follower {
+    file: File,
+    buffer: Vec<u8>,
+    read: u64,
+}
+
+impl Follower {
+    /// Creates the file if it is not there yet.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = File::options().read(true).append(true).create(true).open(path)?;
+        Ok(Self { file, buffer: vec![0; 128 << 10], read: 0 })
+    }
+
+    /// What came since the last time, up to one buffer; empty when there is nothing new now.
+    pub fn next(&mut self) -> io::Result<&[u8]> {
+        let count = loop {
+            match self.file.read(&mut self.buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => break other?,
+            }
+        };
+        self.read += count as u64;
+        Ok(self.buffer.get(..count).unwrap_or_default())
+    }
+
+    /// How much has been read.
+    pub fn position(&self) -> u64 {
+        self.read
+    }
+
+    /// How much there is.
+    pub fn len(&self) -> u64 {
+        self.file.metadata().map_or(self.read, |data| data.len())
+    }
+}
+
+#[cfg(target_os = "linux")]
+pub use linux::Growth;
+#[cfg(not(target_os = "linux"))]
+pub use other::Growth;
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use super::*;
+    use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+    use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+
+    /// Tells when files grow.
+    pub struct Growth(OwnedFd);
+
+    impl Growth {
+        /// Watches nothing yet.
+        pub fn new() -> io::Result<Self> {
+            Ok(Self(inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?))
+        }
+
+        /// Watches this file, or the files of this directory.
+        pub fn watch(&self, path: &Path) -> io::Result<()> {
+            inotify::add_watch(&self.0, path, WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO)?;
+            Ok(())
+        }
+
+        /// Readable when something grew.
+        pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+            Some(self.0.as_fd())
+        }
+
+        /// Forgets what has been told so far.
+        pub fn clear(&self) {
+            let mut buffer = [0; 4096];
+            while rustix::io::read(&self.0, &mut buffer).is_ok_and(|count| count > 0) {}
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod other {
+    use super::*;
+    use std::os::fd::BorrowedFd;
+
+    /// Elsewhere nobody tells: the caller looks again every few milliseconds.
+    pub struct Growth;
+
+    impl Growth {
+        /// Watches nothing.
+        pub fn new() -> io::Result<Self> {
+            Ok(Self)
+        }
+
+        /// Does nothing.
+        pub fn watch(&self, _path: &Path) -> io::Result<()> {
+            Ok(())
+        }
+
+        /// There is nothing to wait on.
+        pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+            None
+        }
+
+        /// Does nothing.
+        pub fn clear(&self) {}
+    }
+}

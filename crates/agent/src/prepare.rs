@@ -1,0 +1,286 @@
+//! From a request to a launch: which arguments, which environment, which standard input.
+//!
+//! Only flags that the found release accepts are emitted: yargs is strict, and an unknown flag ends the CLI with exit 1
+//! (0.61.0). What the release cannot do is an error before anything starts.
+
+mod arguments;
+mod prompt;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use alhena_model::{Failure, FailureKind};
+use alhena_wire::release::{Feature, NEWEST_KNOWN, OLDEST_SUPPORTED, Version};
+use serde_json::{Map, Value, json};
+
+use crate::dirs::Dirs;
+use crate::env::{self, Environment};
+use crate::find::Gemini;
+use crate::home::{self, Home, HomeRequest, McpServer, Release};
+use crate::request::{Request, Sandbox, SystemPrompt, Trust};
+use crate::settings::read_settings;
+use crate::supervise::protocol::{self, Launch};
+
+/// Why a run could not begin. Nothing has been started.
+#[derive(Debug)]
+pub enum RunError {
+    /// The request makes no sense, or the found release cannot do it.
+    Usage {
+        /// What is wrong.
+        message: String,
+        /// What to do.
+        hint: String,
+    },
+    /// Something that the run needs is not there.
+    Failed(Box<Failure>),
+}
+
+impl RunError {
+    pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        RunError::Usage { message: message.into(), hint: hint.into() }
+    }
+
+    pub(crate) fn failed(kind: FailureKind, message: impl Into<String>) -> Self {
+        RunError::Failed(Box::new(Failure::new(kind, message)))
+    }
+
+    /// As a failure of the run that never began.
+    pub fn into_failure(self) -> Failure {
+        match self {
+            RunError::Usage { message, hint } => Failure::new(FailureKind::Input, message).with_hint(hint),
+            RunError::Failed(failure) => *failure,
+        }
+    }
+
+    /// The exit code of `alhena` for it.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            RunError::Usage { .. } => 2,
+            RunError::Failed(failure) => failure.kind.exit_status(),
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> &str {
+        match self {
+            RunError::Usage { hint, .. } => hint,
+            RunError::Failed(failure) => &failure.hint,
+        }
+    }
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunError::Usage { message, .. } => f.write_str(message),
+            RunError::Failed(failure) => f.write_str(&failure.message),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+/// Everything that a run needs, ready to be handed to the keeper.
+pub(crate) struct Ready {
+    pub launch: Launch,
+    pub home: Option<Home>,
+    pub dir: PathBuf,
+    pub run_dir: tempfile::TempDir,
+    pub environment: Environment,
+    pub warnings: Vec<String>,
+}
+
+pub(crate) fn prepare(gemini: &Gemini, request: &Request, base: &Environment) -> Result<Ready, RunError> {
+    let mut warnings = check_version(&gemini.version)?;
+    let dir = working_directory(request)?;
+    let prompt = prompt::deliver(request)?;
+    let mut environment = base.clone();
+    for (name, value) in &request.env {
+        environment.set(name.clone(), value.clone());
+    }
+    let dirs = Dirs::of(&environment).ok_or_else(|| {
+        RunError::usage("there is no home directory to work with", "Set HOME, or ALHENA_HOME to a directory of its own.")
+    })?;
+    let user_home = environment.gemini_home().unwrap_or_else(|| dir.clone());
+    let run_dir = private_directory(&dirs.state.join("runs"))?;
+    let user_settings = read_settings(&user_home.join(".gemini/settings.json"))
+        .map_err(|error| RunError::failed(FailureKind::Config, error.to_string()))?;
+
+    let home = make_home(gemini, request, &dir, &user_home, &dirs, &user_settings, &environment)?;
+    let home = match home {
+        home::Prepared::Overlay(home) => {
+            warnings.extend_from_slice(home.warnings());
+            Some(home)
+        }
+        home::Prepared::Direct { cost, .. } => {
+            warnings.extend(cost);
+            None
+        }
+    };
+    for (name, value) in home.iter().flat_map(Home::env) {
+        environment.set(name, value);
+    }
+    set_variables(request, run_dir.path(), &gemini.version, &mut environment)?;
+
+    let mut args = arguments::of(request, gemini, home.as_ref(), run_dir.path(), &user_home, &user_settings)?;
+    args.extend(prompt.args);
+    let stdin = prompt.stdin.place(run_dir.path(), gemini, request)?;
+    let sandboxed = matches!(request.sandbox, Sandbox::On | Sandbox::Engine(_));
+    let (program, args) = match gemini.fast_start(&environment, &user_settings).filter(|_| !sandboxed) {
+        Some(fast) => {
+            for (name, value) in fast.variables() {
+                environment.set(name, value);
+            }
+            let mut command = fast.command().into_iter();
+            let program = command.next().unwrap_or_else(|| gemini.path.clone().into_os_string());
+            (program, command.chain(args).collect())
+        }
+        None => (gemini.path.clone().into_os_string(), args),
+    };
+    let temporary = temporary_directory(&run_dir)?;
+    environment.set("TMPDIR", temporary.clone());
+    let launch = Launch {
+        version: protocol::VERSION,
+        mark: mark(&run_dir),
+        program,
+        args,
+        env: environment.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        dir: dir.clone().into_os_string(),
+        stdin,
+        stdout: run_dir.path().join("stdout").into_os_string(),
+        stderr: run_dir.path().join("stderr").into_os_string(),
+        finish: home.as_ref().map(Home::plan),
+        remove_when_abandoned: vec![run_dir.path().as_os_str().to_owned()],
+        remove: vec![temporary],
+    };
+    Ok(Ready { launch, home, dir, run_dir, environment, warnings })
+}
+
+fn check_version(version: &Version) -> Result<Vec<String>, RunError> {
+    if *version < OLDEST_SUPPORTED {
+        return Err(RunError::usage(
+            format!("Gemini CLI {version} cannot be driven: it has no stream-json output"),
+            format!("Use {OLDEST_SUPPORTED} or newer; `alhena install` fetches a good one."),
+        ));
+    }
+    Ok(match *version > NEWEST_KNOWN {
+        true => vec![format!("Gemini CLI {version} is newer than {NEWEST_KNOWN}, the newest that Alhena knows")],
+        false => Vec::new(),
+    })
+}
+
+fn working_directory(request: &Request) -> Result<PathBuf, RunError> {
+    let dir = request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
+    let dir = fs::canonicalize(&dir)
+        .map_err(|error| RunError::usage(format!("{}: {error}", dir.display()), "Give a directory that exists."))?;
+    match dir.is_dir() {
+        true => Ok(dir),
+        false => Err(RunError::usage(format!("{} is not a directory", dir.display()), "Give a directory.")),
+    }
+}
+
+/// A directory for one run, readable by nobody else.
+fn private_directory(parent: &Path) -> Result<tempfile::TempDir, RunError> {
+    crate::dirs::create(parent)
+        .and_then(|parent| tempfile::Builder::new().prefix("r").tempdir_in(parent))
+        .map_err(|error| RunError::failed(FailureKind::Config, format!("{}: {error}", parent.display())))
+}
+
+/// Where the CLI and its tools put temporary files: it leaves reports with whole conversations there (0.61.0). In the
+/// system's own place, because a long path is too long for sockets.
+fn temporary_directory(run_dir: &tempfile::TempDir) -> Result<OsString, RunError> {
+    let _name_comes_from = run_dir;
+    let made = tempfile::Builder::new().prefix("alhena-").tempdir();
+    let made = made.map_err(|error| RunError::failed(FailureKind::Config, format!("no temporary directory: {error}")))?;
+    // The keeper removes it.
+    Ok(made.keep().into_os_string())
+}
+
+fn mark(run_dir: &tempfile::TempDir) -> String {
+    let name = run_dir.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    format!("{}-{name}", std::process::id())
+}
+
+fn make_home(
+    gemini: &Gemini,
+    request: &Request,
+    dir: &Path,
+    user_home: &Path,
+    dirs: &Dirs,
+    user_settings: &Value,
+    environment: &Environment,
+) -> Result<home::Prepared, RunError> {
+    let mut wanted = HomeRequest::new(user_home, dir, dirs.state.join("homes"));
+    wanted.settings = settings(request, gemini, user_settings);
+    wanted.context = match &request.system_prompt {
+        Some(SystemPrompt::Append(text)) => Some(text.clone()),
+        Some(SystemPrompt::Replace(_)) | None => None,
+    };
+    wanted.resume = request.resume.clone();
+    wanted.session_id = request.session_id.clone();
+    wanted.sandbox = matches!(request.sandbox, Sandbox::On | Sandbox::Engine(_));
+    wanted.folder_settings = request.trust == Trust::WithSettings;
+    wanted.release = Release {
+        has_home_variable: gemini.version.has(Feature::CliHome),
+        has_slugs: gemini.version.has(Feature::SlugDirectories),
+    };
+    wanted.environment = environment.clone();
+    home::prepare(&wanted).map_err(|error| RunError::failed(error.kind(), error.to_string()))
+}
+
+/// What the run changes in the user's settings.
+fn settings(request: &Request, gemini: &Gemini, user: &Value) -> Map<String, Value> {
+    let mut settings = McpServer::settings(&request.mcp_servers);
+    if request.mcp_servers.is_empty() {
+        settings.clear();
+    }
+    // Its clean-up deletes sessions that it takes for broken, also those of others.
+    let mut general = Map::from_iter([("sessionRetention".to_owned(), json!({"enabled": false}))]);
+    let chosen = user.pointer("/general/maxAttempts");
+    if let Some(attempts) = request.max_attempts.or_else(|| chosen.is_none().then_some(3)) {
+        general.insert("maxAttempts".to_owned(), json!(attempts));
+    }
+    settings.insert("general".to_owned(), Value::Object(general));
+    if let Some(turns) = request.max_turns {
+        settings.insert("model".to_owned(), json!({"maxSessionTurns": turns}));
+    }
+    if !gemini.version.has(Feature::Policy) && !request.deny_tools.is_empty() {
+        settings.insert("tools".to_owned(), json!({"exclude": request.deny_tools}));
+    }
+    settings
+}
+
+fn set_variables(
+    request: &Request,
+    run_dir: &Path,
+    version: &Version,
+    environment: &mut Environment,
+) -> Result<(), RunError> {
+    if environment.filled(env::COLORTERM).is_none() {
+        environment.set(env::COLORTERM, "truecolor");
+    }
+    if let Some(SystemPrompt::Replace(text)) = &request.system_prompt {
+        let path = run_dir.join("system.md");
+        fs::write(&path, text)
+            .map_err(|error| RunError::failed(FailureKind::Config, format!("{}: {error}", path.display())))?;
+        environment.set(env::GEMINI_SYSTEM_MD, path);
+    }
+    match &request.sandbox {
+        Sandbox::Inherit | Sandbox::On => {}
+        Sandbox::Off => {
+            environment.set(env::GEMINI_SANDBOX, "false");
+        }
+        Sandbox::Engine(engine) => {
+            environment.set(env::GEMINI_SANDBOX, engine);
+        }
+    }
+    if request.trust == Trust::WithSettings && version.has(Feature::SkipTrust) {
+        environment.set(env::GEMINI_CLI_TRUST_WORKSPACE, "true");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

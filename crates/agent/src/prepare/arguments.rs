@@ -1,0 +1,163 @@
+//! The CLI's arguments, all but the prompt.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use alhena_model::FailureKind;
+use alhena_wire::release::{Feature, Version};
+use serde_json::{Map, Value};
+
+use super::RunError;
+use crate::find::Gemini;
+use crate::home::{Home, Resume, ToolRule, policy_paths, policy_text};
+use crate::request::{Approval, Request, Sandbox, Trust};
+
+pub(super) fn of(
+    request: &Request,
+    gemini: &Gemini,
+    home: Option<&Home>,
+    run_dir: &Path,
+    user_home: &Path,
+    user_settings: &Value,
+) -> Result<Vec<OsString>, RunError> {
+    let version = &gemini.version;
+    let mut args: Vec<OsString> = vec!["--output-format".into(), "stream-json".into()];
+    let mut flag = |name: &str, value: &dyn AsRef<std::ffi::OsStr>| {
+        let mut argument = OsString::from(format!("{name}="));
+        argument.push(value.as_ref());
+        args.push(argument);
+    };
+    if request.approval == Approval::Plan {
+        needs(version, Feature::PlanMode, "--approval plan")?;
+    }
+    // Exactly one: the flag twice, or with --yolo, ends the CLI.
+    flag("--approval-mode", &request.approval.flag());
+    if let Some(model) = &request.model {
+        flag("--model", model);
+    }
+    for dir in &request.include_dirs {
+        flag("--include-directories", &existing(dir)?);
+    }
+    if let Some(id) = &request.session_id {
+        needs(version, Feature::SessionIdFlag, "--session-id")?;
+        flag("--session-id", &session_id(id)?);
+    }
+    if let Some(resume) = &request.resume {
+        needs(version, Feature::Resume, "--resume")?;
+        if request.session_id.is_some() {
+            return Err(RunError::usage("--resume and --session-id exclude each other", "Leave one of them out."));
+        }
+        match (home, resume) {
+            (Some(home), _) => {
+                if let Some(id) = home.resumed_id() {
+                    flag("--resume", &id);
+                }
+            }
+            (None, Resume::Latest) => flag("--resume", &"latest"),
+            (None, Resume::Id(id)) => flag("--resume", id),
+        }
+    }
+    for (name, value) in tool_flags(request, version, run_dir, user_home, user_settings)? {
+        flag(name, &value);
+    }
+    if matches!(request.sandbox, Sandbox::On | Sandbox::Engine(_)) {
+        args.push("--sandbox".into());
+    }
+    if request.trust == Trust::Run && version.has(Feature::SkipTrust) {
+        args.push("--skip-trust".into());
+    }
+    args.extend_from_slice(extra(&request.extra_args)?);
+    Ok(args)
+}
+
+fn needs(version: &Version, feature: Feature, option: &str) -> Result<(), RunError> {
+    if version.has(feature) {
+        return Ok(());
+    }
+    let since = feature.row().map_or((0, 0), |row| row.since);
+    Err(RunError::usage(
+        format!("Gemini CLI {version} cannot do {option}; it came with {}.{}", since.0, since.1),
+        "Use a newer one: `alhena install` fetches it.",
+    ))
+}
+
+fn existing(dir: &Path) -> Result<PathBuf, RunError> {
+    let found = fs::canonicalize(dir).ok().filter(|dir| dir.is_dir());
+    let found = found.ok_or_else(|| {
+        RunError::usage(format!("{} is not a directory", dir.display()), "Give a directory that exists.")
+    })?;
+    // The CLI takes a comma for the start of the next directory.
+    match found.to_string_lossy().contains(',') {
+        true => Err(RunError::usage(
+            format!("{} has a comma in its name, which Gemini CLI cannot handle", found.display()),
+            "Give it another name, or a link without a comma.",
+        )),
+        false => Ok(found),
+    }
+}
+
+/// The CLI takes letters, digits, `-` and `_`; files are named by the first eight, which must be plain (0.61.0).
+fn session_id(id: &str) -> Result<&str, RunError> {
+    let plain = id.len() >= 8 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    match plain && id.bytes().take(8).all(|byte| byte.is_ascii_alphanumeric()) {
+        true => Ok(id),
+        false => Err(RunError::usage(
+            format!("{id:?} is no good session id"),
+            "Use a UUID, or at least eight letters and digits, then letters, digits, - and _.",
+        )),
+    }
+}
+
+/// Allow and deny lists: a policy since 0.30, flags before.
+fn tool_flags(
+    request: &Request,
+    version: &Version,
+    run_dir: &Path,
+    user_home: &Path,
+    user_settings: &Value,
+) -> Result<Vec<(&'static str, OsString)>, RunError> {
+    let allow = rules(&request.allow_tools)?;
+    let deny = rules(&request.deny_tools)?;
+    if !version.has(Feature::Policy) {
+        if !request.policies.is_empty() {
+            needs(version, Feature::Policy, "--policy")?;
+        }
+        // Denials are in the settings.
+        return Ok(request.allow_tools.iter().map(|tool| ("--allowed-tools", tool.into())).collect());
+    }
+    if allow.is_empty() && deny.is_empty() {
+        return Ok(request.policies.iter().map(|path| ("--policy", path.into())).collect());
+    }
+    let ours = run_dir.join("policy.toml");
+    fs::write(&ours, policy_text(&allow, &deny))
+        .map_err(|error| RunError::failed(FailureKind::Config, format!("{}: {error}", ours.display())))?;
+    let none = Map::new();
+    let settings = user_settings.as_object().unwrap_or(&none);
+    let paths = policy_paths(&ours, &request.policies, user_home, settings);
+    Ok(paths.into_iter().map(|path| ("--policy", path.into_os_string())).collect())
+}
+
+fn rules(texts: &[String]) -> Result<Vec<ToolRule>, RunError> {
+    texts
+        .iter()
+        .map(|text| {
+            text.parse::<ToolRule>().map_err(|error| {
+                RunError::usage(error.to_string(), "Write NAME, or run_shell_command(PREFIX) for some commands only.")
+            })
+        })
+        .collect()
+}
+
+/// Arguments that would take the output away from us are refused.
+fn extra(args: &[OsString]) -> Result<&[OsString], RunError> {
+    const OURS: &[&str] = &["-o", "--output-format", "-p", "--prompt", "-i", "--prompt-interactive", "--acp", "--experimental-acp"];
+    let name = |arg: &OsString| arg.to_string_lossy().split('=').next().unwrap_or("").to_owned();
+    match args.iter().map(name).find(|name| OURS.contains(&name.as_str())) {
+        None => Ok(args),
+        Some(name) => Err(RunError::usage(
+            format!("{name} cannot be given to Gemini CLI through Alhena"),
+            "Use Alhena's own options for the prompt and the output.",
+        )),
+    }
+}

@@ -1,0 +1,257 @@
+//! Recordings: everything that a run wrote, kept in a directory, and played back without a process.
+//!
+//! | File | Holds |
+//! |---|---|
+//! | `recording.json` | what was asked, how it ended, what the disk said |
+//! | `stdout`, `stderr` | the CLI's output |
+//! | `timing.jsonl` | `[milliseconds, bytes of stdout so far]` for each piece |
+//! | `outcome.json` | the outcome |
+//! | `session/` | the session files |
+//!
+//! Values of secret variables are replaced by their names wherever they occur.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use alhena_model::{Disk, DiskFact, End, Event, Interpreter, Outcome, Stop};
+use alhena_model::{Change, FileRecord};
+use alhena_wire::frame::{Frame, Framer};
+use memchr::memmem;
+use serde::{Deserialize, Serialize};
+
+use crate::env::Environment;
+
+/// The layout of the directory.
+pub const FORMAT: u32 = 1;
+
+/// `recording.json`.
+#[derive(Debug, Serialize, Deserialize)]
+struct Recording {
+    format: u32,
+    request: serde_json::Value,
+    end: End,
+    stop: Option<StopMark>,
+    warnings_before: Vec<String>,
+    warnings_after: Vec<String>,
+}
+
+/// When Alhena began to stop the run, counted in lines of output.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct StopMark {
+    why: Stop,
+    after_lines: u64,
+}
+
+/// Keeps a run.
+pub(crate) struct Recorder {
+    dir: PathBuf,
+    request: serde_json::Value,
+    secrets: Secrets,
+    timing: Vec<(u64, u64)>,
+    sessions: Vec<PathBuf>,
+    stop: Option<StopMark>,
+    warnings_before: Vec<String>,
+}
+
+impl Recorder {
+    /// Makes the directory; it must be empty or new.
+    pub(crate) fn new(dir: PathBuf, request: serde_json::Value, secrets: Secrets) -> io::Result<Self> {
+        fs::create_dir_all(&dir)?;
+        if fs::read_dir(&dir)?.next().is_some() {
+            return Err(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                format!("{} is not empty; a recording needs a directory of its own", dir.display()),
+            ));
+        }
+        let dir = fs::canonicalize(dir)?;
+        let none = Vec::new;
+        Ok(Self { dir, request, secrets, timing: none(), sessions: Vec::new(), stop: None, warnings_before: Vec::new() })
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(crate) fn warned_before(&mut self, warnings: &[String]) {
+        self.warnings_before = warnings.to_vec();
+    }
+
+    pub(crate) fn heard(&mut self, position: u64, after: Duration) {
+        self.timing.push((after.as_millis() as u64, position));
+    }
+
+    pub(crate) fn stopping(&mut self, why: Stop, after_lines: u64) {
+        self.stop.get_or_insert(StopMark { why, after_lines });
+    }
+
+    pub(crate) fn sessions(&mut self, published: &[PathBuf]) {
+        self.sessions = published.to_vec();
+    }
+
+    /// Writes everything; what cannot be written is said in the log, since the run itself is over.
+    pub(crate) fn finish(self, end: &End, outcome: &Arc<Outcome>, warnings_after: Vec<String>, run_dir: &Path) {
+        if let Err(error) = self.write(end, outcome, warnings_after, run_dir) {
+            tracing::error!(%error, dir = %self.dir.display(), "the recording is incomplete");
+        }
+    }
+
+    fn write(&self, end: &End, outcome: &Arc<Outcome>, warnings_after: Vec<String>, run_dir: &Path) -> io::Result<()> {
+        for name in ["stdout", "stderr"] {
+            self.secrets.copy(&run_dir.join(name), &self.dir.join(name))?;
+        }
+        let mut timing = BufWriter::new(File::create(self.dir.join("timing.jsonl"))?);
+        for (millis, bytes) in &self.timing {
+            writeln!(timing, "[{millis},{bytes}]")?;
+        }
+        timing.flush()?;
+        for session in &self.sessions {
+            let Some(name) = session.file_name() else { continue };
+            fs::create_dir_all(self.dir.join("session"))?;
+            self.secrets.copy(session, &self.dir.join("session").join(name))?;
+        }
+        let end = End { stderr: self.secrets.hide(&end.stderr), ..end.clone() };
+        let recording = Recording {
+            format: FORMAT,
+            request: self.request.clone(),
+            end,
+            stop: self.stop,
+            warnings_before: self.warnings_before.clone(),
+            warnings_after,
+        };
+        let outcome = self.secrets.hide(&serde_json::to_string_pretty(&**outcome)?);
+        fs::write(self.dir.join("outcome.json"), outcome + "\n")?;
+        // Last, because it says that the rest is there.
+        fs::write(self.dir.join("recording.json"), serde_json::to_string_pretty(&recording)? + "\n")
+    }
+}
+
+/// Values that must not be written down.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Secrets(Vec<(String, String)>);
+
+impl Secrets {
+    /// The values of variables whose names say that they are secret.
+    pub(crate) fn of(env: &Environment) -> Self {
+        const SIGNS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH"];
+        let secret = |name: &str| SIGNS.iter().any(|sign| name.to_ascii_uppercase().contains(sign));
+        let mut values: Vec<(String, String)> = env
+            .iter()
+            .filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value.to_str()?.to_owned())))
+            // Short values occur by accident.
+            .filter(|(name, value)| secret(name) && value.len() >= 8 && !value.starts_with('/'))
+            .collect();
+        // A longer value may hold a shorter one.
+        values.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
+        Self(values)
+    }
+
+    fn hide(&self, text: &str) -> String {
+        self.0.iter().fold(text.to_owned(), |text, (name, value)| text.replace(value, &format!("[{name}]")))
+    }
+
+    fn copy(&self, from: &Path, to: &Path) -> io::Result<()> {
+        if self.0.is_empty() {
+            return fs::copy(from, to).map(|_| ());
+        }
+        let mut from = BufReader::with_capacity(1 << 16, File::open(from)?);
+        let mut to = BufWriter::new(File::create(to)?);
+        let mut line = Vec::new();
+        while from.read_until(b'\n', &mut line)? > 0 {
+            for (name, value) in &self.0 {
+                if memmem::find(&line, value.as_bytes()).is_some() {
+                    line = replace(&line, value.as_bytes(), format!("[{name}]").as_bytes());
+                }
+            }
+            to.write_all(&line)?;
+            line.clear();
+        }
+        to.flush()
+    }
+}
+
+fn replace(text: &[u8], what: &[u8], with: &[u8]) -> Vec<u8> {
+    let (mut out, mut rest) = (Vec::with_capacity(text.len()), text);
+    while let Some(at) = memmem::find(rest, what) {
+        let (before, after) = rest.split_at(at);
+        out.extend_from_slice(before);
+        out.extend_from_slice(with);
+        rest = after.get(what.len()..).unwrap_or_default();
+    }
+    out.extend_from_slice(rest);
+    out
+}
+
+/// Whether a directory holds a recording.
+pub fn is_recording(dir: &Path) -> bool {
+    dir.join("recording.json").is_file()
+}
+
+/// What the disk said when the run ended.
+struct RecordedDisk(Vec<FileRecord>);
+
+impl Disk for RecordedDisk {
+    fn look(&self, path: &str) -> DiskFact {
+        match self.0.iter().find(|file| file.path == path) {
+            None => DiskFact::Unknown,
+            Some(file) if !file.verified => DiskFact::Untouched,
+            Some(file) if file.change == Change::Created => DiskFact::Created,
+            Some(_) => DiskFact::Modified,
+        }
+    }
+}
+
+/// Plays a recording: the same events in the same order, and the same outcome.
+pub fn play(dir: &Path, mut each: impl FnMut(Event)) -> io::Result<Arc<Outcome>> {
+    let recording: Recording = serde_json::from_slice(&fs::read(dir.join("recording.json"))?)?;
+    if recording.format != FORMAT {
+        return Err(io::Error::other(format!("the recording has format {}; this release reads {FORMAT}", recording.format)));
+    }
+    let outcome: Outcome = serde_json::from_slice(&fs::read(dir.join("outcome.json"))?)?;
+    let found: Vec<FileRecord> = outcome.files.iter().filter(|file| !file.claimed).cloned().collect();
+    let mut interpreter = Interpreter::with_disk(RecordedDisk(outcome.files));
+    let mut out = Vec::new();
+    for warning in recording.warnings_before {
+        interpreter.warn(warning, &mut out);
+    }
+    let mut stdout = BufReader::with_capacity(1 << 18, File::open(dir.join("stdout"))?);
+    let (mut framer, mut lines) = (Framer::default(), 0u64);
+    let stop = recording.stop;
+    let mut take = |interpreter: &mut Interpreter<RecordedDisk>, frame: Frame<'_>, out: &mut Vec<Event>| {
+        if let Some(stop) = stop.filter(|stop| stop.after_lines == lines) {
+            interpreter.stopping(stop.why);
+        }
+        lines += 1;
+        match frame {
+            Frame::Line(line) => interpreter.line(line, out),
+            Frame::TooLong { bytes, sample } => interpreter.malformed(sample, bytes, out),
+        }
+    };
+    loop {
+        let bytes = stdout.fill_buf()?;
+        if bytes.is_empty() {
+            break;
+        }
+        let count = bytes.len();
+        framer.push(bytes, |frame| take(&mut interpreter, frame, &mut out));
+        stdout.consume(count);
+        out.drain(..).for_each(&mut each);
+    }
+    framer.finish(|frame| take(&mut interpreter, frame, &mut out));
+    if let Some(stop) = stop {
+        // The first reason counts, so this is only for a stop after the last line.
+        interpreter.stopping(stop.why);
+    }
+    interpreter.verify_files();
+    for file in found {
+        interpreter.found_on_disk(file.path, file.change, &mut out);
+    }
+    for warning in recording.warnings_after {
+        interpreter.warn(warning, &mut out);
+    }
+    let outcome = interpreter.conclude(&recording.end, &mut out);
+    out.into_iter().for_each(each);
+    Ok(outcome)
+}

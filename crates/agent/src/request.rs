@@ -1,0 +1,296 @@
+//! What to run: every option of a run, by the names people expect.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::home::McpServer;
+pub use crate::home::Resume;
+
+/// What Gemini CLI is to do, and how.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The prompt.
+    pub prompt: Prompt,
+    /// How the prompt gets to the CLI.
+    pub prompt_by: PromptBy,
+    /// Where to work; the current directory by default.
+    pub dir: Option<PathBuf>,
+    /// The model; the CLI's choice by default.
+    pub model: Option<String>,
+    /// What the model may do without asking.
+    pub approval: Approval,
+    /// Whether to run in a folder that is not trusted.
+    pub trust: Trust,
+    /// The sandbox.
+    pub sandbox: Sandbox,
+    /// More directories that the model may use.
+    pub include_dirs: Vec<PathBuf>,
+    /// Tools to allow: `NAME` or `NAME(prefix)`.
+    pub allow_tools: Vec<String>,
+    /// Tools to deny, in the same form.
+    pub deny_tools: Vec<String>,
+    /// Policy files of the caller.
+    pub policies: Vec<PathBuf>,
+    /// MCP servers for this run only.
+    pub mcp_servers: Vec<McpServer>,
+    /// What to tell the model beside the prompt.
+    pub system_prompt: Option<SystemPrompt>,
+    /// Variables to set for the CLI.
+    pub env: Vec<(OsString, OsString)>,
+    /// A session to go on with.
+    pub resume: Option<Resume>,
+    /// The id for the new session.
+    pub session_id: Option<String>,
+    /// How long the whole run may take.
+    pub timeout: Option<Duration>,
+    /// How long it may take until the first event.
+    pub first_event_timeout: Option<Duration>,
+    /// How long it may be silent while no tool runs.
+    pub stall_timeout: Option<Duration>,
+    /// How many turns the model may take.
+    pub max_turns: Option<u32>,
+    /// How often a failing request is tried; 3 by default, where the CLI takes 10 and four minutes.
+    pub max_attempts: Option<u32>,
+    /// How many bytes the CLI may write.
+    pub max_output: u64,
+    /// Where to keep everything that the CLI wrote.
+    pub record: Option<PathBuf>,
+    /// More arguments for the CLI itself.
+    pub extra_args: Vec<OsString>,
+    /// Whether the CLI's own lines are handed out beside the events.
+    pub raw_lines: bool,
+}
+
+/// A prompt, as text or in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Prompt {
+    /// The text itself.
+    Text(String),
+    /// A file that holds it.
+    File(PathBuf),
+}
+
+/// How a prompt gets to the CLI.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PromptBy {
+    /// `--prompt=` when it is short, standard input when it is long.
+    #[default]
+    Auto,
+    /// `--prompt=`.
+    Flag,
+    /// Standard input.
+    Stdin,
+    /// The model is told to read the file itself.
+    File,
+    /// As the last argument.
+    Positional,
+}
+
+/// What the model may do without asking. In headless mode nobody can be asked: tools that would need it are missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Approval {
+    /// Read only.
+    #[default]
+    Default,
+    /// Files may be edited.
+    AutoEdit,
+    /// Everything, shell commands too.
+    Yolo,
+    /// Read only, and plans.
+    Plan,
+}
+
+impl Approval {
+    /// The value of `--approval-mode`.
+    pub fn flag(self) -> &'static str {
+        match self {
+            Approval::Default => "default",
+            Approval::AutoEdit => "auto_edit",
+            Approval::Yolo => "yolo",
+            Approval::Plan => "plan",
+        }
+    }
+}
+
+impl FromStr for Approval {
+    type Err = String;
+
+    /// Every name that any host has for it.
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "default" | "suggest" => Ok(Approval::Default),
+            "auto-edit" | "auto_edit" | "autoEdit" | "acceptEdits" => Ok(Approval::AutoEdit),
+            "yolo" | "full_auto" | "full-auto" | "bypassPermissions" => Ok(Approval::Yolo),
+            "plan" => Ok(Approval::Plan),
+            _ => Err(format!("unknown approval mode {name:?}; use default, auto-edit, yolo or plan")),
+        }
+    }
+}
+
+/// Whether to run in a folder that is not trusted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Trust {
+    /// As the CLI has it; an untrusted folder is a failure that says so.
+    #[default]
+    AsIs,
+    /// Run, without the folder's own settings.
+    Run,
+    /// Run, with the folder's own settings.
+    WithSettings,
+}
+
+/// The sandbox. The flag only says whether; the engine is chosen by the environment (0.61.0).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Sandbox {
+    /// As the user's settings have it.
+    #[default]
+    Inherit,
+    /// None.
+    Off,
+    /// The default engine.
+    On,
+    /// This engine: `docker`, `podman`, `sandbox-exec`, `runsc`, `lxc`.
+    Engine(String),
+}
+
+impl FromStr for Sandbox {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "inherit" => Ok(Sandbox::Inherit),
+            "off" | "none" | "false" | "no" => Ok(Sandbox::Off),
+            "on" | "true" | "yes" => Ok(Sandbox::On),
+            "docker" | "podman" | "sandbox-exec" | "runsc" | "lxc" | "windows-native" => {
+                Ok(Sandbox::Engine(name.to_owned()))
+            }
+            _ => Err(format!("unknown sandbox {name:?}; use on, off, inherit, docker, podman, sandbox-exec, runsc or lxc")),
+        }
+    }
+}
+
+/// What to tell the model beside the prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SystemPrompt {
+    /// After the CLI's own system prompt.
+    Append(String),
+    /// Instead of it.
+    Replace(String),
+}
+
+impl Request {
+    /// A request with the defaults.
+    pub fn new(prompt: impl Into<String>) -> Self {
+        Self::with_prompt(Prompt::Text(prompt.into()))
+    }
+
+    /// The same for any kind of prompt.
+    pub fn with_prompt(prompt: Prompt) -> Self {
+        Self {
+            prompt,
+            prompt_by: PromptBy::default(),
+            dir: None,
+            model: None,
+            approval: Approval::default(),
+            trust: Trust::default(),
+            sandbox: Sandbox::default(),
+            include_dirs: Vec::new(),
+            allow_tools: Vec::new(),
+            deny_tools: Vec::new(),
+            policies: Vec::new(),
+            mcp_servers: Vec::new(),
+            system_prompt: None,
+            env: Vec::new(),
+            resume: None,
+            session_id: None,
+            timeout: None,
+            first_event_timeout: Some(Duration::from_secs(60)),
+            stall_timeout: Some(Duration::from_secs(300)),
+            max_turns: None,
+            max_attempts: None,
+            max_output: 4 << 30,
+            record: None,
+            extra_args: Vec::new(),
+            raw_lines: false,
+        }
+    }
+
+    /// Where to work.
+    pub fn dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.dir = Some(dir.into());
+        self
+    }
+
+    /// Which model.
+    pub fn model(mut self, model: impl Into<String>) -> Self {
+        self.model = Some(model.into());
+        self
+    }
+
+    /// What the model may do.
+    pub fn approval(mut self, approval: Approval) -> Self {
+        self.approval = approval;
+        self
+    }
+
+    /// Whether to run in an untrusted folder.
+    pub fn trust(mut self, trust: Trust) -> Self {
+        self.trust = trust;
+        self
+    }
+
+    /// How long the whole run may take.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = Some(limit);
+        self
+    }
+
+    /// A variable for the CLI.
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Where to keep everything.
+    pub fn record(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.record = Some(dir.into());
+        self
+    }
+
+    /// A session to go on with.
+    pub fn resume(mut self, resume: Resume) -> Self {
+        self.resume = Some(resume);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn approval_has_every_hosts_names() {
+        let expected = [
+            (Approval::Default, &["default", "suggest"][..]),
+            (Approval::AutoEdit, &["auto-edit", "auto_edit", "autoEdit", "acceptEdits"]),
+            (Approval::Yolo, &["yolo", "full_auto", "bypassPermissions"]),
+            (Approval::Plan, &["plan"]),
+        ];
+        for (approval, names) in expected {
+            for name in names {
+                assert_eq!(name.parse(), Ok(approval));
+            }
+        }
+        assert!("YOLO!".parse::<Approval>().is_err());
+    }
+
+    #[test]
+    fn sandbox_engines_are_named_and_others_refused() {
+        assert_eq!("docker".parse(), Ok(Sandbox::Engine("docker".to_owned())));
+        assert_eq!("none".parse(), Ok(Sandbox::Off)); // E-11
+        assert_eq!("true".parse(), Ok(Sandbox::On));
+        assert!("qemu".parse::<Sandbox>().is_err());
+    }
+}

@@ -1,0 +1,205 @@
+//! A run that is under way: its events, its outcome, and the way to stop it.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use alhena_model::{Event, EventKind, Outcome};
+use async_channel::{Receiver, Sender};
+
+/// What comes out of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Item {
+    /// Something happened.
+    Event(Event),
+    /// A line as the CLI wrote it, without its end, before the events it gave; only on request.
+    Line(Vec<u8>),
+}
+
+/// A run. Dropping it stops it.
+pub struct Run {
+    items: Receiver<Item>,
+    queued: Arc<AtomicUsize>,
+    stopper: Stopper,
+    outcome: Option<Arc<Outcome>>,
+    about: About,
+}
+
+/// What is known of a run from its start.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// Stands in the environment of all its processes.
+    pub mark: String,
+    /// Whether a keeper process holds it. Without one, processes that clear their environment can escape.
+    pub kept: bool,
+}
+
+/// Stops a run from anywhere: a signal handler, another thread.
+#[derive(Clone)]
+pub struct Stopper(Arc<UnixStream>);
+
+impl Stopper {
+    pub(crate) fn new(socket: UnixStream) -> Self {
+        Self(Arc::new(socket))
+    }
+
+    /// Asks the run to stop; its outcome will be cancelled. Asking twice does no harm.
+    pub fn stop(&self) {
+        // A full or closed socket means that it was asked before, or is over.
+        let _over = (&*self.0).write(b"x");
+    }
+}
+
+impl Run {
+    pub(crate) fn new(items: Receiver<Item>, queued: Arc<AtomicUsize>, stopper: Stopper, about: About) -> Self {
+        Self { items, queued, stopper, outcome: None, about }
+    }
+
+    /// What is known of it from its start.
+    pub fn about(&self) -> &About {
+        &self.about
+    }
+
+    /// The next event; `None` after the last.
+    pub async fn next(&mut self) -> Option<Event> {
+        loop {
+            let item = self.items.recv().await.ok()?;
+            if let Item::Event(event) = self.taken(item) {
+                return Some(event);
+            }
+        }
+    }
+
+    /// The next event, waiting in this thread.
+    pub fn next_blocking(&mut self) -> Option<Event> {
+        loop {
+            if let Item::Event(event) = self.next_item_blocking()? {
+                return Some(event);
+            }
+        }
+    }
+
+    /// The next event or line, waiting in this thread.
+    pub fn next_item_blocking(&mut self) -> Option<Item> {
+        let item = self.items.recv_blocking().ok()?;
+        Some(self.taken(item))
+    }
+
+    fn taken(&mut self, item: Item) -> Item {
+        self.queued.fetch_sub(weight(&item), Ordering::AcqRel);
+        if let Item::Event(Event { kind: EventKind::Finished { outcome }, .. }) = &item {
+            self.outcome = Some(outcome.clone());
+        }
+        item
+    }
+
+    /// The outcome; events that nobody took are passed over.
+    pub async fn outcome(mut self) -> Arc<Outcome> {
+        while self.outcome.is_none() && self.next().await.is_some() {}
+        self.outcome.take().unwrap_or_default()
+    }
+
+    /// The outcome, waiting in this thread.
+    pub fn outcome_blocking(mut self) -> Arc<Outcome> {
+        while self.outcome.is_none() && self.next_blocking().is_some() {}
+        self.outcome.take().unwrap_or_default()
+    }
+
+    /// Asks the run to stop. Its events go on until the last.
+    pub fn stop(&self) {
+        self.stopper.stop();
+    }
+
+    /// Something that can stop the run from elsewhere.
+    pub fn stopper(&self) -> Stopper {
+        self.stopper.clone()
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.stopper.stop();
+    }
+}
+
+/// Where the engine puts events. Bounded in number and in bytes, so that a slow reader costs no memory: the rest
+/// waits in the file.
+pub(crate) struct Queue {
+    items: Sender<Item>,
+    queued: Arc<AtomicUsize>,
+}
+
+/// Whether anybody still listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listener {
+    /// There is room.
+    Ready,
+    /// It is behind.
+    Busy,
+    /// It is gone.
+    Gone,
+}
+
+const MOST_EVENTS: usize = 512;
+const MOST_BYTES: usize = 2 << 20;
+
+impl Queue {
+    pub(crate) fn new() -> (Self, Receiver<Item>, Arc<AtomicUsize>) {
+        let (items, receiver) = async_channel::bounded(MOST_EVENTS);
+        let queued = Arc::new(AtomicUsize::new(0));
+        (Self { items, queued: queued.clone() }, receiver, queued)
+    }
+
+    pub(crate) fn listener(&self) -> Listener {
+        if self.items.is_closed() {
+            Listener::Gone
+        } else if self.items.is_full() || self.queued.load(Ordering::Acquire) >= MOST_BYTES {
+            Listener::Busy
+        } else {
+            Listener::Ready
+        }
+    }
+
+    /// Adds an item; gives it back when there is no room.
+    pub(crate) fn offer(&self, item: Item) -> Option<Item> {
+        if self.listener() == Listener::Busy {
+            return Some(item);
+        }
+        let weight = weight(&item);
+        self.queued.fetch_add(weight, Ordering::AcqRel);
+        match self.items.try_send(item) {
+            Ok(()) => None,
+            Err(async_channel::TrySendError::Full(item)) => {
+                self.queued.fetch_sub(weight, Ordering::AcqRel);
+                Some(item)
+            }
+            // Nobody listens any more; the engine finds out and stops.
+            Err(async_channel::TrySendError::Closed(_)) => None,
+        }
+    }
+}
+
+/// About how much memory an item holds.
+fn weight(item: &Item) -> usize {
+    let event = match item {
+        Item::Line(line) => return size_of::<Item>() + line.len(),
+        Item::Event(event) => event,
+    };
+    let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    size_of::<Item>()
+        + match &event.kind {
+            EventKind::Text { delta } => delta.len(),
+            EventKind::Prompt { text } | EventKind::Thinking { text, .. } => text.len(),
+            EventKind::ToolResult { output, .. } | EventKind::Command { output, .. } => text(output),
+            EventKind::FileChange(change) => text(&change.diff),
+            EventKind::ToolCall { input, .. } => heavy(input),
+            EventKind::Unknown { raw } => heavy(raw),
+            _ => 0,
+        }
+}
+
+/// The strings of a value, one level deep: that is where file contents are.
+fn heavy(value: &serde_json::Value) -> usize {
+    value.as_object().map_or(0, |fields| fields.values().filter_map(|field| field.as_str()).map(str::len).sum())
+}

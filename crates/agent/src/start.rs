@@ -1,0 +1,127 @@
+//! Starting a run.
+
+use std::ffi::OsString;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use alhena_model::{FailureKind, Interpreter, Outcome};
+use serde_json::{Value, json};
+
+use crate::changes;
+use crate::disk::RealDisk;
+use crate::engine::{Engine, Limits};
+use crate::env::Environment;
+use crate::find::Gemini;
+use crate::follow::{Follower, Growth};
+use crate::prepare::{self, Ready, RunError};
+use crate::recording::{Recorder, Secrets};
+use crate::request::{Prompt, Request};
+use crate::run::{About, Queue, Run, Stopper};
+use crate::supervise::custody::{Custody, keeper_program};
+use crate::supervise::processes;
+
+impl Gemini {
+    /// Starts a run in the environment of this process.
+    pub fn run(&self, request: Request) -> Result<Run, RunError> {
+        self.run_in(request, &Environment::of_process())
+    }
+
+    /// Starts a run and waits for its outcome, without an async runtime.
+    pub fn run_blocking(&self, request: Request) -> Result<Arc<Outcome>, RunError> {
+        Ok(self.run(request)?.outcome_blocking())
+    }
+
+    /// Starts a run in an environment of the caller's making.
+    pub fn run_in(&self, request: Request, environment: &Environment) -> Result<Run, RunError> {
+        let started = Instant::now();
+        let mut ready = prepare::prepare(self, &request, environment)?;
+        let recorder = recorder(&request, self, &ready)?;
+        let keeper = keeper_program();
+        if keeper.is_none() {
+            ready.warnings.push(
+                "There is no keeper program (alhena on PATH, or ALHENA_KEEPER): a process that hides can outlive the run"
+                    .to_owned(),
+            );
+        }
+        if !processes::COMPLETE {
+            ready.warnings.push("On this system processes that leave their group can outlive the run".to_owned());
+        }
+        launch(ready, recorder, keeper, &request, started)
+            .map_err(|error| RunError::failed(FailureKind::Crashed, format!("the run could not be started: {error}")))
+    }
+}
+
+fn launch(
+    ready: Ready,
+    recorder: Option<Recorder>,
+    keeper: Option<PathBuf>,
+    request: &Request,
+    started: Instant,
+) -> std::io::Result<Run> {
+    let Ready { launch, home, dir, run_dir, warnings, .. } = ready;
+    let stdout = Follower::open(launch.stdout.as_ref())?;
+    let growth = Growth::new()?;
+    growth.watch(launch.stdout.as_ref())?;
+    let (stopper, asked_to_stop) = UnixStream::pair()?;
+    stopper.set_nonblocking(true)?;
+    let (queue, events, queued) = Queue::new();
+    let since = changes::scan_start();
+    let about = About { mark: launch.mark.clone(), kept: keeper.is_some() };
+    let custody = Custody::take(&launch, keeper.as_deref(), home.as_ref().map(|home| home.lock()))?;
+    let limits = Limits {
+        timeout: request.timeout,
+        first_event: request.first_event_timeout,
+        stall: request.stall_timeout,
+        output: request.max_output,
+    };
+    let engine = Engine {
+        custody,
+        stdout,
+        stderr: launch.stderr.into(),
+        growth,
+        asked_to_stop,
+        queue,
+        interpreter: Interpreter::with_disk(RealDisk::new(dir.clone(), since)),
+        limits,
+        recorder,
+        warnings,
+        started,
+        run_dir,
+        home,
+        dir,
+        since,
+        raw_lines: request.raw_lines,
+    };
+    std::thread::Builder::new().name("alhena-run".to_owned()).spawn(move || engine.run())?;
+    Ok(Run::new(events, queued, Stopper::new(stopper), about))
+}
+
+fn recorder(request: &Request, gemini: &Gemini, ready: &Ready) -> Result<Option<Recorder>, RunError> {
+    let Some(dir) = &request.record else { return Ok(None) };
+    let hint = "Give --record a new or empty directory.";
+    let mut recorder = Recorder::new(dir.clone(), described(request, gemini, ready), Secrets::of(&ready.environment))
+        .map_err(|error| RunError::usage(format!("--record: {error}"), hint))?;
+    recorder.warned_before(&ready.warnings);
+    Ok(Some(recorder))
+}
+
+/// What was asked, without any value that could be a secret: of the environment only the names.
+fn described(request: &Request, gemini: &Gemini, ready: &Ready) -> Value {
+    let text = |text: &OsString| text.to_string_lossy().into_owned();
+    let launch = &ready.launch;
+    json!({
+        "gemini": { "path": gemini.path, "version": gemini.version.to_string() },
+        "prompt": match &request.prompt {
+            Prompt::Text(text) => json!(text),
+            Prompt::File(path) => json!({ "file": path }),
+        },
+        "dir": ready.dir,
+        "model": request.model,
+        "approval": request.approval.flag(),
+        "program": text(&launch.program),
+        "args": launch.args.iter().map(text).collect::<Vec<_>>(),
+        "env": request.env.iter().map(|(name, _)| text(name)).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,120 @@
+//! Alhena's side of the keeper.
+
+use std::ffi::OsString;
+use std::io::{self, BufReader};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::thread::JoinHandle;
+
+use super::keeper::{self, Life};
+use super::processes;
+use super::protocol::{self, Gentle, Launch, Order, Report};
+
+static OWN_KEEPER: OnceLock<PathBuf> = OnceLock::new();
+
+/// Says that this very program answers to `keeper`; the `alhena` binary does so when it starts.
+pub fn this_program_is_the_keeper() {
+    if let Ok(program) = std::env::current_exe() {
+        let _set_before = OWN_KEEPER.set(program);
+    }
+}
+
+/// The program to run as the keeper: `ALHENA_KEEPER`, this program, one beside it, one on `PATH`.
+pub fn keeper_program() -> Option<PathBuf> {
+    let named = std::env::var_os(crate::env::ALHENA_KEEPER).map(PathBuf::from).filter(|path| path.is_file());
+    let beside = || Some(std::env::current_exe().ok()?.parent()?.join("alhena")).filter(|path| path.is_file());
+    let on_path = || {
+        let path = std::env::var_os("PATH")?;
+        std::env::split_paths(&path).map(|dir| dir.join("alhena")).find(|path| path.is_file())
+    };
+    named.or_else(|| OWN_KEEPER.get().cloned()).or_else(beside).or_else(on_path)
+}
+
+/// A run in the hands of a keeper.
+pub struct Custody {
+    socket: UnixStream,
+    reports: BufReader<UnixStream>,
+    holder: Holder,
+    mark: String,
+}
+
+enum Holder {
+    Process(Child),
+    Thread(Option<JoinHandle<()>>),
+}
+
+impl Custody {
+    /// Hands the launch to a keeper: a process if there is a program for it, otherwise a thread.
+    ///
+    /// The keeper inherits `lock`, the lock on the run's home, as its standard output: it outlives us.
+    pub fn take(launch: &Launch, program: Option<&Path>, lock: Option<BorrowedFd<'_>>) -> io::Result<Self> {
+        let (socket, theirs) = UnixStream::pair()?;
+        let holder = match program {
+            Some(program) => Holder::Process(spawn(program, theirs, lock)?),
+            None => {
+                let thread = std::thread::Builder::new().name("alhena-keeper".into());
+                Holder::Thread(Some(thread.spawn(move || {
+                    if let Err(error) = keeper::serve(theirs, Life::Thread) {
+                        tracing::warn!(%error, "the keeper's thread failed");
+                    }
+                })?))
+            }
+        };
+        protocol::send(&socket, &Order::Launch(Box::new(launch.clone())))?;
+        Ok(Self { reports: BufReader::new(socket.try_clone()?), socket, holder, mark: launch.mark.clone() })
+    }
+
+    /// For waiting: readable when a report is there.
+    pub fn socket(&self) -> &UnixStream {
+        &self.socket
+    }
+
+    /// Whether a report can be had without waiting for the socket.
+    pub fn has_buffered_report(&self) -> bool {
+        self.reports.buffer().contains(&b'\n')
+    }
+
+    /// The next report; `None` when the keeper is gone. If it was killed, its run dies here.
+    pub fn report(&mut self) -> io::Result<Option<Report>> {
+        let report = protocol::receive(&mut self.reports)?;
+        if report.is_none() {
+            self.holder_is_gone();
+        }
+        Ok(report)
+    }
+
+    /// Orders the run to be stopped.
+    pub fn stop(&self, gentle: Gentle) {
+        // A keeper that is gone has stopped everything already, or `report` finds out.
+        let _gone = protocol::send(&self.socket, &Order::Stop(gentle));
+    }
+
+    fn holder_is_gone(&mut self) {
+        match &mut self.holder {
+            Holder::Process(child) => {
+                let _status = child.wait();
+            }
+            Holder::Thread(thread) => {
+                if let Some(thread) = thread.take() {
+                    let _panicked = thread.join();
+                }
+            }
+        }
+        let left = processes::marked(&self.mark);
+        processes::signal_all(&left, rustix::process::Signal::KILL);
+    }
+}
+
+fn spawn(program: &Path, socket: UnixStream, lock: Option<BorrowedFd<'_>>) -> io::Result<Child> {
+    let mut command = Command::new(program);
+    command.arg0("alhena").arg("keeper").stdin(Stdio::from(OwnedFd::from(socket)));
+    let lock = lock.map(|lock| lock.try_clone_to_owned()).transpose()?;
+    command.stdout(lock.map_or_else(Stdio::null, Stdio::from)).stderr(Stdio::null()).current_dir("/");
+    // The keeper needs nothing of the environment, and secrets need not lie about in one more process.
+    command.env_clear().envs(std::env::var_os("PATH").map(|path| (OsString::from("PATH"), path)));
+    command.spawn()
+}
