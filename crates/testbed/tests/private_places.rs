@@ -162,10 +162,10 @@ fn generated_streams_are_the_same_for_the_same_seed() {
 }
 
 #[test]
-fn tools_have_names_of_their_own() {
-    let mut names: Vec<String> = tools::all().into_iter().map(|tool| tool.name).collect();
-    let all = names.len();
-    names.sort();
-    names.dedup();
-    assert_eq!(names.len(), all);
+fn the_table_of_tools_has_no_row_twice_and_always_the_newest_cli() {
+    let all = tools::all();
+    let rows: std::collections::BTreeSet<(&str, &str)> =
+        all.iter().map(|tool| (tool.name, tool.version.as_str())).collect();
+    assert_eq!(rows.len(), all.len());
+    assert!(all.iter().any(|tool| tool.name == "gemini-cli" && tool.needed()));
 }
