@@ -33,22 +33,20 @@ pub(crate) fn last_chunk(model: &str, turn: &Turn) -> Option<Value> {
     Some(chunk)
 }
 
-/// The whole turn as one response, for `generateContent`.
+/// The whole turn as one response, for `generateContent`; neighbouring texts become one part.
 pub(crate) fn whole(model: &str, turn: &Turn, number: usize) -> Value {
     let mut parts: Vec<Value> = Vec::new();
     let mut text = String::new();
     for step in &turn.steps {
-        match step {
-            Step::Text(piece) | Step::Chunks { text: piece, .. } => {
-                text.push_str(&piece.replace("${TURN}", &number.to_string()))
-            }
-            other => {
-                if !text.is_empty() {
-                    parts.push(json!({"text": std::mem::take(&mut text)}));
-                }
-                parts.extend(parts_of(other, number));
-            }
+        if let Step::Text(piece) | Step::Chunks { text: piece, .. } = step {
+            text.push_str(&numbered(piece, number));
+            continue;
         }
+        let others = parts_of(step, number);
+        if !others.is_empty() && !text.is_empty() {
+            parts.push(json!({"text": std::mem::take(&mut text)}));
+        }
+        parts.extend(others);
     }
     if !text.is_empty() {
         parts.push(json!({"text": text}));
@@ -58,10 +56,15 @@ pub(crate) fn whole(model: &str, turn: &Turn, number: usize) -> Value {
     chunk
 }
 
+/// A text with the number of its turn in it.
+pub(crate) fn numbered(text: &str, number: usize) -> String {
+    text.replace("${TURN}", &number.to_string())
+}
+
 /// The parts of a response for a step; none for steps that are not content.
 pub(crate) fn parts_of(step: &Step, number: usize) -> Vec<Value> {
     match step {
-        Step::Text(text) => vec![json!({"text": text.replace("${TURN}", &number.to_string())})],
+        Step::Text(text) => vec![json!({"text": numbered(text, number)})],
         Step::Thought(text) => vec![json!({"text": text, "thought": true})],
         Step::Calls(calls) => calls
             .iter()

@@ -62,8 +62,8 @@ impl Line<'_> {
 
     fn ended(&self, result: Result<(), Stop>) -> Fate {
         let (ending, fate) = match result {
-            Ok(()) if self.keep_alive => (Ending::Complete, Fate::Stays),
-            Ok(()) => (Ending::Complete, Fate::Closes),
+            Ok(()) if self.keep_alive => return Fate::Stays,
+            Ok(()) => return Fate::Closes,
             Err(Stop::Cut(fate)) => (Ending::Cut, fate),
             Err(Stop::Gone) => (Ending::ClientGone, Fate::Closes),
             Err(Stop::Server) => (Ending::ServerGone, Fate::Closes),
@@ -114,27 +114,24 @@ impl Line<'_> {
     fn send_step(&self, step: &Step) -> Result<(), Stop> {
         match step {
             Step::Text(_) | Step::Thought(_) | Step::Calls(_) => {
-                self.event(&answer::chunk(self.model, answer::parts_of(step, self.number)))?;
                 self.playing.step(step.kind());
-                Ok(())
+                self.event(&answer::chunk(self.model, answer::parts_of(step, self.number)))
             }
-            Step::Chunks { text, size, pause } => self.send_chunks(text, *size, *pause),
             Step::Chunk(value) => {
-                self.event(value)?;
                 self.playing.step(step.kind());
-                Ok(())
+                self.event(value)
             }
             Step::Raw(bytes) => {
-                self.piece(bytes)?;
                 self.playing.step(step.kind());
-                Ok(())
+                self.piece(bytes)
             }
+            Step::Chunks { text, size, pause } => self.send_chunks(text, *size, *pause),
             Step::Sleep(_) | Step::Gate(_) | Step::Hang | Step::Drop | Step::Reset => self.wait_step(step),
         }
     }
 
     fn send_chunks(&self, text: &str, size: usize, pause: Duration) -> Result<(), Stop> {
-        let text = text.replace("${TURN}", &self.number.to_string());
+        let text = answer::numbered(text, self.number);
         let mut characters = text.chars().peekable();
         while characters.peek().is_some() {
             let piece: String = characters.by_ref().take(size.max(1)).collect();
@@ -191,6 +188,7 @@ impl Line<'_> {
     }
 
     fn close_stream(&self) -> Result<(), Stop> {
+        self.playing.end(Ending::Complete);
         if self.chunked { self.write(b"0\r\n\r\n") } else { Ok(()) }
     }
 
@@ -214,6 +212,7 @@ impl Line<'_> {
         let mut head = response_head(status, "application/json; charset=UTF-8", &headers_of(turn));
         head.push_str(&format!("Content-Length: {}\r\n", body.len()));
         let head = self.end_of_head(head);
+        self.playing.end(Ending::Complete);
         self.write(format!("{head}{body}").as_bytes())
     }
 

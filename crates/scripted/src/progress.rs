@@ -1,5 +1,6 @@
 //! How far each run of a scenario is: which turn comes next, what was asked, what is being sent.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -44,6 +45,7 @@ pub(crate) struct Playing {
     run: String,
     /// Its place in the run's turns; none for a side question.
     index: Option<usize>,
+    ended: Cell<bool>,
 }
 
 impl Served {
@@ -83,7 +85,8 @@ impl Served {
         });
         drop(progress);
         self.changed.notify_all();
-        let playing = Playing { served: Arc::clone(self), run: request.run.clone(), index };
+        let playing =
+            Playing { served: Arc::clone(self), run: request.run.clone(), index, ended: Cell::new(false) };
         (request, playing)
     }
 
@@ -154,11 +157,16 @@ impl Playing {
         self.update(|turn, at| turn.steps.push(StepState { kind, at }));
     }
 
-    /// Notes how the answer ended; only the first time counts.
+    /// Notes how the answer ended. This comes before the last bytes are sent, so that a client which has seen the end
+    /// finds its run idle; when sending them fails, a second note corrects the first.
     pub(crate) fn end(&self, ending: Ending) {
-        self.update(|turn, at| {
-            turn.ended.get_or_insert((at, ending));
-        });
+        self.update(|turn, at| turn.ended = Some((at, ending)));
+        if !self.ended.replace(true) {
+            if let Some(run) = self.served.lock().state.runs.get_mut(&self.run) {
+                run.in_flight -= 1;
+            }
+            self.served.changed.notify_all();
+        }
     }
 
     fn update(&self, change: impl FnOnce(&mut TurnState, SystemTime)) {
@@ -175,11 +183,9 @@ impl Playing {
 impl Drop for Playing {
     fn drop(&mut self) {
         // A responder that panicked never got to an end.
-        self.end(Ending::Cut);
-        if let Some(run) = self.served.lock().state.runs.get_mut(&self.run) {
-            run.in_flight -= 1;
+        if !self.ended.get() {
+            self.end(Ending::Cut);
         }
-        self.served.changed.notify_all();
     }
 }
 

@@ -1,4 +1,6 @@
 //! What the API knows about the runs that talk to it: who is being answered right now, and how far the answer is.
+//!
+//! Everything is noted just before it is sent, so a client that has seen something finds it here.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -30,7 +32,7 @@ pub struct TurnState {
     pub model: String,
     /// When the request had been read.
     pub started: SystemTime,
-    /// The steps that have been sent, or have begun to wait.
+    /// The steps so far; a text in chunks is one step for each chunk.
     pub steps: Vec<StepState>,
     /// When and how it ended; none while it goes on.
     pub ended: Option<(SystemTime, Ending)>,
@@ -41,7 +43,7 @@ pub struct TurnState {
 pub struct StepState {
     /// The kind of step, as in a scenario file: `text`, `call`, `sleep`, `hang` and so on.
     pub kind: &'static str,
-    /// When it was sent; for a wait, when it began.
+    /// Just before it was sent; for a wait, when it began.
     pub at: SystemTime,
 }
 
