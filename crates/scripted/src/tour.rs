@@ -68,16 +68,30 @@ fn write_file(request: &RecordedRequest, task: &FileTask) -> Turn {
         let missing = read.failed && read.output.contains("not found");
         return if own || missing { begin_writing(task) } else { keep_theirs(task) };
     }
+    look_or_write(task, &done)
+}
+
+/// Looks from the outside in until it is known whether the file is there.
+fn look_or_write(task: &FileTask, done: &[Done<'_>]) -> Turn {
     let places = task.places();
     let listings: Vec<&Done<'_>> = done.iter().filter(|done| done.tool == "list_directory").collect();
+    let next = places.get(listings.len());
     let looked = listings.last().zip(places.get(listings.len().saturating_sub(1)));
-    match (looked, places.get(listings.len())) {
+    match (looked, next) {
+        (Some((listing, _)), _) if listing.failed && !listing.output.contains("ENOENT") => {
+            not_written(task, listing.output)
+        }
         (Some((listing, place)), _) if listing.failed || !may_hold(listing.output, &place.entry) => {
             begin_writing(task)
         }
         (_, Some(place)) => look_first(task, &place.directory, listings.is_empty()),
         (_, None) => Turn::new().call("read_file", json!({"file_path": task.path})),
     }
+}
+
+fn not_written(task: &FileTask, reason: &str) -> Turn {
+    let said = format!("{} was not written: {}\n\n(This is the {WHO}.)", task.path, first_line(reason));
+    streamed(Turn::new(), &said)
 }
 
 /// Whether a directory listing names an entry, or might: a long one is cut.
@@ -241,3 +255,6 @@ fn shell_output(output: &str) -> String {
     let line = output.lines().find_map(|line| line.strip_prefix("Output: "));
     first_line(line.unwrap_or(output))
 }
+
+#[cfg(test)]
+mod tests;

@@ -241,22 +241,20 @@ fn is_file_name(word: &str, hinted: bool) -> Option<bool> {
         return None;
     }
     let known = compose::is_known_ending(&ending.to_lowercase());
-    (known || hinted).then_some(known)
+    // An unknown ending needs a word before it that speaks of a file, and more of a name than in `e.g.`.
+    (known || (hinted && stem.chars().count() > 1)).then_some(known)
 }
 
 /// What the text is to be about: the words after `about`, up to the file or the end of the clause.
 fn topic(words: &[Word], file: usize) -> Option<String> {
     const ABOUT: [&str; 11] =
         ["about", "on", "of", "über", "sobre", "sur", "su", "о", "об", "regarding", "describing"];
-    const BOUND: [&str; 14] = [
-        "into", "in", "to", "as", "called", "named", "file", "and", "with", "save", "nach", "en", "dans",
-        "put",
-    ];
+    const BOUND: [&str; 3] = ["and", "with", "put"];
     let about =
         ABOUT.iter().find_map(|wanted| words.iter().position(|word| word.text.to_lowercase() == *wanted))?;
     let mut topic: Vec<String> = Vec::new();
     for (index, word) in words.iter().enumerate().skip(about + 1).take(6) {
-        if index == file || (!topic.is_empty() && word.is_one_of(&BOUND)) {
+        if index == file || (!topic.is_empty() && (word.is_one_of(&INTO) || word.is_one_of(&BOUND))) {
             break;
         }
         topic.push(compose::harmless(&word.text));
@@ -274,4 +272,96 @@ fn topic_of_name(path: &str) -> String {
     let topic = compose::harmless(&stem.replace(['-', '_', '+'], " "));
     let topic = topic.trim().to_owned();
     if topic.is_empty() { "nothing in particular".to_owned() } else { topic }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Asked, FileTask, excerpt, read};
+    use crate::tour::compose::Kind;
+
+    fn file(prompt: &str) -> Option<(String, Kind, String)> {
+        match read(prompt) {
+            Asked::File(FileTask { path, kind, topic, .. }) => Some((path, kind, topic)),
+            Asked::Repair | Asked::Anything => None,
+        }
+    }
+
+    #[test]
+    fn the_file_its_kind_and_its_topic_are_found() {
+        let prompts = [
+            ("Write a haiku about rivers into haiku.txt", "haiku.txt", Kind::Haiku, "rivers"),
+            (
+                "write a poem about the old sea in `notes/poem.md`.",
+                "notes/poem.md",
+                Kind::Poem,
+                "the old sea",
+            ),
+            ("Create hello.py", "hello.py", Kind::Program, "hello"),
+            ("Make a list of good books and save it as \"books.md\"", "books.md", Kind::List, "good books"),
+            ("Read a.txt and write a summary to b.txt", "b.txt", Kind::Note, "b"),
+            ("put the settings into config.json, please", "config.json", Kind::Data, "config"),
+            ("Schreibe ein Gedicht über Flüsse nach gedicht.txt", "gedicht.txt", Kind::Poem, "Flüsse"),
+            ("川についての俳句をhaiku.txtに書いて", "haiku.txt", Kind::Haiku, "haiku"),
+            ("haiku.txt に川の俳句を書いて", "haiku.txt", Kind::Haiku, "haiku"),
+            ("Напиши хайку о реках в файл стих.txt", "стих.txt", Kind::Haiku, "реках"),
+            ("Generate page.html about cats!", "page.html", Kind::Page, "cats"),
+            ("Write ./src/main.rs", "./src/main.rs", Kind::Program, "main"),
+            (
+                "Write a test for the parser into test_parser.py",
+                "test_parser.py",
+                Kind::Program,
+                "test parser",
+            ),
+            ("write the plan into plan.v2", "plan.v2", Kind::Note, "plan"),
+            ("create a Makefile", "Makefile", Kind::Note, "Makefile"),
+        ];
+        for (prompt, path, kind, topic) in prompts {
+            assert_eq!(file(prompt), Some((path.to_owned(), kind, topic.to_owned())), "{prompt}");
+        }
+    }
+
+    #[test]
+    fn what_only_looks_like_a_file_is_none() {
+        let prompts = [
+            "Write about Node.js",
+            "write to me@example.com",
+            "Write a page like https://example.com/index.html",
+            "Write, e.g. something",
+            "Write version 1.2 of it",
+            "Create ../escape.txt",
+            "Create a/../../escape.txt",
+            "Write '; rm -rf /'.txt",
+            "Write --flag.txt",
+            "explain main.rs",
+            "fix the bug in app.py",
+        ];
+        for prompt in prompts {
+            assert_eq!(file(prompt), None, "{prompt}");
+        }
+    }
+
+    #[test]
+    fn a_request_at_the_end_of_a_long_document_is_found() {
+        let document = "int main() { open(\"other.txt\"); }\n".repeat(1000);
+        let found = file(&format!("{document}\n\nWrite a summary into summary.md"));
+        assert_eq!(found.map(|(path, ..)| path), Some("summary.md".to_owned()));
+        let found = file(&format!("Write a summary into summary.md\n\n{document}\n\nThat is all."));
+        assert_eq!(found.map(|(path, ..)| path), Some("summary.md".to_owned()));
+    }
+
+    #[test]
+    fn names_are_quoted_for_the_shell_where_needed() {
+        let quoted = |prompt: &str| match read(prompt) {
+            Asked::File(task) => task.quoted_path(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(quoted("write a-b/d.txt"), "a-b/d.txt");
+        assert_eq!(quoted("write стих.txt"), "'стих.txt'");
+    }
+
+    #[test]
+    fn an_excerpt_is_one_short_line() {
+        assert_eq!(excerpt("a\n\tb \u{7}c"), "a b c");
+        assert_eq!(excerpt(&"ü".repeat(100)), format!("{}…", "ü".repeat(60)));
+    }
 }

@@ -25,7 +25,7 @@ impl Kind {
             Kind::Page
         } else if data(&ending, "").is_some() {
             Kind::Data
-        } else if says(&["haiku", "俳句"]) {
+        } else if says(&["haiku", "俳句", "хайку"]) {
             Kind::Haiku
         } else if says(&["poem", "gedicht", "poema", "poème", "poesia", "verse", "rhyme"]) {
             Kind::Poem
@@ -189,4 +189,44 @@ fn data(ending: &str, topic: &str) -> Option<String> {
         "xml" => format!("<?xml version=\"1.0\"?>\n<note by=\"{by}\">{topic}</note>\n"),
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, content, harmless, program};
+
+    #[test]
+    fn data_is_valid_whatever_the_topic() {
+        let topic = harmless("\"quotes\" \\ \n <tags> & ünï — #{x} `y` $(z)");
+        let json: serde_json::Value = serde_json::from_str(&content("a.json", Kind::Data, &topic)).unwrap();
+        assert_eq!(json["topic"], topic);
+        assert!(topic.chars().all(|c| c.is_alphanumeric() || c == ' ' || c == '-'), "{topic}");
+    }
+
+    #[test]
+    fn every_kind_gives_a_text_that_ends_with_a_newline() {
+        let kinds = [
+            ("a.txt", Kind::Haiku),
+            ("a.txt", Kind::Poem),
+            ("a.md", Kind::List),
+            ("a.txt", Kind::Note),
+            ("a.md", Kind::Note),
+            ("a.html", Kind::Page),
+            ("a.csv", Kind::Data),
+            ("a.rs", Kind::Program),
+        ];
+        for (path, kind) in kinds {
+            let text = content(path, kind, "mountain paths");
+            assert!(text.ends_with('\n') && text.lines().count() >= 2, "{path} {kind:?}: {text}");
+        }
+    }
+
+    #[test]
+    fn every_language_greets() {
+        let endings =
+            "rs py js mjs cjs ts go c cpp cc cxx cs java kt kts swift rb pl php lua hs jl sh bash zsh sql";
+        for ending in endings.split(' ') {
+            assert!(program(ending, "x").unwrap().contains("Hello, world!"), "{ending}");
+        }
+    }
 }
