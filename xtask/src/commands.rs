@@ -1,13 +1,12 @@
 //! Starting the tools that xtask drives: shown before they start, bounded in time, their output passed on and read.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use alhena_testbed::bounded::{Deadline, kill_group, run_bounded};
-use alhena_testbed::cache;
+use alhena_testbed::processes::kill_tree;
+use alhena_testbed::{Deadline, cache, run_bounded};
 
 /// Cargo, the same that runs xtask.
 pub fn cargo() -> Command {
@@ -38,52 +37,49 @@ pub fn first_line(program: &str, argument: &str) -> Option<String> {
 }
 
 /// Runs a command, passes its output on, gives each line of it to `each`, and says whether it exited 0 in time.
+///
+/// A process that it left behind may hold the output open: once the command itself has ended, a second of silence is
+/// the end.
 pub fn follow(command: &mut Command, limit: Duration, mut each: impl FnMut(&str)) -> Result<bool, String> {
     let shown = show(command);
     eprintln!("+ {shown}");
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| format!("{shown}: {error}"))?;
     let (send, lines) = mpsc::channel();
-    let readers = [
-        child.stdout.take().map(|pipe| pass_on(pipe, std::io::stdout(), send.clone())),
-        child.stderr.take().map(|pipe| pass_on(pipe, std::io::stderr(), send)),
-    ];
+    if let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) {
+        pass_on(stdout, std::io::stdout(), send.clone());
+        pass_on(stderr, std::io::stderr(), send);
+    }
     let deadline = Deadline::after(limit);
-    while let Ok(line) = lines.recv_timeout(deadline.remaining()) {
-        each(&line);
-    }
-    let status = wait(&mut child, deadline);
-    for reader in readers.into_iter().flatten().filter(|reader| reader.is_finished()) {
-        let _ = reader.join();
-    }
-    match status {
-        Some(status) => Ok(status),
-        None => {
-            eprintln!("xtask: `{shown}` did not end within {limit:?} and was killed");
-            Ok(false)
+    let mut status = None;
+    while !deadline.passed() {
+        match lines.recv_timeout(Duration::from_secs(1).min(deadline.remaining())) {
+            Ok(line) => each(&line),
+            Err(_) if status.is_some() => break,
+            Err(RecvTimeoutError::Timeout) => status = child.try_wait().map_err(|error| error.to_string())?,
+            Err(RecvTimeoutError::Disconnected) => {
+                deadline.wait_until(|| {
+                    status = child.try_wait().ok().flatten();
+                    status.is_some()
+                });
+                break;
+            }
         }
     }
-}
-
-/// Whether it exited 0; nothing when it had to be killed.
-fn wait(child: &mut Child, deadline: Deadline) -> Option<bool> {
-    let mut status = None;
-    deadline.wait_until(|| {
-        status = child.try_wait().ok().flatten();
-        status.is_some()
-    });
-    if status.is_none() {
-        kill_group(child.id());
-        let _ = child.wait();
+    if let Some(status) = status {
+        return Ok(status.success());
     }
-    status.map(|status| status.success())
+    kill_tree(child.id());
+    let _ = child.wait();
+    eprintln!("xtask: `{shown}` did not end within {limit:?} and was killed");
+    Ok(false)
 }
 
 fn pass_on(
     pipe: impl Read + Send + 'static,
     mut to: impl Write + Send + 'static,
     send: mpsc::Sender<String>,
-) -> std::thread::JoinHandle<()> {
+) {
     std::thread::spawn(move || {
         let mut reader = BufReader::new(pipe);
         let mut line = Vec::new();
@@ -93,7 +89,7 @@ fn pass_on(
             let _ = send.send(String::from_utf8_lossy(&line).into_owned());
             line.clear();
         }
-    })
+    });
 }
 
 fn show(command: &Command) -> String {
@@ -102,4 +98,39 @@ fn show(command: &Command) -> String {
     let words =
         std::iter::once(name).chain(command.get_args().map(|word| word.to_string_lossy().into_owned()));
     words.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::time::Duration;
+
+    use super::follow;
+
+    fn shell(script: &str, limit: Duration) -> (bool, Vec<String>) {
+        let mut lines = Vec::new();
+        let well = follow(Command::new("sh").args(["-c", script]), limit, |line| lines.push(line.to_owned()));
+        (well.unwrap(), lines)
+    }
+
+    #[test]
+    fn lines_of_both_outputs_and_the_exit_code_are_seen() {
+        let (well, mut lines) = shell("echo out; echo err >&2; printf end; exit 3", Duration::from_secs(60));
+        lines.sort();
+        assert_eq!((well, lines), (false, vec!["end".to_owned(), "err\n".to_owned(), "out\n".to_owned()]));
+        assert!(shell("true", Duration::from_secs(60)).0);
+    }
+
+    #[test]
+    fn a_process_that_holds_the_output_open_is_not_waited_for() {
+        let (well, lines) = shell("sleep 30 & echo $!", Duration::from_secs(25));
+        assert!(well);
+        let sleeper = lines.first().and_then(|line| line.trim().parse().ok()).unwrap();
+        alhena_testbed::processes::kill_tree(sleeper);
+    }
+
+    #[test]
+    fn a_command_that_does_not_end_is_killed() {
+        assert!(!shell("while :; do echo again; sleep 0.1; done", Duration::from_secs(1)).0);
+    }
 }

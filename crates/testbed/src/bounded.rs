@@ -1,12 +1,11 @@
 //! Bounds on time: nothing in a test waits for ever, whatever the agent does.
 
 use std::io::{self, Read, Seek};
-use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use crate::processes::kill_tree;
 
 /// A point in time after which waiting is over.
 #[derive(Debug, Clone, Copy)]
@@ -98,12 +97,13 @@ impl Finished {
     }
 }
 
-/// Runs a command in a process group of its own, and kills the group when its time is over.
+/// Runs a command without stdin, and kills it with all its descendants when its time is over.
 ///
-/// Output goes through files: a process that inherited stdout and lives on cannot make this wait.
+/// Output goes through files: a process that inherited stdout and lives on cannot make this wait. The command stays in
+/// this process group, so that whoever ends a test or presses ^C ends it too.
 pub fn run_bounded(command: &mut Command, limit: Duration) -> io::Result<Finished> {
     let (mut stdout, mut stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
-    command.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?).stdin(Stdio::null()).process_group(0);
+    command.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?).stdin(Stdio::null());
     let program = command.get_program().to_string_lossy().into_owned();
     let mut child =
         command.spawn().map_err(|error| io::Error::new(error.kind(), format!("{program}: {error}")))?;
@@ -113,19 +113,12 @@ pub fn run_bounded(command: &mut Command, limit: Duration) -> io::Result<Finishe
             break (status, false);
         }
         if deadline.passed() {
-            kill_group(child.id());
+            kill_tree(child.id());
             break (child.wait()?, true);
         }
         std::thread::sleep(Duration::from_millis(5));
     };
     Ok(Finished { status, stdout: contents(&mut stdout)?, stderr: contents(&mut stderr)?, timed_out })
-}
-
-/// Kills a whole process group by the pid of its leader.
-pub fn kill_group(leader: u32) {
-    if let Some(group) = i32::try_from(leader).ok().and_then(Pid::from_raw) {
-        let _ = kill_process_group(group, Signal::KILL);
-    }
 }
 
 fn contents(file: &mut std::fs::File) -> io::Result<Vec<u8>> {

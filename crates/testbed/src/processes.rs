@@ -5,6 +5,8 @@
 
 use std::path::PathBuf;
 
+use rustix::process::{Pid, Signal, kill_process};
+
 /// Whether the process exists and is not a zombie.
 pub fn alive(pid: u32) -> bool {
     status_field(pid, "State:").is_some_and(|state| !state.starts_with(['Z', 'X']))
@@ -49,6 +51,27 @@ pub fn descendants(ancestor: u32) -> Vec<u32> {
         found.extend(parents.iter().filter(|(_, parent)| *parent == next).map(|(pid, _)| *pid));
     }
     found.into_iter().skip(1).filter(|pid| alive(*pid)).collect()
+}
+
+/// Sends a signal; a process that is gone already is fine.
+pub fn signal(pid: u32, signal: Signal) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// Kills a process and all its descendants, whatever their group or session.
+pub fn kill_tree(root: u32) {
+    // Stopped first, so that it starts no more while we look.
+    signal(root, Signal::STOP);
+    for _ in 0..20 {
+        let found = descendants(root);
+        if found.is_empty() {
+            break;
+        }
+        found.into_iter().for_each(|pid| signal(pid, Signal::KILL));
+    }
+    signal(root, Signal::KILL);
 }
 
 /// Every process.

@@ -10,14 +10,14 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use crate::bounded::run_bounded;
 use crate::cache::{Lock, workspace};
-use crate::processes::{alive, executable};
+use crate::processes::{alive, executable, signal};
 use crate::script::{
     DUMP_VARIABLE, LIFETIME_VARIABLE, PIDS_VARIABLE, SCRIPT_VARIABLE, Script, VERSION_VARIABLE,
 };
@@ -240,11 +240,7 @@ impl Drop for Hostile {
             if survivors.is_empty() {
                 return;
             }
-            for pid in survivors.into_iter().filter_map(|pid| i32::try_from(pid).ok()) {
-                if let Some(pid) = Pid::from_raw(pid) {
-                    let _ = kill_process(pid, Signal::KILL);
-                }
-            }
+            survivors.into_iter().for_each(|pid| signal(pid, Signal::KILL));
             std::thread::sleep(Duration::from_millis(10));
         }
     }

@@ -61,9 +61,15 @@ impl Lines {
         Self { state: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(1), calls: 0 }
     }
 
-    /// The first line of a stream.
+    /// The first two lines of a stream: `init` and the prompt.
     pub fn init(&self) -> String {
-        r#"{"type":"init","timestamp":"2026-11-15T17:49:10.599Z","session_id":"a1990dbd-d94c-47ca-8818-e0385c72f6d1","model":"gemini-2.5-flash"}"#.to_owned() + "\n"
+        concat!(
+            r#"{"type":"init","timestamp":"2026-11-15T17:49:10.599Z","session_id":"a1990dbd-d94c-47ca-8818-e0385c72f6d1","model":"gemini-2.5-flash"}"#,
+            "\n",
+            r#"{"type":"message","timestamp":"2026-11-15T17:49:10.603Z","role":"user","content":"Fix the failing test"}"#,
+            "\n",
+        )
+        .to_owned()
     }
 
     /// The last line of a stream.
@@ -136,12 +142,12 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Writes `init`, small deltas up to about `total` bytes, and `result`.
+/// Writes `init` and a prompt, small deltas up to about `total` bytes, and `result`.
 pub fn write_deltas(out: &mut impl Write, total: u64, seed: u64) -> io::Result<()> {
     write_stream(out, total, seed, |lines| lines.delta())
 }
 
-/// Writes `init`, deltas and tool calls with outputs of [`LARGE_OUTPUT`] up to about `total` bytes, and `result`.
+/// Writes `init` and a prompt, deltas and tool calls with outputs of [`LARGE_OUTPUT`] up to about `total` bytes, and `result`.
 /// For each large output there are 200 deltas and 20 small tool calls.
 pub fn write_mixed(out: &mut impl Write, total: u64, seed: u64) -> io::Result<()> {
     let mut position = 0_u64;

@@ -107,10 +107,10 @@ fn the_environment_of_a_home_points_into_it() {
 }
 
 #[test]
-fn a_command_that_does_not_end_is_killed_with_its_group() {
+fn a_command_that_does_not_end_is_killed_with_its_descendants() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("pid");
-    let script = format!("sleep 100 & echo $! > {}; wait", file.display());
+    let script = format!("setsid sleep 100 & echo $! > {}; wait", file.display());
     let done = run_bounded(Command::new("sh").arg("-c").arg(script), Duration::from_secs(1)).unwrap();
     assert_eq!(
         (done.timed_out, done.succeeded(), done.ending().as_str()),

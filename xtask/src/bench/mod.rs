@@ -1,6 +1,74 @@
-//! `cargo xtask bench`: not wired yet.
+//! `cargo xtask bench NAME`: measurements against a baseline, both in the same run and interleaved, because the machines
+//! that run this are noisy: ratios mean something, single figures do not.
 
-/// Runs one.
-pub fn run(_words: &[&str]) -> Result<(), String> {
-    Err("no benchmark is built yet".to_owned())
+mod data;
+mod parse;
+mod run;
+
+use crate::commands::{cargo, follow};
+use std::time::Duration;
+
+/// One measurement.
+struct Bench {
+    name: &'static str,
+    about: &'static str,
+    run: fn(&[&str]) -> Result<(), String>,
+}
+
+const BENCHES: &[Bench] = &[
+    Bench {
+        name: "parse",
+        about: "stream-json to events, against Node's readline and JSON.parse",
+        run: parse::run,
+    },
+    Bench { name: "run", about: "alhena run, against the bare gemini command", run: run::run },
+];
+
+/// Runs the one that was named, in a release build.
+pub fn run(words: &[&str]) -> Result<(), String> {
+    let Some((name, rest)) = words.split_first() else {
+        for bench in BENCHES {
+            println!("{:10} {}", bench.name, bench.about);
+        }
+        return Ok(());
+    };
+    let bench = BENCHES.iter().find(|bench| bench.name == *name);
+    let bench = bench.ok_or_else(|| format!("there is no bench {name}; `cargo xtask bench` lists them"))?;
+    if cfg!(debug_assertions) {
+        let mut release = cargo();
+        release.args(["run", "--release", "--quiet", "--package", "xtask", "--", "bench"]).args(words);
+        let ended_well = follow(&mut release, Duration::from_secs(3600), |_| ())?;
+        return if ended_well { Ok(()) } else { Err(String::new()) };
+    }
+    (bench.run)(rest)
+}
+
+/// The middle of some figures (the mean of the two middle ones).
+fn median(figures: &[f64]) -> f64 {
+    let mut sorted = figures.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = |index: usize| sorted.get(index).copied().unwrap_or(f64::NAN);
+    match sorted.len() {
+        0 => f64::NAN,
+        count if count % 2 == 1 => middle(count / 2),
+        count => f64::midpoint(middle(count / 2 - 1), middle(count / 2)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BENCHES, median};
+
+    #[test]
+    fn the_median_is_the_middle() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert!(median(&[]).is_nan());
+    }
+
+    #[test]
+    fn names_are_different() {
+        let names: std::collections::BTreeSet<&str> = BENCHES.iter().map(|bench| bench.name).collect();
+        assert_eq!(names.len(), BENCHES.len());
+    }
 }

@@ -1,0 +1,167 @@
+//! `cargo xtask bench parse [MEGABYTES [ROUNDS]]`: stream-json to events, one thread, against a Node loop that does the
+//! same work on the same data in the same run. Both sides report what they saw, and the figures only count if it is equal.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use alhena_testbed::{cache, run_bounded};
+
+use super::data::{Shape, stream};
+use super::median;
+
+const MEGABYTES: u64 = 100;
+const ROUNDS: u32 = 5;
+
+/// What was found in a stream: the proof that both sides did the same work.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Events of all types.
+    pub events: u64,
+    /// Events of each type, in the order init, message, tool_use, tool_result, error, result.
+    pub by_type: [u64; 6],
+    /// Lines that are no events.
+    pub malformed: u64,
+    /// Bytes of assistant text.
+    pub text_bytes: u64,
+    /// Bytes of tool output.
+    pub output_bytes: u64,
+}
+
+/// A reader to be measured: turns the file into events, keeps them all until it is done, and says what it saw.
+type Reader = fn(&Path) -> Result<Counts, String>;
+
+/// Alhena's own reader. It is put here when the interpreter exists.
+const ALHENA: Option<Reader> = None;
+
+/// Measures.
+pub fn run(words: &[&str]) -> Result<(), String> {
+    let number = |index: usize| match words.get(index) {
+        Some(word) => word.parse::<u64>().map(Some).map_err(|_| format!("{word} is not a number")),
+        None => Ok(None),
+    };
+    let megabytes = number(0)?.unwrap_or(MEGABYTES);
+    let rounds = number(1)?.map_or(ROUNDS, |rounds| u32::try_from(rounds).unwrap_or(ROUNDS));
+    for shape in [Shape::Deltas, Shape::Mixed] {
+        let file = stream(shape, megabytes)?;
+        let size = std::fs::metadata(&file).map_err(|error| error.to_string())?.len() as f64 / 1e6;
+        let sides = measure(&file, rounds, ALHENA)?;
+        let node = median(&sides.node);
+        println!("{:8} {size:.0} MB, median of {rounds}: node {:.0} MB/s", shape.name(), size / node);
+        if !sides.alhena.is_empty() {
+            let alhena = median(&sides.alhena);
+            println!(
+                "{:8} alhena {:.0} MB/s, {:.1} times as fast",
+                shape.name(),
+                size / alhena,
+                node / alhena
+            );
+        }
+    }
+    match ALHENA {
+        Some(_) => Ok(()),
+        None => Err("only Node was measured: Alhena's side of bench parse is not built yet".to_owned()),
+    }
+}
+
+/// Seconds of each round.
+#[derive(Debug, Default)]
+pub struct Sides {
+    /// Of the Node loop, without Node's start.
+    pub node: Vec<f64>,
+    /// Of Alhena.
+    pub alhena: Vec<f64>,
+}
+
+/// Runs both sides in turn on one file.
+fn measure(
+    file: &Path,
+    rounds: u32,
+    alhena: Option<impl Fn(&Path) -> Result<Counts, String>>,
+) -> Result<Sides, String> {
+    let mut sides = Sides::default();
+    for _ in 0..rounds {
+        let (seconds, seen_by_node) = node(file)?;
+        sides.node.push(seconds);
+        if let Some(alhena) = &alhena {
+            let start = Instant::now();
+            let seen = alhena(file)?;
+            sides.alhena.push(start.elapsed().as_secs_f64());
+            if seen != seen_by_node {
+                return Err(format!(
+                    "the two sides saw different things: alhena {seen:?}, node {seen_by_node:?}"
+                ));
+            }
+        }
+    }
+    Ok(sides)
+}
+
+fn script() -> PathBuf {
+    cache::workspace().join("xtask/src/bench/parse.mjs")
+}
+
+fn node(file: &Path) -> Result<(f64, Counts), String> {
+    let done = run_bounded(Command::new("node").arg(script()).arg(file), Duration::from_secs(600))
+        .map_err(|error| error.to_string())?;
+    if !done.succeeded() {
+        return Err(format!("the Node side failed ({}): {}", done.ending(), done.stderr_text()));
+    }
+    let text = done.stdout_text();
+    read_node(&text).ok_or_else(|| format!("the Node side printed {text:?}"))
+}
+
+fn read_node(text: &str) -> Option<(f64, Counts)> {
+    let mut words = text.split_whitespace();
+    let seconds = words.next()?.parse().ok()?;
+    let mut number = || words.next()?.parse::<u64>().ok();
+    let events = number()?;
+    let by_type = [number()?, number()?, number()?, number()?, number()?, number()?];
+    Some((
+        seconds,
+        Counts { events, by_type, malformed: number()?, text_bytes: number()?, output_bytes: number()? },
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Counts, measure, node};
+
+    const LINES: &str = concat!(
+        r#"{"type":"init","timestamp":"2026-11-15T17:49:10.599Z","session_id":"a","model":"m"}"#,
+        "\n",
+        r#"{"type":"message","timestamp":"2026-11-15T17:49:10.603Z","role":"user","content":"Say hi"}"#,
+        "\nnot json\n",
+        r#"{"type":"message","timestamp":"2026-11-15T17:49:10.686Z","role":"assistant","content":"größe","delta":true}"#,
+        "\n",
+        r#"{"type":"tool_use","timestamp":"2026-11-15T17:49:10.686Z","tool_name":"glob","tool_id":"1","parameters":{}}"#,
+        "\n",
+        r#"{"type":"tool_result","timestamp":"2026-11-15T17:49:10.686Z","tool_id":"1","status":"success","output":"abc"}"#,
+        "\n",
+        r#"{"type":"result","timestamp":"2026-11-15T17:49:10.762Z","status":"success"}"#,
+        "\n",
+    );
+    const SEEN: Counts =
+        Counts { events: 6, by_type: [1, 2, 1, 1, 0, 1], malformed: 1, text_bytes: 7, output_bytes: 3 };
+
+    fn file() -> Result<tempfile::NamedTempFile, std::io::Error> {
+        let file = tempfile::NamedTempFile::new()?;
+        std::fs::write(file.path(), LINES)?;
+        Ok(file)
+    }
+
+    #[test]
+    fn the_node_side_counts_what_is_there() {
+        let file = file().unwrap();
+        assert_eq!(node(file.path()).unwrap().1, SEEN);
+    }
+
+    #[test]
+    fn sides_that_saw_different_things_are_no_measurement() {
+        let file = file().unwrap();
+        let sides = measure(file.path(), 2, Some(|_: &std::path::Path| Ok(SEEN))).unwrap();
+        assert_eq!((sides.node.len(), sides.alhena.len()), (2, 2));
+        let wrong = measure(file.path(), 1, Some(|_: &std::path::Path| Ok(Counts::default()))).unwrap_err();
+        assert!(wrong.starts_with("the two sides saw different things"), "{wrong}");
+    }
+}
