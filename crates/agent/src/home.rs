@@ -23,24 +23,21 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-use alhena_model::FailureKind;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use self::finish::{Swept, finish, sweep_stale};
 pub use self::mcp::{McpServer, NotAServer, Transport};
+use self::overlay::Overlay;
 pub use self::plan::{FinishPlan, Finished, KeptBoth, Layout};
 pub use self::policy::{NotARule, ToolRule, policy_paths, policy_text};
-pub use self::resume::Resume;
-use crate::env::Environment;
-use crate::settings::SettingsError;
-
-use self::overlay::Overlay;
 use self::registry::Registration;
+pub use self::request::{DirectReason, HomeError, HomeRequest, Release};
+pub use self::resume::Resume;
 use self::slot::Slot;
 
 mod files;
 mod finish;
+mod imports;
 mod lockfile;
 mod mcp;
 mod merge;
@@ -49,74 +46,11 @@ mod plan;
 mod policy;
 mod publish;
 mod registry;
+mod request;
 mod resume;
 mod scan;
 mod settings;
 mod slot;
-
-/// What a home is needed for.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HomeRequest {
-    /// The directory that holds the user's `.gemini`: `GEMINI_CLI_HOME`, or the home directory.
-    pub user_home: PathBuf,
-    /// Where the CLI will run; links in it are resolved.
-    pub project_dir: PathBuf,
-    /// Where overlays are made: a directory of Alhena's own.
-    pub homes: PathBuf,
-    /// Changes to the user's settings, in the form of `settings.json`.
-    pub settings: Map<String, Value>,
-    /// Instructions to append to the user's own.
-    pub context: Option<String>,
-    /// The session to continue.
-    pub resume: Option<Resume>,
-    /// The id that a new session is to have; one that exists is an error.
-    pub session_id: Option<String>,
-    /// Whether the CLI will run in a sandbox, which sees the user's home only.
-    pub sandbox: bool,
-    /// Whether the settings of the project's own folder are loaded, and win.
-    pub folder_settings: bool,
-    /// What the found release does.
-    pub release: Release,
-    /// The environment of the run.
-    pub environment: Environment,
-}
-
-/// What matters here about a release.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Release {
-    /// It knows `GEMINI_CLI_HOME` (0.25).
-    pub has_home_variable: bool,
-    /// It names project directories by slug (0.29).
-    pub has_slugs: bool,
-}
-
-impl Release {
-    /// What 0.29 and all later ones do.
-    pub const CURRENT: Release = Release { has_home_variable: true, has_slugs: true };
-
-    fn layout(self) -> Layout {
-        if self.has_slugs { Layout::Slug } else { Layout::Hash }
-    }
-}
-
-impl HomeRequest {
-    /// A request for a current release, without any changes to the user's settings.
-    pub fn new(user_home: impl Into<PathBuf>, project_dir: impl Into<PathBuf>, homes: impl Into<PathBuf>) -> Self {
-        Self {
-            user_home: user_home.into(),
-            project_dir: project_dir.into(),
-            homes: homes.into(),
-            settings: Map::new(),
-            context: None,
-            resume: None,
-            session_id: None,
-            sandbox: false,
-            folder_settings: false,
-            release: Release::CURRENT,
-            environment: Environment::default(),
-        }
-    }
-}
 
 /// What [`prepare`] made of a request.
 #[derive(Debug)]
@@ -130,63 +64,6 @@ pub enum Prepared {
         /// What the run does without, a sentence each.
         cost: Vec<String>,
     },
-}
-
-/// Why a run has no home of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DirectReason {
-    /// The project is the home directory: its `.gemini` would count as the folder's own settings.
-    HomeDirectory,
-    /// A sandbox sees the user's home only.
-    Sandbox,
-    /// The release does not know `GEMINI_CLI_HOME`.
-    TooOld,
-    /// A path is not Unicode, which the CLI cannot handle in this place.
-    NotUnicode,
-}
-
-/// Why no home could be prepared. Nothing has been started or changed.
-#[derive(Debug, thiserror::Error)]
-pub enum HomeError {
-    /// The user's settings cannot be read, so the CLI would refuse them too.
-    #[error("{0}")]
-    Settings(SettingsError),
-    /// There is no session with this id in the project.
-    #[error("no session {id} in the project {}", project.display())]
-    NoSession {
-        /// The id that was asked for.
-        id: String,
-        /// The project.
-        project: PathBuf,
-    },
-    /// There is a session with this id already.
-    #[error("the session {id} exists already")]
-    SessionExists {
-        /// The id that was asked for.
-        id: String,
-    },
-    /// The file system said no.
-    #[error("the home of the run could not be made in {}: {source}", path.display())]
-    Io {
-        /// Where.
-        path: PathBuf,
-        /// What it said.
-        source: io::Error,
-    },
-}
-
-impl HomeError {
-    /// The kind of failure that a run with this error is.
-    #[must_use]
-    pub fn kind(&self) -> FailureKind {
-        match self {
-            HomeError::Settings(_) => FailureKind::Config,
-            HomeError::NoSession { .. } | HomeError::SessionExists { .. } => FailureKind::Input,
-            HomeError::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => FailureKind::DiskFull,
-            HomeError::Io { .. } => FailureKind::Config,
-        }
-    }
 }
 
 /// A home of a run. It is nobody else's while this, or a copy of its [`lock`](Home::lock), is open.
@@ -267,31 +144,15 @@ pub fn prepare(request: &HomeRequest) -> Result<Prepared, HomeError> {
         [Some(_), Some(project), Some(_)] => return overlay(request, &user_home, project, &homes),
         _ => DirectReason::NotUnicode,
     };
-    Ok(Prepared::Direct { why, cost: cost_of(request, why) })
+    Ok(Prepared::Direct { why, cost: request.cost_of(why) })
 }
 
-/// What a run without a home of its own does without.
-fn cost_of(request: &HomeRequest, why: DirectReason) -> Vec<String> {
-    let why = match why {
-        DirectReason::HomeDirectory => "the project is the home directory itself",
-        DirectReason::Sandbox => "it runs in a sandbox",
-        DirectReason::TooOld => "this release does not know GEMINI_CLI_HOME (0.25)",
-        DirectReason::NotUnicode => "a path is not Unicode",
-    };
-    let mut cost = vec![format!(
-        "The run uses the Gemini home itself, because {why}: other starts of the CLI can delete its session"
-    )];
-    let settings = settings::leaf_names(&request.settings);
-    if !settings.is_empty() {
-        cost.push(format!("These settings of the run have no effect: {}", settings.join(", ")));
-    }
-    if request.context.is_some() {
-        cost.push("The system prompt cannot be appended".to_owned());
-    }
-    cost
-}
-
-fn overlay(request: &HomeRequest, user_home: &Path, project: &str, homes: &Path) -> Result<Prepared, HomeError> {
+fn overlay(
+    request: &HomeRequest,
+    user_home: &Path,
+    project: &str,
+    homes: &Path,
+) -> Result<Prepared, HomeError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |source| HomeError::Io { path, source }
@@ -309,7 +170,10 @@ fn overlay(request: &HomeRequest, user_home: &Path, project: &str, homes: &Path)
     };
     let publish = is_writable(&users);
     if !publish {
-        warnings.push(format!("{} cannot be written to, so the session of this run is not kept", users.display()));
+        warnings.push(format!(
+            "{} cannot be written to, so the session of this run is not kept",
+            users.display()
+        ));
     }
     warnings.extend(registration.warnings.into_iter().filter(|_| publish));
     let stores = stores(&users, &registration.slug, project);
@@ -335,20 +199,21 @@ fn build(
 ) -> io::Result<FinishPlan> {
     let linked = overlay.build(&homes.join("bin"))?;
     overlay.write_settings(settings)?;
-    let context = match &request.context {
-        Some(context) => Some(overlay.write_context(settings, context)?),
+    let context = overlay.write_context(settings, request.context.as_deref())?;
+    let users_project = overlay.user_home.join(".gemini/tmp").join(overlay.slug);
+    let mut copied = Vec::new();
+    // Not a link: the CLI lets the model write only below the real path of the project's directory.
+    resume::copy_dir_in(&users_project, &overlay.project_dir(), Path::new("memory"), &mut copied)?;
+    let resumed = match session {
+        Some(session) => {
+            Some(resume::copy_in(&session, &users_project, &overlay.project_dir(), &mut copied)?)
+        }
         None => None,
     };
-    let (resumed, copied) = match session {
-        Some(session) => {
-            let users_project = overlay.user_home.join(".gemini/tmp").join(overlay.slug);
-            let (resumed, copied) = resume::copy_in(&session, &users_project, &overlay.project_dir())?;
-            (Some(resumed), copied)
-        }
-        None => (None, Vec::new()),
-    };
     let plan = FinishPlan {
-        run: files::sha256_hex(format!("{} {:?}", std::process::id(), std::time::SystemTime::now()).as_bytes()),
+        run: files::sha256_hex(
+            format!("{} {:?}", std::process::id(), std::time::SystemTime::now()).as_bytes(),
+        ),
         slot: overlay.home.to_owned(),
         user_home: overlay.user_home.to_owned(),
         project: overlay.project.to_owned(),
@@ -381,7 +246,11 @@ fn run_settings(
         let winner = settings::read_object(&path).unwrap_or_default();
         let names = settings::overridden(&request.settings, &winner);
         if !names.is_empty() {
-            warnings.push(format!("{} wins over these settings of the run: {}", path.display(), names.join(", ")));
+            warnings.push(format!(
+                "{} wins over these settings of the run: {}",
+                path.display(),
+                names.join(", ")
+            ));
         }
     }
     Ok(settings)
@@ -412,7 +281,8 @@ fn session_to_continue(
         (Some(found), _) => Ok(Some(found)),
         (None, Resume::Id(id)) => Err(HomeError::NoSession { id: id.clone(), project: project.into() }),
         (None, Resume::Latest) => {
-            warnings.push("There is no session to continue in this project; a new one was started".to_owned());
+            warnings
+                .push("There is no session to continue in this project; a new one was started".to_owned());
             Ok(None)
         }
     }

@@ -237,7 +237,10 @@ mod tests {
         assert_eq!(names_in(there.path()).unwrap(), Vec::<String>::new());
         fs::write(&from, "again").unwrap();
         assert_eq!(move_file(&from, &to, Existing::Keep).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
-        assert_eq!((fs::read_to_string(&to).unwrap(), names_in(here.path()).unwrap()), ("content".into(), vec!["to".into()]));
+        assert_eq!(
+            (fs::read_to_string(&to).unwrap(), names_in(here.path()).unwrap()),
+            ("content".into(), vec!["to".into()])
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::plan::{Finished, FinishPlan, Layout};
+use super::plan::{FinishPlan, Finished, Layout};
 use super::publish::Project;
 use super::slot::{self, PlanLock};
 use super::{merge, registry};

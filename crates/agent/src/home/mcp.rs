@@ -70,13 +70,15 @@ impl McpServer {
     /// A process with arguments.
     pub fn process(name: &str, command: &str, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let args = args.into_iter().map(Into::into).collect();
-        let transport = Transport::Process { command: command.to_owned(), args, env: BTreeMap::new(), cwd: None };
+        let transport =
+            Transport::Process { command: command.to_owned(), args, env: BTreeMap::new(), cwd: None };
         Self { name: name.to_owned(), transport, trust: None, more: Map::new() }
     }
 
     /// Reads `NAME=COMMAND ARGS`, split as a shell would, or `NAME=URL`.
     pub fn parse(text: &str) -> Result<Self, NotAServer> {
-        let (name, rest) = text.split_once('=').ok_or_else(|| NotAServer(format!("{text:?} is not NAME=COMMAND")))?;
+        let (name, rest) =
+            text.split_once('=').ok_or_else(|| NotAServer(format!("{text:?} is not NAME=COMMAND")))?;
         let name = checked_name(name.trim())?;
         let rest = rest.trim();
         if rest.starts_with("http://") || rest.starts_with("https://") {
@@ -133,7 +135,12 @@ impl McpServer {
                 None => Vec::new(),
                 Some(args) => serde_json::from_value(args).map_err(|_| wrong("args"))?,
             };
-            Transport::Process { command, args, env: strings(&mut more, "env").ok_or_else(|| wrong("env"))?, cwd }
+            Transport::Process {
+                command,
+                args,
+                env: strings(&mut more, "env").ok_or_else(|| wrong("env"))?,
+                cwd,
+            }
         } else if let Some(url) = text("url")? {
             let kind = text("type")?;
             let headers = strings(&mut more, "headers").ok_or_else(|| wrong("headers"))?;
@@ -202,7 +209,12 @@ impl fmt::Debug for Transport {
             Transport::Process { command, args, env, cwd } => {
                 let names: Vec<_> = env.keys().collect();
                 let mut debug = f.debug_struct("Process");
-                debug.field("command", command).field("args", args).field("env", &names).field("cwd", cwd).finish()
+                debug
+                    .field("command", command)
+                    .field("args", args)
+                    .field("env", &names)
+                    .field("cwd", cwd)
+                    .finish()
             }
             Transport::Url { url, kind, headers } => {
                 let names: Vec<_> = headers.keys().collect();

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::files::{self, Existing, Fingerprint, move_file};
 use super::lockfile::{LockDir, NotLocked};
-use super::plan::{Finished, FinishPlan};
+use super::plan::{FinishPlan, Finished};
 use super::settings::read_object;
 
 /// Logins, and what belongs to the user's extensions. They are links in the overlay if the user has them.
@@ -44,7 +44,13 @@ pub(super) fn back(plan: &FinishPlan, overlay: &Path, user: &Path, done: &mut Fi
     }
 }
 
-fn keep_file(plan: &FinishPlan, name: &str, overlay: &Path, user: &Path, done: &mut Finished) -> io::Result<()> {
+fn keep_file(
+    plan: &FinishPlan,
+    name: &str,
+    overlay: &Path,
+    user: &Path,
+    done: &mut Finished,
+) -> io::Result<()> {
     let (from, to) = (overlay.join(name), user.join(name));
     if !files::is_plain_file(&from) {
         return Ok(());
@@ -55,7 +61,10 @@ fn keep_file(plan: &FinishPlan, name: &str, overlay: &Path, user: &Path, done: &
         return Ok(());
     }
     if theirs.as_ref() != before {
-        done.warnings.push(format!("{} was changed by another program; the run's own version was dropped", to.display()));
+        done.warnings.push(format!(
+            "{} was changed by another program; the run's own version was dropped",
+            to.display()
+        ));
         return Ok(());
     }
     fs::create_dir_all(user)?;
@@ -90,17 +99,24 @@ fn merge_trust(plan: &FinishPlan, overlay: &Path, user: &Path, done: &mut Finish
 /// A model can write to the context file: by `save_memory` until 0.43, by its file tools since. Without our part, what it
 /// wrote is the user's.
 fn merge_context(plan: &FinishPlan, overlay: &Path, user: &Path, done: &mut Finished) -> io::Result<()> {
-    let Some(context) = &plan.context else { return Ok(()) };
+    let context = &plan.context;
     let (from, to) = (overlay.join(&context.name), user.join(&context.name));
-    if Fingerprint::of(&from)?.is_none_or(|now| now == context.written) {
+    let untouched = context.ours.as_ref().map(|ours| &ours.written);
+    if !files::is_plain_file(&from) || Fingerprint::of(&from)?.as_ref() == untouched {
         return Ok(());
     }
-    let text = fs::read_to_string(&from)?;
-    let Some((before, after)) = text.split_once(&context.ours) else {
-        return Err(io::Error::other("the run's own instructions were rewritten"));
-    };
-    let text = format!("{before}{after}");
-    if Fingerprint::of(&to)? != context.original {
+    let mut text = fs::read_to_string(&from)?;
+    if let Some(ours) = &context.ours {
+        let parts = text.split_once(&ours.text);
+        let (before, after) =
+            parts.ok_or_else(|| io::Error::other("the run's own instructions were rewritten"))?;
+        text = format!("{before}{after}");
+    }
+    let theirs = Fingerprint::of(&to)?;
+    if theirs == Some(Fingerprint::of_bytes(text.as_bytes())) {
+        return Ok(());
+    }
+    if theirs != context.original {
         return Err(io::Error::other(format!("{} was changed by another program", to.display())));
     }
     if let Some(dir) = to.parent() {

@@ -12,16 +12,23 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use super::files::{self, Fingerprint, read_if_there, write_private};
+use super::imports::imported;
 use super::merge::{KEPT, TRUSTED_FOLDERS};
-use super::plan::{CONTEXT_RULE, ContextFile, CopiedFile, Layout};
+use super::plan::{CONTEXT_RULE, ContextFile, CopiedFile, Layout, OurContext};
 use super::registry::{BASES, MARKER, REGISTRY};
 use super::settings;
 
 /// The run's own in `.gemini`, never linked.
 const OWN: &[&str] = &["settings.json", REGISTRY, "tmp", "history"];
 /// Rewritten by the CLI as it likes, and of no value to the user afterwards.
-const COPIED: &[&str] =
-    &["state.json", "installation_id", "user_id", "trusted_hooks.json", "policy_integrity.json", TRUSTED_FOLDERS];
+const COPIED: &[&str] = &[
+    "state.json",
+    "installation_id",
+    "user_id",
+    "trusted_hooks.json",
+    "policy_integrity.json",
+    TRUSTED_FOLDERS,
+];
 /// Beside `.gemini` in the home: skills, and the user's environment.
 const BESIDE: &[&str] = &[".agents", ".env"];
 
@@ -82,7 +89,7 @@ impl Overlay<'_> {
         Ok(linked)
     }
 
-    /// The project's directories: private, but for the memory of the project and conversations saved by name.
+    /// The project's directories: private, but for conversations saved by name.
     fn build_project(&self, tools: &Path) -> io::Result<()> {
         let own = self.own();
         for base in BASES {
@@ -97,8 +104,7 @@ impl Overlay<'_> {
         }
         let users = self.users().join("tmp").join(self.slug);
         for name in files::names_in(&users)? {
-            let is_saved_chat = name.starts_with("checkpoint-") && name.ends_with(".json");
-            if name == "memory" || is_saved_chat {
+            if name.starts_with("checkpoint-") && name.ends_with(".json") {
                 symlink(users.join(&name), self.project_dir().join(&name))?;
             }
         }
@@ -129,24 +135,40 @@ impl Overlay<'_> {
         write_private(&self.own().join("settings.json"), text.as_bytes())
     }
 
-    /// Puts the run's instructions into the context file, after the user's own.
-    pub(super) fn write_context(&self, settings: &Map<String, Value>, context: &str) -> io::Result<ContextFile> {
+    /// Makes the context file work, with the run's instructions after the user's own.
+    pub(super) fn write_context(
+        &self,
+        settings: &Map<String, Value>,
+        context: Option<&str>,
+    ) -> io::Result<ContextFile> {
         let name = settings::context_names(settings).into_iter().find(|name| is_inside(Path::new(name)));
         let name = PathBuf::from(name.unwrap_or_else(|| "GEMINI.md".to_owned()));
         let users = read_if_there(&self.users().join(&name))?;
+        for import in users.iter().flat_map(|text| imported(&self.users(), &name, text)) {
+            let bytes = fs::read(self.users().join(&import))?;
+            self.put(&import, &bytes)?;
+        }
         let original = users.as_deref().map(Fingerprint::of_bytes);
-        let ours = match &users {
-            Some(_) => format!("{CONTEXT_RULE}{context}\n"),
-            None => format!("{context}\n"),
-        };
-        let mut text = users.unwrap_or_default();
-        text.extend_from_slice(ours.as_bytes());
-        let path = self.own_parents(&name)?;
+        let Some(context) = context else { return Ok(ContextFile { name, original, ours: None }) };
+        let rule = if users.is_some() { CONTEXT_RULE } else { "" };
+        let text = format!("{rule}{context}\n");
+        let mut whole = users.unwrap_or_default();
+        whole.extend_from_slice(text.as_bytes());
+        self.put(&name, &whole)?;
+        Ok(ContextFile {
+            name,
+            original,
+            ours: Some(OurContext { text, written: Fingerprint::of_bytes(&whole) }),
+        })
+    }
+
+    /// Puts a file of the run's own into the overlay's `.gemini`, in the place of a link if there is one.
+    fn put(&self, name: &Path, bytes: &[u8]) -> io::Result<()> {
+        let path = self.own_parents(name)?;
         if path.symlink_metadata().is_ok() {
             fs::remove_file(&path)?;
         }
-        write_private(&path, &text)?;
-        Ok(ContextFile { name, original, written: Fingerprint::of_bytes(&text), ours })
+        write_private(&path, bytes)
     }
 
     /// The path of a file in the overlay whose directories are the overlay's own: a linked one is replaced by a directory
@@ -181,7 +203,8 @@ fn is_transient(name: &str) -> bool {
 
 /// Whether a relative path stays below the directory that it is joined to.
 fn is_inside(path: &Path) -> bool {
-    path.components().all(|part| matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir))
+    path.components()
+        .all(|part| matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir))
 }
 
 #[cfg(test)]

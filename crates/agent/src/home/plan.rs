@@ -23,13 +23,13 @@ pub struct FinishPlan {
     /// Whether sessions go into the user's store.
     pub(super) publish: bool,
     pub(super) resumed: Option<CopiedSession>,
-    /// Other files of the resumed session that were copied in, by their path in the project's directory.
+    /// Other files that were copied in, by their path in the project's directory.
     pub(super) copied: Vec<CopiedFile>,
     /// Files that were in the user's `.gemini` when the run began, of those that may have to be merged back.
     pub(super) linked: Vec<CopiedFile>,
     /// The folders that were trusted when the run began.
     pub(super) trusted: serde_json::Map<String, serde_json::Value>,
-    pub(super) context: Option<ContextFile>,
+    pub(super) context: ContextFile,
 }
 
 /// How a release names the directories of projects.
@@ -68,10 +68,17 @@ pub(super) struct ContextFile {
     pub(super) name: PathBuf,
     /// The user's own file when the run began.
     pub(super) original: Option<Fingerprint>,
+    /// None when the overlay's is a link to the user's, or missing.
+    pub(super) ours: Option<OurContext>,
+}
+
+/// What we added to the context file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct OurContext {
+    /// Our part, to be taken out again.
+    pub(super) text: String,
     /// The whole as we wrote it.
     pub(super) written: Fingerprint,
-    /// Our part, to be taken out again.
-    pub(super) ours: String,
 }
 
 /// What [`finish`](super::finish) did.

@@ -51,7 +51,8 @@ impl FromStr for ToolRule {
             None => (text, None),
             Some((name, rest)) => {
                 let inside = rest.strip_suffix(')');
-                let inside = inside.ok_or_else(|| NotARule(format!("{text:?} has no closing parenthesis")))?;
+                let inside =
+                    inside.ok_or_else(|| NotARule(format!("{text:?} has no closing parenthesis")))?;
                 (name.trim(), Some(inside.trim()))
             }
         };
@@ -60,7 +61,8 @@ impl FromStr for ToolRule {
         }
         let name = if name == "ShellTool" { SHELL } else { name };
         // `git:*` and `git *` are how other programs say that anything may follow.
-        let prefix = prefix.map(|prefix| prefix.strip_suffix('*').unwrap_or(prefix).trim_end_matches([':', ' ']));
+        let prefix =
+            prefix.map(|prefix| prefix.strip_suffix('*').unwrap_or(prefix).trim_end_matches([':', ' ']));
         let prefix = prefix.filter(|prefix| !prefix.is_empty()).map(str::to_owned);
         if prefix.is_some() && name != SHELL {
             return Err(NotARule(format!("{text:?}: only {SHELL} can be limited to commands")));
@@ -157,7 +159,9 @@ pub fn policy_paths(
     if chosen.is_empty() {
         paths.push(user_home.join(".gemini/policies"));
     }
-    paths.extend(chosen.into_iter().map(|path| written_out(path, user_home).map_or(path.into(), PathBuf::from)));
+    paths.extend(
+        chosen.into_iter().map(|path| written_out(path, user_home).map_or(path.into(), PathBuf::from)),
+    );
     paths
 }
 

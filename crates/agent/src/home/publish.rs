@@ -38,6 +38,8 @@ impl Project<'_> {
                 self.publish_artifact(&part, done)?;
             }
         }
+        // The project's memory: the model may write to it (0.44 and later), and it is the user's.
+        self.publish_artifact(Path::new("memory"), done)?;
         self.publish_saved_chats(done)?;
         if !ids.is_empty() {
             // Releases before the sub-directories put long outputs straight there.
@@ -67,7 +69,8 @@ impl Project<'_> {
             if !facts.has_conversation {
                 continue;
             }
-            match self.resumed.filter(|resumed| resumed.id == facts.id && is_version_of(&name, &resumed.name)) {
+            match self.resumed.filter(|resumed| resumed.id == facts.id && is_version_of(&name, &resumed.name))
+            {
                 Some(resumed) => self.publish_resumed(&path, resumed, done)?,
                 None => {
                     let to = self.to.join("chats").join(&name);
@@ -106,7 +109,9 @@ impl Project<'_> {
         }
         let names = files::names_in(&self.from.join(&part))?;
         self.publish_artifact(&part, done)?;
-        let ids = names.iter().filter_map(|name| name.strip_suffix(".jsonl").or_else(|| name.strip_suffix(".json")));
+        let ids = names
+            .iter()
+            .filter_map(|name| name.strip_suffix(".jsonl").or_else(|| name.strip_suffix(".json")));
         Ok(ids.map(str::to_owned).collect())
     }
 
@@ -128,10 +133,15 @@ impl Project<'_> {
                 self.publish_artifact(&part.join(name), done)?;
             }
         } else if files::is_plain_file(&from) {
-            let base = self.copied.iter().find(|copied| copied.path == part).map(|copied| &copied.fingerprint);
+            let base =
+                self.copied.iter().find(|copied| copied.path == part).map(|copied| &copied.fingerprint);
             let to = self.to.join(part);
             if let Moved::Beside(ours) = publish_file(&from, &to, base, free_name)? {
-                done.warnings.push(format!("{} changed during the run; its version is {}", to.display(), ours.display()));
+                done.warnings.push(format!(
+                    "{} changed during the run; its version is {}",
+                    to.display(),
+                    ours.display()
+                ));
             }
         }
         Ok(())

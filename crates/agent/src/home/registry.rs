@@ -64,7 +64,8 @@ pub(super) fn register(gemini_dir: &Path, project: &str) -> Registration {
 pub(super) fn registered_slug(gemini_dir: &Path, project: &str) -> Option<String> {
     let (registry, _) = load(gemini_dir).ok()?;
     let slug = projects_of(&registry).get(project)?.as_str()?.to_owned();
-    let all_marked = BASES.iter().all(|base| owner(&gemini_dir.join(base).join(&slug)) == Owner::Is(project.to_owned()));
+    let all_marked =
+        BASES.iter().all(|base| owner(&gemini_dir.join(base).join(&slug)) == Owner::Is(project.to_owned()));
     all_marked.then_some(slug)
 }
 
@@ -180,7 +181,9 @@ enum Owner {
 fn owner(slug_dir: &Path) -> Owner {
     match read_if_there(&slug_dir.join(MARKER)) {
         Ok(None) => Owner::Nobody,
-        Ok(Some(bytes)) => String::from_utf8(bytes).map_or(Owner::Unreadable, |text| Owner::Is(text.trim().to_owned())),
+        Ok(Some(bytes)) => {
+            String::from_utf8(bytes).map_or(Owner::Unreadable, |text| Owner::Is(text.trim().to_owned()))
+        }
         Err(_) => Owner::Unreadable,
     }
 }

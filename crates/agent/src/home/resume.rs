@@ -107,33 +107,40 @@ pub(super) fn copy_in(
     stored: &Stored,
     user_project: &Path,
     project: &Path,
-) -> io::Result<(CopiedSession, Vec<CopiedFile>)> {
+    copied: &mut Vec<CopiedFile>,
+) -> io::Result<CopiedSession> {
     let name = stored.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let name = with_minute(name, OTHER_MINUTE).unwrap_or_else(|| name.to_owned());
     let target = project.join("chats").join(&name);
     fs::create_dir_all(project.join("chats"))?;
     fs::copy(&stored.path, &target)?;
     let fingerprint = Fingerprint::of(&target)?.ok_or(io::ErrorKind::NotFound)?;
-    let session = CopiedSession { id: stored.facts.id.clone(), original: stored.path.clone(), name, fingerprint };
+    let session =
+        CopiedSession { id: stored.facts.id.clone(), original: stored.path.clone(), name, fingerprint };
 
-    let mut copied = Vec::new();
     if is_plain_name(&session.id) {
-        let own = Path::new(&session.id);
-        copy_dir_in(user_project, project, own, &mut copied)?;
+        copy_dir_in(user_project, project, Path::new(&session.id), copied)?;
         let outputs = Path::new("tool-outputs").join(format!("{PREFIX}{}", session.id));
         link_files_in(&user_project.join(&outputs), &project.join(&outputs))?;
     }
-    Ok((session, copied))
+    Ok(session)
 }
 
 /// An id that is one component of a path, and none of the names that mean something in a project's directory.
 pub(super) fn is_plain_name(id: &str) -> bool {
     const RESERVED: [&str; 6] = ["chats", "logs", "tool-outputs", "checkpoints", "memory", "bin"];
-    !id.is_empty() && id.chars().all(is_name_character) && !RESERVED.contains(&id.to_ascii_lowercase().as_str())
+    !id.is_empty()
+        && id.chars().all(is_name_character)
+        && !RESERVED.contains(&id.to_ascii_lowercase().as_str())
 }
 
-/// Plans and task lists are changed in place by the CLI, so they are copies.
-fn copy_dir_in(from: &Path, to: &Path, relative: &Path, copied: &mut Vec<CopiedFile>) -> io::Result<()> {
+/// Plans, task lists and memories are changed in place by the CLI, so they are copies.
+pub(super) fn copy_dir_in(
+    from: &Path,
+    to: &Path,
+    relative: &Path,
+    copied: &mut Vec<CopiedFile>,
+) -> io::Result<()> {
     for name in files::names_in(&from.join(relative))? {
         let path = relative.join(name);
         let source = from.join(&path);

@@ -134,7 +134,8 @@ fn is_conversation(message: &Value) -> bool {
             !text.is_empty() && !text.starts_with("<session_context>") && !text.starts_with("<hook_context>")
         }
         Some("gemini") => {
-            let filled = |key| message.get(key).and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+            let filled =
+                |key| message.get(key).and_then(Value::as_array).is_some_and(|list| !list.is_empty());
             !text.is_empty() || filled("toolCalls") || filled("thoughts")
         }
         _ => false,
@@ -161,8 +162,7 @@ mod tests {
     use super::*;
 
     const HEADER: &str = r#"{"sessionId":"s1","projectHash":"h","startTime":"2026-01-01T00:00:00.000Z","lastUpdated":"2026-01-01T00:00:00.000Z","kind":"main"}"#;
-    const CONTEXT: &str =
-        r#"{"$set":{"messages":[{"id":"c","type":"user","content":[{"text":"<session_context>x"}]}],"lastUpdated":"2026-01-01T00:00:01.000Z"}}"#;
+    const CONTEXT: &str = r#"{"$set":{"messages":[{"id":"c","type":"user","content":[{"text":"<session_context>x"}]}],"lastUpdated":"2026-01-01T00:00:01.000Z"}}"#;
     const PROMPT: &str = r#"{"id":"u","type":"user","content":[{"text":"hi"}]}"#;
 
     fn scanned(lines: &[&str]) -> Option<SessionFacts> {

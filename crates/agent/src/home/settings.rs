@@ -27,7 +27,9 @@ fn merge_at<'a>(target: &mut Map<String, Value>, changes: &'a Map<String, Value>
     for (key, change) in changes {
         path.push(key);
         match (target.get_mut(key), change) {
-            (Some(Value::Object(old)), Value::Object(new)) if !matches!(path.as_slice(), ["mcpServers", _]) => {
+            (Some(Value::Object(old)), Value::Object(new))
+                if !matches!(path.as_slice(), ["mcpServers", _]) =>
+            {
                 merge_at(old, new, path);
             }
             _ => {
@@ -54,7 +56,9 @@ pub(super) fn admit_servers(settings: &mut Map<String, Value>, changes: &Map<Str
     }
     let excluded = mcp.get("excluded").and_then(Value::as_array);
     let shut_out = names.iter().filter(|name| excluded.is_some_and(|list| is_named(list, name)));
-    shut_out.map(|name| format!("The MCP server {name} is excluded by mcp.excluded in the settings")).collect()
+    shut_out
+        .map(|name| format!("The MCP server {name} is excluded by mcp.excluded in the settings"))
+        .collect()
 }
 
 /// Paths that the CLI resolves against its home, where `~` would mean the overlay.
@@ -116,7 +120,12 @@ pub(super) fn overridden(changes: &Map<String, Value>, winner: &Map<String, Valu
     names
 }
 
-fn collect_overridden(changes: &Map<String, Value>, winner: &Map<String, Value>, prefix: &str, names: &mut Vec<String>) {
+fn collect_overridden(
+    changes: &Map<String, Value>,
+    winner: &Map<String, Value>,
+    prefix: &str,
+    names: &mut Vec<String>,
+) {
     for (key, change) in changes {
         let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
         match (change, winner.get(key)) {

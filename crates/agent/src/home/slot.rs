@@ -189,7 +189,8 @@ pub(super) fn numbers_in(dir: &Path) -> io::Result<Vec<u32>> {
         return Ok(Vec::new());
     }
     let names = files::names_in(dir)?;
-    let mut numbers: Vec<u32> = names.iter().filter_map(|name| name.split('.').next()?.parse().ok()).collect();
+    let mut numbers: Vec<u32> =
+        names.iter().filter_map(|name| name.split('.').next()?.parse().ok()).collect();
     numbers.sort_unstable();
     numbers.dedup();
     Ok(numbers)
