@@ -17,7 +17,7 @@ use std::time::Duration;
 use alhena_wire::release::Version;
 use serde::{Serialize, Serializer};
 
-pub(crate) use ask::{Answers, NoAnswer, ask, kill_group, wait};
+pub(crate) use ask::{Answers, NoAnswer, ask, ask_file, has_ended, kill_group};
 pub use entry::PACKAGE;
 pub use node::{FastStart, NodeVersion};
 pub(crate) use node::{on_path, version as node_version};
@@ -292,7 +292,7 @@ impl Finder {
     }
 
     /// Whether a path is a Gemini CLI that can be started.
-    fn examine(&self, place: Place, path: &Path) -> Result<Gemini, Why> {
+    pub(crate) fn examine(&self, place: Place, path: &Path) -> Result<Gemini, Why> {
         check_file(path, place)?;
         if own::is_alhena(path) {
             return Err(Why::Alhena);

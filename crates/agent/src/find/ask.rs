@@ -36,20 +36,30 @@ pub(crate) enum NoAnswer {
 ///
 /// Output goes to files, because a pipe is held open by every grandchild that inherits it.
 pub(crate) fn ask(command: &mut Command, limit: Duration, most: u64) -> Result<Answer, NoAnswer> {
-    let (stdout, stderr) = tempfile::tempfile()
-        .and_then(|out| tempfile::tempfile().map(|err| (out, err)))
-        .map_err(NoAnswer::NotStarted)?;
-    let handle = |file: &File| file.try_clone().map(Stdio::from).map_err(NoAnswer::NotStarted);
-    command.stdin(Stdio::null()).stdout(handle(&stdout)?).stderr(handle(&stderr)?);
+    let stderr = tempfile::tempfile().map_err(NoAnswer::NotStarted)?;
+    command.stderr(stderr.try_clone().map_err(NoAnswer::NotStarted)?);
+    let (status, stdout) = run(command, limit)?;
+    Ok(Answer { status, stdout: contents(stdout, most), stderr: contents(stderr, most) })
+}
+
+/// The same for an answer that may be large: it stays in its file, with the position at its end. What else the program
+/// says is dropped.
+pub(crate) fn ask_file(command: &mut Command, limit: Duration) -> Result<(ExitStatus, File), NoAnswer> {
+    run(command.stderr(Stdio::null()), limit)
+}
+
+fn run(command: &mut Command, limit: Duration) -> Result<(ExitStatus, File), NoAnswer> {
+    let stdout = tempfile::tempfile().map_err(NoAnswer::NotStarted)?;
+    command.stdin(Stdio::null()).stdout(stdout.try_clone().map_err(NoAnswer::NotStarted)?);
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(command, 0);
     let mut child = spawn(command).map_err(NoAnswer::NotStarted)?;
     let ended = wait(&mut child, limit);
     let status = kill_group(&mut child).map_err(NoAnswer::NotStarted)?;
-    if ended == Ended::No {
-        return Err(NoAnswer::TooLate);
+    match ended {
+        Ended::Yes => Ok((status, stdout)),
+        Ended::No => Err(NoAnswer::TooLate),
     }
-    Ok(Answer { status, stdout: contents(stdout, most), stderr: contents(stderr, most) })
 }
 
 /// Starts a command, and waits a moment for a program that is just being written.
@@ -65,16 +75,14 @@ fn spawn(command: &mut Command) -> io::Result<Child> {
     command.spawn()
 }
 
-/// Whether a child has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
+enum Ended {
     Yes,
     No,
 }
 
-/// Waits for a child's end with growing pauses, so that quick answers come quickly and slow ones cost nothing. The child
-/// is left for [`kill_group`] to collect: until then nobody else can get its number.
-pub(crate) fn wait(child: &mut Child, limit: Duration) -> Ended {
+/// Waits for a child's end with growing pauses, so that quick answers come quickly and slow ones cost nothing.
+fn wait(child: &mut Child, limit: Duration) -> Ended {
     let start = Instant::now();
     let mut pause = Duration::from_millis(1);
     while !has_ended(child) {
@@ -87,15 +95,17 @@ pub(crate) fn wait(child: &mut Child, limit: Duration) -> Ended {
     Ended::Yes
 }
 
+/// Whether a child has ended. It is left for [`kill_group`] to collect: until then nobody else can get its number.
 #[cfg(unix)]
-fn has_ended(child: &mut Child) -> bool {
+pub(crate) fn has_ended(child: &mut Child) -> bool {
     use rustix::process::{WaitId, WaitIdOptions, waitid};
     let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     pid(child).is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), look), Ok(None)))
 }
 
+/// Whether a child has ended.
 #[cfg(not(unix))]
-fn has_ended(child: &mut Child) -> bool {
+pub(crate) fn has_ended(child: &mut Child) -> bool {
     !matches!(child.try_wait(), Ok(None))
 }
 
