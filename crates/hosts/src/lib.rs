@@ -11,9 +11,10 @@
 //! | `openase` | a ticket runner in Go | JSON lines for chat and for tickets |
 //! | `promptfoo` | an evaluator in JavaScript | `ProviderResponse`, config checks, cost |
 //! | [`native`] | everybody who parses the CLI itself | the CLI's own three formats, made truthful |
-//! | `dialect` | everybody who writes the CLI's command line | any host's arguments, understood |
+//! | [`dialect`] | everybody who writes the CLI's command line | any host's arguments, understood |
 
 pub mod aiwf;
+pub mod dialect;
 pub mod native;
 
 mod python;
