@@ -1,0 +1,197 @@
+//! OpenASE (Go): JSON lines for a chat and for a ticket's run.
+//!
+//! Its document wants exact wire types first and derived semantics after, marked as derived (C-16, C-17, C-31): Gemini CLI's
+//! stream (0.61.0) has no diffs, no exit codes and no usage before the end, so a line either repeats what the CLI said or has
+//! `"derived": true`.
+//!
+//! Every fact is one line. The six types in camel case are those that the document names for tickets (C-40); the others, in
+//! snake case, are what a chat needs beside them (C-33 to C-39). A ticket's run takes the six and nothing else, and there is
+//! no `TaskStatus`, because the CLI never says such a thing (C-19, C-41).
+
+mod line;
+
+use alhena_model::tool::{self, Class};
+use alhena_model::{Event, EventKind, FileChange, Outcome, Source, Usage};
+use serde_json::Value;
+
+pub use line::{
+    Line, LineKind, Output, OutputStream, Severity, TokenCounts, TokenUsage, ToolResult, ToolStatus,
+};
+
+/// Which lines are wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// All of them.
+    #[default]
+    Chat,
+    /// Only the six types of a ticket's run.
+    Ticket,
+}
+
+/// The lines of one event, in order.
+pub fn lines(event: &Event, mode: Mode) -> Vec<Line> {
+    let mut lines = all_lines(event);
+    if mode == Mode::Ticket {
+        lines.retain(Line::is_for_tickets);
+    }
+    lines
+}
+
+fn all_lines(event: &Event) -> Vec<Line> {
+    let derived = event.source == Source::Derived;
+    let line = |kind: LineKind, derived: bool| Line { at: event.at, kind, derived };
+    let one = |kind: LineKind| vec![line(kind, derived)];
+    match &event.kind {
+        EventKind::Started { session_id, model } => {
+            one(LineKind::SessionAnchor { session_id: session_id.clone(), model: model.clone() })
+        }
+        EventKind::Prompt { text } => one(LineKind::UserMessage { text: text.clone() }),
+        EventKind::Text { delta } => one(LineKind::OutputProduced(Output {
+            stream: OutputStream::Assistant,
+            text: delta.clone(),
+            snapshot: false,
+            tool_id: None,
+            command: None,
+            exit_code: None,
+        })),
+        EventKind::Thinking { subject, text } => {
+            one(LineKind::Thinking { subject: subject.clone(), text: text.clone() })
+        }
+        EventKind::ToolCall { id, name, class, input, .. } => one(LineKind::ToolCallRequested {
+            tool_id: id.clone(),
+            tool_name: name.clone(),
+            class: *class,
+            command: command_of(*class, input),
+            arguments: input.clone(),
+        }),
+        EventKind::ToolResult { .. } => tool_result(&event.kind).map(one).unwrap_or_default(),
+        EventKind::Command { call_id, command, output, exit_code } => one(LineKind::OutputProduced(Output {
+            stream: OutputStream::Command,
+            text: output.clone().unwrap_or_default(),
+            snapshot: true,
+            tool_id: Some(call_id.clone()),
+            command: Some(command.clone()),
+            exit_code: *exit_code,
+        })),
+        // A change of a file is always worked out, whoever reports the event.
+        EventKind::FileChange(change) => mutation(change).into_iter().map(|kind| line(kind, true)).collect(),
+        EventKind::Warning { message } => {
+            one(LineKind::Trace { severity: Severity::Warning, message: message.clone() })
+        }
+        EventKind::Error { message } => {
+            one(LineKind::Trace { severity: Severity::Error, message: message.clone() })
+        }
+        EventKind::Malformed { sample, bytes } => vec![line(
+            LineKind::Trace {
+                severity: Severity::Warning,
+                message: format!("{bytes} bytes are no event: {sample}"),
+            },
+            true,
+        )],
+        EventKind::Unknown { raw } => vec![line(
+            LineKind::Trace {
+                severity: Severity::Warning,
+                message: format!("an event of an unknown type: {raw}"),
+            },
+            true,
+        )],
+        // The end has the better figures, once.
+        EventKind::Usage(_) => Vec::new(),
+        EventKind::Finished { outcome } => {
+            // The verdict is Alhena's; the CLI's `result` alone is no proof.
+            ending(outcome).into_iter().map(|(kind, derived)| line(kind, derived)).collect()
+        }
+    }
+}
+
+/// C-28: only a shell command has a command line.
+fn command_of(class: Class, input: &Value) -> Option<String> {
+    let command = input.get("command").and_then(Value::as_str).filter(|_| class == Class::Command)?;
+    Some(command.to_owned())
+}
+
+fn tool_result(kind: &EventKind) -> Option<LineKind> {
+    let EventKind::ToolResult { id, name, ok, output, error, exit_code, cancelled } = kind else {
+        return None;
+    };
+    let status = match (cancelled, ok) {
+        (Some(true), _) => ToolStatus::Cancelled,
+        (_, true) => ToolStatus::Success,
+        (_, false) => ToolStatus::Error,
+    };
+    Some(LineKind::ToolResult(ToolResult {
+        tool_id: id.clone(),
+        tool_name: name.clone(),
+        class: tool::class(name),
+        status,
+        output: output.clone(),
+        error: error.clone(),
+        exit_code: *exit_code,
+    }))
+}
+
+fn mutation(change: &FileChange) -> Vec<LineKind> {
+    let mut lines = vec![LineKind::FileMutation {
+        path: change.path.clone(),
+        change: change.change,
+        tool_id: change.call_id.clone(),
+        tool_name: change.tool.clone(),
+        verified: change.verified,
+    }];
+    lines.extend(change.diff.as_ref().map(|diff| LineKind::TurnDiffUpdated {
+        path: change.path.clone(),
+        diff: diff.clone(),
+        tool_id: change.call_id.clone(),
+    }));
+    lines
+}
+
+/// The last lines, each with whether it is derived.
+fn ending(outcome: &Outcome) -> Vec<(LineKind, bool)> {
+    let mut lines = Vec::new();
+    if !outcome.usage.models.is_empty() || outcome.usage.all.total > 0 {
+        lines.push((LineKind::TokenUsageUpdated(TokenUsage::from(&outcome.usage)), false));
+    }
+    let session_id = outcome.session_id.clone();
+    let text = outcome.text.all().to_owned();
+    let duration_ms = outcome.duration_ms;
+    lines.push(match &outcome.failure {
+        None => {
+            let final_text = outcome.text.last().to_owned();
+            let tool_calls = outcome.tool_calls;
+            (LineKind::TurnCompleted { session_id, text, final_text, duration_ms, tool_calls }, false)
+        }
+        Some(failure) => {
+            let failed = LineKind::TurnFailed {
+                session_id,
+                kind: failure.kind,
+                message: failure.message.clone(),
+                hint: failure.hint.clone(),
+                exit_code: failure.exit_code,
+                http_status: failure.http_status,
+                retry_after_ms: failure.retry_after_ms,
+                text,
+                duration_ms,
+            };
+            (failed, failure.reported.is_none())
+        }
+    });
+    lines
+}
+
+impl From<&Usage> for TokenUsage {
+    fn from(usage: &Usage) -> Self {
+        let counts = |tokens: &alhena_model::Tokens| TokenCounts {
+            input_tokens: tokens.prompt,
+            cached_input_tokens: tokens.cached,
+            output_tokens: tokens.output,
+            reasoning_tokens: tokens.thoughts,
+            total_tokens: tokens.total,
+        };
+        let models = usage.models.iter().map(|(name, tokens)| (name.clone(), counts(tokens))).collect();
+        TokenUsage { total: counts(&usage.all), models }
+    }
+}
+
+#[cfg(test)]
+mod tests;
