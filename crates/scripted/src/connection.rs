@@ -114,7 +114,7 @@ fn answer_one(shared: &Shared, stream: &TcpStream, request: Request) -> Fate {
 }
 
 fn counted(request: &RecordedRequest) -> Turn {
-    Turn { raw: Some(json!({"totalTokens": utility::count_tokens(request)})), ..Turn::default() }
+    Turn::response(json!({"totalTokens": utility::count_tokens(request)}))
 }
 
 fn record(route: Route, request: Request) -> Result<RecordedRequest, String> {

@@ -222,3 +222,64 @@ pub(crate) fn response_head(status: u16, content_type: &str, extra: &[(String, S
     }
     head
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Read, Write};
+
+    use super::{Reader, Refusal, Request};
+
+    /// A connection that gives its bytes in pieces of one size.
+    struct Pieces<'a>(&'a [u8], usize);
+
+    impl Read for Pieces<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let (now, later) = self.0.split_at(self.1.min(self.0.len()).min(buffer.len()));
+            buffer[..now.len()].copy_from_slice(now);
+            self.0 = later;
+            Ok(now.len())
+        }
+    }
+
+    impl Write for Pieces<'_> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn requests(bytes: &[u8], piece: usize) -> (Vec<Request>, Refusal) {
+        let mut reader = Reader::new(Pieces(bytes, piece));
+        let mut requests = Vec::new();
+        loop {
+            match reader.next() {
+                Ok(request) => requests.push(request),
+                Err(refusal) => return (requests, refusal),
+            }
+        }
+    }
+
+    #[test]
+    fn requests_are_the_same_in_pieces_of_any_size() {
+        let bytes = b"POST /a HTTP/1.1\r\nX: 1\r\nContent-Length: 3\r\n\r\nabc\
+            POST /b HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nde\r\n1\r\nf\r\n0\r\n\r\nGET /c HTTP/1.0\r\n\r\n";
+        let whole = requests(bytes, usize::MAX).0;
+        let seen: Vec<_> = whole.iter().map(|each| (each.target.as_str(), each.body.as_slice())).collect();
+        assert_eq!(seen, [("/a", &b"abc"[..]), ("/b", b"def"), ("/c", b"")]);
+        for piece in 1..bytes.len() {
+            assert_eq!(requests(bytes, piece).0, whole);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_end_in_a_refusal(bytes: Vec<u8>, piece in 1usize..40) {
+            let head = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+            requests(&bytes, piece);
+            requests(&[&head[..], &bytes].concat(), piece);
+        }
+    }
+}

@@ -80,3 +80,23 @@ fn decode(text: &str) -> String {
     }
     String::from_utf8_lossy(&decoded).into_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Route, decode, encode};
+
+    proptest::proptest! {
+        #[test]
+        fn any_name_survives_its_way_through_a_path(name in ".*", run in "[^/?]{0,9}") {
+            proptest::prop_assert_eq!(decode(&encode(&name)), name.clone());
+            let target = format!("/s/{}/{}/v1beta/models/m:countTokens", encode(&name), encode(&run));
+            let route = Route::of(&target).map(|route| (route.scenario, route.run));
+            proptest::prop_assert_eq!(route, Some((name, run)));
+        }
+
+        #[test]
+        fn any_target_is_taken(target in r"(/|s|%|\?|:|v1|models|\PC){0,30}") {
+            let _ = (Route::of(&target), decode(&target));
+        }
+    }
+}

@@ -18,7 +18,7 @@ use crate::route;
 use crate::{RecordedRequest, Scenario, State};
 
 /// How many connections are served at once.
-const MAX_CONNECTIONS: usize = 512;
+const MAX_CONNECTIONS: usize = 256;
 
 /// A scripted Gemini API on loopback, for as long as it lives.
 ///

@@ -143,6 +143,11 @@ impl Turn {
         Turn::new().text(text)
     }
 
+    /// A turn that is this `GenerateContentResponse`, whole.
+    pub fn response(raw: Value) -> Self {
+        Turn { raw: Some(raw), ..Turn::default() }
+    }
+
     /// A turn that fails with this HTTP status and the API's usual words for it.
     pub fn status(status: u16) -> Self {
         Turn { status: Some(status), ..Turn::default() }

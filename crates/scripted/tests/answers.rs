@@ -180,7 +180,7 @@ fn the_number_of_the_turn_can_be_said() {
 #[test]
 fn a_whole_response_can_be_given() {
     let raw = json!({"candidates": [], "note": 1});
-    let turn = Turn { raw: Some(raw.clone()), ..Turn::default() };
+    let turn = Turn::response(raw.clone());
     let server = serve(Scenario::new().turn(turn.clone()).generate(turn));
     assert_eq!(ask(&server, &prompt("hi")).events(), std::slice::from_ref(&raw));
     assert_eq!(Client::new(&server).post(&format!("/s/x{GENERATE}"), &prompt("hi")).json(), raw);

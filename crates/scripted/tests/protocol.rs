@@ -4,6 +4,9 @@
 
 mod common;
 
+use std::io::Write;
+use std::time::Instant;
+
 use alhena_scripted::{Scenario, Turn};
 use common::{Client, End, LIMIT, STREAM, prompt, serve};
 use serde_json::json;
@@ -160,4 +163,44 @@ fn a_client_can_ask_for_the_connection_to_be_closed() {
 fn only_loopback_is_listened_on() {
     let server = serve(hello());
     assert!(server.address().ip().is_loopback());
+}
+
+#[test]
+fn connections_are_bounded() {
+    let server = serve(hello());
+    let mut clients: Vec<Client> = (0..256).map(|_| Client::new(&server)).collect();
+    assert_eq!(Client::new(&server).response().status, 503);
+    // One that leaves makes room for another, as soon as its thread has noticed.
+    clients.pop();
+    let start = Instant::now();
+    let path = format!("/s/x{STREAM}");
+    loop {
+        let mut client = Client::new(&server);
+        let request = format!("POST {path} HTTP/1.1\r\nContent-Length: 2\r\n\r\n{{}}");
+        let sent = client.stream.write_all(request.as_bytes()).is_ok();
+        if sent && client.try_response().is_ok_and(|response| response.status == 200) {
+            break;
+        }
+        assert!(start.elapsed() < LIMIT);
+    }
+}
+
+#[test]
+fn many_runs_are_served_at_once() {
+    let server = serve(Scenario::new().turn(Turn::say("first").gate("all")).turn(Turn::say("second")));
+    std::thread::scope(|scope| {
+        for run in 0..40 {
+            let server = &server;
+            scope.spawn(move || {
+                let mut client = Client::new(server);
+                let path = format!("/s/x/{run}{STREAM}");
+                let said = [client.post(&path, &prompt("a")).said(), client.post(&path, &prompt("b")).said()];
+                assert_eq!(said, ["first", "second"]);
+            });
+        }
+        // All forty are in their first turn at the same time.
+        assert!(server.wait_until("x", LIMIT, |state| state.turns_in_flight() == 40));
+        server.release("x", "all");
+    });
+    assert_eq!(server.state("x").turns_served(), 80);
 }

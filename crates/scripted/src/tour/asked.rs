@@ -364,4 +364,17 @@ mod tests {
         assert_eq!(excerpt("a\n\tb \u{7}c"), "a b c");
         assert_eq!(excerpt(&"ü".repeat(100)), format!("{}…", "ü".repeat(60)));
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_prompt_breaks_out(prompt in r#"(\PC|[ \n./'"`;$()~*?-]|write|into|\.txt|\.\./){0,60}"#) {
+            if let Asked::File(task) = read(&prompt) {
+                let inside = |part: &str| part != "..";
+                proptest::prop_assert!(task.path.split('/').all(inside));
+                proptest::prop_assert!(!task.path.starts_with('-'));
+                proptest::prop_assert!(!task.path.contains(|c: char| c.is_whitespace() || "'\"`$;&|<>\\".contains(c)));
+                proptest::prop_assert!(!task.content.is_empty());
+            }
+        }
+    }
 }
