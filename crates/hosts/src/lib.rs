@@ -9,7 +9,7 @@
 //! | [`aiwf`] | a workflow engine in Python | response, files, exact error texts, metadata, config checks |
 //! | `agent_cli_sdk` | an agent SDK in TypeScript | `ExecuteResult`, permission modes, capabilities |
 //! | [`openase`] | a ticket runner in Go | JSON lines for chat and for tickets |
-//! | `promptfoo` | an evaluator in JavaScript | `ProviderResponse`, config checks, cost |
+//! | [`promptfoo`] | an evaluator in JavaScript | `ProviderResponse`, config checks, cost |
 //! | [`native`] | everybody who parses the CLI itself | the CLI's own three formats, made truthful |
 //! | [`dialect`] | everybody who writes the CLI's command line | any host's arguments, understood |
 
@@ -17,6 +17,7 @@ pub mod aiwf;
 pub mod dialect;
 pub mod native;
 pub mod openase;
+pub mod promptfoo;
 
 mod python;
 mod seen;

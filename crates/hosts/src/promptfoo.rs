@@ -1,0 +1,226 @@
+//! promptfoo (JavaScript): one object per call, a `ProviderResponse`.
+//!
+//! Its plan runs the CLI with `--output-format json` and reads `stats.models` and `error` from standard output. Gemini CLI
+//! 0.61.0 leaves standard output empty when a run fails, so what the plan would never see (the reason) is put where it looks.
+
+mod config;
+mod prices;
+
+use alhena_model::{Event, EventKind, FailureKind, Outcome, Timestamp};
+use serde::Serialize;
+use serde_json::Value;
+
+pub use config::{APPROVAL_MODES, Config, DEFAULT_TIMEOUT_MS, KEYS, Sandbox, overlay};
+pub use prices::{Above, Cost, Price, Prices, Promotion, Rates};
+
+use crate::native::{JsonReport, error_message, error_type};
+use crate::seen::{Seen, seen};
+
+/// The provider's id (E-01).
+pub const ID: &str = "google:gemini-cli";
+/// What its `toString` gives (E-02).
+pub const NAME: &str = "[Google Gemini CLI Provider]";
+
+/// What a call returns.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProviderResponse {
+    /// The model's answer after its last tool result (E-34); absent when the call failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// Why the call failed (E-26, E-27, E-33).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Tokens; absent when the CLI gave no statistics (E-29 to E-32).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token_usage: Option<TokenUsage>,
+    /// In dollars, where the price file names every model that was used (E-36).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+    /// The session, to resume by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// What happened on the way.
+    pub metadata: Metadata,
+    /// The CLI's json report as text (E-35).
+    pub raw: String,
+}
+
+/// Tokens as promptfoo counts them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TokenUsage {
+    /// E-29.
+    pub prompt: u64,
+    /// E-30.
+    pub completion: u64,
+    /// E-31.
+    pub total: u64,
+    /// Those of the prompt that came from the API's cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached: Option<u64>,
+}
+
+/// What happened on the way, for assertions.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Metadata {
+    /// Every tool call, in order.
+    pub tool_calls: Vec<ToolCall>,
+    /// Files that changed.
+    pub files: Vec<alhena_model::FileRecord>,
+    /// Shell commands that ran.
+    pub commands: Vec<alhena_model::CommandRun>,
+    /// The models that answered.
+    pub models: Vec<String>,
+    /// How long the run took.
+    pub duration_ms: u64,
+    /// The CLI's exit code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// What to know beside the answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// Present when `cost` is only what it was at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_is_lower_bound: Option<bool>,
+    /// What went wrong, in full.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<alhena_model::Failure>,
+}
+
+/// One tool call, in the shape of promptfoo's own agent providers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ToolCall {
+    /// Ties call and result together.
+    pub id: String,
+    /// The CLI's name of the tool.
+    pub name: String,
+    /// Its arguments; `null` when they were too large to keep.
+    pub input: Value,
+    /// What it printed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// Whether it failed. A call without a result did not.
+    pub is_error: bool,
+}
+
+/// So many calls are kept, and so much of what they carry.
+const MOST_CALLS: usize = 1000;
+const MOST_BYTES: usize = 4 << 20;
+const MOST_OUTPUT: usize = 64 << 10;
+
+/// Collects what the response tells of a run.
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    prices: Option<Prices>,
+    report: JsonReport,
+    calls: Vec<ToolCall>,
+    kept: usize,
+}
+
+impl View {
+    /// A view that computes costs by these prices.
+    pub fn new(prices: Option<Prices>) -> Self {
+        Self { prices, ..Self::default() }
+    }
+
+    /// An event of the run.
+    pub fn event(&mut self, event: &Event) {
+        self.report.event(event);
+        match &event.kind {
+            EventKind::ToolCall { id, name, input, .. } if self.calls.len() < MOST_CALLS => {
+                let size = input.to_string().len();
+                let fits = self.kept.saturating_add(size) <= MOST_BYTES;
+                self.kept += if fits { size } else { 0 };
+                let input = if fits { input.clone() } else { Value::Null };
+                self.calls.push(ToolCall {
+                    id: id.clone(),
+                    name: name.clone(),
+                    input,
+                    output: None,
+                    is_error: false,
+                });
+            }
+            EventKind::ToolResult { id, ok, output, error, .. } => {
+                // Results follow their calls closely; from the end the search is short.
+                let Some(call) = self.calls.iter_mut().rev().find(|call| call.id == *id) else { return };
+                call.is_error = !ok;
+                let output = output.as_deref().or(error.as_ref().map(|error| error.message.as_str()));
+                let room = MOST_BYTES.saturating_sub(self.kept).min(MOST_OUTPUT);
+                let kept = output.and_then(|output| output.get(..output.floor_char_boundary(room)));
+                self.kept += kept.map_or(0, str::len);
+                call.output = kept.map(str::to_owned);
+            }
+            _ => {}
+        }
+    }
+
+    /// The response to a call that was over at this time. `stderr` is all of the CLI's standard error where the caller has
+    /// it.
+    pub fn response(self, outcome: &Outcome, stderr: Option<&str>, at: Timestamp) -> ProviderResponse {
+        let cost = self.prices.as_ref().and_then(|prices| prices.cost(&outcome.usage, at));
+        let error = error_text(outcome, stderr);
+        ProviderResponse {
+            output: error.is_none().then(|| outcome.text.last().to_owned()),
+            error,
+            token_usage: token_usage(outcome),
+            cost: cost.map(|cost| cost.amount),
+            session_id: outcome.session_id.clone(),
+            raw: self.report.report(outcome).to_string(),
+            metadata: Metadata {
+                tool_calls: self.calls,
+                files: outcome.files.clone(),
+                commands: outcome.commands.clone(),
+                models: outcome.models.clone(),
+                duration_ms: outcome.duration_ms,
+                exit_code: outcome.exit_code,
+                warnings: outcome.warnings.clone(),
+                cost_is_lower_bound: cost.filter(|cost| cost.lower_bound).map(|_| true),
+                failure: outcome.failure.clone(),
+            },
+        }
+    }
+}
+
+/// E-32: without models there is no usage.
+fn token_usage(outcome: &Outcome) -> Option<TokenUsage> {
+    let usage = &outcome.usage;
+    let sum = |count: fn(&alhena_model::Tokens) -> u64| {
+        usage.models.values().map(count).fold(0u64, u64::saturating_add)
+    };
+    (!usage.models.is_empty()).then(|| TokenUsage {
+        prompt: sum(|tokens| tokens.prompt),
+        completion: sum(|tokens| tokens.output),
+        total: sum(|tokens| tokens.total),
+        cached: Some(sum(|tokens| tokens.cached)).filter(|cached| *cached > 0),
+    })
+}
+
+/// E-33 for an error that the CLI reported and still exited 0, E-26 within E-27 for any other exit code, E-27 for the rest.
+fn error_text(outcome: &Outcome, stderr: Option<&str>) -> Option<String> {
+    let seen = seen(outcome, stderr)?;
+    let message = outcome.failure.as_ref().map_or("", |failure| failure.message.as_str());
+    if let Seen::Exited { code, said } = seen
+        && code != 0
+    {
+        return Some(exit_error(code, if said.trim().is_empty() { message } else { said }));
+    }
+    let reported = outcome.failure.as_ref().filter(|failure| {
+        !matches!(seen, Seen::NotInstalled)
+            && outcome.status == alhena_model::Status::Failed
+            && (failure.reported.is_some() || failure.kind == FailureKind::InvalidResponse)
+    });
+    Some(match reported {
+        Some(failure) => format!("{}: {}", error_type(failure), error_message(failure)),
+        None => format!("Gemini CLI error: {message}"),
+    })
+}
+
+/// E-26 within E-27.
+pub fn exit_error(code: i32, said: &str) -> String {
+    format!("Gemini CLI error: Exit code {code}: {said}")
+}
+
+#[cfg(test)]
+mod tests;

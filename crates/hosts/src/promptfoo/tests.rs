@@ -1,0 +1,332 @@
+use super::*;
+use crate::dialect::{self, DropIn, Invocation, Stream, Surroundings};
+use crate::native::Format;
+use alhena_model::{End, Exit, Failure, Interpreter, Status, Stop};
+use alhena_wire::report;
+use serde_json::json;
+use std::time::Duration;
+
+const AT: &str = "2026-11-15T20:00:00.000Z";
+const INIT: &str =
+    r#"{"type":"init","timestamp":"2026-11-15T20:00:00.000Z","session_id":"s-1","model":"auto"}"#;
+
+fn result(status: &str, error: Value, models: Value) -> String {
+    let mut line =
+        json!({"type": "result", "status": status, "stats": {"total_tokens": 1, "models": models}});
+    if !error.is_null() {
+        line["error"] = error;
+    }
+    line.to_string()
+}
+
+fn model(total: u64, prompt: u64, output: u64, cached: u64) -> Value {
+    json!({"total_tokens": total, "input_tokens": prompt, "output_tokens": output, "cached": cached})
+}
+
+fn said(text: &str) -> String {
+    json!({"type": "message", "role": "assistant", "content": text}).to_string()
+}
+
+fn respond(interpreter: Interpreter, mut events: Vec<Event>, exit: Exit, stderr: &str) -> ProviderResponse {
+    let end = End { exit, stderr: stderr.to_owned(), duration_ms: Some(5) };
+    let outcome = interpreter.conclude(&end, &mut events);
+    let mut view = View::new(Some(Prices::shipped().unwrap()));
+    events.iter().for_each(|event| view.event(event));
+    view.response(&outcome, (!stderr.is_empty()).then_some(stderr), Timestamp::parse(AT).unwrap())
+}
+
+fn called(lines: &[&str], exit: Exit, stderr: &str) -> ProviderResponse {
+    let mut interpreter = Interpreter::new();
+    let mut events = Vec::new();
+    for line in lines {
+        interpreter.line(line.as_bytes(), &mut events);
+    }
+    respond(interpreter, events, exit, stderr)
+}
+
+// E-29 to E-31, E-34 to E-36, E-40
+#[test]
+fn a_success_has_output_tokens_cost_session_and_what_happened() {
+    let call =
+        r#"{"type":"tool_use","tool_name":"run_shell_command","tool_id":"1","parameters":{"command":"ls"}}"#;
+    let back = r#"{"type":"tool_result","tool_id":"1","status":"success","output":"a.txt"}"#;
+    let refused = r#"{"type":"tool_use","tool_name":"web_fetch","tool_id":"2","parameters":{}}"#;
+    let refusal = r#"{"type":"tool_result","tool_id":"2","status":"error","error":{"type":"policy_violation","message":"denied"}}"#;
+    let (looking, done) = (said("Looking. "), said("One file."));
+    let end = result(
+        "success",
+        Value::Null,
+        json!({"gemini-2.5-flash": model(1130, 1000, 100, 400), "gemini-3.5-flash-lite": model(110, 100, 10, 0)}),
+    );
+    let lines = [INIT, &looking, call, refused, back, refusal, &done, &end];
+    let got = serde_json::to_value(called(&lines, Exit::Code(0), "")).unwrap();
+    let raw = json!({
+        "session_id": "s-1",
+        "response": "One file.",
+        "stats": {
+            "models": {
+                "gemini-2.5-flash": {"tokens": {"input": 600, "prompt": 1000, "candidates": 100, "total": 1130, "cached": 400, "thoughts": 30, "tool": 0}},
+                "gemini-3.5-flash-lite": {"tokens": {"input": 100, "prompt": 100, "candidates": 10, "total": 110, "cached": 0, "thoughts": 0, "tool": 0}},
+            },
+            "tools": {"totalCalls": 2, "totalSuccess": 1, "totalFail": 1, "byName": {
+                "run_shell_command": {"count": 1, "success": 1, "fail": 0},
+                "web_fetch": {"count": 1, "success": 0, "fail": 1},
+            }},
+            "files": {"totalLinesAdded": 0, "totalLinesRemoved": 0},
+        },
+        "warnings": ["A call of web_fetch was denied by policy"],
+    });
+    // 600 * 0.3 + 400 * 0.03 + 130 * 2.5, and 100 * 0.3 + 10 * 2.5, per million
+    let cost = 0.000517 + 0.000055;
+    assert_eq!(
+        got,
+        json!({
+            "output": "One file.",
+            "tokenUsage": {"prompt": 1100, "completion": 110, "total": 1240, "cached": 400},
+            "cost": cost,
+            "sessionId": "s-1",
+            "metadata": {
+                "toolCalls": [
+                    {"id": "1", "name": "run_shell_command", "input": {"command": "ls"}, "output": "a.txt", "is_error": false},
+                    {"id": "2", "name": "web_fetch", "input": {}, "output": "denied", "is_error": true},
+                ],
+                "files": [],
+                "commands": [{"call_id": "1", "command": "ls", "output": "a.txt"}],
+                "models": ["gemini-2.5-flash", "gemini-3.5-flash-lite"],
+                "durationMs": 5,
+                "exitCode": 0,
+                "warnings": ["A call of web_fetch was denied by policy"],
+            },
+            "raw": raw.to_string(),
+        })
+    );
+}
+
+// E-31: missing is 0; E-32: no models, no usage
+#[test]
+fn token_usage_needs_models() {
+    let hi = said("Hi");
+    let nothing = result("success", Value::Null, json!({}));
+    let response = called(&[INIT, &hi, &nothing], Exit::Code(0), "");
+    assert_eq!((response.token_usage, response.cost), (None, None));
+    let bare = result("success", Value::Null, json!({"m": {}}));
+    let response = called(&[INIT, &hi, &bare], Exit::Code(0), "");
+    assert_eq!(response.token_usage, Some(TokenUsage { prompt: 0, completion: 0, total: 0, cached: None }));
+}
+
+// E-26 within E-27
+#[test]
+fn another_exit_code_is_quoted_with_stderr() {
+    let api = result(
+        "error",
+        json!({"type": "unknown", "message": "[API Error: {\"error\":{\"code\":400,\"message\":\"Bad.\"}}]"}),
+        json!({}),
+    );
+    for (lines, code, stderr, expected) in [
+        (&[][..], 41, "No auth.\n", "Gemini CLI error: Exit code 41: No auth.\n"),
+        (&[INIT, &api][..], 144, "stack trace", "Gemini CLI error: Exit code 144: stack trace"),
+        (&[INIT, &api][..], 144, "", "Gemini CLI error: Exit code 144: Bad."),
+        (
+            &[][..],
+            55,
+            "",
+            "Gemini CLI error: Exit code 55: Gemini CLI exited with code 55 and without a result",
+        ),
+    ] {
+        let response = called(lines, Exit::Code(code), stderr);
+        assert_eq!((response.error.as_deref(), response.output), (Some(expected), None));
+    }
+}
+
+// E-33, from the stream and from a json report
+#[test]
+fn an_error_that_was_reported_with_exit_0_is_type_and_message() {
+    let blocked = r#"{"type":"error","severity":"error","message":"The model response was blocked due to safety settings."}"#;
+    let end = result("error", Value::Null, json!({"m": model(4, 3, 1, 0)}));
+    let response = called(&[INIT, blocked, &end], Exit::Code(0), "noise on stderr");
+    assert_eq!(
+        response.error.as_deref(),
+        Some("INVALID_STREAM: The model response was blocked due to safety settings.")
+    );
+    assert_eq!(response.token_usage, Some(TokenUsage { prompt: 3, completion: 1, total: 4, cached: None }));
+
+    let text = json!({"session_id": "s", "response": "", "error": {"type": "ApiError", "message": "Rate limit.", "code": 429}}).to_string();
+    for exit in [Exit::Code(0), Exit::Unknown] {
+        let mut interpreter = Interpreter::new();
+        let mut events = Vec::new();
+        interpreter.report(report::find_report(text.as_bytes()).unwrap().report, &mut events);
+        let response = respond(interpreter, events, exit, "");
+        assert_eq!(response.error.as_deref(), Some("ApiError: Rate limit."));
+        let raw: Value = serde_json::from_str(&response.raw).unwrap();
+        assert_eq!(raw["error"]["type"], "ApiError");
+    }
+}
+
+// E-23, E-24, E-27: never thrown
+#[test]
+fn whatever_else_happens_is_a_gemini_cli_error() {
+    let cut = called(&[INIT], Exit::Code(0), "");
+    assert_eq!(
+        cut.error.as_deref(),
+        Some("Gemini CLI error: Gemini CLI exited with code 0 and without a result")
+    );
+    for (stop, expected) in [
+        (Stop::Timeout(Duration::from_millis(120_000)), "Gemini CLI error: The run took longer than 120 s"),
+        (Stop::Cancelled, "Gemini CLI error: The run was cancelled"),
+    ] {
+        let mut interpreter = Interpreter::new();
+        interpreter.stopping(stop);
+        let response = respond(interpreter, Vec::new(), Exit::Code(0), "");
+        assert_eq!(response.error.as_deref(), Some(expected));
+    }
+    let missing = Outcome {
+        status: Status::Failed,
+        failure: Some(Failure::new(FailureKind::NotInstalled, "Gemini CLI was not found")),
+        ..Outcome::default()
+    };
+    let response = View::default().response(&missing, None, Timestamp::default());
+    assert_eq!(response.error.as_deref(), Some("Gemini CLI error: Gemini CLI was not found"));
+}
+
+#[test]
+fn what_is_kept_of_tool_calls_is_bounded() {
+    let mut view = View::default();
+    let big = "x".repeat(MOST_BYTES);
+    let call = |id: usize, input: Value| Event {
+        seq: 0,
+        at: Timestamp::default(),
+        source: alhena_model::Source::Stream,
+        kind: EventKind::ToolCall {
+            id: id.to_string(),
+            name: "t".into(),
+            class: alhena_model::Class::Unknown,
+            claude_name: "t".into(),
+            input,
+        },
+    };
+    view.event(&call(0, json!({"content": big})));
+    for id in 1..=MOST_CALLS {
+        view.event(&call(id, json!(id)));
+    }
+    assert_eq!(view.calls.len(), MOST_CALLS);
+    assert_eq!((&view.calls[0].input, &view.calls[1].input), (&Value::Null, &json!(1)));
+}
+
+// E-03, E-22
+#[test]
+fn nothing_is_a_configuration_with_defaults() {
+    let (config, warnings) = Config::read(&Value::Null).unwrap();
+    assert_eq!(
+        (config.timeout_ms, config.yolo, config.sandbox.clone(), warnings),
+        (120_000, false, Sandbox::Unsaid, Vec::new())
+    );
+    assert_eq!(config.command_line("Hi"), ["-p", "Hi", "--output-format", "json"]);
+    assert_eq!(config.environment(), Vec::new());
+}
+
+// E-05
+#[test]
+fn a_prompts_config_overlays_the_providers() {
+    assert_eq!(
+        overlay(
+            &json!({"model": "a", "yolo": true, "disable_tools": ["x"]}),
+            &json!({"model": "b", "disable_tools": []})
+        ),
+        json!({"model": "b", "yolo": true, "disable_tools": []})
+    );
+    assert_eq!(overlay(&Value::Null, &Value::Null), json!({}));
+}
+
+// E-06 to E-18
+#[test]
+fn every_option_has_its_place() {
+    let (config, warnings) = Config::read(&json!({
+        "disable_tools": ["a", "b"], "sandbox": "podman", "include_directories": ["x", "y"], "yolo": true,
+        "approval_mode": "full_auto", "model": "gemini-2.5-pro", "apiKey": "k", "googleCloudProject": "p", "useVertexAI": true,
+        "timeout_ms": 1500.2, "working_dir": "./src", "flavour": "sweet",
+    }))
+    .unwrap();
+    assert_eq!(
+        config.command_line("Hi"),
+        [
+            "-p",
+            "Hi",
+            "--output-format",
+            "json",
+            "-m",
+            "gemini-2.5-pro",
+            "--approval-mode",
+            "full_auto",
+            "--yolo",
+            "--include-directories",
+            "x,y",
+            "--sandbox",
+            "podman",
+            "--disable-tool",
+            "a",
+            "--disable-tool",
+            "b",
+        ]
+    );
+    assert_eq!(
+        config.environment(),
+        [
+            ("GEMINI_API_KEY", "k".to_owned()),
+            ("GOOGLE_CLOUD_PROJECT", "p".to_owned()),
+            ("GOOGLE_GENAI_USE_VERTEXAI", "true".to_owned())
+        ]
+    );
+    assert_eq!((config.timeout_ms, config.working_dir.as_deref()), (1501, Some("./src")));
+    assert_eq!(warnings, ["unknown option flavour is ignored"]);
+    let (off, _) = Config::read(&json!({"sandbox": false})).unwrap();
+    assert_eq!(off.command_line("")[4..], ["--sandbox", "none"]); // E-11
+}
+
+#[test]
+fn wrong_options_are_refused() {
+    for (config, expected) in [
+        (json!([]), "config must be an object"),
+        (
+            json!({"approval_mode": "always"}),
+            "approval_mode must be one of suggest, auto_edit, full_auto, got: \"always\"",
+        ),
+        (json!({"model": 1}), "model must be a string, got: 1"),
+        (json!({"yolo": "yes"}), "yolo must be true or false, got: \"yes\""),
+        (json!({"disable_tools": "x"}), "disable_tools must be a list of strings, got: \"x\""),
+        (json!({"include_directories": [1]}), "include_directories must be a list of strings, got: [1]"),
+        (json!({"sandbox": 3}), "sandbox must be docker, podman or false, got: 3"),
+        (json!({"timeout_ms": 0}), "timeout_ms must be a number > 0, got: 0"),
+        (json!({"mcp_servers": []}), "mcp_servers must be an object, got: []"),
+    ] {
+        assert_eq!(Config::read(&config).unwrap_err(), expected);
+    }
+}
+
+// The plan's command line is one that the CLI rejects, and that the drop-in understands.
+#[test]
+fn the_plans_command_line_is_understood_by_the_drop_in() {
+    let (config, _) =
+        Config::read(&json!({"approval_mode": "suggest", "sandbox": false, "disable_tools": ["web_fetch"]}))
+            .unwrap();
+    let pipes = Surroundings { stdin: Stream::Other, stdout: Stream::Other, ci: false };
+    let Invocation::Run(run) = dialect::read(&config.command_line("-starts with a dash"), pipes) else {
+        panic!("passed through");
+    };
+    let expected = DropIn {
+        prompt: Some("-starts with a dash".to_owned()),
+        approval: Some(crate::dialect::Approval::Default),
+        output_format: Some(Format::Json),
+        sandbox: crate::dialect::Sandbox::Off,
+        deny_tools: vec!["web_fetch".to_owned()],
+        explanations: run.explanations.clone(),
+        ..DropIn::default()
+    };
+    assert_eq!(*run, expected);
+    assert_eq!(run.explanations.len(), 4);
+}
+
+// E-01, E-02
+#[test]
+fn the_provider_has_the_plans_names() {
+    assert_eq!((ID, NAME), ("google:gemini-cli", "[Google Gemini CLI Provider]"));
+}
