@@ -11,11 +11,13 @@ use crate::bounded::{Finished, run_bounded};
 use crate::cache::{self, workspace};
 use crate::real_cli::{OTHER_VERSIONS, RealCli, npm_install, versions};
 
-const LIMIT: Duration = Duration::from_secs(600);
+/// Long enough to compile a tool on two busy cores.
+const LIMIT: Duration = Duration::from_secs(1800);
 const NODE_VERSION: &str = "22.23.3";
 const GO_VERSION: &str = "1.27.3";
 /// The distribution that runs the tests decides which tmux that is.
 const TMUX_VERSION: &str = "debian";
+const LLVM_COV_VERSION: &str = "0.9.1";
 const PROMPTFOO_VERSION: &str = "0.123.1";
 
 /// A row of the table.
@@ -96,6 +98,8 @@ pub fn all() -> Vec<Tool> {
     all.push(tool("go", GO_VERSION, "the OpenASE adapter", Needed::With(&["hosts/openase"]), fetch_go));
     let promptfoo = Needed::With(&["hosts/promptfoo"]);
     all.push(tool("promptfoo", PROMPTFOO_VERSION, "the promptfoo adapter", promptfoo, fetch_promptfoo));
+    let on_demand = Needed::With(&[]);
+    all.push(tool("cargo-llvm-cov", LLVM_COV_VERSION, "cargo xtask coverage", on_demand, fetch_llvm_cov));
     all
 }
 
@@ -117,6 +121,11 @@ pub fn go() -> io::Result<PathBuf> {
 /// Promptfoo's command. It needs Node 22, so put the directory of [`node22`] first on PATH.
 pub fn promptfoo() -> io::Result<PathBuf> {
     fetch_promptfoo(PROMPTFOO_VERSION)
+}
+
+/// The `cargo-llvm-cov` command, compiled on first use.
+pub fn llvm_cov() -> io::Result<PathBuf> {
+    on_path("cargo-llvm-cov").map_or_else(|| fetch_llvm_cov(LLVM_COV_VERSION), Ok)
 }
 
 /// Where a fetched tmux is, if there is one.
@@ -229,6 +238,19 @@ fn fetch_promptfoo(version: &str) -> io::Result<PathBuf> {
         npm_install(directory, &format!("promptfoo@{version}"))
     })?;
     Ok(directory.join("node_modules/.bin/promptfoo"))
+}
+
+fn fetch_llvm_cov(version: &str) -> io::Result<PathBuf> {
+    let directory = cache::entry(&format!("cargo-llvm-cov/{version}"), |directory| {
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo
+            .args(["install", "cargo-llvm-cov", "--locked", "--quiet", "--version", version, "--root"])
+            .arg(directory);
+        cargo.env("CARGO_TARGET_DIR", directory.join("target"));
+        check(&mut cargo, "cargo install cargo-llvm-cov")?;
+        std::fs::remove_dir_all(directory.join("target"))
+    })?;
+    Ok(directory.join("bin/cargo-llvm-cov"))
 }
 
 fn check(command: &mut Command, what: &str) -> io::Result<Finished> {
