@@ -7,12 +7,13 @@
 //! | Module | Host | What it gives |
 //! |---|---|---|
 //! | [`aiwf`] | a workflow engine in Python | response, files, exact error texts, metadata, config checks |
-//! | `agent_cli_sdk` | an agent SDK in TypeScript | `ExecuteResult`, permission modes, capabilities |
+//! | [`agent_cli_sdk`] | an agent SDK in TypeScript | `ExecuteResult`, permission modes, capabilities |
 //! | [`openase`] | a ticket runner in Go | JSON lines for chat and for tickets |
 //! | [`promptfoo`] | an evaluator in JavaScript | `ProviderResponse`, config checks, cost |
 //! | [`native`] | everybody who parses the CLI itself | the CLI's own three formats, made truthful |
 //! | [`dialect`] | everybody who writes the CLI's command line | any host's arguments, understood |
 
+pub mod agent_cli_sdk;
 pub mod aiwf;
 pub mod dialect;
 pub mod native;

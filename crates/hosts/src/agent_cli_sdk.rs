@@ -1,0 +1,184 @@
+//! The agent SDK `agent-cli-sdk` (TypeScript): the result of an execution, and what the tool can do.
+//!
+//! The SDK never throws for what an agent did: failures and timeouts come back as a result with `success: false`. Gemini CLI
+//! 0.61.0 exits 0 after some failures, so `success` is the outcome's, and `exitCode` is never 0 without it.
+
+mod extract;
+
+use alhena_model::Outcome;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+pub use extract::extract_json;
+
+use crate::dialect::Approval;
+use crate::native::exit_code;
+
+/// What `execute` resolves to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExecuteResult {
+    /// Whether the run succeeded.
+    pub success: bool,
+    /// The CLI's exit code, or the one that it should have had.
+    pub exit_code: u8,
+    /// The session, to resume by; empty when there was none.
+    pub session_id: String,
+    /// How long it took, in milliseconds.
+    pub duration: u64,
+    /// The conversation, Claude-shaped.
+    pub messages: Value,
+    /// The model's answer: its text, or the JSON in it when that was asked for and found.
+    pub data: Value,
+    /// What went wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// What `data` is to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Data {
+    /// The text after the last tool result.
+    #[default]
+    Text,
+    /// The JSON in that text (`json: true`); the text when there is none.
+    Json,
+}
+
+/// The outcome as this host wants it, with the messages of the same run.
+pub fn view(outcome: &Outcome, messages: Value, data: Data) -> ExecuteResult {
+    let text = outcome.text.last();
+    let extracted = match data {
+        Data::Text => None,
+        Data::Json => extract_json(text),
+    };
+    ExecuteResult {
+        success: outcome.is_success(),
+        exit_code: exit_code(outcome),
+        session_id: outcome.session_id.clone().unwrap_or_default(),
+        duration: outcome.duration_ms,
+        messages,
+        data: extracted.unwrap_or_else(|| Value::String(text.to_owned())),
+        error: outcome.failure.as_ref().map(|failure| failure.message.clone()),
+    }
+}
+
+/// What a permission mode is to the CLI (B-51 to B-53); `plan` is one of the SDK's modes for other tools.
+pub fn permission_mode(mode: &str) -> Option<Approval> {
+    match mode {
+        "default" => Some(Approval::Default),
+        "acceptEdits" => Some(Approval::AutoEdit),
+        "bypassPermissions" => Some(Approval::Yolo),
+        "plan" => Some(Approval::Plan),
+        _ => None,
+    }
+}
+
+/// The command line that the document writes (B-50 to B-53).
+pub fn command_line(prompt: &str, mode: Approval) -> Vec<String> {
+    let approval: &[&str] = match mode {
+        Approval::Yolo => &["--yolo"],
+        Approval::Default | Approval::AutoEdit | Approval::Plan => &["--approval-mode", mode.flag()],
+    };
+    [&["--output-format", "stream-json"], approval, &[prompt]]
+        .concat()
+        .into_iter()
+        .map(str::to_owned)
+        .collect()
+}
+
+/// What the tool can do (B-56), and where it is (B-57).
+pub fn capabilities(cli_path: Option<&str>) -> Value {
+    json!({
+        "supportsSlashCommands": false,
+        "supportsModels": true,
+        "models": [
+            {"id": "gemini-2.5-pro", "name": "Gemini 2.5 Pro"},
+            {"id": "gemini-2.5-flash", "name": "Gemini 2.5 Flash"},
+        ],
+        "supportsWebSearch": true,
+        "supportsThinking": true,
+        "installed": cli_path.is_some(),
+        "cliPath": cli_path,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alhena_model::{Failure, FailureKind, Status};
+
+    fn outcome(text: &str) -> Outcome {
+        Outcome {
+            status: Status::Success,
+            text: alhena_model::outcome::Text::whole(text),
+            session_id: Some("s-1".to_owned()),
+            duration_ms: 1200,
+            exit_code: Some(0),
+            ..Outcome::default()
+        }
+    }
+
+    // B-55
+    #[test]
+    fn a_success_has_messages_and_the_text() {
+        let messages = json!([{"id": "1", "role": "user", "content": "Say hello"}]);
+        assert_eq!(
+            serde_json::to_value(view(&outcome("Hello"), messages.clone(), Data::Text)).unwrap(),
+            json!({"success": true, "exitCode": 0, "sessionId": "s-1", "duration": 1200, "messages": messages, "data": "Hello"})
+        );
+    }
+
+    #[test]
+    fn json_is_extracted_when_asked_for_and_text_stays_when_there_is_none() {
+        let answer = outcome("Sure:\n```json\n{\"n\": 1}\n```");
+        assert_eq!(view(&answer, json!([]), Data::Json).data, json!({"n": 1}));
+        assert_eq!(view(&answer, json!([]), Data::Text).data, json!("Sure:\n```json\n{\"n\": 1}\n```"));
+        assert_eq!(view(&outcome("No."), json!([]), Data::Json).data, json!("No."));
+    }
+
+    #[test]
+    fn a_failure_is_a_result_and_its_exit_code_is_not_0() {
+        let failed = Outcome {
+            status: Status::Failed,
+            session_id: None,
+            failure: Some(Failure::new(FailureKind::InvalidResponse, "The model gave no answer")),
+            ..outcome("")
+        };
+        assert_eq!(
+            serde_json::to_value(view(&failed, json!([]), Data::Text)).unwrap(),
+            json!({"success": false, "exitCode": 1, "sessionId": "", "duration": 1200, "messages": [], "data": "",
+                   "error": "The model gave no answer"})
+        );
+    }
+
+    // B-50 to B-53
+    #[test]
+    fn permission_modes_are_the_documents() {
+        for (mode, expected) in [
+            ("default", &["--output-format", "stream-json", "--approval-mode", "default", "Hi"][..]),
+            ("acceptEdits", &["--output-format", "stream-json", "--approval-mode", "auto_edit", "Hi"]),
+            ("bypassPermissions", &["--output-format", "stream-json", "--yolo", "Hi"]),
+        ] {
+            assert_eq!(command_line("Hi", permission_mode(mode).unwrap()), expected);
+        }
+        assert_eq!(permission_mode("yolo"), None);
+    }
+
+    // B-56, B-57
+    #[test]
+    fn capabilities_are_the_documents_and_say_where_the_cli_is() {
+        let expected = |installed: bool, path: Value| {
+            json!({
+                "supportsSlashCommands": false, "supportsModels": true,
+                "models": [{"id": "gemini-2.5-pro", "name": "Gemini 2.5 Pro"}, {"id": "gemini-2.5-flash", "name": "Gemini 2.5 Flash"}],
+                "supportsWebSearch": true, "supportsThinking": true, "installed": installed, "cliPath": path,
+            })
+        };
+        assert_eq!(
+            capabilities(Some("/usr/local/bin/gemini")),
+            expected(true, json!("/usr/local/bin/gemini"))
+        );
+        assert_eq!(capabilities(None), expected(false, Value::Null));
+    }
+}
