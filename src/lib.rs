@@ -1,1 +1,29 @@
-//! Alhena.
+//! Alhena makes Gemini CLI a part that other software can rely on.
+//!
+//! It runs the CLI, listens to it and hands everything out in one form, and it never calls a failure a success:
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use alhena::{Approval, Gemini, Request};
+//!
+//! let gemini = Gemini::find()?;
+//! let request = Request::new("Fix the failing test").dir("./app").approval(Approval::AutoEdit);
+//! let mut run = gemini.run(request)?;
+//! while let Some(event) = run.next().await {
+//!     println!("{event:?}");
+//! }
+//! let outcome = run.outcome().await; // a failed run is an outcome with a failure inside, never an `Err`
+//! # Ok(()) }
+//! ```
+//!
+//! Programs without an async runtime use [`Gemini::run_blocking`]. The chapters in [`concepts`] explain what is
+//! promised and how it is kept.
+
+pub mod concepts;
+
+pub use alhena_agent::*;
+pub use alhena_hosts as hosts;
+pub use alhena_model as model;
+pub use alhena_model::{Event, EventKind, Failure, FailureKind, Outcome, Status, Usage};
+pub use alhena_scripted as scripted;
+pub use alhena_wire as wire;

@@ -1,2 +1,42 @@
-//! The `alhena` binary.
-fn main() {}
+//! The `alhena` binary: one file per command, one file per view.
+
+mod commands;
+mod offline;
+mod style;
+mod views;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::commands::Cli;
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    // The keeper starts with every run: it must not wait for anything else.
+    if arguments.get(1).is_some_and(|argument| argument == "keeper") && arguments.len() == 2 {
+        return match alhena::supervise::keeper::main() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        };
+    }
+    alhena::supervise::custody::this_program_is_the_keeper();
+    start_log();
+    match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli.execute(),
+        Err(error) => {
+            let _closed = error.print();
+            ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+        }
+    }
+}
+
+/// The log goes to stderr, and only when `ALHENA_LOG` asks for it.
+fn start_log() {
+    if let Ok(filter) = std::env::var("ALHENA_LOG") {
+        let filter = tracing_subscriber::EnvFilter::new(filter);
+        let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+        let _set_before = log.try_init();
+    }
+}

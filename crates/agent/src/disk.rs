@@ -1,11 +1,10 @@
 //! What the disk says of the files that tools claim to have written.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use alhena_model::{Disk, DiskFact};
-
-use crate::changes;
 
 /// The disk as it is, compared with when the run began.
 pub(crate) struct RealDisk {
@@ -14,19 +13,43 @@ pub(crate) struct RealDisk {
 }
 
 impl RealDisk {
-    /// Relative paths start at `dir`.
+    /// Relative paths start at `dir`; `since` is what `changes::scan_start` gave.
     pub(crate) fn new(dir: PathBuf, since: SystemTime) -> Self {
         Self { dir, since }
     }
 }
 
 impl Disk for RealDisk {
+    /// By the change time: a tool can set the modification time, as `cp -p` and `tar` do.
     fn look(&self, path: &str) -> DiskFact {
-        let state = changes::verify(&self.dir.join(path));
-        match (state.changed_since(self.since), state.created_since(self.since)) {
-            (true, true) => DiskFact::Created,
-            (true, false) => DiskFact::Modified,
-            (false, _) => DiskFact::Untouched,
+        let Ok(data) = self.dir.join(path).metadata() else { return DiskFact::Untouched };
+        let seconds = Duration::from_secs(data.ctime().max(0) as u64);
+        let changed = UNIX_EPOCH + seconds + Duration::from_nanos(data.ctime_nsec().max(0) as u64);
+        if changed < self.since {
+            DiskFact::Untouched
+        } else if data.created().is_ok_and(|created| created >= self.since) {
+            DiskFact::Created
+        } else {
+            DiskFact::Modified
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_is_compared_with_what_happened_since_the_start() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("old"), "1").unwrap();
+        std::fs::write(dir.path().join("changed"), "1").unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        let since = SystemTime::now() - Duration::from_millis(20);
+        std::fs::write(dir.path().join("changed"), "2").unwrap();
+        std::fs::write(dir.path().join("new"), "1").unwrap();
+        let disk = RealDisk::new(dir.path().to_owned(), since);
+        let facts = ["old", "changed", "new", "never"].map(|path| disk.look(path));
+        assert_eq!(facts, [DiskFact::Untouched, DiskFact::Modified, DiskFact::Created, DiskFact::Untouched]);
     }
 }

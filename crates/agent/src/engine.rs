@@ -13,7 +13,7 @@ use alhena_model::{Change, End, Event, Exit, Interpreter, Stop, Timestamp};
 use alhena_wire::frame::{Frame, Framer};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::changes;
+use crate::changes::ScanOptions;
 use crate::disk::RealDisk;
 use crate::follow::{Follower, Growth};
 use crate::home::Home;
@@ -342,7 +342,9 @@ impl Engine {
     fn scan_disk(&mut self, out: &mut Vec<Event>) {
         let claimed: Vec<PathBuf> =
             self.interpreter.claimed_files().iter().map(|file| self.dir.join(&file.path)).collect();
-        let found = changes::scan(&self.dir, self.since);
+        let exclude = self.recorder.iter().map(|recorder| recorder.dir().to_owned()).collect();
+        let options = ScanOptions { exclude, ..ScanOptions::default() };
+        let found = options.scan(&self.dir, self.since);
         let all = found
             .created
             .into_iter()
@@ -350,9 +352,7 @@ impl Engine {
             .chain(found.modified.into_iter().map(|path| (path, Change::Modified)))
             .chain(found.deleted.into_iter().map(|path| (path, Change::Deleted)));
         for (path, change) in all {
-            let whole = self.dir.join(&path);
-            let recorded = self.recorder.as_ref().is_some_and(|recorder| whole.starts_with(recorder.dir()));
-            if !claimed.contains(&whole) && !recorded {
+            if !claimed.contains(&self.dir.join(&path)) {
                 self.interpreter.found_on_disk(path.to_string_lossy().into_owned(), change, out);
             }
         }

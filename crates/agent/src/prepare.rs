@@ -93,7 +93,8 @@ pub(crate) struct Ready {
 }
 
 pub(crate) fn prepare(gemini: &Gemini, request: &Request, base: &Environment) -> Result<Ready, RunError> {
-    let mut warnings = check_version(&gemini.version)?;
+    let mut warnings = request.notices.clone();
+    warnings.extend(check_version(&gemini.version)?);
     let dir = working_directory(request)?;
     let prompt = prompt::deliver(request)?;
     let mut environment = base.clone();

@@ -16,13 +16,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use alhena_model::{Disk, DiskFact, End, Event, Interpreter, Outcome, Stop};
-use alhena_model::{Change, FileRecord};
+use alhena_model::{Change, Disk, DiskFact, End, FileRecord, Interpreter, Outcome, Stop};
 use alhena_wire::frame::{Frame, Framer};
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
 use crate::env::Environment;
+use crate::run::Item;
 
 /// The layout of the directory.
 pub const FORMAT: u32 = 1;
@@ -203,8 +203,8 @@ impl Disk for RecordedDisk {
     }
 }
 
-/// Plays a recording: the same events in the same order, and the same outcome.
-pub fn play(dir: &Path, mut each: impl FnMut(Event)) -> io::Result<Arc<Outcome>> {
+/// Plays a recording: the same lines and events in the same order, and the same outcome.
+pub fn play(dir: &Path, mut each: impl FnMut(Item)) -> io::Result<Arc<Outcome>> {
     let recording: Recording = serde_json::from_slice(&fs::read(dir.join("recording.json"))?)?;
     if recording.format != FORMAT {
         return Err(io::Error::other(format!("the recording has format {}; this release reads {FORMAT}", recording.format)));
@@ -219,27 +219,34 @@ pub fn play(dir: &Path, mut each: impl FnMut(Event)) -> io::Result<Arc<Outcome>>
     let mut stdout = BufReader::with_capacity(1 << 18, File::open(dir.join("stdout"))?);
     let (mut framer, mut lines) = (Framer::default(), 0u64);
     let stop = recording.stop;
-    let mut take = |interpreter: &mut Interpreter<RecordedDisk>, frame: Frame<'_>, out: &mut Vec<Event>| {
+    let mut take = |interpreter: &mut Interpreter<RecordedDisk>, frame: Frame<'_>, items: &mut Vec<Item>| {
         if let Some(stop) = stop.filter(|stop| stop.after_lines == lines) {
             interpreter.stopping(stop.why);
         }
         lines += 1;
+        let mut out = Vec::new();
         match frame {
-            Frame::Line(line) => interpreter.line(line, out),
-            Frame::TooLong { bytes, sample } => interpreter.malformed(sample, bytes, out),
+            Frame::Line(line) => {
+                items.push(Item::Line(line.to_vec()));
+                interpreter.line(line, &mut out);
+            }
+            Frame::TooLong { bytes, sample } => interpreter.malformed(sample, bytes, &mut out),
         }
+        items.extend(out.into_iter().map(Item::Event));
     };
+    let mut items: Vec<Item> = out.drain(..).map(Item::Event).collect();
     loop {
         let bytes = stdout.fill_buf()?;
         if bytes.is_empty() {
             break;
         }
         let count = bytes.len();
-        framer.push(bytes, |frame| take(&mut interpreter, frame, &mut out));
+        framer.push(bytes, |frame| take(&mut interpreter, frame, &mut items));
         stdout.consume(count);
-        out.drain(..).for_each(&mut each);
+        items.drain(..).for_each(&mut each);
     }
-    framer.finish(|frame| take(&mut interpreter, frame, &mut out));
+    framer.finish(|frame| take(&mut interpreter, frame, &mut items));
+    items.into_iter().for_each(&mut each);
     if let Some(stop) = stop {
         // The first reason counts, so this is only for a stop after the last line.
         interpreter.stopping(stop.why);
@@ -252,6 +259,6 @@ pub fn play(dir: &Path, mut each: impl FnMut(Event)) -> io::Result<Arc<Outcome>>
         interpreter.warn(warning, &mut out);
     }
     let outcome = interpreter.conclude(&recording.end, &mut out);
-    out.into_iter().for_each(each);
+    out.into_iter().map(Item::Event).for_each(each);
     Ok(outcome)
 }

@@ -61,6 +61,8 @@ pub struct Request {
     pub extra_args: Vec<OsString>,
     /// Whether the CLI's own lines are handed out beside the events.
     pub raw_lines: bool,
+    /// What the caller wants to be said in the outcome's warnings.
+    pub notices: Vec<String>,
 }
 
 /// A prompt, as text or in a file.
@@ -214,6 +216,7 @@ impl Request {
             record: None,
             extra_args: Vec::new(),
             raw_lines: false,
+            notices: Vec::new(),
         }
     }
 

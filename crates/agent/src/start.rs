@@ -67,7 +67,7 @@ fn launch(
     let (stopper, asked_to_stop) = UnixStream::pair()?;
     stopper.set_nonblocking(true)?;
     let (queue, events, queued) = Queue::new();
-    let since = changes::scan_start();
+    let since = changes::scan_start(&dir);
     let about = About { mark: launch.mark.clone(), kept: keeper.is_some() };
     let custody = Custody::take(&launch, keeper.as_deref(), home.as_ref().map(|home| home.lock()))?;
     let limits = Limits {

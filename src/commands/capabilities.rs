@@ -1,0 +1,82 @@
+//! `alhena capabilities`: what the found release can do, from the version table.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use alhena::supervise::{custody, processes};
+use alhena::wire::release::{TABLE, Version};
+use alhena::{Finder, FastStart, env::Environment};
+use serde_json::{Map, Value, json};
+
+use super::{complain, print, print_json};
+
+/// List what the found Gemini CLI can do, by its version.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The Gemini CLI to look at.
+    #[arg(long, value_name = "PATH")]
+    gemini: Option<PathBuf>,
+    /// Ask for a version instead of the one that is installed.
+    #[arg(long, value_name = "VERSION")]
+    version: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn execute(args: Args) -> ExitCode {
+    let (version, fast) = match which(&args) {
+        Ok(found) => found,
+        Err(code) => return code,
+    };
+    let keeper = custody::keeper_program();
+    if args.json {
+        let features: Map<String, Value> =
+            TABLE.iter().map(|row| (row.name.to_owned(), Value::Bool(version.has(row.feature)))).collect();
+        return print_json(&json!({
+            "version": version.to_string(),
+            "features": features,
+            "fast_start": fast,
+            "keeper": keeper,
+            "every_process_is_found": processes::COMPLETE,
+        }));
+    }
+    let mut text = format!("Gemini CLI {version}\n");
+    for row in TABLE {
+        let mark = if version.has(row.feature) { "yes" } else { "no " };
+        text.push_str(&format!("  {mark}  {:<26} {}\n", row.name, row.text));
+    }
+    let start = match &fast {
+        Some(fast) => format!("one process, {}", fast.node.display()),
+        None => "by its own launcher".to_owned(),
+    };
+    let keeper = keeper.map_or("none: processes that hide can outlive a run".to_owned(), |path| path.display().to_string());
+    text.push_str(&format!("Alhena here\n  start   {start}\n  keeper  {keeper}"));
+    print(&text)
+}
+
+fn which(args: &Args) -> Result<(Version, Option<FastStart>), ExitCode> {
+    if let Some(text) = &args.version {
+        return match text.parse() {
+            Ok(version) => Ok((version, None)),
+            Err(_) => {
+                complain(&format_args!("{text:?} is no version"), "Write it as 0.61.0.");
+                Err(ExitCode::from(2))
+            }
+        };
+    }
+    let mut finder = Finder::new();
+    if let Some(path) = &args.gemini {
+        finder = finder.path(path);
+    }
+    match finder.find() {
+        Ok(gemini) => {
+            let fast = gemini.fast_start(&Environment::of_process(), &Value::Null);
+            Ok((gemini.version, fast))
+        }
+        Err(error) => {
+            complain(&error, &error.hint());
+            Err(ExitCode::from(3))
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! `alhena completions` and `alhena man`, made from the command definitions.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+
+use super::{Cli, complain};
+
+/// Print completions for a shell.
+///
+/// For example: `alhena completions bash > ~/.local/share/bash-completion/completions/alhena`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The shell.
+    shell: clap_complete::Shell,
+}
+
+/// Print the manual page, or write one page per command into a directory.
+#[derive(Debug, clap::Args)]
+pub struct ManArgs {
+    /// Write alhena.1, alhena-run.1 and the others into this directory.
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+pub fn execute(args: Args) -> ExitCode {
+    let mut text = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "alhena", &mut text);
+    write(&text)
+}
+
+pub fn man(args: ManArgs) -> ExitCode {
+    let done = match args.dir {
+        Some(dir) => std::fs::create_dir_all(&dir).and_then(|()| clap_mangen::generate_to(Cli::command(), &dir)),
+        None => {
+            let mut text = Vec::new();
+            return match clap_mangen::Man::new(Cli::command()).render(&mut text) {
+                Ok(()) => write(&text),
+                Err(_) => ExitCode::FAILURE,
+            };
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error, "Give a directory that can be written to.");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn write(text: &[u8]) -> ExitCode {
+    use io::Write;
+    let _closed = io::stdout().write_all(text);
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,258 @@
+//! `alhena doctor`: is everything there, and what to do where it is not.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use alhena::dirs::Dirs;
+use alhena::env::Environment;
+use alhena::facts::{LockState, TrustState, authentication, locks, trust};
+use alhena::install::Installer;
+use alhena::supervise::{custody, processes};
+use alhena::wire::release::{Feature, NEWEST_KNOWN, OLDEST_SUPPORTED};
+use alhena::{Finder, Gemini, home, settings};
+use serde::Serialize;
+
+use super::{print, print_json};
+use crate::style::{Colours, Paint};
+
+/// Check everything that a run needs, and say how to mend what is missing.
+///
+/// Exits with 1 when something would keep a run from working.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The directory to check for.
+    #[arg(long, short = 'C', value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+    /// The Gemini CLI to check.
+    #[arg(long, value_name = "PATH")]
+    gemini: Option<PathBuf>,
+    /// Also mend what Alhena itself left: sessions of crashed runs are saved, their processes ended.
+    #[arg(long)]
+    fix: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Finding {
+    what: &'static str,
+    state: State,
+    detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cure: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    Good,
+    /// Works, but worth knowing.
+    Doubtful,
+    /// A run would fail.
+    Bad,
+}
+
+impl Finding {
+    fn good(what: &'static str, detail: impl fmt::Display) -> Self {
+        Self { what, state: State::Good, detail: detail.to_string(), cure: None }
+    }
+
+    fn doubtful(what: &'static str, detail: impl fmt::Display, cure: impl Into<String>) -> Self {
+        Self { what, state: State::Doubtful, detail: detail.to_string(), cure: Some(cure.into()) }
+    }
+
+    fn bad(what: &'static str, detail: impl fmt::Display, cure: impl Into<String>) -> Self {
+        Self { what, state: State::Bad, detail: detail.to_string(), cure: Some(cure.into()) }
+    }
+}
+
+pub fn execute(args: Args) -> ExitCode {
+    let environment = Environment::of_process();
+    let mut findings = Vec::new();
+    let gemini = find_cli(&args, &mut findings);
+    findings.push(node(gemini.as_ref(), &environment));
+    if let Some(home) = environment.gemini_home() {
+        findings.extend(of_home(&home, &args.dir, gemini.as_ref(), &environment));
+    } else {
+        findings.push(Finding::bad("home", "there is no home directory", "Set HOME."));
+    }
+    findings.push(keeper());
+    findings.push(tmux());
+    findings.extend(leftovers(&environment, args.fix));
+    let bad = findings.iter().any(|finding| finding.state == State::Bad);
+    match args.json {
+        true => print_json(&findings),
+        false => print(&listed(&findings)),
+    };
+    ExitCode::from(u8::from(bad))
+}
+
+fn listed(findings: &[Finding]) -> String {
+    let colours = Colours::of(&std::io::stdout());
+    let mut text = String::new();
+    for finding in findings {
+        let mark = match finding.state {
+            State::Good => colours.paint(Paint::Green, "ok  "),
+            State::Doubtful => colours.paint(Paint::Yellow, "note"),
+            State::Bad => colours.paint(Paint::Red, "BAD "),
+        };
+        text.push_str(&format!("{mark} {:<15} {}\n", finding.what, finding.detail));
+        if let Some(cure) = &finding.cure {
+            text.push_str(&format!("     {:<15} {}\n", "", colours.paint(Paint::Cyan, format!("→ {cure}"))));
+        }
+    }
+    text.trim_end().to_owned()
+}
+
+fn find_cli(args: &Args, findings: &mut Vec<Finding>) -> Option<Gemini> {
+    let mut finder = Finder::new().dir(&args.dir);
+    if let Some(path) = &args.gemini {
+        finder = finder.path(path);
+    }
+    let gemini = match finder.find() {
+        Ok(gemini) => gemini,
+        Err(error) => {
+            findings.push(Finding::bad("Gemini CLI", &error, error.hint()));
+            return None;
+        }
+    };
+    findings.push(Finding::good("Gemini CLI", gemini.path.display()));
+    let version = &gemini.version;
+    findings.push(match version {
+        version if *version < OLDEST_SUPPORTED => {
+            Finding::bad("version", format_args!("{version} has no stream-json output"), "`alhena install` fetches a newer one.")
+        }
+        version if *version > NEWEST_KNOWN => Finding::doubtful(
+            "version",
+            format_args!("{version} is newer than {NEWEST_KNOWN}, the newest that Alhena knows"),
+            "It will probably work; `alhena install` fetches the one that Alhena is tested with.",
+        ),
+        version if !version.has(Feature::CliHome) => Finding::doubtful(
+            "version",
+            format_args!("{version} cannot have a home per run (0.25)"),
+            "A newer one keeps sessions from being deleted; `alhena install` fetches it.",
+        ),
+        version => Finding::good("version", version),
+    });
+    Some(gemini)
+}
+
+fn node(gemini: Option<&Gemini>, environment: &Environment) -> Finding {
+    let cure = "Install Node 20 or newer, with npm, and put it on PATH.";
+    if let Some(node) = gemini.and_then(|gemini| gemini.node.as_ref()) {
+        let version = gemini.and_then(|gemini| gemini.node_version);
+        let version = version.map(|version| format!(" {version}")).unwrap_or_default();
+        return Finding::good("Node", format_args!("{}{version}", node.display()));
+    }
+    match on_path("node", environment) {
+        Some(path) => Finding::good("Node", path.display()),
+        None if gemini.is_some() => Finding::good("Node", "not needed by this Gemini CLI"),
+        None => Finding::bad("Node", "not on PATH", cure),
+    }
+}
+
+fn of_home(home: &Path, dir: &Path, gemini: Option<&Gemini>, environment: &Environment) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let file = home.join(".gemini/settings.json");
+    findings.push(match settings::read_settings(&file) {
+        Ok(_) if file.exists() => Finding::good("settings", file.display()),
+        Ok(_) => Finding::good("settings", format_args!("none in {}", home.join(".gemini").display())),
+        Err(error) => Finding::bad("settings", error, "Mend the file: Gemini CLI exits with 52 on it."),
+    });
+    let auth = authentication(home, dir, environment);
+    let method = auth.method.as_ref().map(|method| method.to_string());
+    findings.push(match (&auth.refusal, method) {
+        (Some(refusal), _) => Finding::bad("authentication", refusal, refusal.hint()),
+        (None, Some(method)) if auth.perhaps_in_keychain => {
+            Finding::good("authentication", format_args!("{method}; the login may be in the system's keychain"))
+        }
+        (None, Some(method)) => Finding::good("authentication", method),
+        (None, None) => Finding::bad("authentication", "none is chosen", "Set GEMINI_API_KEY, or start `gemini` and sign in."),
+    });
+    let enforced = gemini.is_none_or(|gemini| gemini.version.has(Feature::TrustEnforcedHeadless));
+    findings.push(match trust(home, dir, environment) {
+        TrustState::Trusted { .. } => Finding::good("trust", format_args!("{} is trusted", shown(dir))),
+        _ if !enforced => Finding::good("trust", "this release does not ask for it in headless runs"),
+        _ => Finding::doubtful(
+            "trust",
+            format_args!("{} is not trusted: headless runs end with exit 55", shown(dir)),
+            "Run with --trust, or --trust=settings to load the folder's own settings too.",
+        ),
+    });
+    for lock in locks(home) {
+        let (path, age) = (lock.path.display(), lock.age.as_secs());
+        if lock.state == LockState::Stale {
+            findings.push(Finding::doubtful(
+                "lock",
+                format_args!("{path} was left {age} s ago: the next start of Gemini CLI waits 13 s"),
+                "Remove that directory if no Gemini CLI is starting.",
+            ));
+        }
+    }
+    findings
+}
+
+fn shown(dir: &Path) -> String {
+    dir.canonicalize().unwrap_or_else(|_| dir.to_owned()).display().to_string()
+}
+
+fn keeper() -> Finding {
+    match (custody::keeper_program(), processes::COMPLETE) {
+        (Some(path), true) => Finding::good("keeper", path.display()),
+        (Some(path), false) => Finding::doubtful(
+            "keeper",
+            path.display(),
+            "On this system processes that leave their group cannot be found.",
+        ),
+        (None, _) => Finding::doubtful("keeper", "none", "Put `alhena` on PATH, or set ALHENA_KEEPER."),
+    }
+}
+
+fn tmux() -> Finding {
+    match on_path("tmux", &Environment::of_process()) {
+        Some(path) => Finding::good("tmux", path.display()),
+        None => Finding::doubtful("tmux", "not on PATH", "Only interactive agents need it; install tmux 3.3 or newer."),
+    }
+}
+
+fn on_path(name: &str, environment: &Environment) -> Option<PathBuf> {
+    let path = environment.get("PATH")?;
+    std::env::split_paths(path).map(|dir| dir.join(name)).find(|path| path.is_file())
+}
+
+/// What earlier runs left: processes without a keeper, homes without a run.
+fn leftovers(environment: &Environment, fix: bool) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let orphaned: Vec<i32> = processes::marks().into_iter().filter(|(mark, _)| !held(mark)).flat_map(|(_, pids)| pids).collect();
+    if !orphaned.is_empty() && fix {
+        processes::signal_all(&orphaned, rustix::process::Signal::KILL);
+    }
+    findings.push(match (orphaned.len(), fix) {
+        (0, _) => Finding::good("leftovers", "no process of an earlier run"),
+        (count, true) => Finding::good("leftovers", format_args!("{count} processes of earlier runs ended")),
+        (count, false) => Finding::doubtful(
+            "leftovers",
+            format_args!("{count} processes of runs that nobody holds: {orphaned:?}"),
+            "`alhena doctor --fix` ends them.",
+        ),
+    });
+    if let (true, Some(dirs)) = (fix, Dirs::of(environment)) {
+        let homes = dirs.state.join("homes");
+        if let Ok(swept) = home::sweep_stale(&homes) {
+            let count = swept.recovered.len();
+            findings.push(Finding::good("crashed runs", format_args!("{count} found and put away")));
+        }
+    }
+    let installed = Installer::new().installed().len();
+    findings.push(Finding::good("own installs", format_args!("{installed} of Gemini CLI")));
+    findings
+}
+
+/// A run is held while the process that started it, whose id begins the mark, is alive, or its keeper is.
+fn held(mark: &str) -> bool {
+    let starter = mark.split('-').next().unwrap_or("");
+    Path::new("/proc").join(starter).join("cmdline").exists()
+}

@@ -1,0 +1,126 @@
+//! `alhena install`: Gemini CLI from npm, in Alhena's own directory.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+use alhena::env::Environment;
+use alhena::install::{InstallError, Installer, PINNED, Progress};
+use alhena::wire::release::Version;
+use alhena::{Failure, FailureKind, Gemini, RunError};
+use serde_json::json;
+
+use super::{complain, print, print_json};
+use crate::style::duration;
+
+/// Fetch Gemini CLI by npm into Alhena's own directory.
+///
+/// Nothing is installed for the system; `alhena run` finds it there when there is no other.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The version; by default the one that Alhena is tested with.
+    version: Option<String>,
+    /// List what is installed there.
+    #[arg(long, conflicts_with_all = ["version", "remove"])]
+    list: bool,
+    /// Remove that version.
+    #[arg(long, requires = "version")]
+    remove: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn execute(args: Args) -> ExitCode {
+    let installer = Installer::new();
+    if args.list {
+        return list(&installer, args.json);
+    }
+    let version = match args.version.as_deref().map(str::parse::<Version>).transpose() {
+        Ok(version) => version,
+        Err(_) => {
+            complain(&"that is no version", "Write it as 0.61.0.");
+            return ExitCode::from(2);
+        }
+    };
+    if let (true, Some(version)) = (args.remove, &version) {
+        return match installer.uninstall(version) {
+            Ok(true) => print(&format!("removed {version}")),
+            Ok(false) => {
+                complain(&format_args!("{version} is not installed"), "`alhena install --list` shows what is.");
+                ExitCode::FAILURE
+            }
+            Err(error) => failed(&error),
+        };
+    }
+    match installer.install(version, Shown::new(false).progress()) {
+        Ok(gemini) if args.json => print_json(&gemini),
+        Ok(gemini) => print(&format!("{} {}", gemini.path.display(), gemini.version)),
+        Err(error) => failed(&error),
+    }
+}
+
+fn list(installer: &Installer, as_json: bool) -> ExitCode {
+    let all = installer.installed();
+    if as_json {
+        let all: Vec<_> =
+            all.iter().map(|one| json!({ "version": one.version.to_string(), "dir": one.dir })).collect();
+        return print_json(&all);
+    }
+    let lines: Vec<String> = all.iter().map(|one| format!("{} {}", one.version, one.dir.display())).collect();
+    match lines.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => print(&lines.join("\n")),
+    }
+}
+
+fn failed(error: &InstallError) -> ExitCode {
+    complain(error, &error.hint());
+    ExitCode::FAILURE
+}
+
+/// The release that Alhena is tested with, fetched if it is not there yet.
+pub fn pinned(environment: &Environment, quiet: bool) -> Result<Gemini, RunError> {
+    let installer = Installer::new().env(environment.clone());
+    installer.install(Some(PINNED), Shown::new(quiet).progress()).map_err(|error| {
+        let failure = Failure::new(FailureKind::NotInstalled, error.to_string());
+        RunError::Failed(Box::new(failure.with_hint(error.hint())))
+    })
+}
+
+/// Progress on stderr: a line on a terminal that is written over, and otherwise only what matters.
+struct Shown {
+    quiet: bool,
+    terminal: bool,
+}
+
+impl Shown {
+    fn new(quiet: bool) -> Self {
+        Self { quiet, terminal: io::stderr().is_terminal() }
+    }
+
+    fn progress(self) -> impl FnMut(Progress) {
+        move |progress| {
+            if self.quiet {
+                return;
+            }
+            let mut err = io::stderr().lock();
+            let _closed = match progress {
+                Progress::Waiting => writeln!(err, "waiting for another install of the same version"),
+                Progress::Started { version, dir } => {
+                    writeln!(err, "fetching Gemini CLI {version} by npm into {}", dir.display())
+                }
+                Progress::Line(line) => writeln!(err, "{}npm: {line}", self.over()),
+                Progress::Tick { elapsed } if self.terminal => {
+                    let time = duration(elapsed.as_millis() as u64);
+                    write!(err, "{}fetching… {time}\r", self.over())
+                }
+                Progress::Tick { .. } => Ok(()),
+            };
+            let _closed = err.flush();
+        }
+    }
+
+    fn over(&self) -> &'static str {
+        if self.terminal { "\r\x1b[K" } else { "" }
+    }
+}

@@ -1,0 +1,183 @@
+//! `alhena parse`: the same conversion without a process.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use alhena::model::{End, Exit, Interpreter};
+use alhena::recording;
+use alhena::wire::frame::{Frame, Framer};
+use alhena::wire::report;
+use alhena::{Event, Outcome};
+use clap::ValueEnum;
+
+use super::complain;
+use crate::views::{self, Name, Target, View};
+
+/// Convert what Gemini CLI wrote, without running it.
+///
+/// A directory made by `alhena run --record` needs no --from. The exit code is that of the outcome.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  gemini -o stream-json -p hi | alhena parse --as events
+  alhena parse --exit-code 144 --stderr stderr.txt stdout.txt --as outcome
+  alhena parse recording/")]
+pub struct Args {
+    /// A file, a recording's directory, or `-` for stdin.
+    #[arg(value_name = "FILE|DIR", default_value = "-")]
+    input: PathBuf,
+    /// What it is.
+    #[arg(long, value_enum, default_value = "stream-json")]
+    from: From,
+    /// What to print.
+    #[arg(long = "as", value_enum, value_name = "VIEW", default_value = "outcome")]
+    view: Name,
+    /// The exit code of the process that wrote it. Without it the text alone decides.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    exit_code: Option<i32>,
+    /// What the process wrote to stderr.
+    #[arg(long, value_name = "FILE")]
+    stderr: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum From {
+    /// Lines of --output-format stream-json.
+    StreamJson,
+    /// The object of --output-format json.
+    Json,
+    /// The text of --output-format text.
+    Text,
+}
+
+pub fn execute(args: Args) -> ExitCode {
+    match convert(&args) {
+        Ok(outcome) => ExitCode::from(outcome.exit_status()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error, "Give a file that Gemini CLI wrote, or a directory made by `alhena run --record`.");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn convert(args: &Args) -> io::Result<Arc<Outcome>> {
+    let mut view = views::open(args.view, Target::stdout(), true);
+    let outcome = match recording::is_recording(&args.input) {
+        true => play(&args.input, &mut *view)?,
+        false => read(args, &mut *view)?,
+    };
+    view.close(&outcome)?;
+    Ok(outcome)
+}
+
+fn play(dir: &Path, view: &mut dyn View) -> io::Result<Arc<Outcome>> {
+    let mut written = Ok(());
+    let outcome = recording::play(dir, |line| {
+        if written.is_ok() {
+            written = match line {
+                alhena::Item::Event(event) => view.event(&event),
+                alhena::Item::Line(line) => view.line(&line),
+            };
+        }
+    })?;
+    written.map(|()| outcome)
+}
+
+fn read(args: &Args, view: &mut dyn View) -> io::Result<Arc<Outcome>> {
+    let name = args.input.display();
+    let named = |error: io::Error| io::Error::new(error.kind(), format!("{name}: {error}"));
+    let stderr = match &args.stderr {
+        Some(path) => {
+            let bytes = std::fs::read(path)
+                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+            String::from_utf8_lossy(&bytes).into_owned()
+        }
+        None => String::new(),
+    };
+    let exit = args.exit_code.map_or(Exit::Unknown, |code| match code {
+        // As Python and others write a death by signal.
+        code if code < 0 => Exit::Signal(code.saturating_neg()),
+        code => Exit::Code(code),
+    });
+    if args.input.is_dir() {
+        return Err(io::Error::other(format!("{name} is a directory without a recording")));
+    }
+    let input: Box<dyn Read> = match args.input.as_os_str() == "-" {
+        true => Box::new(io::stdin().lock()),
+        false => Box::new(File::open(&args.input).map_err(named)?),
+    };
+    let mut interpreter = Interpreter::new();
+    match args.from {
+        From::StreamJson => stream(input, &mut interpreter, view).map_err(named)?,
+        From::Json => json(input, &stderr, &mut interpreter, view)?,
+        From::Text => {
+            let mut bytes = Vec::new();
+            BufReader::new(input).read_to_end(&mut bytes)?;
+            let text = String::from_utf8_lossy(&bytes);
+            let mut out = Vec::new();
+            interpreter.plain_text(text.trim_end_matches('\n'), exit, &mut out);
+            show(view, out)?;
+        }
+    }
+    let mut out = Vec::new();
+    let outcome = interpreter.conclude(&End { exit, stderr, duration_ms: None }, &mut out);
+    show(view, out)?;
+    Ok(outcome)
+}
+
+fn show(view: &mut dyn View, events: Vec<Event>) -> io::Result<()> {
+    events.iter().try_for_each(|event| view.event(event))
+}
+
+fn stream(mut input: Box<dyn Read>, interpreter: &mut Interpreter, view: &mut dyn View) -> io::Result<()> {
+    let (mut framer, mut buffer, mut out) = (Framer::default(), vec![0; 256 << 10], Vec::new());
+    loop {
+        let count = input.read(&mut buffer)?;
+        let mut written = Ok(());
+        let mut take = |frame: Frame<'_>| {
+            if written.is_ok() {
+                written = one(frame, interpreter, view, &mut out);
+            }
+        };
+        match count {
+            0 => framer.finish(&mut take),
+            _ => framer.push(buffer.get(..count).unwrap_or_default(), &mut take),
+        }
+        written?;
+        if count == 0 {
+            return Ok(());
+        }
+    }
+}
+
+fn one(frame: Frame<'_>, interpreter: &mut Interpreter, view: &mut dyn View, out: &mut Vec<Event>) -> io::Result<()> {
+    match frame {
+        Frame::Line(line) => {
+            view.line(line)?;
+            interpreter.line(line, out);
+        }
+        Frame::TooLong { bytes, sample } => interpreter.malformed(sample, bytes, out),
+    }
+    out.drain(..).try_for_each(|event| view.event(&event))
+}
+
+/// The report is on stdout; of a fatal error it is on stderr.
+fn json(mut input: Box<dyn Read>, stderr: &str, interpreter: &mut Interpreter, view: &mut dyn View) -> io::Result<()> {
+    let (mut bytes, mut out) = (Vec::new(), Vec::new());
+    input.read_to_end(&mut bytes)?;
+    let found = report::find_report(&bytes).or_else(|| report::find_error_report(stderr.as_bytes()));
+    match found {
+        Some(found) => {
+            if found.skipped_bytes > 0 && report::find_report(&bytes).is_some() {
+                interpreter.malformed("text beside the report".to_owned(), found.skipped_bytes, &mut out);
+            }
+            interpreter.report(found.report, &mut out);
+        }
+        None if bytes.is_empty() => {}
+        None => interpreter.malformed(alhena::wire::frame::sample(&bytes), bytes.len() as u64, &mut out),
+    }
+    show(view, out)
+}

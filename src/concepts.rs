@@ -1,0 +1,13 @@
+//! How Alhena works, chapter by chapter.
+
+#[doc = include_str!("concepts/truth.md")]
+pub mod truth {}
+
+#[doc = include_str!("concepts/stopping.md")]
+pub mod stopping {}
+
+#[doc = include_str!("concepts/home.md")]
+pub mod home {}
+
+#[doc = include_str!("concepts/views.md")]
+pub mod views {}

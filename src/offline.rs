@@ -1,0 +1,69 @@
+//! `--offline`: the real CLI against Alhena's scripted model.
+//!
+//! Everything about it is private: a Gemini home of its own, so that nothing of the user's is needed or touched, and a
+//! server on loopback that ends with the run.
+
+use std::path::Path;
+
+use alhena::env::{self, Environment};
+use alhena::scripted::{Scenario, Server, tour};
+use alhena::{Approval, Request, RunError, Trust};
+use serde_json::json;
+
+/// What stands in the outcome of every offline run.
+pub const NOTICE: &str =
+    "Offline: the answers come from Alhena's scripted model on this machine, not from Gemini";
+
+/// The scripted model; it ends when this is dropped.
+pub struct Offline {
+    _server: Server,
+}
+
+/// Starts the scripted model and points the run at it.
+pub fn prepare(
+    scenario: Option<&Path>,
+    approval: Option<Approval>,
+    request: &mut Request,
+    environment: &mut Environment,
+) -> Result<Offline, RunError> {
+    let scenario = match scenario {
+        None => tour(),
+        Some(path) => {
+            let failed = |why: String| RunError::Usage {
+                message: format!("{}: {why}", path.display()),
+                hint: "Give a scenario in JSON, for example {\"turns\": [{\"steps\": [{\"text\": \"Hi\"}]}]}.".into(),
+            };
+            let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+            Scenario::from_json(&text).map_err(|error| failed(error.to_string()))?
+        }
+    };
+    let broken = |error: std::io::Error| RunError::Usage {
+        message: format!("the scripted model could not be started: {error}"),
+        hint: "It needs a free port on 127.0.0.1 and a directory to write to.".into(),
+    };
+    let server = Server::start().map_err(broken)?;
+    let url = server.add("offline", scenario);
+    let dirs = alhena::dirs::Dirs::of(environment).ok_or_else(|| RunError::Usage {
+        message: "there is no home directory to work with".into(),
+        hint: "Set HOME, or ALHENA_HOME to a directory of its own.".into(),
+    })?;
+    let home = dirs.state.join("offline");
+    let settings = json!({ "security": { "auth": { "selectedType": "gemini-api-key" } } });
+    alhena::dirs::create(&home.join(".gemini")).map_err(broken)?;
+    std::fs::write(home.join(".gemini/settings.json"), settings.to_string()).map_err(broken)?;
+    environment.set(env::GEMINI_CLI_HOME, home);
+    environment.set(env::GEMINI_API_KEY, "offline");
+    environment.set(env::GOOGLE_GEMINI_BASE_URL, url);
+    let others = [env::GOOGLE_GENAI_USE_GCA, env::GOOGLE_GENAI_USE_VERTEXAI, env::GEMINI_SYSTEM_MD];
+    let proxies = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
+    for name in others.into_iter().chain(proxies) {
+        environment.remove(name);
+    }
+    // A tour without tools would show nothing, and this model only does what its scenario says.
+    request.approval = approval.unwrap_or(Approval::Yolo);
+    if request.trust == Trust::AsIs {
+        request.trust = Trust::Run;
+    }
+    request.notices.push(NOTICE.to_owned());
+    Ok(Offline { _server: server })
+}

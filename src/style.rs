@@ -1,0 +1,205 @@
+//! How things look on a terminal, and what may reach it.
+
+use std::fmt;
+use std::io::IsTerminal;
+
+/// Whether colours are wanted: on a terminal, and not with `NO_COLOR`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Colours {
+    Yes,
+    No,
+}
+
+impl Colours {
+    pub fn of(stream: &impl IsTerminal) -> Self {
+        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        if stream.is_terminal() && !refused && !dumb { Colours::Yes } else { Colours::No }
+    }
+
+    pub fn paint<T: fmt::Display>(self, paint: Paint, text: T) -> Painted<T> {
+        Painted { colours: self, paint, text }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paint {
+    Dim,
+    Red,
+    Green,
+    Yellow,
+    Cyan,
+}
+
+pub struct Painted<T> {
+    colours: Colours,
+    paint: Paint,
+    text: T,
+}
+
+impl<T: fmt::Display> fmt::Display for Painted<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let code = match self.paint {
+            Paint::Dim => 2,
+            Paint::Red => 31,
+            Paint::Green => 32,
+            Paint::Yellow => 33,
+            Paint::Cyan => 36,
+        };
+        match self.colours {
+            Colours::Yes => write!(f, "\x1b[{code}m{}\x1b[0m", self.text),
+            Colours::No => self.text.fmt(f),
+        }
+    }
+}
+
+/// Foreign text with everything taken out that a terminal would obey: escape sequences, other control characters, and
+/// the invisible ones that reorder text.
+///
+/// It keeps its state between pieces, because a sequence may come in two of them.
+#[derive(Default)]
+pub struct Harmless {
+    inside: Inside,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Inside {
+    #[default]
+    Text,
+    /// After ESC.
+    Escape,
+    /// In a control sequence: to its final byte.
+    Control,
+    /// In a string (title, hyperlink): to BEL or ESC \.
+    String,
+    /// In a string, after ESC.
+    StringEscape,
+}
+
+impl Harmless {
+    pub fn clean(&mut self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        for c in text.chars() {
+            self.inside = match (self.inside, c) {
+                (Inside::Text, '\u{1b}') => Inside::Escape,
+                (Inside::Text, '\u{9b}') => Inside::Control,
+                (Inside::Text, '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}') => Inside::String,
+                (Inside::Text, c) => {
+                    if is_harmless(c) {
+                        out.push(c);
+                    }
+                    Inside::Text
+                }
+                (Inside::Escape, '[') => Inside::Control,
+                (Inside::Escape, ']' | 'P' | 'X' | '^' | '_') => Inside::String,
+                // Intermediate bytes, as in the choice of a character set.
+                (Inside::Escape, ' '..='/') => Inside::Escape,
+                (Inside::Escape, _) => Inside::Text,
+                (Inside::Control, '@'..='~') => Inside::Text,
+                (Inside::Control, '\n') => {
+                    // Nobody writes a sequence over two lines; better one odd character than a lost answer.
+                    out.push('\n');
+                    Inside::Text
+                }
+                (Inside::Control, _) => Inside::Control,
+                (Inside::String, '\u{7}' | '\u{9c}') => Inside::Text,
+                (Inside::String, '\u{1b}') => Inside::StringEscape,
+                (Inside::String, '\n') => {
+                    out.push('\n');
+                    Inside::Text
+                }
+                (Inside::String, _) => Inside::String,
+                (Inside::StringEscape, _) => Inside::Text,
+            };
+        }
+        out
+    }
+}
+
+fn is_harmless(c: char) -> bool {
+    match c {
+        '\n' | '\t' => true,
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => false,
+        c => !c.is_control(),
+    }
+}
+
+/// One line of foreign text, cut to `width` characters.
+pub fn one_line(text: &str, width: usize) -> String {
+    let clean = Harmless::default().clean(text);
+    let line: String = clean.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(width) {
+        None => line,
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or("")),
+    }
+}
+
+/// `1.2 s`, `3 min 4 s`.
+pub fn duration(millis: u64) -> String {
+    match millis {
+        0..1_000 => format!("{millis} ms"),
+        1_000..60_000 => format!("{}.{} s", millis / 1000, millis % 1000 / 100),
+        _ => format!("{} min {} s", millis / 60_000, millis % 60_000 / 1000),
+    }
+}
+
+/// `1,234,567`.
+pub fn number(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clean(text: &str) -> String {
+        Harmless::default().clean(text)
+    }
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_gets_through() {
+        assert_eq!(clean("a\x1b[31mred\x1b[0mb"), "aredb");
+        assert_eq!(clean("\x1b]0;title\x07text"), "text");
+        assert_eq!(clean("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\"), "link");
+        assert_eq!(clean("\x1bP1;2|dcs\x1b\\x"), "x");
+        assert_eq!(clean("bell\x07 back\x08 return\r nul\0"), "bell back return nul");
+        assert_eq!(clean("c1 \u{9b}31m and \u{9d}0;t\u{9c}."), "c1  and .");
+        assert_eq!(clean("\u{202e}reversed"), "reversed");
+        assert_eq!(clean("\x1b(Bset"), "set");
+    }
+
+    #[test]
+    fn ordinary_text_stays_as_it_is() {
+        let text = "Zeilen\n\tmit Tab, 日本語 und 🌍, \u{2028} auch";
+        assert_eq!(clean(text), text);
+    }
+
+    #[test]
+    fn a_sequence_in_two_pieces_is_still_one() {
+        let mut harmless = Harmless::default();
+        assert_eq!(harmless.clean("a\x1b"), "a");
+        assert_eq!(harmless.clean("[3"), "");
+        assert_eq!(harmless.clean("1mb"), "b");
+    }
+
+    #[test]
+    fn an_unfinished_sequence_costs_at_most_its_line() {
+        assert_eq!(clean("\x1b]0;never ended\nnext"), "\nnext");
+        assert_eq!(clean("\x1b[12\nnext"), "\nnext");
+    }
+
+    #[test]
+    fn figures_are_easy_to_read() {
+        assert_eq!([number(0), number(999), number(1234567)], ["0", "999", "1,234,567"]);
+        assert_eq!([duration(7), duration(1234), duration(184_000)], ["7 ms", "1.2 s", "3 min 4 s"]);
+        assert_eq!(one_line("a\n  b\x1b[1m c", 3), "a b…");
+    }
+}

@@ -1,0 +1,107 @@
+//! What is printed: each view turns events, or the CLI's own lines, into output.
+
+mod cli;
+mod data;
+mod pretty;
+mod text;
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+
+use alhena::{Event, Outcome};
+use clap::ValueEnum;
+
+use crate::style::Colours;
+
+/// A view of a run.
+pub trait View {
+    /// Something happened.
+    fn event(&mut self, event: &Event) -> io::Result<()>;
+
+    /// The CLI wrote a line; comes before its events.
+    fn line(&mut self, _line: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// The run is over.
+    fn close(&mut self, outcome: &Outcome) -> io::Result<()>;
+}
+
+macro_rules! names {
+    ($($name:ident $text:literal $meaning:literal,)*) => {
+        /// The views by name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+        pub enum Name {
+            $(#[doc = $meaning] #[value(name = $text)] $name,)*
+        }
+
+        impl Name {
+            /// Name and meaning of each.
+            pub fn table() -> &'static [(&'static str, &'static str)] {
+                &[$(($text, $meaning),)*]
+            }
+        }
+    };
+}
+
+names! {
+    Pretty "pretty" "For people on a terminal.",
+    Text "text" "The model's text.",
+    Events "events" "One event per line, as JSON.",
+    Outcome "outcome" "The outcome, one JSON object.",
+    StreamJson "stream-json" "The CLI's own lines, verbatim, with a truthful result at the end.",
+    Json "json" "The CLI's own report, truthful.",
+}
+
+impl Name {
+    /// Whether the view needs the CLI's own lines.
+    pub fn wants_lines(self) -> bool {
+        self == Name::StreamJson
+    }
+
+    /// Whether the view itself says why a run failed.
+    pub fn says_failures(self) -> bool {
+        match self {
+            Name::Pretty | Name::Text => false,
+            Name::Events | Name::Outcome | Name::StreamJson | Name::Json => true,
+        }
+    }
+}
+
+/// Where a view prints.
+pub struct Target {
+    out: Box<dyn Write>,
+    terminal: bool,
+    colours: Colours,
+}
+
+impl Target {
+    pub fn stdout() -> Self {
+        let terminal = io::stdout().is_terminal();
+        // Not line-buffered: a view says itself when something has to be seen.
+        let out = Box::new(BufWriter::with_capacity(64 << 10, io::stdout()));
+        Self { out, terminal, colours: Colours::of(&io::stdout()) }
+    }
+
+    pub fn file(file: BufWriter<File>) -> Self {
+        Self { out: Box::new(file), terminal: false, colours: Colours::No }
+    }
+}
+
+pub fn open(name: Name, target: Target, quiet: bool) -> Box<dyn View> {
+    match name {
+        Name::Pretty => Box::new(pretty::Pretty::new(target, quiet)),
+        Name::Text => Box::new(text::Text::new(target, quiet)),
+        Name::Events => Box::new(data::Events::new(target)),
+        Name::Outcome => Box::new(data::OutcomeView::new(target)),
+        Name::StreamJson => Box::new(cli::StreamJsonView::new(target)),
+        Name::Json => Box::new(cli::JsonView::new(target)),
+    }
+}
+
+/// A run that could not be started still has an outcome, for those who read one.
+pub fn failed_to_start(name: Name, outcome: &Outcome, target: Target) {
+    if name.says_failures() && name != Name::Events {
+        let _closed = open(name, target, true).close(outcome);
+    }
+}

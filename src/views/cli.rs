@@ -1,0 +1,65 @@
+//! The CLI's own formats, made truthful: its own lines verbatim, only additions at the end.
+
+use std::io::{self, Write};
+
+use alhena::hosts::native::{JsonReport, StreamJson};
+use alhena::model::Timestamp;
+use alhena::{Event, Outcome};
+
+use super::{Target, View};
+
+/// stream-json.
+pub struct StreamJsonView {
+    target: Target,
+    seen: StreamJson,
+}
+
+impl StreamJsonView {
+    pub fn new(target: Target) -> Self {
+        Self { target, seen: StreamJson::default() }
+    }
+}
+
+impl View for StreamJsonView {
+    fn event(&mut self, _event: &Event) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn line(&mut self, line: &[u8]) -> io::Result<()> {
+        self.seen.line(line);
+        self.target.out.write_all(line)?;
+        self.target.out.write_all(b"\n")?;
+        self.target.out.flush()
+    }
+
+    fn close(&mut self, outcome: &Outcome) -> io::Result<()> {
+        for line in self.seen.close(outcome, Timestamp::now()) {
+            writeln!(self.target.out, "{line}")?;
+        }
+        self.target.out.flush()
+    }
+}
+
+/// json.
+pub struct JsonView {
+    target: Target,
+    report: JsonReport,
+}
+
+impl JsonView {
+    pub fn new(target: Target) -> Self {
+        Self { target, report: JsonReport::default() }
+    }
+}
+
+impl View for JsonView {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        self.report.event(event);
+        Ok(())
+    }
+
+    fn close(&mut self, outcome: &Outcome) -> io::Result<()> {
+        writeln!(self.target.out, "{}", self.report.print(outcome))?;
+        self.target.out.flush()
+    }
+}

@@ -1,0 +1,251 @@
+//! For people: streamed text, one line per tool, a summary of each changed file, and a closing summary.
+
+mod spinner;
+
+use std::io::{self, Write};
+
+use alhena::model::tool::Class;
+use alhena::model::{Change, FileChange};
+use alhena::{Event, EventKind, Outcome, Status};
+
+use self::spinner::Spinner;
+use super::{Target, View};
+use crate::style::{Colours, Harmless, Paint, duration, number, one_line};
+
+/// Lines of a diff that are shown.
+const DIFF_LINES: usize = 12;
+const WIDTH: usize = 100;
+
+pub struct Pretty {
+    target: Target,
+    quiet: bool,
+    harmless: Harmless,
+    spinner: Spinner,
+    in_line: bool,
+    open: Vec<(String, String)>,
+}
+
+impl Pretty {
+    pub fn new(target: Target, quiet: bool) -> Self {
+        let spinner = Spinner::start(if quiet { Colours::No } else { target.colours });
+        Self { target, quiet, harmless: Harmless::default(), spinner, in_line: false, open: Vec::new() }
+    }
+
+    fn line(&mut self, paint: Paint, mark: &str, text: &str) -> io::Result<()> {
+        self.end_line()?;
+        let mark = self.target.colours.paint(paint, mark);
+        writeln!(self.target.out, "{mark} {text}")?;
+        self.target.out.flush()
+    }
+
+    fn end_line(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.in_line) {
+            self.target.out.write_all(b"\n")?;
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, delta: &str) -> io::Result<()> {
+        let text = self.harmless.clean(delta);
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.target.out.write_all(text.as_bytes())?;
+        self.in_line = !text.ends_with('\n');
+        self.target.out.flush()
+    }
+
+    fn thinking(&mut self, subject: &str, text: &str) -> io::Result<()> {
+        let words = one_line(&format!("{subject}: {text}"), WIDTH);
+        let words = self.target.colours.paint(Paint::Dim, words).to_string();
+        self.line(Paint::Dim, "∴", &words)
+    }
+
+    fn tool_ended(&mut self, id: &str, name: &str, ok: bool, said: Option<&str>, exit_code: Option<i32>) -> io::Result<()> {
+        let call = self.open.iter().position(|(open, _)| open == id).map(|at| self.open.remove(at).1);
+        let call = call.unwrap_or_else(|| one_line(name, WIDTH));
+        let (paint, mark) = if ok { (Paint::Green, "✓") } else { (Paint::Red, "✗") };
+        let code = exit_code.filter(|code| *code != 0).map(|code| format!(" (exit {code})")).unwrap_or_default();
+        let said = said.map(|said| one_line(said, WIDTH)).filter(|said| !said.is_empty());
+        let said = said.map(|said| format!(" {}", self.target.colours.paint(Paint::Dim, format!("→ {said}"))));
+        self.line(paint, mark, &format!("{call}{code}{}", said.unwrap_or_default()))
+    }
+
+    fn file(&mut self, change: &FileChange) -> io::Result<()> {
+        let colours = self.target.colours;
+        let (paint, mark) = mark_of(change.change);
+        let (added, removed) = change.diff.as_deref().map(count).unwrap_or_default();
+        let mut text = one_line(&change.path, WIDTH);
+        if change.diff.is_some() {
+            let (added, removed) = (format!("+{added}"), format!("-{removed}"));
+            text.push_str(&format!(" {} {}", colours.paint(Paint::Green, added), colours.paint(Paint::Red, removed)));
+        }
+        if !change.verified {
+            text.push_str(&format!(" {}", colours.paint(Paint::Yellow, "(not on disk)")));
+        }
+        self.line(paint, &format!("  {mark}"), &text)?;
+        self.diff(change.diff.as_deref().unwrap_or(""))
+    }
+
+    fn diff(&mut self, diff: &str) -> io::Result<()> {
+        let colours = self.target.colours;
+        let changed: Vec<&str> = diff.lines().filter(|line| is_change(line)).collect();
+        for line in changed.iter().take(DIFF_LINES) {
+            let paint = if line.starts_with('+') { Paint::Green } else { Paint::Red };
+            let line = Harmless::default().clean(line);
+            let line: String = line.chars().take(WIDTH).collect();
+            writeln!(self.target.out, "      {}", colours.paint(paint, line))?;
+        }
+        if changed.len() > DIFF_LINES {
+            let more = format!("… {} more lines", changed.len() - DIFF_LINES);
+            writeln!(self.target.out, "      {}", colours.paint(Paint::Dim, more))?;
+        }
+        self.target.out.flush()
+    }
+
+    fn summary(&mut self, outcome: &Outcome) -> io::Result<()> {
+        let colours = self.target.colours;
+        self.end_line()?;
+        writeln!(self.target.out)?;
+        let (paint, word) = match outcome.status {
+            Status::Success => (Paint::Green, "done"),
+            Status::Failed => (Paint::Red, "failed"),
+            Status::Cancelled => (Paint::Yellow, "cancelled"),
+            Status::Timeout => (Paint::Red, "timeout"),
+            Status::Stalled => (Paint::Red, "stalled"),
+        };
+        let tokens = &outcome.usage.all;
+        let mut facts = vec![duration(outcome.duration_ms)];
+        if tokens.total > 0 {
+            let thoughts = match tokens.thoughts {
+                0 => String::new(),
+                thoughts => format!(", {} thoughts", number(thoughts)),
+            };
+            facts.push(format!(
+                "{} tokens ({} in, {} out{thoughts})",
+                number(tokens.total),
+                number(tokens.prompt),
+                number(tokens.output)
+            ));
+        }
+        if outcome.tool_calls > 0 {
+            facts.push(format!("{} tool calls", outcome.tool_calls));
+        }
+        facts.extend(outcome.models.iter().map(|model| one_line(model, WIDTH)));
+        writeln!(self.target.out, "{} {}", colours.paint(paint, word), facts.join(" · "))?;
+        for file in &outcome.files {
+            let (paint, mark) = mark_of(file.change);
+            let note = match (file.claimed, file.verified) {
+                (true, true) => "",
+                (true, false) => "  claimed, but not on disk",
+                (false, _) => "  changed during the run",
+            };
+            let path = one_line(&file.path, WIDTH);
+            writeln!(self.target.out, "  {} {path}{}", colours.paint(paint, mark), colours.paint(Paint::Dim, note))?;
+        }
+        for warning in &outcome.warnings {
+            let warning = one_line(warning, 300);
+            writeln!(self.target.out, "  {} {warning}", colours.paint(Paint::Yellow, "!"))?;
+        }
+        if let Some(failure) = &outcome.failure {
+            let message = Harmless::default().clean(&failure.message);
+            writeln!(self.target.out, "{} {message}", colours.paint(Paint::Red, "error:"))?;
+            writeln!(self.target.out, "{} {}", colours.paint(Paint::Cyan, "hint:"), failure.hint)?;
+        }
+        if let Some(session) = &outcome.session_id {
+            let session = one_line(session, WIDTH);
+            writeln!(self.target.out, "  {}", colours.paint(Paint::Dim, format!("session {session}")))?;
+        }
+        self.target.out.flush()
+    }
+}
+
+impl View for Pretty {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        self.spinner.hide();
+        let written = match &event.kind {
+            EventKind::Started { model, .. } if !self.quiet => {
+                let model = one_line(model, WIDTH);
+                self.line(Paint::Dim, "·", &self.target.colours.paint(Paint::Dim, format!("Gemini CLI, model {model}")).to_string())
+            }
+            EventKind::Text { delta } => self.text(delta),
+            EventKind::Thinking { subject, text } => self.thinking(subject, text),
+            EventKind::ToolCall { id, name, class, input, .. } => {
+                self.open.push((id.clone(), describe(name, *class, input)));
+                Ok(())
+            }
+            EventKind::ToolResult { id, name, ok, output, error, exit_code, .. } => {
+                let said = error.as_ref().map(|error| error.message.as_str()).or(output.as_deref());
+                self.tool_ended(id, name, *ok, said, *exit_code)
+            }
+            EventKind::FileChange(change) => self.file(change),
+            EventKind::Malformed { sample, bytes } if !self.quiet => {
+                let text = one_line(&format!("{bytes} bytes that are no event: {sample}"), WIDTH);
+                self.line(Paint::Yellow, "?", &text)
+            }
+            _ => Ok(()),
+        };
+        let waiting = match &event.kind {
+            EventKind::Finished { .. } => None,
+            _ => Some(self.open.last().map_or("thinking".to_owned(), |(_, call)| call.clone())),
+        };
+        if let Some(waiting) = waiting.filter(|_| !self.in_line) {
+            self.spinner.show(waiting);
+        }
+        written
+    }
+
+    fn close(&mut self, outcome: &Outcome) -> io::Result<()> {
+        self.spinner.hide();
+        self.summary(outcome)
+    }
+}
+
+/// One line that says what a call is about.
+fn describe(name: &str, class: Class, input: &serde_json::Value) -> String {
+    let text = |key: &str| input.get(key).and_then(serde_json::Value::as_str);
+    let what = match class {
+        Class::Command => text("command"),
+        Class::FileRead | Class::FileWrite => ["file_path", "absolute_path", "dir_path", "path", "pattern"].iter().find_map(|key| text(key)),
+        Class::SearchFetch => text("query").or(text("prompt")).or(text("url")),
+        Class::Agent => text("agent_name"),
+        Class::AskUser | Class::Planning | Class::Mcp | Class::Unknown => {
+            ["title", "summary", "reason", "name"].iter().find_map(|key| text(key))
+        }
+    };
+    one_line(&format!("{} {}", verb(name, class), what.unwrap_or("")), WIDTH).trim_end().to_owned()
+}
+
+fn verb(name: &str, class: Class) -> &str {
+    match (name, class) {
+        ("run_shell_command", _) => "$",
+        ("read_file", _) => "read",
+        ("write_file", _) => "write",
+        ("replace", _) => "edit",
+        ("list_directory", _) => "list",
+        ("glob", _) => "find",
+        ("grep_search" | "search_file_content", _) => "search",
+        ("google_web_search", _) => "web search",
+        ("web_fetch", _) => "fetch",
+        ("invoke_agent", _) => "agent",
+        _ => name,
+    }
+}
+
+fn mark_of(change: Change) -> (Paint, &'static str) {
+    match change {
+        Change::Created => (Paint::Green, "+"),
+        Change::Modified => (Paint::Yellow, "~"),
+        Change::Deleted => (Paint::Red, "-"),
+    }
+}
+
+fn is_change(line: &str) -> bool {
+    (line.starts_with('+') && !line.starts_with("+++")) || (line.starts_with('-') && !line.starts_with("---"))
+}
+
+fn count(diff: &str) -> (usize, usize) {
+    let added = diff.lines().filter(|line| line.starts_with('+') && !line.starts_with("+++")).count();
+    let removed = diff.lines().filter(|line| line.starts_with('-') && !line.starts_with("---")).count();
+    (added, removed)
+}

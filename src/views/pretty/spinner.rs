@@ -1,0 +1,95 @@
+//! A sign of life on a terminal: a spinner with the time that has passed.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::style::{Colours, Paint};
+
+const FRAMES: &[&str] = &["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+
+/// Turns in a thread of its own, on stderr, and only if that is a terminal.
+pub struct Spinner {
+    shared: Option<Arc<Shared>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    text: Option<String>,
+    drawn: bool,
+    over: bool,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Spinner {
+    pub fn start(colours: Colours) -> Self {
+        if colours == Colours::No || !io::stderr().is_terminal() {
+            return Self { shared: None, thread: None };
+        }
+        let state = State { text: Some("starting".to_owned()), drawn: false, over: false };
+        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
+        let theirs = shared.clone();
+        let thread = std::thread::Builder::new().name("spinner".to_owned()).spawn(move || turn(&theirs, colours)).ok();
+        Self { shared: Some(shared), thread }
+    }
+
+    /// Shows what is being waited for.
+    pub fn show(&self, text: String) {
+        if let Some(shared) = &self.shared {
+            shared.lock().text = Some(text);
+        }
+    }
+
+    /// Takes it off the line, so that something else can be printed there.
+    pub fn hide(&self) {
+        if let Some(shared) = &self.shared {
+            let mut state = shared.lock();
+            state.text = None;
+            if std::mem::take(&mut state.drawn) {
+                let _closed = io::stderr().write_all(b"\r\x1b[K");
+            }
+        }
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        self.hide();
+        if let Some(shared) = &self.shared {
+            shared.lock().over = true;
+            shared.changed.notify_all();
+        }
+        if let Some(thread) = self.thread.take() {
+            let _panicked = thread.join();
+        }
+    }
+}
+
+fn turn(shared: &Shared, colours: Colours) {
+    let started = Instant::now();
+    let mut state = shared.lock();
+    while !state.over {
+        if let Some(text) = &state.text {
+            let elapsed = started.elapsed();
+            let at = (elapsed.as_millis() / 100) as usize % FRAMES.len();
+            let frame = FRAMES.get(at).copied().unwrap_or("");
+            let text: String = text.chars().take(60).collect();
+            let line = format!("{frame} {text} ({} s)", elapsed.as_secs());
+            let _closed = write!(io::stderr(), "\r\x1b[K{}", colours.paint(Paint::Dim, line));
+            state.drawn = true;
+        }
+        let waited = shared.changed.wait_timeout(state, Duration::from_millis(100));
+        state = waited.unwrap_or_else(PoisonError::into_inner).0;
+    }
+}

@@ -1,0 +1,71 @@
+//! The model's text, as it comes; everything else on stderr.
+
+use std::io::{self, Write};
+
+use alhena::{Event, EventKind, Outcome};
+
+use super::{Target, View};
+use crate::commands::complain;
+use crate::style::{Colours, Harmless, Paint};
+
+pub struct Text {
+    target: Target,
+    quiet: bool,
+    harmless: Harmless,
+    /// What the text so far ends with.
+    end: End,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Nothing,
+    LineEnd,
+    InLine,
+}
+
+impl Text {
+    pub fn new(target: Target, quiet: bool) -> Self {
+        Self { target, quiet, harmless: Harmless::default(), end: End::Nothing }
+    }
+
+    fn end_line(&mut self) -> io::Result<()> {
+        if self.end == End::InLine {
+            self.target.out.write_all(b"\n")?;
+            self.end = End::LineEnd;
+        }
+        Ok(())
+    }
+}
+
+impl View for Text {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        match &event.kind {
+            EventKind::Text { delta } if !delta.is_empty() => {
+                // A file gets the text as it is; a terminal would obey what is in it.
+                let clean = self.target.terminal.then(|| self.harmless.clean(delta));
+                let text = clean.as_deref().unwrap_or(delta);
+                self.target.out.write_all(text.as_bytes())?;
+                self.end = if text.ends_with('\n') { End::LineEnd } else { End::InLine };
+                self.target.out.flush()
+            }
+            // Text of different turns does not run together.
+            EventKind::ToolCall { .. } => self.end_line(),
+            EventKind::Warning { message } if !self.quiet => {
+                let colours = Colours::of(&io::stderr());
+                let message = Harmless::default().clean(message);
+                let _closed = writeln!(io::stderr(), "{} {message}", colours.paint(Paint::Yellow, "warning:"));
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn close(&mut self, outcome: &Outcome) -> io::Result<()> {
+        self.end_line()?;
+        self.target.out.flush()?;
+        if let Some(failure) = &outcome.failure {
+            complain(&Harmless::default().clean(&failure.message), &failure.hint);
+        }
+        Ok(())
+    }
+}
