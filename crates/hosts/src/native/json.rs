@@ -56,9 +56,9 @@ impl JsonReport {
         Value::Object(report)
     }
 
-    /// The report as the CLI prints it: two blanks, and here with a newline at the end.
+    /// The report as the CLI prints it: with two blanks, and without a newline at the end.
     pub fn print(&self, outcome: &Outcome) -> String {
-        format!("{:#}\n", self.report(outcome))
+        format!("{:#}", self.report(outcome))
     }
 
     fn stats(&self, outcome: &Outcome) -> Value {

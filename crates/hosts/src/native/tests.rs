@@ -171,7 +171,7 @@ fn a_json_report_is_printed_as_the_cli_prints_it() {
     let (_, outcome) = played(&[INIT], Exit::Code(41), "No key.", None);
     let printed = JsonReport::default().print(&outcome);
     assert!(printed.starts_with("{\n  \"session_id\": \"s-1\",\n  \"response\": \"\","), "{printed}");
-    assert!(printed.ends_with("}\n"));
+    assert!(printed.ends_with("\n}"));
     assert_eq!(alhena_wire::report::find_report(printed.as_bytes()).unwrap().skipped_bytes, 0);
 }
 
