@@ -30,9 +30,11 @@ pub fn seen<'a>(outcome: &'a Outcome, stderr: Option<&'a str>) -> Option<Seen<'a
     Some(match (outcome.status, outcome.exit_code) {
         (Status::Failed, Some(code)) => {
             let said = stderr.or(failure.and_then(|failure| failure.stderr.as_deref())).unwrap_or("");
-            // A process that just vanished said nothing; any other failure has words of the CLI or the API.
-            let silent = said.trim().is_empty() && kind != Some(FailureKind::Crashed) && code != 127;
-            Seen::Exited { code, said: if silent { message } else { said } }
+            // A process that just vanished has said all it could. Behind any other failure there are words of the CLI or
+            // of the API, and where it exits 0 they are never on standard error, which holds only noise then.
+            let vanished = kind == Some(FailureKind::Crashed) || code == 127;
+            let elsewhere = !vanished && (code == 0 || said.trim().is_empty());
+            Seen::Exited { code, said: if elsewhere { message } else { said } }
         }
         (Status::Failed, None) if kind == Some(FailureKind::NotInstalled) => Seen::NotInstalled,
         _ => stopped,

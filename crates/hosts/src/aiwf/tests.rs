@@ -119,7 +119,7 @@ fn any_other_failure_names_exit_code_and_stderr() {
                 r#"{"type":"result","status":"error"}"#,
             ],
             0,
-            "",
+            "YOLO mode is enabled. All tool calls will be automatically approved.\n",
             "Gemini CLI failed (exit 0): Blocked.",
         ),
         (
