@@ -54,19 +54,29 @@ pub fn fetch(words: &[&str]) -> Result<(), String> {
 }
 
 fn check_node() -> Result<(), String> {
-    let node = first_line("node", "--version").ok_or(format!(
-        "Node {OLDEST_NODE} or newer is needed to test on the real Gemini CLI, and `node` is not on PATH"
-    ))?;
-    let major = node.trim_start_matches('v').split('.').next().and_then(|number| number.parse::<u32>().ok());
-    if major.is_none_or(|major| major < OLDEST_NODE) {
-        return Err(format!("Node {OLDEST_NODE} or newer is needed, found {node}"));
-    }
+    node_is_enough(first_line("node", "--version").as_deref())?;
     match first_line("npm", "--version") {
         Some(_) => Ok(()),
         None => {
             Err("npm is needed to fetch the Gemini CLI, and `npm` is not on PATH (it comes with Node)"
                 .to_owned())
         }
+    }
+}
+
+fn node_is_enough(version: Option<&str>) -> Result<(), String> {
+    let Some(version) = version else {
+        return Err(format!(
+            "Node {OLDEST_NODE} or newer is needed to test on the real CLI, and `node` is not on PATH"
+        ));
+    };
+    let major =
+        version.trim_start_matches('v').split('.').next().and_then(|number| number.parse::<u32>().ok());
+    match major {
+        Some(major) if major >= OLDEST_NODE => Ok(()),
+        _ => Err(format!(
+            "Node {OLDEST_NODE} or newer is needed to test on the real CLI, and `node` is {version}"
+        )),
     }
 }
 
@@ -103,4 +113,20 @@ fn fetch_one(tool: &Tool) -> Result<(), String> {
     let place = tool.get().map_err(|error| format!("{label} could not be fetched: {error}"))?;
     eprintln!("fetched {label} in {:.1} s: {}", start.elapsed().as_secs_f64(), place.display());
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::node_is_enough;
+
+    #[test]
+    fn an_old_or_missing_node_is_refused_with_the_reason() {
+        assert_eq!(node_is_enough(Some("v20.20.2")), Ok(()));
+        assert_eq!(node_is_enough(Some("v24.0.0")), Ok(()));
+        let old = "Node 20 or newer is needed to test on the real CLI, and `node` is v18.19.0";
+        assert_eq!(node_is_enough(Some("v18.19.0")), Err(old.to_owned()));
+        let missing = "Node 20 or newer is needed to test on the real CLI, and `node` is not on PATH";
+        assert_eq!(node_is_enough(None), Err(missing.to_owned()));
+        assert!(node_is_enough(Some("nonsense")).is_err());
+    }
 }
