@@ -300,6 +300,10 @@ fn resolved(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
 }
 
+/// Whether something can be put into a directory, which may have to be made first.
 fn is_writable(dir: &Path) -> bool {
-    rustix::fs::access(dir, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).is_ok()
+    match rustix::fs::access(dir, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK) {
+        Err(rustix::io::Errno::NOENT) => dir.parent().is_some_and(is_writable),
+        answer => answer.is_ok(),
+    }
 }

@@ -1,1 +1,98 @@
+use super::*;
 
+fn rules(texts: &[&str]) -> Vec<ToolRule> {
+    texts.iter().map(|text| text.parse().unwrap()).collect()
+}
+
+#[test]
+fn rules_are_read_in_every_form() {
+    let texts =
+        ["write_file", " run_shell_command( git status ) ", "ShellTool(npm:*)", "run_shell_command(ls *)"];
+    let shown: Vec<String> = rules(&texts).iter().map(ToString::to_string).collect();
+    assert_eq!(
+        shown,
+        ["write_file", "run_shell_command(git status)", "run_shell_command(npm)", "run_shell_command(ls)"]
+    );
+    let texts = ["mcp_db_query", "mcp_db_*", "db__query", "run_shell_command()", "run_shell_command(*)", "*"];
+    let shown: Vec<String> = rules(&texts).iter().map(ToString::to_string).collect();
+    assert_eq!(
+        shown,
+        ["mcp_db_query", "mcp_db_*", "db__query", "run_shell_command", "run_shell_command", "*"]
+    );
+}
+
+#[test]
+fn what_is_no_rule_is_said_so() {
+    let errors = ["", "a b", "run_shell_command(git", "write_file(x)"];
+    let errors = errors.map(|text| text.parse::<ToolRule>().unwrap_err().to_string());
+    assert_eq!(
+        errors,
+        [
+            "\"\" is not the name of a tool",
+            "\"a b\" is not the name of a tool",
+            "\"run_shell_command(git\" has no closing parenthesis",
+            "\"write_file(x)\": only run_shell_command can be limited to commands",
+        ]
+    );
+}
+
+#[test]
+fn the_file_is_the_clis_own_format() {
+    let text = policy_text(&rules(&["run_shell_command(git)", "db__query"]), &rules(&["write_file"]));
+    assert_eq!(
+        text,
+        r#"# Written by Alhena for one run.
+
+[[rule]]
+toolName = "write_file"
+decision = "deny"
+priority = 999
+
+[[rule]]
+toolName = "run_shell_command"
+commandPrefix = "git"
+decision = "allow"
+priority = 300
+
+[[rule]]
+toolName = "query"
+mcpName = "db"
+decision = "allow"
+priority = 300
+
+[[rule]]
+toolName = "run_shell_command"
+decision = "deny"
+priority = 0
+"#
+    );
+}
+
+#[test]
+fn a_shell_that_is_allowed_as_a_whole_may_redirect_and_has_no_rest() {
+    let text = policy_text(&rules(&["run_shell_command(git)", "run_shell_command"]), &[]);
+    assert!(text.ends_with(
+        "toolName = \"run_shell_command\"\ndecision = \"allow\"\npriority = 300\nallowRedirection = true\n"
+    ));
+    assert!(!text.contains("deny"));
+}
+
+#[test]
+fn no_character_breaks_out_of_the_file() {
+    assert_eq!(quoted("a\"b\\c\nd\u{7f}é"), r#""a\"b\\c\u000Ad\u007Fé""#);
+}
+
+#[test]
+fn the_users_own_policies_are_kept() {
+    let (ours, home) = (Path::new("/run/policy.toml"), Path::new("/home/u"));
+    let paths = |explicit: &[&str], settings: Value| {
+        let explicit: Vec<PathBuf> = explicit.iter().map(PathBuf::from).collect();
+        policy_paths(ours, &explicit, home, settings.as_object().unwrap())
+    };
+    let none = serde_json::json!({});
+    let own = serde_json::json!({"policyPaths": ["~/mine.toml", "/etc/p"]});
+    assert_eq!(paths(&[], none.clone()), [ours, Path::new("/home/u/.gemini/policies")]);
+    assert_eq!(paths(&[], own.clone()), [ours, Path::new("/home/u/mine.toml"), Path::new("/etc/p")]);
+    assert_eq!(paths(&["/x"], own), [ours, Path::new("/x")]);
+    assert_eq!(paths(&["/x"], none), [ours, Path::new("/x")]);
+}

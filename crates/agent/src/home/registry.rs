@@ -3,6 +3,7 @@
 //! Since 0.29 the directory of a project below `tmp` and `history` is a slug, given out by `projects.json`; a marker
 //! `.project_root` in the directory is authoritative when the two disagree. Before that it was the SHA-256 of the path.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
@@ -22,6 +23,8 @@ pub(super) const BASES: [&str; 2] = ["tmp", "history"];
 
 /// How long another holder of the registry's lock is waited for: longer than a lock left behind takes to go stale.
 const PATIENCE: Duration = Duration::from_secs(12);
+/// How many projects of one name are told apart.
+const MOST_NUMBERS: u32 = 10_000;
 
 /// A project's directory name, and whether the user's registry knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,28 +136,20 @@ fn settle(gemini_dir: &Path, project: &str, known: &Map<String, Value>) -> io::R
         mark(gemini_dir, &slug, project)?;
         return Ok(slug);
     }
-    loop {
-        let slug = free_slug(gemini_dir, project, &known);
-        match mark(gemini_dir, &slug, project) {
-            // A CLI without regard for the lock was faster.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-            Err(error) => return Err(error),
-            Ok(()) => return Ok(slug),
-        }
-    }
+    let slug = free_slug(gemini_dir, project, &known);
+    mark(gemini_dir, &slug, project)?;
+    Ok(slug)
 }
 
 fn free_slug(gemini_dir: &Path, project: &str, known: &Map<String, Value>) -> String {
     let stem = slugify(project.rsplit('/').next().unwrap_or_default());
-    let mut count = 0_u64;
-    loop {
-        let candidate = if count == 0 { stem.clone() } else { format!("{stem}-{count}") };
-        let taken = known.values().any(|slug| slug.as_str() == Some(&candidate));
-        if !taken && is_unclaimed_by_others(gemini_dir, &candidate, project) {
-            return candidate;
-        }
-        count += 1;
-    }
+    let taken: HashSet<&str> = known.values().filter_map(Value::as_str).collect();
+    let numbered = (1..MOST_NUMBERS).map(|number| format!("{stem}-{number}"));
+    let mut candidates = std::iter::once(stem.clone()).chain(numbered);
+    let free = candidates
+        .find(|slug| !taken.contains(slug.as_str()) && is_unclaimed_by_others(gemini_dir, slug, project));
+    // Nobody has that many projects of one name: the directories cannot be read. Then this one is as good as any.
+    free.unwrap_or_else(|| hash_name(project))
 }
 
 /// The CLI's rule: lower case, everything else a dash, no two in a row, none at the ends, never empty.
@@ -184,6 +179,7 @@ fn owner(slug_dir: &Path) -> Owner {
         Ok(Some(bytes)) => {
             String::from_utf8(bytes).map_or(Owner::Unreadable, |text| Owner::Is(text.trim().to_owned()))
         }
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => Owner::Nobody,
         Err(_) => Owner::Unreadable,
     }
 }

@@ -126,7 +126,7 @@ fn read_plan(path: &Path) -> io::Result<Planned> {
 /// Writes the plan beside the place, so that a crash from here on loses nothing.
 pub(super) fn write_plan(plan: &FinishPlan) -> io::Result<()> {
     let bytes = serde_json::to_vec(plan)?;
-    files::replace(&beside(&plan.slot, "json"), &bytes, 0o600)
+    files::replace_own(&beside(&plan.slot, "json"), &bytes)
 }
 
 /// The right to carry out a plan; only one process at a time has it.
