@@ -52,6 +52,9 @@ mod scan;
 mod settings;
 mod slot;
 
+/// Says where the CLI finds the system's settings.
+const SYSTEM_SETTINGS_PATH: &str = "GEMINI_CLI_SYSTEM_SETTINGS_PATH";
+
 /// What [`prepare`] made of a request.
 #[derive(Debug)]
 pub enum Prepared {
@@ -241,8 +244,9 @@ fn run_settings(
     settings::merge(&mut settings, &request.settings);
     settings::write_out_home(&mut settings, user_home);
     warnings.extend(settings::admit_servers(&mut settings, &request.settings));
-    if request.folder_settings {
-        let path = request.project_dir.join(".gemini/settings.json");
+    let folder = request.folder_settings.then(|| request.project_dir.join(".gemini/settings.json"));
+    for path in folder.into_iter().chain([system_settings(request)]) {
+        // The CLI itself complains of one that cannot be read.
         let winner = settings::read_object(&path).unwrap_or_default();
         let names = settings::overridden(&request.settings, &winner);
         if !names.is_empty() {
@@ -254,6 +258,13 @@ fn run_settings(
         }
     }
     Ok(settings)
+}
+
+fn system_settings(request: &HomeRequest) -> PathBuf {
+    let chosen = request.environment.filled(SYSTEM_SETTINGS_PATH).map(PathBuf::from);
+    let usual =
+        if cfg!(target_os = "macos") { "/Library/Application Support/GeminiCli" } else { "/etc/gemini-cli" };
+    chosen.unwrap_or_else(|| Path::new(usual).join("settings.json"))
 }
 
 /// Where the project's sessions can be, the place of the CLI's own choice first. The other is that of older releases,

@@ -17,7 +17,7 @@ use super::scan::{SessionFacts, scan, scan_header};
 pub enum Resume {
     /// The one that was started last, as the CLI's own `latest`.
     Latest,
-    /// The one with exactly this id.
+    /// The one with exactly this id; or, as for the CLI, a number that counts from the one that was started first.
     Id(String),
 }
 
@@ -42,7 +42,10 @@ pub(super) fn is_session_name(name: &str) -> bool {
 pub(super) fn find(stores: &[PathBuf], wanted: &Resume) -> io::Result<Option<Stored>> {
     for store in stores {
         let found = match wanted {
-            Resume::Id(id) => find_id(store, id)?,
+            Resume::Id(id) => match find_id(store, id)? {
+                None => find_number(store, id)?,
+                found => found,
+            },
             Resume::Latest => find_latest(store)?,
         };
         if found.is_some() {
@@ -83,7 +86,31 @@ fn is_name_character(character: char) -> bool {
 
 /// By the time of the start, not of the last use. The headers tell the order, so only the newest is read as a whole.
 fn find_latest(chats: &Path) -> io::Result<Option<Stored>> {
-    let mut candidates = Vec::new();
+    for id in ids_by_start(chats)?.into_iter().rev() {
+        if let Some(found) = find_id(chats, &id)? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+fn find_number(chats: &Path, text: &str) -> io::Result<Option<Stored>> {
+    let number = text.parse::<u32>().ok().filter(|number| *number > 0 && number.to_string() == text);
+    let Some(mut left) = number else { return Ok(None) };
+    for id in ids_by_start(chats)? {
+        if let Some(found) = find_id(chats, &id)? {
+            left -= 1;
+            if left == 0 {
+                return Ok(Some(found));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// The ids of all sessions, each once, the one that was started first at the front.
+fn ids_by_start(chats: &Path) -> io::Result<Vec<String>> {
+    let mut sessions = Vec::new();
     for name in files::names_in(chats)? {
         let path = chats.join(&name);
         if !is_session_name(&name) {
@@ -91,15 +118,11 @@ fn find_latest(chats: &Path) -> io::Result<Option<Stored>> {
         }
         let header = scan_header(&path).unwrap_or_default().filter(|facts| !facts.start.is_empty());
         let facts = header.or_else(|| scan(&path).unwrap_or_default());
-        candidates.extend(facts.filter(|facts| !facts.is_subagent));
+        sessions.extend(facts.filter(|facts| !facts.is_subagent).map(|facts| (facts.start, facts.id)));
     }
-    candidates.sort_by(|a, b| b.start.cmp(&a.start));
-    for candidate in candidates {
-        if let Some(found) = find_id(chats, &candidate.id)? {
-            return Ok(Some(found));
-        }
-    }
-    Ok(None)
+    sessions.sort();
+    let mut seen = std::collections::HashSet::new();
+    Ok(sessions.into_iter().map(|(_, id)| id).filter(|id| seen.insert(id.clone())).collect())
 }
 
 /// Copies the session into the overlay's store, and what belongs to it into the overlay's project directory.

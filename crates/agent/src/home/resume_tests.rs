@@ -71,7 +71,11 @@ fn the_latest_is_the_one_that_was_started_last() {
     session(dir.path(), "session-2026-01-01T00-04-dddddddd.jsonl", &["damaged"]);
     session(dir.path(), "notes-dddddddd.jsonl", &[&header("dddddddd-1", "59"), PROMPT]);
     fs::create_dir(dir.path().join("aaaaaaaa-1")).unwrap();
-    assert_eq!(found(&chats, &Resume::Latest), Some(second));
+    assert_eq!(found(&chats, &Resume::Latest), Some(second.clone()));
+    // The first of the list is the first that was started; the empty and the damaged ones do not count.
+    let numbered = ["0", "1", "2", "3", "02", "-1"].map(|number| found(&chats, &id(number)));
+    let first = dir.path().join("session-2026-01-01T00-01-aaaaaaaa.jsonl");
+    assert_eq!(numbered, [None, Some(first), Some(second), None, None, None]);
 }
 
 fn legacy(id: &str, start: &str) -> String {
