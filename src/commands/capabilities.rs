@@ -29,7 +29,7 @@ pub fn execute(args: Args) -> ExitCode {
         Ok(found) => found,
         Err(code) => return code,
     };
-    let keeper = custody::keeper_program();
+    let keeper = custody::keeper_program(&Environment::of_process());
     if args.json {
         let features: Map<String, Value> =
             TABLE.iter().map(|row| (row.name.to_owned(), Value::Bool(version.has(row.feature)))).collect();

@@ -200,7 +200,7 @@ fn shown(dir: &Path) -> String {
 }
 
 fn keeper() -> Finding {
-    match (custody::keeper_program(), processes::COMPLETE) {
+    match (custody::keeper_program(&Environment::of_process()), processes::COMPLETE) {
         (Some(path), true) => Finding::good("keeper", path.display()),
         (Some(path), false) => Finding::doubtful(
             "keeper",

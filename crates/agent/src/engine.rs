@@ -76,6 +76,8 @@ struct Watch {
     ended: Option<Ended>,
     not_started: Option<(bool, String)>,
     keeper_gone: bool,
+    /// The keeper has put the run's home away.
+    put_away: bool,
 }
 
 impl Engine {
@@ -91,6 +93,7 @@ impl Engine {
             ended: None,
             not_started: None,
             keeper_gone: false,
+            put_away: false,
         };
         self.warn_all(&mut watch);
         while !watch.keeper_gone {
@@ -129,6 +132,10 @@ impl Engine {
 
     fn read_once(&mut self, watch: &mut Watch) -> bool {
         let position = self.stdout.position();
+        // What is beyond the limit is not read either.
+        if position > self.limits.output {
+            return false;
+        }
         let (interpreter, mut out) = (&mut self.interpreter, Vec::new());
         let bytes = match self.stdout.next() {
             Ok(bytes) => bytes,
@@ -247,7 +254,12 @@ impl Engine {
                 return;
             }
             match self.custody.report() {
-                Ok(Some(report)) => self.take_report(report, watch),
+                Ok(Some(report)) => {
+                    self.take_report(report, watch);
+                    if watch.keeper_gone {
+                        return;
+                    }
+                }
                 Ok(None) | Err(_) => {
                     watch.keeper_gone = true;
                     return;
@@ -259,7 +271,10 @@ impl Engine {
     fn take_report(&mut self, report: Report, watch: &mut Watch) {
         match report {
             Report::Started { pid } => tracing::debug!(pid, "Gemini CLI started"),
-            Report::NotStarted { missing, message } => watch.not_started = Some((missing, message)),
+            Report::NotStarted { missing, message } => {
+                watch.keeper_gone = true;
+                watch.not_started = Some((missing, message));
+            }
             Report::Exited(ended) => watch.ended = Some(ended),
             Report::Swept { ended, left } => {
                 if ended > 0 {
@@ -270,6 +285,8 @@ impl Engine {
                 }
             }
             Report::Finished(finished) => {
+                watch.keeper_gone = true;
+                watch.put_away = true;
                 self.warnings.extend(finished.warnings.iter().cloned());
                 if let Some(recorder) = &mut self.recorder {
                     recorder.sessions(&finished.published);
@@ -288,6 +305,13 @@ impl Engine {
 
     /// The process is gone and nothing of it is left: what remains is to read the rest and to judge.
     fn finish(mut self, mut watch: Watch) {
+        self.custody.end();
+        if !watch.put_away && watch.not_started.is_none() {
+            self.warnings.push("The keeper of the run was killed; what it held was ended without it".to_owned());
+            if let Some(home) = &self.home {
+                self.warnings.extend(crate::home::finish(&home.plan()).warnings);
+            }
+        }
         self.read_rest(&mut watch);
         let (interpreter, mut out) = (&mut self.interpreter, Vec::new());
         let (waiting, raw) = (&mut watch.waiting, self.raw_lines);

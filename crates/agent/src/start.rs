@@ -38,7 +38,7 @@ impl Gemini {
         let started = Instant::now();
         let mut ready = prepare::prepare(self, &request, environment)?;
         let recorder = recorder(&request, self, &ready)?;
-        let keeper = keeper_program();
+        let keeper = keeper_program(environment);
         if keeper.is_none() {
             ready.warnings.push(
                 "There is no keeper program (alhena on PATH, or ALHENA_KEEPER): a process that hides can outlive the run"

@@ -75,9 +75,9 @@ fn needs(version: &Version, feature: Feature, option: &str) -> Result<(), RunErr
     if version.has(feature) {
         return Ok(());
     }
-    let since = feature.row().map_or((0, 0), |row| row.since);
+    let since = feature.row().map_or((0, 0, 0), |row| row.since);
     Err(RunError::usage(
-        format!("Gemini CLI {version} cannot do {option}; it came with {}.{}", since.0, since.1),
+        format!("Gemini CLI {version} cannot do {option}; it came with {}.{}.{}", since.0, since.1, since.2),
         "Use a newer one: `alhena install` fetches it.",
     ))
 }

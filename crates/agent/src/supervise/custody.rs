@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, BufReader};
+use std::net::Shutdown;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -13,6 +14,7 @@ use std::thread::JoinHandle;
 use super::keeper::{self, Life};
 use super::processes;
 use super::protocol::{self, Gentle, Launch, Order, Report};
+use crate::env::{self, Environment};
 
 static OWN_KEEPER: OnceLock<PathBuf> = OnceLock::new();
 
@@ -24,12 +26,12 @@ pub fn this_program_is_the_keeper() {
 }
 
 /// The program to run as the keeper: `ALHENA_KEEPER`, this program, one beside it, one on `PATH`.
-pub fn keeper_program() -> Option<PathBuf> {
-    let named = std::env::var_os(crate::env::ALHENA_KEEPER).map(PathBuf::from).filter(|path| path.is_file());
+pub fn keeper_program(environment: &Environment) -> Option<PathBuf> {
+    let named = environment.filled(env::ALHENA_KEEPER).map(PathBuf::from).filter(|path| path.is_file());
     let beside = || Some(std::env::current_exe().ok()?.parent()?.join("alhena")).filter(|path| path.is_file());
     let on_path = || {
-        let path = std::env::var_os("PATH")?;
-        std::env::split_paths(&path).map(|dir| dir.join("alhena")).find(|path| path.is_file())
+        let path = environment.get(env::PATH)?;
+        std::env::split_paths(path).map(|dir| dir.join("alhena")).find(|path| path.is_file())
     };
     named.or_else(|| OWN_KEEPER.get().cloned()).or_else(beside).or_else(on_path)
 }
@@ -40,6 +42,7 @@ pub struct Custody {
     reports: BufReader<UnixStream>,
     holder: Holder,
     mark: String,
+    over: bool,
 }
 
 enum Holder {
@@ -65,7 +68,7 @@ impl Custody {
             }
         };
         protocol::send(&socket, &Order::Launch(Box::new(launch.clone())))?;
-        Ok(Self { reports: BufReader::new(socket.try_clone()?), socket, holder, mark: launch.mark.clone() })
+        Ok(Self { reports: BufReader::new(socket.try_clone()?), socket, holder, mark: launch.mark.clone(), over: false })
     }
 
     /// For waiting: readable when a report is there.
@@ -78,12 +81,10 @@ impl Custody {
         self.reports.buffer().contains(&b'\n')
     }
 
-    /// The next report; `None` when the keeper is gone. If it was killed, its run dies here.
+    /// The next report; `None` when the keeper is gone before its time.
     pub fn report(&mut self) -> io::Result<Option<Report>> {
         let report = protocol::receive(&mut self.reports)?;
-        if report.is_none() {
-            self.holder_is_gone();
-        }
+        self.over |= matches!(report, Some(Report::Finished(_) | Report::NotStarted { .. }));
         Ok(report)
     }
 
@@ -92,20 +93,35 @@ impl Custody {
         // A keeper that is gone has stopped everything already, or `report` finds out.
         let _gone = protocol::send(&self.socket, &Order::Stop(gentle));
     }
+}
 
-    fn holder_is_gone(&mut self) {
+impl Custody {
+    /// Ends the custody. A keeper that has not finished was killed, or is stuck: then its run dies here.
+    pub fn end(&mut self) {
         match &mut self.holder {
             Holder::Process(child) => {
+                if !self.over {
+                    let _gone = child.kill();
+                }
                 let _status = child.wait();
             }
             Holder::Thread(thread) => {
+                let _closed = self.socket.shutdown(Shutdown::Both);
                 if let Some(thread) = thread.take() {
                     let _panicked = thread.join();
                 }
             }
         }
-        let left = processes::marked(&self.mark);
-        processes::signal_all(&left, rustix::process::Signal::KILL);
+        if !self.over {
+            let left = processes::marked(&self.mark);
+            processes::signal_all(&left, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+impl Drop for Custody {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

@@ -42,7 +42,8 @@ pub fn main() -> io::Result<()> {
     let _already_leader = rustix::process::setsid();
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    let control = UnixStream::from(rustix::io::dup(io::stdin().as_fd())?);
+    // No process of the run may hold this socket: its end is how Alhena knows that we are gone.
+    let control = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(io::stdin().as_fd(), 3)?);
     serve(control, Life::Process)
 }
 
@@ -242,10 +243,10 @@ impl Keeper {
         let started = Instant::now();
         let mut ended = std::collections::HashSet::new();
         loop {
-            self.collect_orphans();
-            let left = self.remaining();
-            let gone = left.is_empty();
-            if gone || started.elapsed() > LONGEST_SWEEP {
+            let children = self.collect_orphans();
+            let left = self.remaining(children);
+            let over = left.is_empty() && children == Children::None;
+            if over || started.elapsed() > LONGEST_SWEEP {
                 return (ended.len(), left.len());
             }
             let polite = started.elapsed() < PATIENCE_OF_SWEEP;
@@ -254,13 +255,13 @@ impl Keeper {
                 true => processes::signal_all(&fresh, Signal::TERM),
                 false => processes::signal_all(&left, Signal::KILL),
             }
-            std::thread::sleep(Duration::from_millis(10));
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 
-    fn remaining(&self) -> Vec<i32> {
+    fn remaining(&self, children: Children) -> Vec<i32> {
         let mut left = processes::marked(&self.launch.mark);
-        if self.life == Life::Process {
+        if children == Children::Some {
             left.extend(processes::descendants(rustix::process::getpid().as_raw_nonzero().get()));
             left.sort_unstable();
             left.dedup();
@@ -268,12 +269,30 @@ impl Keeper {
         left
     }
 
-    fn collect_orphans(&self) {
+    /// Collects orphans that have ended, and tells whether there are others.
+    ///
+    /// A listing of processes can miss one that is being forked. The kernel cannot: whoever descends from a subreaper
+    /// has an ancestor among its children, so without children there is nobody.
+    fn collect_orphans(&self) -> Children {
         // A host's other children are not ours to collect.
-        if self.life == Life::Process {
-            while let Ok(Some(_)) = waitpid(None, WaitOptions::NOHANG) {}
+        if self.life == Life::Thread {
+            return Children::None;
+        }
+        loop {
+            match waitpid(None, WaitOptions::NOHANG) {
+                Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+                Ok(None) => return Children::Some,
+                Err(_) => return Children::None,
+            }
         }
     }
+}
+
+/// Whether the keeper has children.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Children {
+    Some,
+    None,
 }
 
 enum Woken {

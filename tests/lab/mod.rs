@@ -1,0 +1,134 @@
+//! A private place for runs: a home, a scripted API or a stand-in, and a keeper.
+#![allow(dead_code)]
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use alhena::env::Environment;
+use alhena::scripted::{Scenario, Server};
+use alhena::{Event, Finder, Gemini, Item, Outcome, Request, Run};
+use alhena_testbed::{Hostile, PrivateHome, RealCli, Script, Trust, Watchdog};
+
+/// The keeper, and the command line.
+pub const ALHENA: &str = env!("CARGO_BIN_EXE_alhena");
+
+pub struct Lab {
+    pub home: PrivateHome,
+    pub gemini: Gemini,
+    pub env: Environment,
+    pub server: Server,
+    _watchdog: Watchdog,
+}
+
+impl Lab {
+    /// The real CLI of this version, in a trusted folder, against this scenario.
+    pub fn real(name: &str, version: &str, scenario: Scenario) -> Self {
+        let watchdog = Watchdog::new(name, Duration::from_secs(300));
+        let cli = RealCli::get(version).unwrap();
+        let home = PrivateHome::with(Trust::Trusted).unwrap();
+        let server = Server::start().unwrap();
+        let url = server.add("lab", scenario);
+        Self::new(home, &cli.bin, &url, server, Vec::new(), watchdog)
+    }
+
+    /// The same in a folder that nobody trusts.
+    pub fn untrusted(name: &str, version: &str, scenario: Scenario) -> Self {
+        let mut lab = Self::real(name, version, scenario);
+        let home = PrivateHome::with(Trust::Untrusted).unwrap();
+        let url = lab.env.get("GOOGLE_GEMINI_BASE_URL").unwrap().to_string_lossy().into_owned();
+        lab.env = environment(&home, &url, &[]);
+        lab.home = home;
+        lab
+    }
+
+    fn new(
+        home: PrivateHome,
+        cli: &Path,
+        url: &str,
+        server: Server,
+        more: Vec<(OsString, OsString)>,
+        watchdog: Watchdog,
+    ) -> Self {
+        let env = environment(&home, url, &more);
+        let gemini = Finder::new().env(env.clone()).path(cli).find().unwrap();
+        Self { home, gemini, env, server, _watchdog: watchdog }
+    }
+
+    pub fn workspace(&self) -> PathBuf {
+        self.home.workspace()
+    }
+
+    /// A request in the workspace, with the model named so that no router is asked.
+    pub fn request(&self, prompt: &str) -> Request {
+        Request::new(prompt).dir(self.workspace()).model("gemini-2.5-flash")
+    }
+
+    pub fn start(&self, request: Request) -> Run {
+        self.gemini.run_in(request, &self.env).unwrap()
+    }
+
+    pub fn run(&self, request: Request) -> Arc<Outcome> {
+        self.start(request).outcome_blocking()
+    }
+
+    pub fn run_with_events(&self, request: Request) -> (Vec<Event>, Arc<Outcome>) {
+        let mut run = self.start(request);
+        let events = all(&mut run);
+        let outcome = run.outcome_blocking();
+        (events, outcome)
+    }
+
+    /// `alhena run ...` as a person would type it.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(ALHENA);
+        command.env_clear().envs(self.env.iter()).current_dir(self.workspace());
+        command.arg("run").arg("--gemini").arg(&self.gemini.path).args(args);
+        command
+    }
+}
+
+pub fn all(run: &mut Run) -> Vec<Event> {
+    let mut events = Vec::new();
+    while let Some(item) = run.next_item_blocking() {
+        if let Item::Event(event) = item {
+            events.push(event);
+        }
+    }
+    events
+}
+
+/// A stand-in with a script, in a place of its own.
+pub struct HostileLab {
+    pub lab: Lab,
+    pub hostile: Hostile,
+}
+
+impl HostileLab {
+    pub fn new(name: &str, script: Script) -> Self {
+        let watchdog = Watchdog::new(name, Duration::from_secs(240));
+        let hostile = Hostile::new(script).unwrap();
+        let home = PrivateHome::with(Trust::Trusted).unwrap();
+        let server = Server::start().unwrap();
+        let more = hostile.env().into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        let path = hostile.path().to_owned();
+        let lab = Lab::new(home, &path, "http://127.0.0.1:9", server, more, watchdog);
+        Self { lab, hostile }
+    }
+
+    pub fn run(&self) -> Arc<Outcome> {
+        self.lab.run(self.lab.request("hello"))
+    }
+}
+
+fn environment(home: &PrivateHome, url: &str, more: &[(OsString, OsString)]) -> Environment {
+    let mut env: Environment = home.env(url).into_iter().collect();
+    env.set("ALHENA_HOME", home.path().join("alhena"));
+    env.set("ALHENA_KEEPER", ALHENA);
+    for (name, value) in more {
+        env.set(name.clone(), value.clone());
+    }
+    env
+}
