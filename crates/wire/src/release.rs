@@ -1,7 +1,8 @@
 //! Which release of Gemini CLI has which feature. One table, from 0.11 on.
 //!
 //! The CLI changes its contract in minor releases, about every week: flags that an older one rejects with exit 1, another
-//! session format, other tool arguments. `since` is the first stable release that has the feature.
+//! session format, other tool arguments. `since` is the first stable release that has the feature, as found in the
+//! published packages; 0.14, 0.23, 0.46 and some later numbers were never published. Trust came with a patch, 0.39.1.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -40,10 +41,9 @@ impl Version {
             .is_some_and(|row| self.reached(row.since) && !row.until.is_some_and(|until| self.reached(until)))
     }
 
-    fn reached(&self, (major, minor): (u64, u64)) -> bool {
-        let start = Version::new(major, minor, 0);
-        let same = (self.major, self.minor, self.patch) == (major, minor, 0);
-        *self >= start || (same && self.pre.starts_with("preview"))
+    fn reached(&self, release: (u64, u64, u64)) -> bool {
+        let numbers = (self.major, self.minor, self.patch);
+        numbers > release || (numbers == release && (self.pre.is_empty() || self.pre.starts_with("preview")))
     }
 }
 
@@ -160,16 +160,16 @@ pub struct Row {
     pub feature: Feature,
     /// Its name in lists: `stream-json`.
     pub name: &'static str,
-    /// Major and minor number of the first stable release that has it.
-    pub since: (u64, u64),
-    /// Major and minor number of the first stable release that has it no more.
-    pub until: Option<(u64, u64)>,
+    /// The first stable release that has it.
+    pub since: (u64, u64, u64),
+    /// The first stable release that has it no more.
+    pub until: Option<(u64, u64, u64)>,
     /// What it is.
     pub text: &'static str,
 }
 
 macro_rules! features {
-    ($($feature:ident $name:literal $major:literal.$minor:literal $(until $umajor:literal.$uminor:literal)?: $text:literal,)*) => {
+    ($($feature:ident $name:literal $since:tt $(until $until:tt)?: $text:literal,)*) => {
         /// Something that not every release can do.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Feature {
@@ -181,14 +181,14 @@ macro_rules! features {
             $(Row {
                 feature: Feature::$feature,
                 name: $name,
-                since: ($major, $minor),
-                until: features!(@until $($umajor $uminor)?),
+                since: $since,
+                until: features!(@until $($until)?),
                 text: $text,
             },)*
         ];
     };
     (@until) => { None };
-    (@until $major:literal $minor:literal) => { Some(($major, $minor)) };
+    (@until $until:tt) => { Some($until) };
 }
 
 impl Feature {
@@ -204,47 +204,51 @@ impl Feature {
 }
 
 features! {
-    StreamJson "stream-json" 0 . 11: "`--output-format stream-json`.",
-    FilePathArgument "file-path-argument" 0 . 14: "Tools take `file_path` and `dir_path` instead of `absolute_path` and `path`.",
-    Resume "resume" 0 . 15: "`--resume`, `--list-sessions` and `--delete-session`.",
-    ReportSessionId "report-session-id" 0 . 21: "`session_id` in the json report.",
-    SessionSummary "session-summary" 0 . 21: "`summary` in session files.",
-    Hooks "hooks" 0 . 21: "Hooks.",
-    CachedTokens "cached-tokens" 0 . 22: "`cached` and `input` in stream stats, `tokens.input` in the json report.",
-    ApprovalLabels "approval-labels" 0 . 23: "`Allow once` instead of `Yes, allow once` in the terminal.",
-    CliHome "gemini-cli-home" 0 . 25: "`GEMINI_CLI_HOME`.",
-    WindowTitle "window-title" 0 . 25: "The terminal title tells the state.",
-    PlanMode "plan-mode" 0 . 26: "`--approval-mode plan`.",
-    RawOutput "raw-output" 0 . 27: "`--raw-output`; escape sequences in the model's text are removed without it.",
-    FolderTrustDefault "folder-trust-default" 0 . 28: "Folder trust is on unless switched off.",
-    GrepSearch "grep-search" 0 . 28: "`grep_search` instead of `search_file_content`.",
-    AcpLoad "acp-load" 0 . 28: "ACP `session/load`.",
-    SlugDirectories "slug-directories" 0 . 29: "Sessions lie under a slug from `projects.json` instead of a hash of the path.",
-    Policy "policy" 0 . 30: "`--policy`.",
-    RoleMetrics "role-metrics" 0 . 30: "`roles` in the json report.",
-    LineRange "line-range" 0 . 31: "`start_line` and `end_line` instead of `offset` and `limit`.",
-    AllowMultiple "allow-multiple" 0 . 31: "`replace` takes `allow_multiple` instead of `expected_replacements`.",
-    AcpSetMode "acp-set-mode" 0 . 31: "ACP `session/set_mode`.",
-    SessionKind "session-kind" 0 . 31: "`kind` in session files.",
-    AcpSetModel "acp-set-model" 0 . 33: "ACP `session/set_model`.",
-    Acp "acp" 0 . 34: "`--acp`; `--experimental-acp` before.",
-    StatsModels "stats-models" 0 . 34: "`models` in stream stats.",
-    McpPrefix "mcp-prefix" 0 . 34: "MCP tools are called `mcp_<server>_<tool>`.",
-    AdminPolicy "admin-policy" 0 . 35: "`--admin-policy`.",
-    AcpQuota "acp-quota" 0 . 36: "Token counts in the ACP prompt response.",
-    SubagentDirectories "subagent-directories" 0 . 37: "Sub-agents record below their parent's session.",
-    UpdateTopic "update-topic" 0 . 37: "The tool `update_topic`.",
-    JsonlSessions "jsonl-sessions" 0 . 39: "Sessions are append-only JSONL logs instead of one JSON object.",
-    LauncherSplit "launcher-split" 0 . 39: "`gemini` is a thin launcher that ignores signals, with the real process below it.",
-    InvokeAgent "invoke-agent" 0 . 39: "One tool `invoke_agent` instead of a tool per sub-agent.",
-    SkipTrust "skip-trust" 0 . 41: "`--skip-trust`.",
-    TrustEnforcedHeadless "trust-enforced-headless" 0 . 41: "An untrusted folder ends a headless run with exit 55.",
-    SessionIdFlag "session-id" 0 . 41: "`--session-id`.",
-    ReportWarnings "report-warnings" 0 . 42: "`warnings` in the json report.",
-    InvalidStreamResult "invalid-stream-result" 0 . 42: "An invalid answer of the model is an `error` event and a `result` of error, with exit 0.",
-    ToolIdPrefix "tool-id-prefix" 0 . 43: "Tool ids begin with the tool's name and two underscores.",
-    SessionFileFlag "session-file" 0 . 43: "`--session-file`.",
-    SaveMemory "save-memory" 0 . 11 until 0 . 44: "The tool `save_memory`.",
-    SessionCheckpoints "session-checkpoints" 0 . 44: "`$set.messages` in session logs.",
-    ErrorsByType "errors-by-type" 0 . 55: "`errorsByType` in the json report.",
+    StreamJson "stream-json" (0, 11, 0): "`--output-format stream-json`.",
+    SaveMemory "save-memory" (0, 11, 0) until (0, 44, 0): "The tool `save_memory`.",
+    FakeResponses "fake-responses" (0, 12, 0): "`--fake-responses` and `--record-responses`, for tests.",
+    FilePathArgument "file-path-argument" (0, 14, 0): "Tools take `file_path` and `dir_path` instead of `absolute_path` and `path`.",
+    Resume "resume" (0, 15, 0): "`--resume`, `--list-sessions` and `--delete-session`.",
+    ReportSessionId "report-session-id" (0, 21, 0): "`session_id` in the json report.",
+    SessionSummary "session-summary" (0, 21, 0): "`summary` in session files.",
+    Hooks "hooks" (0, 21, 0): "Hooks.",
+    CachedTokens "cached-tokens" (0, 22, 0): "`cached` and `input` in stream stats, `tokens.input` in the json report.",
+    ApprovalLabels "approval-labels" (0, 22, 0): "`Allow once` instead of `Yes, allow once` in the terminal.",
+    CliHome "gemini-cli-home" (0, 25, 0): "`GEMINI_CLI_HOME`.",
+    WindowTitle "window-title" (0, 25, 0): "The terminal title tells the state.",
+    PlanMode "plan-mode" (0, 26, 0): "`--approval-mode plan`.",
+    PositionalInteractive "positional-interactive" (0, 26, 0): "A positional prompt on a terminal starts an interactive session.",
+    RawOutput "raw-output" (0, 27, 0): "`--raw-output`; escape sequences in the model's text are removed without it.",
+    FolderTrustDefault "folder-trust-default" (0, 28, 0): "Folder trust is on unless switched off.",
+    GrepSearch "grep-search" (0, 28, 0): "`grep_search` instead of `search_file_content`.",
+    AcpLoad "acp-load" (0, 28, 0): "ACP `session/load`.",
+    SessionDirectories "session-directories" (0, 28, 0): "`directories` and `displayContent` in session files.",
+    SlugDirectories "slug-directories" (0, 29, 0): "Sessions lie under a slug from `projects.json` instead of a hash of the path.",
+    Policy "policy" (0, 30, 0): "`--policy`.",
+    RoleMetrics "role-metrics" (0, 30, 0): "`roles` in the json report.",
+    LineRange "line-range" (0, 31, 0): "`start_line` and `end_line` instead of `offset` and `limit`.",
+    AllowMultiple "allow-multiple" (0, 31, 0): "`replace` takes `allow_multiple` instead of `expected_replacements`.",
+    AcpSetMode "acp-set-mode" (0, 31, 0): "ACP `session/set_mode`.",
+    SessionKind "session-kind" (0, 31, 0): "`kind` in session files.",
+    AcpSetModel "acp-set-model" (0, 33, 0): "ACP `session/set_model`.",
+    Acp "acp" (0, 33, 0): "`--acp`; `--experimental-acp` before.",
+    McpPrefix "mcp-prefix" (0, 33, 0): "MCP tools are called `mcp_<server>_<tool>`.",
+    StatsModels "stats-models" (0, 34, 0): "`models` in stream stats.",
+    AdminPolicy "admin-policy" (0, 35, 0): "`--admin-policy`.",
+    AcpQuota "acp-quota" (0, 36, 0): "Token counts in the ACP prompt response.",
+    SubagentDirectories "subagent-directories" (0, 37, 0): "Sub-agents record below their parent's session.",
+    UpdateTopic "update-topic" (0, 37, 0): "The tool `update_topic`.",
+    JsonlSessions "jsonl-sessions" (0, 39, 0): "Sessions are append-only JSONL logs instead of one JSON object.",
+    LauncherSplit "launcher-split" (0, 39, 0): "`gemini` is a thin launcher that ignores signals, with the real process below it.",
+    InvokeAgent "invoke-agent" (0, 39, 0): "One tool `invoke_agent` instead of a tool per sub-agent.",
+    SkipTrust "skip-trust" (0, 39, 1): "`--skip-trust` and `GEMINI_CLI_TRUST_WORKSPACE`.",
+    TrustEnforcedHeadless "trust-enforced-headless" (0, 39, 1): "An untrusted folder ends a headless run with exit 55.",
+    SessionIdFlag "session-id" (0, 41, 0): "`--session-id`.",
+    ReportWarnings "report-warnings" (0, 42, 0): "`warnings` in the json report.",
+    InvalidStreamResult "invalid-stream-result" (0, 42, 0): "An invalid answer of the model is an `error` event and a `result` of error, with exit 0.",
+    ToolIdPrefix "tool-id-prefix" (0, 43, 0): "Tool ids begin with the tool's name and two underscores.",
+    SessionFileFlag "session-file" (0, 43, 0): "`--session-file`.",
+    SessionCheckpoints "session-checkpoints" (0, 44, 0): "`$set.messages` in session logs.",
+    ErrorsByType "errors-by-type" (0, 54, 0): "`errorsByType` in the json report.",
+    SecureSystemSettings "secure-system-settings" (0, 60, 0): "System settings count only if root alone can write them.",
 }
