@@ -1,0 +1,227 @@
+//! Session files: what their names say before anything is read.
+//!
+//! Gemini CLI calls a file `session-2026-11-15T18-07-cccccccc.jsonl`: the minute (UTC) in which it was made and eight
+//! characters of the session's id. Imported ones have milliseconds instead of the minute; a sub-agent's is its whole id, in a
+//! directory named after its parent. Two sessions of one minute whose ids begin alike share a file.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::project::{Project, is_gone, names_in, stem};
+
+const PREFIX: &str = "session-";
+
+/// How a file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Format {
+    /// One JSON object, rewritten as a whole (to 0.38).
+    Json,
+    /// A log of records, appended to (0.39 on).
+    Jsonl,
+}
+
+/// A session file, as its name and the system describe it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whose it is.
+    pub project: Arc<Project>,
+    /// How it is written.
+    pub format: Format,
+    /// What the name says about the session's id: eight characters of it, or all of it for a sub-agent.
+    pub id_start: String,
+    /// The id of the session that started this one, for a sub-agent.
+    pub parent: Option<String>,
+    /// What it looked like when it was found.
+    pub stamp: Stamp,
+}
+
+/// Size and time of a file: when they are the same, so is the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Stamp {
+    /// Its size.
+    pub size: u64,
+    /// Nanoseconds since 1970, when it was last written.
+    pub modified: i64,
+    /// The number that its name stands for.
+    pub inode: u64,
+}
+
+impl Stamp {
+    /// The file's own.
+    pub fn of(data: &fs::Metadata) -> Self {
+        let since = |time: SystemTime| match time.duration_since(UNIX_EPOCH) {
+            Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
+            Err(_) => 0,
+        };
+        #[cfg(unix)]
+        let inode = std::os::unix::fs::MetadataExt::ino(data);
+        #[cfg(not(unix))]
+        let inode = 0;
+        Self { size: data.len(), modified: data.modified().map_or(0, since), inode }
+    }
+
+    /// Milliseconds since 1970, when it was last written.
+    pub fn modified_ms(&self) -> i64 {
+        self.modified / 1_000_000
+    }
+}
+
+impl SessionFile {
+    /// The file at a path that is no part of the store.
+    pub fn at(path: &Path) -> io::Result<Self> {
+        let data = fs::metadata(path)?;
+        if !data.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a file"));
+        }
+        let chats = path.parent().unwrap_or(path).to_path_buf();
+        let project = Arc::new(Project { name: String::new(), root: None, chats });
+        let name = path.file_name().unwrap_or_default();
+        let id_start = stem(name).and_then(|stem| stem.rsplit('-').next()).unwrap_or_default().to_owned();
+        let format =
+            if path.extension().is_some_and(|end| end == "json") { Format::Json } else { Format::Jsonl };
+        let path = path.to_path_buf();
+        Ok(Self { path, project, format, id_start, parent: None, stamp: Stamp::of(&data) })
+    }
+
+    /// Whether the session may have this id, judged by the name alone.
+    pub fn may_be(&self, id: &str) -> bool {
+        id.starts_with(&self.id_start) || self.id_start.starts_with(id)
+    }
+}
+
+/// Every session file of a project, sub-agents included. Files that vanish meanwhile are left out.
+pub(crate) fn in_project(project: &Arc<Project>) -> io::Result<Vec<SessionFile>> {
+    let mut files = Vec::new();
+    for name in names_in(&project.chats)? {
+        let path = project.chats.join(&name);
+        match name.to_str().and_then(read_name) {
+            Some((id_start, format)) => files.extend(look(path, project, format, id_start, None)?),
+            // Anything else with a dot is a temporary or a damaged file of the CLI.
+            None if name.to_str().is_some_and(|name| !name.contains('.')) => {
+                files.extend(children(&path, project, &name.to_string_lossy())?);
+            }
+            None => {}
+        }
+    }
+    Ok(files)
+}
+
+fn children(dir: &Path, project: &Arc<Project>, parent: &str) -> io::Result<Vec<SessionFile>> {
+    let mut files = Vec::new();
+    for name in names_in(dir)? {
+        if let Some(id) = stem(&name) {
+            let format = if name.as_encoded_bytes().ends_with(b"l") { Format::Jsonl } else { Format::Json };
+            files.extend(look(dir.join(&name), project, format, id.to_owned(), Some(parent.to_owned()))?);
+        }
+    }
+    Ok(files)
+}
+
+fn look(
+    path: PathBuf,
+    project: &Arc<Project>,
+    format: Format,
+    id_start: String,
+    parent: Option<String>,
+) -> io::Result<Option<SessionFile>> {
+    match fs::metadata(&path) {
+        Ok(data) if data.is_file() => {
+            let stamp = Stamp::of(&data);
+            Ok(Some(SessionFile { path, project: Arc::clone(project), format, id_start, parent, stamp }))
+        }
+        Ok(_) => Ok(None),
+        Err(error) if is_gone(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The end of the id, and the format, of `session-…-cccccccc.json` or `.jsonl`.
+fn read_name(name: &str) -> Option<(String, Format)> {
+    let (stem, format) = match name.strip_suffix(".jsonl") {
+        Some(stem) => (stem, Format::Jsonl),
+        None => (name.strip_suffix(".json")?, Format::Json),
+    };
+    let rest = stem.strip_prefix(PREFIX)?;
+    // The time is fixed in length; an id may have dashes of its own (`--session-id my-1`).
+    let minute = rest.as_bytes().get(..17).is_some_and(is_minute);
+    let id = match minute {
+        true => rest.get(17..)?,
+        false => rest.rsplit_once('-')?.1,
+    };
+    Some((id.to_owned(), format))
+}
+
+/// `2026-11-15T18-07-`.
+fn is_minute(bytes: &[u8]) -> bool {
+    bytes.iter().zip(b"0000-00-00T00-00-").all(|(byte, shape)| match shape {
+        b'0' => byte.is_ascii_digit(),
+        _ => byte == shape,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_the_id_and_the_format() {
+        let read = |name: &str| read_name(name);
+        assert_eq!(read("session-2026-11-15T18-07-cccccccc.jsonl"), Some(("cccccccc".into(), Format::Jsonl)));
+        assert_eq!(read("session-2025-10-29T10-36-9c9a14e1.json"), Some(("9c9a14e1".into(), Format::Json)));
+        assert_eq!(read("session-1794766072729-abcdef01.jsonl"), Some(("abcdef01".into(), Format::Jsonl)));
+        assert_eq!(read("session-2026-11-15T18-07-my-sessi.jsonl"), Some(("my-sessi".into(), Format::Jsonl)));
+        for other in [
+            "session-2026-11-15T18-07-cccccccc.jsonl.unreadable-17",
+            "session-2026-11-15T18-07-cccccccc.jsonl.tmp-1234",
+            "notes.json",
+            "session-.jsonl",
+            "",
+        ] {
+            assert_eq!(read(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn files_and_sub_agents_are_found_and_rubbish_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let chats = dir.path().to_path_buf();
+        for name in [
+            "session-2026-11-15T18-07-aaaaaaaa.jsonl",
+            "session-2026-11-15T18-08-bbbbbbbb.json",
+            "session-2026-11-15T18-07-aaaaaaaa.jsonl.tmp-12",
+            "aaaaaaaa-1111/child-1.jsonl",
+            "aaaaaaaa-1111/notes.txt",
+        ] {
+            fs::create_dir_all(chats.join(name).parent().unwrap()).unwrap();
+            fs::write(chats.join(name), "x").unwrap();
+        }
+        fs::create_dir(chats.join("session-2026-11-15T18-09-dddddddd.jsonl")).unwrap();
+        let project = Arc::new(Project { name: "p".into(), root: None, chats });
+        let mut found: Vec<(String, Format, Option<String>)> = in_project(&project)
+            .unwrap()
+            .into_iter()
+            .map(|file| (file.id_start, file.format, file.parent))
+            .collect();
+        found.sort();
+        assert_eq!(
+            found,
+            [
+                ("aaaaaaaa".to_owned(), Format::Jsonl, None),
+                ("bbbbbbbb".to_owned(), Format::Json, None),
+                ("child-1".to_owned(), Format::Jsonl, Some("aaaaaaaa-1111".to_owned())),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_missing_directory_has_no_files() {
+        let project =
+            Arc::new(Project { name: "p".into(), root: None, chats: "/nowhere/at/all/chats".into() });
+        assert_eq!(in_project(&project).unwrap(), []);
+    }
+}

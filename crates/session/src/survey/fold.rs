@@ -1,0 +1,227 @@
+//! The CLI's fold of records, with only what a list needs in each.
+
+use std::collections::HashMap;
+
+use alhena_model::{Tokens, Usage};
+
+use super::record::{Header, Record, Seen, Speaker, header, messages, millis, read, shorten, title};
+use super::{Ending, Survey};
+use crate::scan::text;
+
+/// One message as it stands now.
+#[derive(Clone, Debug)]
+struct Entry {
+    speaker: Speaker,
+    has_text: bool,
+    has_calls: bool,
+    tokens: Option<Tokens>,
+    model: Option<usize>,
+    title: Option<String>,
+    /// Its place in the conversation while it is in there.
+    at: usize,
+    standing: Standing,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    Kept,
+    /// Taken back by a person, or replaced by a summary.
+    Gone,
+    /// Dropped by a checkpoint that put nothing in its place.
+    Dropped,
+}
+
+#[derive(Default)]
+pub(super) struct Fold {
+    survey: Survey,
+    has_project: bool,
+    summary: Option<String>,
+    models: Vec<String>,
+    /// Every message ever seen, also those that are no longer in the conversation.
+    entries: Vec<Entry>,
+    places: HashMap<Vec<u8>, usize>,
+    /// The conversation: places in `entries`.
+    order: Vec<usize>,
+    /// Where in the conversation the first title is.
+    titled: Option<usize>,
+    /// Messages that came back without what they had.
+    stripped: u64,
+}
+
+impl Fold {
+    pub(super) fn has_header(&self) -> bool {
+        self.survey.id.is_some() && self.has_project
+    }
+
+    /// A line that was written to its end.
+    pub(super) fn line(&mut self, line: &[u8]) {
+        match read(line) {
+            Some(Record::Rewind(id)) => self.rewind(id),
+            Some(Record::Message(seen)) => self.message(&seen),
+            Some(Record::Set(header)) => {
+                if let Some(list) = header.messages {
+                    self.checkpoint(list);
+                }
+                self.header(&header);
+            }
+            Some(Record::Header(header)) => {
+                self.header(&header);
+                messages(header.messages.unwrap_or_default()).for_each(|seen| self.message(&seen));
+            }
+            None => {}
+        }
+    }
+
+    /// The last line, without a line end: it counts when it is whole.
+    pub(super) fn unfinished(&mut self, line: &[u8]) {
+        if serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok() {
+            self.line(line);
+        }
+    }
+
+    /// One object that holds everything, perhaps cut off.
+    pub(super) fn whole(&mut self, object: &[u8]) {
+        if let Some(header) = header(object) {
+            self.header(&header);
+            messages(header.messages.unwrap_or_default()).for_each(|seen| self.message(&seen));
+        }
+    }
+
+    fn header(&mut self, header: &Header<'_>) {
+        let word = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        if let Some(id) = header.session_id {
+            self.survey.id = Some(word(id));
+        }
+        self.has_project |= header.project_hash.is_some();
+        if let Some(kind) = header.kind {
+            self.survey.subagent = kind == b"subagent";
+        }
+        self.survey.started = header.start_time.and_then(millis).or(self.survey.started);
+        self.survey.updated = header.last_updated.and_then(millis).or(self.survey.updated);
+        if let Some(summary) = header.summary.and_then(text) {
+            self.summary = shorten(summary.trim());
+        }
+    }
+
+    fn message(&mut self, seen: &Seen<'_>) {
+        let entry = self.entry(seen);
+        match self.places.get(seen.id).copied() {
+            Some(place) => {
+                if let Some(known) = self.entries.get_mut(place) {
+                    let was = std::mem::replace(known, entry);
+                    known.title = known.title.take().or(was.title);
+                    known.at = was.at;
+                    if was.standing != Standing::Kept {
+                        known.at = self.order.len();
+                        self.order.push(place);
+                    }
+                    if known.title.is_some() && self.titled.is_none_or(|at| at > known.at) {
+                        self.titled = Some(known.at);
+                    }
+                    // A resume in the same minute writes a message again without its tokens.
+                    if known.tokens.is_none() && was.tokens.is_some() {
+                        self.stripped += 1;
+                    }
+                }
+            }
+            None => {
+                self.places.insert(seen.id.to_vec(), self.entries.len());
+                if entry.title.is_some() {
+                    self.titled.get_or_insert(entry.at);
+                }
+                self.order.push(self.entries.len());
+                self.entries.push(entry);
+            }
+        }
+    }
+
+    fn entry(&mut self, seen: &Seen<'_>) -> Entry {
+        let model = seen.model.map(|model| {
+            let known = self.models.iter().position(|known| known.as_bytes() == model);
+            known.unwrap_or_else(|| {
+                self.models.push(String::from_utf8_lossy(model).into_owned());
+                self.models.len() - 1
+            })
+        });
+        Entry {
+            speaker: seen.speaker,
+            has_text: seen.has_text,
+            has_calls: seen.has_calls,
+            tokens: seen.tokens,
+            model,
+            title: seen.said.filter(|_| self.titled.is_none()).and_then(title),
+            at: self.order.len(),
+            standing: Standing::Kept,
+        }
+    }
+
+    /// Drops the message and all after it; all of them when it is not there.
+    fn rewind(&mut self, id: &[u8]) {
+        let place = self.places.get(id).and_then(|place| self.entries.get(*place));
+        let from = place.filter(|entry| entry.standing == Standing::Kept).map_or(0, |entry| entry.at);
+        self.titled = self.titled.filter(|at| *at < from);
+        for place in self.order.drain(from..) {
+            if let Some(entry) = self.entries.get_mut(place) {
+                entry.standing = Standing::Gone;
+            }
+        }
+    }
+
+    fn checkpoint(&mut self, list: &[u8]) {
+        let before = std::mem::take(&mut self.order);
+        self.titled = None;
+        for place in &before {
+            if let Some(entry) = self.entries.get_mut(*place) {
+                entry.standing = Standing::Dropped;
+            }
+        }
+        let known = self.entries.len();
+        messages(list).for_each(|seen| self.message(&seen));
+        // A summary in the place of old messages is the CLI's compression and no loss.
+        let says_something_new = self
+            .entries
+            .get(known..)
+            .unwrap_or_default()
+            .iter()
+            .any(|entry| entry.speaker != Speaker::Machine);
+        if says_something_new {
+            for place in before {
+                if let Some(entry) = self.entries.get_mut(place)
+                    && entry.standing == Standing::Dropped
+                {
+                    entry.standing = Standing::Gone;
+                }
+            }
+        }
+    }
+
+    pub(super) fn end(mut self) -> Survey {
+        let said = |entry: &&Entry| entry.speaker != Speaker::Machine;
+        let mut usage = Usage::default();
+        let mut ending = Ending::Empty;
+        let (mut count, mut prompts, mut first) = (0, 0, None);
+        for entry in self.order.iter().filter_map(|place| self.entries.get(*place)).filter(said) {
+            count += 1;
+            prompts += u64::from(entry.speaker == Speaker::Person);
+            first = first.or(entry.title.as_deref());
+            ending = match entry.speaker {
+                Speaker::Model if entry.has_text && !entry.has_calls => Ending::Answered,
+                _ => Ending::Open,
+            };
+            if let Some(tokens) = &entry.tokens {
+                let model = entry.model.and_then(|model| self.models.get(model));
+                usage.add(model.map_or("unknown", String::as_str), tokens);
+            }
+        }
+        let dropped = self.entries.iter().filter(said).filter(|entry| entry.standing == Standing::Dropped);
+        self.survey.lost = dropped.count() as u64 + self.stripped;
+        // What was dropped still says what the session was about.
+        let dropped_title = || {
+            let mut dropped = self.entries.iter().filter(|entry| entry.standing == Standing::Dropped);
+            dropped.find_map(|entry| entry.title.clone())
+        };
+        self.survey.title = self.summary.take().or_else(|| first.map(str::to_owned)).or_else(dropped_title);
+        self.survey.header = self.survey.id.is_some() && self.has_project;
+        Survey { messages: count, prompts, usage, ending, ..self.survey }
+    }
+}

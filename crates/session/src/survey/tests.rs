@@ -1,0 +1,193 @@
+use super::*;
+use alhena_model::Tokens;
+use serde_json::{Value, json};
+
+fn log(records: &[Value]) -> Survey {
+    let text: String = records.iter().map(|record| format!("{record}\n")).collect();
+    of_bytes(text.as_bytes())
+}
+
+fn header() -> Value {
+    json!({"sessionId": "s1", "projectHash": "h", "startTime": "2026-11-15T18:07:00.000Z",
+           "lastUpdated": "2026-11-15T18:07:00.000Z", "kind": "main"})
+}
+
+fn context() -> Value {
+    json!({"id": "ctx", "timestamp": "t", "type": "user", "content": [{"text": "<session_context>\nHi"}]})
+}
+
+fn prompt(id: &str, text: &str) -> Value {
+    json!({"id": id, "timestamp": "t", "type": "user", "content": [{"text": text}]})
+}
+
+fn answer(id: &str, text: &str, total: u64) -> Value {
+    json!({"id": id, "timestamp": "t", "type": "gemini", "content": text, "thoughts": [],
+           "tokens": {"input": total - 1, "output": 1, "cached": 0, "thoughts": 0, "tool": 0, "total": total},
+           "model": "gemini-2.5-flash"})
+}
+
+fn with_calls(mut answer: Value) -> Value {
+    answer["toolCalls"] =
+        json!([{"id": "c", "name": "read_file", "args": {"tokens": {"input": 99}}, "status": "success"}]);
+    answer
+}
+
+#[test]
+fn a_log_is_folded_and_a_message_counts_once() {
+    let survey = log(&[
+        header(),
+        json!({"$set": {"messages": [context()]}}),
+        prompt("u1", "  First\nprompt "),
+        answer("g1", "", 10),
+        with_calls(answer("g1", "", 10)),
+        json!({"id": "r1", "type": "user", "content": [{"functionResponse": {"id": "c", "response": {"output": "x"}}},
+               {"inlineData": {"data": "AA==", "mimeType": "image/png"}}]}),
+        answer("g2", "Done.", 20),
+        json!({"$set": {"lastUpdated": "2026-11-15T18:09:00.000Z"}}),
+    ]);
+    let mut usage = Usage::default();
+    usage.add("gemini-2.5-flash", &Tokens { prompt: 9, output: 1, total: 10, ..Tokens::default() });
+    usage.add("gemini-2.5-flash", &Tokens { prompt: 19, output: 1, total: 20, ..Tokens::default() });
+    assert_eq!(
+        survey,
+        Survey {
+            id: Some("s1".into()),
+            header: true,
+            subagent: false,
+            title: Some("First\nprompt".into()),
+            started: Some(1_794_766_020_000),
+            updated: Some(1_794_766_140_000),
+            messages: 3,
+            prompts: 1,
+            usage,
+            ending: Ending::Answered,
+            lost: 0,
+        }
+    );
+}
+
+#[test]
+fn tokens_are_found_behind_the_tool_calls_too() {
+    let survey = log(&[
+        header(),
+        json!({"id": "g", "timestamp": "t", "type": "gemini", "content": "",
+               "toolCalls": [{"args": {"tokens": {"input": 5}, "model": "no"}}], "thoughts": [], "model": "m",
+               "tokens": {"input": 1, "output": 2, "cached": 0, "total": 3}}),
+    ]);
+    assert_eq!(survey.usage.models["m"], Tokens { prompt: 1, output: 2, total: 3, ..Tokens::default() });
+    assert_eq!(survey.ending, Ending::Open);
+}
+
+#[test]
+fn one_object_gives_the_same_as_the_log() {
+    let messages = [prompt("u", "Hello"), with_calls(answer("a", "Reading. ", 5)), answer("b", "Hi", 7)];
+    let mut whole = header();
+    whole["messages"] = json!(messages);
+    let expected = log(&[header(), messages[0].clone(), messages[1].clone(), messages[2].clone()]);
+    assert_eq!(of_bytes(serde_json::to_string_pretty(&whole).unwrap().as_bytes()), expected);
+    assert_eq!(of_bytes(whole.to_string().as_bytes()), expected);
+    assert_eq!(of_bytes(format!("{whole}\n").as_bytes()), expected);
+}
+
+#[test]
+fn an_object_that_is_cut_off_gives_the_messages_that_are_whole() {
+    let mut whole = header();
+    whole["messages"] = json!([prompt("u", "Hello"), answer("b", "Hi", 7)]);
+    let text = serde_json::to_string_pretty(&whole).unwrap();
+    let mut last = 0;
+    for end in 0..text.len() {
+        let survey = of_bytes(&text.as_bytes()[..end]);
+        assert!(survey.messages >= last && survey.messages <= 2, "{end}");
+        last = survey.messages;
+    }
+    assert_eq!(last, 2);
+}
+
+// gemini-cli-observed.md, section 6: the stub that a resume leaves.
+#[test]
+fn a_stub_is_empty() {
+    let survey = log(&[header(), json!({"$set": {"messages": [context()]}})]);
+    assert_eq!((survey.ending, survey.messages, survey.lost, survey.header), (Ending::Empty, 0, 0, true));
+}
+
+// Seen in 0.61.0: ^C during a tool ends with a checkpoint that holds only the context.
+#[test]
+fn what_a_checkpoint_drops_is_counted_as_lost_and_still_gives_the_title() {
+    let survey = log(&[
+        header(),
+        prompt("u", "Wait a while"),
+        answer("g", "Waiting.", 5),
+        json!({"$set": {"messages": [context()]}}),
+    ]);
+    assert_eq!((survey.ending, survey.messages, survey.lost), (Ending::Empty, 0, 2));
+    assert_eq!(survey.title.as_deref(), Some("Wait a while"));
+}
+
+#[test]
+fn messages_that_come_back_bare_are_counted_as_lost() {
+    let bare = json!({"id": "g", "timestamp": "t", "type": "gemini",
+                      "content": [{"text": "hm", "thought": true}, {"functionCall": {"name": "x"}}]});
+    let survey = log(&[
+        header(),
+        prompt("u", "Hello"),
+        with_calls(answer("g", "", 5)),
+        header(),
+        json!({"$set": {"messages": [context()]}}),
+        json!({"$set": {"messages": [context(), prompt("u", "Hello"), bare]}}),
+        answer("g2", "Hi", 6),
+    ]);
+    assert_eq!((survey.messages, survey.lost, survey.ending), (3, 1, Ending::Answered));
+    assert_eq!(survey.usage.all.total, 6);
+}
+
+#[test]
+fn a_compressed_conversation_lost_nothing() {
+    let survey = log(&[
+        header(),
+        prompt("u", "Hello"),
+        answer("g", "Hi", 5),
+        json!({"$set": {"messages": [prompt("new", "<state_snapshot>")]}}),
+    ]);
+    assert_eq!((survey.messages, survey.lost), (1, 0));
+}
+
+#[test]
+fn a_rewind_takes_back_and_an_unknown_one_takes_back_all() {
+    let records =
+        [header(), prompt("u", "One"), answer("g", "A", 5), prompt("u2", "Two"), answer("g2", "B", 6)];
+    let mut rewound = records.to_vec();
+    rewound.push(json!({"$rewindTo": "u2"}));
+    let survey = log(&rewound);
+    assert_eq!((survey.messages, survey.lost, survey.title.as_deref()), (2, 0, Some("One")));
+    let mut all = records.to_vec();
+    all.push(json!({"$rewindTo": "nobody"}));
+    all.push(prompt("u3", "Three"));
+    let survey = log(&all);
+    assert_eq!((survey.messages, survey.title.as_deref(), survey.ending), (1, Some("Three"), Ending::Open));
+}
+
+#[test]
+fn the_summary_is_the_title_and_commands_are_prompts() {
+    let survey = log(&[header(), prompt("u", "/help me"), json!({"$set": {"summary": "A helpful talk"}})]);
+    assert_eq!((survey.title.as_deref(), survey.prompts), (Some("A helpful talk"), 1));
+    let shown = json!({"id": "u", "type": "user", "content": [{"text": "Look at @a.txt"}, {"text": "long file"}],
+                       "displayContent": [{"text": "Look at @a.txt"}]});
+    assert_eq!(log(&[header(), shown]).title.as_deref(), Some("Look at @a.txt"));
+}
+
+#[test]
+fn a_file_without_a_header_says_so_and_still_counts() {
+    let survey = log(&[prompt("u", "Hello"), answer("g", "Hi", 5)]);
+    assert_eq!((survey.header, survey.id, survey.messages), (false, None, 2));
+    assert_eq!(of_bytes(b""), Survey::default());
+    assert_eq!(of_bytes(b"not json\n\xff\xfe\n"), Survey::default());
+}
+
+#[test]
+fn broken_lines_are_skipped_and_half_a_line_at_the_end_does_not_count() {
+    let mut text = format!("{}\n{{\"id\":\"x\",\"type\n{}\n", header(), prompt("u", "Hello"));
+    text.push_str(&with_calls(answer("g", "Hi", 5)).to_string());
+    assert_eq!(of_bytes(text.as_bytes()).messages, 2);
+    text.pop();
+    assert_eq!(of_bytes(text.as_bytes()).messages, 1);
+}
