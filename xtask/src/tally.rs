@@ -135,6 +135,11 @@ mod tests {
                 "\u{1b}[32;1m     Summary\u{1b}[0m [   0.012s] \u{1b}[1m5\u{1b}[0m tests run: \u{1b}[1m5\u{1b}[0m \u{1b}[32;1mpassed\u{1b}[0m, \u{1b}[1m0\u{1b}[0m \u{1b}[33;1mskipped\u{1b}[0m",
                 tally(5, 0, 0),
             ),
+            (
+                "     Summary [   2.288s] 5 tests run: 1 passed, 3 failed (1 due to being leaky), 1 timed out, 1 skipped",
+                tally(1, 4, 1),
+            ),
+            ("     Summary [   0.144s] 2/5 tests run: 0 passed, 2 failed, 1 skipped", tally(0, 5, 1)),
             ("    Starting 5 tests across 3 binaries", None),
             ("test result", None),
             ("", None),

@@ -1,6 +1,239 @@
-//! `cargo xtask bench run`: `alhena run` against the bare `gemini` command, on the real CLI and the scripted API.
+//! `cargo xtask bench run [ROUNDS]`: `alhena run` against the bare `gemini` command, on the real CLI and the scripted API,
+//! interleaved; then what Alhena adds before and after the CLI, and its memory on a stream of a gigabyte.
 
-/// Says that there is nothing to measure yet.
-pub fn run(_words: &[&str]) -> Result<(), String> {
-    Err("bench run is not built yet: it needs `alhena run` and the scripted API".to_owned())
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use alhena_scripted::{After, Scenario, Server, Turn};
+use alhena_testbed::{Hostile, PrivateHome, RealCli, Script, Step, Trust, cache};
+
+use super::median;
+use crate::commands::{cargo, follow};
+
+const VERSION: &str = "0.61.0";
+const ROUNDS: usize = 10;
+
+/// Measures.
+pub fn run(words: &[&str]) -> Result<(), String> {
+    let rounds = match words.first() {
+        Some(word) => word.parse().map_err(|_| format!("{word} is not a number"))?,
+        None => ROUNDS,
+    };
+    let alhena = build()?;
+    let bench = Bench::new(alhena)?;
+    bench.wall(rounds)?;
+    bench.edges(rounds)?;
+    bench.gigabyte()
+}
+
+fn build() -> Result<PathBuf, String> {
+    let mut build = cargo();
+    build.args(["build", "--release", "--quiet", "--package", "alhena"]);
+    if !follow(&mut build, Duration::from_secs(1800), |_| ())? {
+        return Err("alhena does not build".to_owned());
+    }
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| cache::workspace().join("target"), PathBuf::from);
+    Ok(target.join("release/alhena"))
+}
+
+/// What the processes of one command used, without those they watch over.
+#[derive(Clone, Copy, Debug, Default)]
+struct Used {
+    wall: f64,
+    /// CPU seconds of alhena and its keeper.
+    own: f64,
+    /// CPU seconds of everything else below.
+    other: f64,
+    /// Peak memory of alhena and its keeper, each, in MB.
+    memory: f64,
+}
+
+struct Bench {
+    alhena: PathBuf,
+    gemini: PathBuf,
+    home: PrivateHome,
+    url: String,
+    _server: Server,
+}
+
+impl Bench {
+    fn new(alhena: PathBuf) -> Result<Self, String> {
+        let text = |error: std::io::Error| error.to_string();
+        let gemini = RealCli::get(VERSION).map_err(text)?.bin;
+        let home = PrivateHome::with(Trust::Trusted).map_err(text)?;
+        let server = Server::start().map_err(text)?;
+        let url = server.add(
+            "bench",
+            Scenario::new().turn(Turn::new().text("Hello ").text("there.")).after(After::Repeat),
+        );
+        Ok(Self { alhena, gemini, home, url, _server: server })
+    }
+
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear().envs(self.home.env(&self.url)).current_dir(self.home.workspace());
+        command
+            .env("ALHENA_HOME", self.home.path().join("alhena"))
+            .stdin(Stdio::null())
+            .stderr(Stdio::null());
+        command
+    }
+
+    /// Wall time of both sides in turn, and what Alhena itself costs.
+    fn wall(&self, rounds: usize) -> Result<(), String> {
+        let (mut bare, mut ours) = (Vec::new(), Vec::new());
+        for round in 0..=rounds {
+            let mut gemini = self.command(&self.gemini);
+            gemini.args(["-m", "gemini-2.5-flash", "-o", "stream-json", "-p", "Say hi"]);
+            let gemini = watch(gemini)?;
+            let mut alhena = self.command(&self.alhena);
+            alhena.arg("run").arg("--gemini").arg(&self.gemini);
+            alhena.args(["--model", "gemini-2.5-flash", "--as", "outcome", "Say hi"]);
+            let alhena = watch(alhena)?;
+            // The first round fills caches.
+            if round > 0 {
+                bare.push(gemini);
+                ours.push(alhena);
+            }
+        }
+        let of = |all: &[Used], figure: fn(&Used) -> f64| median(&all.iter().map(figure).collect::<Vec<_>>());
+        let (theirs, wall) = (of(&bare, |used| used.wall), of(&ours, |used| used.wall));
+        println!(
+            "wall     gemini {theirs:.2} s, alhena run {wall:.2} s: ratio {:.2} (median of {rounds}, aim 0.80)",
+            wall / theirs
+        );
+        let (own, cli) = (of(&ours, |used| used.own), of(&ours, |used| used.other));
+        println!(
+            "cpu      alhena and keeper {:.1} ms, the CLI {cli:.2} s: {:.2} % (aim 2 %)",
+            own * 1e3,
+            own / cli * 1e2
+        );
+        println!("memory   alhena {:.1} MB at its peak (aim 20 MB)", of(&ours, |used| used.memory));
+        Ok(())
+    }
+
+    /// From our start to the start of the CLI, and from its end to our end, with a stand-in that notes its times.
+    fn edges(&self, rounds: usize) -> Result<(), String> {
+        let text = |error: std::io::Error| error.to_string();
+        let times = self.home.path().join("times");
+        let lines = concat!(
+            r#"{"type":"init","timestamp":"2026-11-15T17:49:10.599Z","session_id":"a","model":"m"}"#,
+            "\n",
+            r#"{"type":"message","timestamp":"2026-11-15T17:49:10.686Z","role":"assistant","content":"hi","delta":true}"#,
+            "\n",
+            r#"{"type":"result","timestamp":"2026-11-15T17:49:10.762Z","status":"success","stats":{"total_tokens":3}}"#,
+            "\n",
+        );
+        let script = format!(
+            "#!/bin/bash\nif [ \"$1\" = --version ]; then echo {VERSION}; exit; fi\nt=$EPOCHREALTIME\ncat <<'E'\n{lines}E\necho $t $EPOCHREALTIME > {}\n",
+            times.display()
+        );
+        let stand_in = self.home.write("gemini-stand-in", script).map_err(text)?;
+        std::fs::set_permissions(&stand_in, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .map_err(text)?;
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        for round in 0..=rounds * 2 {
+            let mut alhena = self.command(&self.alhena);
+            alhena
+                .arg("run")
+                .arg("--gemini")
+                .arg(&stand_in)
+                .args(["--as", "outcome", "Say hi"])
+                .stdout(Stdio::null());
+            let start = epoch();
+            let ended = alhena.status().map_err(text)?;
+            let end = epoch();
+            if !ended.success() {
+                return Err(format!("alhena run on the stand-in ended with {ended}"));
+            }
+            let noted = std::fs::read_to_string(&times).map_err(text)?;
+            let mut noted = noted.split_whitespace().filter_map(|time| time.parse::<f64>().ok());
+            let (Some(began), Some(over)) = (noted.next(), noted.next()) else {
+                return Err("no times".to_owned());
+            };
+            if round > 0 {
+                before.push((began - start) * 1e3);
+                after.push((end - over) * 1e3);
+            }
+        }
+        println!(
+            "edges    start to the CLI {:.1} ms, the CLI's end to ours {:.1} ms (aim 30 ms each)",
+            median(&before),
+            median(&after)
+        );
+        Ok(())
+    }
+
+    fn gigabyte(&self) -> Result<(), String> {
+        let text = |error: std::io::Error| error.to_string();
+        for (name, step) in [("deltas", Step::Deltas(1 << 30)), ("mixed", Step::Mixed(1 << 30))] {
+            let hostile = Hostile::new(Script::new([Step::Init, step, Step::Result])).map_err(text)?;
+            let mut alhena = self.command(&self.alhena);
+            alhena.envs(hostile.env()).arg("run").arg("--gemini").arg(hostile.path());
+            alhena.args(["--as", "text", "--output", "/dev/null", "Say hi"]);
+            let used = watch(alhena)?;
+            println!(
+                "1 GB     {name}: alhena {:.1} MB at its peak (aim 20 MB), {:.0} MB/s",
+                used.memory,
+                1073.7 / used.wall
+            );
+        }
+        Ok(())
+    }
+}
+
+fn epoch() -> f64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
+}
+
+/// Runs a command and watches its processes in `/proc` until it ends.
+fn watch(mut command: Command) -> Result<Used, String> {
+    let start = Instant::now();
+    let mut child = command.stdout(Stdio::null()).spawn().map_err(|error| error.to_string())?;
+    let (mut cpu, mut memory) = (BTreeMap::<(u32, u32), (f64, bool)>::new(), 0f64);
+    let status = loop {
+        look(&child, &mut cpu, &mut memory);
+        match child.try_wait().map_err(|error| error.to_string())? {
+            Some(status) => break status,
+            None if start.elapsed() > Duration::from_secs(300) => {
+                let _gone = child.kill();
+                return Err("a run took longer than 300 s".to_owned());
+            }
+            None => std::thread::sleep(Duration::from_millis(4)),
+        }
+    };
+    let wall = start.elapsed().as_secs_f64();
+    if !status.success() {
+        return Err(format!("a run ended with {status}"));
+    }
+    let sum = |ours: bool| cpu.values().filter(|(_, own)| *own == ours).map(|(seconds, _)| seconds).sum();
+    Ok(Used { wall, own: sum(true), other: sum(false), memory })
+}
+
+/// CPU time of every thread below the command so far, and the peak memory of Alhena's own processes.
+fn look(child: &Child, cpu: &mut BTreeMap<(u32, u32), (f64, bool)>, memory: &mut f64) {
+    let mut all = alhena_testbed::processes::descendants(child.id());
+    all.push(child.id());
+    for pid in all {
+        let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+        let own = program.file_name().is_some_and(|name| name == "alhena");
+        for thread in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+            let Some(id) = thread.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            let stat = std::fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
+            let Some(nanos) = stat.split_whitespace().next().and_then(|text| text.parse::<f64>().ok()) else {
+                continue;
+            };
+            cpu.insert((pid, id), (nanos / 1e9, own));
+        }
+        if own {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+            let peak =
+                peak.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok()).unwrap_or(0.0);
+            *memory = memory.max(peak / 1024.0);
+        }
+    }
 }
