@@ -12,6 +12,7 @@ use crate::usage::Usage;
 
 /// One thing that happened in a run, in the order in which it became known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Event {
     /// From 0, without gaps.
     pub seq: u64,
@@ -26,6 +27,7 @@ pub struct Event {
 
 /// Where an event comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// The CLI's output stream said it.
@@ -40,6 +42,7 @@ pub enum Source {
 
 /// What can happen in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum EventKind {
     /// The CLI began its session; once, from the stream's `init`.
@@ -148,6 +151,7 @@ pub enum EventKind {
 
 /// One change of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileChange {
     /// As the tool or the scan named it.
     pub path: String,
@@ -168,6 +172,7 @@ pub struct FileChange {
 
 /// Why a tool failed, in the CLI's own words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolError {
     /// The CLI's name of the failure, such as `tool_not_registered`.
     #[serde(rename = "type")]

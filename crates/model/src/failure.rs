@@ -6,6 +6,7 @@ use crate::event::ToolError;
 
 /// A failed run's reason. The only failure type that leaves the library for what an agent did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Failure {
     /// What kind of failure it is; the exit code follows from it.
     pub kind: FailureKind,
@@ -35,6 +36,7 @@ pub struct Failure {
 
 /// The kinds of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
     /// There is no Gemini CLI, or none that can be started.
@@ -99,9 +101,9 @@ const TABLE: &[Row] = &[
     row(
         FailureKind::Sandbox,
         1,
-        "Check that the sandbox engine is installed and running, or run with --sandbox off.",
+        "Check that the sandbox engine is installed and running, or run with --sandbox=off.",
     ),
-    row(FailureKind::TurnLimit, 7, "Raise --max-turns, or resume the session with --resume and go on."),
+    row(FailureKind::TurnLimit, 7, "Give it more turns with --max-turns N."),
     row(FailureKind::DiskFull, 1, "Free some disk space and run again."),
     row(FailureKind::RateLimited, 6, "Wait and run again, or use another model or key."),
     row(FailureKind::Api, 1, "Run again; if it stays, check the network, the proxy and the model's name."),
@@ -112,7 +114,7 @@ const TABLE: &[Row] = &[
         124,
         "Run again; --stall-timeout and --first-event-timeout say how long silence is borne.",
     ),
-    row(FailureKind::Cancelled, 130, "It was stopped on purpose; resume the session with --resume to go on."),
+    row(FailureKind::Cancelled, 130, "It was stopped on purpose."),
     row(
         FailureKind::Crashed,
         1,

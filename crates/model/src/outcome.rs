@@ -40,6 +40,7 @@ pub struct Outcome {
 
 /// The verdict on a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// It did what it was asked as far as can be known.
@@ -57,6 +58,7 @@ pub enum Status {
 
 /// A file that changed during the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileRecord {
     /// As the tool or the scan named it.
     pub path: String,
@@ -76,6 +78,7 @@ pub struct FileRecord {
 
 /// What became of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
     /// It was not there before.
@@ -88,6 +91,7 @@ pub enum Change {
 
 /// A shell command that the agent ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CommandRun {
     /// The call's id.
     pub call_id: String,
@@ -103,6 +107,7 @@ pub struct CommandRun {
 
 /// Output that was no event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Malformed {
     /// How many lines.
     pub lines: u64,
@@ -209,8 +214,20 @@ impl Outcome {
     }
 }
 
-/// The outcome as it stands in JSON.
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Outcome {
+    fn schema_name() -> Cow<'static, str> {
+        "Outcome".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Shape::json_schema(generator)
+    }
+}
+
+/// How a run ended.
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Shape<'a> {
     status: Status,
     #[serde(borrow)]

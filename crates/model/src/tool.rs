@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 
 /// What kind of thing a tool does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
     /// Runs a shell command, or looks after one.

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 /// Token counts of one model, or of a whole run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Tokens {
     /// Tokens sent, cached ones included.
@@ -76,6 +77,7 @@ fn count(count: Option<Count>) -> u64 {
 
 /// What a run used, in all and by model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Usage {
     /// The sum over all models.
     #[serde(flatten)]
