@@ -197,7 +197,7 @@ fn real_cli_an_untrusted_folder_is_a_failure_that_names_the_option_which_then_wo
 #[test]
 fn real_cli_broken_settings_are_told_before_anything_starts() {
     let lab = Lab::real("settings", "0.61.0", Scenario::new());
-    lab.home.write(".gemini/settings.json", "{ \"a\": ").unwrap();
+    std::fs::write(lab.home.gemini().join("settings.json"), "{ \"a\": ").unwrap();
     let Err(error) = lab.gemini.run_in(lab.request("hello"), &lab.env).map(Run::outcome_blocking) else { panic!("ran") };
     assert_eq!(error.into_failure().kind, FailureKind::Config);
     assert!(lab.server.requests("lab").is_empty());
@@ -270,7 +270,8 @@ fn real_cli_a_session_can_be_resumed_again_and_again() {
         let first = lab.run(lab.request("remember the first prompt"));
         let id = first.session_id.clone().unwrap();
         for turn in 0..3 {
-            let resume = if turn == 1 { Resume::Latest } else { Resume::Id(id.clone()) };
+            // The latest is the one that was started last: only before the others.
+            let resume = if turn == 0 { Resume::Latest } else { Resume::Id(id.clone()) };
             let outcome = lab.run(lab.request(&format!("prompt {turn}")).resume(resume));
             assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
             assert_eq!(outcome.session_id.as_deref(), Some(id.as_str()));
@@ -373,9 +374,11 @@ fn real_cli_the_users_home_is_the_same_after_20_runs_except_for_sessions_and_reg
             .after(After::Repeat)
     };
     let lab = Lab::real("home", "0.61.0", scenario());
-    lab.home.write(".gemini/GEMINI.md", "be brief\n").unwrap();
-    lab.home.write(".gemini/policies/mine.toml", "").unwrap();
-    lab.home.write(".gemini/commands/x.toml", "prompt = \"x\"\n").unwrap();
+    for (name, text) in [("GEMINI.md", "be brief\n"), ("policies/mine.toml", ""), ("commands/x.toml", "prompt = \"x\"\n")] {
+        let path = lab.home.gemini().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
     // What the first start makes for itself is no change by a run.
     assert_eq!(lab.run(lab.request("first")).status, Status::Success);
     let before = lab.home.snapshot().unwrap();

@@ -1,0 +1,120 @@
+//! 180 runs of stand-ins, stopped at random moments in four ways: nothing is left, and no outcome is wrong.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+
+mod lab;
+
+use std::io::Read;
+use std::process::Stdio;
+use std::time::Duration;
+
+use alhena::{Outcome, Status};
+use alhena_testbed::{Child, Deadline, Script, Step};
+use lab::HostileLab;
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Different in each run of a test, and the same in each run of the tests.
+fn delays(seed: u64) -> impl FnMut() -> Duration {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        Duration::from_millis(state % 1200)
+    }
+}
+
+fn busy() -> Script {
+    Script::new([
+        Step::Init,
+        Step::User,
+        Step::Text("one ".into()),
+        Step::Spawn(Child::default().new_session()),
+        Step::Sleep(150),
+        Step::Spawn(Child::default().daemon().new_session().closed_files().ignores_signals()),
+        Step::Text("two ".into()),
+        Step::Spawn(Child::default().daemon().cleared_environment()),
+        Step::Sleep(300),
+        Step::Text("three".into()),
+        Step::Hang,
+    ])
+}
+
+fn nothing_left(hostile: &HostileLab) {
+    let deadline = Deadline::after(Duration::from_secs(30));
+    let clean = deadline.wait_until(|| hostile.hostile.survivors().unwrap().is_empty());
+    assert!(clean, "left: {:?}", hostile.hostile.survivors().unwrap());
+    // And no directory of the run either.
+    let runs = hostile.lab.home.path().join("alhena/state/runs");
+    let gone = deadline.wait_until(|| std::fs::read_dir(&runs).map_or(0, Iterator::count) == 0);
+    assert!(gone, "left in {}", runs.display());
+}
+
+fn in_threads(name: &'static str, test: impl Fn(&HostileLab, Duration) + Send + Sync + 'static) {
+    let test = std::sync::Arc::new(test);
+    let threads: Vec<_> = (0..3)
+        .map(|seed| {
+            let test = test.clone();
+            std::thread::spawn(move || {
+                let mut delay = delays(seed + name.len() as u64);
+                for _ in 0..15 {
+                    let hostile = HostileLab::new(name, busy());
+                    test(&hostile, delay());
+                    nothing_left(&hostile);
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+#[test]
+fn runs_stopped_by_timeout_leave_nothing_and_say_timeout() {
+    in_threads("timeout", |hostile, delay| {
+        let request = hostile.lab.request("go").timeout(delay.max(Duration::from_millis(1)));
+        assert_eq!(hostile.lab.run(request).status, Status::Timeout);
+    });
+}
+
+#[test]
+fn runs_that_are_cancelled_leave_nothing_and_say_cancelled() {
+    in_threads("cancelled", |hostile, delay| {
+        let run = hostile.lab.start(hostile.lab.request("go"));
+        let stopper = run.stopper();
+        std::thread::spawn(move || {
+            std::thread::sleep(delay);
+            stopper.stop();
+        });
+        assert_eq!(run.outcome_blocking().status, Status::Cancelled);
+    });
+}
+
+#[test]
+fn sigterm_to_alhena_leaves_nothing_and_says_cancelled() {
+    in_threads("sigterm", |hostile, delay| {
+        let mut command = hostile.lab.command(&["--as", "outcome", "go"]);
+        let mut alhena = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        // Before it has begun there is nothing to stop, and it dies as any program would.
+        std::thread::sleep(delay + Duration::from_millis(50));
+        kill_process(Pid::from_child(&alhena), Signal::TERM).unwrap();
+        let mut text = String::new();
+        alhena.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        let status = alhena.wait().unwrap();
+        if !text.is_empty() {
+            let outcome: Outcome = serde_json::from_str(&text).unwrap();
+            assert_eq!((outcome.status, status.code()), (Status::Cancelled, Some(130)));
+        } else {
+            assert!(!status.success());
+        }
+    });
+}
+
+#[test]
+fn sigkill_to_alhena_leaves_nothing() {
+    in_threads("sigkill", |hostile, delay| {
+        let mut command = hostile.lab.command(&["--as", "outcome", "go"]);
+        let mut alhena = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(delay + Duration::from_millis(50));
+        alhena.kill().unwrap();
+        assert!(!alhena.wait().unwrap().success());
+    });
+}
