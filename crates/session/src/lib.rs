@@ -1,6 +1,14 @@
 //! The session store of Gemini CLI on disk.
 
+mod cache;
 pub mod file;
 pub mod project;
 mod scan;
+pub mod store;
 pub mod survey;
+mod threads;
+
+pub use file::{Format, SessionFile, Stamp};
+pub use project::Project;
+pub use store::{FindError, Scope, Session, State, Store, Which};
+pub use survey::{Ending, Survey};

@@ -1,0 +1,198 @@
+//! What was found out about files that have not changed since.
+//!
+//! Derived, and kept in the user's cache directory: it can be deleted at any time, is made again when it is damaged or of
+//! another format, and several processes may use it at once. The last one to write wins, which costs the others only time.
+//! Gemini CLI's own directory is left alone: it deletes what it does not know there.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use crate::file::{SessionFile, Stamp};
+use crate::survey::Survey;
+
+/// Raise this when a survey says something else than before.
+const FORMAT: u32 = 1;
+
+/// A file that was written so recently can be written again without a change of its time.
+const SETTLED: Duration = Duration::from_secs(2);
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Title {
+    surveys: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Line<P, S> {
+    path: P,
+    stamp: (u64, i64, u64),
+    survey: S,
+}
+
+/// Surveys by path.
+#[derive(Default)]
+pub(crate) struct Surveys {
+    known: HashMap<PathBuf, (Stamp, Survey)>,
+}
+
+impl Surveys {
+    /// What is there; nothing when there is nothing, or nothing that can be used.
+    pub(crate) fn read(path: &Path) -> Self {
+        fs::read(path).ok().and_then(|bytes| Self::parse(&bytes)).unwrap_or_default()
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let mut lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let title: Title = serde_json::from_slice(lines.next()?).ok()?;
+        if title != (Title { surveys: FORMAT }) {
+            return None;
+        }
+        let known = lines.map(|line| {
+            let line: Line<PathBuf, Survey> = serde_json::from_slice(line).ok()?;
+            let (size, modified, inode) = line.stamp;
+            Some((line.path, (Stamp { size, modified, inode }, line.survey)))
+        });
+        // A broken line means that something else is broken too.
+        Some(Self { known: known.collect::<Option<_>>()? })
+    }
+
+    /// What is known about a file, if it is still the same.
+    pub(crate) fn get(&self, file: &SessionFile) -> Option<&Survey> {
+        let (stamp, survey) = self.known.get(&file.path)?;
+        (*stamp == file.stamp).then_some(survey)
+    }
+
+    /// What is known about other files than these.
+    pub(crate) fn beside(&self, files: &[SessionFile]) -> Vec<(&Path, Stamp, &Survey)> {
+        let these: HashSet<&Path> = files.iter().map(|file| &*file.path).collect();
+        let others = self.known.iter().filter(|(path, _)| !these.contains(&***path));
+        others.map(|(path, (stamp, survey))| (&**path, *stamp, survey)).collect()
+    }
+
+    /// How many files are known.
+    pub(crate) fn len(&self) -> usize {
+        self.known.len()
+    }
+}
+
+/// Writes surveys in the place of what is there. Paths that are no text are left out.
+pub(crate) fn write<'a>(
+    path: &Path,
+    surveys: impl Iterator<Item = (&'a Path, Stamp, &'a Survey)>,
+) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(path);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let settled = i64::try_from(now.saturating_sub(SETTLED).as_nanos()).unwrap_or(i64::MAX);
+    replace(directory, path, |out| {
+        serde_json::to_writer(&mut *out, &Title { surveys: FORMAT })?;
+        for (path, stamp, survey) in surveys.filter(|(_, stamp, _)| stamp.modified < settled) {
+            let Some(path) = path.to_str() else { continue };
+            out.write_all(b"\n")?;
+            let stamp = (stamp.size, stamp.modified, stamp.inode);
+            serde_json::to_writer(&mut *out, &Line { path, stamp, survey })?;
+        }
+        out.write_all(b"\n")
+    })
+}
+
+/// Writes a file of its own and puts it in its place when it is complete.
+pub(crate) fn replace(
+    directory: &Path,
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+) -> io::Result<()> {
+    make_private(directory)?;
+    let temporary = tempfile::NamedTempFile::new_in(directory)?;
+    let mut out = BufWriter::with_capacity(256 << 10, temporary.as_file());
+    write(&mut out)?;
+    out.flush()?;
+    drop(out);
+    temporary.persist(path).map(drop).map_err(|error| error.error)
+}
+
+/// Session text is nobody else's business.
+pub(crate) fn make_private(directory: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &Path) -> SessionFile {
+        SessionFile::at(path).unwrap()
+    }
+
+    fn old(path: &Path) {
+        let past = SystemTime::now() - Duration::from_secs(100);
+        File::options().write(true).open(path).unwrap().set_modified(past).unwrap();
+    }
+
+    fn survey(title: &str) -> Survey {
+        Survey { title: Some(title.to_owned()), ..Survey::default() }
+    }
+
+    #[test]
+    fn what_was_written_is_known_until_the_file_changes() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, cache) = (dir.path().join("session-x.jsonl"), dir.path().join("cache/surveys"));
+        fs::write(&path, "one").unwrap();
+        old(&path);
+        let found = file(&path);
+        write(&cache, std::iter::once((&*found.path, found.stamp, &survey("t")))).unwrap();
+        assert_eq!(Surveys::read(&cache).get(&found), Some(&survey("t")));
+        fs::write(&path, "two!").unwrap();
+        old(&path);
+        assert_eq!(Surveys::read(&cache).get(&file(&path)), None);
+    }
+
+    #[test]
+    fn a_file_that_may_still_change_within_its_time_is_not_remembered() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, cache) = (dir.path().join("session-x.jsonl"), dir.path().join("surveys"));
+        fs::write(&path, "one").unwrap();
+        let found = file(&path);
+        write(&cache, std::iter::once((&*found.path, found.stamp, &survey("t")))).unwrap();
+        assert_eq!(Surveys::read(&cache).len(), 0);
+    }
+
+    #[test]
+    fn damage_and_other_formats_mean_that_nothing_is_known() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, cache) = (dir.path().join("session-x.jsonl"), dir.path().join("surveys"));
+        fs::write(&path, "one").unwrap();
+        old(&path);
+        let found = file(&path);
+        write(&cache, std::iter::once((&*found.path, found.stamp, &survey("t")))).unwrap();
+        let whole = fs::read(&cache).unwrap();
+        for damaged in [
+            &whole[..whole.len() / 2],
+            b"",
+            b"garbage",
+            String::from_utf8_lossy(&whole).replace("\"surveys\":1", "\"surveys\":0").as_bytes(),
+        ] {
+            fs::write(&cache, damaged).unwrap();
+            assert_eq!(Surveys::read(&cache).len(), 0);
+        }
+        assert_eq!(Surveys::read(&dir.path().join("none")).len(), 0);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_cache_belongs_to_the_user_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let cache = dir.path().join("a/b/surveys");
+        write(&cache, std::iter::empty()).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&dir.path().join("a")), mode(&cache)), (0o700, 0o600));
+    }
+}

@@ -1,0 +1,345 @@
+//! The store: projects, sessions, and which file of several is the session.
+//!
+//! Gemini CLI leaves up to three files with one session's id: the session, a stub with nothing but context for every
+//! minute in which it was resumed (0.39 on), and the JSON file of an older release beside the JSONL that continues it. It
+//! takes the one that was updated last among those that have a conversation. So does this, and it never takes an empty file
+//! for the session when another has words in it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::cache::{self, Surveys};
+use crate::file::{self, Format, SessionFile};
+use crate::project::{self, Project, is_gone, project_hash};
+use crate::survey::{self, Ending, Survey};
+use crate::threads;
+
+/// The sessions of one Gemini home.
+#[derive(Clone, Debug)]
+pub struct Store {
+    gemini: PathBuf,
+    cache: Option<PathBuf>,
+}
+
+/// Which sessions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Those of one folder.
+    Folder(PathBuf),
+    /// All of them.
+    All,
+}
+
+/// One session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Session {
+    /// Its id; what the file's name says of it when the file does not say it.
+    pub id: String,
+    /// The file that holds it.
+    pub file: SessionFile,
+    /// What that file is about.
+    pub survey: Survey,
+    /// Further files with its id.
+    pub others: Vec<(SessionFile, Survey)>,
+    /// Its sub-agents, oldest first.
+    pub children: Vec<Session>,
+}
+
+/// How a session is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// The model answered last.
+    Answered,
+    /// A prompt or a tool's result has no answer.
+    Open,
+    /// Nothing was said.
+    Empty,
+    /// The CLI dropped messages that still stand in the file; `repair` brings them back.
+    Lost,
+    /// A stub beside it will make the CLI delete it; `repair` removes the stub.
+    Endangered,
+    /// The file has no header: the CLI cannot load it; `repair` gives it one.
+    Headless,
+}
+
+impl Session {
+    /// How it is; trouble first.
+    pub fn state(&self) -> State {
+        if !self.survey.header {
+            State::Headless
+        } else if self.survey.lost > 0 {
+            State::Lost
+        } else if self.stubs().next().is_some() && self.survey.ending != Ending::Empty {
+            State::Endangered
+        } else {
+            match self.survey.ending {
+                Ending::Answered => State::Answered,
+                Ending::Open => State::Open,
+                Ending::Empty => State::Empty,
+            }
+        }
+    }
+
+    /// Further files in which nothing was said.
+    pub fn stubs(&self) -> impl Iterator<Item = &SessionFile> {
+        let beside = |file: &SessionFile| file.path.parent() == self.file.path.parent();
+        self.others
+            .iter()
+            .filter(move |(file, survey)| beside(file) && survey.ending == Ending::Empty && survey.lost == 0)
+            .map(|(file, _)| file)
+    }
+
+    /// When it last changed, in ms since 1970: by its own account, or else the file's.
+    pub fn updated(&self) -> i64 {
+        self.survey.updated.unwrap_or_else(|| self.file.stamp.modified_ms())
+    }
+}
+
+/// Why there is no such session.
+#[derive(Debug)]
+pub enum FindError {
+    /// The folder has none at all.
+    NoneIn(Scope),
+    /// None with this id.
+    Unknown(String),
+    /// Several ids begin like this.
+    Ambiguous(String, Vec<String>),
+    /// The store could not be read.
+    Io(io::Error),
+}
+
+impl fmt::Display for FindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            // B-42
+            Self::NoneIn(Scope::Folder(path)) => {
+                write!(f, "No Gemini session found for project: {}", path.display())
+            }
+            Self::NoneIn(Scope::All) => f.write_str("No Gemini session found"),
+            Self::Unknown(id) => write!(f, "No Gemini session has the id {id}"),
+            Self::Ambiguous(id, ids) => {
+                write!(f, "{} sessions begin with {id}: {}", ids.len(), ids.join(", "))
+            }
+            Self::Io(error) => write!(f, "the session store could not be read: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for FindError {}
+
+impl From<io::Error> for FindError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl Store {
+    /// The store in this `.gemini` directory.
+    pub fn at(gemini: impl Into<PathBuf>) -> Self {
+        Self { gemini: gemini.into(), cache: None }
+    }
+
+    /// The store of a home directory. The CLI puts `.gemini` into `GEMINI_CLI_HOME`, if that is set (0.25 on).
+    pub fn of_home(home: &Path) -> Self {
+        Self::at(home.join(".gemini"))
+    }
+
+    /// Keeps what it finds out in this directory.
+    pub fn with_cache(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.cache = Some(directory.into());
+        self
+    }
+
+    /// The `.gemini` directory.
+    pub fn gemini(&self) -> &Path {
+        &self.gemini
+    }
+
+    /// The cache directory for this store alone.
+    pub(crate) fn own_cache(&self) -> Option<PathBuf> {
+        let gemini = std::fs::canonicalize(&self.gemini).unwrap_or_else(|_| self.gemini.clone());
+        let name: String = project_hash(&gemini).chars().take(16).collect();
+        self.cache.as_ref().map(|cache| cache.join("sessions").join(name))
+    }
+
+    /// The directories that can hold sessions.
+    pub fn projects(&self, scope: &Scope) -> io::Result<Vec<Project>> {
+        match scope {
+            Scope::Folder(folder) => project::of(&self.gemini, folder),
+            Scope::All => project::all(&self.gemini),
+        }
+    }
+
+    /// Every session file, unread.
+    pub fn files(&self, scope: &Scope) -> io::Result<Vec<SessionFile>> {
+        let mut files = Vec::new();
+        for project in self.projects(scope)? {
+            files.extend(file::in_project(&Arc::new(project))?);
+        }
+        files.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(files)
+    }
+
+    /// Every session, the newest first.
+    pub fn list(&self, scope: &Scope) -> io::Result<Vec<Session>> {
+        let files = self.files(scope)?;
+        let surveyed = self.survey(&files, scope)?;
+        Ok(group(surveyed))
+    }
+
+    /// Surveys files; those that vanished meanwhile are left out.
+    fn survey(&self, files: &[SessionFile], scope: &Scope) -> io::Result<Vec<(SessionFile, Survey)>> {
+        let path = self.own_cache().map(|cache| cache.join("surveys.jsonl"));
+        let known = path.as_deref().map(Surveys::read).unwrap_or_default();
+        let missing: Vec<&SessionFile> = files.iter().filter(|file| known.get(file).is_none()).collect();
+        let mut fresh: HashMap<&Path, Survey> = HashMap::new();
+        for (file, survey) in
+            missing.iter().zip(threads::map(&missing, || (), |(), file| survey::survey(file)))
+        {
+            match survey {
+                Ok(survey) => drop(fresh.insert(&file.path, survey)),
+                Err(error) if is_gone(&error) => {}
+                // One unreadable file must not hide all others.
+                Err(_) => drop(fresh.insert(&file.path, Survey::default())),
+            }
+        }
+        let survey_of = |file: &SessionFile| known.get(file).or_else(|| fresh.get(&*file.path));
+        let all = files.iter().filter_map(|file| Some((file, survey_of(file)?)));
+        let outdated = !missing.is_empty() || (*scope == Scope::All && known.len() != files.len());
+        if let Some(path) = path.filter(|_| outdated) {
+            let elsewhere = if *scope == Scope::All { Vec::new() } else { known.beside(files) };
+            let here = all.clone().map(|(file, survey)| (&*file.path, file.stamp, survey));
+            // A cache that cannot be written costs time, nothing else.
+            let _unwritable = cache::write(&path, here.chain(elsewhere));
+        }
+        Ok(all.map(|(file, survey)| (file.clone(), survey.clone())).collect())
+    }
+
+    /// The session that somebody means.
+    pub fn find(&self, scope: &Scope, which: &Which) -> Result<Session, FindError> {
+        let mut sessions = match which {
+            Which::Id(id) => self.with_id(scope, id)?,
+            Which::Latest => self.list(scope)?,
+        };
+        match which {
+            Which::Latest => {
+                let said = sessions.iter().position(|session| session.survey.ending != Ending::Empty);
+                match sessions.is_empty() {
+                    true => Err(FindError::NoneIn(scope.clone())),
+                    false => Ok(sessions.swap_remove(said.unwrap_or(0))),
+                }
+            }
+            Which::Id(id) => {
+                if let Some(exact) = sessions.iter().position(|session| session.id == *id) {
+                    return Ok(sessions.swap_remove(exact));
+                }
+                match sessions.len() {
+                    0 => Err(FindError::Unknown(id.clone())),
+                    1 => Ok(sessions.swap_remove(0)),
+                    _ => {
+                        let ids = sessions.into_iter().map(|session| session.id).collect();
+                        Err(FindError::Ambiguous(id.clone(), ids))
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sessions and sub-agents whose id begins like this; only files whose name allows it are read.
+    fn with_id(&self, scope: &Scope, id: &str) -> io::Result<Vec<Session>> {
+        let files = self.files(scope)?;
+        let candidates: Vec<SessionFile> = files.iter().filter(|file| file.may_be(id)).cloned().collect();
+        let children = files
+            .into_iter()
+            .filter(|file| file.parent.as_deref().is_some_and(|parent| parent.starts_with(id)));
+        let mut wanted = candidates;
+        for child in children {
+            if !wanted.contains(&child) {
+                wanted.push(child);
+            }
+        }
+        let surveyed = threads::map(&wanted, || (), |(), file| survey::survey(file));
+        let surveyed =
+            wanted.iter().cloned().zip(surveyed).filter_map(|(file, survey)| Some((file, survey.ok()?)));
+        let mut sessions = group(surveyed.collect());
+        let children: Vec<Session> = sessions
+            .iter()
+            .flat_map(|session| session.children.iter())
+            .filter(|child| child.id.starts_with(id))
+            .cloned()
+            .collect();
+        sessions.retain(|session| session.id.starts_with(id));
+        sessions.extend(children);
+        Ok(sessions)
+    }
+}
+
+/// The session that somebody means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// The one with this id, or the only one whose id begins like this.
+    Id(String),
+    /// The one that was used last and has something in it.
+    Latest,
+}
+
+impl Which {
+    /// `latest`, or an id.
+    pub fn of(text: &str) -> Self {
+        match text {
+            "latest" => Self::Latest,
+            id => Self::Id(id.to_owned()),
+        }
+    }
+}
+
+/// Puts files of one session together, and sub-agents below their parents.
+fn group(surveyed: Vec<(SessionFile, Survey)>) -> Vec<Session> {
+    let mut files: HashMap<(Option<PathBuf>, String, Option<String>), Vec<(SessionFile, Survey)>> =
+        HashMap::new();
+    for (file, survey) in surveyed {
+        let id = survey.id.clone().unwrap_or_else(|| file.id_start.clone());
+        // The same id in another project is another session, but not in the two directories of one project.
+        let project = file.project.root.clone().or_else(|| Some(file.project.chats.clone()));
+        files.entry((project, id, file.parent.clone())).or_default().push((file, survey));
+    }
+    let mut sessions = Vec::new();
+    let mut children: HashMap<(Option<PathBuf>, String), Vec<Session>> = HashMap::new();
+    for ((project, id, parent), files) in files {
+        let Some(session) = choose(id, files) else { continue };
+        match parent {
+            Some(parent) => children.entry((project, parent)).or_default().push(session),
+            None => sessions.push((project, session)),
+        }
+    }
+    let mut grouped = Vec::with_capacity(sessions.len());
+    for (project, mut session) in sessions {
+        session.children = children.remove(&(project, session.id.clone())).unwrap_or_default();
+        session
+            .children
+            .sort_by(|one, other| (one.survey.started, &one.id).cmp(&(other.survey.started, &other.id)));
+        grouped.push(session);
+    }
+    // Sub-agents whose parent the CLI has deleted.
+    grouped.extend(children.into_values().flatten());
+    grouped.sort_by(|one, other| (other.updated(), &other.id).cmp(&(one.updated(), &one.id)));
+    grouped
+}
+
+/// The file that is the session, among all with its id.
+fn choose(id: String, mut files: Vec<(SessionFile, Survey)>) -> Option<Session> {
+    let rank = |(file, survey): &(SessionFile, Survey)| {
+        let said = survey.ending != Ending::Empty;
+        let updated = survey.updated.unwrap_or_else(|| file.stamp.modified_ms());
+        (said, survey.header, said || survey.lost > 0, updated, file.format == Format::Jsonl, survey.messages)
+    };
+    files.sort_by(|one, other| rank(one).cmp(&rank(other)).then_with(|| one.0.path.cmp(&other.0.path)));
+    let (file, survey) = files.pop()?;
+    Some(Session { id, file, survey, others: files, children: Vec::new() })
+}
