@@ -9,6 +9,8 @@
 
 mod clock;
 mod index;
+mod listing;
+mod rules;
 mod walk;
 
 use std::fs::Metadata;

@@ -103,6 +103,42 @@ fn ignored_files_do_not_count_and_neither_does_gits_own_directory() {
 }
 
 #[test]
+fn rules_above_the_root_count_up_to_the_repository_and_a_nested_one_has_its_own() {
+    let tree = Tree::with(&["repo/sub/a", "repo/sub/nested/b"]);
+    tree.write(".gitignore", "*.above\n");
+    tree.write("repo/.gitignore", "*.log\n/sub/anchored\n");
+    tree.write("repo/.git/info/exclude", "*.private\n");
+    tree.write("repo/sub/nested/.git", "gitdir: elsewhere\n");
+    let since = tree.start();
+    for file in
+        ["a.log", "anchored", "x.private", "x.above", "nested/b.log", "nested/x.private", "deep/anchored"]
+    {
+        tree.write(&format!("repo/sub/{file}"), "new");
+    }
+    let expected = ["deep/anchored", "nested/b.log", "nested/x.private", "x.above"];
+    assert_eq!(scan(&tree.at("repo/sub"), since).created, paths(&expected));
+}
+
+#[test]
+fn gitignore_that_is_a_pipe_or_a_link_is_no_file_of_rules() {
+    let tree = Tree::with(&["rules"]);
+    tree.write("rules", "*\n");
+    symlink("rules", tree.at(".gitignore")).unwrap();
+    fs::create_dir(tree.at("d")).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        tree.at("d/.gitignore"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+        0,
+    )
+    .unwrap();
+    let since = tree.start();
+    tree.write("d/a", "new");
+    assert_eq!(scan(tree.root.path(), since), changes(&["d/a"], &[]));
+}
+
+#[test]
 fn git_says_what_was_deleted_and_what_was_only_written_anew() {
     let tree =
         Tree::with(&["kept", "gone", "d/gone", "d/kept", "whole/x/y", "replaced", "name with\nnewline é"]);
@@ -202,6 +238,19 @@ fn bounds_end_a_scan_and_say_so() {
     assert_eq!((exact.created.len(), exact.truncated), (50, false));
     let late = ScanOptions { limit: Duration::ZERO, ..ScanOptions::default() }.scan(tree.root.path(), since);
     assert!(late.truncated);
+}
+
+#[test]
+fn directory_that_may_not_be_read_is_counted() {
+    let tree = Tree::with(&["closed/a", "open/b"]);
+    let since = tree.start();
+    tree.write("open/b", "new");
+    fs::set_permissions(tree.at("closed"), fs::Permissions::from_mode(0o000)).unwrap();
+    let found = scan(tree.root.path(), since);
+    // Root may read it all the same.
+    let expected = usize::from(fs::read_dir(tree.at("closed")).is_err());
+    fs::set_permissions(tree.at("closed"), fs::Permissions::from_mode(0o700)).unwrap();
+    assert_eq!((found.unreadable, found.modified), (expected, paths(&["open/b"])));
 }
 
 #[test]

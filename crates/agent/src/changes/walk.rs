@@ -5,14 +5,13 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::Metadata;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
 
-use ignore::{DirEntry, WalkBuilder, WalkState};
-
+use super::listing::{Kind, Listing};
+use super::rules::Rules;
 use super::{DiskState, ScanOptions};
 
 /// What a walk found.
@@ -25,123 +24,183 @@ pub(super) struct Walked {
     pub(super) unreadable: usize,
 }
 
-/// One thing seen on the way.
-enum Seen {
-    New(PathBuf),
-    Modified(PathBuf),
-    MovedDirectory(PathBuf),
-    Unreadable,
-    TooLate,
+/// A directory to look into.
+struct Job {
+    path: PathBuf,
+    /// The rules for the directory itself; its own file may add some.
+    rules: Rules,
+    arrival: Arrival,
+}
+
+/// Whether a directory was where it is before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Arrival {
+    /// It was: the times of what is in it tell what is new.
+    Here,
+    /// It was moved, or is below one that was: everything in it is new here.
+    Moved,
+}
+
+/// What the threads share.
+struct Work {
+    waiting: Vec<Job>,
+    /// How many threads are looking into a directory, and may find more.
+    busy: usize,
+    /// How many threads wait for more.
+    idle: usize,
+    walked: Walked,
+    found: usize,
+}
+
+struct Walk<'a> {
+    since: SystemTime,
+    exclude: &'a [PathBuf],
+    device: u64,
+    deadline: Instant,
+    most: usize,
+    work: Mutex<Work>,
+    more: Condvar,
 }
 
 /// Finds the files below `root`, a real path, that changed since.
 pub(super) fn walk(root: &Path, since: SystemTime, exclude: &[PathBuf], options: &ScanOptions) -> Walked {
-    let deadline = Instant::now() + options.limit;
-    let mut walked = Walked::default();
-    let mut moved = Vec::new();
-    for seen in visit(root, exclude, deadline, options.most, |entry, data| classify(entry, data, since)) {
-        match seen {
-            Seen::New(path) => drop(walked.new.insert(path)),
-            Seen::Modified(path) => walked.modified.push(path),
-            Seen::MovedDirectory(path) => moved.push(path),
-            Seen::Unreadable => walked.unreadable += 1,
-            Seen::TooLate => walked.truncated = true,
+    let Ok(itself) = Listing::open(root).and_then(|listing| listing.look(OsStr::new("."))) else {
+        return Walked { unreadable: 1, ..Walked::default() };
+    };
+    let start = Job { path: root.to_path_buf(), rules: Rules::above(root), arrival: Arrival::Here };
+    let walk = Walk {
+        since,
+        exclude,
+        device: itself.device,
+        deadline: Instant::now() + options.limit,
+        most: options.most,
+        work: Mutex::new(Work {
+            waiting: vec![start],
+            busy: 0,
+            idle: 0,
+            walked: Walked::default(),
+            found: 0,
+        }),
+        more: Condvar::new(),
+    };
+    let threads = std::thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 8));
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(|| walk.work());
         }
-    }
-    for directory in moved {
-        // What is inside was not there before, whatever its times say.
-        let inside = visit(&directory, exclude, deadline, options.most, |entry, _| {
-            is_file(entry).then(|| Seen::New(entry.path().to_path_buf()))
-        });
-        for seen in inside {
-            match seen {
-                Seen::New(path) => drop(walked.new.insert(path)),
-                Seen::TooLate => walked.truncated = true,
-                Seen::Modified(_) | Seen::MovedDirectory(_) | Seen::Unreadable => {}
-            }
-        }
-        let new = &walked.new;
-        walked.modified.retain(|path| !new.contains(path));
-    }
-    walked
-}
-
-fn is_file(entry: &DirEntry) -> bool {
-    entry.file_type().is_some_and(|kind| kind.is_file() || kind.is_symlink())
-}
-
-fn classify(entry: &DirEntry, data: &Metadata, since: SystemTime) -> Option<Seen> {
-    let state = DiskState::of(data);
-    if !state.changed_since(since) {
-        return None;
-    }
-    let path = entry.path().to_path_buf();
-    if is_file(entry) {
-        return Some(if state.created_since(since) { Seen::New(path) } else { Seen::Modified(path) });
-    }
-    let modified = state.modified.is_some_and(|time| time >= since);
-    let moved = data.is_dir() && entry.depth() > 0 && !modified && !state.created_since(since);
-    moved.then_some(Seen::MovedDirectory(path))
-}
-
-/// Visits every entry that `.gitignore` does not name, and gives back what `look` makes of it.
-fn visit(
-    root: &Path,
-    exclude: &[PathBuf],
-    deadline: Instant,
-    most: usize,
-    look: impl Fn(&DirEntry, &Metadata) -> Option<Seen> + Sync,
-) -> Vec<Seen> {
-    let excluded = exclude.to_vec();
-    let walker = WalkBuilder::new(root)
-        .hidden(false)
-        .ignore(false)
-        .require_git(false)
-        .follow_links(false)
-        .same_file_system(true)
-        .threads(std::thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 8)))
-        .filter_entry(move |entry| {
-            entry.file_name() != OsStr::new(".git") && !excluded.iter().any(|path| path == entry.path())
-        })
-        .build_parallel();
-    let (sender, receiver) = mpsc::channel();
-    let (found, steps) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    walker.run(|| {
-        let sender = sender.clone();
-        let (look, found, steps) = (&look, &found, &steps);
-        Box::new(move |entry| {
-            // Looking at the clock for every file would cost as much as looking at the file.
-            let late = steps.fetch_add(1, Ordering::Relaxed) % 256 == 0 && Instant::now() > deadline;
-            if late || found.load(Ordering::Relaxed) > most {
-                let _gone = sender.send(Seen::TooLate);
-                return WalkState::Quit;
-            }
-            let seen = match entry {
-                Ok(entry) => match entry.metadata() {
-                    Ok(data) => look(&entry, &data),
-                    Err(error) => unreadable(&error),
-                },
-                Err(error) => unreadable(&error),
-            };
-            if let Some(seen) = seen {
-                if matches!(seen, Seen::New(_) | Seen::Modified(_))
-                    && found.fetch_add(1, Ordering::Relaxed) >= most
-                {
-                    let _gone = sender.send(Seen::TooLate);
-                    return WalkState::Quit;
-                }
-                let _gone = sender.send(seen);
-            }
-            WalkState::Continue
-        })
+        walk.work();
     });
-    drop(sender);
-    receiver.into_iter().collect()
+    walk.work.into_inner().unwrap_or_else(PoisonError::into_inner).walked
 }
 
-/// What vanished between being listed and being looked at is no error.
-fn unreadable(error: &ignore::Error) -> Option<Seen> {
-    let vanished = error.io_error().is_some_and(|error| error.kind() == std::io::ErrorKind::NotFound);
-    // A pattern that makes no sense in somebody's `.gitignore` is not a file that cannot be read.
-    (error.is_io() && !vanished).then_some(Seen::Unreadable)
+impl Walk<'_> {
+    fn lock(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks into directories until there is none left, or a bound is reached.
+    fn work(&self) {
+        let mut work = self.lock();
+        loop {
+            if work.found > self.most || Instant::now() > self.deadline {
+                work.walked.truncated |= work.busy > 0 || !work.waiting.is_empty() || work.found > self.most;
+                work.waiting.clear();
+            }
+            if let Some(job) = work.waiting.pop() {
+                work.busy += 1;
+                drop(work);
+                let inside = self.look_into(&job);
+                work = self.lock();
+                work.busy -= 1;
+                inside.add_to(&mut work, self.most);
+                // Waking somebody costs as much as looking at a file.
+                if work.idle > 0 && (work.waiting.len() > 1 || work.busy == 0) {
+                    self.more.notify_all();
+                }
+            } else if work.busy == 0 {
+                return;
+            } else {
+                work.idle += 1;
+                work = self.more.wait(work).unwrap_or_else(PoisonError::into_inner);
+                work.idle -= 1;
+            }
+        }
+    }
+
+    fn look_into(&self, job: &Job) -> Inside {
+        let mut inside = Inside::default();
+        let listing = match Listing::read(&job.path) {
+            Ok(listing) => listing,
+            Err(error) => return inside.unreadable(&error),
+        };
+        let rules = job.rules.clone().inside(&job.path, &listing.names);
+        let mut path = job.path.clone();
+        for name in &listing.names {
+            if name == ".git" {
+                continue;
+            }
+            path.push(name);
+            match listing.look(name) {
+                Ok(look) if look.kind == Kind::Other || self.leaves_out(&path, look.kind, &rules) => {}
+                Ok(look) if look.kind == Kind::File => {
+                    inside.file(&path, &look.state, job.arrival, self.since)
+                }
+                // Another file system is another tree, perhaps a huge one.
+                Ok(look) if look.device != self.device => {}
+                Ok(look) => {
+                    let arrival = if self.was_moved(&look.state) { Arrival::Moved } else { job.arrival };
+                    inside.directories.push(Job { path: path.clone(), rules: rules.clone(), arrival });
+                }
+                Err(error) => inside = inside.unreadable(&error),
+            }
+            path.pop();
+        }
+        inside
+    }
+
+    fn leaves_out(&self, path: &Path, kind: Kind, rules: &Rules) -> bool {
+        let ignored = !rules.is_empty() && rules.ignore(path, kind == Kind::Directory);
+        ignored || self.exclude.iter().any(|excluded| excluded == path)
+    }
+
+    fn was_moved(&self, state: &DiskState) -> bool {
+        let modified = state.modified.is_some_and(|time| time >= self.since);
+        state.changed_since(self.since) && !modified && !state.created_since(self.since)
+    }
+}
+
+/// What one directory holds.
+#[derive(Default)]
+struct Inside {
+    directories: Vec<Job>,
+    new: Vec<PathBuf>,
+    modified: Vec<PathBuf>,
+    unreadable: usize,
+}
+
+impl Inside {
+    fn file(&mut self, path: &Path, state: &DiskState, arrival: Arrival, since: SystemTime) {
+        if arrival == Arrival::Moved || state.created_since(since) {
+            self.new.push(path.to_path_buf());
+        } else if state.changed_since(since) {
+            self.modified.push(path.to_path_buf());
+        }
+    }
+
+    /// What vanished between being listed and being looked at is no error.
+    fn unreadable(mut self, error: &io::Error) -> Self {
+        let vanished = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+        self.unreadable += usize::from(!vanished);
+        self
+    }
+
+    fn add_to(self, work: &mut Work, most: usize) {
+        work.waiting.extend(self.directories);
+        work.walked.unreadable += self.unreadable;
+        let room = most.saturating_sub(work.found);
+        work.found += self.new.len() + self.modified.len();
+        let fitting = self.new.len().min(room);
+        work.walked.new.extend(self.new.into_iter().take(room));
+        work.walked.modified.extend(self.modified.into_iter().take(room - fitting));
+    }
 }
