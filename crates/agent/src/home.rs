@@ -299,12 +299,9 @@ fn session_to_continue(
     }
 }
 
-/// Short, and the same for the same project and settings.
+/// The same for the same project and settings.
 fn key(user_home: &Path, project: &str, settings: &Map<String, Value>) -> String {
-    let all = serde_json::json!([user_home.to_string_lossy(), project, settings]);
-    let mut name = files::sha256_hex(all.to_string().as_bytes());
-    name.truncate(12);
-    name
+    slot::key(&serde_json::json!([user_home.to_string_lossy(), project, settings]).to_string())
 }
 
 fn resolved(path: &Path) -> PathBuf {

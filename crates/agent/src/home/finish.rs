@@ -107,7 +107,7 @@ pub struct Swept {
 pub fn sweep_stale(homes: &Path) -> io::Result<Swept> {
     let mut swept = Swept::default();
     let homes = &std::path::absolute(homes)?;
-    for key in super::files::names_in(homes)? {
+    for key in super::files::names_in(homes)?.into_iter().filter(|name| slot::is_key(name)) {
         let dir = homes.join(key);
         for number in slot::numbers_in(&dir)? {
             let path = dir.join(number.to_string());

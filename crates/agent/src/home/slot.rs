@@ -20,6 +20,22 @@ use super::plan::{FinishPlan, Finished};
 /// More runs of one project at once than any machine can bear.
 const MOST_SLOTS: u32 = 4096;
 
+/// How long the name of a directory of places is.
+const KEY_LENGTH: usize = 12;
+
+/// The name of the directory for the places of everything that has this fingerprint: short, because a path is in
+/// everything that the model reads.
+pub(super) fn key(fingerprint: &str) -> String {
+    let mut key = files::sha256_hex(fingerprint.as_bytes());
+    key.truncate(KEY_LENGTH);
+    key
+}
+
+/// Whether a name is one that [`key`] gives.
+pub(super) fn is_key(name: &str) -> bool {
+    name.len() == KEY_LENGTH && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 /// A place that this process holds, empty.
 #[derive(Debug)]
 pub(super) struct Slot {
