@@ -5,24 +5,27 @@
 //! has no diff; a command has no exit code; a cancelled call says success.
 
 mod derive;
+mod kept;
+mod report;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use alhena_wire::Count;
-use alhena_wire::report::Report;
 use alhena_wire::stream::{
     ErrorEvent, Message, ResultEvent, Role, Severity, Status, StreamEvent, ToolResult, ToolUse,
 };
 use alhena_wire::{frame, stream};
 use serde_json::Value;
 
-use crate::event::{Event, EventKind, Source, ToolError};
-use crate::judge::{self, AfterResult, End, Exit, Facts, ResultFacts, Stop};
+use self::derive::Ran;
+use self::kept::{Call, Kept, News, OpenCalls, Remembered};
+use crate::event::{Event, EventKind, FileChange, Source, ToolError};
+use crate::failure::FailureKind;
+use crate::judge::{self, AfterResult, End, Exit, Facts, Output, ReportedError, ResultFacts, Stop};
 use crate::outcome::{Change, CommandRun, FileRecord, Outcome, Text};
 use crate::time::Timestamp;
 use crate::tool::{self, Class};
-use crate::usage::{Tokens, Usage};
+use crate::usage::Usage;
 
 /// What the disk says of a file; the interpreter itself never looks.
 pub trait Disk {
@@ -52,29 +55,20 @@ impl Disk for NoDisk {
     }
 }
 
-/// A call whose result has not come.
-struct Pending {
-    name: String,
-    input: Value,
-}
-
 /// Turns lines into events, and in the end into an outcome.
 pub struct Interpreter<D = NoDisk> {
     disk: D,
     seq: u64,
     now: Timestamp,
     first: Option<Timestamp>,
-    pending: HashMap<String, Pending>,
+    open: OpenCalls,
     facts: Facts,
     outcome: Outcome,
+    kept: Kept,
     asked_model: Option<String>,
     stats_duration: Option<u64>,
     changing_tools: bool,
 }
-
-/// So many commands and open calls are remembered; a stream of a gigabyte must not fill the memory.
-const MOST_KEPT: usize = 10_000;
-const COMMAND_OUTPUT: usize = 64 << 10;
 
 impl Interpreter<NoDisk> {
     /// An interpreter for recordings.
@@ -97,9 +91,10 @@ impl<D: Disk> Interpreter<D> {
             seq: 0,
             now: Timestamp::default(),
             first: None,
-            pending: HashMap::new(),
+            open: OpenCalls::default(),
             facts: Facts::default(),
             outcome: Outcome::default(),
+            kept: Kept::default(),
             asked_model: None,
             stats_duration: None,
             changing_tools: false,
@@ -113,7 +108,7 @@ impl<D: Disk> Interpreter<D> {
 
     /// Whether a tool call is open: silence is then no sign of trouble.
     pub fn tool_open(&self) -> bool {
-        !self.pending.is_empty()
+        self.open.any()
     }
 
     /// Whether the `result` has come.
@@ -121,9 +116,9 @@ impl<D: Disk> Interpreter<D> {
         self.facts.result.is_some()
     }
 
-    /// Whether a tool ran that could have changed files without saying so.
+    /// Whether a tool ran, or still runs, that could have changed files without saying so.
     pub fn may_have_changed_files(&self) -> bool {
-        self.changing_tools
+        self.changing_tools || self.open.names().any(|name| tool::class(name).may_change_files())
     }
 
     /// The files that tools say they have written.
@@ -142,7 +137,10 @@ impl<D: Disk> Interpreter<D> {
     /// A line that is no event.
     pub fn malformed(&mut self, sample: String, bytes: u64, out: &mut Vec<Event>) {
         self.outcome.malformed.lines += 1;
-        self.outcome.malformed.bytes += bytes;
+        self.outcome.malformed.bytes = self.outcome.malformed.bytes.saturating_add(bytes);
+        if self.facts.output == Output::Nothing {
+            self.facts.output = Output::Noise;
+        }
         self.emit(Source::Stream, EventKind::Malformed { sample, bytes }, out);
     }
 
@@ -152,6 +150,7 @@ impl<D: Disk> Interpreter<D> {
             self.now = time;
         }
         self.first.get_or_insert(self.now);
+        self.facts.output = Output::Events;
         match event {
             StreamEvent::Init(init) => {
                 let (session_id, model) = (init.session_id.into_owned(), init.model.into_owned());
@@ -176,7 +175,8 @@ impl<D: Disk> Interpreter<D> {
         match message.role {
             Role::User => self.emit(Source::Stream, EventKind::Prompt { text }, out), // A-19, C-34
             Role::Assistant | Role::Other(_) => {
-                self.facts.answered |= !text.is_empty();
+                self.open.model_goes_on();
+                self.facts.answered |= !text.trim().is_empty();
                 self.outcome.text.push(&text);
                 self.emit(Source::Stream, EventKind::Text { delta: text }, out);
             }
@@ -188,10 +188,9 @@ impl<D: Disk> Interpreter<D> {
         let (id, name) = (call.tool_id.into_owned(), call.tool_name.into_owned());
         let class = tool::class(&name);
         self.outcome.tool_calls += 1;
-        self.changing_tools |= class.may_change_files();
-        if self.pending.len() < MOST_KEPT {
-            let kept = derive::what_the_result_needs(class, &input);
-            self.pending.insert(id.clone(), Pending { name: name.clone(), input: kept });
+        self.open.model_goes_on();
+        if self.open.add(&id, &name, derive::what_the_result_needs(class, &input)) == Remembered::No {
+            self.changing_tools |= class.may_change_files();
         }
         let claude_name = tool::claude_name(&name).into_owned();
         self.emit(Source::Stream, EventKind::ToolCall { id, name, class, claude_name, input }, out);
@@ -199,18 +198,18 @@ impl<D: Disk> Interpreter<D> {
 
     fn tool_result(&mut self, result: ToolResult<'_>, out: &mut Vec<Event>) {
         let id = result.tool_id.into_owned();
-        let call = self.pending.remove(&id).unwrap_or(Pending { name: String::new(), input: Value::Null });
-        let ok = result.status == Status::Success && result.error.is_none();
+        let call = self.open.take(&id).unwrap_or_else(Call::unknown);
         let output = result.output.map(|output| output.into_owned());
         let error = result
             .error
             .map(|error| ToolError { kind: owned(error.kind), message: error.message.into_owned() });
-        self.facts.answered = true;
+        (self.facts.answered, self.facts.tool_came_back) = (true, true);
         self.outcome.text.start_over();
         let class = tool::class(&call.name);
-        let exit_code = (class == Class::Command).then(|| derive::exit_code(output.as_deref())).flatten();
-        let ok = ok && exit_code.unwrap_or(0) == 0;
-        let warning = error.as_ref().and_then(|error| derive::refused_tool(&call.name, &error.kind));
+        let ran = derive::ran(class, output.as_deref(), error.as_ref());
+        let ok = result.status == Status::Success && error.is_none() && ran.well();
+        let warning = derive::refusal(&call.name, ran, error.as_ref());
+        self.changing_tools |= ran != Ran::Not && class.may_change_files();
         self.emit(
             Source::Stream,
             EventKind::ToolResult {
@@ -219,8 +218,8 @@ impl<D: Disk> Interpreter<D> {
                 ok,
                 output: output.clone(),
                 error,
-                exit_code,
-                cancelled: None,
+                exit_code: ran.exit_code(),
+                cancelled: (ran == Ran::Cancelled).then_some(true),
             },
             out,
         );
@@ -228,7 +227,7 @@ impl<D: Disk> Interpreter<D> {
             self.warn(warning, out);
         }
         match class {
-            Class::Command => self.command(id, &call, output, exit_code, out),
+            Class::Command if ran != Ran::Not => self.command(id, &call, output, ran.exit_code(), out),
             Class::FileWrite if ok => self.file_written(id, &call, output, out),
             _ => {}
         }
@@ -238,24 +237,21 @@ impl<D: Disk> Interpreter<D> {
     fn command(
         &mut self,
         id: String,
-        call: &Pending,
+        call: &Call,
         output: Option<String>,
         exit_code: Option<i32>,
         out: &mut Vec<Event>,
     ) {
         let Some(command) = call.input.get("command").and_then(Value::as_str) else { return };
-        if self.outcome.commands.len() < MOST_KEPT {
-            let kept = output.as_deref().map(|output| derive::cut(output, COMMAND_OUTPUT));
-            let run =
-                CommandRun { call_id: id.clone(), command: command.to_owned(), exit_code, output: kept };
-            self.outcome.commands.push(run);
-        }
         let command = command.to_owned();
+        let run =
+            CommandRun { call_id: id.clone(), command: command.clone(), exit_code, output: output.clone() };
+        self.kept.command(&mut self.outcome, run);
         self.emit(Source::Derived, EventKind::Command { call_id: id, command, output, exit_code }, out);
     }
 
     /// C-30: the successful result of a writing tool is a change of its file.
-    fn file_written(&mut self, id: String, call: &Pending, output: Option<String>, out: &mut Vec<Event>) {
+    fn file_written(&mut self, id: String, call: &Call, output: Option<String>, out: &mut Vec<Event>) {
         let Some(path) = tool::written_path(&call.name, &call.input) else { return };
         let fact = self.disk.look(&path);
         let change = match fact {
@@ -266,47 +262,16 @@ impl<D: Disk> Interpreter<D> {
         };
         let verified = matches!(fact, DiskFact::Created | DiskFact::Modified);
         let diff = output.filter(|output| derive::looks_like_diff(output)); // C-31
-        let change = crate::FileChange {
-            path,
-            change,
-            tool: Some(call.name.clone()),
-            call_id: Some(id),
-            diff,
-            verified,
-        };
-        self.record_file(&change);
+        let tool = Some(call.name.clone());
+        let change = FileChange { path, change, tool, call_id: Some(id), diff, verified };
+        self.kept.file(&mut self.outcome, &change);
         self.emit(Source::Derived, EventKind::FileChange(change), out);
-    }
-
-    /// one entry per file, in the order of the first write.
-    fn record_file(&mut self, change: &crate::FileChange) {
-        match self.outcome.files.iter_mut().find(|file| file.path == change.path) {
-            Some(file) => {
-                file.verified = change.verified;
-                file.tool.clone_from(&change.tool);
-                if file.change == Change::Deleted {
-                    file.change = change.change;
-                }
-                if change.diff.is_some() {
-                    file.diff.clone_from(&change.diff);
-                }
-            }
-            None => self.outcome.files.push(FileRecord {
-                path: change.path.clone(),
-                change: change.change,
-                tool: change.tool.clone(),
-                claimed: change.tool.is_some(),
-                verified: change.verified,
-                diff: change.diff.clone(),
-            }),
-        }
     }
 
     /// A change that only the disk knows of.
     pub fn found_on_disk(&mut self, path: String, change: Change, out: &mut Vec<Event>) {
-        let change =
-            crate::FileChange { path, change, tool: None, call_id: None, diff: None, verified: true };
-        self.record_file(&change);
+        let change = FileChange { path, change, tool: None, call_id: None, diff: None, verified: true };
+        self.kept.file(&mut self.outcome, &change);
         self.emit(Source::Derived, EventKind::FileChange(change), out);
     }
 
@@ -325,28 +290,39 @@ impl<D: Disk> Interpreter<D> {
     fn error(&mut self, error: ErrorEvent<'_>, out: &mut Vec<Event>) {
         let message = error.message.into_owned();
         match error.severity {
-            Severity::Warning => {
-                self.outcome.warnings.push(message.clone());
-                self.emit(Source::Stream, EventKind::Warning { message }, out);
-            }
-            Severity::Error | Severity::Other(_) => {
-                self.facts.errors.push(message.clone());
-                self.emit(Source::Stream, EventKind::Error { message }, out);
-            }
+            Severity::Warning => self.warned(message, out),
+            Severity::Error | Severity::Other(_) => self.serious(message, out),
         }
+    }
+
+    /// The CLI warns.
+    fn warned(&mut self, message: String, out: &mut Vec<Event>) {
+        self.kept.warning(&mut self.outcome, &message);
+        self.emit(Source::Stream, EventKind::Warning { message }, out);
+    }
+
+    /// The CLI calls it an error: the run cannot be a success any more.
+    fn serious(&mut self, message: String, out: &mut Vec<Event>) {
+        self.facts.error = Some(message.clone());
+        self.emit(Source::Stream, EventKind::Error { message }, out);
     }
 
     fn result(&mut self, result: ResultEvent<'_>, out: &mut Vec<Event>) {
         if self.facts.result.is_some() {
-            self.warn("Gemini CLI wrote a second result; the first one counts", out);
-            return;
+            let word = if result.status == Status::Success { "success" } else { "error" };
+            return self
+                .warn(format!("Gemini CLI wrote a second result ({word}); the first one counts"), out);
         }
         let success = result.status == Status::Success;
-        let error = result.error.map(|error| (owned(error.kind), error.message.into_owned()));
-        if let Some((_, message)) = &error {
-            self.emit(Source::Stream, EventKind::Error { message: message.clone() }, out);
+        let error = result.error.map(|error| ReportedError {
+            kind: owned(error.kind),
+            message: error.message.into_owned(),
+            code: None,
+        });
+        if let Some(error) = &error {
+            self.emit(Source::Stream, EventKind::Error { message: error.message.clone() }, out);
         }
-        self.facts.result = Some(ResultFacts { success, error });
+        self.facts.result = Some(ResultFacts { success: success && error.is_none(), error });
         if let Some(stats) = result.stats {
             self.take_usage(Usage::from(&*stats));
             self.stats_duration = stats.duration_ms.map(Count::get);
@@ -362,53 +338,6 @@ impl<D: Disk> Interpreter<D> {
         self.outcome.usage = usage;
     }
 
-    /// The whole of a json report, from standard output or, for fatal errors, from standard error.
-    pub fn report(&mut self, report: Report<'_>, out: &mut Vec<Event>) {
-        if let Some(session_id) = report.session_id {
-            let session_id = session_id.into_owned();
-            self.outcome.session_id = Some(session_id.clone());
-            self.emit(Source::Stream, EventKind::Started { session_id, model: String::new() }, out);
-        }
-        if let Some(text) = report.response.filter(|text| !text.is_empty()) {
-            self.facts.answered = true;
-            self.outcome.text.push(&text);
-            self.emit(Source::Stream, EventKind::Text { delta: text.into_owned() }, out);
-        }
-        for message in report.warnings.unwrap_or_default() {
-            let message = message.into_owned();
-            self.outcome.warnings.push(message.clone());
-            self.emit(Source::Stream, EventKind::Warning { message }, out);
-        }
-        if let Some(stats) = report.stats {
-            let models = stats.models.iter().flat_map(|models| models.iter());
-            let tokens = models
-                .map(|(name, model)| (name, model.tokens.as_ref().map(Tokens::from).unwrap_or_default()));
-            self.take_usage(Usage::of_models(tokens));
-            self.outcome.tool_calls = stats.tools.and_then(|tools| tools.total_calls).map_or(0, Count::get);
-            self.facts.answered |= self.outcome.tool_calls > 0;
-            let usage = self.outcome.usage.clone();
-            self.emit(Source::Stream, EventKind::Usage(usage), out);
-        }
-        let error = report.error.map(|error| (owned(error.kind), owned(error.message)));
-        if let Some((_, message)) = &error {
-            self.emit(Source::Stream, EventKind::Error { message: message.clone() }, out);
-        }
-        self.facts.result = Some(ResultFacts { success: error.is_none(), error });
-    }
-
-    /// Plain text output: all of it is the model's answer, and its end is its result.
-    pub fn plain_text(&mut self, text: &str, exit: Exit, out: &mut Vec<Event>) {
-        if !text.is_empty() {
-            self.facts.answered = true;
-            self.outcome.text.push(text);
-            self.emit(Source::Stream, EventKind::Text { delta: text.to_owned() }, out);
-        }
-        if exit == Exit::Code(0) {
-            self.facts.called = true;
-            self.facts.result = Some(ResultFacts { success: true, error: None });
-        }
-    }
-
     /// Alhena begins to stop the run now. The first reason counts.
     pub fn stopping(&mut self, stop: Stop) {
         let after = if self.facts.result.is_some() { AfterResult::Yes } else { AfterResult::No };
@@ -418,8 +347,7 @@ impl<D: Disk> Interpreter<D> {
     /// Something to know.
     pub fn warn(&mut self, message: impl Into<String>, out: &mut Vec<Event>) {
         let message = message.into();
-        if !self.outcome.warnings.contains(&message) {
-            self.outcome.warnings.push(message.clone());
+        if self.kept.warning(&mut self.outcome, &message) == News::Yes {
             self.emit(Source::Derived, EventKind::Warning { message }, out);
         }
     }
@@ -435,6 +363,10 @@ impl<D: Disk> Interpreter<D> {
         let (status, failure) = judge::verdict(&self.facts, end);
         self.outcome.status = status;
         self.outcome.failure = failure;
+        self.say_how_to_go_on();
+        if self.ended_on_a_tool() {
+            self.warn("The model said nothing after its last tool result", out);
+        }
         self.outcome.exit_code = match end.exit {
             Exit::Code(code) => Some(code),
             Exit::Signal(_) | Exit::Unknown => None,
@@ -449,6 +381,30 @@ impl<D: Disk> Interpreter<D> {
         let outcome = std::sync::Arc::new(std::mem::take(&mut self.outcome));
         self.emit(Source::Derived, EventKind::Finished { outcome: outcome.clone() }, out);
         outcome
+    }
+
+    /// A run that was cut short can be gone on with: the hint says how.
+    fn say_how_to_go_on(&mut self) {
+        let (Some(failure), Some(session)) = (&mut self.outcome.failure, &self.outcome.session_id) else {
+            return;
+        };
+        let plain = session.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+        let cut_short = matches!(
+            failure.kind,
+            FailureKind::TurnLimit | FailureKind::Cancelled | FailureKind::Timeout | FailureKind::DiskFull
+        );
+        if cut_short && plain && !session.is_empty() {
+            failure.hint.push_str(&format!(" To go on with this session: --resume={session}"));
+        }
+    }
+
+    /// A success with no last word, and nothing that explains it: the context was full, or a hook stopped the agent.
+    fn ended_on_a_tool(&self) -> bool {
+        let outcome = &self.outcome;
+        self.facts.tool_came_back
+            && outcome.is_success()
+            && outcome.warnings.is_empty()
+            && outcome.text.last().trim().is_empty()
     }
 
     fn emit(&mut self, source: Source, kind: EventKind, out: &mut Vec<Event>) {

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::event::ToolError;
 use crate::tool::{self, Class};
 
 /// Of a call's arguments only what its result will need: contents of files can be megabytes.
@@ -32,14 +33,92 @@ pub(super) fn creates(name: &str, kept: &Value) -> bool {
     }
 }
 
-/// The stream gives a shell command's exit code only when the command printed nothing (0.61.0).
-pub(super) fn exit_code(output: Option<&str>) -> Option<i32> {
-    output?.trim().strip_prefix("Command exited with code: ")?.parse().ok()
+/// Whether a tool ran, and how, as far as its result lets on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ran {
+    /// As the result says.
+    Fine,
+    /// A command with this exit code.
+    Code(i32),
+    /// A command that failed in another way.
+    Badly,
+    /// It was stopped; the stream calls that a success (C-44).
+    Cancelled,
+    /// It never ran; the stream calls that a success, too, when the CLI found the command suspicious.
+    Not,
 }
 
-/// A warning for a tool that the CLI took away or refused.
-pub(super) fn refused_tool(name: &str, error: &str) -> Option<String> {
-    match error {
+impl Ran {
+    pub(super) fn well(self) -> bool {
+        matches!(self, Ran::Fine | Ran::Code(0))
+    }
+
+    pub(super) fn exit_code(self) -> Option<i32> {
+        match self {
+            Ran::Code(code) => Some(code),
+            Ran::Fine | Ran::Badly | Ran::Cancelled | Ran::Not => None,
+        }
+    }
+}
+
+/// What the CLI displays (0.61.0) of a command that was blocked.
+const BLOCKED: &str = "Blocked: command substitution detected in shell command.";
+
+/// How a call went. The stream has a shell command's exit code only when the command printed nothing (0.61.0).
+pub(super) fn ran(class: Class, output: Option<&str>, error: Option<&ToolError>) -> Ran {
+    match (error, output) {
+        (Some(error), _) if is_refusal(error) => Ran::Not,
+        (Some(_), _) => Ran::Badly,
+        (None, Some(output)) if class == Class::Command => command_ran(output.trim_end()),
+        (None, _) => Ran::Fine,
+    }
+}
+
+fn command_ran(output: &str) -> Ran {
+    let cancelled = |words: &str| {
+        output
+            .strip_prefix(words)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with("\n\nOutput before"))
+    };
+    let code = output.strip_prefix("Command exited with code: ").and_then(|code| code.parse().ok());
+    if let Some(code) = code {
+        Ran::Code(code)
+    } else if output == BLOCKED {
+        Ran::Not
+    } else if cancelled("Command cancelled by user.") || is_automatic_cancel(output) {
+        Ran::Cancelled
+    } else if output.starts_with("Command terminated by signal: ") && !output.contains('\n') {
+        Ran::Badly
+    } else {
+        Ran::Fine
+    }
+}
+
+fn is_automatic_cancel(output: &str) -> bool {
+    let first = output.lines().next().unwrap_or("");
+    first.starts_with("Command was automatically cancelled because it exceeded the timeout of ")
+        && first.ends_with(" without output.")
+}
+
+/// Errors of calls that were turned away before anything ran.
+fn is_refusal(error: &ToolError) -> bool {
+    matches!(error.kind.as_str(), "tool_not_registered" | "policy_violation" | "invalid_tool_params")
+        || needs_somebody(error)
+}
+
+fn needs_somebody(error: &ToolError) -> bool {
+    error.message.contains("requires user confirmation")
+}
+
+/// A warning for a call that the CLI turned away, or that ended the run.
+pub(super) fn refusal(name: &str, ran: Ran, error: Option<&ToolError>) -> Option<String> {
+    let Some(error) = error else {
+        return (ran == Ran::Not).then(|| {
+            "Gemini CLI blocked a shell command because of a command substitution in it; it did not run"
+                .to_owned()
+        });
+    };
+    match error.kind.as_str() {
         "tool_not_registered" => Some(match tool::class(name) {
             Class::FileWrite => format!(
                 "The model asked for {name}, which this approval mode does not offer; --approval auto-edit or yolo does"
@@ -52,8 +131,18 @@ pub(super) fn refused_tool(name: &str, error: &str) -> Option<String> {
             _ => format!("The model asked for {name}, which was not offered to it"),
         }),
         "policy_violation" => Some(format!("A call of {name} was denied by policy")),
+        "stop_execution" => Some(format!("A hook stopped the agent: {}", error.message)),
+        _ if needs_somebody(error) => Some(format!(
+            "A call of {name} needed approval, and nobody can be asked; --allow-tool {name} would allow it"
+        )),
         _ => None,
     }
+}
+
+/// About how many bytes the kept arguments take.
+pub(super) fn size(kept: &Value) -> usize {
+    let text = |value: &Value| value.as_str().map_or(8, str::len);
+    kept.as_object().map_or(0, |kept| kept.values().map(text).sum())
 }
 
 /// Whether text is a unified diff; the CLI's experimental agent loop prints those.

@@ -1,1 +1,837 @@
+use std::sync::Arc;
 
+use serde_json::{Value, json};
+
+use super::*;
+
+/// What comes of these lines when the process ends like this.
+fn interpret(lines: &[Value], exit: Exit) -> (Vec<Event>, Arc<Outcome>) {
+    conclude(Interpreter::new(), lines, exit)
+}
+
+fn conclude<D: Disk>(
+    mut interpreter: Interpreter<D>,
+    lines: &[Value],
+    exit: Exit,
+) -> (Vec<Event>, Arc<Outcome>) {
+    let mut out = Vec::new();
+    for line in lines {
+        interpreter.line(line.to_string().as_bytes(), &mut out);
+    }
+    let outcome = interpreter.conclude(&End { exit, stderr: String::new(), duration_ms: None }, &mut out);
+    (out, outcome)
+}
+
+/// Source and kind of each event, without the last one.
+fn said(events: &[Event]) -> Vec<(Source, EventKind)> {
+    let (last, rest) = events.split_last().unwrap();
+    assert!(matches!(last.kind, EventKind::Finished { .. }));
+    rest.iter().map(|event| (event.source, event.kind.clone())).collect()
+}
+
+fn init() -> Value {
+    json!({"type": "init", "timestamp": "2026-11-15T17:49:10.599Z", "session_id": "s-1", "model": "auto"})
+}
+
+fn prompt() -> Value {
+    json!({"type": "message", "timestamp": "2026-11-15T17:49:10.700Z", "role": "user", "content": "Do it"})
+}
+
+fn delta(text: &str) -> Value {
+    json!({"type": "message", "timestamp": "2026-11-15T17:49:11.000Z", "role": "assistant", "content": text, "delta": true})
+}
+
+fn call(name: &str, id: &str, parameters: Value) -> Value {
+    json!({"type": "tool_use", "timestamp": "2026-11-15T17:49:12.000Z", "tool_name": name, "tool_id": id, "parameters": parameters})
+}
+
+fn success(id: &str) -> Value {
+    json!({"type": "tool_result", "timestamp": "2026-11-15T17:49:13.000Z", "tool_id": id, "status": "success"})
+}
+
+fn output(id: &str, output: &str) -> Value {
+    let mut line = success(id);
+    line["output"] = json!(output);
+    line
+}
+
+fn failed(id: &str, kind: &str, message: &str) -> Value {
+    json!({"type": "tool_result", "timestamp": "2026-11-15T17:49:13.000Z", "tool_id": id, "status": "error",
+        "output": message, "error": {"type": kind, "message": message}})
+}
+
+fn problem(severity: &str, message: &str) -> Value {
+    json!({"type": "error", "timestamp": "2026-11-15T17:49:13.500Z", "severity": severity, "message": message})
+}
+
+fn result() -> Value {
+    json!({"type": "result", "timestamp": "2026-11-15T17:49:14.000Z", "status": "success", "stats": {
+        "total_tokens": 124, "input_tokens": 100, "output_tokens": 4, "cached": 30, "input": 70, "duration_ms": 164,
+        "tool_calls": 0, "models": {"gemini-2.5-flash": {"total_tokens": 124, "input_tokens": 100,
+        "output_tokens": 4, "cached": 30, "input": 70}}}})
+}
+
+fn text(piece: &str) -> (Source, EventKind) {
+    (Source::Stream, EventKind::Text { delta: piece.to_owned() })
+}
+
+fn warning(source: Source, message: &str) -> (Source, EventKind) {
+    (source, EventKind::Warning { message: message.to_owned() })
+}
+
+/// A disk that says the same of every file.
+struct Says(DiskFact);
+
+impl Disk for Says {
+    fn look(&self, _path: &str) -> DiskFact {
+        self.0
+    }
+}
+
+#[test]
+fn a_plain_run_gives_its_events_in_order_and_an_outcome() {
+    // C-33 to C-35, C-39, C-43, C-45
+    let lines = [init(), prompt(), delta("Hel"), delta("lo."), result()];
+    let (events, outcome) = interpret(&lines, Exit::Code(0));
+    let tokens = crate::Tokens { prompt: 100, cached: 30, output: 4, thoughts: 20, tool: 0, total: 124 };
+    let usage = Usage::of_models([("gemini-2.5-flash", tokens)]);
+    let at = |text: &str| Timestamp::parse(text).unwrap();
+    let expected = Outcome {
+        status: crate::Status::Success,
+        text: Text::whole("Hello."),
+        session_id: Some("s-1".into()),
+        models: vec!["gemini-2.5-flash".into()],
+        usage: usage.clone(),
+        duration_ms: 164,
+        exit_code: Some(0),
+        ..Outcome::default()
+    };
+    assert_eq!(*outcome, expected);
+    let event = |seq, at, source, kind| Event { seq, at, source, kind };
+    let stream = Source::Stream;
+    assert_eq!(
+        events,
+        [
+            event(
+                0,
+                at("2026-11-15T17:49:10.599Z"),
+                stream,
+                EventKind::Started { session_id: "s-1".into(), model: "auto".into() }
+            ),
+            event(1, at("2026-11-15T17:49:10.700Z"), stream, EventKind::Prompt { text: "Do it".into() }),
+            event(2, at("2026-11-15T17:49:11.000Z"), stream, EventKind::Text { delta: "Hel".into() }),
+            event(3, at("2026-11-15T17:49:11.000Z"), stream, EventKind::Text { delta: "lo.".into() }),
+            event(4, at("2026-11-15T17:49:14.000Z"), stream, EventKind::Usage(usage)),
+            event(5, at("2026-11-15T17:49:14.000Z"), Source::Derived, EventKind::Finished { outcome }),
+        ]
+    );
+}
+
+#[test]
+fn a_shell_call_is_a_request_and_its_result_a_command_with_output() {
+    // C-28, C-29, C-32, C-36, C-37
+    let lines = [
+        init(),
+        call("run_shell_command", "c1", json!({"command": "ls -l", "description": "Lists"})),
+        output("c1", "a.txt\n"),
+        delta("One file."),
+        result(),
+    ];
+    let (events, outcome) = interpret(&lines, Exit::Code(0));
+    assert_eq!(
+        said(&events)[1..4],
+        [
+            (
+                Source::Stream,
+                EventKind::ToolCall {
+                    id: "c1".into(),
+                    name: "run_shell_command".into(),
+                    class: Class::Command,
+                    claude_name: "Bash".into(),
+                    input: json!({"command": "ls -l", "description": "Lists"}),
+                }
+            ),
+            (
+                Source::Stream,
+                EventKind::ToolResult {
+                    id: "c1".into(),
+                    name: "run_shell_command".into(),
+                    ok: true,
+                    output: Some("a.txt\n".into()),
+                    error: None,
+                    exit_code: None,
+                    cancelled: None,
+                }
+            ),
+            (
+                Source::Derived,
+                EventKind::Command {
+                    call_id: "c1".into(),
+                    command: "ls -l".into(),
+                    output: Some("a.txt\n".into()),
+                    exit_code: None,
+                }
+            ),
+        ]
+    );
+    let run = CommandRun {
+        call_id: "c1".into(),
+        command: "ls -l".into(),
+        exit_code: None,
+        output: Some("a.txt\n".into()),
+    };
+    assert_eq!((&outcome.commands, outcome.tool_calls), (&vec![run], 1));
+    assert_eq!((outcome.text.all(), outcome.text.last()), ("One file.", "One file."));
+}
+
+/// `ok`, exit code, `cancelled`, and whether a command ran, of a shell call with this output.
+fn shell(displayed: &str) -> (bool, Option<i32>, Option<bool>, bool) {
+    let lines = [call("run_shell_command", "c", json!({"command": "x"})), output("c", displayed)];
+    let (events, outcome) = interpret(&lines, Exit::Code(0));
+    let found = events.iter().find_map(|event| match &event.kind {
+        EventKind::ToolResult { ok, exit_code, cancelled, .. } => Some((*ok, *exit_code, *cancelled)),
+        _ => None,
+    });
+    let (ok, exit_code, cancelled) = found.unwrap();
+    (ok, exit_code, cancelled, !outcome.commands.is_empty())
+}
+
+#[test]
+fn a_command_that_failed_says_success_and_is_not_taken_for_one() {
+    // The texts are those of the shell tool of 0.61.0. C-44
+    let cancelled = (false, None, Some(true), true);
+    let cases = [
+        ("", (true, None, None, true)),
+        ("fine\n", (true, None, None, true)),
+        ("Command exited with code: 3", (false, Some(3), None, true)),
+        ("Command exited with code: 0", (true, Some(0), None, true)),
+        ("Command exited with code: many", (true, None, None, true)),
+        ("log: Command exited with code: 3", (true, None, None, true)),
+        ("Command terminated by signal: 9", (false, None, None, true)),
+        ("Command terminated by signal: 9\nand more of a log", (true, None, None, true)),
+        ("Command cancelled by user.", cancelled),
+        ("Command cancelled by user.\n\nOutput before cancellation:\nhalf", cancelled),
+        ("Command cancelled by user. Or so the log says", (true, None, None, true)),
+        (
+            "Command was automatically cancelled because it exceeded the timeout of 5.0 minutes without output.",
+            cancelled,
+        ),
+        ("Blocked: command substitution detected in shell command.", (false, None, None, false)),
+    ];
+    for (displayed, expected) in cases {
+        assert_eq!(shell(displayed), expected, "{displayed}");
+    }
+}
+
+#[test]
+fn a_blocked_command_is_a_warning() {
+    let blocked = "Blocked: command substitution detected in shell command.";
+    let lines = [
+        call("run_shell_command", "c", json!({"command": "echo $(date)"})),
+        output("c", blocked),
+        delta("ok"),
+        result(),
+    ];
+    let (_, outcome) = interpret(&lines, Exit::Code(0));
+    assert_eq!(
+        outcome.warnings,
+        ["Gemini CLI blocked a shell command because of a command substitution in it; it did not run"]
+    );
+}
+
+#[test]
+fn results_of_writing_tools_are_file_changes_marked_as_derived() {
+    // C-30, A-24, A-25
+    let lines = [
+        call("write_file", "w", json!({"file_path": "new.txt", "content": "x"})),
+        call("replace", "r", json!({"file_path": "old.txt", "old_string": "a", "new_string": "b"})),
+        call("replace", "e", json!({"file_path": "empty.txt", "old_string": "", "new_string": "b"})),
+        call("write_file", "f", json!({"file_path": "failed.txt", "content": "x"})),
+        success("w"),
+        success("r"),
+        success("e"),
+        failed("f", "file_write_failure", "no"),
+        call("replace", "again", json!({"file_path": "new.txt", "old_string": "x", "new_string": "y"})),
+        success("again"),
+        delta("Written."),
+        result(),
+    ];
+    let (events, outcome) = interpret(&lines, Exit::Code(0));
+    let changes: Vec<_> = events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::FileChange(change) => Some((event.source, change.clone())),
+            _ => None,
+        })
+        .collect();
+    let change = |path: &str, change, tool: &str, id: &str| {
+        let (tool, call_id) = (Some(tool.to_owned()), Some(id.to_owned()));
+        let change = FileChange { path: path.to_owned(), change, tool, call_id, diff: None, verified: false };
+        (Source::Derived, change)
+    };
+    assert_eq!(
+        changes,
+        [
+            change("new.txt", Change::Created, "write_file", "w"),
+            change("old.txt", Change::Modified, "replace", "r"),
+            change("empty.txt", Change::Created, "replace", "e"),
+            change("new.txt", Change::Modified, "replace", "again"),
+        ]
+    );
+    let file = |path: &str, change, tool: &str| FileRecord {
+        path: path.to_owned(),
+        change,
+        tool: Some(tool.to_owned()),
+        claimed: true,
+        verified: false,
+        diff: None,
+    };
+    assert_eq!(
+        outcome.files,
+        [
+            file("new.txt", Change::Created, "replace"),
+            file("old.txt", Change::Modified, "replace"),
+            file("empty.txt", Change::Created, "replace"),
+        ]
+    );
+}
+
+#[test]
+fn the_disk_decides_whether_a_claim_is_true() {
+    let lines =
+        [call("write_file", "w", json!({"file_path": "a"})), success("w"), delta("Written."), result()];
+    for (fact, change, verified) in [
+        (DiskFact::Created, Change::Created, true),
+        (DiskFact::Modified, Change::Modified, true),
+        (DiskFact::Untouched, Change::Modified, false), // a cancelled write says success, C-44
+        (DiskFact::Unknown, Change::Created, false),
+    ] {
+        let (_, outcome) = conclude(Interpreter::with_disk(Says(fact)), &lines, Exit::Code(0));
+        let file = FileRecord {
+            path: "a".into(),
+            change,
+            tool: Some("write_file".into()),
+            claimed: true,
+            verified,
+            diff: None,
+        };
+        assert_eq!(outcome.files, [file], "{fact:?}");
+    }
+}
+
+#[test]
+fn the_disk_at_the_end_counts_and_adds_what_nobody_claimed() {
+    use std::cell::Cell;
+    struct Later(Cell<u32>);
+    impl Disk for Later {
+        fn look(&self, _path: &str) -> DiskFact {
+            let looked = self.0.replace(self.0.get() + 1);
+            [
+                DiskFact::Modified,
+                DiskFact::Created,
+                DiskFact::Unknown,
+                DiskFact::Untouched,
+                DiskFact::Modified,
+            ][looked as usize]
+        }
+    }
+    let mut out = Vec::new();
+    let mut interpreter = Interpreter::with_disk(Later(Cell::new(0)));
+    for line in [call("write_file", "w", json!({"file_path": "a"})), success("w")] {
+        interpreter.line(line.to_string().as_bytes(), &mut out);
+    }
+    let seen = |interpreter: &Interpreter<Later>| {
+        interpreter.claimed_files().iter().map(|file| (file.change, file.verified)).collect::<Vec<_>>()
+    };
+    assert_eq!(seen(&interpreter), [(Change::Modified, true)]);
+    let mut after = Vec::new();
+    for _ in 0..4 {
+        interpreter.verify_files();
+        after.extend(seen(&interpreter));
+    }
+    assert_eq!(
+        after,
+        [(Change::Created, true), (Change::Created, true), (Change::Created, false), (Change::Created, true)]
+    );
+    interpreter.found_on_disk("b".into(), Change::Deleted, &mut out);
+    interpreter.found_on_disk("b".into(), Change::Created, &mut out);
+    let found = FileRecord {
+        path: "b".into(),
+        change: Change::Created,
+        tool: None,
+        claimed: false,
+        verified: true,
+        diff: None,
+    };
+    assert_eq!(interpreter.claimed_files()[1..], [found]);
+    let change = FileChange {
+        path: "b".into(),
+        change: Change::Deleted,
+        tool: None,
+        call_id: None,
+        diff: None,
+        verified: true,
+    };
+    assert_eq!(
+        out[out.len() - 2],
+        Event { seq: 3, at: out[2].at, source: Source::Derived, kind: EventKind::FileChange(change) }
+    );
+}
+
+#[test]
+fn an_output_that_is_a_unified_diff_becomes_the_diff() {
+    // C-31; the experimental agent loop of the CLI prints those.
+    let diff = "Index: a\n--- a\told\n+++ a\tnew\n@@ -1 +1 @@\n-x\n+y\n";
+    for (printed, expected) in [
+        (diff, Some(diff)),
+        ("--- a\n+++ b\n", None),
+        ("--- a\n@@ -1 +1 @@\n", None),
+        ("Wrote the file", None),
+        ("", None),
+    ] {
+        let lines = [call("replace", "r", json!({"file_path": "a"})), output("r", printed)];
+        let (_, outcome) = interpret(&lines, Exit::Code(0));
+        assert_eq!(outcome.files[0].diff.as_deref(), expected, "{printed}");
+    }
+}
+
+#[test]
+fn other_tools_are_cards_of_their_own_and_no_commands() {
+    // C-48
+    let lines = [
+        call("web_fetch", "f", json!({"prompt": "http://x/"})),
+        call("google_web_search", "s", json!({"query": "q"})),
+        call("read_file", "r", json!({"file_path": "a"})),
+        call("mcp_files_read", "m", json!({})),
+        call("invented", "u", json!({})),
+        success("f"),
+        success("s"),
+        success("r"),
+        success("m"),
+        success("u"),
+        delta("Read."),
+        result(),
+    ];
+    let (events, outcome) = interpret(&lines, Exit::Code(0));
+    let classes: Vec<Class> = events
+        .iter()
+        .filter_map(|event| match event.kind {
+            EventKind::ToolCall { class, .. } => Some(class),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        classes,
+        [Class::SearchFetch, Class::SearchFetch, Class::FileRead, Class::Mcp, Class::Unknown]
+    );
+    assert!(
+        events
+            .iter()
+            .all(|event| event.source == Source::Stream || matches!(event.kind, EventKind::Finished { .. }))
+    );
+    assert_eq!((outcome.tool_calls, outcome.commands.len(), outcome.files.len()), (5, 0, 0));
+}
+
+#[test]
+fn a_result_without_its_call_is_kept_without_a_name() {
+    let (events, outcome) = interpret(&[output("nobody", "x"), delta("ok"), result()], Exit::Code(0));
+    assert_eq!(
+        said(&events)[0],
+        (
+            Source::Stream,
+            EventKind::ToolResult {
+                id: "nobody".into(),
+                name: String::new(),
+                ok: true,
+                output: Some("x".into()),
+                error: None,
+                exit_code: None,
+                cancelled: None,
+            }
+        )
+    );
+    assert!(outcome.is_success());
+}
+
+#[test]
+fn the_final_text_begins_after_the_last_tool_result() {
+    let lines = [
+        delta("Reading. "),
+        call("read_file", "r", json!({})),
+        success("r"),
+        delta("Final "),
+        delta("answer."),
+        result(),
+    ];
+    let (_, outcome) = interpret(&lines, Exit::Code(0));
+    assert_eq!((outcome.text.all(), outcome.text.last()), ("Reading. Final answer.", "Final answer."));
+}
+
+#[test]
+fn warnings_before_a_success_leave_it_a_success() {
+    // C-38, C-46
+    let lines = [
+        delta("again and again"),
+        problem("warning", "Loop detected, stopping execution"),
+        problem("warning", "Loop detected, stopping execution"),
+        result(),
+    ];
+    let (events, outcome) = interpret(&lines, Exit::Code(0));
+    let looped = "Loop detected, stopping execution";
+    assert_eq!(
+        said(&events)[..3],
+        [text("again and again"), warning(Source::Stream, looped), warning(Source::Stream, looped)]
+    );
+    assert_eq!((outcome.is_success(), &outcome.warnings), (true, &vec![looped.to_owned()]));
+}
+
+#[test]
+fn refused_calls_are_warnings_that_say_what_to_type() {
+    let asked = "requires user confirmation, which is not supported in non-interactive mode.";
+    let cases = [
+        (
+            "write_file",
+            "tool_not_registered",
+            "Tool \"write_file\" not found.",
+            "The model asked for write_file, which this approval mode does not offer; --approval auto-edit or yolo does",
+        ),
+        (
+            "run_shell_command",
+            "tool_not_registered",
+            "",
+            "The model asked for run_shell_command, which this approval mode does not offer; --approval yolo does",
+        ),
+        (
+            "save_memory",
+            "tool_not_registered",
+            "",
+            "The model asked for save_memory, which was not offered to it",
+        ),
+        (
+            "run_shell_command",
+            "policy_violation",
+            "Tool execution denied by policy.",
+            "A call of run_shell_command was denied by policy",
+        ),
+        (
+            "web_fetch",
+            "unhandled_exception",
+            asked,
+            "A call of web_fetch needed approval, and nobody can be asked; --allow-tool web_fetch would allow it",
+        ),
+        ("read_file", "stop_execution", "enough for today", "A hook stopped the agent: enough for today"),
+    ];
+    for (name, kind, message, expected) in cases {
+        let twice = [
+            call(name, "1", json!({"command": "x", "file_path": "a"})),
+            call(name, "2", json!({"command": "x", "file_path": "a"})),
+            failed("1", kind, message),
+            failed("2", kind, message),
+            delta("Sorry."),
+            result(),
+        ];
+        let (events, outcome) = interpret(&twice, Exit::Code(0));
+        let derived: Vec<_> =
+            said(&events).into_iter().filter(|(source, _)| *source == Source::Derived).collect();
+        assert_eq!(derived, [warning(Source::Derived, expected)], "{name} {kind}");
+        assert_eq!(
+            (outcome.is_success(), &outcome.warnings, outcome.commands.len(), outcome.files.len()),
+            (true, &vec![expected.to_owned()], 0, 0),
+            "{name} {kind}"
+        );
+    }
+}
+
+#[test]
+fn an_ordinary_tool_error_is_no_warning_and_no_failure() {
+    let lines = [
+        call("read_file", "r", json!({"file_path": "gone"})),
+        failed("r", "file_not_found", "File not found: gone"),
+        call("run_shell_command", "c", json!({"command": "x"})),
+        failed("c", "shell_execute_error", "spawn failed"),
+        delta("It is gone."),
+        result(),
+    ];
+    let (_, outcome) = interpret(&lines, Exit::Code(0));
+    assert_eq!((outcome.is_success(), outcome.warnings.len(), outcome.commands.len()), (true, 0, 1));
+}
+
+#[test]
+fn a_second_result_is_a_warning_and_the_first_one_counts() {
+    let error = json!({"type": "result", "status": "error", "error": {"type": "Error", "message": "late"}});
+    let (_, outcome) = interpret(&[delta("Hi."), result(), error.clone()], Exit::Code(0));
+    assert_eq!(
+        (outcome.is_success(), &outcome.warnings, outcome.usage.all.total),
+        (true, &vec!["Gemini CLI wrote a second result (error); the first one counts".to_owned()], 124)
+    );
+    let (_, outcome) = interpret(&[delta("Hi."), error, result()], Exit::Code(0));
+    assert_eq!(
+        (outcome.failure.as_ref().map(|failure| failure.kind), &outcome.warnings),
+        (
+            Some(FailureKind::InvalidResponse),
+            &vec!["Gemini CLI wrote a second result (success); the first one counts".to_owned()]
+        )
+    );
+}
+
+#[test]
+fn output_after_the_result_is_kept_as_events() {
+    let lines = [delta("Hi."), result(), delta(" More."), json!("text"), json!({"type": "farewell"})];
+    let (events, outcome) = interpret(&lines, Exit::Code(0));
+    assert_eq!(
+        said(&events)[2..],
+        [
+            text(" More."),
+            (Source::Stream, EventKind::Malformed { sample: "\"text\"".into(), bytes: 6 }),
+            (Source::Stream, EventKind::Unknown { raw: json!({"type": "farewell"}) }),
+        ]
+    );
+    assert_eq!((outcome.is_success(), outcome.text.all()), (true, "Hi. More."));
+}
+
+#[test]
+fn an_error_after_the_result_undoes_the_success() {
+    let (_, outcome) = interpret(&[delta("Hi."), result(), problem("error", "broken")], Exit::Code(0));
+    assert_eq!(
+        outcome.failure.as_ref().map(|failure| (failure.kind, failure.message.as_str())),
+        Some((FailureKind::InvalidResponse, "broken"))
+    );
+}
+
+#[test]
+fn lines_that_are_no_events_are_counted_and_shown_safely() {
+    // A-27, A-28
+    let mut out = Vec::new();
+    let mut interpreter = Interpreter::new();
+    for line in [&b"[STARTUP] Phase"[..], b"{\"type\":\"init\"", b"\xff\xfe", b"\x1b[31mred", b"[]", b"{}"] {
+        interpreter.line(line, &mut out);
+    }
+    interpreter.malformed("xxx".into(), u64::MAX, &mut out);
+    let outcome = interpreter
+        .conclude(&End { exit: Exit::Unknown, stderr: String::new(), duration_ms: None }, &mut out);
+    let malformed =
+        |sample: &str, bytes| (Source::Stream, EventKind::Malformed { sample: sample.to_owned(), bytes });
+    assert_eq!(
+        said(&out),
+        [
+            malformed("[STARTUP] Phase", 15),
+            malformed("{\"type\":\"init\"", 14),
+            malformed("\u{fffd}\u{fffd}", 2),
+            malformed("\\u{1b}[31mred", 8),
+            malformed("[]", 2),
+            (Source::Stream, EventKind::Unknown { raw: json!({}) }),
+            malformed("xxx", u64::MAX),
+        ]
+    );
+    assert_eq!(outcome.malformed, crate::Malformed { lines: 6, bytes: u64::MAX });
+}
+
+#[test]
+fn silence_is_borne_only_while_a_tool_of_this_turn_is_open() {
+    let mut interpreter = Interpreter::new();
+    let mut feed = |line: Value| {
+        interpreter.line(line.to_string().as_bytes(), &mut Vec::new());
+        interpreter.tool_open()
+    };
+    let opened = [
+        feed(delta("Let me see.")),
+        feed(call("read_file", "lost", json!({}))), // the CLI asked again and this call never comes back
+        feed(call("read_file", "a", json!({}))),
+        feed(call("read_file", "b", json!({}))),
+        feed(success("b")),
+        feed(success("a")),
+        feed(delta("Now the next.")),
+        feed(call("read_file", "c", json!({}))),
+        feed(success("lost")),
+        feed(success("c")),
+        feed(success("c")),
+        feed(call("read_file", "d", json!({}))),
+        feed(call("read_file", "d", json!({}))),
+        feed(success("d")),
+    ];
+    assert_eq!(
+        opened,
+        [false, true, true, true, true, true, false, true, true, false, false, true, true, false]
+    );
+}
+
+#[test]
+fn only_tools_that_ran_or_may_still_run_can_have_changed_files() {
+    let changed = |lines: &[Value]| {
+        let mut interpreter = Interpreter::new();
+        for line in lines {
+            interpreter.line(line.to_string().as_bytes(), &mut Vec::new());
+        }
+        interpreter.may_have_changed_files()
+    };
+    let shell = call("run_shell_command", "c", json!({"command": "x"}));
+    assert!(!changed(&[call("read_file", "r", json!({})), success("r")]));
+    assert!(changed(std::slice::from_ref(&shell)));
+    assert!(changed(&[shell.clone(), success("c")]));
+    assert!(!changed(&[shell.clone(), failed("c", "tool_not_registered", "")]));
+    assert!(!changed(&[shell.clone(), failed("c", "policy_violation", "")]));
+    assert!(changed(&[shell, failed("c", "shell_execute_error", "")]));
+    assert!(changed(&[call("invented", "i", json!({})), success("i")]));
+}
+
+#[test]
+fn the_verdict_waits_for_the_result_and_time_comes_from_the_best_source() {
+    let duration = |lines: &[Value], measured| {
+        let mut out = Vec::new();
+        let mut interpreter = Interpreter::new();
+        lines.iter().for_each(|line| interpreter.line(line.to_string().as_bytes(), &mut out));
+        let end = End { exit: Exit::Code(0), stderr: String::new(), duration_ms: measured };
+        (interpreter.has_result(), interpreter.conclude(&end, &mut out).duration_ms)
+    };
+    assert_eq!(duration(&[init(), delta("x"), result()], Some(5000)), (true, 5000));
+    assert_eq!(duration(&[init(), delta("x"), result()], None), (true, 164));
+    assert_eq!(duration(&[init(), delta("x")], None), (false, 401));
+    assert_eq!(duration(&[delta("x"), init()], None), (false, 0));
+    assert_eq!(duration(&[], None), (false, 0));
+}
+
+#[test]
+fn events_without_a_time_get_the_readers() {
+    let mut out = Vec::new();
+    let mut interpreter = Interpreter::default();
+    interpreter.tick(Timestamp::from_millis(7));
+    interpreter.line(b"garbage", &mut out);
+    interpreter.warn("careful", &mut out);
+    interpreter.warn("careful", &mut out);
+    assert_eq!(
+        out.iter().map(|event| (event.seq, event.at.as_millis())).collect::<Vec<_>>(),
+        [(0, 7), (1, 7)]
+    );
+}
+
+#[test]
+fn without_statistics_the_model_that_was_asked_for_is_named() {
+    let bare = json!({"type": "result", "status": "success"});
+    let (_, outcome) = interpret(&[init(), delta("x"), bare], Exit::Code(0));
+    assert_eq!((outcome.is_success(), &outcome.models), (true, &vec!["auto".to_owned()]));
+}
+
+#[test]
+fn text_beyond_the_limit_is_cut_and_said() {
+    let big = "x".repeat(Text::LIMIT);
+    let (_, outcome) = interpret(&[delta(&big), delta("y"), result()], Exit::Code(0));
+    assert!(outcome.is_success() && outcome.text.truncated());
+    assert_eq!(outcome.text.all().len(), Text::LIMIT);
+    assert_eq!(outcome.warnings, ["The text is longer than 8388608 bytes and was cut"]);
+}
+
+#[test]
+fn a_success_without_a_last_word_is_a_warning_unless_something_explains_it() {
+    let tool = [call("read_file", "r", json!({})), success("r")];
+    let silent = "The model said nothing after its last tool result";
+    let (_, outcome) = interpret(&[&tool[..], &[result()]].concat(), Exit::Code(0));
+    assert_eq!((outcome.is_success(), &outcome.warnings), (true, &vec![silent.to_owned()]));
+    let looped = problem("warning", "Loop detected, stopping execution");
+    let (_, outcome) = interpret(&[&tool[..], &[looped, result()]].concat(), Exit::Code(0));
+    assert_eq!(outcome.warnings, ["Loop detected, stopping execution"]);
+    let (_, outcome) = interpret(&[&tool[..], &[result()]].concat(), Exit::Code(1));
+    assert_eq!((outcome.is_success(), outcome.warnings.len()), (false, 0));
+}
+
+#[test]
+fn what_is_kept_has_limits() {
+    let mut out = Vec::new();
+    let mut interpreter = Interpreter::new();
+    let mut feed = |line: Value| {
+        interpreter.line(line.to_string().as_bytes(), &mut out);
+        out.clear();
+    };
+    let long = "o".repeat(65 << 10);
+    for number in 0..70 {
+        feed(call("run_shell_command", "c", json!({"command": format!("echo {number}")})));
+        feed(output("c", &long));
+        feed(problem("warning", &format!("w{number} {long}")));
+    }
+    for number in 0..20_001 {
+        feed(call("write_file", "w", json!({"file_path": format!("f{number}")})));
+        feed(success("w"));
+    }
+    for number in 0..10_000 {
+        feed(call("run_shell_command", "c", json!({"command": format!("echo {number}")})));
+        feed(output("c", "short"));
+    }
+    for number in 0..2_000 {
+        feed(problem("warning", &format!("w{number}")));
+        feed(call("run_shell_command", &format!("open{number}"), json!({"command": "x"})));
+    }
+    feed(call("run_shell_command", "huge", json!({"command": "y".repeat(5 << 20)})));
+    feed(output("huge", "done"));
+    feed(delta("Done."));
+    feed(result());
+    let end = End { exit: Exit::Code(0), stderr: String::new(), duration_ms: None };
+    let outcome = interpreter.conclude(&end, &mut out);
+    let outputs: Vec<_> = outcome.commands.iter().filter_map(|run| run.output.as_ref()).collect();
+    assert_eq!(outputs.first().map(|output| output.len()), Some(64 << 10));
+    assert!(outputs.iter().map(|output| output.len()).sum::<usize>() <= 4 << 20);
+    assert_eq!(
+        (outcome.commands.len(), outcome.files.len(), outcome.warnings.len(), outcome.tool_calls),
+        (10_000, 20_000, 1_001, 32_072)
+    );
+    assert!(outcome.warnings.iter().all(|warning| warning.len() <= 4 << 10));
+    for said in [
+        "Not all changed files are listed: there are too many",
+        "Not all commands are listed: there are too many",
+        "Further warnings are left out: there are more than 1000",
+    ] {
+        assert!(outcome.warnings.iter().any(|warning| warning == said), "{said}");
+    }
+}
+
+#[test]
+fn a_report_gives_the_same_form_as_the_stream() {
+    // C-42
+    let report = json!({
+        "session_id": "s-1", "response": "Final answer.", "warnings": ["Loop detected, stopping execution"],
+        "stats": {"models": {"gemini-2.5-flash": {"tokens": {
+            "input": 70, "prompt": 100, "candidates": 4, "total": 127, "cached": 30, "thoughts": 20, "tool": 3}}},
+            "tools": {"totalCalls": 2}},
+    })
+    .to_string();
+    let mut out = Vec::new();
+    let mut interpreter = Interpreter::new();
+    interpreter.report(alhena_wire::report::find_report(report.as_bytes()).unwrap().report, &mut out);
+    let end = End { exit: Exit::Code(0), stderr: String::new(), duration_ms: None };
+    let outcome = interpreter.conclude(&end, &mut out);
+    let tokens = crate::Tokens { prompt: 100, cached: 30, output: 4, thoughts: 20, tool: 3, total: 127 };
+    let usage = Usage::of_models([("gemini-2.5-flash", tokens)]);
+    assert_eq!(
+        said(&out),
+        [
+            (Source::Stream, EventKind::Started { session_id: "s-1".into(), model: String::new() }),
+            text("Final answer."),
+            warning(Source::Stream, "Loop detected, stopping execution"),
+            (Source::Stream, EventKind::Usage(usage.clone())),
+        ]
+    );
+    let expected = Outcome {
+        status: crate::Status::Success,
+        text: Text::whole("Final answer."),
+        session_id: Some("s-1".into()),
+        models: vec!["gemini-2.5-flash".into()],
+        usage,
+        tool_calls: 2,
+        warnings: vec!["Loop detected, stopping execution".into()],
+        exit_code: Some(0),
+        ..Outcome::default()
+    };
+    assert_eq!(*outcome, expected);
+}
+
+#[test]
+fn a_report_hides_the_turn_limit_among_its_warnings() {
+    let report = br#"{"response":"half","warnings":["Maximum session turns exceeded"]}"#;
+    let mut out = Vec::new();
+    let mut interpreter = Interpreter::new();
+    interpreter.report(alhena_wire::report::find_report(report).unwrap().report, &mut out);
+    let end = End { exit: Exit::Code(0), stderr: String::new(), duration_ms: None };
+    let outcome = interpreter.conclude(&end, &mut out);
+    assert_eq!(
+        (outcome.failure.as_ref().map(|failure| failure.kind), outcome.warnings.len()),
+        (Some(FailureKind::TurnLimit), 0)
+    );
+}
