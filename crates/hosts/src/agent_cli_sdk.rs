@@ -16,6 +16,7 @@ use crate::native::exit_code;
 
 /// What `execute` resolves to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ExecuteResult {
     /// Whether the run succeeded.
@@ -63,7 +64,7 @@ pub fn view(outcome: &Outcome, messages: Value, data: Data) -> ExecuteResult {
     }
 }
 
-/// What a permission mode is to the CLI (B-51 to B-53); `plan` is one of the SDK's modes for other tools.
+/// What a permission mode is to the CLI; `plan` is one of the SDK's modes for other tools.
 pub fn permission_mode(mode: &str) -> Option<Approval> {
     match mode {
         "default" => Some(Approval::Default),
@@ -74,7 +75,7 @@ pub fn permission_mode(mode: &str) -> Option<Approval> {
     }
 }
 
-/// The command line that the document writes (B-50 to B-53).
+/// The command line that the document writes.
 pub fn command_line(prompt: &str, mode: Approval) -> Vec<String> {
     let approval: &[&str] = match mode {
         Approval::Yolo => &["--yolo"],
@@ -87,7 +88,7 @@ pub fn command_line(prompt: &str, mode: Approval) -> Vec<String> {
         .collect()
 }
 
-/// What the tool can do (B-56), and where it is (B-57).
+/// What the tool can do, and where it is.
 pub fn capabilities(cli_path: Option<&str>) -> Value {
     json!({
         "supportsSlashCommands": false,

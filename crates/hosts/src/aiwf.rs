@@ -11,26 +11,27 @@ use serde_json::{Map, Value, json};
 use crate::python;
 use crate::seen::{Seen, seen};
 
-/// The keys of the configuration, in the document's order.
+/// The keys of the configuration, in the document's order.
 pub const CONFIG_KEYS: [&str; 7] =
     ["model", "sandbox", "approval_mode", "include_directories", "allowed_tools", "working_dir", "timeout"];
-/// The approval modes that the document knows, sorted as its message lists them.
+/// The approval modes that the document knows, sorted as its message lists them.
 pub const APPROVAL_MODES: [&str; 3] = ["auto_edit", "default", "yolo"];
-/// The tools whose writes count.
+/// The tools whose writes count.
 pub const WRITE_TOOLS: [&str; 2] = ["write_file", "replace"];
-/// How long a response may take unless told otherwise, in seconds.
+/// How long a response may take unless told otherwise, in seconds.
 pub const DEFAULT_TIMEOUT: u64 = 600;
 ///
 pub const NOT_FOUND: &str = "Gemini CLI not found. Install from: https://github.com/google-gemini/gemini-cli";
 
 /// What the provider returns, or raises.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Answer {
-    /// All text of the model, in order.
+    /// All text of the model, in order.
     pub response: String,
-    /// The files that were written, in order, each with `null`: the provider wrote it.
+    /// The files that were written, in order, each with `null`: the provider wrote it.
     pub files: Map<String, Value>,
-    /// What the provider raises when the run failed.
+    /// What the provider raises when the run failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -61,7 +62,7 @@ fn error_text(seen: Seen<'_>) -> String {
     }
 }
 
-/// The document's text for a process that ended with this code and this on standard error.
+/// The document's text for a process that ended with this code and this on standard error.
 pub fn process_error(code: i32, stderr: &str) -> String {
     let lower = stderr.to_lowercase();
     if lower.contains("auth") || lower.contains("login") {
@@ -77,12 +78,12 @@ fn failed(code: i32, said: &str) -> String {
     format!("Gemini CLI failed (exit {code}): {said}")
 }
 
-/// The prompt for a prompt that is in a file.
+/// The prompt for a prompt that is in a file.
 pub fn prompt_for_file(path: &str) -> String {
     format!("Process the prompt in {path}")
 }
 
-/// What `get_metadata` returns.
+/// What `get_metadata` returns.
 pub fn metadata() -> Value {
     json!({
         "name": "gemini-cli",
@@ -94,7 +95,7 @@ pub fn metadata() -> Value {
     })
 }
 
-/// Checks a configuration as the document does; gives its warnings, or the message of the error it raises.
+/// Checks a configuration as the document does; gives its warnings, or the message of the error it raises.
 pub fn validate(config: &Value) -> Result<Vec<String>, String> {
     let config = match config {
         Value::Null => return Ok(Vec::new()),

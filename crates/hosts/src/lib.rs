@@ -19,6 +19,8 @@ pub mod dialect;
 pub mod native;
 pub mod openase;
 pub mod promptfoo;
+#[cfg(feature = "schema")]
+pub mod schema;
 
 mod python;
 mod seen;

@@ -16,25 +16,26 @@ pub use prices::{Above, Cost, Price, Prices, Promotion, Rates};
 use crate::native::{JsonReport, error_message, error_type};
 use crate::seen::{Seen, seen};
 
-/// The provider's id (E-01).
+/// The provider's id.
 pub const ID: &str = "google:gemini-cli";
-/// What its `toString` gives (E-02).
+/// What its `toString` gives.
 pub const NAME: &str = "[Google Gemini CLI Provider]";
 
 /// What a call returns.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderResponse {
-    /// The model's answer after its last tool result (E-34); absent when the call failed.
+    /// The model's answer after its last tool result; absent when the call failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
-    /// Why the call failed (E-26, E-27, E-33).
+    /// Why the call failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Tokens; absent when the CLI gave no statistics (E-29 to E-32).
+    /// Tokens; absent when the CLI gave no statistics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_usage: Option<TokenUsage>,
-    /// In dollars, where the price file names every model that was used (E-36).
+    /// In dollars, where the price file names every model that was used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
     /// The session, to resume by.
@@ -42,19 +43,20 @@ pub struct ProviderResponse {
     pub session_id: Option<String>,
     /// What happened on the way.
     pub metadata: Metadata,
-    /// The CLI's json report as text (E-35).
+    /// The CLI's json report as text.
     pub raw: String,
 }
 
 /// Tokens as promptfoo counts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TokenUsage {
-    /// E-29.
+    /// Tokens sent, over all models.
     pub prompt: u64,
-    /// E-30.
+    /// Tokens of answers, without thoughts.
     pub completion: u64,
-    /// E-31.
+    /// All tokens.
     pub total: u64,
     /// Those of the prompt that came from the API's cache.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,6 +65,7 @@ pub struct TokenUsage {
 
 /// What happened on the way, for assertions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Metadata {
     /// Every tool call, in order.
@@ -91,6 +94,7 @@ pub struct Metadata {
 
 /// One tool call, in the shape of promptfoo's own agent providers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolCall {
     /// Ties call and result together.
     pub id: String,

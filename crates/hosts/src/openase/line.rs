@@ -9,6 +9,7 @@ use serde_json::Value;
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Line {
     /// What.
     #[serde(flatten)]
@@ -22,9 +23,10 @@ pub struct Line {
 
 /// What a line says.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type")]
 pub enum LineKind {
-    /// The session's id, to anchor a conversation to and to resume it by (C-33).
+    /// The session's id, to anchor a conversation to and to resume it by.
     #[serde(rename = "session_anchor")]
     SessionAnchor {
         /// The session.
@@ -32,13 +34,13 @@ pub enum LineKind {
         /// The model that was asked for.
         model: String,
     },
-    /// The prompt as the CLI sent it; a trace, not part of the transcript (C-34).
+    /// The prompt as the CLI sent it; a trace, not part of the transcript.
     #[serde(rename = "user_message")]
     UserMessage {
         /// All of it.
         text: String,
     },
-    /// Text for the transcript: the model's (C-35), or what a command printed (C-29).
+    /// Text for the transcript: the model's, or what a command printed.
     OutputProduced(Output),
     /// A thought of the model; the stream drops them, the session file has them.
     #[serde(rename = "thinking")]
@@ -48,24 +50,24 @@ pub enum LineKind {
         /// What it says.
         text: String,
     },
-    /// The model asked for a tool (C-36).
+    /// The model asked for a tool.
     ToolCallRequested {
         /// Ties the result to the call.
         tool_id: String,
         /// The tool.
         tool_name: String,
-        /// What kind of tool it is (C-20 to C-27).
+        /// What kind of tool it is.
         class: Class,
-        /// The command line, when it is a shell command (C-28).
+        /// The command line, when it is a shell command.
         #[serde(skip_serializing_if = "Option::is_none")]
         command: Option<String>,
         /// Its arguments.
         arguments: Value,
     },
-    /// A tool ended (C-37).
+    /// A tool ended.
     #[serde(rename = "tool_result")]
     ToolResult(ToolResult),
-    /// A file changed (C-30).
+    /// A file changed.
     #[serde(rename = "file_mutation")]
     FileMutation {
         /// The file.
@@ -81,7 +83,7 @@ pub enum LineKind {
         /// Whether the disk agrees.
         verified: bool,
     },
-    /// A unified diff (C-31).
+    /// A unified diff.
     TurnDiffUpdated {
         /// The file.
         path: String,
@@ -91,7 +93,7 @@ pub enum LineKind {
         #[serde(skip_serializing_if = "Option::is_none")]
         tool_id: Option<String>,
     },
-    /// Something to know that ends nothing (C-38).
+    /// Something to know that ends nothing.
     #[serde(rename = "trace")]
     Trace {
         /// How bad it is.
@@ -99,9 +101,9 @@ pub enum LineKind {
         /// For people.
         message: String,
     },
-    /// What the turn used, once, before it ends (C-39, C-43).
+    /// What the turn used, once, before it ends.
     TokenUsageUpdated(TokenUsage),
-    /// The turn succeeded; the last line (C-39).
+    /// The turn succeeded; the last line.
     TurnCompleted {
         /// The session, to resume by.
         session_id: Option<String>,
@@ -114,7 +116,7 @@ pub enum LineKind {
         /// How many tools were called.
         tool_calls: u64,
     },
-    /// The turn did not succeed; the last line (C-39).
+    /// The turn did not succeed; the last line.
     TurnFailed {
         /// The session, to resume by.
         session_id: Option<String>,
@@ -142,6 +144,7 @@ pub enum LineKind {
 
 /// Text for the transcript.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Output {
     /// Whose.
     pub stream: OutputStream,
@@ -162,6 +165,7 @@ pub struct Output {
 
 /// Whose output it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OutputStream {
     /// The model's text.
@@ -172,6 +176,7 @@ pub enum OutputStream {
 
 /// The result of a tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolResult {
     /// The call.
     pub tool_id: String,
@@ -194,9 +199,10 @@ pub struct ToolResult {
 
 /// How a tool ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ToolStatus {
-    /// It worked. The stream says so of cancelled tools too (C-44), and only the session file knows better.
+    /// It worked. The stream says so of cancelled tools too, and only the session file knows better.
     Success,
     /// It failed.
     Error,
@@ -206,9 +212,10 @@ pub enum ToolStatus {
 
 /// How bad a trace is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// The run goes on (C-46).
+    /// The run goes on.
     Warning,
     /// The run cannot succeed any more.
     Error,
@@ -216,6 +223,7 @@ pub enum Severity {
 
 /// Tokens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TokenUsage {
     /// All models together.
     #[serde(flatten)]
@@ -226,6 +234,7 @@ pub struct TokenUsage {
 
 /// The figures of one model or of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TokenCounts {
     /// Tokens sent, cached ones included.
     pub input_tokens: u64,

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 /// A price file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Prices {
     /// When the figures were collected.
     pub date: String,
@@ -24,6 +25,7 @@ pub struct Prices {
 
 /// The price of one model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Price {
     /// The usual rates.
     #[serde(flatten)]
@@ -41,6 +43,7 @@ pub struct Price {
 
 /// What tokens cost.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rates {
     /// Tokens sent.
     pub input: f64,
@@ -53,6 +56,7 @@ pub struct Rates {
 
 /// Rates for a request with more prompt tokens than this.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Above {
     /// So many.
     pub prompt: u64,
@@ -63,6 +67,7 @@ pub struct Above {
 
 /// A discount.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Promotion {
     /// The first day without it, `2027-01-01`.
     pub until: String,

@@ -1,0 +1,142 @@
+//! The shapes as JSON Schemas, and types for other languages that are made from them.
+//!
+//! Schemas are read off the Rust types and committed under `schemas/`; a test fails when they are stale. Hosts in other
+//! languages get types made from the same schemas, so that there is one source for all of them.
+
+mod golang;
+mod typescript;
+
+use std::sync::LazyLock;
+
+use alhena_model::{Event, Outcome};
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+use serde_json::{Map, Value};
+
+use crate::{agent_cli_sdk, aiwf, openase, promptfoo};
+
+/// A shape that leaves Alhena.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// Its name, and that of its file without the ending.
+    pub name: &'static str,
+    /// Its schema.
+    pub schema: Value,
+}
+
+impl Shape {
+    /// The type's name.
+    pub fn title(&self) -> &str {
+        self.schema.get("title").and_then(Value::as_str).unwrap_or(self.name)
+    }
+}
+
+/// Every shape.
+pub fn shapes() -> Vec<Shape> {
+    vec![
+        shape::<Event>("event"),
+        shape::<Outcome>("outcome"),
+        shape::<aiwf::Answer>("aiwf"),
+        shape::<agent_cli_sdk::ExecuteResult>("agent-cli-sdk"),
+        shape::<openase::Line>("openase"),
+        shape::<promptfoo::ProviderResponse>("promptfoo"),
+        shape::<promptfoo::Prices>("prices"),
+    ]
+}
+
+/// Every file that is made from the types: its path in the repository, and what it has to hold.
+pub fn files() -> Vec<(String, String)> {
+    let shapes = shapes();
+    let mut files: Vec<(String, String)> = shapes
+        .iter()
+        .map(|shape| (format!("schemas/{}.json", shape.name), format!("{:#}\n", shape.schema)))
+        .collect();
+    let pick = |names: &[&str]| -> Vec<Shape> {
+        shapes.iter().filter(|shape| names.contains(&shape.name)).cloned().collect()
+    };
+    let sdk = typescript::typescript_types(&pick(&["event", "outcome"]));
+    files.push(("hosts/agent-cli-sdk/src/alhena.ts".to_owned(), sdk));
+    let response = typescript::typescript_types(&pick(&["promptfoo"]));
+    files.push(("hosts/promptfoo/provider-response.d.ts".to_owned(), response));
+    files.extend(
+        pick(&["openase"])
+            .first()
+            .map(|shape| ("hosts/openase/line.go".to_owned(), golang::go_types("openase", shape))),
+    );
+    files
+}
+
+fn shape<T: JsonSchema>(name: &'static str) -> Shape {
+    // What is written, not what would be understood: a field that is always there is required.
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let mut schema = Schema::to_value(settings.into_generator().into_root_schema_for::<T>());
+    absent_is_not_null(&mut schema);
+    Shape { name, schema }
+}
+
+/// A field that may be absent is never written as `null`, but its type in Rust does not say so.
+fn absent_is_not_null(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(absent_is_not_null),
+        Value::Object(fields) => {
+            let required: Vec<String> = required(fields).into_iter().map(str::to_owned).collect();
+            if let Some(Value::Object(properties)) = fields.get_mut("properties") {
+                let optional = properties.iter_mut().filter(|(name, _)| !required.contains(*name));
+                optional.for_each(|(_, field)| never_null(field));
+            }
+            fields.values_mut().for_each(absent_is_not_null);
+        }
+        _ => {}
+    }
+}
+
+fn never_null(field: &mut Value) {
+    let Value::Object(field) = field else { return };
+    if let Some(Value::Array(kinds)) = field.get_mut("type") {
+        kinds.retain(|kind| kind != "null");
+        if let [kind] = kinds.as_slice() {
+            let kind = kind.clone();
+            field.insert("type".to_owned(), kind);
+        }
+    }
+    if let Some(Value::Array(choices)) = field.get_mut("anyOf") {
+        choices.retain(|choice| choice.get("type").is_none_or(|kind| kind != "null"));
+        if let [Value::Object(choice)] = choices.as_slice() {
+            let choice = choice.clone();
+            field.shift_remove("anyOf");
+            field.extend(choice);
+        }
+    }
+}
+
+static NOTHING: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+
+fn as_object(schema: &Value) -> &Map<String, Value> {
+    schema.as_object().unwrap_or(&NOTHING)
+}
+
+fn required(fields: &Map<String, Value>) -> Vec<&str> {
+    fields.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+fn definitions(root: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    root.get("$defs").into_iter().flat_map(as_object).map(|(name, schema)| (name.as_str(), schema))
+}
+
+/// What a schema refers to.
+fn definition<'a>(root: &'a Value, schema: &Value) -> Option<&'a Value> {
+    let reference = schema.get("$ref")?.as_str()?;
+    root.pointer(reference.strip_prefix('#')?)
+}
+
+/// The words of a schema that is a choice between words, each with its own schema.
+fn words(schema: &Value) -> Vec<(&str, &Value)> {
+    let choices = schema.get("oneOf").and_then(Value::as_array).into_iter().flatten();
+    choices.filter_map(|choice| Some((choice.get("const")?.as_str()?, choice))).collect()
+}
+
+/// The description, line by line.
+fn doc_lines(schema: &Value) -> Vec<String> {
+    let text = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
