@@ -52,7 +52,7 @@ impl RealCli {
     /// The CLI of this version, installed if need be.
     pub fn get(version: &str) -> io::Result<Self> {
         let dir = cache::entry(&format!("gemini-cli/{version}"), |directory| {
-            npm_install(directory, &format!("@google/gemini-cli@{version}"))?;
+            npm_install(directory, &format!("@google/gemini-cli@{version}"), Optional::Included)?;
             entry_of(directory).map(|_| ())
         })?;
         let entry = entry_of(&dir)?;
@@ -76,10 +76,22 @@ fn entry_of(directory: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Installs npm packages into a directory, without running their install scripts: nothing that the tests use needs a
+/// Whether npm installs the dependencies that a package can do without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Optional {
+    /// As npm does it by default.
+    Included,
+    /// Only what is necessary.
+    LeftOut,
+}
+
+/// Adds an npm package to a directory, without running their install scripts: nothing that the tests use needs a
 /// compiler, and npm's own cache is kept in ours, so that an empty or read-only home is enough.
-pub fn npm_install(directory: &Path, package: &str) -> io::Result<()> {
-    std::fs::write(directory.join("package.json"), "{\"private\":true}\n")?;
+pub fn npm_install(directory: &Path, package: &str, optional: Optional) -> io::Result<()> {
+    let manifest = directory.join("package.json");
+    if !manifest.exists() {
+        std::fs::write(manifest, "{\"private\":true}\n")?;
+    }
     let mut npm = Command::new("npm");
     npm.args([
         "install",
@@ -92,6 +104,9 @@ pub fn npm_install(directory: &Path, package: &str) -> io::Result<()> {
     .arg(package)
     .current_dir(directory)
     .env("npm_config_cache", cache::root().join("npm"));
+    if optional == Optional::LeftOut {
+        npm.arg("--omit=optional");
+    }
     if std::env::var_os("HOME").is_none_or(|home| home.is_empty()) {
         npm.env("HOME", cache::root());
     }

