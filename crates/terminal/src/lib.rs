@@ -1,1 +1,3 @@
 //! The interactive CLI in tmux.
+
+pub mod screen;
