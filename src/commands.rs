@@ -4,6 +4,7 @@ mod capabilities;
 mod completions;
 mod detect;
 mod doctor;
+pub mod gemini;
 mod help;
 mod install;
 mod parse;
@@ -34,6 +35,7 @@ enum Command {
     Capabilities(capabilities::Args),
     Doctor(doctor::Args),
     Install(install::Args),
+    Gemini(gemini::Args),
     Completions(completions::Args),
     Man(completions::ManArgs),
     Help(help::Args),
@@ -48,6 +50,7 @@ impl Cli {
             Command::Capabilities(args) => capabilities::execute(args),
             Command::Doctor(args) => doctor::execute(args),
             Command::Install(args) => install::execute(args),
+            Command::Gemini(args) => gemini::execute(args),
             Command::Completions(args) => completions::execute(args),
             Command::Man(args) => completions::man(args),
             Command::Help(args) => help::execute(args),

@@ -2,10 +2,12 @@
 
 mod commands;
 mod offline;
+mod signals;
 mod style;
 mod views;
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -23,6 +25,9 @@ fn main() -> ExitCode {
     }
     alhena::supervise::custody::this_program_is_the_keeper();
     start_log();
+    if called_gemini(&arguments) {
+        return commands::gemini::stand_in(arguments.into_iter().skip(1).collect());
+    }
     match Cli::try_parse_from(arguments) {
         Ok(cli) => cli.execute(),
         Err(error) => {
@@ -30,6 +35,11 @@ fn main() -> ExitCode {
             ExitCode::from(if error.use_stderr() { 2 } else { 0 })
         }
     }
+}
+
+/// Whether this is the drop-in: the binary itself, or a link to it, under the name `gemini`.
+fn called_gemini(arguments: &[OsString]) -> bool {
+    arguments.first().and_then(|name| Path::new(name).file_stem()).is_some_and(|name| name == "gemini")
 }
 
 /// The log goes to stderr, and only when `ALHENA_LOG` asks for it.

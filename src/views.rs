@@ -2,13 +2,16 @@
 
 mod cli;
 mod data;
+mod hosts;
 mod pretty;
 mod text;
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 
-use alhena::{Event, Outcome};
+use alhena::hosts::openase::Mode;
+use alhena::model::{Source, Timestamp};
+use alhena::{Event, EventKind, Outcome};
 use clap::ValueEnum;
 
 use crate::style::Colours;
@@ -51,6 +54,10 @@ names! {
     Outcome "outcome" "The outcome, one JSON object.",
     StreamJson "stream-json" "The CLI's own lines, verbatim, with a truthful result at the end.",
     Json "json" "The CLI's own report, truthful.",
+    Aiwf "aiwf" "For the workflow engine aiwf: response, files, error.",
+    OpenAse "openase" "For the coding platform OpenASE: JSON lines of a chat.",
+    OpenAseTicket "openase-ticket" "For OpenASE: only the six kinds of lines of a ticket.",
+    Promptfoo "promptfoo" "For the eval harness promptfoo: a ProviderResponse.",
 }
 
 impl Name {
@@ -64,6 +71,7 @@ impl Name {
         match self {
             Name::Pretty | Name::Text => false,
             Name::Events | Name::Outcome | Name::StreamJson | Name::Json => true,
+            Name::Aiwf | Name::OpenAse | Name::OpenAseTicket | Name::Promptfoo => true,
         }
     }
 }
@@ -96,12 +104,20 @@ pub fn open(name: Name, target: Target, quiet: bool) -> Box<dyn View> {
         Name::Outcome => Box::new(data::OutcomeView::new(target)),
         Name::StreamJson => Box::new(cli::StreamJsonView::new(target)),
         Name::Json => Box::new(cli::JsonView::new(target)),
+        Name::Aiwf => Box::new(hosts::Aiwf::new(target)),
+        Name::OpenAse => Box::new(hosts::OpenAse::new(target, Mode::Chat)),
+        Name::OpenAseTicket => Box::new(hosts::OpenAse::new(target, Mode::Ticket)),
+        Name::Promptfoo => Box::new(hosts::Promptfoo::new(target)),
     }
 }
 
 /// A run that could not be started still has an outcome, for those who read one.
-pub fn failed_to_start(name: Name, outcome: &Outcome, target: Target) {
-    if name.says_failures() && name != Name::Events {
-        let _closed = open(name, target, true).close(outcome);
+pub fn failed_to_start(name: Name, outcome: Outcome, target: Target) {
+    if name.says_failures() {
+        let mut view = open(name, target, true);
+        let outcome = std::sync::Arc::new(outcome);
+        let kind = EventKind::Finished { outcome: outcome.clone() };
+        let event = Event { seq: 0, at: Timestamp::now(), source: Source::Derived, kind };
+        let _closed = view.event(&event).and_then(|()| view.close(&outcome));
     }
 }

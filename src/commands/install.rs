@@ -109,6 +109,11 @@ impl Shown {
                 Progress::Started { version, dir } => {
                     writeln!(err, "fetching Gemini CLI {version} by npm into {}", dir.display())
                 }
+                // What npm fetches is of interest only while it goes by.
+                Progress::Line(line) if line.starts_with("npm http") || line.trim().is_empty() => match self.terminal {
+                    true => write!(err, "{}{}\r", self.over(), crate::style::one_line(&line, 70)),
+                    false => Ok(()),
+                },
                 Progress::Line(line) => writeln!(err, "{}npm: {line}", self.over()),
                 Progress::Tick { elapsed } if self.terminal => {
                     let time = duration(elapsed.as_millis() as u64);

@@ -13,10 +13,10 @@ use alhena::{
     Approval, Finder, Gemini, Item, Outcome, Prompt, PromptBy, Request, Resume, Run, RunError, Sandbox, SystemPrompt, Trust,
 };
 use clap::ValueEnum;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::complain;
 use crate::offline;
+use crate::signals::Interrupts;
 use crate::views::{self, Name, Target};
 
 /// Run Gemini CLI on a prompt and tell the truth about how it went.
@@ -172,13 +172,15 @@ pub fn execute(args: Args) -> ExitCode {
         }
     };
     let quiet = args.quiet;
+    let interrupts = Interrupts::catch();
     let started = begin(args, view);
     let outcome = match started {
         Ok((run, offline)) => {
-            if offline.is_some() && !quiet {
+            if offline.is_some() {
+                // Said whatever else is quiet: nobody may take the scripted model for a real one.
                 eprintln!("{}.", offline::NOTICE);
             }
-            let outcome = follow(run, view, target, quiet);
+            let outcome = follow(run, &interrupts, view, target, quiet);
             drop(offline);
             outcome
         }
@@ -189,7 +191,7 @@ pub fn execute(args: Args) -> ExitCode {
             }
             // Whoever reads the outcome gets one also when nothing could be started.
             let outcome = Outcome { failure: Some(error.into_failure()), ..Outcome::default() };
-            views::failed_to_start(view, &outcome, target);
+            views::failed_to_start(view, outcome, target);
             return ExitCode::from(code);
         }
     };
@@ -317,15 +319,14 @@ fn from_stdin(asked: bool) -> Result<String, RunError> {
 }
 
 /// Prints the run until it is over. ^C and the like stop it; the outcome then says so.
-fn follow(mut run: Run, view: Name, target: Target, quiet: bool) -> io::Result<std::sync::Arc<Outcome>> {
-    let stopper = run.stopper();
-    if let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]) {
-        std::thread::spawn(move || {
-            for _ in signals.forever() {
-                stopper.stop();
-            }
-        });
-    }
+fn follow(
+    mut run: Run,
+    interrupts: &Interrupts,
+    view: Name,
+    target: Target,
+    quiet: bool,
+) -> io::Result<std::sync::Arc<Outcome>> {
+    interrupts.stop(run.stopper());
     let mut view = views::open(view, target, quiet);
     let mut written = Ok(());
     while let Some(item) = run.next_item_blocking() {

@@ -50,7 +50,7 @@ impl View for Text {
             }
             // Text of different turns does not run together.
             EventKind::ToolCall { .. } => self.end_line(),
-            EventKind::Warning { message } if !self.quiet => {
+            EventKind::Warning { message } if !self.quiet && message != crate::offline::NOTICE => {
                 let colours = Colours::of(&io::stderr());
                 let message = Harmless::default().clean(message);
                 let _closed = writeln!(io::stderr(), "{} {message}", colours.paint(Paint::Yellow, "warning:"));

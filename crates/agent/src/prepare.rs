@@ -21,6 +21,7 @@ use crate::find::Gemini;
 use crate::home::{self, Home, HomeRequest, McpServer, Release};
 use crate::request::{Request, Sandbox, SystemPrompt, Trust};
 use crate::settings::read_settings;
+use crate::supervise::processes;
 use crate::supervise::protocol::{self, Launch};
 
 /// Why a run could not begin. Nothing has been started.
@@ -140,7 +141,7 @@ pub(crate) fn prepare(gemini: &Gemini, request: &Request, base: &Environment) ->
         }
         None => (gemini.path.clone().into_os_string(), args),
     };
-    let temporary = temporary_directory(&run_dir)?;
+    let temporary = temporary_directory(&mark(&run_dir))?;
     environment.set("TMPDIR", temporary.clone());
     let launch = Launch {
         version: protocol::VERSION,
@@ -184,24 +185,42 @@ fn working_directory(request: &Request) -> Result<PathBuf, RunError> {
 
 /// A directory for one run, readable by nobody else.
 fn private_directory(parent: &Path) -> Result<tempfile::TempDir, RunError> {
+    sweep(parent, "");
+    let prefix = format!("{}-", std::process::id());
     crate::dirs::create(parent)
-        .and_then(|parent| tempfile::Builder::new().prefix("r").tempdir_in(parent))
+        .and_then(|parent| tempfile::Builder::new().prefix(&prefix).tempdir_in(parent))
         .map_err(|error| RunError::failed(FailureKind::Config, format!("{}: {error}", parent.display())))
 }
 
-/// Where the CLI and its tools put temporary files: it leaves reports with whole conversations there (0.61.0). In the
-/// system's own place, because a long path is too long for sockets.
-fn temporary_directory(run_dir: &tempfile::TempDir) -> Result<OsString, RunError> {
-    let _name_comes_from = run_dir;
-    let made = tempfile::Builder::new().prefix("alhena-").tempdir();
-    let made = made.map_err(|error| RunError::failed(FailureKind::Config, format!("no temporary directory: {error}")))?;
-    // The keeper removes it.
-    Ok(made.keep().into_os_string())
+/// Removes what runs left whose Alhena was killed before it had a keeper. Names begin with its process.
+fn sweep(parent: &Path, prefix: &str) {
+    let names = fs::read_dir(parent).into_iter().flatten().flatten();
+    let orphaned = names.filter(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(mark) = name.strip_prefix(prefix) else { return false };
+        let owner = mark.split('-').next().and_then(|owner| owner.parse::<i32>().ok());
+        owner.is_some_and(|owner| !processes::exists(owner)) && processes::marked(mark).is_empty()
+    });
+    for entry in orphaned {
+        let _gone = fs::remove_dir_all(entry.path());
+    }
 }
 
+/// Where the CLI and its tools put temporary files: it leaves reports with whole conversations there (0.61.0). In the
+/// system's own place, because a long path is too long for sockets. The keeper removes it.
+fn temporary_directory(mark: &str) -> Result<OsString, RunError> {
+    const PREFIX: &str = "alhena-";
+    let parent = std::env::temp_dir();
+    sweep(&parent, PREFIX);
+    let dir = parent.join(format!("{PREFIX}{mark}"));
+    crate::dirs::create(&dir)
+        .map_err(|error| RunError::failed(FailureKind::Config, format!("no temporary directory: {error}")))?;
+    Ok(dir.into_os_string())
+}
+
+/// The run's mark is the name of its directory.
 fn mark(run_dir: &tempfile::TempDir) -> String {
-    let name = run_dir.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    format!("{}-{name}", std::process::id())
+    run_dir.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 fn make_home(

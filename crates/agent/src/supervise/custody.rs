@@ -98,10 +98,14 @@ impl Custody {
 impl Custody {
     /// Ends the custody. A keeper that has not finished was killed, or is stuck: then its run dies here.
     pub fn end(&mut self) {
+        let finished = std::mem::replace(&mut self.over, true);
         match &mut self.holder {
             Holder::Process(child) => {
-                if !self.over {
+                if !finished {
+                    // While it lives its orphans are known by descent; then only by their mark.
+                    let held = processes::descendants(child.id() as i32);
                     let _gone = child.kill();
+                    processes::signal_all(&held, rustix::process::Signal::KILL);
                 }
                 let _status = child.wait();
             }
@@ -112,9 +116,8 @@ impl Custody {
                 }
             }
         }
-        if !self.over {
-            let left = processes::marked(&self.mark);
-            processes::signal_all(&left, rustix::process::Signal::KILL);
+        if !finished {
+            processes::signal_all(&processes::marked(&self.mark), rustix::process::Signal::KILL);
         }
     }
 }

@@ -167,6 +167,10 @@ impl Keeper {
     }
 
     fn poll(&self, step: Step) -> io::Result<Woken> {
+        // An order that came together with the launch is no longer in the socket.
+        if self.orders.buffer().contains(&b'\n') {
+            return Ok(Woken::Order);
+        }
         let until = match step {
             Step::Running | Step::Killed => Instant::now() + Duration::from_millis(500),
             Step::Interrupted(deadline) | Step::Terminated(deadline) => deadline,

@@ -91,6 +91,14 @@ pub fn marks() -> HashMap<String, Vec<i32>> {
     runs
 }
 
+/// Whether there is such a process.
+pub fn exists(pid: i32) -> bool {
+    Pid::from_raw(pid).is_some_and(|pid| {
+        // Somebody else's process answers with a refusal.
+        !matches!(rustix::process::test_kill_process(pid), Err(rustix::io::Errno::SRCH))
+    })
+}
+
 /// Sends a signal to each; those that are gone do not matter.
 pub fn signal_all(pids: &[i32], signal: Signal) {
     for pid in pids.iter().filter_map(|pid| Pid::from_raw(*pid)) {

@@ -1,0 +1,217 @@
+//! `alhena gemini ARGS...`, also when the binary is called `gemini`: the drop-in.
+//!
+//! It takes the command line of any host, runs the real CLI under Alhena's supervision, and writes the CLI's own formats,
+//! its own lines verbatim, but truthful. Hosts expect to run, so the folder is trusted. What it changed is told on stderr
+//! with `ALHENA_EXPLAIN=1`.
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+
+use alhena::env::Environment;
+use alhena::hosts::dialect::{self, DropIn, Invocation, Stream, Surroundings};
+use alhena::hosts::native::{self, Format, JsonReport, StreamJson, TextOutput};
+use alhena::model::Timestamp;
+use alhena::{Approval, Finder, Gemini, Item, Outcome, Prompt, Request, Resume, Run, RunError, Sandbox, Trust};
+
+use super::complain;
+use crate::signals::Interrupts;
+
+/// Stand in for the `gemini` command: any host's arguments, truthful output.
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true)]
+pub struct Args {
+    /// What the host passes to `gemini`.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
+    arguments: Vec<OsString>,
+}
+
+pub fn execute(args: Args) -> ExitCode {
+    stand_in(args.arguments)
+}
+
+/// The whole drop-in.
+pub fn stand_in(arguments: Vec<OsString>) -> ExitCode {
+    let environment = Environment::of_process();
+    let explain = environment.filled("ALHENA_EXPLAIN").is_some();
+    let gemini = match Finder::new().env(environment.clone()).find() {
+        Ok(gemini) => gemini,
+        Err(error) => {
+            complain(&error, &error.hint());
+            // What a shell says when there is no such command, and what hosts look for.
+            return ExitCode::from(127);
+        }
+    };
+    let texts: Option<Vec<String>> = arguments.iter().map(|argument| argument.to_str().map(str::to_owned)).collect();
+    let invocation = texts.map(|texts| dialect::read(&texts, surroundings()));
+    match invocation {
+        Some(Invocation::Run(drop_in)) => {
+            if explain {
+                drop_in.explanations.iter().for_each(|line| eprintln!("alhena: {line}"));
+            }
+            run(&gemini, *drop_in, &environment)
+        }
+        Some(Invocation::PassThrough(reason)) => {
+            if explain {
+                eprintln!("alhena: handed to {} as it is: {reason}", gemini.path.display());
+            }
+            hand_over(&gemini, &arguments)
+        }
+        None => hand_over(&gemini, &arguments),
+    }
+}
+
+fn surroundings() -> Surroundings {
+    let stream = |terminal: bool| if terminal { Stream::Terminal } else { Stream::Other };
+    Surroundings {
+        stdin: stream(io::stdin().is_terminal()),
+        stdout: stream(io::stdout().is_terminal()),
+        ci: ["CI", "GITHUB_ACTIONS"].iter().any(|name| std::env::var_os(name).is_some_and(|value| value == "true")),
+    }
+}
+
+/// Becomes the real CLI: same process, same terminal.
+fn hand_over(gemini: &Gemini, arguments: &[OsString]) -> ExitCode {
+    let error = Command::new(&gemini.path).args(arguments).exec();
+    complain(&format_args!("{}: {error}", gemini.path.display()), "");
+    ExitCode::from(126)
+}
+
+fn run(gemini: &Gemini, drop_in: DropIn, environment: &Environment) -> ExitCode {
+    let format = drop_in.output_format.unwrap_or_default();
+    let interrupts = Interrupts::catch();
+    let started = request(&drop_in, format).and_then(|request| gemini.run_in(request, environment));
+    let mut writer = Writer::new(format);
+    let outcome = match started {
+        Ok(run) => follow(run, &mut writer, &interrupts),
+        Err(error) => {
+            complain(&error, error.hint());
+            let outcome = Outcome { failure: Some(error.into_failure()), ..Outcome::default() };
+            let _closed = writer.close(&outcome);
+            return ExitCode::from(42);
+        }
+    };
+    match interrupts.caught().filter(|_| !outcome.is_success()) {
+        None => ExitCode::from(native::exit_code(&outcome)),
+        Some(signal) => ExitCode::from(128 + signal as u8),
+    }
+}
+
+fn request(drop_in: &DropIn, format: Format) -> Result<Request, RunError> {
+    let mut stdin = Vec::new();
+    if !io::stdin().is_terminal() {
+        // A host that leaves the pipe open and silent would keep us for ever; the CLI itself gives it half a second.
+        stdin = read_stdin(drop_in.prompt.is_some());
+    }
+    let stdin = String::from_utf8_lossy(&stdin);
+    let mut request = Request::with_prompt(Prompt::Text(drop_in.with_stdin(&stdin)));
+    request.dir = drop_in.dir.as_ref().map(Into::into);
+    request.model.clone_from(&drop_in.model);
+    request.approval = match drop_in.approval {
+        None | Some(dialect::Approval::Default) => Approval::Default,
+        Some(dialect::Approval::AutoEdit) => Approval::AutoEdit,
+        Some(dialect::Approval::Yolo) => Approval::Yolo,
+        Some(dialect::Approval::Plan) => Approval::Plan,
+    };
+    request.trust = Trust::WithSettings;
+    request.sandbox = match &drop_in.sandbox {
+        dialect::Sandbox::Inherit => Sandbox::Inherit,
+        dialect::Sandbox::Off => Sandbox::Off,
+        dialect::Sandbox::On => Sandbox::On,
+        dialect::Sandbox::Engine(engine) => Sandbox::Engine(engine.clone()),
+    };
+    request.include_dirs = drop_in.include_dirs.iter().map(Into::into).collect();
+    request.allow_tools.clone_from(&drop_in.allow_tools);
+    request.deny_tools.clone_from(&drop_in.deny_tools);
+    request.policies = drop_in.policies.iter().map(Into::into).collect();
+    request.resume = drop_in.resume.as_ref().map(|id| if id == "latest" { Resume::Latest } else { Resume::Id(id.clone()) });
+    request.session_id.clone_from(&drop_in.session_id);
+    request.extra_args = drop_in.extra.iter().map(Into::into).collect();
+    request.raw_lines = format == Format::StreamJson;
+    // The host has its own clock and its own idea of retries.
+    request.first_event_timeout = None;
+    request.stall_timeout = None;
+    Ok(request)
+}
+
+/// All of standard input; if a prompt came otherwise, only what is there within half a second.
+fn read_stdin(has_prompt: bool) -> Vec<u8> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let stdin = io::stdin();
+    if has_prompt {
+        let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+        let half_a_second = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
+        if !poll(&mut fds, Some(&half_a_second)).is_ok_and(|ready| ready > 0) {
+            return Vec::new();
+        }
+    }
+    let mut bytes = Vec::new();
+    let _unreadable = stdin.lock().read_to_end(&mut bytes);
+    bytes
+}
+
+fn follow(mut run: Run, writer: &mut Writer, interrupts: &Interrupts) -> Arc<Outcome> {
+    interrupts.stop(run.stopper());
+    let mut listening = true;
+    while let Some(item) = run.next_item_blocking() {
+        if listening && writer.item(&item).is_err() {
+            listening = false;
+            run.stop();
+        }
+    }
+    let outcome = run.outcome_blocking();
+    if listening {
+        let _closed = writer.close(&outcome);
+    }
+    outcome
+}
+
+/// One of the CLI's three formats.
+enum Writer {
+    Text(TextOutput),
+    Json(JsonReport),
+    StreamJson(StreamJson),
+}
+
+impl Writer {
+    fn new(format: Format) -> Self {
+        match format {
+            Format::Text => Writer::Text(TextOutput::default()),
+            Format::Json => Writer::Json(JsonReport::default()),
+            Format::StreamJson => Writer::StreamJson(StreamJson::default()),
+        }
+    }
+
+    fn item(&mut self, item: &Item) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        match (self, item) {
+            (Writer::Text(text), Item::Event(event)) => out.write_all(text.event(event).as_bytes())?,
+            (Writer::Json(report), Item::Event(event)) => report.event(event),
+            (Writer::StreamJson(stream), Item::Line(line)) => {
+                stream.line(line);
+                out.write_all(line)?;
+                out.write_all(b"\n")?;
+            }
+            _ => {}
+        }
+        out.flush()
+    }
+
+    fn close(&mut self, outcome: &Outcome) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        match self {
+            Writer::Text(_) => {
+                let _closed = io::stderr().write_all(TextOutput::complaint(outcome).as_bytes());
+            }
+            Writer::Json(report) => out.write_all(report.print(outcome).as_bytes())?,
+            Writer::StreamJson(stream) => {
+                for line in stream.close(outcome, Timestamp::now()) {
+                    writeln!(out, "{line}")?;
+                }
+            }
+        }
+        out.flush()
+    }
+}

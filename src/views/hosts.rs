@@ -1,0 +1,101 @@
+//! The hosts' own shapes.
+
+use std::io::{self, Write};
+
+use alhena::hosts::promptfoo::Prices;
+use alhena::hosts::{aiwf, openase, promptfoo};
+use alhena::model::Timestamp;
+use alhena::{Event, Outcome};
+
+use super::{Target, View};
+
+/// aiwf: one object at the end.
+pub struct Aiwf(Target);
+
+impl Aiwf {
+    pub fn new(target: Target) -> Self {
+        Self(target)
+    }
+}
+
+impl View for Aiwf {
+    fn event(&mut self, _event: &Event) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn close(&mut self, outcome: &Outcome) -> io::Result<()> {
+        write_line(&mut self.0, &aiwf::view(outcome, None))
+    }
+}
+
+/// OpenASE: lines as it happens.
+pub struct OpenAse {
+    target: Target,
+    mode: openase::Mode,
+}
+
+impl OpenAse {
+    pub fn new(target: Target, mode: openase::Mode) -> Self {
+        Self { target, mode }
+    }
+}
+
+impl View for OpenAse {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        openase::lines(event, self.mode).iter().try_for_each(|line| write_line(&mut self.target, line))
+    }
+
+    fn close(&mut self, _outcome: &Outcome) -> io::Result<()> {
+        self.target.out.flush()
+    }
+}
+
+/// promptfoo: one object at the end, with the cost where the price file names the model.
+pub struct Promptfoo {
+    target: Target,
+    view: promptfoo::View,
+}
+
+impl Promptfoo {
+    pub fn new(target: Target) -> Self {
+        Self { target, view: promptfoo::View::new(prices()) }
+    }
+}
+
+impl View for Promptfoo {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        self.view.event(event);
+        Ok(())
+    }
+
+    fn close(&mut self, outcome: &Outcome) -> io::Result<()> {
+        let response = std::mem::take(&mut self.view).response(outcome, None, Timestamp::now());
+        write_line(&mut self.target, &response)
+    }
+}
+
+/// The user's price file, or the one that comes with Alhena.
+fn prices() -> Option<Prices> {
+    match std::env::var_os("ALHENA_PRICES") {
+        None => Prices::shipped().ok(),
+        Some(path) => match std::fs::read_to_string(&path).map(|text| Prices::read(&text)) {
+            Ok(Ok(prices)) => Some(prices),
+            Ok(Err(error)) => unusable(&path, &error),
+            Err(error) => unusable(&path, &error),
+        },
+    }
+}
+
+fn unusable(path: &std::ffi::OsStr, error: &dyn std::fmt::Display) -> Option<Prices> {
+    crate::commands::complain(
+        &format_args!("ALHENA_PRICES: {}: {error}", path.to_string_lossy()),
+        "Costs are left out; mend the file, or unset ALHENA_PRICES.",
+    );
+    None
+}
+
+fn write_line(target: &mut Target, value: &impl serde::Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut target.out, value)?;
+    target.out.write_all(b"\n")?;
+    target.out.flush()
+}
