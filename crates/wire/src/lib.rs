@@ -10,10 +10,12 @@
 //! | [`frame`] | bytes into lines |
 //! | [`stream`] | one line of `--output-format stream-json` |
 //! | [`report`] | the object of `--output-format json`, also among noise and on stderr |
+//! | [`session`] | session files, and the conversation they add up to |
 //! | [`exit`] | what an exit code of the CLI means |
 //! | [`release`] | which release has which feature |
 
 #[macro_use]
+mod macros;
 mod object;
 mod raw;
 mod value;
@@ -22,6 +24,7 @@ pub mod exit;
 pub mod frame;
 pub mod release;
 pub mod report;
+pub mod session;
 pub mod stream;
 
 pub use raw::{Extra, Raw};

@@ -2,7 +2,7 @@
 //!
 //! Gemini CLI adds fields from release to release without notice (`cached` in 0.22, `models` in 0.34), so each object
 //! keeps what it does not know, in order. serde's own `flatten` would do that too, but it buffers every value of the
-//! object first and so never borrows; on delta-heavy streams that halves the speed. Hence the small macros below.
+//! object first and so never borrows; on delta-heavy streams that halves the speed. Hence the two macros next door.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,6 +10,9 @@ use std::marker::PhantomData;
 
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::SerializeMap;
+use serde_json::value::RawValue;
+
+use crate::raw::without_lone_surrogates;
 
 /// How a field's value is read. Like `Deserialize`, but it borrows strings behind `Option` and `Cow` as well, and it
 /// knows what to do when the field is not there.
@@ -23,6 +26,17 @@ pub(crate) trait Decode<'de>: Sized {
     fn is_absent(&self) -> bool {
         false
     }
+
+    /// Reads what can be read: inside the value, a field of another type than expected is moved to `extra` instead of
+    /// failing, and lone surrogates are replaced. Slower; for what was already found not to fit.
+    fn lenient(text: &'de str) -> Option<Self> {
+        strict(text).ok()
+    }
+}
+
+/// Reads JSON text, or fails.
+pub(crate) fn strict<'de, T: Decode<'de>>(text: &'de str) -> Result<T, serde_json::Error> {
+    serde_json::from_str(text).map(|Via(value)| value)
 }
 
 /// Makes a `Decode` type usable where serde asks for `Deserialize`.
@@ -59,6 +73,13 @@ impl<'de> Visitor<'de> for TextVisitor {
 impl<'de: 'a, 'a> Decode<'de> for Cow<'a, str> {
     fn decode<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_str(TextVisitor)
+    }
+
+    fn lenient(text: &'de str) -> Option<Self> {
+        strict(text).ok().or_else(|| {
+            let repaired = without_lone_surrogates(text)?;
+            serde_json::from_str(&repaired).ok().map(Cow::Owned)
+        })
     }
 }
 
@@ -98,11 +119,19 @@ impl<'de, T: Decode<'de>> Decode<'de> for Option<T> {
     fn is_absent(&self) -> bool {
         self.is_none()
     }
+
+    fn lenient(text: &'de str) -> Option<Self> {
+        if text == "null" { Some(None) } else { T::lenient(text).map(Some) }
+    }
 }
 
 impl<'de, T: Decode<'de>> Decode<'de> for Box<T> {
     fn decode<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         T::decode(deserializer).map(Box::new)
+    }
+
+    fn lenient(text: &'de str) -> Option<Self> {
+        T::lenient(text).map(Box::new)
     }
 }
 
@@ -127,6 +156,11 @@ impl<'de, T: Decode<'de>> Visitor<'de> for ListVisitor<T> {
 impl<'de, T: Decode<'de>> Decode<'de> for Vec<T> {
     fn decode<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_seq(ListVisitor(PhantomData))
+    }
+
+    fn lenient(text: &'de str) -> Option<Self> {
+        let items: Vec<&'de RawValue> = serde_json::from_str(text).ok()?;
+        items.into_iter().map(|item| T::lenient(item.get())).collect()
     }
 }
 
@@ -172,148 +206,12 @@ macro_rules! owned_already {
 }
 owned_already!(bool, crate::Count);
 
-/// Defines an object of the wire: a struct whose fields carry the CLI's own names, plus `extra` for the rest.
-macro_rules! wire_object {
-    ($(#[$meta:meta])* pub struct $name:ident<'a> { $($body:tt)* }) => {
-        wire_object!(@define [$(#[$meta])*] $name [<'a>] [: 'a, 'a] [<'static>] { $($body)* });
-        impl $name<'_> {
-            /// Cuts the tie to the text that this was parsed from.
-            pub fn into_owned(self) -> $name<'static> {
-                $crate::object::IntoOwned::into_owned(self)
-            }
-        }
-    };
-    ($(#[$meta:meta])* pub struct $name:ident { $($body:tt)* }) => {
-        wire_object!(@define [$(#[$meta])*] $name [] [] [] { $($body)* });
-    };
-    (@define [$(#[$meta:meta])*] $name:ident [$($lt:tt)*] [$($bound:tt)*] [$($owned:tt)*] {
-        $($(#[$fmeta:meta])* $key:literal $field:ident: $type:ty,)*
-    }) => {
-        $(#[$meta])*
-        #[derive(Clone, Debug, PartialEq)]
-        pub struct $name $($lt)* {
-            $($(#[$fmeta])* pub $field: $type,)*
-            /// Upstream: fields that this release of Alhena does not know, as they were written.
-            pub extra: $crate::Extra,
-        }
-
-        impl<'de $($bound)*> $crate::object::Object<'de> for $name $($lt)* {
-            fn read<A: serde::de::MapAccess<'de>>(mut map: A, tag: $crate::object::Tag) -> Result<Self, A::Error> {
-                use $crate::object::{Decode, Via};
-                $(let mut $field: Option<$type> = None;)*
-                let mut extra = $crate::Extra::default();
-                while let Some(Via(key)) = map.next_key::<Via<std::borrow::Cow<'de, str>>>()? {
-                    match &*key {
-                        $($key => {
-                            let Via(value) = map.next_value::<Via<$type>>()?;
-                            if value.is_absent() { extra.push_null($key); }
-                            $field = Some(value);
-                        })*
-                        other if tag.is(other) => { map.next_value::<serde::de::IgnoredAny>()?; }
-                        other => extra.push(other, map.next_value()?),
-                    }
-                }
-                Ok($name {
-                    $($field: match $field { Some(value) => value, None => <$type as Decode<'de>>::absent($key)? },)*
-                    extra,
-                })
-            }
-        }
-
-        impl<'de $($bound)*> $crate::object::Decode<'de> for $name $($lt)* {
-            fn decode<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                deserializer.deserialize_map($crate::object::ObjectVisitor::<Self>(std::marker::PhantomData))
-            }
-        }
-
-        impl<'de $($bound)*> serde::Deserialize<'de> for $name $($lt)* {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                <Self as $crate::object::Decode<'de>>::decode(deserializer)
-            }
-        }
-
-        impl $($lt)* $crate::object::SerializeFields for $name $($lt)* {
-            fn serialize_fields<M: serde::ser::SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-                $(if !$crate::object::Decode::is_absent(&self.$field) { map.serialize_entry($key, &self.$field)?; })*
-                self.extra.serialize_into(map)
-            }
-        }
-
-        impl $($lt)* serde::Serialize for $name $($lt)* {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                use serde::ser::SerializeMap;
-                let mut map = serializer.serialize_map(None)?;
-                $crate::object::SerializeFields::serialize_fields(self, &mut map)?;
-                map.end()
-            }
-        }
-
-        impl $($lt)* $crate::object::IntoOwned for $name $($lt)* {
-            type Owned = $name $($owned)*;
-            fn into_owned(self) -> Self::Owned {
-                $name {
-                    $($field: $crate::object::IntoOwned::into_owned(self.$field),)*
-                    extra: self.extra,
-                }
-            }
-        }
-    };
-}
-
-/// Defines a word from an open set: the words the CLI is known to write, and any other.
-macro_rules! wire_word {
-    ($(#[$meta:meta])* pub enum $name:ident<'a> { $($(#[$vmeta:meta])* $variant:ident = $word:literal,)* }) => {
-        $(#[$meta])*
-        #[derive(Clone, Debug, PartialEq, Eq)]
-        pub enum $name<'a> {
-            $($(#[$vmeta])* $variant,)*
-            /// A word that no known release writes.
-            Other(std::borrow::Cow<'a, str>),
-        }
-
-        impl $name<'_> {
-            /// The word as it was written.
-            pub fn as_str(&self) -> &str {
-                match self { $($name::$variant => $word,)* $name::Other(word) => word }
-            }
-
-            /// Cuts the tie to the text that this was parsed from.
-            pub fn into_owned(self) -> $name<'static> {
-                match self {
-                    $($name::$variant => $name::$variant,)*
-                    $name::Other(word) => $name::Other(std::borrow::Cow::Owned(word.into_owned())),
-                }
-            }
-        }
-
-        impl<'a> From<std::borrow::Cow<'a, str>> for $name<'a> {
-            fn from(word: std::borrow::Cow<'a, str>) -> Self {
-                match &*word { $($word => $name::$variant,)* _ => $name::Other(word) }
-            }
-        }
-
-        impl<'de: 'a, 'a> $crate::object::Decode<'de> for $name<'a> {
-            fn decode<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                <std::borrow::Cow<'a, str> as $crate::object::Decode<'de>>::decode(deserializer).map(Self::from)
-            }
-        }
-
-        impl serde::Serialize for $name<'_> {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(self.as_str())
-            }
-        }
-
-        impl $crate::object::IntoOwned for $name<'_> {
-            type Owned = $name<'static>;
-            fn into_owned(self) -> Self::Owned { $name::into_owned(self) }
-        }
-    };
-}
-
 /// An object read field by field.
 pub(crate) trait Object<'de>: Sized {
     fn read<A: de::MapAccess<'de>>(map: A, tag: Tag) -> Result<Self, A::Error>;
+
+    /// Takes fields of any type; those that do not fit go to `extra`. `None` only if one that must be there is missing.
+    fn from_fields<'k>(fields: impl Iterator<Item = (&'k str, &'de RawValue)>) -> Option<Self>;
 }
 
 /// Whether an object carries a key that names the struct and so is none of its fields.

@@ -24,6 +24,10 @@ impl<'a> Raw<'a> {
         self.0.get()
     }
 
+    pub(crate) fn as_raw_value(&self) -> &RawValue {
+        &self.0
+    }
+
     /// Takes JSON text as it is; `None` when it is not JSON.
     pub fn from_text(text: &'a str) -> Option<Self> {
         serde_json::from_str::<&'a RawValue>(text).ok().map(|raw| Raw(Cow::Borrowed(raw)))
@@ -116,6 +120,12 @@ impl Extra {
 impl<'de: 'a, 'a> Decode<'de> for Raw<'a> {
     fn decode<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Raw::deserialize(deserializer)
+    }
+}
+
+impl<'de> Decode<'de> for &'de RawValue {
+    fn decode<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        <&'de RawValue>::deserialize(deserializer)
     }
 }
 

@@ -6,8 +6,9 @@ use std::marker::PhantomData;
 
 use serde::de::{self, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
+use serde_json::value::RawValue;
 
-use crate::object::{Decode, IntoOwned, Via};
+use crate::object::{Decode, IntoOwned, Via, strict};
 
 /// A number that counts something. The CLI writes JavaScript numbers: whole and not negative in every recording, but
 /// nothing upstream promises it, and one odd figure must not cost the whole event.
@@ -134,6 +135,12 @@ impl<'de, T: Decode<'de>> Visitor<'de> for NamedVisitor<T> {
 impl<'de: 'a, 'a, T: Decode<'de>> Decode<'de> for Named<'a, T> {
     fn decode<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(NamedVisitor(PhantomData))
+    }
+
+    fn lenient(text: &'de str) -> Option<Self> {
+        let entries: Named<'de, &'de RawValue> = strict(text).ok()?;
+        let read = entries.0.into_iter().map(|(name, value)| Some((name, T::lenient(value.get())?)));
+        read.collect::<Option<_>>().map(Named)
     }
 }
 

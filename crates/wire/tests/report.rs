@@ -265,8 +265,8 @@ fn lone_surrogates_in_a_report_are_replaced() {
 
 #[test]
 fn endless_beginnings_are_not_quadratic() {
-    // 400,000 objects that never close, one inside the other: 10^11 steps if each were read to the end.
-    let text = "{\"a\":\n".repeat(400_000);
+    // 50,000 objects that never close, one inside the other: 10^10 steps if each were read to the end.
+    let text = "{\"a\":\n".repeat(50_000);
     assert_eq!(find_report(text.as_bytes()), None);
     let with = text + "\n\"broken\n{\"response\":\"x\"}";
     assert_eq!(find_report(with.as_bytes()).unwrap().report, response("x"));

@@ -62,7 +62,7 @@ struct Objects<'a> {
 
 impl<'a> Objects<'a> {
     fn new(bytes: &'a [u8]) -> Self {
-        Objects { bytes, from: 0, allowance: bytes.len().saturating_mul(16) }
+        Objects { bytes, from: 0, allowance: bytes.len().saturating_mul(4) }
     }
 
     /// The next `{` that begins a line, with all that follows it.

@@ -14,6 +14,7 @@ pub use find::{Found, find_error_report, find_report};
 
 wire_object! {
     /// The whole report. Every field is optional: a fatal error has no `response` and no `stats`.
+    #[derive(Default)]
     pub struct Report<'a> {
         /// Upstream: the session's id (since 0.21).
         "session_id" session_id: Option<Cow<'a, str>>,
@@ -30,6 +31,7 @@ wire_object! {
 
 wire_object! {
     /// The `error` of a report.
+    #[derive(Default)]
     pub struct ReportError<'a> {
         /// Upstream: a class name such as `FatalTurnLimitedError`, `INVALID_STREAM`, or `Error` for every error of the API.
         "type" kind: Option<Cow<'a, str>>,
@@ -42,6 +44,7 @@ wire_object! {
 
 wire_object! {
     /// The `stats` of a report (`SessionMetrics` upstream).
+    #[derive(Default)]
     pub struct SessionMetrics<'a> {
         /// Upstream: per model that was really used.
         "models" models: Option<Named<'a, ModelMetrics<'a>>>,
@@ -54,6 +57,7 @@ wire_object! {
 
 wire_object! {
     /// One entry of `stats.models`.
+    #[derive(Default)]
     pub struct ModelMetrics<'a> {
         /// Upstream: the requests.
         "api" api: Option<ApiMetrics<'a>>,
@@ -66,6 +70,7 @@ wire_object! {
 
 wire_object! {
     /// `api` of a model.
+    #[derive(Default)]
     pub struct ApiMetrics<'a> {
         /// Upstream: how many requests were made.
         "totalRequests" total_requests: Option<Count>,
@@ -80,6 +85,7 @@ wire_object! {
 
 wire_object! {
     /// `tokens` of a model or a role.
+    #[derive(Default)]
     pub struct TokenMetrics {
         /// Upstream: `prompt` minus `cached` (since 0.22).
         "input" input: Option<Count>,
@@ -100,6 +106,7 @@ wire_object! {
 
 wire_object! {
     /// One entry of `roles`.
+    #[derive(Default)]
     pub struct RoleMetrics<'a> {
         /// Upstream: how many requests were made.
         "totalRequests" total_requests: Option<Count>,
@@ -116,6 +123,7 @@ wire_object! {
 
 wire_object! {
     /// `tools` of the metrics.
+    #[derive(Default)]
     pub struct ToolMetrics<'a> {
         /// Upstream: how many tools were called.
         "totalCalls" total_calls: Option<Count>,
@@ -134,6 +142,7 @@ wire_object! {
 
 wire_object! {
     /// One entry of `byName`.
+    #[derive(Default)]
     pub struct ToolMetric {
         /// Upstream: how often it was called.
         "count" count: Option<Count>,
@@ -150,6 +159,7 @@ wire_object! {
 
 wire_object! {
     /// How tool calls were approved.
+    #[derive(Default)]
     pub struct Decisions {
         /// Upstream: allowed by a person.
         "accept" accept: Option<Count>,
@@ -164,6 +174,7 @@ wire_object! {
 
 wire_object! {
     /// `files` of the metrics.
+    #[derive(Default)]
     pub struct FileMetrics {
         /// Upstream: lines added by edits.
         "totalLinesAdded" total_lines_added: Option<Count>,

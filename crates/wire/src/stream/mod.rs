@@ -131,6 +131,7 @@ wire_object! {
 
 wire_object! {
     /// The `stats` of a `result`.
+    #[derive(Default)]
     pub struct StreamStats<'a> {
         /// Upstream: all tokens, thoughts included.
         "total_tokens" total_tokens: Option<Count>,
@@ -153,6 +154,7 @@ wire_object! {
 
 wire_object! {
     /// One entry of `stats.models`.
+    #[derive(Default)]
     pub struct ModelStats {
         /// Upstream: all tokens, thoughts included.
         "total_tokens" total_tokens: Option<Count>,

@@ -1,0 +1,411 @@
+//! What is said in a message: a string, a part, or a list of both (`PartListUnion` upstream).
+//!
+//! A prompt is a list of parts since 0.21; a model's text is a string, until a resume rewrites it as parts with thoughts
+//! among them (0.61). Tool results come back in the user's name, with media beside the response instead of inside.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::ser::{Serialize, Serializer};
+
+use crate::Raw;
+use crate::object::{Decode, IntoOwned, Object, Tag, Via};
+
+/// The content of a message, or the result of a tool call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content<'a> {
+    /// A string or a part that stands alone.
+    One(Piece<'a>),
+    /// A list of strings and parts.
+    Many(Vec<Piece<'a>>),
+}
+
+/// A string or a part.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Piece<'a> {
+    /// A string, which means a text part.
+    Text(Cow<'a, str>),
+    /// A part.
+    Part(Box<Part<'a>>),
+}
+
+wire_object! {
+    /// A part of the Gemini API. One of its fields says what it is.
+    #[derive(Default)]
+    pub struct Part<'a> {
+        /// Upstream: text.
+        "text" text: Option<Cow<'a, str>>,
+        /// Upstream: whether the text is a thought.
+        "thought" thought: Option<bool>,
+        /// Upstream: what the API needs to recognise its own thought.
+        "thoughtSignature" thought_signature: Option<Cow<'a, str>>,
+        /// Upstream: a call that the model made.
+        "functionCall" function_call: Option<Box<FunctionCall<'a>>>,
+        /// Upstream: what the model was told about a call.
+        "functionResponse" function_response: Option<Box<FunctionResponse<'a>>>,
+        /// Upstream: media, in the record itself.
+        "inlineData" inline_data: Option<Box<InlineData<'a>>>,
+        /// Upstream: media, elsewhere.
+        "fileData" file_data: Option<Box<FileData<'a>>>,
+    }
+}
+
+wire_object! {
+    /// A call that the model made.
+    #[derive(Default)]
+    pub struct FunctionCall<'a> {
+        /// Upstream: its id.
+        "id" id: Option<Cow<'a, str>>,
+        /// Upstream: the tool's name.
+        "name" name: Option<Cow<'a, str>>,
+        /// Upstream: its arguments; not decoded until asked.
+        "args" args: Option<Raw<'a>>,
+    }
+}
+
+wire_object! {
+    /// What the model was told about a call.
+    #[derive(Default)]
+    pub struct FunctionResponse<'a> {
+        /// Upstream: the id of the call.
+        "id" id: Option<Cow<'a, str>>,
+        /// Upstream: the tool's name.
+        "name" name: Option<Cow<'a, str>>,
+        /// Upstream: the answer itself.
+        "response" response: Option<Response<'a>>,
+        /// Upstream: media inside the response, for models that take it there.
+        "parts" parts: Option<Content<'a>>,
+    }
+}
+
+wire_object! {
+    /// The answer of a tool: `output` or `error`; both, when it was cancelled.
+    #[derive(Default)]
+    pub struct Response<'a> {
+        /// Upstream: what it gave.
+        "output" output: Option<Payload<'a>>,
+        /// Upstream: why it failed.
+        "error" error: Option<Payload<'a>>,
+    }
+}
+
+wire_object! {
+    /// Media in the record itself.
+    #[derive(Default)]
+    pub struct InlineData<'a> {
+        /// Upstream: such as `image/png`.
+        "mimeType" mime_type: Option<Cow<'a, str>>,
+        /// Upstream: Base64.
+        "data" data: Option<Cow<'a, str>>,
+        /// Upstream: its name for people.
+        "displayName" display_name: Option<Cow<'a, str>>,
+    }
+}
+
+wire_object! {
+    /// Media elsewhere.
+    #[derive(Default)]
+    pub struct FileData<'a> {
+        /// Upstream: such as `application/pdf`.
+        "mimeType" mime_type: Option<Cow<'a, str>>,
+        /// Upstream: where it is.
+        "fileUri" file_uri: Option<Cow<'a, str>>,
+    }
+}
+
+/// A tool's output or error: a text in all tools of the CLI, anything in those of others.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Payload<'a> {
+    /// A text.
+    Text(Cow<'a, str>),
+    /// Anything else.
+    Value(serde_json::Value),
+}
+
+/// What the CLI adds in the user's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Context {
+    /// `<session_context>`: date, system and directories; the first message of a session.
+    Session,
+    /// `<hook_context>`: what a hook added in front of the prompt.
+    Hook,
+}
+
+impl<'a> Content<'a> {
+    /// The pieces, whatever the form.
+    pub fn pieces(&self) -> &[Piece<'a>] {
+        match self {
+            Content::One(piece) => std::slice::from_ref(piece),
+            Content::Many(pieces) => pieces,
+        }
+    }
+
+    /// The parts among the pieces.
+    pub fn parts(&self) -> impl Iterator<Item = &Part<'a>> {
+        self.pieces().iter().filter_map(|piece| match piece {
+            Piece::Part(part) => Some(&**part),
+            Piece::Text(_) => None,
+        })
+    }
+
+    /// All text that is no thought, joined without a separator, as the CLI does.
+    pub fn text(&self) -> Cow<'_, str> {
+        joined(self.pieces().iter().filter_map(Piece::spoken))
+    }
+
+    /// All text that is marked as a thought, joined without a separator.
+    pub fn thought_text(&self) -> Cow<'_, str> {
+        joined(self.parts().filter(|part| part.is_thought()).filter_map(|part| part.text.as_deref()))
+    }
+
+    /// Whether this is nothing but tool responses, which the CLI stores in the user's name. Media beside a response belongs
+    /// to it.
+    pub fn is_function_response_only(&self) -> bool {
+        let belongs = |piece: &Piece<'_>| match piece {
+            Piece::Text(text) => text.is_empty(),
+            Piece::Part(part) => part.function_response.is_some() || part.is_media(),
+        };
+        self.parts().any(|part| part.function_response.is_some()) && self.pieces().iter().all(belongs)
+    }
+
+    /// What the text begins with, if the CLI added it.
+    pub fn context(&self) -> Option<Context> {
+        let text =
+            self.pieces().iter().find_map(|piece| piece.spoken().filter(|text| !text.trim().is_empty()))?;
+        let text = text.trim_start();
+        if text.starts_with("<session_context>") {
+            Some(Context::Session)
+        } else if text.starts_with("<hook_context>") {
+            Some(Context::Hook)
+        } else {
+            None
+        }
+    }
+}
+
+impl Piece<'_> {
+    /// The text of a string or of a part that is no thought.
+    fn spoken(&self) -> Option<&str> {
+        match self {
+            Piece::Text(text) => Some(text),
+            Piece::Part(part) if part.is_thought() => None,
+            Piece::Part(part) => part.text.as_deref(),
+        }
+    }
+}
+
+impl Part<'_> {
+    /// Whether this is a thought.
+    pub fn is_thought(&self) -> bool {
+        self.thought == Some(true)
+    }
+
+    /// Whether this is an image, a document or the like.
+    pub fn is_media(&self) -> bool {
+        self.inline_data.is_some() || self.file_data.is_some()
+    }
+}
+
+impl Payload<'_> {
+    /// The text, or the JSON of anything else.
+    pub fn text(&self) -> Cow<'_, str> {
+        match self {
+            Payload::Text(text) => Cow::Borrowed(text),
+            Payload::Value(value) => Cow::Owned(value.to_string()),
+        }
+    }
+}
+
+fn joined<'t>(mut texts: impl Iterator<Item = &'t str>) -> Cow<'t, str> {
+    let mut all = Cow::Borrowed(texts.next().unwrap_or_default());
+    for text in texts {
+        all += text;
+    }
+    all
+}
+
+/// Reads a string as one thing and an object as another.
+struct PieceVisitor;
+
+impl<'de> Visitor<'de> for PieceVisitor {
+    type Value = Piece<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string or a part")
+    }
+
+    fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Piece<'de>, E> {
+        Ok(Piece::Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Piece<'de>, E> {
+        Ok(Piece::Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Piece<'de>, A::Error> {
+        Part::read(map, Tag::None).map(|part| Piece::Part(Box::new(part)))
+    }
+}
+
+impl<'de: 'a, 'a> Decode<'de> for Piece<'a> {
+    fn decode<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(PieceVisitor)
+    }
+
+    fn lenient(text: &'de str) -> Option<Self> {
+        let word = || Decode::lenient(text).map(Piece::Text);
+        Decode::lenient(text).map(|part| Piece::Part(Box::new(part))).or_else(word)
+    }
+}
+
+struct ContentVisitor;
+
+impl<'de> Visitor<'de> for ContentVisitor {
+    type Value = Content<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string, a part or a list of them")
+    }
+
+    fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Content<'de>, E> {
+        PieceVisitor.visit_borrowed_str(text).map(Content::One)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Content<'de>, E> {
+        PieceVisitor.visit_str(text).map(Content::One)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Content<'de>, A::Error> {
+        PieceVisitor.visit_map(map).map(Content::One)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Content<'de>, A::Error> {
+        let mut pieces = Vec::new();
+        while let Some(Via(piece)) = seq.next_element()? {
+            pieces.push(piece);
+        }
+        Ok(Content::Many(pieces))
+    }
+}
+
+impl<'de: 'a, 'a> Decode<'de> for Content<'a> {
+    fn decode<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ContentVisitor)
+    }
+
+    fn lenient(text: &'de str) -> Option<Self> {
+        let one = || Decode::lenient(text).map(Content::One);
+        Decode::lenient(text).map(Content::Many).or_else(one)
+    }
+}
+
+impl Serialize for Piece<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Piece::Text(text) => serializer.serialize_str(text),
+            Piece::Part(part) => part.serialize(serializer),
+        }
+    }
+}
+
+impl Serialize for Content<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Content::One(piece) => piece.serialize(serializer),
+            Content::Many(pieces) => pieces.serialize(serializer),
+        }
+    }
+}
+
+impl IntoOwned for Piece<'_> {
+    type Owned = Piece<'static>;
+    fn into_owned(self) -> Piece<'static> {
+        match self {
+            Piece::Text(text) => Piece::Text(IntoOwned::into_owned(text)),
+            Piece::Part(part) => Piece::Part(IntoOwned::into_owned(part)),
+        }
+    }
+}
+
+impl IntoOwned for Content<'_> {
+    type Owned = Content<'static>;
+    fn into_owned(self) -> Content<'static> {
+        match self {
+            Content::One(piece) => Content::One(IntoOwned::into_owned(piece)),
+            Content::Many(pieces) => Content::Many(IntoOwned::into_owned(pieces)),
+        }
+    }
+}
+
+struct PayloadVisitor;
+
+impl<'de> Visitor<'de> for PayloadVisitor {
+    type Value = Payload<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Payload<'de>, E> {
+        Ok(Payload::Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Payload<'de>, E> {
+        Ok(Payload::Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Payload<'de>, E> {
+        Ok(Payload::Value(value.into()))
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Payload<'de>, E> {
+        Ok(Payload::Value(value.into()))
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Payload<'de>, E> {
+        Ok(Payload::Value(value.into()))
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Payload<'de>, E> {
+        Ok(Payload::Value(value.into()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Payload<'de>, A::Error> {
+        Deserialize::deserialize(de::value::SeqAccessDeserializer::new(seq)).map(Payload::Value)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Payload<'de>, A::Error> {
+        Deserialize::deserialize(de::value::MapAccessDeserializer::new(map)).map(Payload::Value)
+    }
+}
+
+impl<'de: 'a, 'a> Decode<'de> for Payload<'a> {
+    fn decode<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(PayloadVisitor)
+    }
+
+    fn lenient(text: &'de str) -> Option<Self> {
+        let value = || Raw::from_text(text)?.decode().ok().map(Payload::Value);
+        Decode::lenient(text).map(Payload::Text).or_else(value)
+    }
+}
+
+impl Serialize for Payload<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Payload::Text(text) => serializer.serialize_str(text),
+            Payload::Value(value) => value.serialize(serializer),
+        }
+    }
+}
+
+impl IntoOwned for Payload<'_> {
+    type Owned = Payload<'static>;
+    fn into_owned(self) -> Payload<'static> {
+        match self {
+            Payload::Text(text) => Payload::Text(IntoOwned::into_owned(text)),
+            Payload::Value(value) => Payload::Value(value),
+        }
+    }
+}

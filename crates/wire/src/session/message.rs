@@ -1,0 +1,181 @@
+//! The objects of a session: its metadata, its messages, their tool calls.
+//!
+//! Everything is optional here. The types upstream promise more, but a session file outlives the release that wrote it, and
+//! one field of another type must not cost the message: it is kept in `extra` then.
+
+use std::borrow::Cow;
+
+use super::content::{Content, FunctionResponse};
+use super::display::ResultDisplay;
+use crate::object::{Decode, strict};
+use crate::{Count, Raw};
+
+wire_object! {
+    /// What a session says about itself (`ConversationRecord` upstream, without its messages).
+    #[derive(Default)]
+    pub struct Metadata<'a> {
+        /// Upstream: the session's id; a UUID unless the user chose one.
+        "sessionId" session_id: Option<Cow<'a, str>>,
+        /// Upstream: SHA-256 of the project's path, in hex.
+        "projectHash" project_hash: Option<Cow<'a, str>>,
+        /// Upstream: when it began, ISO-8601.
+        "startTime" start_time: Option<Cow<'a, str>>,
+        /// Upstream: when it was last written to, ISO-8601.
+        "lastUpdated" last_updated: Option<Cow<'a, str>>,
+        /// Upstream: whether a person or a sub-agent leads it (since 0.31).
+        "kind" kind: Option<SessionKind<'a>>,
+        /// Upstream: directories added to the workspace (since 0.28).
+        "directories" directories: Option<Vec<Cow<'a, str>>>,
+        /// Upstream: one line about it, written by a model (since 0.21).
+        "summary" summary: Option<Cow<'a, str>>,
+        /// Upstream: what the CLI's memory took from it (since 0.41).
+        "memoryScratchpad" memory_scratchpad: Option<Raw<'a>>,
+    }
+}
+
+wire_word! {
+    /// Who leads a session.
+    pub enum SessionKind<'a> {
+        /// A person or a driver.
+        Main = "main",
+        /// An agent that another session started.
+        Subagent = "subagent",
+    }
+}
+
+wire_object! {
+    /// One message (`MessageRecord` upstream).
+    #[derive(Default)]
+    pub struct MessageRecord<'a> {
+        /// Upstream: its id; always there in a log.
+        "id" id: Option<Cow<'a, str>>,
+        /// Upstream: when it was first written, ISO-8601.
+        "timestamp" timestamp: Option<Cow<'a, str>>,
+        /// Upstream: what kind of message it is.
+        "type" kind: Option<MessageType<'a>>,
+        /// Upstream: what it says; a string or parts.
+        "content" content: Option<Content<'a>>,
+        /// Upstream: what the terminal shows instead (since 0.28).
+        "displayContent" display_content: Option<Content<'a>>,
+        /// Upstream: the tools that the model called, with their results.
+        "toolCalls" tool_calls: Option<Vec<ToolCallRecord<'a>>>,
+        /// Upstream: what the model thought.
+        "thoughts" thoughts: Option<Vec<Thought<'a>>>,
+        /// Upstream: what the answer cost; `null` until it is known.
+        "tokens" tokens: Option<Tokens>,
+        /// Upstream: the model that answered.
+        "model" model: Option<Cow<'a, str>>,
+    }
+}
+
+wire_word! {
+    /// What kind of message a record is.
+    pub enum MessageType<'a> {
+        /// The prompt; also tool responses and context that the CLI adds in the user's name.
+        User = "user",
+        /// The model.
+        Gemini = "gemini",
+        /// A notice of the CLI.
+        Info = "info",
+        /// An error of the CLI.
+        Error = "error",
+        /// A warning of the CLI.
+        Warning = "warning",
+    }
+}
+
+wire_object! {
+    /// One thought of the model.
+    #[derive(Default)]
+    pub struct Thought<'a> {
+        /// Upstream: its heading.
+        "subject" subject: Option<Cow<'a, str>>,
+        /// Upstream: the rest.
+        "description" description: Option<Cow<'a, str>>,
+        /// Upstream: when it was thought, ISO-8601.
+        "timestamp" timestamp: Option<Cow<'a, str>>,
+    }
+}
+
+wire_object! {
+    /// The tokens of one answer.
+    #[derive(Default)]
+    pub struct Tokens {
+        /// Upstream: the prompt, cached tokens included.
+        "input" input: Option<Count>,
+        /// Upstream: the answer, without thoughts.
+        "output" output: Option<Count>,
+        /// Upstream: the part of the prompt that came from the cache.
+        "cached" cached: Option<Count>,
+        /// Upstream: thoughts.
+        "thoughts" thoughts: Option<Count>,
+        /// Upstream: tool use prompts.
+        "tool" tool: Option<Count>,
+        /// Upstream: all of them.
+        "total" total: Option<Count>,
+    }
+}
+
+wire_object! {
+    /// One call of a tool, with its result once there is one.
+    #[derive(Default)]
+    pub struct ToolCallRecord<'a> {
+        /// Upstream: the same id as `tool_id` in the stream.
+        "id" id: Option<Cow<'a, str>>,
+        /// Upstream: the tool's name as the model wrote it.
+        "name" name: Option<Cow<'a, str>>,
+        /// Upstream: the model's arguments; not decoded until asked.
+        "args" args: Option<Raw<'a>>,
+        /// Upstream: what the model was told: parts, with media beside the response; or `null`.
+        "result" result: Option<Content<'a>>,
+        /// Upstream: how it ended. A shell command that failed is a `success`.
+        "status" status: Option<CallStatus<'a>>,
+        /// Upstream: when it ended, ISO-8601.
+        "timestamp" timestamp: Option<Cow<'a, str>>,
+        /// Upstream: the sub-agent that this call started.
+        "agentId" agent_id: Option<Cow<'a, str>>,
+        /// Upstream: the tool's name for people.
+        "displayName" display_name: Option<Cow<'a, str>>,
+        /// Upstream: the call in one line.
+        "description" description: Option<Cow<'a, str>>,
+        /// Upstream: what the terminal shows; the only place of diffs.
+        "resultDisplay" result_display: Option<ResultDisplay<'a>>,
+        /// Upstream: whether the terminal shows it as Markdown.
+        "renderOutputAsMarkdown" render_output_as_markdown: Option<bool>,
+    }
+}
+
+wire_word! {
+    /// How far a tool call has come. Only the first three are written in practice.
+    pub enum CallStatus<'a> {
+        /// It ran.
+        Success = "success",
+        /// It failed, or was refused.
+        Error = "error",
+        /// It was cancelled.
+        Cancelled = "cancelled",
+        /// Its arguments are being checked.
+        Validating = "validating",
+        /// It waits for its turn.
+        Scheduled = "scheduled",
+        /// It runs.
+        Executing = "executing",
+        /// It waits for a person.
+        AwaitingApproval = "awaiting_approval",
+    }
+}
+
+impl<'a> MessageRecord<'a> {
+    /// Reads a message from its JSON text. What does not fit its field ends up in `extra`; only text that is not a JSON
+    /// object gives nothing.
+    pub fn from_text(text: &'a str) -> Option<Self> {
+        strict(text).ok().or_else(|| Self::lenient(text))
+    }
+}
+
+impl ToolCallRecord<'_> {
+    /// The function responses in `result`, without the media beside them.
+    pub fn responses(&self) -> impl Iterator<Item = &FunctionResponse<'_>> {
+        self.result.iter().flat_map(Content::parts).filter_map(|part| part.function_response.as_deref())
+    }
+}
