@@ -56,7 +56,7 @@ impl std::error::Error for SettingsError {}
 /// Reads a settings file: an object, empty when there is no such file. References such as `$HOME` are left as they are.
 pub fn read_settings(path: &Path) -> Result<Value, SettingsError> {
     let error = |problem| SettingsError { path: path.to_path_buf(), problem };
-    let bytes = match std::fs::read(path) {
+    let bytes = match read_file(path) {
         Ok(bytes) => bytes,
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => {
             return Ok(Value::Object(Default::default()));
@@ -65,6 +65,19 @@ pub fn read_settings(path: &Path) -> Result<Value, SettingsError> {
     };
     let value = parse(&String::from_utf8_lossy(&bytes)).map_err(error)?;
     if value.is_object() { Ok(value) } else { Err(error(Problem::NotAnObject)) }
+}
+
+/// Reads a file of a size that people write. A pipe, which might never end, is refused.
+pub(crate) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    const LIMIT: u64 = 16 << 20;
+    let data = std::fs::metadata(path)?;
+    if !data.is_file() {
+        return Err(io::Error::other("not a file"));
+    }
+    if data.len() > LIMIT {
+        return Err(io::Error::other("larger than 16 MiB"));
+    }
+    std::fs::read(path)
 }
 
 /// Reads JSON with comments.

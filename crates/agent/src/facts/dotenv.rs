@@ -4,10 +4,11 @@
 //! directory, then the one in the home; `.gemini/.env` only where the folder is trusted. In an untrusted folder it takes
 //! no more than four variables out of the file.
 
-use std::fs;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::env::{self, Environment};
+use crate::settings::read_file;
 
 /// What an untrusted folder's file may set.
 const ALLOWED_UNTRUSTED: [&str; 4] =
@@ -30,7 +31,7 @@ impl Rules<'_> {
     pub(super) fn apply(&self, env: &Environment) -> (Environment, Option<PathBuf>) {
         let mut result = env.clone();
         let Some(path) = self.file() else { return (result, None) };
-        let text = fs::read(&path).unwrap_or_default();
+        let text = read_file(&path).unwrap_or_default();
         let of_project = !path.to_string_lossy().contains(".gemini");
         for (name, mut value) in parse(&String::from_utf8_lossy(&text)) {
             if !self.trusted {
@@ -58,9 +59,9 @@ impl Rules<'_> {
     }
 }
 
-/// The assignments in a file, a later one of the same name replacing an earlier one when applied in order.
-fn parse(text: &str) -> Vec<(String, String)> {
-    let mut found: Vec<(String, String)> = Vec::new();
+/// The assignments in a file; of several to one name the last counts.
+fn parse(text: &str) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
     let mut rest = text;
     while !rest.is_empty() {
         let line = rest.lines().next().unwrap_or_default();
@@ -73,7 +74,6 @@ fn parse(text: &str) -> Vec<(String, String)> {
             }
             None => (line.len(), None),
         };
-        found.retain(|(name, _)| assignment.as_ref().is_none_or(|(new, _)| new != name));
         found.extend(assignment);
         let after = rest.get(taken..).unwrap_or_default();
         rest = after.split_once('\n').map_or("", |(_, next)| next);
@@ -102,7 +102,9 @@ fn quoted(text: &str) -> Option<(String, usize)> {
         escaped = character == '\\' && !escaped;
         found.then_some(at)
     })?;
-    let value = inner.get(1..close)?;
+    // More than a comment behind the quote: it was none, but part of the value.
+    let behind = inner.get(close + 1..)?.lines().next().unwrap_or_default().trim_start();
+    let value = inner.get(1..close).filter(|_| behind.is_empty() || behind.starts_with('#'))?;
     let value = if quote == '"' { value.replace("\\n", "\n").replace("\\r", "\r") } else { value.to_owned() };
     Some((value, text.len() - inner.len() + close + 1))
 }
@@ -114,22 +116,26 @@ fn plain(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
     fn files_are_read_as_dotenv_reads_them() {
         let text = "# comment\nA=1 # one\r\nexport B = 'two # not a comment' # c\nC=\"three\\nlines\nhere\"\nD: four\n\
-            not an assignment\nE=\nF='open\nA=again\nG=\"\"\n=x\nÄ=1";
+            not an assignment\nE=\nF='open\nA=again\nG=\"\"\nH=\"open\nI=\"i\"\n=x\nÄ=1";
         let expected = [
+            ("A", "again"),
             ("B", "two # not a comment"),
             ("C", "three\nlines\nhere"),
             ("D", "four"),
             ("E", ""),
             ("F", "'open"),
-            ("A", "again"),
             ("G", ""),
+            ("H", "\"open"),
+            ("I", "i"),
         ];
-        assert_eq!(parse(text), expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        assert_eq!(parse(text), expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
     }
 
     #[test]

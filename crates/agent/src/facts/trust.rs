@@ -1,8 +1,9 @@
 //! Whether Gemini CLI trusts a folder.
 //!
 //! 0.61.0 asks the environment, then the setting, then `trustedFolders.json`, where of all rules that cover the folder the
-//! one with the longest written path decides. No rule at all counts as untrusted in headless mode (exit 55).
+//! one with the longest path decides. No rule at all counts as untrusted in headless mode (exit 55).
 
+use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
@@ -95,19 +96,18 @@ pub fn trust(home: &Path, dir: &Path, env: &Environment) -> TrustState {
 }
 
 fn by_rules(file: &Path, dir: &Path) -> TrustState {
-    let rules = match rules(file) {
+    let rules = match rules(file, dir) {
         Ok(rules) => rules,
         Err(problem) => return TrustState::Broken { problem },
     };
     let location = real(&resolve(Path::new(""), dir));
     let mut best: Option<(usize, TrustReason)> = None;
-    for (path, level) in rules {
-        let written = resolve(dir, Path::new(&path));
+    for (written, path, level) in rules {
         let covered = match level {
             TrustLevel::TrustParent => written.parent().unwrap_or(&written),
             TrustLevel::TrustFolder | TrustLevel::DoNotTrust => &written,
         };
-        // The CLI compares lengths of the rule as written, in UTF-16; of equals the first counts.
+        // The CLI compares lengths of the rules' paths, in UTF-16; of equals the first counts.
         let length = written.to_string_lossy().encode_utf16().count();
         let longer = best.as_ref().is_none_or(|(longest, _)| length > *longest);
         if longer && is_below(&real(covered), &location) {
@@ -123,15 +123,24 @@ fn by_rules(file: &Path, dir: &Path) -> TrustState {
     }
 }
 
-fn rules(file: &Path) -> Result<Vec<(String, TrustLevel)>, String> {
+/// The rules in the file: path, path as written, level. Of two ways to write one path the later one counts.
+fn rules(file: &Path, dir: &Path) -> Result<Vec<(PathBuf, String, TrustLevel)>, String> {
     let value = settings::read_settings(file).map_err(|error| error.to_string())?;
-    let rules = value.as_object().into_iter().flatten();
-    rules
-        .map(|(path, level)| match TrustLevel::read(level) {
-            Some(level) => Ok((path.clone(), level)),
-            None => Err(format!("{}: {level} is no trust level for {path:?}", file.display())),
-        })
-        .collect()
+    let mut rules: Vec<(PathBuf, String, TrustLevel)> = Vec::new();
+    let mut places: HashMap<PathBuf, usize> = HashMap::new();
+    for (written, level) in value.as_object().into_iter().flatten() {
+        let path = resolve(dir, Path::new(written));
+        let Some(level) = TrustLevel::read(level) else {
+            return Err(format!("{}: {level} is no trust level for {written:?}", file.display()));
+        };
+        let place = *places.entry(path.clone()).or_insert(rules.len());
+        let rule = (path, written.clone(), level);
+        match rules.get_mut(place) {
+            Some(known) => *known = rule,
+            None => rules.push(rule),
+        }
+    }
+    Ok(rules)
 }
 
 /// The path with its links followed, or as it is when it does not exist.
@@ -242,6 +251,15 @@ mod tests {
         home.rules(&[("work/other", "TRUST_PARENT")]);
         let trusted = TrustState::Trusted(home.rule("work/other", TrustLevel::TrustParent));
         assert_eq!(home.trust("work/app"), trusted);
+    }
+
+    #[test]
+    fn of_two_ways_to_write_one_path_the_later_counts() {
+        let home = Home::new();
+        home.rules(&[("work/app", "TRUST_PARENT"), ("work/../work/app", "DO_NOT_TRUST")]);
+        assert_eq!(home.trust("work/deep"), TrustState::Undecided);
+        let distrusted = TrustState::Untrusted(home.rule("work/../work/app", TrustLevel::DoNotTrust));
+        assert_eq!(home.trust("work/app"), distrusted);
     }
 
     #[test]
