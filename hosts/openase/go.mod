@@ -1,0 +1,3 @@
+module alhena.dev/hosts/openase
+
+go 1.22

@@ -1,0 +1,221 @@
+package openase
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func read(t *testing.T, next func() (Line, error)) []Line {
+	t.Helper()
+	var lines []Line
+	for {
+		line, err := next()
+		if errors.Is(err, io.EOF) {
+			return lines
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, line)
+	}
+}
+
+func types(lines []Line) []string {
+	var types []string
+	for _, line := range lines {
+		types = append(types, line.Head().Type)
+	}
+	return types
+}
+
+func TestLinesAreDecodedByTheirType(t *testing.T) {
+	text := `{"type":"session_anchor","session_id":"s","model":"auto","at":"2026-11-15T17:49:10.599Z"}
+
+{"type":"OutputProduced","stream":"command","text":"a.txt","snapshot":true,"tool_id":"1","command":"ls","exit_code":0,"at":"2026-11-15T17:49:10.599Z","derived":true}
+{"type":"TokenUsageUpdated","input_tokens":100,"cached_input_tokens":40,"output_tokens":10,"reasoning_tokens":20,"total_tokens":130,"models":{"m":{"input_tokens":100,"cached_input_tokens":40,"output_tokens":10,"reasoning_tokens":20,"total_tokens":130}},"at":"2026-11-15T17:49:10.599Z"}`
+	at := time.Date(2026, 11, 15, 17, 49, 10, 599000000, time.UTC)
+	head := func(kind string) LineHead { return LineHead{Type: kind, At: at} }
+	id, command, code := "1", "ls", int64(0)
+	derived := head("OutputProduced")
+	derived.Derived = true
+	want := []Line{
+		&SessionAnchor{LineHead: head("session_anchor"), SessionID: "s", Model: "auto"},
+		&OutputProduced{LineHead: derived, Stream: OutputStreamCommand, Text: "a.txt", Snapshot: true, ToolID: &id, Command: &command, ExitCode: &code},
+		&TokenUsageUpdated{LineHead: head("TokenUsageUpdated"), InputTokens: 100, CachedInputTokens: 40, OutputTokens: 10, ReasoningTokens: 20, TotalTokens: 130,
+			Models: map[string]TokenCounts{"m": {InputTokens: 100, CachedInputTokens: 40, OutputTokens: 10, ReasoningTokens: 20, TotalTokens: 130}}},
+	}
+	got := read(t, NewReader(strings.NewReader(text)).Next)
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %#v, want %#v", got, want)
+	}
+}
+
+func TestWhatIsNoLineIsAnError(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"type":"TaskStatus"}`:                `unknown type "TaskStatus"`,
+		`{"type":"trace","severity":1}`:        "trace: ",
+		`not JSON`:                             "invalid character",
+		`{"type":"trace","at":"next Tuesday"}`: "next Tuesday",
+		`{"at":"2026-11-15T17:49:10.599Z"}`:    `unknown type ""`,
+	} {
+		if _, err := DecodeLine([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s gave %v, want %s", text, err, want)
+		}
+	}
+}
+
+func TestWithoutAlhenaTheErrorSaysSo(t *testing.T) {
+	t.Setenv("ALHENA_BIN", "")
+	t.Setenv("PATH", "")
+	_, err := Start(context.Background(), Options{Prompt: "x"})
+	if err == nil || !strings.Contains(err.Error(), "ALHENA_BIN") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// On the real Gemini CLI, with a scripted API that `cargo xtask test real_hosts` starts.
+
+func realCLI(t *testing.T, scenario string) Options {
+	t.Helper()
+	var scenarios map[string]string
+	if err := json.Unmarshal([]byte(os.Getenv("ALHENA_TEST_SCENARIOS")), &scenarios); err != nil {
+		t.Skip("needs ALHENA_TEST_SCENARIOS")
+	}
+	dir, err := os.MkdirTemp(os.Getenv("ALHENA_TEST_WORK"), "openase-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	env := append(os.Environ(), "GOOGLE_GEMINI_BASE_URL="+scenarios[scenario])
+	return Options{Dir: dir, Model: "gemini-2.5-flash", Approval: "yolo", Env: env}
+}
+
+func run(t *testing.T, options Options) []Line {
+	t.Helper()
+	turn, err := Start(context.Background(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read(t, turn.Next)
+}
+
+func TestRealCLIChat(t *testing.T) { // C-33 to C-39
+	options := realCLI(t, "work")
+	options.Prompt = "- do\n- it"
+	lines := run(t, options)
+	if anchor, ok := lines[0].(*SessionAnchor); !ok || anchor.SessionID == "" {
+		t.Errorf("the first line is %#v", lines[0])
+	}
+	if prompt, ok := lines[1].(*UserMessage); !ok || prompt.Text != "- do\n- it" {
+		t.Errorf("the second line is %#v", lines[1])
+	}
+	var mutation *FileMutation
+	var command *OutputProduced
+	var results []string
+	for _, line := range lines {
+		switch line := line.(type) {
+		case *FileMutation:
+			mutation = line
+		case *OutputProduced:
+			if line.Stream == OutputStreamCommand {
+				command = line
+			}
+		case *ToolResult:
+			results = append(results, line.ToolName+" "+string(line.Status))
+		}
+	}
+	if mutation == nil || !mutation.Derived || mutation.Path != "made.txt" || mutation.Change != ChangeCreated || !mutation.Verified {
+		t.Errorf("the mutation is %#v", mutation)
+	}
+	if command == nil || !command.Derived || command.Text != "hello" || *command.Command != "echo hello" {
+		t.Errorf("the command is %#v", command)
+	}
+	if want := []string{"write_file success", "run_shell_command success"}; !reflect.DeepEqual(results, want) {
+		t.Errorf("got %v, want %v", results, want)
+	}
+	if text, err := os.ReadFile(filepath.Join(options.Dir, "made.txt")); err != nil || string(text) != "made\n" {
+		t.Errorf("the file holds %q, %v", text, err)
+	}
+	done, ok := lines[len(lines)-1].(*TurnCompleted)
+	if !ok || done.FinalText != "All done." || done.ToolCalls != 2 {
+		t.Errorf("the last line is %#v", lines[len(lines)-1])
+	}
+}
+
+func TestRealCLITicket(t *testing.T) { // C-40, C-41
+	options := realCLI(t, "work")
+	options.Prompt = "Go"
+	var ticket []Line
+	for _, line := range run(t, options) {
+		if IsTicket(line) {
+			ticket = append(ticket, line)
+		}
+	}
+	got := types(ticket)
+	allowed := map[string]bool{"OutputProduced": true, "ToolCallRequested": true, "TurnDiffUpdated": true, "TokenUsageUpdated": true, "TurnCompleted": true}
+	for _, kind := range got {
+		if !allowed[kind] {
+			t.Errorf("%s is no line of a ticket", kind)
+		}
+	}
+	if tail := got[len(got)-2:]; !reflect.DeepEqual(tail, []string{"TokenUsageUpdated", "TurnCompleted"}) {
+		t.Errorf("it ends with %v", tail)
+	}
+	usage := ticket[len(ticket)-2].(*TokenUsageUpdated)
+	if usage.InputTokens == 0 || usage.TotalTokens < usage.InputTokens || usage.Models["gemini-2.5-flash"].InputTokens != usage.InputTokens {
+		t.Errorf("the usage is %#v", usage)
+	}
+}
+
+func TestRealCLIResume(t *testing.T) {
+	options := realCLI(t, "talk")
+	options.Prompt = "My name is Tony"
+	first := run(t, options)
+	session := *first[len(first)-1].(*TurnCompleted).SessionID
+	options.Prompt, options.Resume = "What is my name?", session
+	second := run(t, options)
+	done, ok := second[len(second)-1].(*TurnCompleted)
+	if !ok || done.Text != "Tony." || *done.SessionID != session {
+		t.Errorf("the last line is %#v", second[len(second)-1])
+	}
+}
+
+func TestRealCLIFailure(t *testing.T) { // C-39
+	options := realCLI(t, "quota")
+	options.Prompt = "Go"
+	lines := run(t, options)
+	failed, ok := lines[len(lines)-1].(*TurnFailed)
+	if !ok || failed.Kind != FailureKindRateLimited || *failed.HTTPStatus != 429 {
+		t.Errorf("the last line is %#v", lines[len(lines)-1])
+	}
+}
+
+func TestRealCLICancel(t *testing.T) {
+	options := realCLI(t, "hang")
+	options.Prompt = "Go"
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	turn, err := Start(ctx, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := read(t, func() (Line, error) {
+		line, err := turn.Next()
+		if output, ok := line.(*OutputProduced); ok && output.Text == "Thinking" {
+			cancel()
+		}
+		return line, err
+	})
+	failed, ok := lines[len(lines)-1].(*TurnFailed)
+	if !ok || failed.Kind != FailureKindCancelled || failed.Text != "Thinking" {
+		t.Errorf("the last line is %#v", lines[len(lines)-1])
+	}
+}
