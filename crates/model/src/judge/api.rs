@@ -45,6 +45,11 @@ impl Call<'_> {
         }
     }
 
+    /// Whether a call failed at all, and not the CLI itself.
+    fn is_call(&self) -> bool {
+        self.message.contains(WRAPPER) || self.logged.is_some()
+    }
+
     /// What went wrong, and what to do.
     pub(super) fn failure(&self) -> Failure {
         let status = self.status();
@@ -56,13 +61,9 @@ impl Call<'_> {
                     "The connection to the API failed or broke off: check the network and the proxy (`curl -I` the API's address), then run again.",
                 )
             }
-            None if self.message.contains(WRAPPER) && is_bad_json(self.message) => {
-                Failure::new(FailureKind::InvalidResponse, message)
-            }
-            None if self.message.contains(WRAPPER) || self.logged.is_some() => {
-                Failure::new(FailureKind::Api, message)
-            }
-            None => Failure::new(FailureKind::Crashed, message),
+            None if !self.is_call() => Failure::new(FailureKind::Crashed, message),
+            None if is_bad_json(self.message) => Failure::new(FailureKind::InvalidResponse, message),
+            None => Failure::new(FailureKind::Api, message),
         };
         failure.http_status = status;
         failure

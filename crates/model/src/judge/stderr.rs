@@ -96,7 +96,7 @@ fn is_class(name: &str) -> bool {
 pub(super) fn last_attempt(stderr: &str) -> Option<&str> {
     let line = stderr.lines().rev().find(|line| line.starts_with("Attempt ") && line.contains(" failed"))?;
     let end = line.find(". Retrying").or_else(|| line.find(". Max attempts")).unwrap_or(line.len());
-    line.get(..end)
+    line.get(..line.floor_char_boundary(end.min(200)))
 }
 
 /// The answer that could not be used, of a run in text mode: it exits 0.
