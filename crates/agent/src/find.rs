@@ -6,10 +6,10 @@
 mod ask;
 mod entry;
 mod node;
+mod not_found;
 mod own;
 mod places;
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -21,6 +21,7 @@ pub(crate) use ask::{Answers, NoAnswer, ask, ask_file, has_ended, kill_group};
 pub use entry::PACKAGE;
 pub use node::{FastStart, NodeVersion};
 pub(crate) use node::{on_path, version as node_version};
+pub use not_found::{NotFound, Tried, Why};
 pub use own::DROP_IN_MARK;
 pub use places::Place;
 
@@ -51,7 +52,7 @@ pub struct Gemini {
     pub package_name: Option<String>,
     /// The Node that runs it.
     pub node: Option<PathBuf>,
-    /// That Node's version, where it is known without starting it.
+    /// That Node's version; none where it depends on the directory.
     pub node_version: Option<NodeVersion>,
     #[serde(skip)]
     start: Start,
@@ -110,97 +111,6 @@ impl Gemini {
 fn as_text<S: Serializer>(version: &Version, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(version)
 }
-
-/// A path that was looked at and not taken.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Tried {
-    /// The path.
-    pub path: PathBuf,
-    /// How it was come upon.
-    pub place: Place,
-    /// Why it was not taken.
-    pub why: Why,
-}
-
-/// Why a path is not a Gemini CLI that can be started.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Why {
-    /// There is nothing.
-    Missing,
-    /// A link that leads nowhere.
-    Dangling,
-    /// A directory.
-    Directory,
-    /// A file without permission to run it.
-    NotExecutable,
-    /// It is Alhena's own drop-in.
-    Alhena,
-    /// It needs Node, and there is none.
-    NoNode,
-    /// It did not tell its version.
-    NoVersion {
-        /// What it did instead.
-        detail: String,
-    },
-}
-
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing => f.write_str("does not exist"),
-            Self::Dangling => f.write_str("is a link that leads nowhere"),
-            Self::Directory => f.write_str("is a directory"),
-            Self::NotExecutable => f.write_str("is not executable"),
-            Self::Alhena => f.write_str("is Alhena's own stand-in for gemini"),
-            Self::NoNode => f.write_str("needs Node, which is not on PATH"),
-            Self::NoVersion { detail } => write!(f, "does not tell its version: {detail}"),
-        }
-    }
-}
-
-/// There is no Gemini CLI that can be started.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotFound {
-    /// Every path that was looked at, in order.
-    pub tried: Vec<Tried>,
-}
-
-impl NotFound {
-    /// What to do about it.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        if self.tried.iter().any(|tried| tried.why == Why::NoNode) {
-            return format!("Install Node {} or newer, or put it on PATH.", NodeVersion::OLDEST.major);
-        }
-        format!(
-            "Install it with `alhena install` or `npm install -g {PACKAGE}`, or say where it is with {}.",
-            env::GEMINI_CLI_PATH
-        )
-    }
-}
-
-impl fmt::Display for NotFound {
-    /// What is there and cannot be used, each with its reason, and then where else nothing was.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Gemini CLI was not found")?;
-        let asked_for = |tried: &Tried| matches!(tried.place, Place::Explicit | Place::Environment);
-        let (named, absent): (Vec<_>, Vec<_>) =
-            self.tried.iter().partition(|tried| tried.why != Why::Missing || asked_for(tried));
-        for tried in named {
-            write!(f, "\n  {} {}", tried.path.display(), tried.why)?;
-        }
-        if !absent.is_empty() {
-            f.write_str("\n  nothing in")?;
-            for (index, directory) in absent.iter().filter_map(|tried| tried.path.parent()).enumerate() {
-                write!(f, "{} {}", if index == 0 { "" } else { "," }, directory.display())?;
-            }
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for NotFound {}
 
 /// Looks for Gemini CLI: an explicit path, `GEMINI_CLI_PATH`, `node_modules/.bin` upwards from the working directory,
 /// `PATH`, known places, Alhena's own installs.
@@ -315,7 +225,7 @@ impl Finder {
             _ => Start::ByCommand,
         };
         let (package_dir, package_name) = package.map(|package| (package.dir, package.name)).unzip();
-        let node_version = node.as_ref().and_then(|node| node::known_version(node, &self.answers()));
+        let node_version = node.as_ref().and_then(|node| node::settled_version(node, &self.answers()));
         let (path, entry) = (path.to_path_buf(), entry.map(|entry| entry.file));
         Ok(Gemini {
             path,

@@ -18,7 +18,7 @@ use super::places;
 use crate::env::{self, Environment};
 
 /// A version of Node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NodeVersion {
     /// The first number: what Node calls a release line.
     pub major: u32,
@@ -42,6 +42,12 @@ impl std::fmt::Display for NodeVersion {
     }
 }
 
+impl Serialize for NodeVersion {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 impl FromStr for NodeVersion {
     type Err = std::num::ParseIntError;
 
@@ -62,32 +68,33 @@ pub(crate) fn on_path(env: &Environment, dir: &Path, command: &str) -> Option<Pa
         .find(|path| super::is_executable(path))
 }
 
-/// The version of a Node without starting it, where that can be known: from an earlier answer, or from the header file
-/// that comes with it.
-pub(super) fn known_version(node: &Path, answers: &Answers) -> Option<NodeVersion> {
+const QUESTION: &str = "node --version";
+
+/// The version of a Node for next to nothing: from an earlier answer, from the header file that comes with it, or by asking
+/// it once in its life. None for what a version manager puts on `PATH`, whose answer depends on where it is asked.
+pub(super) fn settled_version(node: &Path, answers: &Answers) -> Option<NodeVersion> {
     let file = fs::canonicalize(node).ok()?;
-    // What a version manager puts on PATH decides by the working directory; its answer does not hold elsewhere.
     file.file_stem().filter(|name| *name == "node" || *name == "nodejs")?;
     let remembered = answers.recall(&file, QUESTION).and_then(|answer| answer.parse().ok());
-    remembered.or_else(|| header_version(&file))
-}
-
-/// The version of a Node, by asking it if need be.
-pub(crate) fn version(node: &Path, dir: &Path, answers: &Answers) -> Option<NodeVersion> {
-    known_version(node, answers).or_else(|| {
-        let mut command = Command::new(node);
-        command.arg("--version").current_dir(dir);
-        let answer = ask::ask(&mut command, Duration::from_secs(20), 1 << 10).ok()?;
-        let text = String::from_utf8(answer.stdout).ok().filter(|_| answer.status.success())?;
-        let version: NodeVersion = text.parse().ok()?;
-        if let Ok(file) = fs::canonicalize(node) {
-            answers.keep(&file, QUESTION, &version.to_string());
-        }
+    remembered.or_else(|| header_version(&file)).or_else(|| {
+        let version = ask_version(&file, Path::new("/"))?;
+        answers.keep(&file, QUESTION, &version.to_string());
         Some(version)
     })
 }
 
-const QUESTION: &str = "node --version";
+/// The version of whatever is called `node`, in a directory.
+pub(crate) fn version(node: &Path, dir: &Path, answers: &Answers) -> Option<NodeVersion> {
+    settled_version(node, answers).or_else(|| ask_version(node, dir))
+}
+
+fn ask_version(node: &Path, dir: &Path) -> Option<NodeVersion> {
+    let mut command = Command::new(node);
+    command.arg("--version").current_dir(dir);
+    let answer = ask::ask(&mut command, Duration::from_secs(20), 1 << 10).ok()?;
+    let text = String::from_utf8(answer.stdout).ok().filter(|_| answer.status.success())?;
+    text.parse().ok()
+}
 
 /// Reads `include/node/node_version.h` beside `bin/node`: Node's own archives and most packages contain both.
 fn header_version(node: &Path) -> Option<NodeVersion> {
@@ -222,16 +229,34 @@ mod tests {
         let header = root.path().join("include/node/node_version.h");
         let text = "#ifndef X\n#define NODE_MAJOR_VERSION 22\n#define NODE_MINOR_VERSION 1\n#define NODE_PATCH_VERSION 4\n";
         fs::write(&header, text).unwrap();
-        assert_eq!(known_version(&node, &answers), Some(NodeVersion { major: 22, minor: 1, patch: 4 }));
+        assert_eq!(settled_version(&node, &answers), Some(NodeVersion { major: 22, minor: 1, patch: 4 }));
 
         fs::remove_file(header).unwrap();
+        assert_eq!(settled_version(&node, &answers), None);
         let asked = root.path().join("asked");
         super::super::tests::script(&node, &format!("echo asked >> {}; echo v21.2.3", asked.display()));
-        assert_eq!(known_version(&node, &answers), None);
         let expected = Some(NodeVersion { major: 21, minor: 2, patch: 3 });
+        assert_eq!(settled_version(&node, &answers), expected);
+        assert_eq!(settled_version(&node, &answers), expected);
         assert_eq!(version(&node, root.path(), &answers), expected);
-        assert_eq!(version(&node, root.path(), &answers), expected);
-        assert_eq!(known_version(&node, &answers), expected);
-        assert_eq!(fs::read_to_string(asked).unwrap(), "asked\n");
+        assert_eq!(fs::read_to_string(&asked).unwrap(), "asked\n");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn version_managers_node_is_asked_where_it_counts_and_not_remembered() {
+        let root = tempfile::tempdir().unwrap();
+        let answers = Answers::in_directory(Some(root.path().join("answers")));
+        super::super::tests::script(
+            &root.path().join("volta-shim"),
+            "test -e pinned && echo v18.0.0 || echo v22.0.0",
+        );
+        let node = root.path().join("node");
+        std::os::unix::fs::symlink("volta-shim", &node).unwrap();
+        fs::create_dir(root.path().join("project")).unwrap();
+        fs::write(root.path().join("project/pinned"), "").unwrap();
+        assert_eq!(settled_version(&node, &answers), None);
+        let major = |dir: &Path| version(&node, dir, &answers).map(|version| version.major);
+        assert_eq!((major(root.path()), major(&root.path().join("project"))), (Some(22), Some(18)));
     }
 }

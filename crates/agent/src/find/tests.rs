@@ -88,7 +88,7 @@ fn everything_about_an_npm_install_is_known_without_running_it() {
         package_dir: Some(package),
         package_name: Some(PACKAGE.to_owned()),
         node: Some(machine.at("path/node")),
-        node_version: None,
+        node_version: Some(NodeVersion { major: 20, minor: 1, patch: 0 }),
         start: Start::Direct { node_options: Vec::new() },
     };
     assert_eq!(machine.finder().find(), Ok(expected));
@@ -134,8 +134,12 @@ fn explicit_path_is_taken_or_refused_but_never_replaced() {
     let found = machine.finder().path(&other).find().unwrap();
     assert_eq!((found.place, found.version), (Place::Explicit, version("0.38.2")));
     let missing = machine.at("nowhere/gemini");
-    let tried = vec![Tried { path: missing.clone(), place: Place::Explicit, why: Why::Missing }];
-    assert_eq!(machine.finder().path(missing).find(), Err(NotFound { tried }));
+    let error = machine.finder().path(&missing).find().unwrap_err();
+    assert_eq!(error.tried, [Tried { path: missing, place: Place::Explicit, why: Why::Missing }]);
+    assert_eq!(
+        error.hint(),
+        "Give the path of a Gemini CLI that can be started, or none to have one looked for."
+    );
 }
 
 #[test]
@@ -318,7 +322,7 @@ fn description_is_data_that_detect_can_print() {
             "package_dir": package,
             "package_name": "@google/gemini-cli",
             "node": machine.at("path/node"),
-            "node_version": null,
+            "node_version": "20.1.0",
         })
     );
 }
