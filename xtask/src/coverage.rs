@@ -1,6 +1,6 @@
 //! `cargo xtask coverage [--quick] [PACKAGE...]`: line coverage per crate, by all tests or by those of some packages.
 //!
-//! Measured with the compiler's own instrumentation (cargo-llvm-cov 0.8 on rustc 1.95), which also counts what the
+//! Measured with the compiler's own instrumentation (cargo-llvm-cov 0.9 on rustc 1.95), which also counts what the
 //! `alhena` binary and its keeper do when a test starts them; a process that is killed with SIGKILL counts for nothing.
 //! It needs the component `llvm-tools` of the toolchain: a system LLVM of another version cannot read the profiles.
 //! Tests inside `src/` count as lines too; files under `tests/` do not.
