@@ -75,7 +75,7 @@ pub enum Prepared {
 #[derive(Debug)]
 pub struct Home {
     slot: Slot,
-    plan: FinishPlan,
+    plan: Box<FinishPlan>,
     /// The user's own system prompt, if its path begins with `~`: that would mean the overlay.
     system_prompt: Option<String>,
     warnings: Vec<String>,
@@ -117,7 +117,7 @@ impl Home {
     /// What to do when the run has ended; for [`finish`], here or in another process.
     #[must_use]
     pub fn plan(&self) -> FinishPlan {
-        self.plan.clone()
+        FinishPlan::clone(&self.plan)
     }
 
     /// The lock that says the home is in use. A process that outlives this one and calls [`finish`] must inherit it,
@@ -185,10 +185,11 @@ fn overlay(
     let slot = Slot::take(&homes.join(key(user_home, project, &request.settings))).map_err(failed(homes))?;
     warnings.extend(slot.recovered.iter().flat_map(|finished| finished.warnings.iter().cloned()));
     let overlay = Overlay { home: &slot.path, user_home, project, slug: &registration.slug, layout };
-    let plan = build(request, &overlay, &settings, session, homes, publish).map_err(failed(&slot.path))?;
+    let plan = build(request, &overlay, &settings, session, homes, publish, &mut warnings)
+        .map_err(failed(&slot.path))?;
     let system_prompt = request.environment.get(crate::env::GEMINI_SYSTEM_MD).and_then(|path| path.to_str());
     let system_prompt = system_prompt.and_then(|path| settings::written_out(path.trim(), user_home));
-    Ok(Prepared::Overlay(Home { slot, plan, system_prompt, warnings }))
+    Ok(Prepared::Overlay(Home { slot, plan: Box::new(plan), system_prompt, warnings }))
 }
 
 /// Fills an empty slot. An error leaves it to the next run to be cleared.
@@ -199,10 +200,11 @@ fn build(
     session: Option<resume::Stored>,
     homes: &Path,
     publish: bool,
+    warnings: &mut Vec<String>,
 ) -> io::Result<FinishPlan> {
     let linked = overlay.build(&homes.join("bin"))?;
     overlay.write_settings(settings)?;
-    let context = overlay.write_context(settings, request.context.as_deref())?;
+    let context = overlay.write_context(settings, request.context.as_deref(), warnings)?;
     let users_project = overlay.user_home.join(".gemini/tmp").join(overlay.slug);
     let mut copied = Vec::new();
     // Not a link: the CLI lets the model write only below the real path of the project's directory.

@@ -22,6 +22,19 @@ pub(super) fn imported(dir: &Path, file: &Path, text: &[u8]) -> BTreeSet<PathBuf
     found
 }
 
+/// The imports of a text in `dir` that the CLI would follow there but not in an overlay: those out of the directory, by an
+/// absolute path or up to the root of a repository that the directory is in.
+pub(super) fn lost(dir: &Path, text: &[u8]) -> Vec<String> {
+    let Ok(dir) = fs::canonicalize(dir) else { return Vec::new() };
+    let root = dir.ancestors().find(|ancestor| ancestor.join(".git").exists()).unwrap_or(&dir);
+    let text = String::from_utf8_lossy(text);
+    let outside = imports_in(&text).filter(|import| inside(Path::new(""), Path::new(import)).is_none());
+    let followed = outside.filter(|import| {
+        fs::canonicalize(dir.join(import)).is_ok_and(|path| path.is_file() && path.starts_with(root))
+    });
+    followed.map(str::to_owned).collect()
+}
+
 fn follow(dir: &Path, base: &Path, text: &str, depth: usize, found: &mut BTreeSet<PathBuf>) {
     if depth >= DEEPEST {
         return;
@@ -44,7 +57,7 @@ fn imports_in(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split([' ', '\t', '\n', '\r']);
     words
         .filter_map(|word| word.strip_prefix('@'))
-        .filter(|path| path.starts_with(|c: char| c == '.' || c.is_ascii_alphabetic()))
+        .filter(|path| path.starts_with(|c: char| c == '.' || c == '/' || c.is_ascii_alphabetic()))
 }
 
 /// The path below the directory; none when it leads out of it.
@@ -81,6 +94,20 @@ mod tests {
         fs::write(dir.path().join("a.md"), "@rules/b.md").unwrap();
         let expected = ["a.md", "c.md", "rules/b.md"].map(PathBuf::from);
         assert_eq!(imported(dir.path(), Path::new("GEMINI.md"), text), BTreeSet::from(expected));
+    }
+
+    #[test]
+    fn imports_that_an_overlay_cannot_carry_are_named() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join(".gemini");
+        fs::create_dir(&dir).unwrap();
+        fs::write(dir.join("in.md"), "").unwrap();
+        fs::write(home.path().join("out.md"), "").unwrap();
+        let absolute = dir.join("in.md").to_str().unwrap().to_owned();
+        let text = format!("@./in.md @../out.md @{absolute} @/etc/passwd @../none.md");
+        assert_eq!(lost(&dir, text.as_bytes()), [absolute.as_str()]);
+        fs::create_dir(home.path().join(".git")).unwrap();
+        assert_eq!(lost(&dir, text.as_bytes()), ["../out.md", &absolute]);
     }
 
     #[test]

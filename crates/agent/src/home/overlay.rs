@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use super::files::{self, Fingerprint, read_if_there, write_private};
-use super::imports::imported;
+use super::imports::{imported, lost};
 use super::merge::{KEPT, TRUSTED_FOLDERS};
 use super::plan::{CONTEXT_RULE, ContextFile, CopiedFile, Layout, OurContext};
 use super::registry::{BASES, MARKER, REGISTRY};
@@ -140,6 +140,7 @@ impl Overlay<'_> {
         &self,
         settings: &Map<String, Value>,
         context: Option<&str>,
+        warnings: &mut Vec<String>,
     ) -> io::Result<ContextFile> {
         let name = settings::context_names(settings).into_iter().find(|name| is_inside(Path::new(name)));
         let name = PathBuf::from(name.unwrap_or_else(|| "GEMINI.md".to_owned()));
@@ -147,6 +148,14 @@ impl Overlay<'_> {
         for import in users.iter().flat_map(|text| imported(&self.users(), &name, text)) {
             let bytes = fs::read(self.users().join(&import))?;
             self.put(&import, &bytes)?;
+        }
+        let lost = lost(&self.users(), users.as_deref().unwrap_or_default());
+        if !lost.is_empty() {
+            let names = lost.join(", ");
+            warnings.push(format!(
+                "The run does without what {} imports from elsewhere: {names}",
+                name.display()
+            ));
         }
         let original = users.as_deref().map(Fingerprint::of_bytes);
         let Some(context) = context else { return Ok(ContextFile { name, original, ours: None }) };

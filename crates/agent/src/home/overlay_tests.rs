@@ -156,7 +156,7 @@ fn instructions_come_after_the_users_own() {
     ]);
     let overlay = homes.overlay(Layout::Hash);
     overlay.build(&homes.user_home.join("tools")).unwrap();
-    let context = overlay.write_context(&no_settings(), Some("ours")).unwrap();
+    let context = overlay.write_context(&no_settings(), Some("ours"), &mut Vec::new()).unwrap();
     let whole = "theirs\n@./a.md @rules/b.md\n\n\n---\n\nours\n";
     let expected = ContextFile {
         name: "GEMINI.md".into(),
@@ -187,7 +187,8 @@ fn the_users_name_for_context_files_is_honoured() {
     let homes = Homes::new(&[(".gemini/GEMINI.md", "not this"), (".gemini/ctx/other.md", "")]);
     let overlay = homes.overlay(Layout::Hash);
     overlay.build(&homes.user_home.join("tools")).unwrap();
-    let context = overlay.write_context(settings.as_object().unwrap(), Some("ours")).unwrap();
+    let context =
+        overlay.write_context(settings.as_object().unwrap(), Some("ours"), &mut Vec::new()).unwrap();
     assert_eq!((context.name, context.original), (PathBuf::from("ctx/AGENTS.md"), None));
     let tree: Vec<String> = homes.tree().into_iter().filter(|line| !line.contains("/tmp/")).collect();
     assert_eq!(
@@ -202,7 +203,7 @@ fn without_instructions_the_users_file_stays_a_link() {
     let homes = Homes::new(&[(".gemini/GEMINI.md", "theirs")]);
     let overlay = homes.overlay(Layout::Hash);
     overlay.build(&homes.user_home.join("tools")).unwrap();
-    let context = overlay.write_context(&no_settings(), None).unwrap();
+    let context = overlay.write_context(&no_settings(), None, &mut Vec::new()).unwrap();
     assert_eq!(
         context,
         ContextFile {

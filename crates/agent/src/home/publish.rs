@@ -57,6 +57,15 @@ impl Project<'_> {
     fn publish_sessions(&self, done: &mut Finished) -> io::Result<BTreeSet<String>> {
         let chats = self.from.join("chats");
         let mut ids = BTreeSet::new();
+        if let Some(resumed) = self.resumed
+            && !chats.join(&resumed.name).exists()
+            && Fingerprint::of(&resumed.original)?.as_ref() == Some(&resumed.fingerprint)
+        {
+            done.warnings.push(format!(
+                "The CLI deleted the session {} in this run; it was left as it was",
+                resumed.id
+            ));
+        }
         for name in files::names_in(&chats)? {
             let path = chats.join(&name);
             if !is_session_name(&name) || !files::is_plain_file(&path) {

@@ -176,6 +176,18 @@ fn if_the_original_changed_meanwhile_both_are_kept() {
 }
 
 #[test]
+fn a_session_that_the_cli_deleted_stays_as_it_was() {
+    let pair = Pair::new();
+    let before = format!("{}\n{PROMPT}\n", header("aaaaaaaa-1"));
+    let session = resumed(&pair, &before, &before);
+    fs::remove_dir_all(pair.from.join("chats")).unwrap();
+    let warnings =
+        vec!["The CLI deleted the session aaaaaaaa-1 in this run; it was left as it was".to_owned()];
+    assert_eq!(pair.publish(Some(&session), &[]), Finished { warnings, ..Finished::default() });
+    assert_eq!(fs::read_to_string(&session.original).unwrap(), before);
+}
+
+#[test]
 fn an_original_that_was_deleted_meanwhile_comes_back() {
     let pair = Pair::new();
     let before = format!("{}\n{PROMPT}\n", header("aaaaaaaa-1"));
