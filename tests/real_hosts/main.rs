@@ -1,0 +1,6 @@
+//! The hosts' adapters in their own languages, on the real CLI and the scripted API.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+
+mod aiwf;
+mod openase;
+mod place;

@@ -1,0 +1,83 @@
+//! OpenASE's module, in Go.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use alhena::scripted::{Scenario, Turn, When};
+use alhena_testbed::{cache, tools};
+use serde_json::json;
+
+use crate::place::Place;
+
+fn scenarios() -> Vec<(&'static str, Scenario)> {
+    let after = |tool: &str| When::new().response_of(tool);
+    let work = Scenario::new().turn(Turn::say("All done.").when(after("run_shell_command")).always()).turn(
+        Turn::new()
+            .text("I begin. ")
+            .call("write_file", json!({"file_path": "made.txt", "content": "made\n"}))
+            .call("run_shell_command", json!({"command": "echo hello", "description": "greet"}))
+            .always(),
+    );
+    let talk = Scenario::new().turn(Turn::say("Hello.")).turn(Turn::say("Tony."));
+    vec![
+        ("work", work),
+        ("talk", talk),
+        ("quota", Scenario::new().turn(Turn::daily_quota().always())),
+        ("hang", Scenario::new().turn(Turn::new().text("Thinking").hang())),
+    ]
+}
+
+/// The `go` command itself: the package also has a script of that name that needs Python to find it.
+fn go() -> PathBuf {
+    let found = tools::go().unwrap();
+    let inner = found.ancestors().nth(2).unwrap().join("go/bin/go");
+    if inner.is_file() { inner } else { found }
+}
+
+fn in_go(place: &Place, arguments: &[&str]) -> Command {
+    let mut command = place.command("openase", go(), arguments);
+    command
+        .env("GOCACHE", cache::root().join("go-build"))
+        .env("GOPATH", cache::root().join("go-path"))
+        .env("GOTOOLCHAIN", "local")
+        .env("GOFLAGS", "-mod=readonly");
+    command
+}
+
+#[test]
+fn the_go_module_keeps_its_contract() {
+    let place = Place::new("openase", scenarios());
+    place.run(&mut in_go(&place, &["vet", "./..."]));
+    let done = place.run(&mut in_go(&place, &["test", "-count=1", "-v", "./..."]));
+    let said = done.stdout_text();
+    assert!(!said.contains("SKIP"), "{said}");
+    assert_eq!(said.matches("--- PASS: TestRealCLI").count(), 5, "{said}");
+    // The prompt arrived whole, and the second turn of the talk knew the first.
+    assert_eq!(place.requests("work")[0].prompt(), Some("- do\n- it"));
+    let talk = place.requests("talk");
+    let texts: Vec<&str> = talk.last().unwrap().texts().collect();
+    assert!(texts.contains(&"My name is Tony") && texts.contains(&"Hello."), "{texts:?}");
+    place.assert_nothing_left();
+}
+
+#[test]
+fn the_go_sources_are_formatted() {
+    let gofmt = go().with_file_name("gofmt");
+    let place = Place::new("openase-format", []);
+    let done = place.run(&mut place.command("openase", gofmt, &["-l", "."]));
+    assert_eq!(done.stdout_text(), "");
+}
+
+#[test]
+fn the_go_example_runs() {
+    let answer = Scenario::new()
+        .turn(Turn::new().call("write_file", json!({"file_path": "haiku.txt", "content": "rivers\n"})))
+        .turn(Turn::say("Here it is."));
+    let place = Place::new("openase-example", [("example", answer)]);
+    let program = place.home.tmp().join("example");
+    place.run(&mut in_go(&place, &["build", "-o", &program.to_string_lossy(), "./example"]));
+    let mut command = place.command("openase", &program, &["Write it"]);
+    let done = place.run(command.current_dir(place.home.workspace()));
+    assert_eq!(done.stdout_text(), "[write_file]\n[created haiku.txt]\nHere it is.\n");
+    assert!(Path::new(&place.home.workspace().join("haiku.txt")).is_file());
+}
