@@ -1,4 +1,4 @@
-//! What Alhena hands out: [`Event`], [`Outcome`], [`Failure`], [`Usage`], the tool table, and the [`Interpreter`]
+//! What Alhena hands out: [`Event`], [`Message`], [`Outcome`], [`Failure`], [`Usage`], the tool table, and the [`Interpreter`]
 //! that turns what Gemini CLI wrote into all of them.
 //!
 //! Wire types are parsed first and judged here: nothing in this crate does any I/O, so a live run and the replay of
@@ -8,6 +8,7 @@ pub mod event;
 pub mod failure;
 pub mod interpret;
 pub mod judge;
+pub mod message;
 pub mod outcome;
 pub mod time;
 pub mod tool;
@@ -17,6 +18,7 @@ pub use event::{Event, EventKind, FileChange, Source, ToolError};
 pub use failure::{Failure, FailureKind};
 pub use interpret::{Disk, DiskFact, Interpreter, NoDisk};
 pub use judge::{End, Exit, Stop};
+pub use message::{Include, Message};
 pub use outcome::{Change, CommandRun, FileRecord, Malformed, Outcome, Status};
 pub use time::Timestamp;
 pub use tool::{Class, Tool};

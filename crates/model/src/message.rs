@@ -1,0 +1,212 @@
+//! Messages in Claude's shape, for those who already know how to show Claude's.
+//!
+//! Gemini CLI keeps a tool's result inside the call, thoughts in a list of their own, and much in the user's name that no
+//! person wrote: context, hooks, tool responses (0.61.0). Here a message is what somebody said, as blocks: `thinking`, then
+//! each `tool_use` followed by its `tool_result`, then `text`. The record itself stays in `_original`, as it stood.
+
+mod convert;
+
+use std::borrow::Cow;
+
+use alhena_wire::Raw;
+use alhena_wire::session::{Log, MessageRecord, MessageType};
+use serde::Serialize;
+use serde_json::Value;
+
+pub use convert::Conversion;
+
+/// One message.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Message<'a> {
+    /// The record's id.
+    pub id: Cow<'a, str>,
+    /// Who speaks (B-16).
+    pub role: Role,
+    /// What is said.
+    pub content: Content<'a>,
+    /// When, in milliseconds since 1970 (B-18); null when the record does not say it.
+    pub timestamp: Option<i64>,
+    /// Always `gemini` (B-19).
+    pub tool: ToolName,
+    /// The model that answered (B-20).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<Cow<'a, str>>,
+    /// What the answer cost (B-21).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<MessageUsage>,
+    /// The record as it stood (B-22).
+    #[serde(rename = "_original")]
+    #[cfg_attr(feature = "schema", schemars(with = "Value"))]
+    pub original: Raw<'a>,
+}
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// A person.
+    User,
+    /// The model, or the CLI itself.
+    Assistant,
+}
+
+/// The program that wrote the message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ToolName {
+    /// Gemini CLI.
+    #[default]
+    Gemini,
+}
+
+/// What a message says: blocks, or a bare string when there are none (B-17).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum Content<'a> {
+    /// The original string; empty, or white space only.
+    Text(Cow<'a, str>),
+    /// In the order thinking, tools, images, text (B-15).
+    Blocks(Vec<Block<'a>>),
+}
+
+impl<'a> Content<'a> {
+    /// The blocks; none for a bare string.
+    pub fn blocks(&self) -> &[Block<'a>] {
+        match self {
+            Content::Text(_) => &[],
+            Content::Blocks(blocks) => blocks,
+        }
+    }
+}
+
+/// A block of a message.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Block<'a> {
+    /// A thought (B-08).
+    Thinking {
+        /// `subject: description`.
+        thinking: Cow<'a, str>,
+    },
+    /// A call of a tool (B-09).
+    ToolUse {
+        /// Ties the result to it.
+        id: Cow<'a, str>,
+        /// Claude's name of the tool (B-23 to B-29).
+        name: Cow<'a, str>,
+        /// The arguments as Claude's tool takes them (B-30 to B-36).
+        input: Value,
+    },
+    /// What a tool gave back (B-10).
+    ToolResult(ToolResult<'a>),
+    /// An image, from a prompt or from a tool.
+    Image {
+        /// The image itself.
+        source: ImageSource<'a>,
+    },
+    /// Text (B-14).
+    Text {
+        /// As it was written.
+        text: Cow<'a, str>,
+    },
+}
+
+/// What a tool gave back.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ToolResult<'a> {
+    /// The call's id.
+    pub tool_use_id: Cow<'a, str>,
+    /// Its output, or its error, or nothing (B-11).
+    pub content: Cow<'a, str>,
+    /// Whether it failed (B-12). A shell command that failed has an `exit_code` instead.
+    pub is_error: bool,
+    /// The change of a file as a unified diff; with `is_error` or `cancelled` it is what was proposed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff: Option<Cow<'a, str>>,
+    /// The exit code of a shell command, where known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// True when it was cancelled.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(feature = "schema", schemars(default))]
+    pub cancelled: bool,
+}
+
+/// Where an image is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ImageSource<'a> {
+    /// In the message.
+    Base64 {
+        /// Such as `image/png`.
+        media_type: Cow<'a, str>,
+        /// Its bytes.
+        data: Cow<'a, str>,
+    },
+    /// Elsewhere.
+    Url {
+        /// The address.
+        url: Cow<'a, str>,
+    },
+}
+
+/// What one answer cost (B-21).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MessageUsage {
+    /// The prompt, cached tokens included.
+    pub input_tokens: u64,
+    /// The answer, without thoughts.
+    pub output_tokens: u64,
+    /// All together.
+    pub total_tokens: u64,
+    /// The part of the prompt that came from the cache, where known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached_tokens: Option<u64>,
+    /// Thoughts, where known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thought_tokens: Option<u64>,
+}
+
+/// Which records become messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Include {
+    /// What people and the model said.
+    #[default]
+    Said,
+    /// Every record: context, tool responses in the user's name, notices and errors of the CLI too.
+    Everything,
+}
+
+/// Whether a record is something that a person or the model said.
+pub fn is_said(record: &MessageRecord<'_>) -> bool {
+    match &record.kind {
+        Some(MessageType::Info | MessageType::Warning | MessageType::Error) => false,
+        Some(MessageType::User) => record
+            .content
+            .as_ref()
+            .is_none_or(|content| !content.is_function_response_only() && content.context().is_none()),
+        Some(MessageType::Gemini | MessageType::Other(_)) | None => true,
+    }
+}
+
+/// One record as a message, on its own (B-08 to B-36).
+pub fn message<'a>(record: MessageRecord<'a>, original: Raw<'a>) -> Message<'a> {
+    convert::message(record, original)
+}
+
+/// A conversation as messages (B-43).
+pub fn messages<'a>(log: &'a Log<'_>, include: Include) -> Vec<Message<'a>> {
+    let mut conversion = Conversion::new(include);
+    for stored in log.messages() {
+        conversion.push(stored.decode(), stored.raw().clone());
+    }
+    conversion.finish()
+}
