@@ -36,7 +36,7 @@ pub struct Tool {
 #[derive(Debug, Clone, Copy)]
 enum Needed {
     Always,
-    /// When a test's source names the version, in quotes.
+    /// When the source of a test on the real CLI names the version, in quotes.
     WhenTestsNameIt,
     /// When one of these exists.
     With(&'static [&'static str]),
@@ -279,7 +279,7 @@ pub fn on_path(command: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|directory| directory.join(command)).find(|file| file.is_file())
 }
 
-/// Whether the source of a test contains a text.
+/// Whether the source of a test on the real CLI contains a text.
 fn tests_say(text: &str) -> bool {
     let workspace = workspace();
     let packages = std::fs::read_dir(workspace.join("crates")).into_iter().flatten().filter_map(Result::ok);
@@ -287,7 +287,9 @@ fn tests_say(text: &str) -> bool {
     directories.push(workspace.join("tests"));
     let sources = directories.iter().flat_map(|directory| files_under(directory));
     let mut sources = sources.filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
-    sources.any(|path| std::fs::read_to_string(path).is_ok_and(|source| source.contains(text)))
+    sources.any(|path| {
+        std::fs::read_to_string(path).is_ok_and(|source| source.contains("RealCli") && source.contains(text))
+    })
 }
 
 fn files_under(directory: &Path) -> Vec<PathBuf> {
