@@ -211,6 +211,11 @@ fn success_in_doubt(facts: &Facts, stderr: &str) -> Option<Failure> {
     if facts.answered {
         return None;
     }
+    if facts.output == Output::Text {
+        // Text mode prints nothing, too, when the prompt was never sent.
+        let hint = "Run again; if the prompt is very large, make it shorter.";
+        return Some(invalid_response("The model gave no answer").with_hint(hint));
+    }
     if facts.called {
         return Some(invalid_response("The model gave no answer"));
     }

@@ -56,17 +56,18 @@ impl Call<'_> {
         let message = readable(self.message);
         let mut failure = match status {
             Some(status) => self.by_status(status, message),
-            None if self.says(NETWORK) || is_cut_off(self.message) => {
-                Failure::new(FailureKind::Api, message).with_hint(
-                    "The connection to the API failed or broke off: check the network and the proxy (`curl -I` the API's address), then run again.",
-                )
-            }
+            None if self.says(NETWORK) || is_cut_off(self.message) => self.lost(&message),
             None if !self.is_call() => Failure::new(FailureKind::Crashed, message),
             None if is_bad_json(self.message) => Failure::new(FailureKind::InvalidResponse, message),
             None => Failure::new(FailureKind::Api, message),
         };
         failure.http_status = status;
         failure
+    }
+
+    fn lost(&self, message: &str) -> Failure {
+        Failure::new(FailureKind::Api, format!("The connection to the API failed: {message}"))
+            .with_hint("Check the network and the proxy (HTTPS_PROXY), then run again.")
     }
 
     fn by_status(&self, status: u16, message: String) -> Failure {
@@ -218,13 +219,14 @@ pub(super) fn readable(message: &str) -> String {
     nested.unwrap_or_else(|| message.into_owned()).trim().to_owned()
 }
 
-/// Without the wrapper; what the CLI adds behind it stays.
+/// Without the wrapper, and without the advice that the CLI puts behind it: `/auth` is for people at its prompt.
 fn unwrapped(message: &str) -> Cow<'_, str> {
     let Some((before, rest)) = message.split_once(WRAPPER) else { return Cow::Borrowed(message) };
-    match rest.split_once("]\n") {
-        Some((inside, after)) => Cow::Owned(format!("{before}{inside}\n{after}")),
-        None => Cow::Owned(format!("{before}{}", rest.strip_suffix(']').unwrap_or(rest))),
-    }
+    let inside = match rest.strip_suffix(']') {
+        Some(inside) => inside,
+        None => rest.rsplit_once("]\n").map_or(rest, |(inside, _)| inside),
+    };
+    Cow::Owned(format!("{before}{inside}"))
 }
 
 /// The message of an error object; the CLI nests one as text inside another.
