@@ -1,21 +1,29 @@
-//! What the disk says of the files that tools claim to have written.
+//! What the disk says of the files that tools claim to have written, and the session file of their calls.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use alhena_model::{Disk, DiskFact};
+use alhena_model::{Disk, DiskFact, ToolFact};
+
+use crate::tail::SessionTail;
 
 /// The disk as it is, compared with when the run began.
 pub(crate) struct RealDisk {
     dir: PathBuf,
     since: SystemTime,
+    /// The session file, where the run has a home of its own.
+    pub session: Option<SessionTail>,
+    /// Whether what it says of calls is kept, for a recording.
+    pub keep: bool,
+    /// What it said of calls.
+    pub told: Vec<(String, ToolFact)>,
 }
 
 impl RealDisk {
     /// Relative paths start at `dir`; `since` is what `changes::scan_start` gave.
     pub(crate) fn new(dir: PathBuf, since: SystemTime) -> Self {
-        Self { dir, since }
+        Self { dir, since, session: None, keep: false, told: Vec::new() }
     }
 }
 
@@ -32,6 +40,14 @@ impl Disk for RealDisk {
         } else {
             DiskFact::Modified
         }
+    }
+
+    fn tool(&mut self, id: &str) -> Option<ToolFact> {
+        let fact = self.session.as_mut()?.tool(id)?;
+        if self.keep {
+            self.told.push((id.to_owned(), fact.clone()));
+        }
+        Some(fact)
     }
 }
 

@@ -20,6 +20,7 @@ use crate::home::Home;
 use crate::recording::Recorder;
 use crate::run::{Item, Listener, Queue};
 use crate::supervise::custody::Custody;
+use crate::telemetry;
 use crate::supervise::protocol::{Ended, Gentle, Report};
 
 /// A line beyond this is malformed.
@@ -124,10 +125,27 @@ impl Engine {
                     return;
                 }
             }
-            if !self.read_once(watch) {
+            let more = self.read_once(watch);
+            self.read_session(watch);
+            if !more && watch.waiting.is_empty() {
                 return;
             }
         }
+    }
+
+    /// What the session file says and the stream does not.
+    fn read_session(&mut self, watch: &mut Watch) {
+        let id = self.interpreter.session_id().map(str::to_owned);
+        let (Some(session), Some(id)) = (&mut self.interpreter.disk().session, id) else { return };
+        session.session(&id);
+        let mut out = Vec::new();
+        for fact in session.news() {
+            if let Some(recorder) = &mut self.recorder {
+                recorder.fact(&fact, watch.lines);
+            }
+            self.interpreter.fact(fact, &mut out);
+        }
+        watch.waiting.extend(out.into_iter().map(Item::Event));
     }
 
     fn read_once(&mut self, watch: &mut Watch) -> bool {
@@ -237,11 +255,17 @@ impl Engine {
             PollFd::new(&self.asked_to_stop, PollFlags::IN),
         ];
         // When the reader is behind, news of more output would only keep us awake.
-        if let (Some(growth), false) = (self.growth.fd(), behind) {
-            fds.push(PollFd::from_borrowed_fd(growth, PollFlags::IN));
+        let session = self.interpreter.witness().session.as_ref();
+        for growth in [self.growth.fd(), session.and_then(|session| session.growth().fd())].into_iter().flatten() {
+            if !behind {
+                fds.push(PollFd::from_borrowed_fd(growth, PollFlags::IN));
+            }
         }
         let _interrupted = poll(&mut fds, Some(&time));
         self.growth.clear();
+        if let Some(session) = session {
+            session.growth().clear();
+        }
     }
 
     fn hear_keeper(&mut self, watch: &mut Watch) {
@@ -321,10 +345,17 @@ impl Engine {
             }
             take(interpreter, frame, &mut out);
         });
+        self.read_session(&mut watch);
+        let interpreter = &mut self.interpreter;
         interpreter.tick(Timestamp::now());
         interpreter.verify_files();
         if interpreter.may_have_changed_files() && watch.not_started.is_none() {
             self.scan_disk(&mut out);
+        }
+        self.warnings.extend(telemetry::warnings(&self.run_dir.path().join("telemetry")));
+        let began = self.interpreter.session_id().is_some();
+        if began && self.interpreter.witness().session.as_ref().is_some_and(|session| !session.found()) {
+            self.warnings.push("The session file never appeared: thoughts, diffs and exit codes are missing".to_owned());
         }
         let warnings = std::mem::take(&mut self.warnings);
         for warning in &warnings {
@@ -342,8 +373,10 @@ impl Engine {
             None => stderr,
         };
         let end = End { exit, stderr, duration_ms: Some(self.started.elapsed().as_millis() as u64) };
+        let told = std::mem::take(&mut self.interpreter.disk().told);
         let outcome = self.interpreter.conclude(&end, &mut out);
-        if let Some(recorder) = self.recorder {
+        if let Some(mut recorder) = self.recorder {
+            recorder.tools(told);
             recorder.finish(&end, &outcome, warnings, self.run_dir.path());
         }
         // Before the last event is out everything is cleaned up: whoever has it may exit at once.

@@ -21,6 +21,11 @@ impl Follower {
         Ok(Self { file, buffer: vec![0; 128 << 10], read: 0 })
     }
 
+    /// A file that must be there.
+    pub fn read_only(path: &Path) -> io::Result<Self> {
+        Ok(Self { file: File::open(path)?, buffer: vec![0; 16 << 10], read: 0 })
+    }
+
     /// What came since the last time, up to one buffer; empty when there is nothing new now.
     pub fn next(&mut self) -> io::Result<&[u8]> {
         let count = loop {

@@ -16,6 +16,8 @@ mod request;
 mod run;
 pub mod settings;
 mod start;
+mod tail;
+mod telemetry;
 pub mod supervise;
 
 pub use find::{

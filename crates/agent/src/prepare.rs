@@ -22,6 +22,7 @@ use crate::home::{self, Home, HomeRequest, McpServer, Release};
 use crate::request::{Request, Sandbox, SystemPrompt, Trust};
 use crate::settings::read_settings;
 use crate::supervise::processes;
+use crate::telemetry;
 use crate::supervise::protocol::{self, Launch};
 
 /// Why a run could not begin. Nothing has been started.
@@ -125,6 +126,7 @@ pub(crate) fn prepare(gemini: &Gemini, request: &Request, base: &Environment) ->
         environment.set(name, value);
     }
     set_variables(request, run_dir.path(), &gemini.version, &mut environment)?;
+    telemetry::switch_on(&run_dir.path().join("telemetry"), &user_settings, &mut environment);
 
     let mut args = arguments::of(request, gemini, home.as_ref(), run_dir.path(), &user_home, &user_settings)?;
     args.extend(prompt.args);

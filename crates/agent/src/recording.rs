@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use alhena_model::{Change, Disk, DiskFact, End, FileRecord, Interpreter, Outcome, Stop};
+use alhena_model::{Change, Disk, DiskFact, End, Fact, FileRecord, Interpreter, Outcome, Stop, ToolFact};
 use alhena_wire::frame::{Frame, Framer};
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
@@ -36,6 +36,17 @@ struct Recording {
     stop: Option<StopMark>,
     warnings_before: Vec<String>,
     warnings_after: Vec<String>,
+    #[serde(default)]
+    session: Told,
+}
+
+/// What the session file said beside the stream.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Told {
+    /// After so many lines of output.
+    facts: Vec<(u64, Fact)>,
+    /// Of tool calls, by id.
+    pub(crate) tools: Vec<(String, ToolFact)>,
 }
 
 /// When Alhena began to stop the run, counted in lines of output.
@@ -54,6 +65,7 @@ pub(crate) struct Recorder {
     sessions: Vec<PathBuf>,
     stop: Option<StopMark>,
     warnings_before: Vec<String>,
+    told: Told,
 }
 
 impl Recorder {
@@ -68,7 +80,7 @@ impl Recorder {
         }
         let dir = fs::canonicalize(dir)?;
         let none = Vec::new;
-        Ok(Self { dir, request, secrets, timing: none(), sessions: Vec::new(), stop: None, warnings_before: Vec::new() })
+        Ok(Self { dir, request, secrets, timing: none(), sessions: Vec::new(), stop: None, warnings_before: Vec::new(), told: Told::default() })
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -87,18 +99,27 @@ impl Recorder {
         self.stop.get_or_insert(StopMark { why, after_lines });
     }
 
+    pub(crate) fn fact(&mut self, fact: &Fact, after_lines: u64) {
+        self.told.facts.push((after_lines, fact.clone()));
+    }
+
+    pub(crate) fn tools(&mut self, tools: Vec<(String, ToolFact)>) {
+        self.told.tools = tools;
+    }
+
     pub(crate) fn sessions(&mut self, published: &[PathBuf]) {
         self.sessions = published.to_vec();
     }
 
     /// Writes everything; what cannot be written is said in the log, since the run itself is over.
-    pub(crate) fn finish(self, end: &End, outcome: &Arc<Outcome>, warnings_after: Vec<String>, run_dir: &Path) {
-        if let Err(error) = self.write(end, outcome, warnings_after, run_dir) {
+    pub(crate) fn finish(mut self, end: &End, outcome: &Arc<Outcome>, warnings_after: Vec<String>, run_dir: &Path) {
+        let told = std::mem::take(&mut self.told);
+        if let Err(error) = self.write(end, outcome, warnings_after, told, run_dir) {
             tracing::error!(%error, dir = %self.dir.display(), "the recording is incomplete");
         }
     }
 
-    fn write(&self, end: &End, outcome: &Arc<Outcome>, warnings_after: Vec<String>, run_dir: &Path) -> io::Result<()> {
+    fn write(&self, end: &End, outcome: &Arc<Outcome>, warnings_after: Vec<String>, session: Told, run_dir: &Path) -> io::Result<()> {
         for name in ["stdout", "stderr"] {
             self.secrets.copy(&run_dir.join(name), &self.dir.join(name))?;
         }
@@ -120,11 +141,13 @@ impl Recorder {
             stop: self.stop,
             warnings_before: self.warnings_before.clone(),
             warnings_after,
+            session,
         };
         let outcome = self.secrets.hide(&serde_json::to_string_pretty(&**outcome)?);
         fs::write(self.dir.join("outcome.json"), outcome + "\n")?;
         // Last, because it says that the rest is there.
-        fs::write(self.dir.join("recording.json"), serde_json::to_string_pretty(&recording)? + "\n")
+        let recording = self.secrets.hide(&serde_json::to_string_pretty(&recording)?);
+        fs::write(self.dir.join("recording.json"), recording + "\n")
     }
 }
 
@@ -190,16 +213,24 @@ pub fn is_recording(dir: &Path) -> bool {
 }
 
 /// What the disk said when the run ended.
-struct RecordedDisk(Vec<FileRecord>);
+struct RecordedDisk {
+    files: Vec<FileRecord>,
+    tools: Vec<(String, ToolFact)>,
+}
 
 impl Disk for RecordedDisk {
     fn look(&self, path: &str) -> DiskFact {
-        match self.0.iter().find(|file| file.path == path) {
+        match self.files.iter().find(|file| file.path == path) {
             None => DiskFact::Unknown,
             Some(file) if !file.verified => DiskFact::Untouched,
             Some(file) if file.change == Change::Created => DiskFact::Created,
             Some(_) => DiskFact::Modified,
         }
+    }
+
+    fn tool(&mut self, id: &str) -> Option<ToolFact> {
+        let at = self.tools.iter().position(|(told, _)| told == id)?;
+        Some(self.tools.swap_remove(at).1)
     }
 }
 
@@ -211,7 +242,8 @@ pub fn play(dir: &Path, mut each: impl FnMut(Item)) -> io::Result<Arc<Outcome>> 
     }
     let outcome: Outcome = serde_json::from_slice(&fs::read(dir.join("outcome.json"))?)?;
     let found: Vec<FileRecord> = outcome.files.iter().filter(|file| !file.claimed).cloned().collect();
-    let mut interpreter = Interpreter::with_disk(RecordedDisk(outcome.files));
+    let mut interpreter = Interpreter::with_disk(RecordedDisk { files: outcome.files, tools: recording.session.tools });
+    let mut facts = recording.session.facts.into_iter().peekable();
     let mut out = Vec::new();
     for warning in recording.warnings_before {
         interpreter.warn(warning, &mut out);
@@ -232,6 +264,9 @@ pub fn play(dir: &Path, mut each: impl FnMut(Item)) -> io::Result<Arc<Outcome>> 
             }
             Frame::TooLong { bytes, sample } => interpreter.malformed(sample, bytes, &mut out),
         }
+        while let Some((_, fact)) = facts.next_if(|(after, _)| *after <= lines) {
+            interpreter.fact(fact, &mut out);
+        }
         items.extend(out.into_iter().map(Item::Event));
     };
     let mut items: Vec<Item> = out.drain(..).map(Item::Event).collect();
@@ -247,6 +282,9 @@ pub fn play(dir: &Path, mut each: impl FnMut(Item)) -> io::Result<Arc<Outcome>> 
     }
     framer.finish(|frame| take(&mut interpreter, frame, &mut items));
     items.into_iter().for_each(&mut each);
+    for (_, fact) in facts {
+        interpreter.fact(fact, &mut out);
+    }
     if let Some(stop) = stop {
         // The first reason counts, so this is only for a stop after the last line.
         interpreter.stopping(stop.why);

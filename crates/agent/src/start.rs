@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use alhena_model::{FailureKind, Interpreter, Outcome};
+use alhena_model::{FailureKind, Interpreter, Outcome, Timestamp};
 use serde_json::{Value, json};
 
 use crate::changes;
@@ -21,6 +21,7 @@ use crate::request::{Prompt, Request};
 use crate::run::{About, Queue, Run, Stopper};
 use crate::supervise::custody::{Custody, keeper_program};
 use crate::supervise::processes;
+use crate::tail::SessionTail;
 
 impl Gemini {
     /// Starts a run in the environment of this process.
@@ -70,6 +71,12 @@ fn launch(
     let since = changes::scan_start(&dir);
     let about = About { mark: launch.mark.clone(), kept: keeper.is_some() };
     let custody = Custody::take(&launch, keeper.as_deref(), home.as_ref().map(|home| home.lock()))?;
+    let mut disk = RealDisk::new(dir.clone(), since);
+    disk.keep = recorder.is_some();
+    disk.session = match &home {
+        Some(home) => Some(SessionTail::new(home.chats_dir(), Timestamp::now(), Growth::new()?)),
+        None => None,
+    };
     let limits = Limits {
         timeout: request.timeout,
         first_event: request.first_event_timeout,
@@ -83,7 +90,7 @@ fn launch(
         growth,
         asked_to_stop,
         queue,
-        interpreter: Interpreter::with_disk(RealDisk::new(dir.clone(), since)),
+        interpreter: Interpreter::with_disk(disk),
         limits,
         recorder,
         warnings,

@@ -5,6 +5,7 @@
 //! has no diff; a command has no exit code; a cancelled call says success.
 
 mod derive;
+mod joined;
 mod kept;
 mod report;
 
@@ -18,9 +19,11 @@ use alhena_wire::{frame, stream};
 use serde_json::Value;
 
 use self::derive::Ran;
+use self::joined::Joined;
 use self::kept::{Call, Kept, News, OpenCalls, Remembered};
 use crate::event::{Event, EventKind, FileChange, Source, ToolError};
 use crate::failure::FailureKind;
+use crate::join::{Fact, ToolFact};
 use crate::judge::{self, AfterResult, End, Exit, Facts, Output, ReportedError, ResultFacts, Stop};
 use crate::outcome::{Change, CommandRun, FileRecord, Outcome, Text};
 use crate::time::Timestamp;
@@ -31,6 +34,11 @@ use crate::usage::Usage;
 pub trait Disk {
     /// The state of the file that a tool says it has written.
     fn look(&self, path: &str) -> DiskFact;
+
+    /// What the session file says of a call whose result has just come; a moment's waiting for it is allowed.
+    fn tool(&mut self, _id: &str) -> Option<ToolFact> {
+        None
+    }
 }
 
 /// What the disk says of one file.
@@ -65,6 +73,7 @@ pub struct Interpreter<D = NoDisk> {
     facts: Facts,
     outcome: Outcome,
     kept: Kept,
+    joined: Joined,
     asked_model: Option<String>,
     stats_duration: Option<u64>,
     changing_tools: bool,
@@ -95,6 +104,7 @@ impl<D: Disk> Interpreter<D> {
             facts: Facts::default(),
             outcome: Outcome::default(),
             kept: Kept::default(),
+            joined: Joined::default(),
             asked_model: None,
             stats_duration: None,
             changing_tools: false,
@@ -199,6 +209,7 @@ impl<D: Disk> Interpreter<D> {
     fn tool_result(&mut self, result: ToolResult<'_>, out: &mut Vec<Event>) {
         let id = result.tool_id.into_owned();
         let call = self.open.take(&id).unwrap_or_else(Call::unknown);
+        let fact = self.disk.tool(&id);
         let output = result.output.map(|output| output.into_owned());
         let error = result
             .error
@@ -206,12 +217,16 @@ impl<D: Disk> Interpreter<D> {
         (self.facts.answered, self.facts.tool_came_back) = (true, true);
         self.outcome.text.start_over();
         let class = tool::class(&call.name);
-        let ran = derive::ran(class, output.as_deref(), error.as_ref());
+        let source = if fact.is_some() { Source::Session } else { Source::Stream };
+        let fact = fact.unwrap_or_default();
+        let ran = derive::ran(class, output.as_deref(), error.as_ref()).knowing(&fact);
+        // Of a command the stream shows all that it printed; of other tools only a summary.
+        let output = if class == Class::Command { output.or(fact.output) } else { fact.output.or(output) };
         let ok = result.status == Status::Success && error.is_none() && ran.well();
         let warning = derive::refusal(&call.name, ran, error.as_ref());
         self.changing_tools |= ran != Ran::Not && class.may_change_files();
         self.emit(
-            Source::Stream,
+            source,
             EventKind::ToolResult {
                 id: id.clone(),
                 name: call.name.clone(),
@@ -228,7 +243,10 @@ impl<D: Disk> Interpreter<D> {
         }
         match class {
             Class::Command if ran != Ran::Not => self.command(id, &call, output, ran.exit_code(), out),
-            Class::FileWrite if ok => self.file_written(id, &call, output, out),
+            Class::FileWrite if ok => {
+                let diff = fact.diff.or(output.filter(|output| derive::looks_like_diff(output))); // C-31
+                self.file_written(id, &call, diff, fact.created, out);
+            }
             _ => {}
         }
     }
@@ -251,21 +269,64 @@ impl<D: Disk> Interpreter<D> {
     }
 
     /// C-30: the successful result of a writing tool is a change of its file.
-    fn file_written(&mut self, id: String, call: &Call, output: Option<String>, out: &mut Vec<Event>) {
+    fn file_written(
+        &mut self,
+        id: String,
+        call: &Call,
+        diff: Option<String>,
+        created: Option<bool>,
+        out: &mut Vec<Event>,
+    ) {
         let Some(path) = tool::written_path(&call.name, &call.input) else { return };
         let fact = self.disk.look(&path);
         let change = match fact {
+            _ if created == Some(true) => Change::Created,
+            _ if created == Some(false) => Change::Modified,
             DiskFact::Created => Change::Created,
             DiskFact::Modified | DiskFact::Untouched => Change::Modified,
             DiskFact::Unknown if derive::creates(&call.name, &call.input) => Change::Created,
             DiskFact::Unknown => Change::Modified,
         };
         let verified = matches!(fact, DiskFact::Created | DiskFact::Modified);
-        let diff = output.filter(|output| derive::looks_like_diff(output)); // C-31
         let tool = Some(call.name.clone());
         let change = FileChange { path, change, tool, call_id: Some(id), diff, verified };
         self.kept.file(&mut self.outcome, &change);
         self.emit(Source::Derived, EventKind::FileChange(change), out);
+    }
+
+    /// Something that only the session file says.
+    pub fn fact(&mut self, fact: Fact, out: &mut Vec<Event>) {
+        match fact {
+            Fact::Thought { at, subject, text } => {
+                let now = self.now;
+                self.now = at.unwrap_or(now);
+                self.emit(Source::Session, EventKind::Thinking { subject, text }, out);
+                self.now = now;
+            }
+            Fact::Usage { model, tokens, .. } => {
+                self.joined.usage.add(&model, &tokens);
+                let usage = Usage::of_models([(model.as_str(), tokens)]);
+                self.emit(Source::Session, EventKind::Usage(usage), out);
+            }
+            Fact::Text { text, .. } => self.joined.text(text),
+            // Asked for when the stream gives the result.
+            Fact::Tool { .. } => {}
+        }
+    }
+
+    /// The witness of the disk and of the session file.
+    pub fn witness(&self) -> &D {
+        &self.disk
+    }
+
+    /// The same, to be asked.
+    pub fn disk(&mut self) -> &mut D {
+        &mut self.disk
+    }
+
+    /// The session's id, once the stream has told it.
+    pub fn session_id(&self) -> Option<&str> {
+        self.outcome.session_id.as_deref()
     }
 
     /// A change that only the disk knows of.
@@ -360,6 +421,7 @@ impl<D: Disk> Interpreter<D> {
         if self.outcome.text.truncated() {
             self.warn(format!("The text is longer than {} bytes and was cut", Text::LIMIT), out);
         }
+        std::mem::take(&mut self.joined).settle(&mut self.outcome);
         let (status, failure) = judge::verdict(&self.facts, end);
         self.outcome.status = status;
         self.outcome.failure = failure;

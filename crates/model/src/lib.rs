@@ -7,6 +7,7 @@
 pub mod event;
 pub mod failure;
 pub mod interpret;
+pub mod join;
 pub mod judge;
 pub mod message;
 pub mod outcome;
@@ -17,6 +18,7 @@ pub mod usage;
 pub use event::{Event, EventKind, FileChange, Source, ToolError};
 pub use failure::{Failure, FailureKind};
 pub use interpret::{Disk, DiskFact, Interpreter, NoDisk};
+pub use join::{Fact, SessionFacts, ToolFact};
 pub use judge::{End, Exit, Stop};
 pub use message::{Include, Message};
 pub use outcome::{Change, CommandRun, FileRecord, Malformed, Outcome, Status};

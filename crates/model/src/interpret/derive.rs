@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::event::ToolError;
+use crate::join::ToolFact;
 use crate::tool::{self, Class};
 
 /// Of a call's arguments only what its result will need: contents of files can be megabytes.
@@ -51,6 +52,16 @@ pub(super) enum Ran {
 impl Ran {
     pub(super) fn well(self) -> bool {
         matches!(self, Ran::Fine | Ran::Code(0))
+    }
+
+    /// The same, with what the session file says on top.
+    pub(super) fn knowing(self, fact: &ToolFact) -> Self {
+        match (self, fact.exit_code) {
+            (Ran::Not, _) => Ran::Not,
+            _ if fact.cancelled => Ran::Cancelled,
+            (Ran::Fine, Some(code)) => Ran::Code(code),
+            (ran, _) => ran,
+        }
     }
 
     pub(super) fn exit_code(self) -> Option<i32> {
