@@ -96,9 +96,16 @@ impl Target {
     }
 }
 
-pub fn open(name: Name, target: Target, quiet: bool) -> Box<dyn View> {
+/// Whether the disk was looked at: of a bare output file nobody knows what became of the files it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claims {
+    Checked,
+    Unchecked,
+}
+
+pub fn open(name: Name, target: Target, quiet: bool, claims: Claims) -> Box<dyn View> {
     match name {
-        Name::Pretty => Box::new(pretty::Pretty::new(target, quiet)),
+        Name::Pretty => Box::new(pretty::Pretty::new(target, quiet, claims)),
         Name::Text => Box::new(text::Text::new(target, quiet)),
         Name::Events => Box::new(data::Events::new(target)),
         Name::Outcome => Box::new(data::OutcomeView::new(target)),
@@ -114,7 +121,7 @@ pub fn open(name: Name, target: Target, quiet: bool) -> Box<dyn View> {
 /// A run that could not be started still has an outcome, for those who read one.
 pub fn failed_to_start(name: Name, outcome: Outcome, target: Target) {
     if name.says_failures() {
-        let mut view = open(name, target, true);
+        let mut view = open(name, target, true, Claims::Checked);
         let outcome = std::sync::Arc::new(outcome);
         let kind = EventKind::Finished { outcome: outcome.clone() };
         let event = Event { seq: 0, at: Timestamp::now(), source: Source::Derived, kind };

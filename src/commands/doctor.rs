@@ -71,6 +71,7 @@ impl Finding {
 
 pub fn execute(args: Args) -> ExitCode {
     let environment = Environment::of_process();
+    let args = Args { dir: args.dir.canonicalize().unwrap_or(args.dir), ..args };
     let mut findings = Vec::new();
     let gemini = find_cli(&args, &mut findings);
     findings.push(node(gemini.as_ref(), &environment));
@@ -99,7 +100,9 @@ fn listed(findings: &[Finding]) -> String {
             State::Doubtful => colours.paint(Paint::Yellow, "note"),
             State::Bad => colours.paint(Paint::Red, "BAD "),
         };
-        text.push_str(&format!("{mark} {:<15} {}\n", finding.what, finding.detail));
+        // What goes on over several lines stays in its column.
+        let detail = finding.detail.replace('\n', &format!("\n{:21}", ""));
+        text.push_str(&format!("{mark} {:<15} {detail}\n", finding.what));
         if let Some(cure) = &finding.cure {
             text.push_str(&format!("     {:<15} {}\n", "", colours.paint(Paint::Cyan, format!("→ {cure}"))));
         }

@@ -17,14 +17,14 @@ pub struct Args {
 
 pub fn execute(args: Args) -> ExitCode {
     match args.topic.as_deref() {
-        None => print(&Cli::command().render_help().to_string()),
+        None => print(Cli::command().render_help().to_string().trim_end()),
         Some("exit-codes") => print(&exit_codes()),
         Some("environment") => print(&environment()),
         Some("views") => print(&views()),
         Some(name) => match Cli::command().find_subcommand_mut(name) {
             Some(command) => {
                 let mut command = command.clone().bin_name(format!("alhena {name}"));
-                print(&command.render_long_help().to_string())
+                print(command.render_long_help().to_string().trim_end())
             }
             None => {
                 complain(
@@ -76,8 +76,9 @@ fn environment() -> String {
 
 fn views() -> String {
     let mut text = String::from("Views, for --as:\n");
+    let width = Name::table().iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, meaning) in Name::table() {
-        text.push_str(&format!("  {name:<14} {meaning}\n"));
+        text.push_str(&format!("  {name:<width$}  {meaning}\n"));
     }
     text.trim_end().to_owned()
 }

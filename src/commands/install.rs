@@ -38,7 +38,8 @@ pub fn execute(args: Args) -> ExitCode {
     let version = match args.version.as_deref().map(str::parse::<Version>).transpose() {
         Ok(version) => version,
         Err(_) => {
-            complain(&"that is no version", "Write it as 0.61.0.");
+            let text = args.version.as_deref().unwrap_or("");
+            complain(&format_args!("{text:?} is no version"), "Write it as 0.61.0.");
             return ExitCode::from(2);
         }
     };
@@ -68,7 +69,10 @@ fn list(installer: &Installer, as_json: bool) -> ExitCode {
     }
     let lines: Vec<String> = all.iter().map(|one| format!("{} {}", one.version, one.dir.display())).collect();
     match lines.is_empty() {
-        true => ExitCode::SUCCESS,
+        true => {
+            eprintln!("nothing is installed; `alhena install` fetches Gemini CLI {PINNED}");
+            ExitCode::SUCCESS
+        }
         false => print(&lines.join("\n")),
     }
 }

@@ -14,7 +14,7 @@ use alhena::{Event, Outcome};
 use clap::ValueEnum;
 
 use super::complain;
-use crate::views::{self, Name, Target, View};
+use crate::views::{self, Claims, Name, Target, View};
 
 /// Convert what Gemini CLI wrote, without running it.
 ///
@@ -64,7 +64,8 @@ pub fn execute(args: Args) -> ExitCode {
 }
 
 fn convert(args: &Args) -> io::Result<Arc<Outcome>> {
-    let mut view = views::open(args.view, Target::stdout(), true);
+    let claims = if recording::is_recording(&args.input) { Claims::Checked } else { Claims::Unchecked };
+    let mut view = views::open(args.view, Target::stdout(), true, claims);
     let outcome = match recording::is_recording(&args.input) {
         true => play(&args.input, &mut *view)?,
         false => read(args, &mut *view)?,
@@ -82,7 +83,8 @@ fn play(dir: &Path, view: &mut dyn View) -> io::Result<Arc<Outcome>> {
                 alhena::Item::Line(line) => view.line(&line),
             };
         }
-    })?;
+    })
+    .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", dir.display())))?;
     written.map(|()| outcome)
 }
 

@@ -17,7 +17,7 @@ use clap::ValueEnum;
 use super::complain;
 use crate::offline;
 use crate::signals::Interrupts;
-use crate::views::{self, Name, Target};
+use crate::views::{self, Claims, Name, Target};
 
 /// Run Gemini CLI on a prompt and tell the truth about how it went.
 ///
@@ -251,6 +251,13 @@ fn request(args: Args, view: Name) -> Result<Request, RunError> {
         (Some(text), None) if text != "-" => Prompt::Text(text),
         (dash, None) => Prompt::Text(from_stdin(dash.is_some())?),
     };
+    // Wrong usage is said before anything is looked for or fetched.
+    if matches!(&prompt, Prompt::Text(text) if text.trim().is_empty()) {
+        return Err(usage("the prompt is empty".to_owned(), "Give a prompt as an argument, by --prompt-file or on stdin."));
+    }
+    if let Some(dir) = args.dir.as_ref().filter(|dir| !dir.is_dir()) {
+        return Err(usage(format!("{} is not a directory", dir.display()), "Give a directory that exists."));
+    }
     let mut request = Request::with_prompt(prompt);
     request.prompt_by = match args.prompt_by {
         By::Auto => PromptBy::Auto,
@@ -327,7 +334,7 @@ fn follow(
     quiet: bool,
 ) -> io::Result<std::sync::Arc<Outcome>> {
     interrupts.stop(run.stopper());
-    let mut view = views::open(view, target, quiet);
+    let mut view = views::open(view, target, quiet, Claims::Checked);
     let mut written = Ok(());
     while let Some(item) = run.next_item_blocking() {
         if written.is_ok() {

@@ -9,7 +9,7 @@ use alhena::model::{Change, FileChange};
 use alhena::{Event, EventKind, Outcome, Status};
 
 use self::spinner::Spinner;
-use super::{Target, View};
+use super::{Claims, Target, View};
 use crate::style::{Colours, Harmless, Paint, duration, number, one_line};
 
 /// Lines of a diff that are shown.
@@ -19,6 +19,7 @@ const WIDTH: usize = 100;
 pub struct Pretty {
     target: Target,
     quiet: bool,
+    claims: Claims,
     harmless: Harmless,
     spinner: Spinner,
     in_line: bool,
@@ -26,9 +27,9 @@ pub struct Pretty {
 }
 
 impl Pretty {
-    pub fn new(target: Target, quiet: bool) -> Self {
+    pub fn new(target: Target, quiet: bool, claims: Claims) -> Self {
         let spinner = Spinner::start(if quiet { Colours::No } else { target.colours });
-        Self { target, quiet, harmless: Harmless::default(), spinner, in_line: false, open: Vec::new() }
+        Self { target, quiet, claims, harmless: Harmless::default(), spinner, in_line: false, open: Vec::new() }
     }
 
     fn line(&mut self, paint: Paint, mark: &str, text: &str) -> io::Result<()> {
@@ -80,7 +81,7 @@ impl Pretty {
             let (added, removed) = (format!("+{added}"), format!("-{removed}"));
             text.push_str(&format!(" {} {}", colours.paint(Paint::Green, added), colours.paint(Paint::Red, removed)));
         }
-        if !change.verified {
+        if !change.verified && self.claims == Claims::Checked {
             text.push_str(&format!(" {}", colours.paint(Paint::Yellow, "(not on disk)")));
         }
         self.line(paint, &format!("  {mark}"), &text)?;
@@ -135,10 +136,10 @@ impl Pretty {
         writeln!(self.target.out, "{} {}", colours.paint(paint, word), facts.join(" · "))?;
         for file in &outcome.files {
             let (paint, mark) = mark_of(file.change);
-            let note = match (file.claimed, file.verified) {
-                (true, true) => "",
-                (true, false) => "  claimed, but not on disk",
-                (false, _) => "  changed during the run",
+            let note = match (file.claimed, file.verified, self.claims) {
+                (true, true, _) | (true, false, Claims::Unchecked) => "",
+                (true, false, Claims::Checked) => "  claimed, but not on disk",
+                (false, _, _) => "  changed during the run",
             };
             let path = one_line(&file.path, WIDTH);
             writeln!(self.target.out, "  {} {path}{}", colours.paint(paint, mark), colours.paint(Paint::Dim, note))?;

@@ -296,7 +296,9 @@ fn without_result(facts: &Facts, exit: Exit, stderr: &str) -> Failure {
         Exit::Unknown => match (&facts.error, facts.output) {
             (Some(error), _) => Failure::new(FailureKind::Crashed, error.clone()),
             (None, Output::Noise) => {
-                Failure::new(FailureKind::Protocol, "None of the output is an event of Gemini CLI")
+                Failure::new(FailureKind::Protocol, "None of the output is an event of Gemini CLI").with_hint(
+                    "Give what `gemini --output-format stream-json` wrote, or say what it is with --from json or --from text.",
+                )
             }
             (None, Output::Text) => Failure::new(FailureKind::Crashed, "Plain text does not say how the run ended")
                 .with_hint("Say how the process ended with --exit-code N."),
