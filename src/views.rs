@@ -3,11 +3,13 @@
 mod cli;
 mod data;
 mod hosts;
+mod messages;
 mod pretty;
 mod text;
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::PathBuf;
 
 use alhena::hosts::openase::Mode;
 use alhena::model::{Source, Timestamp};
@@ -25,6 +27,9 @@ pub trait View {
     fn line(&mut self, _line: &[u8]) -> io::Result<()> {
         Ok(())
     }
+
+    /// The session files of the run; comes before the end.
+    fn sessions(&mut self, _paths: &[PathBuf]) {}
 
     /// The run is over.
     fn close(&mut self, outcome: &Outcome) -> io::Result<()>;
@@ -52,8 +57,10 @@ names! {
     Text "text" "The model's text.",
     Events "events" "One event per line, as JSON.",
     Outcome "outcome" "The outcome, one JSON object.",
+    Messages "messages" "The conversation in Claude's shape, a JSON array.",
     StreamJson "stream-json" "The CLI's own lines, verbatim, with a truthful result at the end.",
     Json "json" "The CLI's own report, truthful.",
+    AgentCliSdk "agent-cli-sdk" "For the agent SDK agent-cli-sdk: an ExecuteResult.",
     Aiwf "aiwf" "For the workflow engine aiwf: response, files, error.",
     OpenAse "openase" "For the coding platform OpenASE: JSON lines of a chat.",
     OpenAseTicket "openase-ticket" "For OpenASE: only the six kinds of lines of a ticket.",
@@ -70,8 +77,9 @@ impl Name {
     pub fn says_failures(self) -> bool {
         match self {
             Name::Pretty | Name::Text => false,
+            Name::Messages => false,
             Name::Events | Name::Outcome | Name::StreamJson | Name::Json => true,
-            Name::Aiwf | Name::OpenAse | Name::OpenAseTicket | Name::Promptfoo => true,
+            Name::AgentCliSdk | Name::Aiwf | Name::OpenAse | Name::OpenAseTicket | Name::Promptfoo => true,
         }
     }
 }
@@ -111,6 +119,8 @@ pub fn open(name: Name, target: Target, quiet: bool, claims: Claims) -> Box<dyn 
         Name::Outcome => Box::new(data::OutcomeView::new(target)),
         Name::StreamJson => Box::new(cli::StreamJsonView::new(target)),
         Name::Json => Box::new(cli::JsonView::new(target)),
+        Name::Messages => Box::new(messages::Messages::new(target, messages::Shape::Array)),
+        Name::AgentCliSdk => Box::new(messages::Messages::new(target, messages::Shape::ExecuteResult)),
         Name::Aiwf => Box::new(hosts::Aiwf::new(target)),
         Name::OpenAse => Box::new(hosts::OpenAse::new(target, Mode::Chat)),
         Name::OpenAseTicket => Box::new(hosts::OpenAse::new(target, Mode::Ticket)),

@@ -67,7 +67,10 @@ fn convert(args: &Args) -> io::Result<Arc<Outcome>> {
     let claims = if recording::is_recording(&args.input) { Claims::Checked } else { Claims::Unchecked };
     let mut view = views::open(args.view, Target::stdout(), true, claims);
     let outcome = match recording::is_recording(&args.input) {
-        true => play(&args.input, &mut *view)?,
+        true => {
+            view.sessions(&recording::session_files(&args.input));
+            play(&args.input, &mut *view)?
+        }
         false => read(args, &mut *view)?,
     };
     view.close(&outcome)?;

@@ -348,6 +348,7 @@ fn follow(
             }
         }
     }
+    view.sessions(&run.session_files());
     let outcome = run.outcome_blocking();
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::sync::PoisonError;
 use std::time::{Duration, Instant, SystemTime};
 
 use alhena_model::{Change, End, Event, Exit, Interpreter, Stop, Timestamp};
@@ -18,7 +19,7 @@ use crate::disk::RealDisk;
 use crate::follow::{Follower, Growth};
 use crate::home::Home;
 use crate::recording::Recorder;
-use crate::run::{Item, Listener, Queue};
+use crate::run::{Item, Listener, Queue, Sessions};
 use crate::supervise::custody::Custody;
 use crate::telemetry;
 use crate::supervise::protocol::{Ended, Gentle, Report};
@@ -61,6 +62,7 @@ pub(crate) struct Engine {
     pub since: SystemTime,
     /// Whether the CLI's own lines are handed out too.
     pub raw_lines: bool,
+    pub sessions: Sessions,
 }
 
 /// What the thread knows while it runs.
@@ -315,6 +317,7 @@ impl Engine {
                 if let Some(recorder) = &mut self.recorder {
                     recorder.sessions(&finished.published);
                 }
+                *self.sessions.lock().unwrap_or_else(PoisonError::into_inner) = finished.published;
             }
         }
     }

@@ -212,6 +212,14 @@ pub fn is_recording(dir: &Path) -> bool {
     dir.join("recording.json").is_file()
 }
 
+/// The session files of a recording.
+pub fn session_files(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir.join("session")).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
+    paths.sort();
+    paths
+}
+
 /// What the disk said when the run ended.
 struct RecordedDisk {
     files: Vec<FileRecord>,

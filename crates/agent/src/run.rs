@@ -2,7 +2,8 @@
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use alhena_model::{Event, EventKind, Outcome};
@@ -24,7 +25,11 @@ pub struct Run {
     stopper: Stopper,
     outcome: Option<Arc<Outcome>>,
     about: About,
+    sessions: Sessions,
 }
+
+/// Where the engine says which session files the run left in the user's store.
+pub(crate) type Sessions = Arc<Mutex<Vec<PathBuf>>>;
 
 /// What is known of a run from its start.
 #[derive(Clone, Debug)]
@@ -52,8 +57,8 @@ impl Stopper {
 }
 
 impl Run {
-    pub(crate) fn new(items: Receiver<Item>, queued: Arc<AtomicUsize>, stopper: Stopper, about: About) -> Self {
-        Self { items, queued, stopper, outcome: None, about }
+    pub(crate) fn new(items: Receiver<Item>, queued: Arc<AtomicUsize>, stopper: Stopper, about: About, sessions: Sessions) -> Self {
+        Self { items, queued, stopper, outcome: None, about, sessions }
     }
 
     /// What is known of it from its start.
@@ -104,6 +109,11 @@ impl Run {
     pub fn outcome_blocking(mut self) -> Arc<Outcome> {
         while self.outcome.is_none() && self.next_blocking().is_some() {}
         self.outcome.take().unwrap_or_default()
+    }
+
+    /// The session files that the run left in the user's store; known once it is over.
+    pub fn session_files(&self) -> Vec<PathBuf> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Asks the run to stop. Its events go on until the last.

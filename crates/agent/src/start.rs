@@ -18,7 +18,7 @@ use crate::follow::{Follower, Growth};
 use crate::prepare::{self, Ready, RunError};
 use crate::recording::{Recorder, Secrets};
 use crate::request::{Prompt, Request};
-use crate::run::{About, Queue, Run, Stopper};
+use crate::run::{About, Queue, Run, Sessions, Stopper};
 use crate::supervise::custody::{Custody, keeper_program};
 use crate::supervise::processes;
 use crate::tail::SessionTail;
@@ -77,6 +77,7 @@ fn launch(
         Some(home) => Some(SessionTail::new(home.chats_dir(), Timestamp::now(), Growth::new()?)),
         None => None,
     };
+    let sessions = Sessions::default();
     let limits = Limits {
         timeout: request.timeout,
         first_event: request.first_event_timeout,
@@ -100,9 +101,10 @@ fn launch(
         dir,
         since,
         raw_lines: request.raw_lines,
+        sessions: sessions.clone(),
     };
     std::thread::Builder::new().name("alhena-run".to_owned()).spawn(move || engine.run())?;
-    Ok(Run::new(events, queued, Stopper::new(stopper), about))
+    Ok(Run::new(events, queued, Stopper::new(stopper), about, sessions))
 }
 
 fn recorder(request: &Request, gemini: &Gemini, ready: &Ready) -> Result<Option<Recorder>, RunError> {

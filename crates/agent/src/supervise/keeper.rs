@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, kill_process_group, pidfd_open, waitpid};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, kill_process_group, pidfd_open, wait, waitpid};
 
 use super::processes;
 use super::protocol::{self, Ended, Gentle, Launch, Order, Report, Stdin};
@@ -283,7 +283,7 @@ impl Keeper {
             return Children::None;
         }
         loop {
-            match waitpid(None, WaitOptions::NOHANG) {
+            match wait(WaitOptions::NOHANG) {
                 Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
                 Ok(None) => return Children::Some,
                 Err(_) => return Children::None,
