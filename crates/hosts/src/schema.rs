@@ -8,6 +8,7 @@ mod typescript;
 
 use std::sync::LazyLock;
 
+use alhena_model::message::Message;
 use alhena_model::{Event, Outcome};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
@@ -36,6 +37,7 @@ pub fn shapes() -> Vec<Shape> {
     vec![
         shape::<Event>("event"),
         shape::<Outcome>("outcome"),
+        shape::<Message<'static>>("message"),
         shape::<aiwf::Answer>("aiwf"),
         shape::<agent_cli_sdk::ExecuteResult>("agent-cli-sdk"),
         shape::<openase::Line>("openase"),
@@ -54,7 +56,7 @@ pub fn files() -> Vec<(String, String)> {
     let pick = |names: &[&str]| -> Vec<Shape> {
         shapes.iter().filter(|shape| names.contains(&shape.name)).cloned().collect()
     };
-    let sdk = typescript::typescript_types(&pick(&["event", "outcome"]));
+    let sdk = typescript::typescript_types(&pick(&["event", "outcome", "message"]));
     files.push(("hosts/agent-cli-sdk/src/alhena.ts".to_owned(), sdk));
     let response = typescript::typescript_types(&pick(&["promptfoo"]));
     files.push(("hosts/promptfoo/provider-response.d.ts".to_owned(), response));
@@ -71,7 +73,48 @@ fn shape<T: JsonSchema>(name: &'static str) -> Shape {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let mut schema = Schema::to_value(settings.into_generator().into_root_schema_for::<T>());
     absent_is_not_null(&mut schema);
+    plain_descriptions(&mut schema);
     Shape { name, schema }
+}
+
+/// Comments in the source name the demand that a field meets, `(B-16)`; to readers of a schema that says nothing.
+fn plain_descriptions(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(plain_descriptions),
+        Value::Object(fields) => {
+            if let Some(Value::String(text)) = fields.get_mut("description") {
+                *text = without_ids(text);
+            }
+            fields.values_mut().for_each(plain_descriptions);
+        }
+        _ => {}
+    }
+}
+
+fn without_ids(text: &str) -> String {
+    let mut pieces = text.split(" (");
+    let mut plain = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        match piece.split_once(')') {
+            Some((ids, rest))
+                if ids.split([',', ' ']).all(|word| matches!(word, "" | "to") || is_id(word)) =>
+            {
+                plain.push_str(rest);
+            }
+            _ => {
+                plain.push_str(" (");
+                plain.push_str(piece);
+            }
+        }
+    }
+    plain
+}
+
+/// `C-29`.
+fn is_id(word: &str) -> bool {
+    let number =
+        word.strip_prefix(|letter: char| letter.is_ascii_uppercase()).and_then(|rest| rest.strip_prefix('-'));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// A field that may be absent is never written as `null`, but its type in Rust does not say so.
@@ -139,4 +182,22 @@ fn words(schema: &Value) -> Vec<(&str, &Value)> {
 fn doc_lines(schema: &Value) -> Vec<String> {
     let text = schema.get("description").and_then(Value::as_str).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_ids;
+
+    #[test]
+    fn ids_of_demands_are_left_out_and_other_words_stay() {
+        for (text, expected) in [
+            ("Who speaks (B-16).", "Who speaks."),
+            ("Names (B-23 to B-29), and (C-1, C-2) more", "Names, and more"),
+            ("The output (of a command) stays", "The output (of a command) stays"),
+            ("Open (B-1", "Open (B-1"),
+            ("", ""),
+        ] {
+            assert_eq!(without_ids(text), expected);
+        }
+    }
 }

@@ -1,5 +1,35 @@
 // Generated from the Rust types; do not edit. To renew: UPDATE_SCHEMAS=1 cargo test -p alhena-hosts --test schemas
 
+/** A block of a message. */
+export type Block =
+  {
+    type: "thinking";
+    /** `subject: description`. */
+    thinking: string;
+  }
+  | {
+    type: "tool_use";
+    /** Ties the result to it. */
+    id: string;
+    /** Claude's name of the tool. */
+    name: string;
+    /** The arguments as Claude's tool takes them. */
+    input: unknown;
+  }
+  | ToolResult & {
+    type: "tool_result";
+  }
+  | {
+    type: "image";
+    /** The image itself. */
+    source: ImageSource;
+  }
+  | {
+    type: "text";
+    /** As it was written. */
+    text: string;
+  };
+
 /** What became of a file. */
 export type Change =
   "created"
@@ -29,6 +59,11 @@ export interface CommandRun {
   /** What it printed, cut at 64 KiB. */
   output?: string;
 }
+
+/** What a message says: blocks, or a bare string when there are none. */
+export type Content =
+  string
+  | Array<Block>;
 
 /** One thing that happened in a run, in the order in which it became known. */
 export type Event =
@@ -211,12 +246,61 @@ export interface FileRecord {
   diff?: string;
 }
 
+/** Where an image is. */
+export type ImageSource =
+  {
+    type: "base64";
+    /** Such as `image/png`. */
+    media_type: string;
+    /** Its bytes. */
+    data: string;
+  }
+  | {
+    type: "url";
+    /** The address. */
+    url: string;
+  };
+
 /** Output that was no event. */
 export interface Malformed {
   /** How many lines. */
   lines: number;
   /** How many bytes. */
   bytes: number;
+}
+
+/** One message. */
+export interface Message {
+  /** The record's id. */
+  id: string;
+  /** Who speaks. */
+  role: Role;
+  /** What is said. */
+  content: Content;
+  /** When, in milliseconds since 1970; null when the record does not say it. */
+  timestamp: number | null;
+  /** Always `gemini`. */
+  tool: ToolName;
+  /** The model that answered. */
+  model?: string;
+  /** What the answer cost. */
+  usage?: MessageUsage;
+  /** The record as it stood. */
+  _original: unknown;
+}
+
+/** What one answer cost. */
+export interface MessageUsage {
+  /** The prompt, cached tokens included. */
+  input_tokens: number;
+  /** The answer, without thoughts. */
+  output_tokens: number;
+  /** All together. */
+  total_tokens: number;
+  /** The part of the prompt that came from the cache, where known. */
+  cached_tokens?: number;
+  /** Thoughts, where known. */
+  thought_tokens?: number;
 }
 
 /** How a run ended. */
@@ -237,6 +321,11 @@ export interface Outcome {
   exit_code: number | null;
   failure?: Failure;
 }
+
+/** Who speaks. */
+export type Role =
+  "user"
+  | "assistant";
 
 /** Where an event comes from. */
 export type Source =
@@ -279,6 +368,26 @@ export interface ToolError {
   type: string;
   /** For people. */
   message: string;
+}
+
+/** The program that wrote the message. */
+export type ToolName =
+  "gemini";
+
+/** What a tool gave back. */
+export interface ToolResult {
+  /** The call's id. */
+  tool_use_id: string;
+  /** Its output, or its error, or nothing. */
+  content: string;
+  /** Whether it failed. A shell command that failed has an `exit_code` instead. */
+  is_error: boolean;
+  /** The change of a file as a unified diff; with `is_error` or `cancelled` it is what was proposed. */
+  diff?: string;
+  /** The exit code of a shell command, where known. */
+  exit_code?: number;
+  /** True when it was cancelled. */
+  cancelled?: boolean;
 }
 
 /** What a run used, in all and by model. */
