@@ -9,6 +9,7 @@ mod help;
 mod install;
 mod parse;
 mod run;
+mod sessions;
 
 use std::fmt;
 use std::io::{self, Write};
@@ -31,6 +32,7 @@ pub struct Cli {
 enum Command {
     Run(Box<run::Args>),
     Parse(parse::Args),
+    Sessions(sessions::Args),
     Detect(detect::Args),
     Capabilities(capabilities::Args),
     Doctor(doctor::Args),
@@ -46,6 +48,7 @@ impl Cli {
         match self.command {
             Command::Run(args) => run::execute(*args),
             Command::Parse(args) => parse::execute(args),
+            Command::Sessions(args) => sessions::execute(args),
             Command::Detect(args) => detect::execute(args),
             Command::Capabilities(args) => capabilities::execute(args),
             Command::Doctor(args) => doctor::execute(args),

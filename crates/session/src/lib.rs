@@ -1,7 +1,11 @@
 //! The session store of Gemini CLI on disk.
 
 mod cache;
+pub mod events;
+pub mod export;
 pub mod file;
+mod lines;
+pub mod load;
 pub mod project;
 mod scan;
 pub mod store;
@@ -9,6 +13,7 @@ pub mod survey;
 mod threads;
 
 pub use file::{Format, SessionFile, Stamp};
+pub use load::Transcript;
 pub use project::Project;
 pub use store::{FindError, Scope, Session, State, Store, Which};
 pub use survey::{Ending, Survey};

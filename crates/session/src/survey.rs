@@ -11,12 +11,12 @@ use std::fs::File;
 use std::io::{self, Read};
 
 use alhena_model::Usage;
-use alhena_wire::frame::{Frame, Framer};
 use serde::{Deserialize, Serialize};
 
 use crate::file::{Format, SessionFile};
+use crate::lines::{Line, Lines};
 use crate::scan::Cursor;
-use fold::Fold;
+pub(crate) use fold::Fold;
 
 /// The facts of one session file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,19 +60,71 @@ pub enum Ending {
 
 /// Reads what a list needs. Files that are written meanwhile give what is there.
 pub fn survey(file: &SessionFile) -> io::Result<Survey> {
-    let mut input = File::open(&file.path)?;
-    match file.format {
-        Format::Json => {
-            let mut bytes = Vec::with_capacity(usize::try_from(file.stamp.size).unwrap_or(0) + 1);
-            input.read_to_end(&mut bytes)?;
-            Ok(of_bytes(&bytes))
-        }
-        Format::Jsonl => of_log(input),
+    fold_file(File::open(&file.path)?, file.format, &mut Vec::new()).map(Fold::end)
+}
+
+/// Where the messages of a session stand in its file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outline {
+    /// The conversation: what people and the model said, each in its last version.
+    pub(crate) said: Vec<Span>,
+    /// The same and what the CLI dropped, in the order in which it was said, each in the version that says most.
+    pub(crate) history: Vec<Remembered>,
+}
+
+/// A message of the history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Remembered {
+    pub(crate) span: Span,
+    /// Whether the CLI dropped it from the conversation.
+    pub(crate) dropped: bool,
+}
+
+/// A part of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Span {
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+}
+
+/// The survey and the outline at once.
+pub(crate) fn outline(file: &SessionFile, buffer: &mut Vec<u8>) -> io::Result<(Survey, Outline)> {
+    let fold = fold_file(File::open(&file.path)?, file.format, buffer)?;
+    let outline = fold.outline();
+    Ok((fold.end(), outline))
+}
+
+fn fold_file(mut input: File, format: Format, buffer: &mut Vec<u8>) -> io::Result<Fold> {
+    if format == Format::Json {
+        buffer.clear();
+        input.read_to_end(buffer)?;
+        return Ok(fold_bytes(buffer));
     }
+    let mut fold = Fold::default();
+    let mut lines = Lines::new(&input, std::mem::take(buffer));
+    while let Some(line) = lines.next()? {
+        fold.line(line);
+    }
+    *buffer = lines.into_buffer();
+    if fold.has_header() {
+        return Ok(fold);
+    }
+    // As the CLI does: perhaps it is one object under the wrong name.
+    buffer.clear();
+    io::Seek::rewind(&mut input)?;
+    input.read_to_end(buffer)?;
+    let mut whole = Fold::default();
+    whole.whole(buffer);
+    Ok(if whole.has_header() { whole } else { fold })
+}
+
+/// The outline of a whole file in memory.
+pub(crate) fn outline_of(bytes: &[u8]) -> Outline {
+    fold_bytes(bytes).outline()
 }
 
 /// The same of a whole file in memory, in either format.
-pub(crate) fn of_bytes(bytes: &[u8]) -> Survey {
+fn fold_bytes(bytes: &[u8]) -> Fold {
     let first_line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let mut fold = Fold::default();
     if Cursor::new(first_line).value().is_none() {
@@ -80,59 +132,14 @@ pub(crate) fn of_bytes(bytes: &[u8]) -> Survey {
     }
     if !fold.has_header() {
         fold = Fold::default();
-        lines(bytes, &mut fold);
+        let mut offset = 0;
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let text = line.strip_suffix(b"\n").unwrap_or(line);
+            fold.line(Line { offset, bytes: text, ended: text.len() < line.len() });
+            offset += line.len() as u64;
+        }
     }
-    fold.end()
-}
-
-const CHUNK: usize = 256 << 10;
-
-fn of_log(mut input: File) -> io::Result<Survey> {
-    let (mut framer, mut fold) = (Framer::new(usize::MAX), Fold::default());
-    let mut buffer = vec![0; CHUNK];
-    loop {
-        let count = match input.read(&mut buffer) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            other => other?,
-        };
-        if count == 0 {
-            break;
-        }
-        framer.push(buffer.get(..count).unwrap_or_default(), |frame| {
-            if let Frame::Line(line) = frame {
-                fold.line(line);
-            }
-        });
-    }
-    framer.finish(|frame| {
-        if let Frame::Line(line) = frame {
-            fold.unfinished(line);
-        }
-    });
-    if fold.has_header() {
-        return Ok(fold.end());
-    }
-    // As the CLI does: perhaps it is one object under the wrong name.
-    let mut bytes = Vec::new();
-    io::Seek::rewind(&mut input)?;
-    input.read_to_end(&mut bytes)?;
-    let mut whole = Fold::default();
-    whole.whole(&bytes);
-    Ok(if whole.has_header() { whole.end() } else { fold.end() })
-}
-
-fn lines(bytes: &[u8], fold: &mut Fold) {
-    let mut framer = Framer::new(usize::MAX);
-    framer.push(bytes, |frame| {
-        if let Frame::Line(line) = frame {
-            fold.line(line);
-        }
-    });
-    framer.finish(|frame| {
-        if let Frame::Line(line) = frame {
-            fold.unfinished(line);
-        }
-    });
+    fold
 }
 
 #[cfg(test)]

@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 
 use alhena_model::{Tokens, Usage};
+use serde::de::IgnoredAny;
 
 use super::record::{Header, Record, Seen, Speaker, header, messages, millis, read, shorten, title};
-use super::{Ending, Survey};
+use super::{Ending, Outline, Remembered, Span, Survey};
+use crate::lines::Line;
 use crate::scan::text;
 
 /// One message as it stands now.
@@ -17,6 +19,9 @@ struct Entry {
     tokens: Option<Tokens>,
     model: Option<usize>,
     title: Option<String>,
+    span: Span,
+    /// The version that says most, when a later one says less.
+    best: Option<Span>,
     /// Its place in the conversation while it is in there.
     at: usize,
     standing: Standing,
@@ -32,7 +37,9 @@ enum Standing {
 }
 
 #[derive(Default)]
-pub(super) struct Fold {
+pub(crate) struct Fold {
+    /// Where the bytes at hand are in memory, and where in the file.
+    base: (usize, u64),
     survey: Survey,
     has_project: bool,
     summary: Option<String>,
@@ -44,8 +51,6 @@ pub(super) struct Fold {
     order: Vec<usize>,
     /// Where in the conversation the first title is.
     titled: Option<usize>,
-    /// Messages that came back without what they had.
-    stripped: u64,
 }
 
 impl Fold {
@@ -53,9 +58,13 @@ impl Fold {
         self.survey.id.is_some() && self.has_project
     }
 
-    /// A line that was written to its end.
-    pub(super) fn line(&mut self, line: &[u8]) {
-        match read(line) {
+    /// One line. The last one may have no line end; then it counts when it is whole.
+    pub(crate) fn line(&mut self, line: Line<'_>) {
+        if !line.ended && serde_json::from_slice::<IgnoredAny>(line.bytes).is_err() {
+            return;
+        }
+        self.base = (line.bytes.as_ptr().addr(), line.offset);
+        match read(line.bytes) {
             Some(Record::Rewind(id)) => self.rewind(id),
             Some(Record::Message(seen)) => self.message(&seen),
             Some(Record::Set(header)) => {
@@ -72,19 +81,31 @@ impl Fold {
         }
     }
 
-    /// The last line, without a line end: it counts when it is whole.
-    pub(super) fn unfinished(&mut self, line: &[u8]) {
-        if serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok() {
-            self.line(line);
-        }
-    }
-
     /// One object that holds everything, perhaps cut off.
     pub(super) fn whole(&mut self, object: &[u8]) {
+        self.base = (object.as_ptr().addr(), 0);
         if let Some(header) = header(object) {
             self.header(&header);
             messages(header.messages.unwrap_or_default()).for_each(|seen| self.message(&seen));
         }
+    }
+
+    fn span(&self, record: &[u8]) -> Span {
+        let (start, offset) = self.base;
+        let place = record.as_ptr().addr().saturating_sub(start) as u64;
+        Span { offset: offset + place, length: record.len() as u64 }
+    }
+
+    /// Where what was said stands.
+    pub(super) fn outline(&self) -> Outline {
+        let said = |entry: &&Entry| entry.speaker != Speaker::Machine;
+        let kept = self.order.iter().filter_map(|place| self.entries.get(*place)).filter(said);
+        let ever = self.entries.iter().filter(said).filter(|entry| entry.standing != Standing::Gone);
+        let history = ever.map(|entry| Remembered {
+            span: entry.best.unwrap_or(entry.span),
+            dropped: entry.standing == Standing::Dropped,
+        });
+        Outline { said: kept.map(|entry| entry.span).collect(), history: history.collect() }
     }
 
     fn header(&mut self, header: &Header<'_>) {
@@ -118,9 +139,9 @@ impl Fold {
                     if known.title.is_some() && self.titled.is_none_or(|at| at > known.at) {
                         self.titled = Some(known.at);
                     }
-                    // A resume in the same minute writes a message again without its tokens.
-                    if known.tokens.is_none() && was.tokens.is_some() {
-                        self.stripped += 1;
+                    // A resume in the same minute writes a message again without its tokens and tool calls.
+                    if known.tokens.is_none() {
+                        known.best = was.best.or(was.tokens.map(|_| was.span));
                     }
                 }
             }
@@ -150,6 +171,8 @@ impl Fold {
             tokens: seen.tokens,
             model,
             title: seen.said.filter(|_| self.titled.is_none()).and_then(title),
+            span: self.span(seen.record),
+            best: None,
             at: self.order.len(),
             standing: Standing::Kept,
         }
@@ -214,7 +237,12 @@ impl Fold {
             }
         }
         let dropped = self.entries.iter().filter(said).filter(|entry| entry.standing == Standing::Dropped);
-        self.survey.lost = dropped.count() as u64 + self.stripped;
+        let stripped = self
+            .order
+            .iter()
+            .filter_map(|place| self.entries.get(*place))
+            .filter(|entry| entry.best.is_some());
+        self.survey.lost = dropped.count() as u64 + stripped.count() as u64;
         // What was dropped still says what the session was about.
         let dropped_title = || {
             let mut dropped = self.entries.iter().filter(|entry| entry.standing == Standing::Dropped);

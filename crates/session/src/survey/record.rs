@@ -20,6 +20,8 @@ pub(super) enum Speaker {
 /// A message record.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen<'a> {
+    /// The whole record.
+    pub(super) record: &'a [u8],
     pub(super) id: &'a [u8],
     pub(super) speaker: Speaker,
     pub(super) has_text: bool,
@@ -135,7 +137,7 @@ pub(super) fn messages(list: &[u8]) -> impl Iterator<Item = Seen<'_>> {
 fn message(record: &[u8]) -> Option<Seen<'_>> {
     let mut keys = Cursor::new(record);
     keys.enter(b'{')?;
-    let mut seen = Seen::default();
+    let mut seen = Seen { record, ..Seen::default() };
     let (mut id, mut kind, mut content, mut shown) = (None, None, None, None);
     while let Some(key) = keys.key() {
         if key == b"toolCalls" && seen.tokens.is_some() && seen.model.is_some() && kind.is_some() {

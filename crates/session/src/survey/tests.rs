@@ -1,4 +1,8 @@
 use super::*;
+
+fn of_bytes(bytes: &[u8]) -> Survey {
+    fold_bytes(bytes).end()
+}
 use alhena_model::Tokens;
 use serde_json::{Value, json};
 
@@ -190,4 +194,37 @@ fn broken_lines_are_skipped_and_half_a_line_at_the_end_does_not_count() {
     assert_eq!(of_bytes(text.as_bytes()).messages, 2);
     text.pop();
     assert_eq!(of_bytes(text.as_bytes()).messages, 1);
+}
+
+#[test]
+fn the_outline_says_where_the_last_versions_stand() {
+    let records = [
+        header(),
+        json!({"$set": {"messages": [context(), prompt("a", "One"), prompt("b", "Gone?")]}}),
+        answer("g", "", 5),
+        with_calls(answer("g", "", 5)),
+        json!({"$set": {"messages": [context(), prompt("a", "One"), with_calls(answer("g", "", 5))]}}),
+        prompt("c", "Two"),
+    ];
+    let text: String = records.iter().map(|record| format!("{record}\n")).collect();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("session-x.jsonl");
+    std::fs::write(&path, &text).unwrap();
+    let (survey, outline) = super::outline(&SessionFile::at(&path).unwrap(), &mut Vec::new()).unwrap();
+    let at = |span: &Span| -> Value {
+        let start = usize::try_from(span.offset).unwrap();
+        serde_json::from_str(&text[start..start + usize::try_from(span.length).unwrap()]).unwrap()
+    };
+    let said: Vec<Value> = outline.said.iter().map(at).collect();
+    assert_eq!(said, [prompt("a", "One"), with_calls(answer("g", "", 5)), prompt("c", "Two")]);
+    let history: Vec<(Value, bool)> =
+        outline.history.iter().map(|old| (at(&old.span), old.dropped)).collect();
+    let expected = [
+        (prompt("a", "One"), false),
+        (prompt("b", "Gone?"), true),
+        (with_calls(answer("g", "", 5)), false),
+        (prompt("c", "Two"), false),
+    ];
+    assert_eq!(history, expected);
+    assert_eq!((survey.messages, survey.lost), (3, 1));
 }

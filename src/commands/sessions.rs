@@ -1,0 +1,118 @@
+//! `alhena sessions`: the session store of Gemini CLI, read without changing it.
+
+mod export;
+mod list;
+mod pager;
+mod pretty;
+mod read;
+mod show;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use alhena::dirs::Dirs;
+use alhena::env::Environment;
+use alhena::session::{FindError, Scope, Session, SessionFile, Store, Survey, Which};
+
+use super::complain;
+
+/// List, read, export, follow, search, add up and repair the sessions that Gemini CLI keeps.
+#[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    List(list::Args),
+    Show(show::Args),
+    Export(export::Args),
+}
+
+pub fn execute(args: Args) -> ExitCode {
+    match args.command {
+        Command::List(args) => list::execute(&args),
+        Command::Show(args) => show::execute(&args),
+        Command::Export(args) => export::execute(&args),
+    }
+}
+
+/// Which sessions a command is about.
+#[derive(Debug, clap::Args)]
+struct Where {
+    /// The folder whose sessions are meant.
+    #[arg(long, short = 'C', value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+    /// Those of all folders.
+    #[arg(long, short = 'a')]
+    all: bool,
+}
+
+impl Where {
+    fn scope(&self) -> Scope {
+        if self.all { Scope::All } else { Scope::Folder(self.dir.clone()) }
+    }
+}
+
+/// The user's store; complains when there is no home to look in.
+fn store() -> Result<Store, ExitCode> {
+    let environment = Environment::of_process();
+    let Some(home) = environment.gemini_home() else {
+        complain(&"there is no home directory", "Set HOME or GEMINI_CLI_HOME.");
+        return Err(ExitCode::from(2));
+    };
+    let store = Store::at(home.join(".gemini"));
+    Ok(match Dirs::of(&environment) {
+        Some(dirs) => store.with_cache(dirs.cache),
+        None => store,
+    })
+}
+
+/// The session that somebody means: a file, an id or its beginning, or `latest`.
+fn find(store: &Store, place: &Where, which: &str) -> Result<Session, ExitCode> {
+    let path = Path::new(which);
+    if which.contains(['/', '.']) && path.is_file() {
+        return from_file(path);
+    }
+    let which = Which::of(which);
+    let found = match (&which, store.find(&place.scope(), &which)) {
+        // An id is an id, wherever the session was.
+        (Which::Id(_), Err(FindError::Unknown(_))) if !place.all => store.find(&Scope::All, &which),
+        (_, found) => found,
+    };
+    found.map_err(|error| {
+        let hint = match &error {
+            FindError::NoneIn(Scope::Folder(_)) => {
+                "`alhena sessions list --all` shows those of other folders."
+            }
+            FindError::NoneIn(Scope::All) => "Gemini CLI has not kept any session in this home yet.",
+            FindError::Unknown(_) => "`alhena sessions list --all` shows the ids.",
+            FindError::Ambiguous(..) => "Give more of the id.",
+            FindError::Io(_) => "",
+        };
+        complain(&error, hint);
+        ExitCode::from(match error {
+            FindError::Ambiguous(..) => 2,
+            _ => 1,
+        })
+    })
+}
+
+fn from_file(path: &Path) -> Result<Session, ExitCode> {
+    let file = SessionFile::at(path);
+    let surveyed = file.and_then(|file| alhena::session::survey::survey(&file).map(|survey| (file, survey)));
+    match surveyed {
+        Ok((file, survey)) => Ok(of_parts(file, survey)),
+        Err(error) => {
+            complain(&format_args!("{}: {error}", path.display()), "");
+            Err(ExitCode::from(2))
+        }
+    }
+}
+
+fn of_parts(file: SessionFile, survey: Survey) -> Session {
+    let id = survey.id.clone().unwrap_or_else(|| file.id_start.clone());
+    Session { id, file, survey, others: Vec::new(), children: Vec::new() }
+}

@@ -1,0 +1,129 @@
+//! `alhena sessions export`.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use alhena::session::Session;
+use alhena::session::export;
+use clap::ValueEnum;
+
+use super::read::{Files, What};
+use super::{Where, find, store};
+use crate::commands::{complain, print};
+
+/// Write sessions to files that open anywhere: one HTML page or one Markdown file each.
+///
+/// A page needs nothing but a browser, runs no script and loads nothing.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  alhena sessions export
+  alhena sessions export 9c9a14e1 -o talk.html
+  alhena sessions export --all --every --as markdown -o talks/")]
+pub struct Args {
+    /// Ids, their beginnings, `latest`, or session files.
+    #[arg(value_name = "ID|FILE")]
+    which: Vec<String>,
+    #[command(flatten)]
+    place: Where,
+    /// Every session of this folder, or of all.
+    #[arg(long, conflicts_with = "which")]
+    every: bool,
+    /// The form.
+    #[arg(long = "as", value_enum, value_name = "FORM", default_value = "html")]
+    form: Form,
+    /// The file to write, or a directory for one file each.
+    #[arg(long, short = 'o', value_name = "FILE|DIR")]
+    output: Option<PathBuf>,
+    /// Also what Gemini CLI dropped from the conversation and left in the file.
+    #[arg(long)]
+    dropped: bool,
+    /// Write over files that are there.
+    #[arg(long)]
+    force: bool,
+}
+
+/// What is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// One self-contained page.
+    Html,
+    /// Markdown with folded parts, as code hosts show it.
+    Markdown,
+}
+
+impl Form {
+    fn extension(self) -> &'static str {
+        match self {
+            Form::Html => "html",
+            Form::Markdown => "md",
+        }
+    }
+}
+
+pub fn execute(args: &Args) -> ExitCode {
+    let sessions = match chosen(args) {
+        Ok(sessions) => sessions,
+        Err(code) => return code,
+    };
+    let many = sessions.len() > 1 || args.every;
+    for session in &sessions {
+        let path = target(args, session, many);
+        match write(args, session, &path) {
+            Ok(()) => drop(print(&path.display().to_string())),
+            Err(error) => {
+                let hint = match error.kind() {
+                    io::ErrorKind::AlreadyExists => "--force writes over it, -o chooses another file.",
+                    _ => "",
+                };
+                complain(&format_args!("{}: {error}", path.display()), hint);
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn chosen(args: &Args) -> Result<Vec<Session>, ExitCode> {
+    let store = store()?;
+    if args.every {
+        return store.list(&args.place.scope()).map_err(|error| {
+            complain(&format_args!("the session store could not be read: {error}"), "");
+            ExitCode::FAILURE
+        });
+    }
+    let latest = ["latest".to_owned()];
+    let which = if args.which.is_empty() { &latest[..] } else { &args.which[..] };
+    which.iter().map(|which| find(&store, &args.place, which)).collect()
+}
+
+fn target(args: &Args, session: &Session, many: bool) -> PathBuf {
+    let safe: String =
+        session.id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
+    let name = format!("session-{safe}.{}", args.form.extension());
+    match &args.output {
+        Some(path) if many || path.is_dir() => path.join(name),
+        Some(path) => path.clone(),
+        None => PathBuf::from(name),
+    }
+}
+
+fn write(args: &Args, session: &Session, path: &Path) -> io::Result<()> {
+    let files = Files::read(session)?;
+    let what = if args.dropped { What::History } else { What::Said };
+    let text = files.with_page(session, what, |page| match args.form {
+        Form::Html => export::html(page),
+        Form::Markdown => export::markdown(page),
+    });
+    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        fs::create_dir_all(parent)?;
+    }
+    let mut options = fs::OpenOptions::new();
+    options.write(true);
+    match args.force {
+        true => options.create(true).truncate(true),
+        false => options.create_new(true),
+    };
+    io::Write::write_all(&mut options.open(path)?, text.as_bytes())
+}

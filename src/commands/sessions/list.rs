@@ -1,0 +1,190 @@
+//! `alhena sessions list`.
+
+use std::fmt::Write;
+use std::io;
+use std::process::ExitCode;
+
+use alhena::model::Timestamp;
+use alhena::session::{Session, State};
+use serde::Serialize;
+
+use super::{Where, complain, store};
+use crate::commands::{print, print_json};
+use crate::style::{Colours, Paint, one_line};
+
+/// List sessions, the newest first.
+///
+/// States: answered; open (a prompt has no answer yet); empty; lost (Gemini CLI dropped messages that are still in the file);
+/// endangered (Gemini CLI will delete it at its next start); headless (Gemini CLI cannot load it). `alhena sessions repair`
+/// helps with the last three.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  alhena sessions list
+  alhena sessions list --all --limit 20
+  alhena sessions list --json | jq -r '.[0].id'")]
+pub struct Args {
+    #[command(flatten)]
+    place: Where,
+    /// So many at most.
+    #[arg(long, short = 'n', value_name = "N")]
+    limit: Option<usize>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// One session, for programs.
+#[derive(Debug, Serialize)]
+pub(super) struct Entry<'a> {
+    pub(super) id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    project: Option<String>,
+    state: State,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started: Option<Timestamp>,
+    updated: Timestamp,
+    messages: u64,
+    prompts: u64,
+    models: Vec<&'a str>,
+    usage: &'a alhena::Usage,
+    file: String,
+    size: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    other_files: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    subagents: Vec<Entry<'a>>,
+}
+
+impl<'a> Entry<'a> {
+    pub(super) fn of(session: &'a Session) -> Self {
+        let survey = &session.survey;
+        Self {
+            id: &session.id,
+            title: survey.title.as_deref(),
+            project: session.file.project.root.as_ref().map(|root| root.display().to_string()),
+            state: session.state(),
+            started: survey.started.map(Timestamp::from_millis),
+            updated: Timestamp::from_millis(session.updated()),
+            messages: survey.messages,
+            prompts: survey.prompts,
+            models: survey.usage.models.keys().map(String::as_str).collect(),
+            usage: &survey.usage,
+            file: session.file.path.display().to_string(),
+            size: session.file.stamp.size,
+            other_files: session.others.iter().map(|(file, _)| file.path.display().to_string()).collect(),
+            subagents: session.children.iter().map(Entry::of).collect(),
+        }
+    }
+}
+
+pub fn execute(args: &Args) -> ExitCode {
+    let store = match store() {
+        Ok(store) => store,
+        Err(code) => return code,
+    };
+    let mut sessions = match store.list(&args.place.scope()) {
+        Ok(sessions) => sessions,
+        Err(error) => {
+            complain(&format_args!("the session store could not be read: {error}"), "");
+            return ExitCode::FAILURE;
+        }
+    };
+    sessions.truncate(args.limit.unwrap_or(usize::MAX));
+    if args.json {
+        return print_json(&sessions.iter().map(Entry::of).collect::<Vec<_>>());
+    }
+    if sessions.is_empty() {
+        eprintln!("No sessions here. `alhena sessions list --all` looks in all folders.");
+        return ExitCode::SUCCESS;
+    }
+    print(table(&sessions, args.place.all, Colours::of(&io::stdout()), Timestamp::now()).trim_end())
+}
+
+/// One line each: id, age, size of the talk, state, title.
+fn table(sessions: &[Session], with_project: bool, colours: Colours, now: Timestamp) -> String {
+    let mut text = String::new();
+    let width =
+        |of: &dyn Fn(&Session) -> String| sessions.iter().map(|session| of(session).chars().count()).max();
+    let models = |session: &Session| -> String {
+        let names: Vec<&str> = session.survey.usage.models.keys().map(String::as_str).collect();
+        one_line(&names.join(","), 24)
+    };
+    let project = |session: &Session| -> String {
+        let root = session.file.project.root.as_deref().and_then(|root| root.file_name());
+        one_line(
+            &root.map_or_else(
+                || session.file.project.name.clone(),
+                |name| name.to_string_lossy().into_owned(),
+            ),
+            20,
+        )
+    };
+    let (model_width, project_width) = (width(&models).unwrap_or(0), width(&project).unwrap_or(0));
+    for session in sessions {
+        let id: String = one_line(&session.id, 64).chars().take(8).collect();
+        let state = session.state();
+        let (paint, word) = look(state);
+        let _infallible = write!(
+            text,
+            "{}  {:>5}  {:>4} msg  {:>7}  {:model_width$}  {:10}",
+            colours.paint(Paint::Cyan, format_args!("{id:8}")),
+            age(now.as_millis() - session.updated()),
+            session.survey.messages,
+            short(session.survey.usage.all.total),
+            models(session),
+            colours.paint(paint, format_args!("{word:10}")),
+        );
+        if with_project {
+            let _infallible = write!(text, "  {:project_width$}", project(session));
+        }
+        let title = session.survey.title.as_deref().unwrap_or("");
+        let _infallible = writeln!(text, "  {}", one_line(title, 72));
+    }
+    text
+}
+
+fn look(state: State) -> (Paint, &'static str) {
+    match state {
+        State::Answered => (Paint::Green, "answered"),
+        State::Open => (Paint::Yellow, "open"),
+        State::Empty => (Paint::Dim, "empty"),
+        State::Lost => (Paint::Red, "lost"),
+        State::Endangered => (Paint::Red, "endangered"),
+        State::Headless => (Paint::Red, "headless"),
+    }
+}
+
+/// `12s`, `5m`, `3h`, `2d`, `8w`.
+pub(super) fn age(millis: i64) -> String {
+    let seconds = millis.max(0) / 1000;
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m", seconds / 60),
+        3600..86_400 => format!("{}h", seconds / 3600),
+        86_400..1_209_600 => format!("{}d", seconds / 86_400),
+        _ => format!("{}w", seconds / 604_800),
+    }
+}
+
+/// `950`, `1.2k`, `3.4M`.
+pub(super) fn short(count: u64) -> String {
+    match count {
+        0..1000 => count.to_string(),
+        1000..1_000_000 => format!("{}.{}k", count / 1000, count % 1000 / 100),
+        _ => format!("{}.{}M", count / 1_000_000, count % 1_000_000 / 100_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_and_counts_are_short() {
+        let ages: Vec<String> = [0, 59_999, 60_000, 7_200_000, 200_000_000, 90_000_000_000].map(age).to_vec();
+        assert_eq!(ages, ["0s", "59s", "1m", "2h", "2d", "148w"]);
+        assert_eq!([short(0), short(999), short(1250), short(3_450_000)], ["0", "999", "1.2k", "3.4M"]);
+    }
+}

@@ -1,0 +1,161 @@
+//! `alhena sessions show`.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use alhena::model::message::{Block, Content};
+use alhena::session::events::events;
+use alhena::session::export::{self, Page};
+use clap::ValueEnum;
+
+use super::pager::Output;
+use super::pretty::{Detail, Pretty};
+use super::read::{Files, What};
+use super::{Where, find, store};
+use crate::commands::complain;
+use crate::style::{Colours, Harmless};
+
+/// Show a session: the latest of this folder, or the one with this id.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  alhena sessions show
+  alhena sessions show 9c9a14e1 --full
+  alhena sessions show latest --as messages | jq '.[].content'
+  alhena sessions show ./session-2026-11-15T20-30-d875c84b.jsonl")]
+pub struct Args {
+    /// An id or its beginning, `latest`, or a session file.
+    #[arg(value_name = "ID|FILE", default_value = "latest")]
+    which: String,
+    #[command(flatten)]
+    place: Where,
+    /// What to print.
+    #[arg(long = "as", value_enum, value_name = "VIEW", default_value = "pretty")]
+    view: View,
+    /// Also what nobody said: context, tool responses, notices of the CLI.
+    #[arg(long, conflicts_with = "dropped")]
+    everything: bool,
+    /// Also what Gemini CLI dropped from the conversation and left in the file.
+    #[arg(long)]
+    dropped: bool,
+    /// All of every output and diff.
+    #[arg(long)]
+    full: bool,
+    /// No pager on a terminal.
+    #[arg(long)]
+    no_pager: bool,
+}
+
+/// How a session is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum View {
+    /// For people on a terminal.
+    Pretty,
+    /// Claude-shaped messages, a JSON array.
+    Messages,
+    /// One event per line, as JSON.
+    Events,
+    /// What was said, as text.
+    Text,
+    /// Markdown.
+    Markdown,
+    /// One HTML page.
+    Html,
+}
+
+pub fn execute(args: &Args) -> ExitCode {
+    let found = store().and_then(|store| find(&store, &args.place, &args.which));
+    let session = match found {
+        Ok(session) => session,
+        Err(code) => return code,
+    };
+    let files = match Files::read(&session) {
+        Ok(files) => files,
+        Err(error) => {
+            complain(&format_args!("{}: {error}", session.file.path.display()), "");
+            return ExitCode::FAILURE;
+        }
+    };
+    let what = match (args.dropped, args.everything) {
+        (true, _) => What::History,
+        (_, true) => What::Everything,
+        _ => What::Said,
+    };
+    if session.survey.lost > 0 && !args.dropped {
+        let hint = "--dropped shows them; `alhena sessions repair` gives them back to Gemini CLI.";
+        eprintln!(
+            "Gemini CLI has lost {} messages of this session that are still in its file. {hint}",
+            session.survey.lost
+        );
+    }
+    let printed = files.with_page(&session, what, |page| print(page, args));
+    match printed {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error, "");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn print(page: &Page<'_>, args: &Args) -> io::Result<()> {
+    match args.view {
+        View::Pretty => {
+            let detail = if args.full { Detail::Full } else { Detail::Usual };
+            let text = Pretty::new(Colours::of(&io::stdout()), detail).page(page);
+            paged(&text, args)
+        }
+        View::Text => paged(&text(page), args),
+        View::Markdown => paged(&export::markdown(page), args),
+        View::Html => out(|to| to.write_all(export::html(page).as_bytes())),
+        View::Messages => out(|to| {
+            serde_json::to_writer_pretty(&mut *to, page.messages)?;
+            to.write_all(b"\n")
+        }),
+        View::Events => out(|to| {
+            for event in events(page.messages) {
+                serde_json::to_writer(&mut *to, &event)?;
+                to.write_all(b"\n")?;
+            }
+            Ok(())
+        }),
+    }
+}
+
+fn paged(text: &str, args: &Args) -> io::Result<()> {
+    let mut output = Output::open(!args.no_pager);
+    let written = output.write(text);
+    output.close();
+    written
+}
+
+fn out(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut to = io::BufWriter::with_capacity(64 << 10, io::stdout().lock());
+    write(&mut to)?;
+    to.flush()
+}
+
+/// What was said, and nothing else.
+pub fn text(page: &Page<'_>) -> String {
+    let mut text = String::new();
+    for message in page.messages {
+        let said: Vec<&str> = match &message.content {
+            Content::Text(said) => vec![said],
+            Content::Blocks(blocks) => blocks
+                .iter()
+                .filter_map(|block| match block {
+                    Block::Text { text } => Some(&**text),
+                    _ => None,
+                })
+                .collect(),
+        };
+        let said = said.concat();
+        if !said.trim().is_empty() {
+            let who = if message.role == alhena::model::message::Role::User { "> " } else { "" };
+            text.push_str(who);
+            text.push_str(Harmless::default().clean(said.trim_end()).as_str());
+            text.push_str("\n\n");
+        }
+    }
+    text
+}
