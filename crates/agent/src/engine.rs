@@ -364,7 +364,12 @@ impl Engine {
         for warning in &warnings {
             self.interpreter.warn(warning.clone(), &mut out);
         }
-        let stderr = tail(&self.stderr);
+        let mut stderr = tail(&self.stderr);
+        if let Some(home) = &self.home {
+            // People know their own home, not the one that stood in for it.
+            let (ours, theirs) = (home.path().to_string_lossy(), home.user_home().to_string_lossy());
+            stderr = stderr.replace(&*ours, &theirs);
+        }
         let exit = match (watch.ended, &watch.not_started) {
             (Some(Ended::Code(code)), _) => Exit::Code(code),
             (Some(Ended::Signal(signal)), _) => Exit::Signal(signal),

@@ -88,6 +88,12 @@ impl Home {
         &self.slot.path
     }
 
+    /// The home that it stands for.
+    #[must_use]
+    pub fn user_home(&self) -> &Path {
+        &self.plan.user_home
+    }
+
     /// What the CLI needs in its environment to use it.
     #[must_use]
     pub fn env(&self) -> Vec<(String, String)> {

@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 
 use crate::dirs::Dirs;
 use crate::env::{self, Environment};
+use crate::facts;
 use crate::find::Gemini;
 use crate::home::{self, Home, HomeRequest, McpServer, Release};
 use crate::request::{Request, Sandbox, SystemPrompt, Trust};
@@ -243,7 +244,11 @@ fn make_home(
     wanted.resume = request.resume.clone();
     wanted.session_id = request.session_id.clone();
     wanted.sandbox = matches!(request.sandbox, Sandbox::On | Sandbox::Engine(_));
-    wanted.folder_settings = request.trust == Trust::WithSettings;
+    wanted.folder_settings = match request.trust {
+        Trust::WithSettings => true,
+        Trust::Run => false,
+        Trust::AsIs => matches!(facts::trust(user_home, dir, environment), facts::TrustState::Trusted(_)),
+    };
     wanted.release = Release {
         has_home_variable: gemini.version.has(Feature::CliHome),
         has_slugs: gemini.version.has(Feature::SlugDirectories),

@@ -9,6 +9,8 @@ use alhena_wire::report;
 /// Lines that the CLI prints on every run, or on many.
 const NOISE: &[&str] = &[
     "Warning: True color",
+    // Of the telemetry that Alhena switches on.
+    "The 'metricReader' option is deprecated",
     "Warning: 256-color",
     "YOLO mode is enabled",
     "[STARTUP]",
