@@ -4,3 +4,4 @@
 mod aiwf;
 mod openase;
 mod place;
+mod promptfoo;

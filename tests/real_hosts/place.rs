@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alhena::scripted::{RecordedRequest, Scenario, Server};
-use alhena_testbed::{Deadline, Finished, PrivateHome, RealCli, Trust, Watchdog, cache, processes_with_env, run_bounded};
+use alhena_testbed::{
+    Deadline, Finished, PrivateHome, RealCli, Trust, Watchdog, cache, processes_with_env, run_bounded,
+};
 
 pub const ALHENA: &str = env!("CARGO_BIN_EXE_alhena");
 const VERSION: &str = "0.61.0";
@@ -69,7 +71,8 @@ impl Place {
 
     /// Nothing that was started here lives on, whatever session it moved to.
     pub fn assert_nothing_left(&self) {
-        let gone = Deadline::after(Duration::from_secs(10)).wait_until(|| processes_with_env(&self.mark).is_empty());
+        let gone =
+            Deadline::after(Duration::from_secs(10)).wait_until(|| processes_with_env(&self.mark).is_empty());
         assert!(gone, "still alive: {:?}", processes_with_env(&self.mark));
     }
 }

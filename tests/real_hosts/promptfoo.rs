@@ -1,0 +1,192 @@
+//! promptfoo itself, with the provider, on the real CLI.
+
+use std::process::Command;
+use std::time::Duration;
+
+use alhena::scripted::{Scenario, Turn, Usage, When};
+use alhena_testbed::{run_bounded, tools};
+use serde_json::{Value, json};
+
+use crate::place::Place;
+
+const LIMIT: Duration = Duration::from_secs(420);
+
+fn usage() -> Usage {
+    Usage {
+        prompt_token_count: Some(1000),
+        cached_content_token_count: Some(200),
+        candidates_token_count: Some(100),
+        thoughts_token_count: Some(50),
+        total_token_count: Some(1150),
+        ..Usage::default()
+    }
+}
+
+/// What one answer of that size costs with gemini-2.5-flash: 800 fresh, 200 cached, 150 out.
+const ONE_ANSWER: f64 = (800.0 * 0.3 + 200.0 * 0.03 + 150.0 * 2.5) / 1e6;
+
+fn greetings() -> Scenario {
+    let mut scenario = Scenario::new()
+        .turn(
+            Turn::error(400, json!({"code": 400, "message": "No such luck.", "status": "INVALID_ARGUMENT"}))
+                .when(When::new().prompt("Fail"))
+                .always(),
+        )
+        .turn(Turn::new().text("Wait").hang().when(When::new().prompt("Slow")).always());
+    for name in ["Ada", "Bob", "Eve"] {
+        let wrote = When::new().response_of("write_file").text(format!("greet {name} in a file"));
+        let file = json!({"file_path": "greeting.txt", "content": format!("Hello, {name}!\n")});
+        scenario = scenario
+            .turn(Turn::say(format!("I greeted {name}.")).usage(usage()).when(wrote).always())
+            .turn(
+                Turn::new()
+                    .call("write_file", file)
+                    .usage(usage())
+                    .when(When::new().prompt(format!("greet {name} in a file")))
+                    .always(),
+            )
+            .turn(
+                Turn::say(format!("Hello, {name}!"))
+                    .usage(usage())
+                    .when(When::new().prompt(format!("hello to {name}")))
+                    .always(),
+            );
+    }
+    scenario
+}
+
+/// `promptfoo eval` with a config of the adapter's, and the results that it wrote.
+fn eval(place: &Place, config: &str, more: impl FnOnce(&mut Command)) -> Vec<Value> {
+    let results = place.home.tmp().join("results.json");
+    let node = tools::node22().unwrap();
+    let promptfoo = tools::promptfoo().unwrap();
+    let mut command =
+        place.command("promptfoo", &node, &[&promptfoo.to_string_lossy(), "eval", "-c", config]);
+    command.arg("-o").arg(&results).args(["--no-progress-bar", "--no-table"]);
+    command.env("PROMPTFOO_CONFIG_DIR", place.home.path().join(".promptfoo"));
+    for quiet in ["TELEMETRY", "UPDATE", "REMOTE_GENERATION", "SHARING"] {
+        command.env(format!("PROMPTFOO_DISABLE_{quiet}"), "1");
+    }
+    more(&mut command);
+    // It exits 100 when a case fails, which is wanted here.
+    let done = run_bounded(&mut command, LIMIT).unwrap();
+    let text = std::fs::read_to_string(&results)
+        .unwrap_or_else(|_| panic!("{}\n{}\n{}", done.ending(), done.stdout_text(), done.stderr_text()));
+    std::fs::remove_file(&results).unwrap();
+    let all: Value = serde_json::from_str(&text).unwrap();
+    let mut cases = all["results"]["results"].as_array().unwrap().clone();
+    cases.sort_by_key(|case| (case["testIdx"].as_u64(), case["promptIdx"].as_u64()));
+    cases
+}
+
+fn column(cases: &[Value], pointer: &str) -> Vec<Value> {
+    cases.iter().map(|case| case.pointer(pointer).cloned().unwrap_or(Value::Null)).collect()
+}
+
+#[test]
+fn real_promptfoo_evaluates_and_caches() {
+    let place = Place::new("promptfoo", [("eval", greetings())]);
+    let first = eval(&place, "test/promptfooconfig.yaml", |_| ());
+    assert_eq!(first.len(), 10);
+    let success = column(&first, "/success");
+    let reasons = column(&first, "/error");
+    assert_eq!(
+        success,
+        [true, true, true, true, false, false, false, false, false, false].map(Value::Bool),
+        "{reasons:?}"
+    );
+    assert_eq!(
+        column(&first, "/response/output")[..6],
+        ["Hello, Ada!", "I greeted Ada.", "Hello, Bob!", "I greeted Bob.", "Hello, Eve!", "I greeted Eve."]
+            .map(|text| json!(text))
+    );
+    // Eve fails an assertion only; the API's error and the time-out are errors.
+    let errors: Vec<String> =
+        column(&first, "/error").iter().map(|error| error.as_str().unwrap_or("").to_owned()).collect();
+    assert!(errors[..4].iter().all(String::is_empty), "{errors:?}");
+    assert!(errors[4].contains("never said"), "{errors:?}");
+    for api in &errors[6..8] {
+        assert!(api.starts_with("Gemini CLI error: Exit code 144: "), "{api}");
+        assert!(api.contains("No such luck."), "{api}");
+    }
+    assert_eq!(
+        errors[8..],
+        [
+            "Gemini CLI error: The run took longer than 12 s",
+            "Gemini CLI error: The run took longer than 12 s"
+        ]
+    );
+    for (case, answers) in first[..6].iter().zip([1, 2, 1, 2, 1, 2]) {
+        let usage = &case["response"]["tokenUsage"];
+        assert_eq!(
+            (&usage["prompt"], &usage["completion"], &usage["total"]),
+            (&json!(1000 * answers), &json!(100 * answers), &json!(1150 * answers)),
+            "{case}"
+        );
+        let cost = case["cost"].as_f64().unwrap();
+        assert!((cost - ONE_ANSWER * f64::from(answers)).abs() < 1e-9, "{cost}");
+        assert!(case["latencyMs"].as_u64().unwrap() > 0);
+        assert!(case["response"]["sessionId"].as_str().is_some_and(|id| !id.is_empty()));
+        assert_eq!(case["provider"]["id"], "google:gemini-cli");
+        assert_eq!(case["response"]["cached"], Value::Null);
+    }
+    place.assert_nothing_left();
+
+    // Again: what succeeded comes from the cache, what failed is tried again.
+    let asked = place.requests("eval").len();
+    let second = eval(&place, "test/promptfooconfig.yaml", |_| ());
+    assert_eq!(column(&second, "/success"), success);
+    let cached = column(&second, "/response/cached");
+    assert_eq!(cached[..6], [true; 6].map(Value::Bool));
+    assert_eq!(column(&second, "/response/output")[..6], column(&first, "/response/output")[..6]);
+    assert!(cached[6..].iter().all(Value::is_null), "{cached:?}");
+    let again = place.requests("eval");
+    let asked_again: Vec<&str> = again[asked..].iter().filter_map(|request| request.prompt()).collect();
+    assert!(!asked_again.is_empty());
+    assert!(
+        asked_again.iter().all(|prompt| prompt.contains("Fail") || prompt.contains("Slow")),
+        "{asked_again:?}"
+    );
+}
+
+#[test]
+fn an_abort_of_promptfoo_leaves_nothing_behind() {
+    let sleep = Turn::new().call("run_shell_command", json!({"command": "sleep 300", "description": "rest"}));
+    let place = Place::new("promptfoo-abort", [("sleep", Scenario::new().turn(sleep))]);
+    let cases = eval(&place, "test/abort.yaml", |command| {
+        command.env("PROMPTFOO_EVAL_TIMEOUT_MS", "15000");
+    });
+    let error = cases[0]["error"].as_str().unwrap();
+    assert!(error.contains("timed out after 15000ms"), "{error}");
+    assert_eq!(place.requests("sleep").len(), 1, "the command had begun");
+    place.assert_nothing_left();
+}
+
+#[test]
+fn the_exec_form_gives_text() {
+    let place = Place::new("promptfoo-exec", [("exec", Scenario::new().turn(Turn::say("Hello, Ada!")))]);
+    let cases = eval(&place, "test/exec.yaml", |_| ());
+    assert_eq!(
+        (&cases[0]["success"], &cases[0]["response"]["output"]),
+        (&json!(true), &json!("Hello, Ada!")),
+        "{}",
+        cases[0]
+    );
+    assert_eq!(place.requests("exec")[0].prompt(), Some("- say hello to Ada"));
+}
+
+#[test]
+fn the_promptfoo_example_runs() {
+    let review = Scenario::new()
+        .turn(Turn::new().call("read_file", json!({"file_path": "average.ts"})))
+        .turn(Turn::say("average.ts reads one element too many."));
+    let place = Place::new("promptfoo-example", [("review", review)]);
+    let cases = eval(&place, "example/promptfooconfig.yaml", |_| ());
+    assert_eq!(column(&cases, "/success"), [json!(true)], "{}", cases[0]);
+}
+
+#[test]
+fn the_provider_alone_keeps_its_contract() {
+    let place = Place::new("promptfoo-provider", []);
+    place.run(&mut place.command("promptfoo", "node", &["--test", "test/"]));
+}
