@@ -13,7 +13,8 @@ use alhena::wire::report;
 use alhena::{Event, Outcome};
 use clap::ValueEnum;
 
-use super::complain;
+use super::sessions::convert::Form;
+use super::{complain, sessions};
 use crate::views::{self, Claims, Name, Target, View};
 
 /// Convert what Gemini CLI wrote, without running it.
@@ -31,9 +32,9 @@ pub struct Args {
     /// What it is.
     #[arg(long, value_enum, default_value = "stream-json")]
     from: From,
-    /// What to print.
-    #[arg(long = "as", value_enum, value_name = "VIEW", default_value = "outcome")]
-    view: Name,
+    /// What to print; the outcome, or of a session and a message the messages, when not given.
+    #[arg(long = "as", value_enum, value_name = "VIEW")]
+    view: Option<Name>,
     /// The exit code of the process that wrote it. Without it the text alone decides.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     exit_code: Option<i32>,
@@ -50,10 +51,19 @@ enum From {
     Json,
     /// The text of --output-format text.
     Text,
+    /// A session file, of any release.
+    Session,
+    /// A record of a session file, or several.
+    Message,
 }
 
 pub fn execute(args: Args) -> ExitCode {
-    match convert(&args) {
+    let done = match args.from {
+        From::Session => of_session(&args, Form::Session),
+        From::Message => of_session(&args, Form::Message),
+        From::StreamJson | From::Json | From::Text => convert(&args),
+    };
+    match done {
         Ok(outcome) => ExitCode::from(outcome.exit_status()),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
@@ -63,9 +73,15 @@ pub fn execute(args: Args) -> ExitCode {
     }
 }
 
+/// A session has no outcome, and so nothing that could have failed.
+fn of_session(args: &Args, form: Form) -> io::Result<Arc<Outcome>> {
+    sessions::convert::convert(&args.input, form, args.view.unwrap_or(Name::Messages))?;
+    Ok(Arc::new(Outcome { status: alhena::Status::Success, ..Outcome::default() }))
+}
+
 fn convert(args: &Args) -> io::Result<Arc<Outcome>> {
     let claims = if recording::is_recording(&args.input) { Claims::Checked } else { Claims::Unchecked };
-    let mut view = views::open(args.view, Target::stdout(), true, claims);
+    let mut view = views::open(args.view.unwrap_or(Name::Outcome), Target::stdout(), true, claims);
     let outcome = match recording::is_recording(&args.input) {
         true => {
             view.sessions(&recording::session_files(&args.input));
@@ -118,6 +134,7 @@ fn read(args: &Args, view: &mut dyn View) -> io::Result<Arc<Outcome>> {
     match args.from {
         From::StreamJson => stream(input, &mut interpreter, view).map_err(named)?,
         From::Json => json(input, &stderr, &mut interpreter, view)?,
+        From::Session | From::Message => {}
         From::Text => {
             let mut bytes = Vec::new();
             BufReader::new(input).read_to_end(&mut bytes)?;

@@ -1,5 +1,6 @@
 //! `alhena sessions`: the session store of Gemini CLI, read without changing it.
 
+pub mod convert;
 mod export;
 mod list;
 mod pager;

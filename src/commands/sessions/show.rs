@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use alhena::model::Message;
 use alhena::model::message::{Block, Content};
 use alhena::session::events::events;
 use alhena::session::export::{self, Page};
@@ -105,7 +106,7 @@ fn print(page: &Page<'_>, args: &Args) -> io::Result<()> {
             let text = Pretty::new(Colours::of(&io::stdout()), detail).page(page);
             paged(&text, args)
         }
-        View::Text => paged(&text(page), args),
+        View::Text => paged(&text(page.messages), args),
         View::Markdown => paged(&export::markdown(page), args),
         View::Html => out(|to| to.write_all(export::html(page).as_bytes())),
         View::Messages => out(|to| {
@@ -136,9 +137,9 @@ fn out(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
 }
 
 /// What was said, and nothing else.
-pub fn text(page: &Page<'_>) -> String {
+pub fn text(said: &[Message<'_>]) -> String {
     let mut text = String::new();
-    for message in page.messages {
+    for message in said {
         let said: Vec<&str> = match &message.content {
             Content::Text(said) => vec![said],
             Content::Blocks(blocks) => blocks

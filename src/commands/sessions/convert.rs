@@ -1,0 +1,99 @@
+//! Session files and single records for `alhena parse`: the same conversion, from anywhere.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use alhena::model::message::{Include, Message, message, messages};
+use alhena::session::events::events;
+use alhena::wire::Raw;
+use alhena::wire::session::{MessageRecord, Session};
+
+use crate::views::Name;
+
+/// What is converted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// A whole session file, in either format.
+    Session,
+    /// A record of a session, or several: one per line, or in an array.
+    Message,
+}
+
+/// Reads the input and prints it as this view.
+pub fn convert(input: &Path, form: Form, view: Name) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    match input.as_os_str() == "-" {
+        true => io::stdin().lock().read_to_end(&mut bytes).map(drop)?,
+        false => {
+            bytes = fs::read(input)
+                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", input.display())))?;
+        }
+    }
+    match form {
+        Form::Session => {
+            let session = Session::read(&bytes);
+            if !session.log.has_header() && session.log.messages().is_empty() {
+                return Err(invalid("this is no session of Gemini CLI"));
+            }
+            print(&messages(&session.log, Include::Said), view)
+        }
+        Form::Message => {
+            let text = String::from_utf8_lossy(&bytes);
+            let records = records(&text).ok_or_else(|| invalid("this is no record of a session"))?;
+            let made = records
+                .iter()
+                .filter_map(|raw| Some(message(MessageRecord::from_text(raw.get())?, raw.clone())));
+            print(&made.collect::<Vec<_>>(), view)
+        }
+    }
+}
+
+fn invalid(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
+/// The JSON objects in a text: one, an array of them, or one per line.
+fn records(text: &str) -> Option<Vec<Raw<'_>>> {
+    let whole = match Raw::from_text(text.trim()) {
+        Some(raw) if text.trim_start().starts_with('[') => {
+            let list: Vec<&serde_json::value::RawValue> = serde_json::from_str(text).ok()?;
+            drop(raw);
+            Some(list.into_iter().map(Raw::from).collect())
+        }
+        Some(raw) => Some(vec![raw]),
+        None => text.lines().filter(|line| !line.trim().is_empty()).map(Raw::from_text).collect(),
+    };
+    whole.filter(|records: &Vec<Raw<'_>>| {
+        !records.is_empty() && records.iter().all(|record| record.get().starts_with('{'))
+    })
+}
+
+fn print(made: &[Message<'_>], view: Name) -> io::Result<()> {
+    let mut out = io::BufWriter::with_capacity(64 << 10, io::stdout().lock());
+    match view {
+        Name::Messages => {
+            serde_json::to_writer_pretty(&mut out, made)?;
+            out.write_all(b"\n")?;
+        }
+        Name::Events => {
+            for event in events(made) {
+                serde_json::to_writer(&mut out, &event)?;
+                out.write_all(b"\n")?;
+            }
+        }
+        Name::Text => out.write_all(super::show::text(made).as_bytes())?,
+        other => {
+            let name = clap::ValueEnum::to_possible_value(&other).map(|value| value.get_name().to_owned());
+            let why = format!(
+                "a session says nothing about how a run ended, so it has no view {}",
+                name.unwrap_or_default()
+            );
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("{why}; messages, events and text it has"),
+            ));
+        }
+    }
+    out.flush()
+}
