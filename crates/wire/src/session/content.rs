@@ -143,10 +143,7 @@ impl<'a> Content<'a> {
 
     /// The parts among the pieces.
     pub fn parts(&self) -> impl Iterator<Item = &Part<'a>> {
-        self.pieces().iter().filter_map(|piece| match piece {
-            Piece::Part(part) => Some(&**part),
-            Piece::Text(_) => None,
-        })
+        self.pieces().iter().filter_map(Piece::part)
     }
 
     /// All text that is no thought, joined without a separator, as the CLI does.
@@ -184,7 +181,15 @@ impl<'a> Content<'a> {
     }
 }
 
-impl Piece<'_> {
+impl<'a> Piece<'a> {
+    /// The part, if this is one.
+    pub fn part(&self) -> Option<&Part<'a>> {
+        match self {
+            Piece::Part(part) => Some(part),
+            Piece::Text(_) => None,
+        }
+    }
+
     /// The text of a string or of a part that is no thought.
     fn spoken(&self) -> Option<&str> {
         match self {

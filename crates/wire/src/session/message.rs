@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::content::{Content, FunctionResponse};
+use super::content::{Content, FunctionResponse, Piece};
 use super::display::ResultDisplay;
 use crate::object::{Decode, strict};
 use crate::{Count, Raw};
@@ -173,9 +173,26 @@ impl<'a> MessageRecord<'a> {
     }
 }
 
-impl ToolCallRecord<'_> {
-    /// The function responses in `result`, without the media beside them.
-    pub fn responses(&self) -> impl Iterator<Item = &FunctionResponse<'_>> {
-        self.result.iter().flat_map(Content::parts).filter_map(|part| part.function_response.as_deref())
+impl<'a> ToolCallRecord<'a> {
+    /// The part of `result` that belongs to this call: its response, and the media behind it.
+    ///
+    /// When a session is resumed, the CLI (0.44 to 0.61) gives every call of a message the results of all of them, so the
+    /// first one is often another call's. A result without a response of this id is returned whole.
+    pub fn own_result(&self) -> &[Piece<'a>] {
+        let pieces = self.result.as_ref().map(Content::pieces).unwrap_or_default();
+        let response = |piece: &Piece<'a>| piece.part().is_some_and(|part| part.function_response.is_some());
+        let Some(start) = pieces.iter().position(|piece| self.is_answered_by(piece)) else { return pieces };
+        let behind = pieces.iter().skip(start + 1).take_while(|piece| !response(piece)).count();
+        pieces.get(start..=start + behind).unwrap_or(pieces)
+    }
+
+    /// What the model was told about this call.
+    pub fn response(&self) -> Option<&FunctionResponse<'a>> {
+        self.own_result().iter().filter_map(Piece::part).find_map(|part| part.function_response.as_deref())
+    }
+
+    fn is_answered_by(&self, piece: &Piece<'_>) -> bool {
+        let response = piece.part().and_then(|part| part.function_response.as_deref());
+        self.id.is_some() && response.is_some_and(|response| response.id == self.id)
     }
 }
