@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
 mod aiwf;
+mod dropin;
 mod openase;
 mod place;
 mod promptfoo;
