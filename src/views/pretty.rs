@@ -130,7 +130,8 @@ impl Pretty {
             ));
         }
         if outcome.tool_calls > 0 {
-            facts.push(format!("{} tool calls", outcome.tool_calls));
+            let calls = if outcome.tool_calls == 1 { "call" } else { "calls" };
+            facts.push(format!("{} tool {calls}", outcome.tool_calls));
         }
         facts.extend(outcome.models.iter().map(|model| one_line(model, WIDTH)));
         writeln!(self.target.out, "{} {}", colours.paint(paint, word), facts.join(" · "))?;
