@@ -1,0 +1,139 @@
+//! `alhena doctor`
+
+use std::fs;
+
+use alhena_testbed::{Hostile, Script};
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::common::{Desk, Transcript};
+
+/// A desk with a CLI and Node on its PATH.
+fn furnished() -> (Desk, Hostile) {
+    let hostile = Hostile::new(Script::normal()).unwrap();
+    let mut desk = Desk::new();
+    for (name, value) in hostile.env() {
+        desk = desk.env(&name, value);
+    }
+    std::os::unix::fs::symlink(hostile.path(), desk.root().join("bin/gemini")).unwrap();
+    desk.program("node", "#!/bin/sh\necho v20.0.0\n");
+    desk.program("tmux", "#!/bin/sh\necho tmux 3.3a\n");
+    (desk, hostile)
+}
+
+/// Without what is said of the whole machine: other tests leave processes there for a moment.
+fn of_this_desk(seen: &Transcript) -> String {
+    let seen = seen.to_string();
+    let lines: Vec<&str> =
+        seen.lines().filter(|line| !line.contains("leftovers") && !line.contains("--fix")).collect();
+    lines.join("\n")
+}
+
+/// State and cure of one finding.
+fn finding(findings: &Value, what: &str) -> (String, Option<String>) {
+    let found = findings.as_array().unwrap().iter().find(|finding| finding["what"] == what);
+    let found = found.unwrap_or_else(|| panic!("{what} is not in {findings:#}"));
+    let text = |name: &str| found[name].as_str().map(str::to_owned);
+    (text("state").unwrap(), text("cure"))
+}
+
+#[test]
+fn an_empty_machine_is_told_what_is_missing_and_how_to_get_it() {
+    assert_snapshot!(of_this_desk(&Desk::new().alhena(&["doctor", "--gemini", "/nowhere/gemini"])), @r#"
+    BAD  Gemini CLI      Gemini CLI was not found
+                           /nowhere/gemini does not exist
+                         → Give the path of a Gemini CLI that can be started, or none to have one looked for.
+    BAD  Node            not on PATH
+                         → Install Node 20 or newer, with npm, and put it on PATH.
+    ok   settings        none in [DESK]/home/.gemini
+    BAD  authentication  no sign-in is configured
+                         → Set GEMINI_API_KEY, or run `gemini` once and sign in.
+    note trust           [DESK]/work is not trusted: headless runs end with exit 55
+                         → Run with --trust, or --trust=settings to load the folder's own settings too.
+    ok   keeper          [ALHENA]
+    note tmux            not on PATH
+                         → Only interactive agents need it; install tmux 3.3 or newer.
+    ok   own installs    0 of Gemini CLI
+    [exit 1]
+    "#);
+}
+
+#[test]
+fn a_good_machine_is_good() {
+    let (desk, _hostile) = furnished();
+    let desk = desk.env("GEMINI_API_KEY", "none").env("GEMINI_CLI_TRUST_WORKSPACE", "true");
+    assert_snapshot!(of_this_desk(&desk.alhena(&["doctor"])), @r#"
+    ok   Gemini CLI      [DESK]/bin/gemini
+    ok   version         0.61.0
+    ok   Node            [DESK]/bin/node
+    ok   settings        none in [DESK]/home/.gemini
+    ok   authentication  gemini-api-key
+    ok   trust           [DESK]/work is trusted
+    ok   keeper          [ALHENA]
+    ok   tmux            [DESK]/bin/tmux
+    ok   own installs    0 of Gemini CLI
+    [exit 0]
+    "#);
+}
+
+#[test]
+fn findings_are_data_with_json() {
+    let (desk, _hostile) = furnished();
+    let seen = desk.alhena(&["doctor", "--json"]);
+    assert_eq!(seen.code(), Some(1), "{seen}");
+    let findings = seen.json();
+    assert_eq!(finding(&findings, "Gemini CLI"), ("good".to_owned(), None));
+    assert_eq!(finding(&findings, "version"), ("good".to_owned(), None));
+    let (state, cure) = finding(&findings, "authentication");
+    assert_eq!(state, "bad");
+    assert!(cure.unwrap().contains("GEMINI_API_KEY"));
+    let (state, cure) = finding(&findings, "trust");
+    assert_eq!(state, "doubtful");
+    assert!(cure.unwrap().contains("--trust"));
+}
+
+#[test]
+fn a_stale_lock_and_a_trusted_folder_are_noticed() {
+    let (desk, _hostile) = furnished();
+    let gemini = desk.home().join(".gemini");
+    fs::create_dir_all(gemini.join("projects.json.lock")).unwrap();
+    fs::write(
+        gemini.join("trustedFolders.json"),
+        json!({desk.work().to_str().unwrap(): "TRUST_FOLDER"}).to_string(),
+    )
+    .unwrap();
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    fs::File::open(gemini.join("projects.json.lock")).unwrap().set_modified(old).unwrap();
+    let seen = desk.alhena(&["doctor", "--json"]);
+    assert_eq!(seen.code(), Some(1));
+    let findings = seen.json();
+    assert_eq!(finding(&findings, "trust").0, "good");
+    let (state, cure) = finding(&findings, "lock");
+    assert_eq!((state.as_str(), cure.is_some()), ("doubtful", true));
+}
+
+#[test]
+fn broken_settings_are_noticed() {
+    let (desk, _hostile) = furnished();
+    fs::create_dir(desk.home().join(".gemini")).unwrap();
+    fs::write(desk.home().join(".gemini/settings.json"), "{ not json").unwrap();
+    let seen = desk.alhena(&["doctor", "--json"]);
+    assert_eq!(seen.code(), Some(1));
+    let (state, cure) = finding(&seen.json(), "settings");
+    assert_eq!((state.as_str(), cure.is_some()), ("bad", true));
+}
+
+#[test]
+fn versions_that_are_too_old_or_too_new_are_noticed() {
+    for (version, state) in
+        [("0.9.0", "bad"), ("0.20.0", "doubtful"), ("0.61.0", "good"), ("99.0.0", "doubtful")]
+    {
+        let hostile = Hostile::new(Script::normal()).unwrap().version(version);
+        let mut desk = Desk::new();
+        for (name, value) in hostile.env() {
+            desk = desk.env(&name, value);
+        }
+        let seen = desk.alhena(&["doctor", "--json", "--gemini", hostile.path().to_str().unwrap()]);
+        assert_eq!(finding(&seen.json(), "version").0, state, "{version}");
+    }
+}

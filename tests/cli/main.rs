@@ -1,0 +1,21 @@
+//! What a person sees who types a command: transcripts, one file per command.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    missing_docs
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod capabilities;
+mod completions;
+mod detect;
+mod doctor;
+mod help;
+mod install;
+mod parse;
+mod run;

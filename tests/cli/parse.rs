@@ -1,0 +1,482 @@
+//! `alhena parse`
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::common::{Desk, Transcript};
+
+/// A recording, seen through a view.
+fn parse(name: &str, view: &str) -> Transcript {
+    let desk = Desk::new();
+    let exit = desk.recording(name);
+    desk.alhena(&["parse", "stdout", "--as", view, "--exit-code", &exit, "--stderr", "stderr"])
+}
+
+#[test]
+fn pretty_shows_text_tools_files_and_a_summary() {
+    assert_snapshot!(parse("06_new_with_id", "pretty"), @r#"
+    Reading. 
+    ✓ read a.txt
+    ✓ write n.txt
+      + n.txt
+    ✓ $ echo hi; exit 2 → hi
+    First answer.
+
+    done 466 ms · 432 tokens (400 in, 20 out, 12 thoughts) · 3 tool calls · gemini-2.5-flash
+      + n.txt
+      session [ID]
+    [exit 0]
+    "#);
+}
+
+#[test]
+fn pretty_shows_tools_that_failed_and_warnings() {
+    assert_snapshot!(parse("03_allowed_tools_git_streamjson", "pretty"), @r#"
+    ✓ $ git --version → git version 2.47.3
+    ✗ $ echo hi → Tool execution denied by policy.
+    ✗ write z.txt → Tool "write_file" not found. Did you mean one of: "read_file", "update_topic", "grep_search"?
+    done.
+
+    done 1.1 s · 416 tokens (400 in, 16 out) · 3 tool calls · gemini-2.5-flash
+      ! A call of run_shell_command was denied by policy
+      ! The model asked for write_file, which this approval mode does not offer; --approval auto-edit or yolo does
+      session [ID]
+    [exit 0]
+    "#);
+}
+
+#[test]
+fn pretty_shows_what_went_wrong_and_what_to_do() {
+    assert_snapshot!(parse("20_rpm_streamjson", "pretty"), @r#"
+
+    failed 6.2 s · gemini-2.5-flash
+    error: Quota exceeded for quota metric 'Generate Content API requests per minute'.
+    Suggested retry after 2s.
+    hint: Wait 2 s and run again, or use another model or key.
+      session [ID]
+    [exit 6]
+    "#);
+}
+
+#[test]
+fn text_is_the_models_text() {
+    assert_snapshot!(parse("06_new_with_id", "text"), @r#"
+    Reading. 
+    First answer.
+    [exit 0]
+    "#);
+}
+
+#[test]
+fn text_says_on_stderr_why_a_run_failed() {
+    assert_snapshot!(parse("20_api401_streamjson", "text"), @r#"
+    ---- stderr ----
+    error: Request had invalid authentication credentials.
+    hint: The API does not accept the sign-in: set GEMINI_API_KEY to a valid key, or start `gemini` in a terminal and sign in again.
+    [exit 4]
+    "#);
+}
+
+#[test]
+fn events_are_one_object_per_line() {
+    assert_snapshot!(parse("01_streamjson_plain", "events"), @r#"
+    {"seq":0,"at":"[TIME]","source":"stream","type":"started","session_id":"[ID]","model":"gemini-2.5-flash"}
+    {"seq":1,"at":"[TIME]","source":"stream","type":"prompt","text":"Say hi"}
+    {"seq":2,"at":"[TIME]","source":"stream","type":"text","delta":"Hello from fake Gemini."}
+    {"seq":3,"at":"[TIME]","source":"stream","type":"usage","prompt":100,"cached":0,"output":5,"thoughts":0,"tool":0,"total":105,"models":{"gemini-2.5-flash":{"prompt":100,"cached":0,"output":5,"thoughts":0,"tool":0,"total":105}}}
+    {"seq":4,"at":"[TIME]","source":"derived","type":"finished","outcome":{"status":"success","text":"Hello from fake Gemini.","final_text":"Hello from fake Gemini.","session_id":"[ID]","models":["gemini-2.5-flash"],"files":[],"commands":[],"usage":{"prompt":100,"cached":0,"output":5,"thoughts":0,"tool":0,"total":105,"models":{"gemini-2.5-flash":{"prompt":100,"cached":0,"output":5,"thoughts":0,"tool":0,"total":105}}},"tool_calls":0,"duration_ms":164,"warnings":[],"malformed":{"lines":0,"bytes":0},"exit_code":0}}
+    [exit 0]
+    "#);
+}
+
+#[test]
+fn outcome_is_one_object() {
+    assert_snapshot!(parse("20_shell_streamjson", "outcome"), @r#"
+    {
+      "status": "success",
+      "text": "Done.",
+      "final_text": "Done.",
+      "session_id": "[ID]",
+      "models": [
+        "gemini-2.5-flash"
+      ],
+      "files": [],
+      "commands": [
+        {
+          "call_id": "run_shell_command__run_shell_command_1794775923229_0",
+          "command": "exit 3",
+          "exit_code": 3,
+          "output": "Command exited with code: 3"
+        },
+        {
+          "call_id": "run_shell_command__run_shell_command_1794775923848_0",
+          "command": "echo bad; exit 3",
+          "output": "bad"
+        },
+        {
+          "call_id": "run_shell_command__run_shell_command_1794775924841_0",
+          "command": "kill -9 $$",
+          "output": "Command terminated by signal: 9"
+        }
+      ],
+      "usage": {
+        "prompt": 500,
+        "cached": 0,
+        "output": 21,
+        "thoughts": 0,
+        "tool": 0,
+        "total": 521,
+        "models": {
+          "gemini-2.5-flash": {
+            "prompt": 500,
+            "cached": 0,
+            "output": 21,
+            "thoughts": 0,
+            "tool": 0,
+            "total": 521
+          }
+        }
+      },
+      "tool_calls": 4,
+      "duration_ms": 4423,
+      "warnings": [
+        "Gemini CLI blocked a shell command because of a command substitution in it; it did not run"
+      ],
+      "malformed": {
+        "lines": 0,
+        "bytes": 0
+      },
+      "exit_code": 0
+    }
+    [exit 0]
+    "#);
+}
+
+#[test]
+fn stream_json_of_a_success_is_the_clis_own_output_byte_for_byte() {
+    for name in ["01_streamjson_plain", "06_new_with_id", "02_alltools_plan", "20_api403_streamjson"] {
+        let desk = Desk::new();
+        let exit = desk.recording(name);
+        let seen = desk.alhena(&["parse", "stdout", "--as", "stream-json", "--exit-code", &exit]);
+        assert_eq!(seen.stdout, std::fs::read_to_string(desk.work().join("stdout")).unwrap(), "{name}");
+    }
+}
+
+#[test]
+fn stream_json_gets_a_truthful_end_where_the_cli_wrote_none() {
+    assert_snapshot!(parse("04_stream_SIGTERM_group", "stream-json"), @r#"
+    {"type":"init","timestamp":"[TIME]","session_id":"[ID]","model":"gemini-2.5-flash"}
+    {"type":"message","timestamp":"[TIME]","role":"user","content":"go"}
+    {"type":"message","timestamp":"[TIME]","role":"assistant","content":"one ","delta":true}
+    {"type":"message","timestamp":"[TIME]","role":"assistant","content":"two ","delta":true}
+    {"type":"result","timestamp":"[TIME]","status":"error","error":{"type":"CrashedError","message":"Gemini CLI exited with code 0 and without a result"},"stats":{"total_tokens":0,"input_tokens":0,"output_tokens":0,"cached":0,"input":0,"duration_ms":1038,"tool_calls":0,"models":{}}}
+    [exit 1]
+    "#);
+}
+
+#[test]
+fn json_has_the_report_that_the_cli_would_have_written() {
+    assert_snapshot!(parse("01_streamjson_plain", "json"), @r#"
+    {
+      "session_id": "[ID]",
+      "response": "Hello from fake Gemini.",
+      "stats": {
+        "models": {
+          "gemini-2.5-flash": {
+            "tokens": {
+              "input": 100,
+              "prompt": 100,
+              "candidates": 5,
+              "total": 105,
+              "cached": 0,
+              "thoughts": 0,
+              "tool": 0
+            }
+          }
+        },
+        "tools": {
+          "totalCalls": 0,
+          "totalSuccess": 0,
+          "totalFail": 0,
+          "byName": {}
+        },
+        "files": {
+          "totalLinesAdded": 0,
+          "totalLinesRemoved": 0
+        }
+      }
+    }
+    [exit 0]
+    "#);
+}
+
+#[test]
+fn a_json_report_is_read_and_text_beside_it_counted() {
+    let desk = Desk::new();
+    desk.recording("01_json_plain");
+    let report = std::fs::read_to_string(desk.work().join("stdout")).unwrap();
+    desk.write("noisy", format!("Data collection is disabled.\n{report}\nbye\n"));
+    let seen = desk.alhena(&["parse", "--from", "json", "noisy", "--exit-code", "0"]).json();
+    assert_eq!(
+        [&seen["status"], &seen["text"], &seen["malformed"]],
+        [&json!("success"), &json!("Hello from fake Gemini."), &json!({"lines": 1, "bytes": 28})]
+    );
+}
+
+#[test]
+fn the_report_of_a_fatal_error_is_found_on_stderr_also_twice() {
+    let desk = Desk::new();
+    let exit = desk.recording("14_pty_ctrlc_stream_json");
+    let args = ["parse", "--from", "json", "stdout", "--stderr", "stderr", "--as", "pretty"];
+    assert_snapshot!(desk.alhena(&args), @r#"
+
+    cancelled 0 ms
+    error: Operation cancelled.
+    hint: It was stopped on purpose. To go on with this session: --resume=[ID]
+      session [ID]
+    [exit 130]
+    "#);
+    let told = [&args[..], &["--exit-code", &exit]].concat();
+    assert_eq!(desk.alhena(&told).to_string(), desk.alhena(&args).to_string());
+}
+
+#[test]
+fn plain_text_needs_the_exit_code() {
+    let desk = Desk::new();
+    desk.recording("01_text_plain");
+    assert_snapshot!(desk.alhena(&["parse", "--from", "text", "stdout", "--as", "text"]), @r#"
+    Hello from fake Gemini.
+    ---- stderr ----
+    error: Plain text does not say how the run ended
+    hint: Say how the process ended with --exit-code N.
+    [exit 1]
+    "#);
+    assert_snapshot!(desk.alhena(&["parse", "--from", "text", "stdout", "--as", "text", "--exit-code", "0"]), @r#"
+    Hello from fake Gemini.
+    [exit 0]
+    "#);
+}
+
+#[test]
+fn stdin_is_read_when_no_file_is_named() {
+    let desk = Desk::new();
+    desk.recording("01_streamjson_plain");
+    let stdout = std::fs::read(desk.work().join("stdout")).unwrap();
+    assert_snapshot!(desk.alhena_reading(&stdout, &["parse", "--as", "text"]), @r#"
+    Hello from fake Gemini.
+    [exit 0]
+    "#);
+    assert_snapshot!(desk.alhena_reading(&stdout, &["parse", "-", "--as", "text"]), @r#"
+    Hello from fake Gemini.
+    [exit 0]
+    "#);
+}
+
+#[test]
+fn the_exit_code_is_that_of_the_outcome() {
+    let cases = [
+        ("01_streamjson_plain", 0),
+        ("20_api400_streamjson", 1),
+        ("20_api401_streamjson", 4),
+        ("20_untrusted_streamjson", 5),
+        ("20_rpm_streamjson", 6),
+        ("20_maxturns_streamjson", 7),
+        ("14_pty_ctrlc_stream", 130),
+        ("04_stream_SIGTERM_group", 1),
+    ];
+    for (name, code) in cases {
+        assert_eq!(parse(name, "text").code(), Some(code), "{name}");
+    }
+}
+
+#[test]
+fn a_death_by_signal_can_be_told_as_a_negative_code() {
+    let desk = Desk::new();
+    desk.recording("04_stream_SIGTERM_group");
+    assert_snapshot!(desk.alhena(&["parse", "stdout", "--as", "text", "--exit-code", "-15"]), @r#"
+    one two 
+    ---- stderr ----
+    error: Gemini CLI died by signal 15 before its result
+    hint: Run again with --record DIR to keep everything it wrote; `alhena doctor` may help.
+    [exit 1]
+    "#);
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    assert_snapshot!(Desk::new().alhena(&["parse", "nowhere.jsonl"]), @r#"
+    ---- stderr ----
+    error: nowhere.jsonl: No such file or directory (os error 2)
+    hint: Give a file that Gemini CLI wrote, or a directory made by `alhena run --record`.
+    [exit 2]
+    "#);
+    let desk = Desk::new();
+    desk.write("out", "");
+    assert_snapshot!(desk.alhena(&["parse", "out", "--stderr", "nowhere.txt"]), @r#"
+    ---- stderr ----
+    error: nowhere.txt: No such file or directory (os error 2)
+    hint: Give a file that Gemini CLI wrote, or a directory made by `alhena run --record`.
+    [exit 2]
+    "#);
+}
+
+#[test]
+fn a_directory_without_a_recording_is_refused() {
+    let desk = Desk::new();
+    desk.write("dir/file", "");
+    assert_snapshot!(desk.alhena(&["parse", "dir"]), @r#"
+    ---- stderr ----
+    error: dir is a directory without a recording
+    hint: Give a file that Gemini CLI wrote, or a directory made by `alhena run --record`.
+    [exit 2]
+    "#);
+}
+
+#[test]
+fn a_damaged_recording_is_named() {
+    let desk = Desk::new();
+    desk.write("rec/recording.json", "{");
+    assert_snapshot!(desk.alhena(&["parse", "rec"]), @r#"
+    ---- stderr ----
+    error: rec: EOF while parsing an object at line 1 column 1
+    hint: Give a file that Gemini CLI wrote, or a directory made by `alhena run --record`.
+    [exit 2]
+    "#);
+}
+
+#[test]
+fn garbage_is_a_failure_that_says_so() {
+    let desk = Desk::new();
+    let bytes: Vec<u8> = (0..=255).cycle().take(100_000).collect();
+    desk.write("garbage", bytes);
+    assert_snapshot!(desk.alhena(&["parse", "garbage", "--as", "text"]), @r#"
+    ---- stderr ----
+    error: None of the output is an event of Gemini CLI
+    hint: Give what `gemini --output-format stream-json` wrote, or say what it is with --from json or --from text.
+    [exit 1]
+    "#);
+    assert_snapshot!(desk.alhena(&["parse", "garbage", "--as", "text", "--from", "json"]), @r#"
+    ---- stderr ----
+    error: None of the output is an event of Gemini CLI
+    hint: Give what `gemini --output-format stream-json` wrote, or say what it is with --from json or --from text.
+    [exit 1]
+    "#);
+    let seen = desk.alhena(&["parse", "garbage"]).json();
+    assert_eq!(seen["malformed"], json!({"lines": 392, "bytes": 99_609}));
+    for view in ["pretty", "events", "stream-json", "json"] {
+        let seen = desk.alhena(&["parse", "garbage", "--as", view]);
+        assert_eq!(seen.code(), Some(1), "{view}");
+        // Foreign bytes never reach a terminal, except in the view that is the CLI's own output.
+        assert_eq!(seen.stdout.contains('\u{1b}'), view == "stream-json", "{view}");
+    }
+}
+
+#[test]
+fn nothing_at_all_is_a_failure() {
+    assert_snapshot!(Desk::new().alhena(&["parse", "/dev/null", "--as", "text"]), @r#"
+    ---- stderr ----
+    error: The output ends without a result
+    hint: Run again with --record DIR to keep everything it wrote; `alhena doctor` may help.
+    [exit 1]
+    "#);
+}
+
+#[test]
+fn json_that_breaks_off_is_a_failure() {
+    let desk = Desk::new();
+    desk.write(
+        "cut",
+        r#"{"type":"init","session_id":"s","model":"m"}
+{"type":"message","role":"assistant","content":"Half an ans"#,
+    );
+    assert_snapshot!(desk.alhena(&["parse", "cut", "--as", "pretty"]), @r#"
+
+    failed 0 ms · m
+    error: The output ends without a result
+    hint: Run again with --record DIR to keep everything it wrote; `alhena doctor` may help.
+      session s
+    [exit 1]
+    "#);
+    desk.write("report", "{\n  \"session_id\": \"s\",\n  \"response\": \"Half an ans");
+    assert_snapshot!(desk.alhena(&["parse", "report", "--from", "json", "--as", "pretty"]), @r#"
+
+    failed 0 ms
+    error: None of the output is an event of Gemini CLI
+    hint: Give what `gemini --output-format stream-json` wrote, or say what it is with --from json or --from text.
+    [exit 1]
+    "#);
+}
+
+#[test]
+fn a_line_beyond_all_measure_is_counted_and_the_rest_is_read() {
+    let desk = Desk::new();
+    let file = desk.write("huge", "");
+    let mut file = std::fs::File::options().append(true).open(file).unwrap();
+    use std::io::Write;
+    for _ in 0..65 {
+        file.write_all(&[b'x'; 1 << 20]).unwrap();
+    }
+    desk.recording("01_streamjson_plain");
+    let rest = std::fs::read(desk.work().join("stdout")).unwrap();
+    file.write_all(b"\n").unwrap();
+    file.write_all(&rest).unwrap();
+    let seen = desk.alhena(&["parse", "huge", "--exit-code", "0"]);
+    assert_eq!(seen.code(), Some(0));
+    let seen = seen.json();
+    assert_eq!(
+        [&seen["text"], &seen["malformed"]],
+        [&json!("Hello from fake Gemini."), &json!({"lines": 1, "bytes": 65 << 20})]
+    );
+}
+
+#[test]
+fn escape_sequences_of_the_model_do_not_reach_a_person() {
+    let desk = Desk::new();
+    let line = json!({"type": "message", "role": "assistant", "content": "\u{1b}]0;owned\u{7}\u{1b}[2Jquiet\u{202e}", "delta": true});
+    let call = json!({"type": "tool_use", "tool_id": "1", "tool_name": "run_shell_command", "parameters": {"command": "printf '\u{1b}[31m'"}});
+    let result =
+        json!({"type": "tool_result", "tool_id": "1", "status": "success", "output": "\u{1b}[31mred"});
+    desk.write(
+        "hostile",
+        format!("{line}\n{call}\n{result}\n{{\"type\":\"result\",\"status\":\"success\"}}\n"),
+    );
+    assert_snapshot!(desk.alhena(&["parse", "hostile", "--as", "pretty"]), @r#"
+    quiet
+    ✓ $ printf '' → red
+
+    done 0 ms · 1 tool call
+      ! The model said nothing after its last tool result
+    [exit 0]
+    "#);
+    // A file gets the text as it is.
+    assert_eq!(
+        desk.alhena(&["parse", "hostile", "--as", "text"]).stdout,
+        "\u{1b}]0;owned\u{7}\u{1b}[2Jquiet\u{202e}\n"
+    );
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let desk = Desk::new();
+    desk.recording("02_alltools_plan");
+    let script = format!(
+        "{} parse stdout --as events | head -c 10 > /dev/null; echo ${{PIPESTATUS[0]}}",
+        crate::common::ALHENA
+    );
+    let mut command = std::process::Command::new("/bin/bash");
+    command.args(["-c", &script]).current_dir(desk.work()).env("HOME", desk.home());
+    let done = alhena_testbed::run_bounded(&mut command, std::time::Duration::from_secs(60)).unwrap();
+    assert_eq!((done.stdout_text().as_str(), done.stderr_text().as_str()), ("0\n", ""));
+}
+
+#[test]
+fn an_unknown_view_lists_the_known_ones() {
+    assert_snapshot!(Desk::new().alhena(&["parse", "--as", "xml"]), @r#"
+    ---- stderr ----
+    error: invalid value 'xml' for '--as <VIEW>'
+      [possible values: pretty, text, events, outcome, messages, stream-json, json, agent-cli-sdk, aiwf, openase, openase-ticket, promptfoo]
+
+    For more information, try '--help'.
+    [exit 2]
+    "#);
+}
