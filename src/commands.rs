@@ -6,10 +6,12 @@ mod detect;
 mod doctor;
 pub mod gemini;
 mod help;
+mod host;
 mod install;
 mod parse;
 mod run;
 mod sessions;
+mod terminal;
 
 use std::fmt;
 use std::io::{self, Write};
@@ -38,6 +40,8 @@ enum Command {
     Doctor(doctor::Args),
     Install(install::Args),
     Gemini(gemini::Args),
+    Host(host::Args),
+    Terminal(terminal::Args),
     Completions(completions::Args),
     Man(completions::ManArgs),
     Help(help::Args),
@@ -54,6 +58,8 @@ impl Cli {
             Command::Doctor(args) => doctor::execute(args),
             Command::Install(args) => install::execute(args),
             Command::Gemini(args) => gemini::execute(args),
+            Command::Host(args) => host::execute(args),
+            Command::Terminal(args) => terminal::execute(args),
             Command::Completions(args) => completions::execute(args),
             Command::Man(args) => completions::man(args),
             Command::Help(args) => help::execute(args),

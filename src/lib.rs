@@ -27,4 +27,5 @@ pub use alhena_model as model;
 pub use alhena_model::{Event, EventKind, Failure, FailureKind, Outcome, Status, Usage};
 pub use alhena_scripted as scripted;
 pub use alhena_session as session;
+pub use alhena_terminal as terminal;
 pub use alhena_wire as wire;

@@ -1,0 +1,130 @@
+//! `alhena host`: what one host needs beyond a view.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use alhena::hosts::{agent_cli_sdk, aiwf};
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use super::{complain, print, print_json};
+
+/// What the hosts need: their metadata, checks of their configuration, the drop-in.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List the hosts and how each can use Alhena.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a host's metadata: aiwf or agent-cli-sdk.
+    Metadata {
+        /// The host.
+        name: String,
+    },
+    /// Check a host's configuration, given as JSON: aiwf.
+    Validate {
+        /// The host.
+        name: String,
+        /// The configuration.
+        config: String,
+    },
+    /// Put a `gemini` that is Alhena into a directory; put that directory first on PATH.
+    InstallDropin {
+        /// The directory.
+        dir: PathBuf,
+    },
+}
+
+/// Name, view, adapter.
+const HOSTS: &[(&str, &str, &str)] = &[
+    ("aiwf", "--as aiwf", "hosts/aiwf (Python)"),
+    ("agent-cli-sdk", "--as agent-cli-sdk", "hosts/agent-cli-sdk (TypeScript)"),
+    ("openase", "--as openase, --as openase-ticket", "hosts/openase (Go)"),
+    ("promptfoo", "--as promptfoo", "hosts/promptfoo (JavaScript)"),
+    ("cao", "alhena terminal classify", "none yet"),
+];
+
+pub fn execute(args: Args) -> ExitCode {
+    match args.command {
+        Command::List { json } => list(json),
+        Command::Metadata { name } => match name.as_str() {
+            "aiwf" => print_json(&aiwf::metadata()),
+            "agent-cli-sdk" => {
+                let cli = alhena::Gemini::find().ok().map(|gemini| gemini.path.to_string_lossy().into_owned());
+                print_json(&agent_cli_sdk::capabilities(cli.as_deref()))
+            }
+            _ => unknown(&name),
+        },
+        Command::Validate { name, config } => match name.as_str() {
+            "aiwf" => validate(&config),
+            _ => unknown(&name),
+        },
+        Command::InstallDropin { dir } => match install(&dir) {
+            Ok(link) => print(&format!("{} is Alhena now; put {} first on PATH", link.display(), dir.display())),
+            Err(error) => {
+                complain(&error, "Give a directory that can be written to and has no other `gemini` in it.");
+                ExitCode::FAILURE
+            }
+        },
+    }
+}
+
+fn list(as_json: bool) -> ExitCode {
+    if as_json {
+        let rows: Vec<Value> =
+            HOSTS.iter().map(|(name, view, adapter)| json!({ "name": name, "view": view, "adapter": adapter })).collect();
+        return print_json(&rows);
+    }
+    let rows: Vec<String> = HOSTS.iter().map(|(name, view, adapter)| format!("{name:<14} {view:<36} {adapter}")).collect();
+    print(&rows.join("\n"))
+}
+
+fn unknown(name: &str) -> ExitCode {
+    complain(&format_args!("nothing of the kind for {name:?}"), "`alhena host list` names the hosts.");
+    ExitCode::from(2)
+}
+
+fn validate(config: &str) -> ExitCode {
+    let config: Value = match serde_json::from_str(config) {
+        Ok(config) => config,
+        Err(error) => {
+            complain(&format_args!("the configuration is not JSON: {error}"), "Give one JSON object.");
+            return ExitCode::from(2);
+        }
+    };
+    match aiwf::validate(&config) {
+        Ok(warnings) => {
+            warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+            ExitCode::SUCCESS
+        }
+        Err(message) => {
+            complain(&message, "");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A link to this program under the name `gemini`. Somebody else's `gemini` is never replaced.
+fn install(dir: &Path) -> io::Result<PathBuf> {
+    std::fs::create_dir_all(dir)?;
+    let (link, program) = (dir.join("gemini"), std::env::current_exe()?);
+    match std::fs::symlink_metadata(&link) {
+        Err(_) => {}
+        Ok(_) if std::fs::canonicalize(&link).ok() == std::fs::canonicalize(&program).ok() => return Ok(link),
+        Ok(_) => {
+            let text = format!("{} exists and is something else", link.display());
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
+        }
+    }
+    std::os::unix::fs::symlink(&program, &link)?;
+    Ok(link)
+}
