@@ -181,6 +181,7 @@ fn numbers(name: &OsStr) -> Vec<u64> {
 mod tests {
     use super::*;
 
+    #[cfg(unix)]
     fn paths(list: &[(Place, PathBuf)], place: Place) -> Vec<&Path> {
         list.iter().filter(|(found, _)| *found == place).map(|(_, path)| path.as_path()).collect()
     }
