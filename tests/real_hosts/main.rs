@@ -1,6 +1,7 @@
 //! The hosts' adapters in their own languages, on the real CLI and the scripted API.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
+mod agent_cli_sdk;
 mod aiwf;
 mod dropin;
 mod openase;

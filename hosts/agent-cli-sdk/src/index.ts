@@ -8,6 +8,7 @@
 export { detectCli, getCapabilities } from './detect-cli.js';
 export { execute } from './execute.js';
 export { extractJson } from './json.js';
+export { loadMessages } from './load-messages.js';
 export { camelMessage, camelUsage } from './usage.js';
 export type {
   CamelMessage,
@@ -15,6 +16,7 @@ export type {
   Capabilities,
   ExecuteOptions,
   ExecuteResult,
+  LoadMessagesOptions,
   PermissionMode,
   StreamEvent,
   StreamMessage,

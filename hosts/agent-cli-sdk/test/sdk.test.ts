@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 
-import { camelUsage, detectCli, execute, extractJson, getCapabilities, type StreamEvent } from '../src/index.js';
+import { camelUsage, detectCli, execute, extractJson, getCapabilities, loadMessages, type StreamEvent } from '../src/index.js';
 import { commandLine } from '../src/execute.js';
 
 let scratch: string;
@@ -40,6 +40,10 @@ const [command, ...args] = process.argv.slice(2);
 if (command === 'detect') {
   if (process.env.NO_CLI) process.exit(3);
   console.log(JSON.stringify({ path: '/usr/local/bin/gemini', version: '0.61.0' }));
+} else if (command === 'sessions') {
+  if (args.at(-1) === 'none') { console.error('error: No Gemini session has the id none'); process.exit(1); }
+  if (args.at(-1) === 'broken') { console.error('error: cannot read it'); process.exit(1); }
+  console.log(JSON.stringify([{ id: args.join(' '), role: 'user', content: '', timestamp: 1, tool: 'gemini', _original: {} }]));
 } else if (command === 'parse') {
   if (existsSync(args.at(-1))) console.log(${JSON.stringify(JSON.stringify(RESULT))});
   else process.exit(2);
@@ -135,6 +139,14 @@ test('a callback that throws stops the run', async () => {
     },
   });
   assert.deepEqual([result.success, result.exitCode, result.error], [false, 1, 'no room for events']);
+});
+
+test('messages of a session are loaded', async () => { // B-39 to B-42
+  const ids = async (options: Parameters<typeof loadMessages>[0]) => (await loadMessages({ ...options, env })).map((message) => message.id);
+  assert.deepEqual(await ids({ projectPath: '/p', sessionId: 'abc' }), ['show --as messages --dir=/p -- abc']);
+  assert.deepEqual(await ids({}), [`show --as messages --dir=${process.cwd()} -- latest`]);
+  await assert.rejects(loadMessages({ projectPath: '/p', sessionId: 'none', env }), { message: 'No Gemini session found for project: /p' });
+  await assert.rejects(loadMessages({ projectPath: '/p', sessionId: 'broken', env }), { message: 'error: cannot read it' });
 });
 
 test('capabilities say what it can do and where it is', async () => { // B-44 to B-48, B-56, B-57

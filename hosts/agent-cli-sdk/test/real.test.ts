@@ -1,0 +1,105 @@
+// On the real Gemini CLI, with a scripted API that `cargo xtask test real_hosts` starts.
+
+import assert from 'node:assert/strict';
+import { mkdtemp, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { test } from 'node:test';
+
+import { detectCli, execute, getCapabilities, loadMessages, type ExecuteOptions, type UnifiedMessage } from '../src/index.js';
+
+const scenarios = JSON.parse(process.env['ALHENA_TEST_SCENARIOS'] ?? '{}') as Record<string, string>;
+const skip = Object.keys(scenarios).length === 0 && 'needs ALHENA_TEST_SCENARIOS';
+
+async function place(scenario: string): Promise<Omit<ExecuteOptions, 'prompt'> & { workingDir: string }> {
+  const workingDir = await mkdtemp(path.join(process.env['ALHENA_TEST_WORK'] ?? '', 'sdk-'));
+  return { workingDir, model: 'gemini-2.5-flash', env: { ...process.env, GOOGLE_GEMINI_BASE_URL: scenarios[scenario] } };
+}
+
+const kinds = (message: UnifiedMessage | undefined) =>
+  Array.isArray(message?.content) ? message.content.map((block) => block.type) : [];
+
+test('it executes, edits and tells', { skip }, async () => { // B-50, B-52, B-55
+  const options = await place('write');
+  const told: string[] = [];
+  const result = await execute({
+    ...options,
+    prompt: '- write it',
+    permissionMode: 'acceptEdits',
+    onEvent: ({ message }) => message?.content.forEach((block) => told.push(block.type)),
+  });
+  assert.deepEqual([result.success, result.exitCode, result.error], [true, 0, undefined]);
+  assert.equal(result.data, 'I wrote it.');
+  assert.equal(await readFile(path.join(options.workingDir, 'made.txt'), 'utf8'), 'made\n');
+  assert.deepEqual(result.messages.map((message) => message.role), ['user', 'assistant', 'assistant']);
+  const [user, working, last] = result.messages;
+  assert.deepEqual(user?.content, [{ type: 'text', text: '- write it' }]);
+  assert.deepEqual(kinds(working), ['thinking', 'tool_use', 'tool_result', 'text']);
+  const call = Array.isArray(working?.content) ? working.content[1] : undefined;
+  assert.ok(call?.type === 'tool_use');
+  assert.deepEqual([call.name, call.input], ['Write', { file_path: 'made.txt', content: 'made\n' }]);
+  assert.deepEqual(last?.content, [{ type: 'text', text: 'I wrote it.' }]);
+  assert.deepEqual([last?.model, last?.tool], ['gemini-2.5-flash', 'gemini']);
+  assert.ok(last?.usage && last.usage.total_tokens >= last.usage.input_tokens);
+  for (const type of ['text', 'tool_use', 'tool_result']) assert.ok(told.includes(type), `${type} was not told: ${told}`);
+
+  // The same from the store, later.
+  const loaded = await loadMessages({ projectPath: options.workingDir, sessionId: result.sessionId });
+  assert.deepEqual(loaded, result.messages);
+  assert.deepEqual(await loadMessages({ projectPath: options.workingDir }), result.messages);
+});
+
+test('a default run changes nothing', { skip }, async () => { // B-51
+  const options = await place('write');
+  const result = await execute({ ...options, prompt: 'Go' });
+  assert.equal(result.success, true);
+  await assert.rejects(readFile(path.join(options.workingDir, 'made.txt')), { code: 'ENOENT' });
+});
+
+test('bypassPermissions runs commands', { skip }, async () => { // B-53
+  const result = await execute({ ...(await place('shell')), prompt: 'Go', permissionMode: 'bypassPermissions' });
+  const blocks = result.messages.flatMap((message) => (Array.isArray(message.content) ? message.content : []));
+  const shell = blocks.find((block) => block.type === 'tool_use');
+  assert.ok(shell?.type === 'tool_use');
+  assert.deepEqual([shell.name, shell.input], ['Bash', { command: 'echo ran; exit 3', description: 'run' }]);
+});
+
+test('JSON is taken out of the answer', { skip }, async () => {
+  const result = await execute<{ files: string[] }>({ ...(await place('json')), prompt: 'List', json: true });
+  assert.deepEqual(result.data, { files: ['a', 'b'] });
+});
+
+test('a session goes on', { skip }, async () => {
+  const options = await place('talk');
+  const first = await execute({ ...options, prompt: 'My name is Tony' });
+  const second = await execute({ ...options, prompt: 'What is my name?', sessionId: first.sessionId, resume: true });
+  assert.deepEqual([second.success, second.data, second.sessionId], [true, 'Tony.', first.sessionId]);
+});
+
+test('a failure is a result', { skip }, async () => {
+  const result = await execute({ ...(await place('refused')), prompt: 'Go' });
+  assert.deepEqual([result.success, result.exitCode, result.error], [false, 144, 'Bad argument.']);
+});
+
+test('time and patience are bounded', { skip }, async () => {
+  const late = await execute({ ...(await place('hang')), prompt: 'Go', timeout: 8000 });
+  assert.deepEqual([late.success, late.exitCode, late.error], [false, 124, 'The run took longer than 8 s']);
+  const controller = new AbortController();
+  const aborted = await execute({
+    ...(await place('hang')),
+    prompt: 'Go',
+    signal: controller.signal,
+    onEvent: ({ event }) => event.type === 'text' && controller.abort(),
+  });
+  assert.deepEqual([aborted.success, aborted.exitCode, aborted.data], [false, 130, 'Thinking']);
+});
+
+test('the CLI is detected', { skip }, async () => { // B-44, B-57
+  assert.equal(await detectCli(), process.env['GEMINI_CLI_PATH']);
+  const { installed, cliPath } = await getCapabilities();
+  assert.deepEqual([installed, cliPath], [true, process.env['GEMINI_CLI_PATH']]);
+});
+
+test('a project without sessions is an error', { skip }, async () => { // B-42
+  const { workingDir } = await place('talk');
+  await assert.rejects(loadMessages({ projectPath: workingDir }), { message: `No Gemini session found for project: ${workingDir}` });
+});
