@@ -24,6 +24,7 @@ const SETTLED: Duration = Duration::from_secs(2);
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Title {
     surveys: u32,
+    sum: u32,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -46,11 +47,13 @@ impl Surveys {
     }
 
     fn parse(bytes: &[u8]) -> Option<Self> {
-        let mut lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        let title: Title = serde_json::from_slice(lines.next()?).ok()?;
-        if title != (Title { surveys: FORMAT }) {
+        let first = bytes.iter().position(|byte| *byte == b'\n')?;
+        let (title, body) = bytes.split_at(first);
+        let title: Title = serde_json::from_slice(title).ok()?;
+        if title != (Title { surveys: FORMAT, sum: sum(body) }) {
             return None;
         }
+        let lines = body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         let known = lines.map(|line| {
             let line: Line<PathBuf, Survey> = serde_json::from_slice(line).ok()?;
             let (size, modified, inode) = line.stamp;
@@ -87,16 +90,28 @@ pub(crate) fn write<'a>(
     let directory = path.parent().unwrap_or(path);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let settled = i64::try_from(now.saturating_sub(SETTLED).as_nanos()).unwrap_or(i64::MAX);
+    let mut body = Vec::new();
+    for (path, stamp, survey) in surveys.filter(|(_, stamp, _)| stamp.modified < settled) {
+        let Some(path) = path.to_str() else { continue };
+        body.push(b'\n');
+        let stamp = (stamp.size, stamp.modified, stamp.inode);
+        serde_json::to_writer(&mut body, &Line { path, stamp, survey })?;
+    }
+    body.push(b'\n');
     replace(directory, path, |out| {
-        serde_json::to_writer(&mut *out, &Title { surveys: FORMAT })?;
-        for (path, stamp, survey) in surveys.filter(|(_, stamp, _)| stamp.modified < settled) {
-            let Some(path) = path.to_str() else { continue };
-            out.write_all(b"\n")?;
-            let stamp = (stamp.size, stamp.modified, stamp.inode);
-            serde_json::to_writer(&mut *out, &Line { path, stamp, survey })?;
-        }
-        out.write_all(b"\n")
+        serde_json::to_writer(&mut *out, &Title { surveys: FORMAT, sum: sum(&body) })?;
+        out.write_all(&body)
     })
+}
+
+/// A sum over bytes that changes when they do: against accidents, not against people.
+pub(crate) fn sum(bytes: &[u8]) -> u32 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mix = |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    let sum = words.iter().fold(bytes.len() as u64, |sum, word| mix(sum, u64::from_le_bytes(*word)));
+    let sum = rest.iter().fold(sum, |sum, byte| mix(sum, u64::from(*byte)));
+    let sum = mix(sum, 0);
+    (sum ^ (sum >> 32)) as u32
 }
 
 /// Writes a file of its own and puts it in its place when it is complete.
@@ -175,6 +190,7 @@ mod tests {
         let whole = fs::read(&cache).unwrap();
         for damaged in [
             &whole[..whole.len() / 2],
+            String::from_utf8_lossy(&whole).replace("\"t\"", "\"u\"").as_bytes(),
             b"",
             b"garbage",
             String::from_utf8_lossy(&whole).replace("\"surveys\":1", "\"surveys\":0").as_bytes(),

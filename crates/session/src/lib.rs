@@ -8,6 +8,7 @@ mod lines;
 pub mod load;
 pub mod project;
 mod scan;
+pub mod search;
 pub mod store;
 pub mod survey;
 mod threads;

@@ -188,9 +188,13 @@ impl Store {
 
     /// Every session, the newest first.
     pub fn list(&self, scope: &Scope) -> io::Result<Vec<Session>> {
+        self.files_and_sessions(scope).map(|(_, sessions)| sessions)
+    }
+
+    pub(crate) fn files_and_sessions(&self, scope: &Scope) -> io::Result<(Vec<SessionFile>, Vec<Session>)> {
         let files = self.files(scope)?;
         let surveyed = self.survey(&files, scope)?;
-        Ok(group(surveyed))
+        Ok((files, group(surveyed)))
     }
 
     /// Surveys files; those that vanished meanwhile are left out.
@@ -299,10 +303,12 @@ impl Which {
     }
 }
 
+/// Project, session, and the parent of a sub-agent.
+type Key = (Option<PathBuf>, String, Option<String>);
+
 /// Puts files of one session together, and sub-agents below their parents.
 fn group(surveyed: Vec<(SessionFile, Survey)>) -> Vec<Session> {
-    let mut files: HashMap<(Option<PathBuf>, String, Option<String>), Vec<(SessionFile, Survey)>> =
-        HashMap::new();
+    let mut files: HashMap<Key, Vec<(SessionFile, Survey)>> = HashMap::new();
     for (file, survey) in surveyed {
         let id = survey.id.clone().unwrap_or_else(|| file.id_start.clone());
         // The same id in another project is another session, but not in the two directories of one project.

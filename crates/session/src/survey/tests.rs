@@ -213,7 +213,7 @@ fn the_outline_says_where_the_last_versions_stand() {
     let (survey, outline) = super::outline(&SessionFile::at(&path).unwrap(), &mut Vec::new()).unwrap();
     let at = |span: &Span| -> Value {
         let start = usize::try_from(span.offset).unwrap();
-        serde_json::from_str(&text[start..start + usize::try_from(span.length).unwrap()]).unwrap()
+        serde_json::from_str(text.get(start..start + usize::try_from(span.length).unwrap()).unwrap()).unwrap()
     };
     let said: Vec<Value> = outline.said.iter().map(at).collect();
     assert_eq!(said, [prompt("a", "One"), with_calls(answer("g", "", 5)), prompt("c", "Two")]);
