@@ -127,13 +127,11 @@ fn read_stream(bytes: &[u8]) -> usize {
 }
 
 fn read_session(bytes: &[u8]) -> usize {
-    let session = Session::read(bytes);
-    session
-        .log
-        .messages()
-        .iter()
-        .map(|message| black_box(message.decode()).content.map_or(0, |c| c.text().len()))
-        .sum()
+    let mut text = 0;
+    Session::read_each(bytes, |record, _| {
+        text += black_box(record).content.map_or(0, |content| content.text().len())
+    });
+    text
 }
 
 /// Nanoseconds of this thread on a CPU; of the clock, where that is not known.

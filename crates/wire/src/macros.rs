@@ -34,7 +34,7 @@ macro_rules! wire_object {
                     match &*key {
                         $($key => {
                             let Via(value) = map.next_value::<Via<$type>>()?;
-                            if value.is_absent() { extra.push_null($key); }
+                            extra.set_null($key, value.is_absent());
                             $field = Some(value);
                         })*
                         other if tag.is(other) => { map.next_value::<serde::de::IgnoredAny>()?; }
@@ -48,18 +48,18 @@ macro_rules! wire_object {
             }
 
             fn from_fields<'k>(
-                fields: impl Iterator<Item = (&'k str, &'de serde_json::value::RawValue)>,
+                fields: impl Iterator<Item = (&'k str, &'de str)>,
             ) -> Option<Self> {
                 use $crate::object::Decode;
                 $(let mut $field: Option<$type> = None;)*
                 let mut extra = $crate::Extra::default();
-                for (key, raw) in fields {
+                for (key, text) in fields {
                     match key {
-                        $($key => match <$type as Decode<'de>>::lenient(raw.get()) {
+                        $($key => match <$type as Decode<'de>>::lenient(text) {
                             Some(value) if !value.is_absent() => $field = Some(value),
-                            _ => extra.push(key, raw.into()),
+                            _ => extra.push(key, $crate::Raw::trusted(text)),
                         })*
-                        other => extra.push(other, raw.into()),
+                        other => extra.push(other, $crate::Raw::trusted(text)),
                     }
                 }
                 Some($name {
@@ -79,7 +79,7 @@ macro_rules! wire_object {
 
             fn lenient(text: &'de str) -> Option<Self> {
                 let fields: $crate::Named<'de, &'de serde_json::value::RawValue> = $crate::object::strict(text).ok()?;
-                $crate::object::Object::from_fields(fields.iter().map(|(key, value)| (key, *value)))
+                $crate::object::Object::from_fields(fields.iter().map(|(key, value)| (key, value.get())))
             }
         }
 

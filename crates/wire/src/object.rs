@@ -211,7 +211,7 @@ pub(crate) trait Object<'de>: Sized {
     fn read<A: de::MapAccess<'de>>(map: A, tag: Tag) -> Result<Self, A::Error>;
 
     /// Takes fields of any type; those that do not fit go to `extra`. `None` only if one that must be there is missing.
-    fn from_fields<'k>(fields: impl Iterator<Item = (&'k str, &'de RawValue)>) -> Option<Self>;
+    fn from_fields<'k>(fields: impl Iterator<Item = (&'k str, &'de str)>) -> Option<Self>;
 }
 
 /// Whether an object carries a key that names the struct and so is none of its fields.

@@ -15,22 +15,31 @@ use crate::object::{Decode, IntoOwned};
 /// A JSON value that was recognised as JSON but not decoded.
 ///
 /// Two raw values are equal when their texts are.
-#[derive(Clone)]
-pub struct Raw<'a>(Cow<'a, RawValue>);
+#[derive(Clone, PartialEq, Eq)]
+pub struct Raw<'a>(Cow<'a, str>);
 
 impl<'a> Raw<'a> {
     /// The JSON text as it was written.
     pub fn get(&self) -> &str {
-        self.0.get()
-    }
-
-    pub(crate) fn as_raw_value(&self) -> &RawValue {
         &self.0
     }
 
     /// Takes JSON text as it is; `None` when it is not JSON.
     pub fn from_text(text: &'a str) -> Option<Self> {
-        serde_json::from_str::<&'a RawValue>(text).ok().map(|raw| Raw(Cow::Borrowed(raw)))
+        serde_json::from_str::<&'a RawValue>(text).ok().map(Raw::from)
+    }
+
+    /// The JSON text, if it lies where it was parsed.
+    pub(crate) fn borrowed(&self) -> Option<&'a str> {
+        match self.0 {
+            Cow::Borrowed(text) => Some(text),
+            Cow::Owned(_) => None,
+        }
+    }
+
+    /// Takes text that is known to be JSON, or will be looked at before anybody sees it.
+    pub(crate) fn trusted(text: &'a str) -> Self {
+        Raw(Cow::Borrowed(text))
     }
 
     /// Decodes the value. A lone surrogate (`\ud800`), which JavaScript writes and Rust strings cannot hold, becomes
@@ -50,17 +59,9 @@ impl<'a> Raw<'a> {
 
 impl<'a> From<&'a RawValue> for Raw<'a> {
     fn from(raw: &'a RawValue) -> Self {
-        Raw(Cow::Borrowed(raw))
+        Raw(Cow::Borrowed(raw.get()))
     }
 }
-
-impl PartialEq for Raw<'_> {
-    fn eq(&self, other: &Raw<'_>) -> bool {
-        self.get() == other.get()
-    }
-}
-
-impl Eq for Raw<'_> {}
 
 impl fmt::Debug for Raw<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -70,13 +71,15 @@ impl fmt::Debug for Raw<'_> {
 
 impl Serialize for Raw<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
+        // serde_json writes raw text only for its own type, which has no way around looking at the text.
+        let raw: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;
+        raw.serialize(serializer)
     }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Raw<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        <&'a RawValue>::deserialize(deserializer).map(|raw| Raw(Cow::Borrowed(raw)))
+        <&'a RawValue>::deserialize(deserializer).map(Raw::from)
     }
 }
 
@@ -106,9 +109,13 @@ impl Extra {
         self.0.push((key.to_owned(), value.into_owned()));
     }
 
-    pub(crate) fn push_null(&mut self, key: &str) {
-        if let Some(null) = Raw::from_text("null") {
-            self.push(key, null);
+    /// Notes whether a known field was written as `null`; the last word counts when it was written twice.
+    pub(crate) fn set_null(&mut self, key: &str, null: bool) {
+        if !self.0.is_empty() {
+            self.0.retain(|(known, _)| known != key);
+        }
+        if null {
+            self.push(key, Raw::trusted("null"));
         }
     }
 
@@ -125,7 +132,7 @@ impl<'de: 'a, 'a> Decode<'de> for Raw<'a> {
 
 impl<'de> Decode<'de> for &'de RawValue {
     fn decode<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        <&'de RawValue>::deserialize(deserializer)
+        Deserialize::deserialize(deserializer)
     }
 }
 

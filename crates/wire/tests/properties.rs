@@ -169,6 +169,23 @@ proptest! {
     }
 
     #[test]
+    fn shortcut_for_chunks_reads_what_the_long_way_reads(
+        content in prop_oneof![".{0,40}", "[\"\\\\,:{}a-z]{0,20}"],
+        timestamp in "[0-9TZ:.\\-\"\\\\ ]{0,24}",
+        garbled in any::<prop::sample::Index>(),
+    ) {
+        let text = serde_json::to_string(&content).unwrap();
+        let line = format!(r#"{{"type":"message","timestamp":"{timestamp}","role":"assistant","content":{text},"delta":true}}"#);
+        // The same with a space in front of the brace never takes the shortcut.
+        let long = format!(" {line}");
+        prop_assert_eq!(parse_line(line.as_bytes()).ok(), parse_line(long.as_bytes()).ok());
+        let mut bytes = line.into_bytes();
+        bytes.remove(garbled.index(bytes.len()));
+        let long = [b" ", &bytes[..]].concat();
+        prop_assert_eq!(parse_line(&bytes).ok(), parse_line(&long).ok());
+    }
+
+    #[test]
     fn utf16_units_are_read_as_javascript_writes_them(units in vec(any::<u16>(), 0..20)) {
         // String.fromCharCode(...units), then JSON.stringify with every unit escaped.
         let escaped: String = units.iter().map(|unit| format!("\\u{unit:04x}")).collect();

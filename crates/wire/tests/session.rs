@@ -286,6 +286,45 @@ fn log_without_its_header_still_gives_its_messages() {
 }
 
 #[test]
+fn torn_line_leaves_the_version_before_it() {
+    // A crash in the middle of a write, and an append by the next process: the line begins like one message, ends like
+    // another, and is neither.
+    let torn = r#"{"id":"1","content":"ha{"id":"2","content":"b"}"#;
+    let first = r#"{"id":"1","content":"a"}"#;
+    let last = r#"{"id":"3","content":"c"}"#;
+    for (lines, expected) in [
+        (vec![first, torn, last], pairs(&[("1", "a"), ("3", "c")])),
+        (vec![torn, last, first], pairs(&[("3", "c"), ("1", "a")])),
+        (vec![torn, last, torn, first], pairs(&[("3", "c"), ("1", "a")])),
+        (vec![torn, last], pairs(&[("3", "c")])),
+        (vec![first, last, torn, r#"{"$rewindTo":"1"}"#], pairs(&[])),
+        (vec![last, torn, r#"{"$rewindTo":"1"}"#, first], pairs(&[("1", "a")])),
+        (vec![torn, r#"{"$set":{"messages":[{"id":"1","content":"set"}]}}"#], pairs(&[("1", "set")])),
+    ] {
+        let file = format!("{HEADER}\n{}\n", lines.join("\n"));
+        let session = Session::read(file.as_bytes());
+        assert_eq!(texts(&session.log), expected, "{lines:?}");
+        assert_eq!(session.log.unreadable() as usize, lines.iter().filter(|line| **line == torn).count());
+        let mut shown = Vec::new();
+        Session::read_each(file.as_bytes(), |record, _| {
+            shown.push(record.content.unwrap().text().into_owned())
+        });
+        assert_eq!(shown, expected.into_iter().map(|(_, text)| text).collect::<Vec<_>>(), "{lines:?}");
+    }
+}
+
+#[test]
+fn messages_before_the_session_id_are_shown_too() {
+    let file = b"{\n\"messages\": [{\"id\":\"1\",\"content\":\"a\"}],\n\"sessionId\": \"s\"\n}";
+    let mut shown = Vec::new();
+    let session = Session::read_each(file, |record, raw| {
+        shown.push((record.id.unwrap().into_owned(), raw.get().to_owned()))
+    });
+    assert_eq!(shown, pairs(&[("1", r#"{"id":"1","content":"a"}"#)]));
+    assert_eq!(session.format, Format::Object);
+}
+
+#[test]
 fn empty_session_id_is_no_header() {
     assert!(!fold([r#"{"sessionId":"","projectHash":"p"}"#]).has_header());
 }

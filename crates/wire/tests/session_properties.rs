@@ -108,6 +108,13 @@ fn line() -> impl Strategy<Value = String> {
         1 => metadata_with_messages().prop_map(header),
         2 => prop_oneof![Just("a"), Just("b"), Just("x")].prop_map(|id| json!({"$rewindTo": id}).to_string()),
         1 => message().prop_map(|message| message.to_string() + "{\"id\":\"torn"),
+        // Half a record with a whole one behind it: what a crash and a later append leave.
+        2 => (message(), message()).prop_map(|(half, whole)| {
+            let half = half.to_string();
+            let cut = half.char_indices().map(|(at, _)| at).nth(half.chars().count() * 2 / 3).unwrap();
+            half.split_at(cut).0.to_owned() + &whole.to_string()
+        }),
+        1 => Just(String::from(r#"{"id":"a" garbage}"#)),
         1 => Just(String::from("garbage")),
         1 => Just(String::from(" ")),
         1 => Just(String::from("[1]")),
@@ -140,6 +147,28 @@ proptest! {
         prop_assume!(session.format == alhena_wire::session::Format::Lines);
         prop_assert_eq!(Model::of(&session.log), Model::of(&follower));
         prop_assert_eq!(session.log.unreadable(), follower.unreadable());
+    }
+
+    #[test]
+    fn messages_are_shown_as_they_stand_in_the_end(lines in vec(line(), 0..30), legacy in any::<bool>()) {
+        let mut file = lines.join("\n") + "\n";
+        if legacy {
+            let messages: Vec<Value> = lines.iter().filter_map(|line| serde_json::from_str(line).ok()).collect();
+            let session = json!({"sessionId": "s", "projectHash": "p", "messages": messages, "summary": "x"});
+            file = serde_json::to_string_pretty(&session).unwrap();
+        }
+        let mut seen = Vec::new();
+        let session = Session::read_each(file.as_bytes(), |record, raw| {
+            seen.push((serde_json::to_value(record).unwrap(), raw.get().to_owned()));
+        });
+        let read = Session::read(file.as_bytes());
+        let expected: Vec<_> = read.log.messages().iter().map(|message| {
+            (serde_json::to_value(message.decode()).unwrap(), message.raw().get().to_owned())
+        }).collect();
+        prop_assert_eq!(seen, expected);
+        prop_assert_eq!(session.log.messages(), read.log.messages());
+        prop_assert_eq!(session.log.unreadable(), read.log.unreadable());
+        prop_assert_eq!((session.format, session.complete), (read.format, read.complete));
     }
 
     #[test]
@@ -195,6 +224,7 @@ proptest! {
             for message in Session::read(input).log.messages() {
                 message.decode();
             }
+            Session::read_each(input, |_, _| {});
         }
         MessageRecord::from_text(&text);
         shell_end(&text);

@@ -305,6 +305,15 @@ fn null_in_an_optional_field_survives() {
 }
 
 #[test]
+fn last_word_counts_when_a_field_is_written_twice() {
+    let twice = r#"{"type":"tool_result","tool_id":"a","tool_id":"b","status":"success","output":null,"output":"x","n":1,"n":2}"#;
+    assert_round_trip(twice);
+    assert_round_trip(
+        r#"{"type":"tool_result","tool_id":"a","status":"success","output":"x","output":null}"#,
+    );
+}
+
+#[test]
 fn odd_numbers_cost_nothing_but_themselves() {
     let line = r#"{"type":"result","status":"success","stats":{"total_tokens":-5,"input_tokens":1.5,"duration_ms":18446744073709551615,"tool_calls":1e300}}"#;
     let StreamEvent::Result(ResultEvent { stats: Some(stats), .. }) = parse(line) else { panic!("no stats") };

@@ -170,7 +170,7 @@ wire_object! {
 
 impl<'a> ResultDisplay<'a> {
     fn from_object(object: Named<'a, &'a RawValue>) -> Self {
-        let fields = || object.iter().map(|(key, value)| (key, *value));
+        let fields = || object.iter().map(|(key, value)| (key, value.get()));
         let typed = if object.get("fileDiff").is_some() {
             Object::from_fields(fields()).map(|diff| ResultDisplay::FileDiff(Box::new(diff)))
         } else if object.get("todos").is_some() {

@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::message::{MessageRecord, Metadata};
-use super::record::{Record, Update, parse_record};
-use crate::object::{IntoOwned, Object};
+use super::record::{Record, Update, Watch, leading_id, parse_record};
+use crate::object::{Decode, IntoOwned, Object, strict};
 use crate::{Named, Raw};
 
 /// A message as it stands: its last version.
@@ -16,11 +16,31 @@ use crate::{Named, Raw};
 pub struct Stored<'a> {
     id: Option<Cow<'a, str>>,
     raw: Raw<'a>,
+    state: State<'a>,
+}
+
+/// What is known about the text of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum State<'a> {
+    /// It is JSON.
+    Sound,
+    /// It looks like a message. If it is not JSON, the version before it stands.
+    Unchecked { before: Option<Raw<'a>> },
+    /// It was not JSON, and there was none before it.
+    Gone,
 }
 
 impl<'a> Stored<'a> {
     pub(super) fn new(id: Option<Cow<'a, str>>, raw: Raw<'a>) -> Self {
-        Stored { id, raw }
+        Stored { id, raw, state: State::Sound }
+    }
+
+    /// A message among others, from the text of an object.
+    pub(super) fn from_text(text: &'a str) -> Self {
+        let anywhere = || {
+            strict::<Named<'a, Raw<'a>>>(text).ok()?.get("id").and_then(|id| Decode::lenient(id.borrowed()?))
+        };
+        Stored::new(leading_id(text).map(Cow::Borrowed).or_else(anywhere), Raw::trusted(text))
     }
 
     /// Upstream: its id. Empty only if a legacy file holds a message without one.
@@ -40,7 +60,30 @@ impl<'a> Stored<'a> {
 
     /// Cuts the tie to the text that this was parsed from.
     pub fn into_owned(self) -> Stored<'static> {
-        Stored { id: IntoOwned::into_owned(self.id), raw: self.raw.into_owned() }
+        let state = match self.state {
+            State::Sound => State::Sound,
+            State::Unchecked { before } => State::Unchecked { before: before.map(Raw::into_owned) },
+            State::Gone => State::Gone,
+        };
+        Stored { id: IntoOwned::into_owned(self.id), raw: self.raw.into_owned(), state }
+    }
+
+    /// Finds out whether the text is JSON, and gives the text that is. Says whether it was.
+    fn check(&mut self) -> bool {
+        match &self.state {
+            State::Unchecked { .. } => self.settle(Raw::from_text(self.raw.get()).is_some()),
+            _ => true,
+        }
+    }
+
+    fn settle(&mut self, sound: bool) -> bool {
+        match std::mem::replace(&mut self.state, State::Sound) {
+            State::Unchecked { before: Some(before) } if !sound => self.raw = before,
+            State::Unchecked { before: None } if !sound => self.state = State::Gone,
+            State::Gone => self.state = State::Gone,
+            _ => {}
+        }
+        sound
     }
 }
 
@@ -82,16 +125,14 @@ impl<'a> Log<'a> {
 
     /// What the session says about itself, all records merged.
     pub fn metadata(&self) -> Metadata<'_> {
-        let fields = self.metadata.iter().map(|(key, value)| (key, value.as_raw_value()));
-        Metadata::from_fields(fields).unwrap_or_default()
+        Metadata::from_fields(self.metadata.iter().map(|(key, value)| (key, value.get()))).unwrap_or_default()
     }
 
     /// Whether the log says which session and project it belongs to; the CLI does not resume one that does not.
     pub fn has_header(&self) -> bool {
         let metadata = self.metadata();
-        [metadata.session_id, metadata.project_hash]
-            .iter()
-            .all(|field| field.as_ref().is_some_and(|text| !text.is_empty()))
+        let said = |field: Option<Cow<'_, str>>| field.is_some_and(|text| !text.is_empty());
+        said(metadata.session_id) && said(metadata.project_hash)
     }
 
     /// The messages, in the order of their first appearance.
@@ -132,7 +173,9 @@ impl<'a> Log<'a> {
             Record::Message(message) => self.upsert(message),
             Record::Set(update) => {
                 if update.messages.is_some() {
-                    self.clear();
+                    self.check_all();
+                    self.messages.clear();
+                    self.places.clear();
                 }
                 self.update(update)
             }
@@ -149,15 +192,8 @@ impl<'a> Log<'a> {
         Change::Unreadable
     }
 
-    /// Takes a whole legacy session: its messages are kept as they stand, even two with one id.
-    pub(super) fn adopt(&mut self, mut legacy: Update<'a>) {
-        for message in legacy.messages.take().unwrap_or_default() {
-            self.add(message);
-        }
-        self.update(legacy);
-    }
-
     fn rewind(&mut self, to: &str) -> Change {
+        self.check_all();
         let from = self.position(to).unwrap_or(0);
         for gone in self.messages.drain(from..) {
             if let Some(id) = gone.id {
@@ -167,14 +203,20 @@ impl<'a> Log<'a> {
         Change::Removed(from)
     }
 
-    fn upsert(&mut self, message: Stored<'a>) -> Change {
-        match self.position(message.id()).and_then(|place| Some((place, self.messages.get_mut(place)?))) {
-            Some((place, old)) => {
-                *old = message;
-                Change::Replaced(place)
-            }
-            None => self.add(message),
+    fn upsert(&mut self, mut message: Stored<'a>) -> Change {
+        let place = self.position(message.id());
+        let Some((place, old)) = place.and_then(|place| Some((place, self.messages.get_mut(place)?))) else {
+            return self.add(message);
+        };
+        self.unreadable += u64::from(!old.check());
+        if old.state == State::Gone {
+            return self.add(message);
         }
+        if let State::Unchecked { before } = &mut message.state {
+            *before = Some(old.raw.clone());
+        }
+        *old = message;
+        Change::Replaced(place)
     }
 
     fn add(&mut self, message: Stored<'a>) -> Change {
@@ -199,11 +241,6 @@ impl<'a> Log<'a> {
         }
         Change::Everything
     }
-
-    fn clear(&mut self) {
-        self.messages.clear();
-        self.places.clear();
-    }
 }
 
 impl Log<'static> {
@@ -216,6 +253,64 @@ impl Log<'static> {
         match parse_record(line) {
             Ok(record) => self.push(record.into_owned()),
             Err(_) => self.push_unreadable(),
+        }
+    }
+}
+
+/// Reading a whole file, where each line should be looked at once: a message that is superseded is only checked for being
+/// JSON, one that is not is only decoded. A message is therefore taken on trust until one or the other happens.
+impl<'a> Log<'a> {
+    /// Like [`Log::push_line`], on trust. Before the messages are looked at, [`Log::check_all`] or [`Log::decode_all`] is due.
+    pub(super) fn push_trusting(&mut self, line: &'a [u8]) {
+        let line = line.trim_ascii();
+        let text = std::str::from_utf8(line).ok().filter(|text| text.ends_with('}'));
+        match text.and_then(|text| Some((text, leading_id(text)?))) {
+            Some((text, id)) => {
+                let state = State::Unchecked { before: None };
+                self.upsert(Stored { id: Some(id.into()), raw: Raw::trusted(text), state });
+            }
+            None => _ = self.push_line(line),
+        }
+    }
+
+    /// Takes a whole legacy session: its messages are kept as they stand, even two with one id.
+    pub(super) fn adopt(&mut self, mut legacy: Update<'a>) {
+        for message in legacy.messages.take().unwrap_or_default() {
+            self.add(message);
+        }
+        self.update(legacy);
+    }
+
+    /// Checks every message that was taken on trust.
+    pub(super) fn check_all(&mut self) {
+        self.settle_all(|message| message.check());
+    }
+
+    /// Shows every message to `watch`, and checks it on the way.
+    pub(super) fn decode_all(&mut self, watch: Watch<'_, '_>) {
+        self.settle_all(|message| {
+            if message.state == State::Gone {
+                return true;
+            }
+            if let Some(record) = MessageRecord::from_text(message.raw.get()) {
+                watch(record, &message.raw);
+                return message.settle(true);
+            }
+            message.settle(false);
+            if message.state != State::Gone {
+                watch(message.decode(), &message.raw);
+            }
+            false
+        });
+    }
+
+    fn settle_all(&mut self, mut settle: impl FnMut(&mut Stored<'a>) -> bool) {
+        let unsound = self.messages.iter_mut().map(|message| u64::from(!settle(message))).sum::<u64>();
+        self.unreadable += unsound;
+        if self.messages.iter().any(|message| message.state == State::Gone) {
+            self.messages.retain(|message| message.state != State::Gone);
+            let places = self.messages.iter().enumerate();
+            self.places = places.filter_map(|(place, message)| Some((message.id.clone()?, place))).collect();
         }
     }
 }

@@ -29,6 +29,7 @@ mod log;
 mod message;
 mod record;
 mod shell;
+mod walk;
 
 pub use content::{
     Content, Context, FileData, FunctionCall, FunctionResponse, InlineData, Part, Payload, Piece, Response,
