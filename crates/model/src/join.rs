@@ -120,8 +120,13 @@ impl SessionFacts {
         for (index, thought) in message.thoughts.iter().flatten().enumerate() {
             if self.seen.insert(format!("{id} thought {index}")) {
                 let at = thought.timestamp.as_deref().and_then(Timestamp::parse);
-                let text = |text: &Option<std::borrow::Cow<'_, str>>| text.as_deref().unwrap_or("").to_owned();
-                facts.push(Fact::Thought { at, subject: text(&thought.subject), text: text(&thought.description) });
+                let text =
+                    |text: &Option<std::borrow::Cow<'_, str>>| text.as_deref().unwrap_or("").to_owned();
+                facts.push(Fact::Thought {
+                    at,
+                    subject: text(&thought.subject),
+                    text: text(&thought.description),
+                });
             }
         }
         let content = message.content.as_ref().map(|content| content.text().into_owned()).unwrap_or_default();
@@ -149,8 +154,10 @@ impl ToolFact {
     /// What a record of a call says.
     pub fn of(call: &ToolCallRecord<'_>) -> Self {
         let response = call.response().and_then(|response| response.response.as_ref());
-        let output = response.and_then(|response| response.output.as_ref()).map(|text| text.text().into_owned());
-        let error = response.and_then(|response| response.error.as_ref()).map(|text| text.text().into_owned());
+        let output =
+            response.and_then(|response| response.output.as_ref()).map(|text| text.text().into_owned());
+        let error =
+            response.and_then(|response| response.error.as_ref()).map(|text| text.text().into_owned());
         let is_shell = call.name.as_deref().is_some_and(|name| tool::class(name) == Class::Command);
         let ended = output.as_deref().filter(|_| is_shell).and_then(shell_end);
         // The code is only written when it is not 0.

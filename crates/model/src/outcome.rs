@@ -333,6 +333,38 @@ mod tests {
     }
 
     #[test]
+    fn the_exit_code_follows_from_the_verdict() {
+        use crate::failure::FailureKind;
+        let exit = |status, kind: Option<FailureKind>| {
+            let failure = kind.map(|kind| Failure::new(kind, ""));
+            Outcome { status, failure, ..Outcome::default() }.exit_status()
+        };
+        let cases = [
+            (Status::Success, None, 0),
+            (Status::Failed, None, 1),
+            (Status::Failed, Some(FailureKind::Auth), 4),
+            (Status::Failed, Some(FailureKind::TurnLimit), 7),
+            (Status::Timeout, Some(FailureKind::Timeout), 124),
+            (Status::Stalled, Some(FailureKind::Stalled), 124),
+            (Status::Cancelled, Some(FailureKind::Cancelled), 130),
+        ];
+        for (status, kind, code) in cases {
+            assert_eq!(exit(status, kind), code, "{status:?} {kind:?}");
+        }
+    }
+
+    #[test]
+    fn a_final_text_that_is_no_part_of_the_whole_survives_json() {
+        let mut text = Text::default();
+        text.push(&"x".repeat(Text::LIMIT + 1));
+        text.start_over();
+        text.push("the answer");
+        let outcome = Outcome { text, ..Outcome::default() };
+        let json = serde_json::to_string(&outcome).unwrap();
+        assert_eq!(serde_json::from_str::<Outcome>(&json).unwrap(), outcome);
+    }
+
+    #[test]
     fn an_outcome_survives_json() {
         let mut text = Text::whole("first ");
         text.start_over();

@@ -4,7 +4,7 @@
 #[allow(dead_code)]
 mod common;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use alhena_model::{End, Event, EventKind, Exit, Interpreter, Outcome, Status, Stop};
@@ -181,8 +181,8 @@ proptest! {
     // A recording that breaks off anywhere, or is damaged, is no success.
     #[test]
     fn a_recording_cut_anywhere_is_no_success(cut in 0.0..1.0f64, flip in any::<prop::sample::Index>()) {
-        let recording = common::Recording::get("06_new_with_id");
-        let whole = recording.stdout;
+        static RECORDING: LazyLock<common::Recording> = LazyLock::new(|| common::Recording::get("06_new_with_id"));
+        let (recording, whole) = (&*RECORDING, &RECORDING.stdout);
         let kept = &whole[..(whole.len() as f64 * cut) as usize];
         let judge = |bytes: &[u8]| {
             let (mut interpreter, mut out) = (Interpreter::new(), Vec::new());

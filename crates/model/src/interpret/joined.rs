@@ -1,7 +1,7 @@
 //! What the session file added to the stream, until the outcome.
 
 use crate::outcome::{Outcome, Text};
-use crate::usage::Usage;
+use crate::usage::{Tokens, Usage};
 
 /// Facts of the session file that go into the outcome.
 #[derive(Default)]
@@ -39,14 +39,11 @@ impl Joined {
             return;
         }
         for (name, tokens) in &mut outcome.usage.models {
-            let Some(known) = self.usage.models.get(name) else { continue };
-            // The derived figure holds both together.
-            let tool = known.tool.min(tokens.thoughts);
-            (tokens.tool, tokens.thoughts) = (tool, tokens.thoughts - tool);
+            if let Some(known) = self.usage.models.get(name) {
+                settle_tokens(tokens, known);
+            }
         }
-        let tool = self.usage.all.tool.min(outcome.usage.all.thoughts);
-        outcome.usage.all.tool = tool;
-        outcome.usage.all.thoughts -= tool;
+        settle_tokens(&mut outcome.usage.all, &self.usage.all);
     }
 
     /// After a retry in mid-stream the stream says the beginning of an answer again; the session has each answer once.
@@ -55,21 +52,43 @@ impl Joined {
         if self.size > Text::LIMIT / 4 || outcome.text.truncated() {
             return;
         }
-        let whole: String = self.answers.concat();
         let streamed = outcome.text.all();
         // The session trims what it stores; that alone is no repetition.
-        let words = |text: &str| text.chars().filter(|c| !c.is_whitespace()).count();
-        let repeated = streamed.trim_end().ends_with(last.as_str()) && words(streamed) > words(&whole);
-        if repeated {
-            let is_final = outcome.text.last().ends_with(last.as_str());
-            let mut text = Text::default();
-            let (before, after) = whole.split_at(whole.len() - last.len());
-            text.push(before);
-            if is_final {
+        let letters = |text: &str| text.chars().filter(|c| !c.is_whitespace()).count();
+        let told: usize = self.answers.iter().map(|answer| letters(answer)).sum();
+        let repeated = streamed.trim_end().ends_with(last.as_str()) && letters(streamed) > told;
+        let Some(pieces) = self.pieces(streamed).filter(|_| repeated) else { return };
+        let is_final = outcome.text.last().contains(last.as_str());
+        let mut text = Text::default();
+        for (index, piece) in pieces.iter().enumerate() {
+            if is_final && index + 1 == pieces.len() {
                 text.start_over();
             }
-            text.push(after);
-            outcome.text = text;
+            text.push(piece);
         }
+        outcome.text = text;
     }
+
+    /// Each answer where the stream said it last, with the white space behind it, which the session does not keep. None
+    /// when the stream said something else.
+    fn pieces<'a>(&self, streamed: &'a str) -> Option<Vec<&'a str>> {
+        let mut rest = streamed;
+        let mut pieces = Vec::new();
+        for answer in self.answers.iter().rev() {
+            let start = rest.rfind(answer.as_str())?;
+            let behind = rest.get(start + answer.len()..)?;
+            let space = behind.len() - behind.trim_start().len();
+            pieces.push(rest.get(start..start + answer.len() + space)?);
+            rest = rest.get(..start)?;
+        }
+        pieces.reverse();
+        Some(pieces)
+    }
+}
+
+/// The derived figure holds thoughts and tool prompts together, of everything that the process asked; the session's are
+/// those of the conversation alone.
+fn settle_tokens(tokens: &mut Tokens, known: &Tokens) {
+    tokens.tool = known.tool;
+    tokens.thoughts = known.thoughts.max(tokens.thoughts.saturating_sub(known.tool));
 }
