@@ -36,7 +36,7 @@ pub struct Answer {
     pub error: Option<String>,
 }
 
-/// The outcome as this host wants it. `stderr` is all of the CLI's standard error where the caller has it.
+/// The outcome as this host wants it. `stderr` is the CLI's standard error where the caller knows better than the outcome.
 pub fn view(outcome: &Outcome, stderr: Option<&str>) -> Answer {
     Answer {
         response: outcome.text.all().to_owned(),

@@ -160,8 +160,8 @@ impl View {
         }
     }
 
-    /// The response to a call that was over at this time. `stderr` is all of the CLI's standard error where the caller has
-    /// it.
+    /// The response to a call that was over at this time. `stderr` is the CLI's standard error where the caller
+    /// knows better than the outcome.
     pub fn response(self, outcome: &Outcome, stderr: Option<&str>, at: Timestamp) -> ProviderResponse {
         let cost = self.prices.as_ref().and_then(|prices| prices.cost(&outcome.usage, at));
         let error = error_text(outcome, stderr);

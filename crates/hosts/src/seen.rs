@@ -17,8 +17,8 @@ pub enum Seen<'a> {
     Stopped { code: u8, message: &'a str },
 }
 
-/// What is seen of a failed run, or nothing for a success. `stderr` is all of standard error where the caller has it;
-/// otherwise the end of it, which the failure keeps.
+/// What is seen of a failed run, or nothing for a success. `stderr` is standard error where the caller knows better than the
+/// outcome.
 pub fn seen<'a>(outcome: &'a Outcome, stderr: Option<&'a str>) -> Option<Seen<'a>> {
     if outcome.is_success() {
         return None;
@@ -29,7 +29,9 @@ pub fn seen<'a>(outcome: &'a Outcome, stderr: Option<&'a str>) -> Option<Seen<'a
     let kind = failure.map(|failure| failure.kind);
     Some(match (outcome.status, outcome.exit_code) {
         (Status::Failed, Some(code)) => {
-            let said = stderr.or(failure.and_then(|failure| failure.stderr.as_deref())).unwrap_or("");
+            // An outcome that was read from JSON has only the last lines.
+            let kept = failure.and_then(|failure| failure.quote.as_deref().or(failure.stderr.as_deref()));
+            let said = stderr.or(kept).unwrap_or("");
             // A process that just vanished has said all it could. Behind any other failure there are words of the CLI or
             // of the API, and where it exits 0 they are never on standard error, which holds only noise then.
             let vanished = kind == Some(FailureKind::Crashed) || code == 127;

@@ -32,6 +32,9 @@ pub struct Failure {
     /// The error object of the CLI's own `result` or report, word for word, for hosts that quote it. Not in the JSON.
     #[serde(skip)]
     pub reported: Option<ToolError>,
+    /// All of standard error as far as it was kept, byte for byte, for hosts that quote it. Not in the JSON.
+    #[serde(skip)]
+    pub quote: Option<String>,
 }
 
 /// The kinds of failure.
@@ -161,6 +164,7 @@ impl Failure {
             daily_quota: false,
             stderr: None,
             reported: None,
+            quote: None,
         }
     }
 

@@ -134,6 +134,7 @@ fn with_evidence(mut failure: Failure, end: &End) -> Failure {
     if !stderr.is_empty() {
         failure.stderr = Some(stderr.to_owned());
     }
+    failure.quote = Some(end.stderr.clone()).filter(|stderr| !stderr.is_empty());
     failure
 }
 

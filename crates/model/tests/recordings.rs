@@ -243,6 +243,7 @@ fn the_outcome_of_every_recording_holds_together() {
         if let (Some(read), Some(failure)) = (&mut read.failure, &outcome.failure) {
             // Only for hosts in the same process.
             read.reported.clone_from(&failure.reported);
+            read.quote.clone_from(&failure.quote);
         }
         assert_eq!(read, *outcome, "{name}");
     }

@@ -14,7 +14,7 @@ fn ended(lines: &[&str], exit: Exit, stderr: &str) -> Value {
     }
     let end = End { exit, stderr: stderr.to_owned(), duration_ms: Some(1) };
     let outcome = interpreter.conclude(&end, &mut events);
-    serde_json::to_value(view(&outcome, (!stderr.is_empty()).then_some(stderr))).unwrap()
+    serde_json::to_value(view(&outcome, None)).unwrap()
 }
 
 const INIT: &str =

@@ -32,7 +32,7 @@ fn respond(interpreter: Interpreter, mut events: Vec<Event>, exit: Exit, stderr:
     let outcome = interpreter.conclude(&end, &mut events);
     let mut view = View::new(Some(Prices::shipped().unwrap()));
     events.iter().for_each(|event| view.event(event));
-    view.response(&outcome, (!stderr.is_empty()).then_some(stderr), Timestamp::parse(AT).unwrap())
+    view.response(&outcome, None, Timestamp::parse(AT).unwrap())
 }
 
 fn called(lines: &[&str], exit: Exit, stderr: &str) -> ProviderResponse {
