@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import shutil
+import tempfile
 import threading
 import warnings
 from collections.abc import Mapping
@@ -119,10 +120,26 @@ class GeminiCliProvider(ResponseProvider):
         else:
             args += ["--prompt-by", "stdin", "-"]
             stdin = prompt.encode("utf-8", "surrogatepass")
-        code, stdout, stderr = await self._async_alhena(args, stdin, timeout + GRACE)
+        with tempfile.TemporaryDirectory(prefix="aiwf-gemini-") as scratch:
+            recording = Path(scratch, "recording")
+            args.insert(-1, f"--record={recording}")
+            code, stdout, stderr = await self._async_alhena(args, stdin, timeout + GRACE)
+            self._log(recording, stderr)
+        return self._read_answer(code, stdout, stderr)
+
+    def _log(self, recording: Path, stderr: str) -> None:
+        """What happened, for whoever reads the log."""
         for line in stderr.splitlines():
             logger.debug("alhena: %s", line)
-        return self._read_answer(code, stdout, stderr)
+        try:
+            outcome = json.loads((recording / "outcome.json").read_bytes())
+        except (OSError, ValueError):
+            return
+        logger.info("Gemini CLI session %s, models %s", outcome["session_id"], ", ".join(outcome["models"]))
+        if outcome["malformed"]["lines"]:
+            logger.warning("Gemini CLI wrote %(lines)d malformed lines (%(bytes)d bytes)", outcome["malformed"])
+        usage = {key: value for key, value in outcome["usage"].items() if key != "models"}
+        logger.info("Gemini CLI ended with %s after %d ms: %s", outcome["status"], outcome["duration_ms"], usage)
 
     def _read_answer(self, code: int, stdout: bytes, stderr: str) -> ProviderResult:
         try:
@@ -130,7 +147,6 @@ class GeminiCliProvider(ResponseProvider):
         except ValueError:
             # `alhena` refused its arguments, or was killed: its own words say why.
             raise self._wrap_process_error(code, stderr) from None
-        logger.info("Gemini CLI ended with %s and wrote %d files", "an error" if "error" in answer else "success", len(answer["files"]))
         if "error" in answer:
             raise ProviderError(answer["error"])
         return ProviderResult(response=answer["response"], files=dict(answer["files"]))

@@ -159,7 +159,12 @@ class RealCli(unittest.TestCase):
     def test_files_are_written_and_named_in_order(self):
         self.scenario("files")
         (self.work / "a.txt").write_text("old\n")
-        result = self.provider().generate("- write\n- the files", {})
+        logging.disable(logging.NOTSET)
+        with self.assertLogs("gemini_cli_provider", logging.INFO) as logs:
+            result = self.provider().generate("- write\n- the files", {})
+        told = [record.getMessage() for record in logs.records]
+        self.assertRegex(told[0], r"^Gemini CLI session [0-9a-f-]{36}, models gemini-2\.5-flash$")
+        self.assertRegex(told[1], r"^Gemini CLI ended with success after \d+ ms: \{'prompt': \d+, ")
         self.assertIsInstance(result, ProviderResult)
         self.assertEqual(result.response, "Writing. Done.")
         self.assertEqual(list(result.files.items()), [("b.txt", None), ("a.txt", None)])

@@ -32,10 +32,11 @@ pub fn seen<'a>(outcome: &'a Outcome, stderr: Option<&'a str>) -> Option<Seen<'a
             // An outcome that was read from JSON has only the last lines.
             let kept = failure.and_then(|failure| failure.quote.as_deref().or(failure.stderr.as_deref()));
             let said = stderr.or(kept).unwrap_or("");
-            // A process that just vanished has said all it could. Behind any other failure there are words of the CLI or
-            // of the API, and where it exits 0 they are never on standard error, which holds only noise then.
-            let vanished = kind == Some(FailureKind::Crashed) || code == 127;
-            let elsewhere = !vanished && (code == 0 || said.trim().is_empty());
+            // Where the CLI exits 0, standard error holds only noise, unless it just vanished and said all it could there. And
+            // what it reported on standard output beats silence.
+            let reported = failure.is_some_and(|failure| failure.reported.is_some());
+            let vanished = kind == Some(FailureKind::Crashed) && !reported;
+            let elsewhere = !vanished && (code == 0 || reported && said.trim().is_empty());
             Seen::Exited { code, said: if elsewhere { message } else { said } }
         }
         (Status::Failed, None) if kind == Some(FailureKind::NotInstalled) => Seen::NotInstalled,

@@ -110,6 +110,7 @@ fn any_other_failure_names_exit_code_and_stderr() {
     let partial = said("half an ans");
     let cases: &[(&[&str], i32, &str, &str)] = &[
         (&[], 1, "boom\nbang\n", "Gemini CLI failed (exit 1): boom\nbang\n"),
+        (&[], 41, "", "Gemini CLI failed (exit 41): "),
         (&[INIT, &partial], 0, "", "Gemini CLI failed (exit 0): "),
         (&[INIT, &partial], 0, "Killed", "Gemini CLI failed (exit 0): Killed"),
         (
