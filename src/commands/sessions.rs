@@ -6,7 +6,9 @@ mod list;
 mod pager;
 mod pretty;
 mod read;
+mod search;
 mod show;
+mod usage;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -30,6 +32,8 @@ enum Command {
     List(list::Args),
     Show(show::Args),
     Export(export::Args),
+    Search(search::Args),
+    Usage(usage::Args),
 }
 
 pub fn execute(args: Args) -> ExitCode {
@@ -37,6 +41,8 @@ pub fn execute(args: Args) -> ExitCode {
         Command::List(args) => list::execute(&args),
         Command::Show(args) => show::execute(&args),
         Command::Export(args) => export::execute(&args),
+        Command::Search(args) => search::execute(&args),
+        Command::Usage(args) => usage::execute(&args),
     }
 }
 

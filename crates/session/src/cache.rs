@@ -16,7 +16,7 @@ use crate::file::{SessionFile, Stamp};
 use crate::survey::Survey;
 
 /// Raise this when a survey says something else than before.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// A file that was written so recently can be written again without a change of its time.
 const SETTLED: Duration = Duration::from_secs(2);
@@ -193,7 +193,7 @@ mod tests {
             String::from_utf8_lossy(&whole).replace("\"t\"", "\"u\"").as_bytes(),
             b"",
             b"garbage",
-            String::from_utf8_lossy(&whole).replace("\"surveys\":1", "\"surveys\":0").as_bytes(),
+            String::from_utf8_lossy(&whole).replace("\"surveys\":2", "\"surveys\":1").as_bytes(),
         ] {
             fs::write(&cache, damaged).unwrap();
             assert_eq!(Surveys::read(&cache).len(), 0);

@@ -35,7 +35,8 @@ impl<'a> Page<'a> {
         let survey = &session.survey;
         let time = |millis: Option<i64>| millis.map(|millis| Timestamp::from_millis(millis).to_string());
         let folder = session.file.project.root.as_ref().map(|root| root.display().to_string());
-        let models: Vec<&str> = survey.usage.models.keys().map(String::as_str).collect();
+        let usage = survey.usage();
+        let models: Vec<&str> = usage.models.keys().map(String::as_str).collect();
         let facts = [
             ("Session", Some(session.id.clone())),
             ("Project", folder),
@@ -43,7 +44,7 @@ impl<'a> Page<'a> {
             ("Updated", time(survey.updated)),
             ("Messages", Some(messages.len().to_string())),
             ("Models", Some(models.join(", "))),
-            ("Tokens", tokens(&survey.usage)),
+            ("Tokens", tokens(&usage)),
         ];
         let facts =
             facts.into_iter().filter_map(|(name, fact)| Some((name, fact.filter(|fact| !fact.is_empty())?)));

@@ -10,7 +10,7 @@ mod record;
 use std::fs::File;
 use std::io::{self, Read};
 
-use alhena_model::Usage;
+use alhena_model::{Tokens, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::file::{Format, SessionFile};
@@ -37,12 +37,37 @@ pub struct Survey {
     pub messages: u64,
     /// Those of them that a person wrote.
     pub prompts: u64,
-    /// Tokens by model.
-    pub usage: Usage,
+    /// What its answers took, by day, model and size, whatever became of them since.
+    pub spent: Vec<Spent>,
     /// Where the conversation stands.
     pub ending: Ending,
     /// Messages that the CLI dropped from the conversation or stripped of their details; they still stand in the file.
     pub lost: u64,
+}
+
+/// What some answers took.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spent {
+    /// The day (UTC), such as `2026-11-15`; empty when the records do not say it.
+    pub day: String,
+    /// The model.
+    pub model: String,
+    /// Whether these are answers to prompts of more than [`LARGE`] tokens, which cost more with some models.
+    pub large: bool,
+    /// How many answers.
+    pub answers: u64,
+    /// Their tokens.
+    pub tokens: Tokens,
+}
+
+/// Prompts of more tokens than this are counted apart.
+pub const LARGE: u64 = 200_000;
+
+impl Survey {
+    /// Tokens by model.
+    pub fn usage(&self) -> Usage {
+        Usage::of_models(self.spent.iter().map(|spent| (spent.model.as_str(), spent.tokens)))
+    }
 }
 
 /// Where a conversation stands.

@@ -47,8 +47,8 @@ pub(super) struct Entry<'a> {
     updated: Timestamp,
     messages: u64,
     prompts: u64,
-    models: Vec<&'a str>,
-    usage: &'a alhena::Usage,
+    models: Vec<String>,
+    usage: alhena::Usage,
     file: String,
     size: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -60,6 +60,7 @@ pub(super) struct Entry<'a> {
 impl<'a> Entry<'a> {
     pub(super) fn of(session: &'a Session) -> Self {
         let survey = &session.survey;
+        let usage = survey.usage();
         Self {
             id: &session.id,
             title: survey.title.as_deref(),
@@ -69,8 +70,8 @@ impl<'a> Entry<'a> {
             updated: Timestamp::from_millis(session.updated()),
             messages: survey.messages,
             prompts: survey.prompts,
-            models: survey.usage.models.keys().map(String::as_str).collect(),
-            usage: &survey.usage,
+            models: usage.models.keys().cloned().collect(),
+            usage,
             file: session.file.path.display().to_string(),
             size: session.file.stamp.size,
             other_files: session.others.iter().map(|(file, _)| file.path.display().to_string()).collect(),
@@ -108,7 +109,9 @@ fn table(sessions: &[Session], with_project: bool, colours: Colours, now: Timest
     let width =
         |of: &dyn Fn(&Session) -> String| sessions.iter().map(|session| of(session).chars().count()).max();
     let models = |session: &Session| -> String {
-        let names: Vec<&str> = session.survey.usage.models.keys().map(String::as_str).collect();
+        let mut names: Vec<&str> = session.survey.spent.iter().map(|spent| spent.model.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
         one_line(&names.join(","), 24)
     };
     let project = |session: &Session| -> String {
@@ -132,7 +135,7 @@ fn table(sessions: &[Session], with_project: bool, colours: Colours, now: Timest
             colours.paint(Paint::Cyan, format_args!("{id:8}")),
             age(now.as_millis() - session.updated()),
             session.survey.messages,
-            short(session.survey.usage.all.total),
+            short(session.survey.usage().all.total),
             models(session),
             colours.paint(paint, format_args!("{word:10}")),
         );

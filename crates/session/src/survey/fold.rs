@@ -1,12 +1,12 @@
 //! The CLI's fold of records, with only what a list needs in each.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use alhena_model::{Tokens, Usage};
+use alhena_model::Tokens;
 use serde::de::IgnoredAny;
 
 use super::record::{Header, Record, Seen, Speaker, header, messages, millis, read, shorten, title};
-use super::{Ending, Outline, Remembered, Span, Survey};
+use super::{Ending, LARGE, Outline, Remembered, Span, Spent, Survey};
 use crate::lines::Line;
 use crate::scan::text;
 
@@ -18,6 +18,8 @@ struct Entry {
     has_calls: bool,
     tokens: Option<Tokens>,
     model: Option<usize>,
+    /// Which day, as it is written.
+    day: Option<[u8; 10]>,
     title: Option<String>,
     span: Span,
     /// The version that says most, when a later one says less.
@@ -140,8 +142,9 @@ impl Fold {
                         self.titled = Some(known.at);
                     }
                     // A resume in the same minute writes a message again without its tokens and tool calls.
-                    if known.tokens.is_none() {
-                        known.best = was.best.or(was.tokens.map(|_| was.span));
+                    if known.tokens.is_none() && was.tokens.is_some() {
+                        known.best = was.best.or(Some(was.span));
+                        (known.tokens, known.model, known.day) = (was.tokens, was.model, was.day);
                     }
                 }
             }
@@ -170,6 +173,7 @@ impl Fold {
             has_calls: seen.has_calls,
             tokens: seen.tokens,
             model,
+            day: seen.time.and_then(|time| time.first_chunk().copied()).filter(|_| seen.tokens.is_some()),
             title: seen.said.filter(|_| self.titled.is_none()).and_then(title),
             span: self.span(seen.record),
             best: None,
@@ -220,7 +224,6 @@ impl Fold {
 
     pub(super) fn end(mut self) -> Survey {
         let said = |entry: &&Entry| entry.speaker != Speaker::Machine;
-        let mut usage = Usage::default();
         let mut ending = Ending::Empty;
         let (mut count, mut prompts, mut first) = (0, 0, None);
         for entry in self.order.iter().filter_map(|place| self.entries.get(*place)).filter(said) {
@@ -231,10 +234,6 @@ impl Fold {
                 Speaker::Model if entry.has_text && !entry.has_calls => Ending::Answered,
                 _ => Ending::Open,
             };
-            if let Some(tokens) = &entry.tokens {
-                let model = entry.model.and_then(|model| self.models.get(model));
-                usage.add(model.map_or("unknown", String::as_str), tokens);
-            }
         }
         let dropped = self.entries.iter().filter(said).filter(|entry| entry.standing == Standing::Dropped);
         let stripped = self
@@ -250,6 +249,39 @@ impl Fold {
         };
         self.survey.title = self.summary.take().or_else(|| first.map(str::to_owned)).or_else(dropped_title);
         self.survey.header = self.survey.id.is_some() && self.has_project;
-        Survey { messages: count, prompts, usage, ending, ..self.survey }
+        let spent = self.spent();
+        Survey { messages: count, prompts, spent, ending, ..self.survey }
+    }
+
+    /// What all answers took: those that were taken back or dropped have been paid for, too.
+    fn spent(&self) -> Vec<Spent> {
+        let mut sums: BTreeMap<(Option<[u8; 10]>, Option<usize>, bool), (u64, Tokens)> = BTreeMap::new();
+        for entry in &self.entries {
+            let Some(tokens) = &entry.tokens else { continue };
+            let (answers, sum) = sums.entry((entry.day, entry.model, tokens.prompt > LARGE)).or_default();
+            *answers += 1;
+            *sum = add(sum, tokens);
+        }
+        let spent = sums.into_iter().map(|((day, model, large), (answers, tokens))| Spent {
+            day: day.map(|day| String::from_utf8_lossy(&day).into_owned()).unwrap_or_default(),
+            model: model
+                .and_then(|model| self.models.get(model))
+                .map_or_else(|| "unknown".to_owned(), String::clone),
+            large,
+            answers,
+            tokens,
+        });
+        spent.collect()
+    }
+}
+
+fn add(one: &Tokens, other: &Tokens) -> Tokens {
+    Tokens {
+        prompt: one.prompt.saturating_add(other.prompt),
+        cached: one.cached.saturating_add(other.cached),
+        output: one.output.saturating_add(other.output),
+        thoughts: one.thoughts.saturating_add(other.thoughts),
+        tool: one.tool.saturating_add(other.tool),
+        total: one.total.saturating_add(other.total),
     }
 }

@@ -28,6 +28,8 @@ pub(super) struct Seen<'a> {
     pub(super) has_calls: bool,
     pub(super) tokens: Option<Tokens>,
     pub(super) model: Option<&'a [u8]>,
+    /// When, as it is written.
+    pub(super) time: Option<&'a [u8]>,
     /// What a person typed, still as JSON.
     pub(super) said: Option<&'a [u8]>,
 }
@@ -149,6 +151,7 @@ fn message(record: &[u8]) -> Option<Seen<'_>> {
         match key {
             b"id" => id = inside(value),
             b"type" => kind = inside(value),
+            b"timestamp" => seen.time = inside(value),
             b"content" => content = Some(value),
             b"displayContent" => shown = Some(value),
             b"tokens" => seen.tokens = tokens(value),

@@ -25,7 +25,7 @@ fn prompt(id: &str, text: &str) -> Value {
 }
 
 fn answer(id: &str, text: &str, total: u64) -> Value {
-    json!({"id": id, "timestamp": "t", "type": "gemini", "content": text, "thoughts": [],
+    json!({"id": id, "timestamp": "2026-11-15T18:08:00.000Z", "type": "gemini", "content": text, "thoughts": [],
            "tokens": {"input": total - 1, "output": 1, "cached": 0, "thoughts": 0, "tool": 0, "total": total},
            "model": "gemini-2.5-flash"})
 }
@@ -49,9 +49,14 @@ fn a_log_is_folded_and_a_message_counts_once() {
         answer("g2", "Done.", 20),
         json!({"$set": {"lastUpdated": "2026-11-15T18:09:00.000Z"}}),
     ]);
-    let mut usage = Usage::default();
-    usage.add("gemini-2.5-flash", &Tokens { prompt: 9, output: 1, total: 10, ..Tokens::default() });
-    usage.add("gemini-2.5-flash", &Tokens { prompt: 19, output: 1, total: 20, ..Tokens::default() });
+    let tokens = Tokens { prompt: 28, output: 2, total: 30, ..Tokens::default() };
+    let spent = Spent {
+        day: "2026-11-15".into(),
+        model: "gemini-2.5-flash".into(),
+        large: false,
+        answers: 2,
+        tokens,
+    };
     assert_eq!(
         survey,
         Survey {
@@ -63,7 +68,7 @@ fn a_log_is_folded_and_a_message_counts_once() {
             updated: Some(1_794_766_140_000),
             messages: 3,
             prompts: 1,
-            usage,
+            spent: vec![spent],
             ending: Ending::Answered,
             lost: 0,
         }
@@ -78,7 +83,7 @@ fn tokens_are_found_behind_the_tool_calls_too() {
                "toolCalls": [{"args": {"tokens": {"input": 5}, "model": "no"}}], "thoughts": [], "model": "m",
                "tokens": {"input": 1, "output": 2, "cached": 0, "total": 3}}),
     ]);
-    assert_eq!(survey.usage.models["m"], Tokens { prompt: 1, output: 2, total: 3, ..Tokens::default() });
+    assert_eq!(survey.usage().models["m"], Tokens { prompt: 1, output: 2, total: 3, ..Tokens::default() });
     assert_eq!(survey.ending, Ending::Open);
 }
 
@@ -141,7 +146,8 @@ fn messages_that_come_back_bare_are_counted_as_lost() {
         answer("g2", "Hi", 6),
     ]);
     assert_eq!((survey.messages, survey.lost, survey.ending), (3, 1, Ending::Answered));
-    assert_eq!(survey.usage.all.total, 6);
+    // Both answers were paid for.
+    assert_eq!(survey.usage().all.total, 11);
 }
 
 #[test]
@@ -227,4 +233,36 @@ fn the_outline_says_where_the_last_versions_stand() {
     ];
     assert_eq!(history, expected);
     assert_eq!((survey.messages, survey.lost), (3, 1));
+}
+
+#[test]
+fn what_was_spent_is_known_by_day_model_and_size() {
+    let on = |id: &str, day: &str, model: &str, total: u64| {
+        let mut answer = answer(id, "x", total);
+        answer["timestamp"] = json!(format!("{day}T00:00:00.000Z"));
+        answer["model"] = json!(model);
+        answer
+    };
+    let survey = log(&[
+        header(),
+        on("a", "2026-11-15", "m", 10),
+        on("b", "2026-11-16", "m", 20),
+        on("c", "2026-11-16", "n", 300_000),
+        on("d", "2026-11-16", "n", 40),
+        json!({"$rewindTo": "d"}),
+    ]);
+    let spent: Vec<(&str, &str, bool, u64, u64)> = survey
+        .spent
+        .iter()
+        .map(|spent| (&*spent.day, &*spent.model, spent.large, spent.answers, spent.tokens.total))
+        .collect();
+    assert_eq!(
+        spent,
+        [
+            ("2026-11-15", "m", false, 1, 10),
+            ("2026-11-16", "m", false, 1, 20),
+            ("2026-11-16", "n", false, 1, 40),
+            ("2026-11-16", "n", true, 1, 300_000),
+        ]
+    );
 }

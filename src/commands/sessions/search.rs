@@ -1,0 +1,198 @@
+//! `alhena sessions search`.
+
+use std::fmt::Write;
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use alhena::model::Timestamp;
+use alhena::session::Scope;
+use alhena::session::search::{Found, Hit, Place, Query, Snippet};
+use serde::Serialize;
+
+use super::list::{Entry, age};
+use super::store;
+use crate::commands::{complain, print, print_json};
+use crate::style::{Colours, Paint, one_line};
+
+/// Find sessions by what was said, thought, called or printed in them.
+///
+/// Every word has to be in the session. An argument of several words is a phrase: they have to stand in a row. Prompts,
+/// answers, thoughts, arguments of tools and their results are searched; upper and lower case are the same. Exits with 1 when
+/// nothing was found.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  alhena sessions search flaky test
+  alhena sessions search 'no such file' -C ~/app
+  alhena sessions search --regex 'E0[0-9]{3}' --json")]
+pub struct Args {
+    /// Words and phrases.
+    #[arg(required = true, value_name = "WORD|PHRASE")]
+    words: Vec<String>,
+    /// Only the sessions of this folder; all when not given.
+    #[arg(long, short = 'C', value_name = "DIR")]
+    dir: Option<std::path::PathBuf>,
+    /// Take the argument as a regular expression.
+    #[arg(long, short = 'e')]
+    regex: bool,
+    /// So many at most.
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 10)]
+    limit: usize,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    total: usize,
+    /// Whether there may be more than `total`.
+    more: bool,
+    hits: Vec<JsonHit<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonHit<'a> {
+    score: f32,
+    messages: usize,
+    snippets: &'a [Snippet],
+    session: Entry<'a>,
+}
+
+pub fn execute(args: &Args) -> ExitCode {
+    let store = match store() {
+        Ok(store) => store,
+        Err(code) => return code,
+    };
+    let scope = args.dir.clone().map_or(Scope::All, Scope::Folder);
+    let found = if args.regex {
+        match regex::Regex::new(&args.words.join(" ")) {
+            Ok(regex) => store.search_regex(&scope, &regex, args.limit),
+            Err(error) => {
+                complain(&error, "Without --regex the words are taken as they are.");
+                return ExitCode::from(2);
+            }
+        }
+    } else {
+        let Some(query) = Query::new(&args.words) else {
+            complain(&"there is no word in that", "Signs are not searched; --regex finds them.");
+            return ExitCode::from(2);
+        };
+        let meter = Meter::new();
+        let found = store.search(&scope, &query, args.limit, &|done, all| meter.show(done, all));
+        meter.clear();
+        found
+    };
+    match found {
+        Ok(found) => show(&found, args),
+        Err(error) => {
+            complain(&format_args!("the session store could not be read: {error}"), "");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn show(found: &Found, args: &Args) -> ExitCode {
+    let code = if found.hits.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+    if args.json {
+        let hits = found.hits.iter().map(|hit| JsonHit {
+            score: hit.score,
+            messages: hit.messages,
+            snippets: &hit.snippets,
+            session: Entry::of(&hit.session),
+        });
+        print_json(&Json { total: found.total, more: found.more, hits: hits.collect() });
+        return code;
+    }
+    if found.hits.is_empty() {
+        eprintln!("Nothing found.");
+        return code;
+    }
+    let colours = Colours::of(&io::stdout());
+    let mut text = String::new();
+    for hit in &found.hits {
+        one(hit, colours, &mut text);
+    }
+    print(text.trim_end());
+    if found.total > found.hits.len() {
+        let least = if found.more { "at least " } else { "" };
+        eprintln!("{} of {least}{} sessions; -n shows more.", found.hits.len(), found.total);
+    }
+    code
+}
+
+fn one(hit: &Hit, colours: Colours, out: &mut String) {
+    let session = &hit.session;
+    let id: String = one_line(&session.id, 64).chars().take(8).collect();
+    let project = session.file.project.root.as_deref().and_then(|root| root.file_name());
+    let project =
+        project.map_or_else(|| session.file.project.name.clone(), |name| name.to_string_lossy().into_owned());
+    let when = age(Timestamp::now().as_millis() - session.updated());
+    let messages =
+        if hit.messages == 1 { "1 message".to_owned() } else { format!("{} messages", hit.messages) };
+    let facts = format!("{} · {when} · {messages}", one_line(&project, 30));
+    let title = one_line(session.survey.title.as_deref().unwrap_or(""), 70);
+    let _infallible =
+        writeln!(out, "{}  {title}  {}", colours.paint(Paint::Cyan, id), colours.paint(Paint::Dim, facts));
+    for snippet in &hit.snippets {
+        let place = match snippet.place {
+            Place::Prompt => "prompt",
+            Place::Answer => "answer",
+            Place::Thought => "thought",
+            Place::Call => "call",
+            Place::Result => "result",
+        };
+        let _infallible = writeln!(
+            out,
+            "  {} {}",
+            colours.paint(Paint::Dim, format_args!("{place:7}")),
+            marked(snippet, colours)
+        );
+    }
+    out.push('\n');
+}
+
+/// The snippet with its matches in colour. It holds no control characters.
+fn marked(snippet: &Snippet, colours: Colours) -> String {
+    let mut out = String::new();
+    let mut done = 0;
+    for mark in &snippet.marks {
+        out.push_str(&one_line_piece(snippet.text.get(done..mark.start).unwrap_or("")));
+        let word = one_line_piece(snippet.text.get(mark.clone()).unwrap_or(""));
+        let _infallible = write!(out, "{}", colours.paint(Paint::Yellow, word));
+        done = mark.end;
+    }
+    out.push_str(&one_line_piece(snippet.text.get(done..).unwrap_or("")));
+    out
+}
+
+/// A piece of a line, without what reorders text.
+fn one_line_piece(text: &str) -> String {
+    crate::style::Harmless::default().clean(text)
+}
+
+/// Says on a terminal how far the index has come, when it takes long.
+struct Meter {
+    terminal: bool,
+    shown: AtomicU64,
+}
+
+impl Meter {
+    fn new() -> Self {
+        Self { terminal: io::stderr().is_terminal(), shown: AtomicU64::new(0) }
+    }
+
+    fn show(&self, done: u64, all: u64) {
+        const WORTH_SAYING: u64 = 50_000_000;
+        let percent = done * 100 / all.max(1);
+        if self.terminal && all > WORTH_SAYING && self.shown.swap(percent, Ordering::Relaxed) != percent {
+            eprint!("\rIndexing {percent} % of {} MB …", all / 1_000_000);
+        }
+    }
+
+    fn clear(&self) {
+        if self.shown.load(Ordering::Relaxed) > 0 {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
