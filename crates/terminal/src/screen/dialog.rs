@@ -14,29 +14,33 @@ use super::{Choice, Waiting, WaitingFor};
 /// Reads the dialog in these rows.
 pub(super) fn read(rows: &Rows<'_>, range: Range<usize>) -> Waiting {
     let lines: Vec<String> = range.clone().filter_map(|index| inner(rows, index)).collect();
-    let width = range
-        .map(|index| rows.row(index))
-        .find(|row| row.lead() == Some('╭'))
-        .map(|row| row.end() - row.indent);
+    // Two sides and a blank next to each.
+    let edge =
+        rows.row(range.start).end().checked_sub(rows.row(range.start).indent + 4).filter(|edge| *edge > 0);
     let options = options(&lines);
     let first = options.first().map_or(lines.len(), |(at, _)| *at);
     let last = options.last().map_or(lines.len(), |(at, _)| *at);
     let choices: Vec<Choice> = options.into_iter().map(|(_, choice)| choice).collect();
     let kind = kind(&lines, &choices);
-    let edge = width.map(|width| width.saturating_sub(4));
     let before = paragraphs(lines.get(..first).unwrap_or_default(), edge);
     let question = question(kind, &before);
-    let after = lines.get(last + 1..).unwrap_or_default();
+    // What follows the last option without a gap describes it.
+    let after = lines.get(last..).unwrap_or_default().iter().skip_while(|line| !line.trim().is_empty());
     let detail: Vec<&str> = before
         .iter()
-        .map(String::as_str)
-        .chain(if choices.is_empty() { &[] } else { after }.iter().map(String::as_str))
-        .filter(|line| **line != question && !is_frame_text(line))
-        .map(|line| line.strip_prefix("? ").unwrap_or(line).trim_start())
+        .chain(after)
+        .map(|line| asked(line))
+        .filter(|line| *line != question && !is_frame_text(line))
         .filter(|line| kind == WaitingFor::ToolApproval || !line.is_empty())
         .collect();
     let detail = detail.join("\n").trim().to_owned();
     Waiting { kind, question, options: choices, detail: (!detail.is_empty()).then_some(detail) }
+}
+
+/// A line without the sign in front of it.
+fn asked(line: &str) -> &str {
+    let line = line.trim();
+    line.strip_prefix("? ").map_or(line, str::trim_start)
 }
 
 /// The text of a row between the sides of its box, boxes inside taken off too; `None` for horizontal lines.
@@ -139,16 +143,13 @@ fn paragraphs(lines: &[String], edge: Option<usize>) -> Vec<String> {
 /// The line that asks: for a tool the last one, else the first that ends with a question mark, else the first of all.
 fn question(kind: WaitingFor, before: &[String]) -> String {
     let mut lines =
-        before.iter().map(|line| line.trim()).filter(|line| !line.is_empty() && !is_frame_text(line));
+        before.iter().map(|line| asked(line)).filter(|line| !line.is_empty() && !is_frame_text(line));
     let found = match kind {
         WaitingFor::ToolApproval => lines.next_back(),
         WaitingFor::Loop | WaitingFor::Quota => lines.next(),
-        _ => {
-            lines.clone().find(|line| line.ends_with('?') && !line.starts_with("? ")).or_else(|| lines.next())
-        }
+        _ => lines.clone().find(|line| line.ends_with('?')).or_else(|| lines.next()),
     };
-    let found = found.unwrap_or_default();
-    found.strip_prefix('?').map_or(found, str::trim_start).to_owned()
+    found.unwrap_or_default().to_owned()
 }
 
 /// Text that belongs to the dialog and not to what it asks: its heading, tabs, arrows and keys.

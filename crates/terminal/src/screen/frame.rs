@@ -43,7 +43,8 @@ pub(super) enum Activity {
     Busy,
     /// A spinner of the start.
     StartingUp,
-    /// A shell command of a tool waits for input, in this row.
+    /// This row says that a shell command of a tool waits for input. The CLI says so of every command that has been silent
+    /// for five seconds; only when it puts it into the title too, after thirty, it is worth a look.
     ShellInput(usize),
 }
 
@@ -99,7 +100,7 @@ impl Frame {
             }
             footer |= row.indent == 1;
         }
-        Frame::without_live(rows, if foreign && has_trace(rows) { Live::Gone } else { Live::Nothing })
+        Frame::without_live(rows, if foreign && ended_at_start(rows) { Live::Gone } else { Live::Nothing })
     }
 
     fn without_live(rows: &Rows<'_>, live: Live) -> Frame {
@@ -109,11 +110,17 @@ impl Frame {
     }
 }
 
-/// Whether the CLI drew its banner or a rule.
-fn has_trace(rows: &Rows<'_>) -> bool {
-    (0..rows.len())
-        .map(|index| rows.row(index))
-        .any(|row| chrome::is_rule(row) || row.body().contains("Gemini CLI v"))
+/// Whether somebody else wrote below the banner. The banner alone, with its tips, is a frame of which the rest is about to be
+/// drawn.
+fn ended_at_start(rows: &Rows<'_>) -> bool {
+    let Some(banner) = (0..rows.len()).rev().find(|index| chrome::is_banner(rows.row(*index))) else {
+        return false;
+    };
+    (banner + 1..rows.len()).map(|index| rows.row(index)).any(|row| {
+        let tip = row.text.starts_with(|first: char| first.is_ascii_digit())
+            || row.text.starts_with("with Gemini.");
+        row.indent == 0 && !row.is_blank() && !tip
+    })
 }
 
 /// A box of half blocks whose lower border is at `bottom`: the prompt, or a query with nothing after it. A border alone is
@@ -160,7 +167,8 @@ fn bare_prompt(rows: &Rows<'_>, index: usize, foreign: bool) -> Frame {
     }
     let (style, top) = match index.checked_sub(1).map(|above| (above, rows.row(above))) {
         Some((above, border)) if chrome::is_rule(border) => (Style::Rules, above),
-        Some((above, border)) if chrome::is_half_block_border(border) => (Style::HalfBlocks, above),
+        // Without a lower border the upper one is that of a query.
+        Some((_, border)) if chrome::is_half_block_border(border) => (Style::HalfBlocks, index),
         _ => (style_above(rows, index).0, index),
     };
     let columns = (top.saturating_sub(5)..=top)

@@ -12,8 +12,8 @@
 //! 5. Otherwise the prompt is free: **error** if the last turn ended with one, **completed** if it has an answer or a tool
 //!    that ran, else **idle**.
 //!
-//! Words are never enough: chrome is recognised by where it stands (see [`rows`](self)), because an answer can contain
-//! any of it. A capture may be plain or coloured, of the screen alone or with its scrollback; more scrollback only makes
+//! Words are never enough: chrome is recognised by where it stands, because an answer can contain any of it. The CLI draws
+//! its own things at column 0 or 1, and text of the model further right. A capture may be plain or coloured, of the screen alone or with its scrollback; more scrollback only makes
 //! more of the last answer visible.
 //!
 //! ```
@@ -43,21 +43,24 @@
 mod chrome;
 mod dialog;
 mod frame;
+mod judge;
+mod last;
 mod prose;
 mod reader;
 mod rows;
 mod table;
+#[cfg(test)]
+mod tests;
 mod title;
 mod tools;
 mod transcript;
 
 use serde::Serialize;
 
-use frame::{Activity, Frame, Live, Style};
+use frame::{Activity, Frame, Live};
+use last::{Last, Layout};
 use rows::Rows;
-use title::Title;
 pub use tools::{ToolBox, ToolStatus};
-use transcript::{Content, Query};
 
 /// What the agent in a terminal does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -200,8 +203,9 @@ impl<'a> Capture<'a> {
         Capture { title: Some(title), ..self }
     }
 
-    /// Adds the width of the terminal. Without it, it is taken from the rows that the CLI draws across the whole width;
-    /// only the layout for screen readers has none.
+    /// Adds the width of the terminal. Without it, it is taken from the rows that the CLI draws across the whole width; only
+    /// the layout for screen readers has none. That one is best captured with `capture-pane -J`, which puts together rows that
+    /// the terminal has wrapped: from the width alone a line that ends in the last column cannot be told from a wrapped one.
     pub fn columns(self, columns: u16) -> Self {
         Capture { columns: Some(usize::from(columns)), ..self }
     }
@@ -212,22 +216,40 @@ impl<'a> Capture<'a> {
         Capture { alternate, ..self }
     }
 
+    fn layout<'r, 'b>(&self, rows: &'r Rows<'b>, frame: &Frame) -> Layout<'r, 'b> {
+        Layout::new(rows, frame, self.columns, self.alternate)
+    }
+
+    fn last<'r, 'b>(&self, rows: &'r Rows<'b>, frame: &Frame) -> Last<'r, 'b> {
+        Last::new(self.layout(rows, frame), frame.body_end)
+    }
+
     /// What the agent does. Reads only as much of the capture as that takes.
     pub fn status(&self) -> Status {
-        let rows = Rows::new(self.text);
-        let frame = Frame::find(&rows);
-        self.judge(&rows, &frame, &mut Last::new(self, &rows, &frame))
+        self.status_of(&Rows::new(self.text))
+    }
+
+    fn status_of(&self, rows: &Rows<'_>) -> Status {
+        let frame = Frame::find(rows);
+        judge::status(self.title, rows, &frame, &mut self.last(rows, &frame))
     }
 
     /// Everything that the capture tells.
     pub fn read(&self) -> Reading {
-        let rows = Rows::new(self.text);
-        let frame = Frame::find(&rows);
-        let mut last = Last::new(self, &rows, &frame);
-        let status = self.judge(&rows, &frame, &mut last);
-        let waiting_for = (status == Status::Waiting).then(|| waiting(&rows, &frame));
+        self.reading_of(&Rows::new(self.text))
+    }
+
+    fn reading_of(&self, rows: &Rows<'_>) -> Reading {
+        let frame = Frame::find(rows);
+        let mut last = self.last(rows, &frame);
+        let status = judge::status(self.title, rows, &frame, &mut last);
+        let waiting_for = (status == Status::Waiting).then(|| judge::waiting(rows, &frame));
         if matches!(status, Status::Starting | Status::Exited | Status::Unknown) {
             return Reading { status, message: None, error: None, waiting_for, truncated: false };
+        }
+        if let (Status::Error, Live::Nothing) = (status, frame.live) {
+            let error = judge::failure_outside(rows);
+            return Reading { status, message: None, error, waiting_for, truncated: false };
         }
         let cut = last.query().is_none();
         let content = last.content();
@@ -244,7 +266,7 @@ impl<'a> Capture<'a> {
     pub fn last_answer(&self) -> Result<String, ExtractError> {
         let rows = Rows::new(self.text);
         let frame = Frame::find(&rows);
-        let mut last = Last::new(self, &rows, &frame);
+        let mut last = self.last(&rows, &frame);
         if last.query().is_none() {
             return Err(ExtractError::NoQuery);
         }
@@ -254,12 +276,15 @@ impl<'a> Capture<'a> {
 
     /// All turns that the capture shows, the first one first.
     pub fn turns(&self) -> Vec<Turn> {
-        let rows = Rows::new(self.text);
-        let frame = Frame::find(&rows);
-        let layout = Layout::new(self, &rows, &frame);
+        self.turns_of(&Rows::new(self.text))
+    }
+
+    fn turns_of(&self, rows: &Rows<'_>) -> Vec<Turn> {
+        let frame = Frame::find(rows);
+        let layout = self.layout(rows, &frame);
         let mut turns = Vec::new();
         let mut end = frame.body_end;
-        while let Some(query) = transcript::last_query(&rows, end, frame.style) {
+        while let Some(query) = transcript::last_query(rows, end, frame.style) {
             let content = layout.content(query.rows.end..end);
             turns.push(Turn {
                 query: layout.query_text(&query),
@@ -273,50 +298,23 @@ impl<'a> Capture<'a> {
         turns
     }
 
+    /// Whether the CLI has finished its start, as far as the screen tells: its banner or a turn is there. Since 0.45 the
+    /// prompt appears up to a second before that, and what is sent in between is queued.
+    pub fn has_started(&self) -> bool {
+        let rows = Rows::new(self.text);
+        let frame = Frame::find(&rows);
+        let banner = (0..frame.body_end).rev().any(|index| chrome::is_banner(rows.row(index)));
+        banner || self.last(&rows, &frame).query().is_some()
+    }
+
     /// Whether the last query has nothing after it yet: no answer, no tool, no message, no spinner. The status is then
     /// [`Status::Processing`], because that is how every turn begins. But a turn can also end like this (0.30 shows nothing
     /// for an empty answer), and only time can tell.
     pub fn is_unanswered(&self) -> bool {
         let rows = Rows::new(self.text);
         let frame = Frame::find(&rows);
-        let mut last = Last::new(self, &rows, &frame);
+        let mut last = self.last(&rows, &frame);
         frame.live == Live::Prompt(Activity::Quiet) && last.query().is_some() && !last.content().anything
-    }
-
-    fn judge(&self, rows: &Rows<'_>, frame: &Frame, last: &mut Last<'_, '_>) -> Status {
-        let title = Title::read(self.title);
-        match frame.live {
-            Live::Gone => Status::Exited,
-            Live::Dialog { end, .. } if is_restarting(rows, end) => Status::Starting,
-            Live::Dialog { .. } | Live::Prompt(Activity::ShellInput(_)) => Status::Waiting,
-            Live::Nothing => self.judge_without_prompt(rows, title, last),
-            Live::Prompt(activity) => match (title, activity) {
-                (Title::ActionRequired, _) => Status::Waiting,
-                (Title::Working, _) | (_, Activity::Busy) => Status::Processing,
-                (_, Activity::StartingUp) => Status::Starting,
-                _ => last.outcome(),
-            },
-        }
-    }
-
-    /// Neither a prompt nor a dialog: not drawn yet, or not the CLI's screen, or a capture that ends inside a turn.
-    fn judge_without_prompt(&self, rows: &Rows<'_>, title: Title, last: &mut Last<'_, '_>) -> Status {
-        match title {
-            Title::ActionRequired => return Status::Waiting,
-            Title::Working => return Status::Processing,
-            Title::Ready | Title::Silent => {}
-        }
-        if last.query().is_some() {
-            return Status::Processing;
-        }
-        let mut written = (0..rows.len()).map(|index| rows.row(index)).filter(|row| !row.is_blank());
-        if title == Title::Ready || written.clone().next().is_none() {
-            return Status::Starting;
-        }
-        if written.any(|row| is_restart_line(row) || (chrome::is_spinner(row) && chrome::is_start_up(row))) {
-            return Status::Starting;
-        }
-        if last.content().error.is_some() { Status::Error } else { Status::Unknown }
     }
 }
 
@@ -341,132 +339,4 @@ pub fn last_answer(capture: &str) -> Result<String, ExtractError> {
 /// All turns. The same as [`Capture::turns`].
 pub fn turns(capture: &str) -> Vec<Turn> {
     Capture::new(capture).turns()
-}
-
-/// Whether the CLI says below a dialog that it starts again.
-fn is_restarting(rows: &Rows<'_>, end: usize) -> bool {
-    (end..rows.len()).any(|index| is_restart_line(rows.row(index)))
-}
-
-fn is_restart_line(row: &rows::Row<'_>) -> bool {
-    row.indent <= 1 && row.body().starts_with("Gemini CLI is restarting")
-}
-
-fn waiting(rows: &Rows<'_>, frame: &Frame) -> Waiting {
-    match frame.live {
-        Live::Dialog { start, end } => dialog::read(rows, start..end),
-        Live::Prompt(Activity::ShellInput(index)) => Waiting {
-            kind: WaitingFor::Other,
-            question: rows.row(index).body().trim_start_matches(['!', ' ']).to_owned(),
-            options: Vec::new(),
-            detail: None,
-        },
-        _ => Waiting { kind: WaitingFor::Other, question: String::new(), options: Vec::new(), detail: None },
-    }
-}
-
-/// How the conversation is laid out.
-struct Layout<'r, 'a> {
-    rows: &'r Rows<'a>,
-    style: Style,
-    columns: Option<usize>,
-    /// The column after the last one that text of the model is written to.
-    edge: Option<usize>,
-}
-
-impl<'r, 'a> Layout<'r, 'a> {
-    fn new(capture: &Capture<'_>, rows: &'r Rows<'a>, frame: &Frame) -> Self {
-        let columns = capture.columns.or(frame.columns);
-        let edge = match rows.scroll_bar() {
-            Some(bar) => Some(bar.saturating_sub(1)),
-            None => columns.map(|columns| columns.saturating_sub(usize::from(capture.alternate))),
-        };
-        Layout { rows, style: frame.style, columns, edge }
-    }
-
-    fn content(&self, range: std::ops::Range<usize>) -> Content {
-        match self.style {
-            Style::Reader => reader::read(self.rows, range, self.columns),
-            _ => transcript::read(self.rows, range, self.edge),
-        }
-    }
-
-    fn query_text(&self, query: &Query) -> String {
-        match self.style {
-            Style::Reader => reader::query_text(self.rows, query, self.columns),
-            // Queries have a margin on the right as well, where they have a background.
-            Style::Rules => query.text(self.rows, self.edge),
-            Style::HalfBlocks | Style::Bare => {
-                query.text(self.rows, self.edge.map(|edge| edge.saturating_sub(1)))
-            }
-        }
-    }
-}
-
-/// The last turn, read when it is first needed.
-struct Last<'r, 'a> {
-    layout: Layout<'r, 'a>,
-    end: usize,
-    query: Option<Option<Query>>,
-    content: Option<Content>,
-}
-
-impl<'r, 'a> Last<'r, 'a> {
-    fn new(capture: &Capture<'_>, rows: &'r Rows<'a>, frame: &Frame) -> Self {
-        Last { layout: Layout::new(capture, rows, frame), end: frame.body_end, query: None, content: None }
-    }
-
-    fn query(&mut self) -> Option<&Query> {
-        let layout = &self.layout;
-        self.query.get_or_insert_with(|| transcript::last_query(layout.rows, self.end, layout.style)).as_ref()
-    }
-
-    fn content(&mut self) -> &Content {
-        let start = match self.query() {
-            Some(query) => query.rows.end,
-            None => self.turn_start(),
-        };
-        let (layout, end) = (&self.layout, self.end);
-        self.content.get_or_insert_with(|| layout.content(start..end))
-    }
-
-    /// Where the turn begins when its query is not on the screen: at the first sign of one, or at the top if all that is
-    /// visible is text.
-    fn turn_start(&self) -> usize {
-        let rows = self.layout.rows;
-        let start = (0..self.end).rev().find(|index| chrome::is_banner(rows.row(*index))).unwrap_or(0);
-        let written =
-            || (start..self.end).map(|index| (index, rows.row(index))).filter(|(_, row)| !row.is_blank());
-        let sign = written().find(|(_, row)| ['✦', '✕', 'ℹ'].iter().any(|glyph| row.marked(*glyph)));
-        match sign {
-            Some((index, _)) => index,
-            None if written().all(|(_, row)| row.indent >= 2) => start,
-            None => self.end,
-        }
-    }
-
-    /// How the last turn ended, now that the prompt is free.
-    fn outcome(&mut self) -> Status {
-        let (query, slash) = match self.query() {
-            Some(query) => (true, query.rows.clone()),
-            None => (false, 0..0),
-        };
-        let slash = slash.map(|index| self.layout.rows.row(index)).any(|row| {
-            row.body().trim_start_matches(['>', ' ']).starts_with('/') || row.body().starts_with(['$', '!'])
-        });
-        let content = self.content();
-        let worked = content
-            .tools
-            .iter()
-            .any(|tool| matches!(tool.status, ToolStatus::Succeeded | ToolStatus::Failed));
-        if content.failed {
-            Status::Error
-        } else if !content.answer.is_empty() || (worked && !slash) {
-            Status::Completed
-        } else if query && !slash && !content.anything {
-            Status::Processing
-        } else {
-            Status::Idle
-        }
-    }
 }

@@ -143,6 +143,7 @@ impl Wrap {
     /// Whether `line` is where the CLI went on because the next word did not fit.
     pub fn continues(&self, line: &Line<'_>, edge: Option<usize>) -> bool {
         edge.is_some_and(|edge| line.indent == self.hang && self.end + 1 + first_word(line.body()) > edge)
+            && !is_drawing(line.body())
     }
 
     /// What stood between: nothing if a word longer than a row was cut, else a blank.
@@ -166,6 +167,12 @@ impl Wrap {
             None => self.tail + width(body),
         };
     }
+}
+
+/// Whether a line starts with a line or a block of a drawing. Such rows belong below each other, not behind each other, and
+/// their first "word" is often so long that it fits nowhere.
+fn is_drawing(body: &str) -> bool {
+    body.starts_with(|first: char| ('\u{2500}'..='\u{259f}').contains(&first))
 }
 
 /// Line numbers have at most this many digits.

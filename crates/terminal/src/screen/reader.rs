@@ -9,7 +9,9 @@ use std::ops::Range;
 
 use super::chrome;
 use super::frame::{Activity, Frame, Live, Style};
+use super::prose::Line;
 use super::rows::{Row, Rows, width};
+use super::table;
 use super::tools::{ToolBox, ToolStatus};
 use super::transcript::{Content, Query};
 
@@ -89,19 +91,20 @@ fn foreign_after_options(rows: &Rows<'_>, mut range: Range<usize>) -> bool {
     })
 }
 
-/// A dialog begins after the footer, which stands above it.
+/// A dialog begins with its tool, after the footer, which stands above it.
 fn dialog_start(rows: &Rows<'_>, selected: usize) -> usize {
     let floor = selected.saturating_sub(60);
-    (floor..selected)
-        .rev()
-        .find(|index| {
-            let row = rows.row(*index);
-            row.text.starts_with("? ")
-                || row.text.starts_with(USER)
-                || row.text.starts_with(MODEL)
-                || row.is_blank()
-        })
-        .map_or(floor, |index| if rows.row(index).text.starts_with("? ") { index } else { index + 1 })
+    let opens = |text: &str| text.starts_with("? ") || text.starts_with("Confirming: ");
+    let found = (floor..selected).rev().find(|index| {
+        let row = rows.row(*index);
+        opens(&row.text) || row.text.starts_with(USER) || row.text.starts_with(MODEL) || row.is_blank()
+    });
+    match found {
+        Some(index) if !opens(&rows.row(index).text) => index + 1,
+        Some(index) if index > 0 && rows.row(index - 1).text == "Action Required" => index - 1,
+        Some(index) => index,
+        None => floor,
+    }
 }
 
 /// The rows above the prompt: the mode, then what the CLI does.
@@ -135,17 +138,14 @@ fn is_status(text: &str) -> bool {
     .any(|words| text.starts_with(words))
 }
 
-/// The last query before `end`.
+/// The last query before `end`. An answer that starts with code has no mark; if nothing in the turn has one, it begins with
+/// line 1.
 pub(super) fn last_query(rows: &Rows<'_>, end: usize) -> Option<Query> {
     let start = (0..end).rev().find(|index| rows.row(*index).text.starts_with(USER))?;
+    let first_line = |index: &usize| rows.row(*index).text == "1" || rows.row(*index).text.starts_with("1 ");
     let stop = (start + 1..end)
-        .find(|index| {
-            let row = rows.row(*index);
-            row.text.starts_with(MODEL)
-                || tool(&row.text).is_some()
-                || note(row).is_some()
-                || is_footer_start(&row.text)
-        })
+        .find(|index| begins_item(rows.row(*index)))
+        .or_else(|| (start + 1..end).find(first_line))
         .unwrap_or(end);
     Some(Query { rows: start..stop, text: start..stop })
 }
@@ -215,13 +215,36 @@ pub(super) fn read(rows: &Rows<'_>, range: Range<usize>, columns: Option<usize>)
             }
             content.failed |= error;
         } else if !text.is_empty() {
-            parts.push(text.strip_prefix(MODEL).unwrap_or(&text).to_owned());
+            parts.push(with_tables(text.strip_prefix(MODEL).unwrap_or(&text)));
             content.failed = false;
         }
         index = next;
     }
     content.answer = parts.join("\n\n");
     content
+}
+
+/// Text with its tables as Markdown.
+fn with_tables(text: &str) -> String {
+    if !text.contains('┌') {
+        return text.to_owned();
+    }
+    let lines: Vec<Line<'_>> = text.lines().map(|text| Line { text, indent: 0 }).collect();
+    let mut out: Vec<String> = Vec::new();
+    let mut index = 0;
+    while let Some(line) = lines.get(index) {
+        match table::read(lines.get(index..).unwrap_or_default(), Some(0)) {
+            Some((drawn, taken)) => {
+                out.extend(drawn);
+                index += taken;
+            }
+            None => {
+                out.push(line.text.to_owned());
+                index += 1;
+            }
+        }
+    }
+    out.join("\n")
 }
 
 fn begins_item(row: &Row<'_>) -> bool {

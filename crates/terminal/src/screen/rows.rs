@@ -68,6 +68,9 @@ pub(super) struct Rows<'a> {
     seen: Vec<OnceCell<Row<'a>>>,
     /// The column of the scroll bar, which the alternate buffer draws over the right edge of the text.
     bar: OnceCell<Option<usize>>,
+    /// How often rows were looked at: the measure of work in the tests.
+    #[cfg(test)]
+    pub visits: std::cell::Cell<usize>,
 }
 
 impl<'a> Rows<'a> {
@@ -80,7 +83,13 @@ impl<'a> Rows<'a> {
         }
         raw.push(capture.get(start..).unwrap_or_default());
         let seen = std::iter::repeat_with(OnceCell::new).take(raw.len()).collect();
-        Rows { raw, seen, bar: OnceCell::new() }
+        Rows {
+            raw,
+            seen,
+            bar: OnceCell::new(),
+            #[cfg(test)]
+            visits: std::cell::Cell::new(0),
+        }
     }
 
     pub fn len(&self) -> usize {
@@ -90,6 +99,8 @@ impl<'a> Rows<'a> {
     /// The row at `index`; a blank one beyond the end.
     pub fn row(&self, index: usize) -> &Row<'a> {
         const BLANK: &Row<'static> = &Row { text: Cow::Borrowed(""), indent: 0 };
+        #[cfg(test)]
+        self.visits.set(self.visits.get() + 1);
         let bar = self.scroll_bar();
         match (self.seen.get(index), self.raw.get(index)) {
             (Some(cell), Some(raw)) => cell.get_or_init(|| without_bar(Row::new(plain(raw)), bar)),
@@ -107,7 +118,7 @@ impl<'a> Rows<'a> {
 const SCREEN: usize = 120;
 
 /// Finds the scroll bar: block characters in one column, each after a blank or the edge of a box. One alone is a
-/// coincidence.
+/// coincidence, unless it stands where the rule above the prompt ends.
 fn find_bar(raw: &[&str]) -> Option<usize> {
     let mut column = None;
     let mut count = 0;
@@ -126,7 +137,11 @@ fn find_bar(raw: &[&str]) -> Option<usize> {
             Some(_) => return None,
         }
     }
-    column.filter(|_| count >= 2)
+    let rule = || {
+        let mut rows = raw.iter().rev().take(SCREEN).map(|raw| Row::new(plain(raw)));
+        rows.find(super::chrome::is_rule).map(|row| row.end())
+    };
+    column.filter(|column| count >= 2 || rule() == Some(*column))
 }
 
 /// A cheap look at the end of a raw line: `▀`, `▄` and `█` share their first two bytes.

@@ -145,6 +145,30 @@ pub(super) fn read(rows: &Rows<'_>, range: Range<usize>, edge: Option<usize>) ->
     reader.finish()
 }
 
+/// Whether the last thing in a turn is plainly text of the model. Then nothing else has to be read to know that it is
+/// complete; `false` only means that it takes a closer look.
+pub(super) fn ends_with_text(rows: &Rows<'_>, range: Range<usize>, style: Style) -> bool {
+    let mut text = false;
+    for row in range.rev().map(|index| rows.row(index)) {
+        if row.is_blank() {
+            if text {
+                return true;
+            }
+            continue;
+        }
+        if row.marked('✦') {
+            return true;
+        }
+        let doubtful =
+            row.indent < 2 || row.indent >= 10 || tools::is_compact(row) || chrome::is_model_line(row);
+        if style == Style::Reader || doubtful {
+            return false;
+        }
+        text |= row.indent < 6;
+    }
+    false
+}
+
 /// What the CLI marks its own messages with.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Note {
@@ -270,6 +294,8 @@ impl<'r, 'a> Reader<'r, 'a> {
             .unwrap_or(range.end);
         // What 0.61.0 adds below an error; in a small terminal it is all that is left of it on the screen.
         self.content.failed |= self.rows.row(start).text.starts_with("ℹ This request failed.");
+        self.content.truncated |=
+            self.rows.row(start).text.contains("Response truncated due to token limits");
         if note == Note::Error {
             let block: Vec<usize> = (start..end).collect();
             self.content.error = Some(self.block_text(&block).text);
@@ -311,7 +337,7 @@ impl<'r, 'a> Reader<'r, 'a> {
     fn finish(mut self) -> Content {
         self.end_block();
         let marked = self.parts.iter().any(|part| !part.loose && !part.text.is_empty());
-        for part in self.parts.iter().filter(|part| !part.text.is_empty() && !(marked && part.loose)) {
+        for part in self.parts.iter().filter(|part| !part.text.is_empty() && (!marked || !part.loose)) {
             if !self.content.answer.is_empty() {
                 self.content.answer.push_str(if part.apart { "\n\n" } else { "\n" });
             }
