@@ -31,7 +31,9 @@ pub fn prepare(
         Some(path) => {
             let failed = |why: String| RunError::Usage {
                 message: format!("{}: {why}", path.display()),
-                hint: "Give a scenario in JSON, for example {\"turns\": [{\"steps\": [{\"text\": \"Hi\"}]}]}.".into(),
+                hint:
+                    "Give a scenario in JSON, for example {\"turns\": [{\"steps\": [{\"text\": \"Hi\"}]}]}."
+                        .into(),
             };
             let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
             Scenario::from_json(&text).map_err(|error| failed(error.to_string()))?

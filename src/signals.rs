@@ -20,7 +20,8 @@ impl Interrupts {
         if let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) {
             std::thread::spawn(move || {
                 for signal in signals.forever() {
-                    let _first_counts = caught.compare_exchange(0, signal, Ordering::AcqRel, Ordering::Acquire);
+                    let _first_counts =
+                        caught.compare_exchange(0, signal, Ordering::AcqRel, Ordering::Acquire);
                     if let Some(stopper) = &*stopper.lock().unwrap_or_else(PoisonError::into_inner) {
                         stopper.stop();
                     }

@@ -82,8 +82,10 @@ fn half_lines_crlf_and_odd_separators_are_read_as_they_were_meant() {
 #[test]
 fn a_line_of_100_megabytes_is_malformed_with_its_size_and_the_rest_is_read() {
     let size = 100 << 20;
-    let hostile =
-        HostileLab::new("long", script([Step::Init, Step::LongLine(size), Step::Text("after".into()), Step::Result]));
+    let hostile = HostileLab::new(
+        "long",
+        script([Step::Init, Step::LongLine(size), Step::Text("after".into()), Step::Result]),
+    );
     let outcome = hostile.run();
     assert_eq!(outcome.status, Status::Success);
     assert_eq!(outcome.text.all(), "after");
@@ -92,7 +94,10 @@ fn a_line_of_100_megabytes_is_malformed_with_its_size_and_the_rest_is_read() {
 
 #[test]
 fn a_long_stream_is_cut_in_the_outcome_and_says_so() {
-    let hostile = HostileLab::new("stream", script([Step::Init, Step::Mixed(48 << 20), Step::Deltas(16 << 20), Step::Result]));
+    let hostile = HostileLab::new(
+        "stream",
+        script([Step::Init, Step::Mixed(48 << 20), Step::Deltas(16 << 20), Step::Result]),
+    );
     let outcome = hostile.run();
     assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
     assert_eq!(outcome.malformed.lines, 0);
@@ -112,12 +117,21 @@ fn exit_0_without_a_result_is_a_crash() {
 fn what_comes_after_the_result_is_kept_and_a_second_result_is_a_warning() {
     let hostile = HostileLab::new(
         "after",
-        script([Step::Normal, Step::Text(" late".into()), Step::ResultError("too late".into()), Step::Result]),
+        script([
+            Step::Normal,
+            Step::Text(" late".into()),
+            Step::ResultError("too late".into()),
+            Step::Result,
+        ]),
     );
     let (events, outcome) = hostile.lab.run_with_events(hostile.lab.request("hello"));
     assert_eq!(outcome.status, Status::Success);
     assert!(outcome.text.all().ends_with(" late"));
-    assert!(outcome.warnings.iter().any(|warning| warning.contains("second result")), "{:?}", outcome.warnings);
+    assert!(
+        outcome.warnings.iter().any(|warning| warning.contains("second result")),
+        "{:?}",
+        outcome.warnings
+    );
     let late = EventKind::Text { delta: " late".into() };
     assert!(events.iter().any(|event| event.kind == late));
 }
@@ -127,7 +141,11 @@ fn a_result_stands_when_the_agent_then_hangs() {
     let hostile = HostileLab::new("result then hang", script([Step::Normal, Step::Hang]));
     let outcome = hostile.run();
     assert_eq!(outcome.status, Status::Success);
-    assert!(outcome.warnings.iter().any(|warning| warning.contains("did not exit")), "{:?}", outcome.warnings);
+    assert!(
+        outcome.warnings.iter().any(|warning| warning.contains("did not exit")),
+        "{:?}",
+        outcome.warnings
+    );
     assert_eq!(hostile.hostile.survivors().unwrap(), [0u32; 0]);
 }
 
@@ -213,7 +231,8 @@ fn a_storm_of_forks_is_swept_away() {
 
 #[test]
 fn dropping_a_run_stops_it() {
-    let hostile = HostileLab::new("drop", script([Step::Init, Step::Spawn(Child::default().daemon()), Step::Hang]));
+    let hostile =
+        HostileLab::new("drop", script([Step::Init, Step::Spawn(Child::default().daemon()), Step::Hang]));
     let mut run = hostile.lab.start(hostile.lab.request("hello"));
     while let Some(event) = run.next_blocking() {
         if matches!(event.kind, EventKind::Started { .. }) {
@@ -227,7 +246,9 @@ fn dropping_a_run_stops_it() {
 
 #[test]
 fn every_exit_code_without_a_result_is_a_failure_of_the_right_kind() {
-    for code in [0, 1, 2, 41, 42, 44, 52, 53, 54, 55, 100, 126, 127, 130, 144, 145, 147, 173, 199, 244, 247, 255] {
+    for code in
+        [0, 1, 2, 41, 42, 44, 52, 53, 54, 55, 100, 126, 127, 130, 144, 145, 147, 173, 199, 244, 247, 255]
+    {
         let hostile = HostileLab::new("codes", script([Step::Init, Step::End(Ending::Exit(code))]));
         let outcome = hostile.run();
         let expected = match code {
@@ -267,7 +288,11 @@ fn death_by_a_signal_is_a_crash() {
     for signal in [1, 2, 3, 6, 9, 11, 13, 15] {
         let hostile = HostileLab::new("signals", script([Step::Init, Step::End(Ending::Signal(signal))]));
         let outcome = hostile.run();
-        assert_eq!((outcome.status, kind(&outcome)), (Status::Failed, Some(FailureKind::Crashed)), "signal {signal}");
+        assert_eq!(
+            (outcome.status, kind(&outcome)),
+            (Status::Failed, Some(FailureKind::Crashed)),
+            "signal {signal}"
+        );
         assert_eq!(outcome.exit_code, None);
     }
 }
@@ -294,7 +319,10 @@ fn more_output_than_is_borne_ends_the_run() {
 
 #[test]
 fn a_reader_that_starts_late_loses_nothing() {
-    let hostile = HostileLab::new("late", script([Step::Init, Step::Deltas(4 << 20), Step::Text("the end".into()), Step::Result]));
+    let hostile = HostileLab::new(
+        "late",
+        script([Step::Init, Step::Deltas(4 << 20), Step::Text("the end".into()), Step::Result]),
+    );
     let mut run = hostile.lab.start(hostile.lab.request("hello"));
     std::thread::sleep(Duration::from_secs(3));
     let events = lab::all(&mut run);
@@ -307,7 +335,17 @@ fn a_reader_that_starts_late_loses_nothing() {
 #[test]
 fn no_prompt_can_break_the_command_line() {
     let every: String = (1..=0x10FFFFu32).step_by(97).filter_map(char::from_u32).collect();
-    let prompts = ["-x", "--yolo", "--", "a\nb\r\nc\t", "'\"$(touch x)`\\", "\u{feff}bom", "\0nul", "@file 🌍", every.as_str()];
+    let prompts = [
+        "-x",
+        "--yolo",
+        "--",
+        "a\nb\r\nc\t",
+        "'\"$(touch x)`\\",
+        "\u{feff}bom",
+        "\0nul",
+        "@file 🌍",
+        every.as_str(),
+    ];
     for prompt in prompts {
         let hostile = HostileLab::new("prompts", Script::normal());
         let outcome = hostile.lab.run(hostile.lab.request(prompt));
@@ -317,7 +355,9 @@ fn no_prompt_can_break_the_command_line() {
         let by_stdin = start.stdin.map(|stdin| stdin.sha256);
         match by_flag {
             Some(text) => assert_eq!(text, *prompt),
-            None => assert_eq!(by_stdin, Some(alhena_testbed::stand_in::sha256(prompt.as_bytes())), "{prompt:?}"),
+            None => {
+                assert_eq!(by_stdin, Some(alhena_testbed::stand_in::sha256(prompt.as_bytes())), "{prompt:?}")
+            }
         }
     }
 }
@@ -354,7 +394,11 @@ fn a_recording_plays_back_to_the_same_events_and_outcome() {
         script([
             Step::Init,
             Step::User,
-            Step::Tool { name: "write_file".into(), parameters: serde_json::json!({"file_path": "never.txt", "content": "x"}), output: String::new() },
+            Step::Tool {
+                name: "write_file".into(),
+                parameters: serde_json::json!({"file_path": "never.txt", "content": "x"}),
+                output: String::new(),
+            },
             Step::Garbage,
             Step::Text("done".into()),
             Step::Result,

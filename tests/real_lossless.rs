@@ -21,8 +21,15 @@ fn rich() -> Scenario {
                 .text("Looking. ")
                 .call("read_file", json!({"file_path": "a.txt"})),
         )
-        .turn(Turn::new().call("replace", json!({"file_path": "a.txt", "instruction": "i", "old_string": "old", "new_string": "new"})))
-        .turn(Turn::new().thought("Run", "Now a command.").call("run_shell_command", json!({"command": "echo out; sleep 2; exit 3"})))
+        .turn(Turn::new().call(
+            "replace",
+            json!({"file_path": "a.txt", "instruction": "i", "old_string": "old", "new_string": "new"}),
+        ))
+        .turn(
+            Turn::new()
+                .thought("Run", "Now a command.")
+                .call("run_shell_command", json!({"command": "echo out; sleep 2; exit 3"})),
+        )
         .turn(Turn::say("All done."))
 }
 
@@ -44,7 +51,11 @@ fn real_cli_thoughts_diffs_contents_and_exit_codes_are_recovered() {
             .collect();
         assert_eq!(results.len(), 3, "{version}");
         assert!(results[0].2.contains("old line"), "{version} {results:?}");
-        assert_eq!((results[2].0, results[2].1, results[2].3), ("run_shell_command", false, Some(3)), "{version}");
+        assert_eq!(
+            (results[2].0, results[2].1, results[2].3),
+            ("run_shell_command", false, Some(3)),
+            "{version}"
+        );
         assert_eq!(outcome.commands[0].exit_code, Some(3));
         let change = events.iter().find_map(|event| match &event.kind {
             EventKind::FileChange(change) => Some(change.clone()),
@@ -62,7 +73,9 @@ fn real_cli_thoughts_diffs_contents_and_exit_codes_are_recovered() {
             .collect();
         assert_eq!(thoughts, ["Plan", "Run"], "{version}");
         assert!(outcome.usage.all.thoughts > 0);
-        let per_message = events.iter().filter(|event| event.source == Source::Session && matches!(event.kind, EventKind::Usage(_)));
+        let per_message = events
+            .iter()
+            .filter(|event| event.source == Source::Session && matches!(event.kind, EventKind::Usage(_)));
         assert_eq!(per_message.count(), 4, "{version}");
     }
 }
@@ -72,25 +85,37 @@ fn real_cli_a_thought_is_out_before_the_tool_that_follows_it_has_finished() {
     let lab = Lab::real("live", "0.61.0", rich());
     std::fs::write(lab.workspace().join("a.txt"), "old line\n").unwrap();
     let (events, _) = lab.run_with_events(lab.request("go").approval(Approval::Yolo));
-    let position = |wanted: &dyn Fn(&EventKind) -> bool| events.iter().position(|event| wanted(&event.kind)).unwrap();
+    let position =
+        |wanted: &dyn Fn(&EventKind) -> bool| events.iter().position(|event| wanted(&event.kind)).unwrap();
     let thought = position(&|kind| matches!(kind, EventKind::Thinking { subject, .. } if subject == "Run"));
-    let result = position(&|kind| matches!(kind, EventKind::ToolResult { name, .. } if name == "run_shell_command"));
+    let result =
+        position(&|kind| matches!(kind, EventKind::ToolResult { name, .. } if name == "run_shell_command"));
     assert!(thought < result);
 }
 
 #[test]
 fn real_cli_an_answer_that_was_cut_off_is_warned_of() {
     for (reason, word) in [("MAX_TOKENS", "MAX_TOKENS"), ("SAFETY", "SAFETY")] {
-        let lab = Lab::real("cut off", "0.61.0", Scenario::new().turn(Turn::new().text("Once upon a ti").finish(reason)));
+        let lab = Lab::real(
+            "cut off",
+            "0.61.0",
+            Scenario::new().turn(Turn::new().text("Once upon a ti").finish(reason)),
+        );
         let outcome = lab.run(lab.request("tell"));
         assert_eq!(outcome.status, Status::Success);
-        assert!(outcome.warnings.iter().any(|warning| warning.contains(word)), "{reason} {:?}", outcome.warnings);
+        assert!(
+            outcome.warnings.iter().any(|warning| warning.contains(word)),
+            "{reason} {:?}",
+            outcome.warnings
+        );
     }
 }
 
 #[test]
 fn real_cli_text_is_not_repeated_after_a_retry_in_mid_stream() {
-    let scenario = Scenario::new().turn(Turn::new().text("Half an ans").without_finish()).turn(Turn::say("Half an answer, whole."));
+    let scenario = Scenario::new()
+        .turn(Turn::new().text("Half an ans").without_finish())
+        .turn(Turn::say("Half an answer, whole."));
     let lab = Lab::real("retry", "0.61.0", scenario);
     let outcome = lab.run(lab.request("tell"));
     assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
@@ -100,12 +125,10 @@ fn real_cli_text_is_not_repeated_after_a_retry_in_mid_stream() {
 #[test]
 fn real_cli_20_runs_at_8_at_a_time_in_one_directory_are_complete_and_resumable() {
     let scenario = Scenario::new()
-        .turn(
-            Turn::new().thought("Plan", "think").text("Working. ").calls([
-                ("write_file", json!({"file_path": "shared.txt", "content": "x\n"})),
-                ("run_shell_command", json!({"command": "exit 7"})),
-            ]),
-        )
+        .turn(Turn::new().thought("Plan", "think").text("Working. ").calls([
+            ("write_file", json!({"file_path": "shared.txt", "content": "x\n"})),
+            ("run_shell_command", json!({"command": "exit 7"})),
+        ]))
         .turn(Turn::say("Done."))
         .after(After::Repeat);
     let lab = Arc::new(Lab::real("parallel", "0.61.0", scenario));
@@ -125,9 +148,20 @@ fn real_cli_20_runs_at_8_at_a_time_in_one_directory_are_complete_and_resumable()
                     let (events, outcome) = lab.run_with_events(request);
                     assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
                     assert!(outcome.text.all().ends_with("Done."));
-                    assert_eq!(outcome.commands[0].exit_code, Some(7), "run {number}: {:?}", outcome.warnings);
-                    assert!(outcome.files.iter().any(|file| file.claimed && file.diff.is_some()), "run {number}");
-                    assert!(events.iter().any(|event| matches!(event.kind, EventKind::Thinking { .. })), "run {number}");
+                    assert_eq!(
+                        outcome.commands[0].exit_code,
+                        Some(7),
+                        "run {number}: {:?}",
+                        outcome.warnings
+                    );
+                    assert!(
+                        outcome.files.iter().any(|file| file.claimed && file.diff.is_some()),
+                        "run {number}"
+                    );
+                    assert!(
+                        events.iter().any(|event| matches!(event.kind, EventKind::Thinking { .. })),
+                        "run {number}"
+                    );
                     ids.push(outcome.session_id.clone().unwrap());
                 }
             })
@@ -137,9 +171,18 @@ fn real_cli_20_runs_at_8_at_a_time_in_one_directory_are_complete_and_resumable()
     assert_eq!(ids.len(), 20);
     for id in ids.iter().step_by(7) {
         let outcome = lab.run(lab.request("again").approval(Approval::Yolo).resume(Resume::Id(id.clone())));
-        assert_eq!((outcome.status, outcome.session_id.as_ref()), (Status::Success, Some(id)), "{:?}", outcome.failure);
+        assert_eq!(
+            (outcome.status, outcome.session_id.as_ref()),
+            (Status::Success, Some(id)),
+            "{:?}",
+            outcome.failure
+        );
     }
-    let chats: Vec<_> = std::fs::read_dir(lab.home.gemini().join("tmp")).unwrap().flatten().map(|entry| entry.path().join("chats")).collect();
+    let chats: Vec<_> = std::fs::read_dir(lab.home.gemini().join("tmp"))
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path().join("chats"))
+        .collect();
     let names: Vec<String> = chats
         .iter()
         .filter_map(|dir| std::fs::read_dir(dir).ok())
@@ -154,7 +197,10 @@ fn real_cli_20_runs_at_8_at_a_time_in_one_directory_are_complete_and_resumable()
 #[test]
 fn real_cli_without_a_session_file_the_stream_alone_still_works() {
     let scenario = Scenario::new()
-        .turn(Turn::new().call("run_shell_command", json!({"command": "rm -rf \"$GEMINI_CLI_HOME\"/.gemini/tmp/*/chats; echo gone"})))
+        .turn(Turn::new().call(
+            "run_shell_command",
+            json!({"command": "rm -rf \"$GEMINI_CLI_HOME\"/.gemini/tmp/*/chats; echo gone"}),
+        ))
         .turn(Turn::say("Still here."));
     let lab = Lab::real("deleted", "0.61.0", scenario);
     let outcome = lab.run(lab.request("go").approval(Approval::Yolo));

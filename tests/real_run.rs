@@ -72,7 +72,11 @@ fn session_file(lab: &Lab, id: &str) -> Option<std::path::PathBuf> {
 fn tools() -> Scenario {
     Scenario::new()
         .turn(Turn::new().text("Reading. ").call("read_file", json!({"file_path": "a.txt"})))
-        .turn(Turn::new().text("Writing. ").call("write_file", json!({"file_path": "new.txt", "content": "1\n2\n"})))
+        .turn(
+            Turn::new()
+                .text("Writing. ")
+                .call("write_file", json!({"file_path": "new.txt", "content": "1\n2\n"})),
+        )
         .turn(Turn::new().call("run_shell_command", json!({"command": "echo made > shell.txt; echo out"})))
         .turn(Turn::new().text("Final answer."))
 }
@@ -111,7 +115,9 @@ fn real_cli_tools_do_what_each_approval_mode_allows_and_missing_ones_are_warned_
 
 #[test]
 fn real_cli_api_failures_have_their_kind_status_and_hint() {
-    let error = |code: u16, status: &str| Turn::error(code, json!({"code": code, "message": "It said no.", "status": status}));
+    let error = |code: u16, status: &str| {
+        Turn::error(code, json!({"code": code, "message": "It said no.", "status": status}))
+    };
     let cases = [
         (forever(error(400, "INVALID_ARGUMENT")), FailureKind::Input, Some(400)),
         (forever(error(401, "UNAUTHENTICATED")), FailureKind::Auth, Some(401)),
@@ -136,12 +142,19 @@ fn real_cli_api_failures_have_their_kind_status_and_hint() {
 
 #[test]
 fn real_cli_server_errors_fail_fast_instead_of_after_four_minutes() {
-    let lab = Lab::real("500", "0.61.0", forever(Turn::error(500, json!({"code": 500, "message": "Internal.", "status": "INTERNAL"}))));
+    let lab = Lab::real(
+        "500",
+        "0.61.0",
+        forever(Turn::error(500, json!({"code": 500, "message": "Internal.", "status": "INTERNAL"}))),
+    );
     let mut request = lab.request("hello");
     request.max_attempts = Some(1);
     let outcome = lab.run(request);
     assert_eq!((failure(&outcome).kind, failure(&outcome).http_status), (FailureKind::Api, Some(500)));
-    assert_eq!(lab.server.requests("lab").iter().filter(|request| request.action == "streamGenerateContent").count(), 1);
+    assert_eq!(
+        lab.server.requests("lab").iter().filter(|request| request.action == "streamGenerateContent").count(),
+        1
+    );
 }
 
 #[test]
@@ -186,7 +199,11 @@ fn real_cli_an_untrusted_folder_is_a_failure_that_names_the_option_which_then_wo
     let scenario = || Scenario::new().turn(Turn::say("done")).after(After::Repeat);
     let lab = Lab::untrusted("trust", "0.61.0", scenario());
     let refused = lab.run(lab.request("hello"));
-    assert_eq!((failure(&refused).kind, refused.exit_code), (FailureKind::Untrusted, Some(55)), "{refused:?}");
+    assert_eq!(
+        (failure(&refused).kind, refused.exit_code),
+        (FailureKind::Untrusted, Some(55)),
+        "{refused:?}"
+    );
     assert!(failure(&refused).hint.contains("--trust"));
     for trust in [Trust::Run, Trust::WithSettings] {
         let outcome = lab.run(lab.request("hello").trust(trust));
@@ -198,7 +215,9 @@ fn real_cli_an_untrusted_folder_is_a_failure_that_names_the_option_which_then_wo
 fn real_cli_broken_settings_are_told_before_anything_starts() {
     let lab = Lab::real("settings", "0.61.0", Scenario::new());
     std::fs::write(lab.home.gemini().join("settings.json"), "{ \"a\": ").unwrap();
-    let Err(error) = lab.gemini.run_in(lab.request("hello"), &lab.env).map(Run::outcome_blocking) else { panic!("ran") };
+    let Err(error) = lab.gemini.run_in(lab.request("hello"), &lab.env).map(Run::outcome_blocking) else {
+        panic!("ran")
+    };
     assert_eq!(error.into_failure().kind, FailureKind::Config);
     assert!(lab.server.requests("lab").is_empty());
 }
@@ -216,14 +235,19 @@ fn real_cli_the_turn_limit_is_its_own_failure() {
         let mut request = lab.request("loop");
         request.max_turns = Some(2);
         let outcome = lab.run(request);
-        assert_eq!((failure(&outcome).kind, outcome.exit_code), (FailureKind::TurnLimit, Some(53)), "{outcome:?}");
+        assert_eq!(
+            (failure(&outcome).kind, outcome.exit_code),
+            (FailureKind::TurnLimit, Some(53)),
+            "{outcome:?}"
+        );
         assert_eq!(outcome.exit_status(), 7);
     });
 }
 
 #[test]
 fn real_cli_a_loop_is_a_warning() {
-    let lab = Lab::real("loop", "0.61.0", forever(Turn::new().call("list_directory", json!({"dir_path": "."}))));
+    let lab =
+        Lab::real("loop", "0.61.0", forever(Turn::new().call("list_directory", json!({"dir_path": "."}))));
     let outcome = lab.run(lab.request("loop"));
     assert!(outcome.warnings.iter().any(|warning| warning.contains("Loop detected")), "{outcome:?}");
 }
@@ -237,24 +261,33 @@ fn real_cli_prompts_of_every_size_arrive_whole() {
         let outcome = lab.run(lab.request(&prompt));
         assert_eq!(outcome.status, Status::Success, "{size}: {:?}", outcome.failure);
         let requests = lab.server.requests("lab");
-        let sent = requests.iter().filter_map(|request| request.prompt()).map(str::trim).find(|text| text.len() > 1000);
+        let sent = requests
+            .iter()
+            .filter_map(|request| request.prompt())
+            .map(str::trim)
+            .find(|text| text.len() > 1000);
         assert_eq!(sent.map(str::len), Some(prompt.trim().len()), "{size}");
     }
 }
 
 #[test]
 fn real_cli_a_prompt_that_starts_with_dashes_is_a_prompt() {
-    on_each_version("dashes", || Scenario::new().turn(Turn::say("fine")), |lab| {
-        let outcome = lab.run(lab.request("--yolo is what I ask about"));
-        assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
-    });
+    on_each_version(
+        "dashes",
+        || Scenario::new().turn(Turn::say("fine")),
+        |lab| {
+            let outcome = lab.run(lab.request("--yolo is what I ask about"));
+            assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
+        },
+    );
 }
 
 #[test]
 fn a_prompt_that_the_cli_would_not_send_is_refused_before_the_start() {
     let lab = Lab::real("too large", "0.61.0", Scenario::new());
     for prompt in ["x".repeat(4_100_000), "日".repeat(3_000_000), "  \n ".to_owned(), String::new()] {
-        let refused = lab.gemini.run_in(lab.request(&prompt), &lab.env).err().map(|error| error.exit_status());
+        let refused =
+            lab.gemini.run_in(lab.request(&prompt), &lab.env).err().map(|error| error.exit_status());
         assert_eq!(refused, Some(2));
     }
     assert!(lab.server.requests("lab").is_empty());
@@ -281,7 +314,8 @@ fn real_cli_a_session_can_be_resumed_again_and_again() {
         let requests = lab.server.requests("lab");
         let remembers = requests.iter().filter(|request| {
             let texts: Vec<&str> = request.texts().collect();
-            texts.iter().any(|text| text.contains("prompt 2")) && texts.iter().any(|text| text.contains("first prompt"))
+            texts.iter().any(|text| text.contains("prompt 2"))
+                && texts.iter().any(|text| text.contains("first prompt"))
         });
         assert!(remembers.count() >= 1, "the model was not shown the history");
         assert!(session_file(lab, &id).is_some());
@@ -323,27 +357,41 @@ fn real_cli_allow_and_deny_lists_hold_together_with_the_approval_mode() {
     assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
     assert!(!lab.workspace().join("forbidden").exists());
     assert!(!lab.workspace().join("w.txt").exists());
-    let ran = |command: &str| outcome.commands.iter().any(|run| run.command.contains(command) && run.output.as_deref().is_some_and(|out| out.contains("git version")));
+    let ran = |command: &str| {
+        outcome.commands.iter().any(|run| {
+            run.command.contains(command)
+                && run.output.as_deref().is_some_and(|out| out.contains("git version"))
+        })
+    };
     assert!(ran("git"), "{:?}", outcome.commands);
 }
 
 #[test]
 fn real_cli_a_system_prompt_reaches_the_model() {
-    on_each_version("system", || Scenario::new().turn(Turn::say("aye")), |lab| {
-        if !has(lab, Feature::CliHome) {
-            return;
-        }
-        let mut request = lab.request("hello");
-        request.system_prompt = Some(alhena::SystemPrompt::Append("Always speak like a PIRATE-7731.".into()));
-        assert_eq!(lab.run(request).status, Status::Success);
-        let requests = lab.server.requests("lab");
-        assert!(requests.iter().any(|request| request.raw_body.contains("PIRATE-7731")));
-    });
+    on_each_version(
+        "system",
+        || Scenario::new().turn(Turn::say("aye")),
+        |lab| {
+            if !has(lab, Feature::CliHome) {
+                return;
+            }
+            let mut request = lab.request("hello");
+            request.system_prompt =
+                Some(alhena::SystemPrompt::Append("Always speak like a PIRATE-7731.".into()));
+            assert_eq!(lab.run(request).status, Status::Success);
+            let requests = lab.server.requests("lab");
+            assert!(requests.iter().any(|request| request.raw_body.contains("PIRATE-7731")));
+        },
+    );
 }
 
 #[test]
 fn real_cli_20_runs_with_a_megabyte_prompt_and_a_late_reader_are_complete() {
-    let lab = Lab::real("late reader", "0.61.0", Scenario::new().turn(Turn::new().text("The ").text("end.")).after(After::Repeat));
+    let lab = Lab::real(
+        "late reader",
+        "0.61.0",
+        Scenario::new().turn(Turn::new().text("The ").text("end.")).after(After::Repeat),
+    );
     let lab = Arc::new(lab);
     let prompt = Arc::new("Lorem ipsum dolor. ".repeat(1_000_000 / 19));
     let threads: Vec<_> = (0..2)
@@ -374,7 +422,9 @@ fn real_cli_the_users_home_is_the_same_after_20_runs_except_for_sessions_and_reg
             .after(After::Repeat)
     };
     let lab = Lab::real("home", "0.61.0", scenario());
-    for (name, text) in [("GEMINI.md", "be brief\n"), ("policies/mine.toml", ""), ("commands/x.toml", "prompt = \"x\"\n")] {
+    for (name, text) in
+        [("GEMINI.md", "be brief\n"), ("policies/mine.toml", ""), ("commands/x.toml", "prompt = \"x\"\n")]
+    {
         let path = lab.home.gemini().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
@@ -384,7 +434,8 @@ fn real_cli_the_users_home_is_the_same_after_20_runs_except_for_sessions_and_reg
     let before = lab.home.snapshot().unwrap();
     let mut ids = Vec::new();
     for number in 0..20 {
-        let request = lab.request("again").approval(if number % 2 == 0 { Approval::Yolo } else { Approval::Default });
+        let request =
+            lab.request("again").approval(if number % 2 == 0 { Approval::Yolo } else { Approval::Default });
         match number % 5 {
             0..=2 => ids.extend(lab.run(request).session_id.clone()),
             3 => drop(lab.run(request.timeout(Duration::from_millis(900 + 150 * number)))),
@@ -397,10 +448,13 @@ fn real_cli_the_users_home_is_the_same_after_20_runs_except_for_sessions_and_reg
         }
     }
     let after = lab.home.snapshot().unwrap();
-    let changes: Vec<String> = alhena_testbed::diff(&before, &after).iter().map(|change| format!("{change:?}")).collect();
+    let changes: Vec<String> =
+        alhena_testbed::diff(&before, &after).iter().map(|change| format!("{change:?}")).collect();
     let unexpected: Vec<&String> = changes
         .iter()
-        .filter(|change| !change.contains("/chats") && !change.contains("alhena/") && !change.contains("workspace"))
+        .filter(|change| {
+            !change.contains("/chats") && !change.contains("alhena/") && !change.contains("workspace")
+        })
         .collect();
     assert!(unexpected.is_empty(), "{unexpected:#?}");
     assert!(ids.iter().all(|id| session_file(&lab, id).is_some()));
@@ -418,5 +472,9 @@ fn a_newer_version_than_the_newest_known_is_used_with_a_warning() {
     assert_eq!(gemini.version, "0.99.0".parse::<Version>().unwrap());
     let outcome = gemini.run_in(Request::new("hi").dir(lab.workspace()), &env).unwrap().outcome_blocking();
     assert_eq!(outcome.status, Status::Success);
-    assert!(outcome.warnings.iter().any(|warning| warning.contains("0.99.0 is newer")), "{:?}", outcome.warnings);
+    assert!(
+        outcome.warnings.iter().any(|warning| warning.contains("0.99.0 is newer")),
+        "{:?}",
+        outcome.warnings
+    );
 }

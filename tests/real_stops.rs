@@ -17,11 +17,10 @@ use serde_json::json;
 fn long() -> Scenario {
     Scenario::new()
         .turn(
-            Turn::new()
-                .text("Working ")
-                .sleep(Duration::from_millis(300))
-                .text("on it. ")
-                .call("run_shell_command", json!({"command": "echo begun > begun.txt; sleep 61.7; echo over"})),
+            Turn::new().text("Working ").sleep(Duration::from_millis(300)).text("on it. ").call(
+                "run_shell_command",
+                json!({"command": "echo begun > begun.txt; sleep 61.7; echo over"}),
+            ),
         )
         .turn(Turn::new().text("Done").sleep(Duration::from_secs(60)).text("."))
         .after(After::Repeat)
@@ -40,7 +39,8 @@ fn nothing_left(lab: &Lab) {
 #[test]
 fn real_cli_stopped_during_text_says_so_and_ends_in_order() {
     for version in versions() {
-        let scenario = Scenario::new().turn(Turn::new().text("one ").sleep(Duration::from_secs(60)).text("two"));
+        let scenario =
+            Scenario::new().turn(Turn::new().text("one ").sleep(Duration::from_secs(60)).text("two"));
         let lab = Lab::real("text", &version, scenario);
         let mut run = lab.start(lab.request("go"));
         while let Some(event) = run.next_blocking() {
@@ -93,7 +93,15 @@ fn real_cli_stopped_at_20_random_moments_leaves_nothing_and_lies_never() {
                 assert_eq!(run.outcome_blocking().status, Status::Cancelled, "{context}");
             }
             _ => {
-                let mut command = lab.command(&["--model", "gemini-2.5-flash", "--approval", "yolo", "--as", "outcome", "go"]);
+                let mut command = lab.command(&[
+                    "--model",
+                    "gemini-2.5-flash",
+                    "--approval",
+                    "yolo",
+                    "--as",
+                    "outcome",
+                    "go",
+                ]);
                 let mut alhena = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
                 std::thread::sleep(moment);
                 let signal = if way == 2 { Signal::TERM } else { Signal::KILL };

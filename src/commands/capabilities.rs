@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use alhena::supervise::{custody, processes};
 use alhena::wire::release::{TABLE, Version};
-use alhena::{Finder, FastStart, env::Environment};
+use alhena::{FastStart, Finder, env::Environment};
 use serde_json::{Map, Value, json};
 
 use super::{complain, print, print_json};
@@ -50,7 +50,8 @@ pub fn execute(args: Args) -> ExitCode {
         Some(fast) => format!("one process, {}", fast.node.display()),
         None => "by its own launcher".to_owned(),
     };
-    let keeper = keeper.map_or("none: processes that hide can outlive a run".to_owned(), |path| path.display().to_string());
+    let keeper = keeper
+        .map_or("none: processes that hide can outlive a run".to_owned(), |path| path.display().to_string());
     text.push_str(&format!("Alhena here\n  start   {start}\n  keeper  {keeper}"));
     print(&text)
 }

@@ -33,7 +33,9 @@ pub fn execute(args: Args) -> ExitCode {
 
 pub fn man(args: ManArgs) -> ExitCode {
     let done = match args.dir {
-        Some(dir) => std::fs::create_dir_all(&dir).and_then(|()| clap_mangen::generate_to(Cli::command(), &dir)),
+        Some(dir) => {
+            std::fs::create_dir_all(&dir).and_then(|()| clap_mangen::generate_to(Cli::command(), &dir))
+        }
         None => {
             let mut text = Vec::new();
             return match clap_mangen::Man::new(Cli::command()).render(&mut text) {

@@ -25,7 +25,9 @@ pub struct Args {
 
 /// The failure of a run that has no CLI.
 pub fn not_found(error: &NotFound) -> RunError {
-    RunError::Failed(Box::new(Failure::new(FailureKind::NotInstalled, error.to_string()).with_hint(error.hint())))
+    RunError::Failed(Box::new(
+        Failure::new(FailureKind::NotInstalled, error.to_string()).with_hint(error.hint()),
+    ))
 }
 
 pub fn execute(args: Args) -> ExitCode {
@@ -48,7 +50,9 @@ pub fn execute(args: Args) -> ExitCode {
                 .iter()
                 .map(|gemini| {
                     let known = match &gemini.version {
-                        version if *version > NEWEST_KNOWN => format!(", newer than {NEWEST_KNOWN}, the newest known"),
+                        version if *version > NEWEST_KNOWN => {
+                            format!(", newer than {NEWEST_KNOWN}, the newest known")
+                        }
                         version if *version < OLDEST_SUPPORTED => ", too old to be driven".to_owned(),
                         _ => String::new(),
                     };
@@ -68,7 +72,7 @@ pub fn execute(args: Args) -> ExitCode {
 }
 
 fn place(gemini: &alhena::Gemini) -> String {
-    serde_json::to_value(&gemini.place)
+    serde_json::to_value(gemini.place)
         .ok()
         .and_then(|place| place.as_str().map(|place| place.replace('_', " ")))
         .unwrap_or_default()

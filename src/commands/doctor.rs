@@ -125,9 +125,11 @@ fn find_cli(args: &Args, findings: &mut Vec<Finding>) -> Option<Gemini> {
     findings.push(Finding::good("Gemini CLI", gemini.path.display()));
     let version = &gemini.version;
     findings.push(match version {
-        version if *version < OLDEST_SUPPORTED => {
-            Finding::bad("version", format_args!("{version} has no stream-json output"), "`alhena install` fetches a newer one.")
-        }
+        version if *version < OLDEST_SUPPORTED => Finding::bad(
+            "version",
+            format_args!("{version} has no stream-json output"),
+            "`alhena install` fetches a newer one.",
+        ),
         version if *version > NEWEST_KNOWN => Finding::doubtful(
             "version",
             format_args!("{version} is newer than {NEWEST_KNOWN}, the newest that Alhena knows"),
@@ -169,11 +171,16 @@ fn of_home(home: &Path, dir: &Path, gemini: Option<&Gemini>, environment: &Envir
     let method = auth.method.as_ref().map(|method| method.to_string());
     findings.push(match (&auth.refusal, method) {
         (Some(refusal), _) => Finding::bad("authentication", refusal, refusal.hint()),
-        (None, Some(method)) if auth.perhaps_in_keychain => {
-            Finding::good("authentication", format_args!("{method}; the login may be in the system's keychain"))
-        }
+        (None, Some(method)) if auth.perhaps_in_keychain => Finding::good(
+            "authentication",
+            format_args!("{method}; the login may be in the system's keychain"),
+        ),
         (None, Some(method)) => Finding::good("authentication", method),
-        (None, None) => Finding::bad("authentication", "none is chosen", "Set GEMINI_API_KEY, or start `gemini` and sign in."),
+        (None, None) => Finding::bad(
+            "authentication",
+            "none is chosen",
+            "Set GEMINI_API_KEY, or start `gemini` and sign in.",
+        ),
     });
     let enforced = gemini.is_none_or(|gemini| gemini.version.has(Feature::TrustEnforcedHeadless));
     findings.push(match trust(home, dir, environment) {
@@ -187,11 +194,12 @@ fn of_home(home: &Path, dir: &Path, gemini: Option<&Gemini>, environment: &Envir
     });
     for lock in locks(home) {
         let (path, age) = (lock.path.display(), lock.age.as_secs());
-        if lock.state == LockState::Stale {
+        // A stale one costs nothing: the CLI takes it over.
+        if lock.state == LockState::Held {
             findings.push(Finding::doubtful(
                 "lock",
-                format_args!("{path} was left {age} s ago: the next start of Gemini CLI waits 13 s"),
-                "Remove that directory if no Gemini CLI is starting.",
+                format_args!("{path} is {age} s old: a Gemini CLI is starting, or one was killed while it started"),
+                "The next start waits up to 13 s for it; wait, or remove that directory if nothing is starting.",
             ));
         }
     }
@@ -217,7 +225,11 @@ fn keeper() -> Finding {
 fn tmux() -> Finding {
     match on_path("tmux", &Environment::of_process()) {
         Some(path) => Finding::good("tmux", path.display()),
-        None => Finding::doubtful("tmux", "not on PATH", "Only interactive agents need it; install tmux 3.3 or newer."),
+        None => Finding::doubtful(
+            "tmux",
+            "not on PATH",
+            "Only interactive agents need it; install tmux 3.3 or newer.",
+        ),
     }
 }
 
@@ -229,7 +241,8 @@ fn on_path(name: &str, environment: &Environment) -> Option<PathBuf> {
 /// What earlier runs left: processes without a keeper, homes without a run.
 fn leftovers(environment: &Environment, fix: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let orphaned: Vec<i32> = processes::marks().into_iter().filter(|(mark, _)| !held(mark)).flat_map(|(_, pids)| pids).collect();
+    let orphaned: Vec<i32> =
+        processes::marks().into_iter().filter(|(mark, _)| !held(mark)).flat_map(|(_, pids)| pids).collect();
     if !orphaned.is_empty() && fix {
         processes::signal_all(&orphaned, rustix::process::Signal::KILL);
     }

@@ -14,7 +14,9 @@ use alhena::env::Environment;
 use alhena::hosts::dialect::{self, DropIn, Invocation, Stream, Surroundings};
 use alhena::hosts::native::{self, Format, JsonReport, StreamJson, TextOutput};
 use alhena::model::Timestamp;
-use alhena::{Approval, Finder, Gemini, Item, Outcome, Prompt, Request, Resume, Run, RunError, Sandbox, Trust};
+use alhena::{
+    Approval, Finder, Gemini, Item, Outcome, Prompt, Request, Resume, Run, RunError, Sandbox, Trust,
+};
 
 use super::complain;
 use crate::signals::Interrupts;
@@ -44,7 +46,8 @@ pub fn stand_in(arguments: Vec<OsString>) -> ExitCode {
             return ExitCode::from(127);
         }
     };
-    let texts: Option<Vec<String>> = arguments.iter().map(|argument| argument.to_str().map(str::to_owned)).collect();
+    let texts: Option<Vec<String>> =
+        arguments.iter().map(|argument| argument.to_str().map(str::to_owned)).collect();
     let invocation = texts.map(|texts| dialect::read(&texts, surroundings()));
     match invocation {
         Some(Invocation::Run(drop_in)) => {
@@ -68,7 +71,9 @@ fn surroundings() -> Surroundings {
     Surroundings {
         stdin: stream(io::stdin().is_terminal()),
         stdout: stream(io::stdout().is_terminal()),
-        ci: ["CI", "GITHUB_ACTIONS"].iter().any(|name| std::env::var_os(name).is_some_and(|value| value == "true")),
+        ci: ["CI", "GITHUB_ACTIONS"]
+            .iter()
+            .any(|name| std::env::var_os(name).is_some_and(|value| value == "true")),
     }
 }
 
@@ -126,7 +131,10 @@ fn request(drop_in: &DropIn, format: Format) -> Result<Request, RunError> {
     request.allow_tools.clone_from(&drop_in.allow_tools);
     request.deny_tools.clone_from(&drop_in.deny_tools);
     request.policies = drop_in.policies.iter().map(Into::into).collect();
-    request.resume = drop_in.resume.as_ref().map(|id| if id == "latest" { Resume::Latest } else { Resume::Id(id.clone()) });
+    request.resume = drop_in
+        .resume
+        .as_ref()
+        .map(|id| if id == "latest" { Resume::Latest } else { Resume::Id(id.clone()) });
     request.session_id.clone_from(&drop_in.session_id);
     request.extra_args = drop_in.extra.iter().map(Into::into).collect();
     request.raw_lines = format == Format::StreamJson;

@@ -59,7 +59,8 @@ pub fn execute(args: Args) -> ExitCode {
         Command::Metadata { name } => match name.as_str() {
             "aiwf" => print_json(&aiwf::metadata()),
             "agent-cli-sdk" => {
-                let cli = alhena::Gemini::find().ok().map(|gemini| gemini.path.to_string_lossy().into_owned());
+                let cli =
+                    alhena::Gemini::find().ok().map(|gemini| gemini.path.to_string_lossy().into_owned());
                 print_json(&agent_cli_sdk::capabilities(cli.as_deref()))
             }
             _ => unknown(&name),
@@ -69,7 +70,9 @@ pub fn execute(args: Args) -> ExitCode {
             _ => unknown(&name),
         },
         Command::InstallDropin { dir } => match install(&dir) {
-            Ok(link) => print(&format!("{} is Alhena now; put {} first on PATH", link.display(), dir.display())),
+            Ok(link) => {
+                print(&format!("{} is Alhena now; put {} first on PATH", link.display(), dir.display()))
+            }
             Err(error) => {
                 complain(&error, "Give a directory that can be written to and has no other `gemini` in it.");
                 ExitCode::FAILURE
@@ -80,11 +83,14 @@ pub fn execute(args: Args) -> ExitCode {
 
 fn list(as_json: bool) -> ExitCode {
     if as_json {
-        let rows: Vec<Value> =
-            HOSTS.iter().map(|(name, view, adapter)| json!({ "name": name, "view": view, "adapter": adapter })).collect();
+        let rows: Vec<Value> = HOSTS
+            .iter()
+            .map(|(name, view, adapter)| json!({ "name": name, "view": view, "adapter": adapter }))
+            .collect();
         return print_json(&rows);
     }
-    let rows: Vec<String> = HOSTS.iter().map(|(name, view, adapter)| format!("{name:<14} {view:<36} {adapter}")).collect();
+    let rows: Vec<String> =
+        HOSTS.iter().map(|(name, view, adapter)| format!("{name:<14} {view:<36} {adapter}")).collect();
     print(&rows.join("\n"))
 }
 
@@ -119,7 +125,9 @@ fn install(dir: &Path) -> io::Result<PathBuf> {
     let (link, program) = (dir.join("gemini"), std::env::current_exe()?);
     match std::fs::symlink_metadata(&link) {
         Err(_) => {}
-        Ok(_) if std::fs::canonicalize(&link).ok() == std::fs::canonicalize(&program).ok() => return Ok(link),
+        Ok(_) if std::fs::canonicalize(&link).ok() == std::fs::canonicalize(&program).ok() => {
+            return Ok(link);
+        }
         Ok(_) => {
             let text = format!("{} exists and is something else", link.display());
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));

@@ -47,7 +47,10 @@ pub fn execute(args: Args) -> ExitCode {
         return match installer.uninstall(version) {
             Ok(true) => print(&format!("removed {version}")),
             Ok(false) => {
-                complain(&format_args!("{version} is not installed"), "`alhena install --list` shows what is.");
+                complain(
+                    &format_args!("{version} is not installed"),
+                    "`alhena install --list` shows what is.",
+                );
                 ExitCode::FAILURE
             }
             Err(error) => failed(&error),
@@ -114,10 +117,12 @@ impl Shown {
                     writeln!(err, "fetching Gemini CLI {version} by npm into {}", dir.display())
                 }
                 // What npm fetches is of interest only while it goes by.
-                Progress::Line(line) if line.starts_with("npm http") || line.trim().is_empty() => match self.terminal {
-                    true => write!(err, "{}{}\r", self.over(), crate::style::one_line(&line, 70)),
-                    false => Ok(()),
-                },
+                Progress::Line(line) if line.starts_with("npm http") || line.trim().is_empty() => {
+                    match self.terminal {
+                        true => write!(err, "{}{}\r", self.over(), crate::style::one_line(&line, 70)),
+                        false => Ok(()),
+                    }
+                }
                 Progress::Line(line) => writeln!(err, "{}npm: {line}", self.over()),
                 Progress::Tick { elapsed } if self.terminal => {
                     let time = duration(elapsed.as_millis() as u64);

@@ -67,7 +67,10 @@ pub fn execute(args: Args) -> ExitCode {
         Ok(outcome) => ExitCode::from(outcome.exit_status()),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            complain(&error, "Give a file that Gemini CLI wrote, or a directory made by `alhena run --record`.");
+            complain(
+                &error,
+                "Give a file that Gemini CLI wrote, or a directory made by `alhena run --record`.",
+            );
             ExitCode::from(2)
         }
     }
@@ -175,7 +178,12 @@ fn stream(mut input: Box<dyn Read>, interpreter: &mut Interpreter, view: &mut dy
     }
 }
 
-fn one(frame: Frame<'_>, interpreter: &mut Interpreter, view: &mut dyn View, out: &mut Vec<Event>) -> io::Result<()> {
+fn one(
+    frame: Frame<'_>,
+    interpreter: &mut Interpreter,
+    view: &mut dyn View,
+    out: &mut Vec<Event>,
+) -> io::Result<()> {
     match frame {
         Frame::Line(line) => {
             view.line(line)?;
@@ -187,7 +195,12 @@ fn one(frame: Frame<'_>, interpreter: &mut Interpreter, view: &mut dyn View, out
 }
 
 /// The report is on stdout; of a fatal error it is on stderr.
-fn json(mut input: Box<dyn Read>, stderr: &str, interpreter: &mut Interpreter, view: &mut dyn View) -> io::Result<()> {
+fn json(
+    mut input: Box<dyn Read>,
+    stderr: &str,
+    interpreter: &mut Interpreter,
+    view: &mut dyn View,
+) -> io::Result<()> {
     let (mut bytes, mut out) = (Vec::new(), Vec::new());
     input.read_to_end(&mut bytes)?;
     let found = report::find_report(&bytes).or_else(|| report::find_error_report(stderr.as_bytes()));

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Read, Write};
+use std::io::{self, BufWriter, IsTerminal, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,7 +10,8 @@ use std::time::Duration;
 use alhena::env::Environment;
 use alhena::home::McpServer;
 use alhena::{
-    Approval, Finder, Gemini, Item, Outcome, Prompt, PromptBy, Request, Resume, Run, RunError, Sandbox, SystemPrompt, Trust,
+    Approval, Finder, Gemini, Item, Outcome, Prompt, PromptBy, Request, Resume, Run, RunError, Sandbox,
+    SystemPrompt, Trust,
 };
 use clap::ValueEnum;
 
@@ -208,7 +209,8 @@ fn target(output: Option<&PathBuf>) -> io::Result<Target> {
     Ok(match output {
         None => Target::stdout(),
         Some(path) => {
-            let file = File::create(path).map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
+            let file = File::create(path)
+                .map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
             Target::file(BufWriter::new(file))
         }
     })
@@ -217,7 +219,8 @@ fn target(output: Option<&PathBuf>) -> io::Result<Target> {
 /// Everything up to the start.
 fn begin(args: Args, view: Name) -> Result<(Run, Option<offline::Offline>), RunError> {
     let mut environment = Environment::of_process();
-    let (scenario, gemini, approval, quiet) = (args.offline.clone(), args.gemini.clone(), args.approval, args.quiet);
+    let (scenario, gemini, approval, quiet) =
+        (args.offline.clone(), args.gemini.clone(), args.approval, args.quiet);
     let mut request = request(args, view)?;
     let offline = match &scenario {
         Some(scenario) => {
@@ -253,7 +256,10 @@ fn request(args: Args, view: Name) -> Result<Request, RunError> {
     };
     // Wrong usage is said before anything is looked for or fetched.
     if matches!(&prompt, Prompt::Text(text) if text.trim().is_empty()) {
-        return Err(usage("the prompt is empty".to_owned(), "Give a prompt as an argument, by --prompt-file or on stdin."));
+        return Err(usage(
+            "the prompt is empty".to_owned(),
+            "Give a prompt as an argument, by --prompt-file or on stdin.",
+        ));
     }
     if let Some(dir) = args.dir.as_ref().filter(|dir| !dir.is_dir()) {
         return Err(usage(format!("{} is not a directory", dir.display()), "Give a directory that exists."));
@@ -357,7 +363,6 @@ fn follow(
                 io::ErrorKind::BrokenPipe => Ok(()),
                 _ => Err(error),
             })?;
-            io::stdout().flush().or_else(|_| Ok::<(), io::Error>(()))?;
             Ok(outcome)
         }
     }

@@ -48,7 +48,10 @@ pub fn execute(args: Args) -> ExitCode {
     let bytes = match read(&args.file) {
         Ok(bytes) => bytes,
         Err(error) => {
-            complain(&format_args!("{}: {error}", args.file.display()), "Give a file that can be read, or pipe it in.");
+            complain(
+                &format_args!("{}: {error}", args.file.display()),
+                "Give a file that can be read, or pipe it in.",
+            );
             return ExitCode::from(2);
         }
     };

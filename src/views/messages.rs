@@ -102,7 +102,8 @@ impl FromEvents {
         match &event.kind {
             EventKind::Prompt { text } => {
                 let id = format!("stream-{}", self.records.len());
-                self.records.push(json!({ "id": id, "timestamp": event.at, "type": "user", "content": text }));
+                self.records
+                    .push(json!({ "id": id, "timestamp": event.at, "type": "user", "content": text }));
             }
             EventKind::Text { delta } => {
                 // Text after results is the next answer.
@@ -123,15 +124,24 @@ impl FromEvents {
                 self.at = event.at.to_string();
             }
             EventKind::ToolResult { id, name, ok, output, error, cancelled, .. } => {
-                let Some(call) = self.calls.iter_mut().find(|call| call.get("id").and_then(Value::as_str) == Some(id)) else {
+                let Some(call) =
+                    self.calls.iter_mut().find(|call| call.get("id").and_then(Value::as_str) == Some(id))
+                else {
                     return;
                 };
-                let status = if *cancelled == Some(true) { "cancelled" } else if *ok || error.is_none() { "success" } else { "error" };
+                let status = if *cancelled == Some(true) {
+                    "cancelled"
+                } else if *ok || error.is_none() {
+                    "success"
+                } else {
+                    "error"
+                };
                 let response = match error {
                     Some(error) => json!({ "error": error.message }),
                     None => json!({ "output": output.clone().unwrap_or_default() }),
                 };
-                let result = json!([{ "functionResponse": { "id": id, "name": name, "response": response } }]);
+                let result =
+                    json!([{ "functionResponse": { "id": id, "name": name, "response": response } }]);
                 if let Some(call) = call.as_object_mut() {
                     call.insert("status".to_owned(), json!(status));
                     call.insert("result".to_owned(), result);

@@ -29,7 +29,15 @@ pub struct Pretty {
 impl Pretty {
     pub fn new(target: Target, quiet: bool, claims: Claims) -> Self {
         let spinner = Spinner::start(if quiet { Colours::No } else { target.colours });
-        Self { target, quiet, claims, harmless: Harmless::default(), spinner, in_line: false, open: Vec::new() }
+        Self {
+            target,
+            quiet,
+            claims,
+            harmless: Harmless::default(),
+            spinner,
+            in_line: false,
+            open: Vec::new(),
+        }
     }
 
     fn line(&mut self, paint: Paint, mark: &str, text: &str) -> io::Result<()> {
@@ -62,13 +70,22 @@ impl Pretty {
         self.line(Paint::Dim, "∴", &words)
     }
 
-    fn tool_ended(&mut self, id: &str, name: &str, ok: bool, said: Option<&str>, exit_code: Option<i32>) -> io::Result<()> {
+    fn tool_ended(
+        &mut self,
+        id: &str,
+        name: &str,
+        ok: bool,
+        said: Option<&str>,
+        exit_code: Option<i32>,
+    ) -> io::Result<()> {
         let call = self.open.iter().position(|(open, _)| open == id).map(|at| self.open.remove(at).1);
         let call = call.unwrap_or_else(|| one_line(name, WIDTH));
         let (paint, mark) = if ok { (Paint::Green, "✓") } else { (Paint::Red, "✗") };
-        let code = exit_code.filter(|code| *code != 0).map(|code| format!(" (exit {code})")).unwrap_or_default();
+        let code =
+            exit_code.filter(|code| *code != 0).map(|code| format!(" (exit {code})")).unwrap_or_default();
         let said = said.map(|said| one_line(said, WIDTH)).filter(|said| !said.is_empty());
-        let said = said.map(|said| format!(" {}", self.target.colours.paint(Paint::Dim, format!("→ {said}"))));
+        let said =
+            said.map(|said| format!(" {}", self.target.colours.paint(Paint::Dim, format!("→ {said}"))));
         self.line(paint, mark, &format!("{call}{code}{}", said.unwrap_or_default()))
     }
 
@@ -79,7 +96,11 @@ impl Pretty {
         let mut text = one_line(&change.path, WIDTH);
         if change.diff.is_some() {
             let (added, removed) = (format!("+{added}"), format!("-{removed}"));
-            text.push_str(&format!(" {} {}", colours.paint(Paint::Green, added), colours.paint(Paint::Red, removed)));
+            text.push_str(&format!(
+                " {} {}",
+                colours.paint(Paint::Green, added),
+                colours.paint(Paint::Red, removed)
+            ));
         }
         if !change.verified && self.claims == Claims::Checked {
             text.push_str(&format!(" {}", colours.paint(Paint::Yellow, "(not on disk)")));
@@ -143,7 +164,12 @@ impl Pretty {
                 (false, _, _) => "  changed during the run",
             };
             let path = one_line(&file.path, WIDTH);
-            writeln!(self.target.out, "  {} {path}{}", colours.paint(paint, mark), colours.paint(Paint::Dim, note))?;
+            writeln!(
+                self.target.out,
+                "  {} {path}{}",
+                colours.paint(paint, mark),
+                colours.paint(Paint::Dim, note)
+            )?;
         }
         for warning in &outcome.warnings {
             let warning = one_line(warning, 300);
@@ -168,7 +194,11 @@ impl View for Pretty {
         let written = match &event.kind {
             EventKind::Started { model, .. } if !self.quiet => {
                 let model = one_line(model, WIDTH);
-                self.line(Paint::Dim, "·", &self.target.colours.paint(Paint::Dim, format!("Gemini CLI, model {model}")).to_string())
+                self.line(
+                    Paint::Dim,
+                    "·",
+                    &self.target.colours.paint(Paint::Dim, format!("Gemini CLI, model {model}")).to_string(),
+                )
             }
             EventKind::Text { delta } => self.text(delta),
             EventKind::Thinking { subject, text } => self.thinking(subject, text),
@@ -208,7 +238,9 @@ fn describe(name: &str, class: Class, input: &serde_json::Value) -> String {
     let text = |key: &str| input.get(key).and_then(serde_json::Value::as_str);
     let what = match class {
         Class::Command => text("command"),
-        Class::FileRead | Class::FileWrite => ["file_path", "absolute_path", "dir_path", "path", "pattern"].iter().find_map(|key| text(key)),
+        Class::FileRead | Class::FileWrite => {
+            ["file_path", "absolute_path", "dir_path", "path", "pattern"].iter().find_map(|key| text(key))
+        }
         Class::SearchFetch => text("query").or(text("prompt")).or(text("url")),
         Class::Agent => text("agent_name"),
         Class::AskUser | Class::Planning | Class::Mcp | Class::Unknown => {

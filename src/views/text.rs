@@ -12,26 +12,25 @@ pub struct Text {
     target: Target,
     quiet: bool,
     harmless: Harmless,
-    /// What the text so far ends with.
-    end: End,
+    /// Where the text so far ends.
+    cursor: Cursor,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
-    Nothing,
-    LineEnd,
+enum Cursor {
+    LineStart,
     InLine,
 }
 
 impl Text {
     pub fn new(target: Target, quiet: bool) -> Self {
-        Self { target, quiet, harmless: Harmless::default(), end: End::Nothing }
+        Self { target, quiet, harmless: Harmless::default(), cursor: Cursor::LineStart }
     }
 
     fn end_line(&mut self) -> io::Result<()> {
-        if self.end == End::InLine {
+        if self.cursor == Cursor::InLine {
             self.target.out.write_all(b"\n")?;
-            self.end = End::LineEnd;
+            self.cursor = Cursor::LineStart;
         }
         Ok(())
     }
@@ -45,7 +44,7 @@ impl View for Text {
                 let clean = self.target.terminal.then(|| self.harmless.clean(delta));
                 let text = clean.as_deref().unwrap_or(delta);
                 self.target.out.write_all(text.as_bytes())?;
-                self.end = if text.ends_with('\n') { End::LineEnd } else { End::InLine };
+                self.cursor = if text.ends_with('\n') { Cursor::LineStart } else { Cursor::InLine };
                 self.target.out.flush()
             }
             // Text of different turns does not run together.
@@ -53,7 +52,8 @@ impl View for Text {
             EventKind::Warning { message } if !self.quiet && message != crate::offline::NOTICE => {
                 let colours = Colours::of(&io::stderr());
                 let message = Harmless::default().clean(message);
-                let _closed = writeln!(io::stderr(), "{} {message}", colours.paint(Paint::Yellow, "warning:"));
+                let _closed =
+                    writeln!(io::stderr(), "{} {message}", colours.paint(Paint::Yellow, "warning:"));
                 Ok(())
             }
             _ => Ok(()),

@@ -21,8 +21,8 @@ use crate::home::Home;
 use crate::recording::Recorder;
 use crate::run::{Item, Listener, Queue, Sessions};
 use crate::supervise::custody::Custody;
-use crate::telemetry;
 use crate::supervise::protocol::{Ended, Gentle, Report};
+use crate::telemetry;
 
 /// A line beyond this is malformed.
 const LONGEST_LINE: usize = 64 << 20;
@@ -249,7 +249,8 @@ impl Engine {
         let behind = !watch.waiting.is_empty();
         let alarm = self.next_alarm(watch).map(|(at, _)| at.saturating_duration_since(Instant::now()));
         let longest = if behind { READER_IS_BEHIND } else { Duration::from_millis(500) };
-        let longest = if self.growth.fd().is_none() { longest.min(Duration::from_millis(10)) } else { longest };
+        let longest =
+            if self.growth.fd().is_none() { longest.min(Duration::from_millis(10)) } else { longest };
         let time = alarm.unwrap_or(longest).min(longest);
         let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
         let mut fds = vec![
@@ -258,7 +259,9 @@ impl Engine {
         ];
         // When the reader is behind, news of more output would only keep us awake.
         let session = self.interpreter.witness().session.as_ref();
-        for growth in [self.growth.fd(), session.and_then(|session| session.growth().fd())].into_iter().flatten() {
+        for growth in
+            [self.growth.fd(), session.and_then(|session| session.growth().fd())].into_iter().flatten()
+        {
             if !behind {
                 fds.push(PollFd::from_borrowed_fd(growth, PollFlags::IN));
             }
@@ -334,7 +337,8 @@ impl Engine {
     fn finish(mut self, mut watch: Watch) {
         self.custody.end();
         if !watch.put_away && watch.not_started.is_none() {
-            self.warnings.push("The keeper of the run was killed; what it held was ended without it".to_owned());
+            self.warnings
+                .push("The keeper of the run was killed; what it held was ended without it".to_owned());
             if let Some(home) = &self.home {
                 self.warnings.extend(crate::home::finish(&home.plan()).warnings);
             }
@@ -358,7 +362,9 @@ impl Engine {
         self.warnings.extend(telemetry::warnings(&self.run_dir.path().join("telemetry")));
         let began = self.interpreter.session_id().is_some();
         if began && self.interpreter.witness().session.as_ref().is_some_and(|session| !session.found()) {
-            self.warnings.push("The session file never appeared: thoughts, diffs and exit codes are missing".to_owned());
+            self.warnings.push(
+                "The session file never appeared: thoughts, diffs and exit codes are missing".to_owned(),
+            );
         }
         let warnings = std::mem::take(&mut self.warnings);
         for warning in &warnings {
@@ -422,7 +428,8 @@ impl Engine {
             }
         }
         if found.truncated {
-            self.interpreter.warn("The scan for changed files was cut short; not all changes are listed", out);
+            self.interpreter
+                .warn("The scan for changed files was cut short; not all changes are listed", out);
         }
     }
 }

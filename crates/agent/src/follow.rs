@@ -72,7 +72,11 @@ mod linux {
 
         /// Watches this file, or the files of this directory.
         pub fn watch(&self, path: &Path) -> io::Result<()> {
-            inotify::add_watch(&self.0, path, WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO)?;
+            inotify::add_watch(
+                &self.0,
+                path,
+                WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO,
+            )?;
             Ok(())
         }
 

@@ -23,8 +23,8 @@ use crate::home::{self, Home, HomeRequest, McpServer, Release};
 use crate::request::{Request, Sandbox, SystemPrompt, Trust};
 use crate::settings::read_settings;
 use crate::supervise::processes;
-use crate::telemetry;
 use crate::supervise::protocol::{self, Launch};
+use crate::telemetry;
 
 /// Why a run could not begin. Nothing has been started.
 #[derive(Debug)]
@@ -105,7 +105,10 @@ pub(crate) fn prepare(gemini: &Gemini, request: &Request, base: &Environment) ->
         environment.set(name.clone(), value.clone());
     }
     let dirs = Dirs::of(&environment).ok_or_else(|| {
-        RunError::usage("there is no home directory to work with", "Set HOME, or ALHENA_HOME to a directory of its own.")
+        RunError::usage(
+            "there is no home directory to work with",
+            "Set HOME, or ALHENA_HOME to a directory of its own.",
+        )
     })?;
     let user_home = environment.gemini_home().unwrap_or_else(|| dir.clone());
     let run_dir = private_directory(&dirs.state.join("runs"))?;
@@ -171,15 +174,18 @@ fn check_version(version: &Version) -> Result<Vec<String>, RunError> {
         ));
     }
     Ok(match *version > NEWEST_KNOWN {
-        true => vec![format!("Gemini CLI {version} is newer than {NEWEST_KNOWN}, the newest that Alhena knows")],
+        true => {
+            vec![format!("Gemini CLI {version} is newer than {NEWEST_KNOWN}, the newest that Alhena knows")]
+        }
         false => Vec::new(),
     })
 }
 
 fn working_directory(request: &Request) -> Result<PathBuf, RunError> {
     let dir = request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
-    let dir = fs::canonicalize(&dir)
-        .map_err(|error| RunError::usage(format!("{}: {error}", dir.display()), "Give a directory that exists."))?;
+    let dir = fs::canonicalize(&dir).map_err(|error| {
+        RunError::usage(format!("{}: {error}", dir.display()), "Give a directory that exists.")
+    })?;
     match dir.is_dir() {
         true => Ok(dir),
         false => Err(RunError::usage(format!("{} is not a directory", dir.display()), "Give a directory.")),
@@ -308,6 +314,3 @@ fn set_variables(
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tests;

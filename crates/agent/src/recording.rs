@@ -80,7 +80,16 @@ impl Recorder {
         }
         let dir = fs::canonicalize(dir)?;
         let none = Vec::new;
-        Ok(Self { dir, request, secrets, timing: none(), sessions: Vec::new(), stop: None, warnings_before: Vec::new(), told: Told::default() })
+        Ok(Self {
+            dir,
+            request,
+            secrets,
+            timing: none(),
+            sessions: Vec::new(),
+            stop: None,
+            warnings_before: Vec::new(),
+            told: Told::default(),
+        })
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -112,14 +121,27 @@ impl Recorder {
     }
 
     /// Writes everything; what cannot be written is said in the log, since the run itself is over.
-    pub(crate) fn finish(mut self, end: &End, outcome: &Arc<Outcome>, warnings_after: Vec<String>, run_dir: &Path) {
+    pub(crate) fn finish(
+        mut self,
+        end: &End,
+        outcome: &Arc<Outcome>,
+        warnings_after: Vec<String>,
+        run_dir: &Path,
+    ) {
         let told = std::mem::take(&mut self.told);
         if let Err(error) = self.write(end, outcome, warnings_after, told, run_dir) {
             tracing::error!(%error, dir = %self.dir.display(), "the recording is incomplete");
         }
     }
 
-    fn write(&self, end: &End, outcome: &Arc<Outcome>, warnings_after: Vec<String>, session: Told, run_dir: &Path) -> io::Result<()> {
+    fn write(
+        &self,
+        end: &End,
+        outcome: &Arc<Outcome>,
+        warnings_after: Vec<String>,
+        session: Told,
+        run_dir: &Path,
+    ) -> io::Result<()> {
         for name in ["stdout", "stderr"] {
             self.secrets.copy(&run_dir.join(name), &self.dir.join(name))?;
         }
@@ -246,11 +268,15 @@ impl Disk for RecordedDisk {
 pub fn play(dir: &Path, mut each: impl FnMut(Item)) -> io::Result<Arc<Outcome>> {
     let recording: Recording = serde_json::from_slice(&fs::read(dir.join("recording.json"))?)?;
     if recording.format != FORMAT {
-        return Err(io::Error::other(format!("the recording has format {}; this release reads {FORMAT}", recording.format)));
+        return Err(io::Error::other(format!(
+            "the recording has format {}; this release reads {FORMAT}",
+            recording.format
+        )));
     }
     let outcome: Outcome = serde_json::from_slice(&fs::read(dir.join("outcome.json"))?)?;
     let found: Vec<FileRecord> = outcome.files.iter().filter(|file| !file.claimed).cloned().collect();
-    let mut interpreter = Interpreter::with_disk(RecordedDisk { files: outcome.files, tools: recording.session.tools });
+    let mut interpreter =
+        Interpreter::with_disk(RecordedDisk { files: outcome.files, tools: recording.session.tools });
     let mut facts = recording.session.facts.into_iter().peekable();
     let mut out = Vec::new();
     for warning in recording.warnings_before {

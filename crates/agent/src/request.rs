@@ -168,7 +168,9 @@ impl FromStr for Sandbox {
             "docker" | "podman" | "sandbox-exec" | "runsc" | "lxc" | "windows-native" => {
                 Ok(Sandbox::Engine(name.to_owned()))
             }
-            _ => Err(format!("unknown sandbox {name:?}; use on, off, inherit, docker, podman, sandbox-exec, runsc or lxc")),
+            _ => Err(format!(
+                "unknown sandbox {name:?}; use on, off, inherit, docker, podman, sandbox-exec, runsc or lxc"
+            )),
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use alhena_model::{Event, EventKind, Outcome};
 use async_channel::{Receiver, Sender};
@@ -57,7 +57,13 @@ impl Stopper {
 }
 
 impl Run {
-    pub(crate) fn new(items: Receiver<Item>, queued: Arc<AtomicUsize>, stopper: Stopper, about: About, sessions: Sessions) -> Self {
+    pub(crate) fn new(
+        items: Receiver<Item>,
+        queued: Arc<AtomicUsize>,
+        stopper: Stopper,
+        about: About,
+        sessions: Sessions,
+    ) -> Self {
         Self { items, queued, stopper, outcome: None, about, sessions }
     }
 
@@ -211,5 +217,7 @@ fn weight(item: &Item) -> usize {
 
 /// The strings of a value, one level deep: that is where file contents are.
 fn heavy(value: &serde_json::Value) -> usize {
-    value.as_object().map_or(0, |fields| fields.values().filter_map(|field| field.as_str()).map(str::len).sum())
+    value
+        .as_object()
+        .map_or(0, |fields| fields.values().filter_map(|field| field.as_str()).map(str::len).sum())
 }

@@ -47,10 +47,13 @@ impl Gemini {
             );
         }
         if !processes::COMPLETE {
-            ready.warnings.push("On this system processes that leave their group can outlive the run".to_owned());
+            ready
+                .warnings
+                .push("On this system processes that leave their group can outlive the run".to_owned());
         }
-        launch(ready, recorder, keeper, &request, started)
-            .map_err(|error| RunError::failed(FailureKind::Crashed, format!("the run could not be started: {error}")))
+        launch(ready, recorder, keeper, &request, started).map_err(|error| {
+            RunError::failed(FailureKind::Crashed, format!("the run could not be started: {error}"))
+        })
     }
 }
 
@@ -110,8 +113,9 @@ fn launch(
 fn recorder(request: &Request, gemini: &Gemini, ready: &Ready) -> Result<Option<Recorder>, RunError> {
     let Some(dir) = &request.record else { return Ok(None) };
     let hint = "Give --record a new or empty directory.";
-    let mut recorder = Recorder::new(dir.clone(), described(request, gemini, ready), Secrets::of(&ready.environment))
-        .map_err(|error| RunError::usage(format!("--record: {error}"), hint))?;
+    let mut recorder =
+        Recorder::new(dir.clone(), described(request, gemini, ready), Secrets::of(&ready.environment))
+            .map_err(|error| RunError::usage(format!("--record: {error}"), hint))?;
     recorder.warned_before(&ready.warnings);
     Ok(Some(recorder))
 }

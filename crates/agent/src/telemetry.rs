@@ -55,13 +55,18 @@ pub(crate) fn warnings(path: &Path) -> Vec<String> {
 /// The reason of the last piece of an answer is that of the answer.
 fn last_reason(list: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(list).ok()?;
-    text.split(',').map(|word| word.trim().trim_matches('"')).rfind(|word| !word.is_empty()).map(str::to_owned)
+    text.split(',')
+        .map(|word| word.trim().trim_matches('"'))
+        .rfind(|word| !word.is_empty())
+        .map(str::to_owned)
 }
 
 fn warning(reason: &str) -> Option<String> {
     match reason.to_ascii_lowercase().as_str() {
         "stop" | "tool_calls" | "unspecified" | "finish_reason_unspecified" | "error" => None,
-        "length" | "max_tokens" => Some("An answer was cut off at the limit of output tokens (MAX_TOKENS)".to_owned()),
+        "length" | "max_tokens" => {
+            Some("An answer was cut off at the limit of output tokens (MAX_TOKENS)".to_owned())
+        }
         "content_filter" | "safety" => Some("An answer was cut off by a content filter (SAFETY)".to_owned()),
         other => Some(format!("An answer ended early: {other}")),
     }
@@ -76,7 +81,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("telemetry");
         let list = |reasons: &str| format!("{{\n    \"finish_reasons\": [\n      {reasons}\n    ],\n}}\n");
-        let text = [list("\"stop\",\n      \"stop\""), list("\"stop\",\n      \"length\""), list("\"content_filter\"")].concat();
+        let text = [
+            list("\"stop\",\n      \"stop\""),
+            list("\"stop\",\n      \"length\""),
+            list("\"content_filter\""),
+        ]
+        .concat();
         std::fs::write(&path, "x".repeat(300_000) + "\n" + &text).unwrap();
         assert_eq!(
             warnings(&path),

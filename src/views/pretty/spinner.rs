@@ -40,7 +40,8 @@ impl Spinner {
         let state = State { text: Some("starting".to_owned()), drawn: false, over: false };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
         let theirs = shared.clone();
-        let thread = std::thread::Builder::new().name("spinner".to_owned()).spawn(move || turn(&theirs, colours)).ok();
+        let thread =
+            std::thread::Builder::new().name("spinner".to_owned()).spawn(move || turn(&theirs, colours)).ok();
         Self { shared: Some(shared), thread }
     }
 

@@ -46,7 +46,10 @@ pub(super) fn of(
     if let Some(resume) = &request.resume {
         needs(version, Feature::Resume, "--resume")?;
         if request.session_id.is_some() {
-            return Err(RunError::usage("--resume and --session-id exclude each other", "Leave one of them out."));
+            return Err(RunError::usage(
+                "--resume and --session-id exclude each other",
+                "Leave one of them out.",
+            ));
         }
         match (home, resume) {
             (Some(home), _) => {
@@ -143,7 +146,10 @@ fn rules(texts: &[String]) -> Result<Vec<ToolRule>, RunError> {
         .iter()
         .map(|text| {
             text.parse::<ToolRule>().map_err(|error| {
-                RunError::usage(error.to_string(), "Write NAME, or run_shell_command(PREFIX) for some commands only.")
+                RunError::usage(
+                    error.to_string(),
+                    "Write NAME, or run_shell_command(PREFIX) for some commands only.",
+                )
             })
         })
         .collect()
@@ -151,7 +157,16 @@ fn rules(texts: &[String]) -> Result<Vec<ToolRule>, RunError> {
 
 /// Arguments that would take the output away from us are refused.
 fn extra(args: &[OsString]) -> Result<&[OsString], RunError> {
-    const OURS: &[&str] = &["-o", "--output-format", "-p", "--prompt", "-i", "--prompt-interactive", "--acp", "--experimental-acp"];
+    const OURS: &[&str] = &[
+        "-o",
+        "--output-format",
+        "-p",
+        "--prompt",
+        "-i",
+        "--prompt-interactive",
+        "--acp",
+        "--experimental-acp",
+    ];
     let name = |arg: &OsString| arg.to_string_lossy().split('=').next().unwrap_or("").to_owned();
     match args.iter().map(name).find(|name| OURS.contains(&name.as_str())) {
         None => Ok(args),

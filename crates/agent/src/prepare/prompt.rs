@@ -90,12 +90,18 @@ fn by_file(prompt: &Prompt) -> Result<Delivery, RunError> {
 
 fn check(text: &str) -> Result<(), RunError> {
     if text.trim().is_empty() {
-        return Err(RunError::usage("the prompt is empty", "Give a prompt as an argument, by --prompt-file or on stdin."));
+        return Err(RunError::usage(
+            "the prompt is empty",
+            "Give a prompt as an argument, by --prompt-file or on stdin.",
+        ));
     }
     let too_many = text.len() > MOST_UNITS && text.encode_utf16().count() > MOST_UNITS;
     if text.len() >= MOST_BYTES || too_many {
         return Err(RunError::usage(
-            format!("the prompt is too large: {} bytes, and Gemini CLI sends at most {MOST_UNITS} characters", text.len()),
+            format!(
+                "the prompt is too large: {} bytes, and Gemini CLI sends at most {MOST_UNITS} characters",
+                text.len()
+            ),
             "Put the material into files and name them in the prompt.",
         ));
     }
@@ -104,7 +110,10 @@ fn check(text: &str) -> Result<(), RunError> {
 
 fn fits_an_argument(text: &str) -> Result<(), RunError> {
     if text.contains('\0') {
-        return Err(RunError::usage("an argument cannot hold a NUL character", "Leave out --prompt-by, or use stdin."));
+        return Err(RunError::usage(
+            "an argument cannot hold a NUL character",
+            "Leave out --prompt-by, or use stdin.",
+        ));
     }
     if text.len() > LONGEST_ARGUMENT {
         return Err(RunError::usage(
@@ -117,12 +126,18 @@ fn fits_an_argument(text: &str) -> Result<(), RunError> {
 
 impl Stdin {
     /// Puts the prompt where the CLI will read it.
-    pub(super) fn place(self, run_dir: &Path, gemini: &Gemini, request: &Request) -> Result<protocol::Stdin, RunError> {
+    pub(super) fn place(
+        self,
+        run_dir: &Path,
+        gemini: &Gemini,
+        request: &Request,
+    ) -> Result<protocol::Stdin, RunError> {
         match self {
             Stdin::Prompt(text) => {
                 let path = run_dir.join("stdin");
-                fs::write(&path, text)
-                    .map_err(|error| RunError::failed(FailureKind::Config, format!("{}: {error}", path.display())))?;
+                fs::write(&path, text).map_err(|error| {
+                    RunError::failed(FailureKind::Config, format!("{}: {error}", path.display()))
+                })?;
                 Ok(protocol::Stdin::File(path.into_os_string()))
             }
             // A sandbox passes its terminal on, and older releases have not been seen to obey ^C.

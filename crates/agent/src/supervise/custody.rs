@@ -28,7 +28,8 @@ pub fn this_program_is_the_keeper() {
 /// The program to run as the keeper: `ALHENA_KEEPER`, this program, one beside it, one on `PATH`.
 pub fn keeper_program(environment: &Environment) -> Option<PathBuf> {
     let named = environment.filled(env::ALHENA_KEEPER).map(PathBuf::from).filter(|path| path.is_file());
-    let beside = || Some(std::env::current_exe().ok()?.parent()?.join("alhena")).filter(|path| path.is_file());
+    let beside =
+        || Some(std::env::current_exe().ok()?.parent()?.join("alhena")).filter(|path| path.is_file());
     let on_path = || {
         let path = environment.get(env::PATH)?;
         std::env::split_paths(path).map(|dir| dir.join("alhena")).find(|path| path.is_file())
@@ -68,7 +69,13 @@ impl Custody {
             }
         };
         protocol::send(&socket, &Order::Launch(Box::new(launch.clone())))?;
-        Ok(Self { reports: BufReader::new(socket.try_clone()?), socket, holder, mark: launch.mark.clone(), over: false })
+        Ok(Self {
+            reports: BufReader::new(socket.try_clone()?),
+            socket,
+            holder,
+            mark: launch.mark.clone(),
+            over: false,
+        })
     }
 
     /// For waiting: readable when a report is there.

@@ -15,7 +15,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, kill_process_group, pidfd_open, wait, waitpid};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, kill_process_group, pidfd_open, wait, waitpid,
+};
 
 use super::processes;
 use super::protocol::{self, Ended, Gentle, Launch, Order, Report, Stdin};
@@ -146,7 +148,9 @@ impl Keeper {
     fn wait(&mut self) -> io::Result<Ended> {
         let ask_to_stop = Arc::new(AtomicBool::new(false));
         if self.life == Life::Process {
-            for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT, signal_hook::consts::SIGHUP] {
+            for signal in
+                [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT, signal_hook::consts::SIGHUP]
+            {
                 signal_hook::flag::register(signal, ask_to_stop.clone())?;
             }
         }
@@ -324,4 +328,3 @@ fn put_away(launch: &Launch, abandoned: Abandoned) -> crate::home::Finished {
     }
     finished
 }
-
