@@ -9,5 +9,8 @@ pub mod stopping {}
 #[doc = include_str!("concepts/home.md")]
 pub mod home {}
 
+#[doc = include_str!("concepts/lossless.md")]
+pub mod lossless {}
+
 #[doc = include_str!("concepts/views.md")]
 pub mod views {}
