@@ -2,10 +2,12 @@
 
 pub mod convert;
 mod export;
+mod follow;
 mod list;
 mod pager;
 mod pretty;
 mod read;
+mod repair;
 mod search;
 mod show;
 mod usage;
@@ -32,8 +34,10 @@ enum Command {
     List(list::Args),
     Show(show::Args),
     Export(export::Args),
+    Follow(follow::Args),
     Search(search::Args),
     Usage(usage::Args),
+    Repair(repair::Args),
 }
 
 pub fn execute(args: Args) -> ExitCode {
@@ -41,8 +45,10 @@ pub fn execute(args: Args) -> ExitCode {
         Command::List(args) => list::execute(&args),
         Command::Show(args) => show::execute(&args),
         Command::Export(args) => export::execute(&args),
+        Command::Follow(args) => follow::execute(&args),
         Command::Search(args) => search::execute(&args),
         Command::Usage(args) => usage::execute(&args),
+        Command::Repair(args) => repair::execute(&args),
     }
 }
 

@@ -75,6 +75,11 @@ impl Transcript {
         History { messages: conversion.finish(), dropped }
     }
 
+    /// Every record in the version that says most, in the order in which they came; not what a person took back.
+    pub(crate) fn records(&self) -> Vec<&str> {
+        survey::outline_of(&self.bytes).records.into_iter().filter_map(|span| self.text(span)).collect()
+    }
+
     fn text(&self, span: Span) -> Option<&str> {
         let start = usize::try_from(span.offset).ok()?;
         let end = start.checked_add(usize::try_from(span.length).ok()?)?;

@@ -95,6 +95,8 @@ pub(crate) struct Outline {
     pub(crate) said: Vec<Span>,
     /// The same and what the CLI dropped, in the order in which it was said, each in the version that says most.
     pub(crate) history: Vec<Remembered>,
+    /// The same with what nobody said: context, tool responses, notices.
+    pub(crate) records: Vec<Span>,
 }
 
 /// A message of the history.
@@ -141,6 +143,11 @@ fn fold_file(mut input: File, format: Format, buffer: &mut Vec<u8>) -> io::Resul
     let mut whole = Fold::default();
     whole.whole(buffer);
     Ok(if whole.has_header() { whole } else { fold })
+}
+
+/// The survey of a whole file in memory.
+pub(crate) fn of_bytes(bytes: &[u8]) -> Survey {
+    fold_bytes(bytes).end()
 }
 
 /// The outline of a whole file in memory.

@@ -102,12 +102,16 @@ impl Fold {
     pub(super) fn outline(&self) -> Outline {
         let said = |entry: &&Entry| entry.speaker != Speaker::Machine;
         let kept = self.order.iter().filter_map(|place| self.entries.get(*place)).filter(said);
-        let ever = self.entries.iter().filter(said).filter(|entry| entry.standing != Standing::Gone);
-        let history = ever.map(|entry| Remembered {
-            span: entry.best.unwrap_or(entry.span),
-            dropped: entry.standing == Standing::Dropped,
-        });
-        Outline { said: kept.map(|entry| entry.span).collect(), history: history.collect() }
+        let ever = || self.entries.iter().filter(|entry| entry.standing != Standing::Gone);
+        let best = |entry: &Entry| entry.best.unwrap_or(entry.span);
+        let history = ever()
+            .filter(said)
+            .map(|entry| Remembered { span: best(entry), dropped: entry.standing == Standing::Dropped });
+        Outline {
+            said: kept.map(|entry| entry.span).collect(),
+            history: history.collect(),
+            records: ever().map(best).collect(),
+        }
     }
 
     fn header(&mut self, header: &Header<'_>) {
@@ -255,7 +259,8 @@ impl Fold {
 
     /// What all answers took: those that were taken back or dropped have been paid for, too.
     fn spent(&self) -> Vec<Spent> {
-        let mut sums: BTreeMap<(Option<[u8; 10]>, Option<usize>, bool), (u64, Tokens)> = BTreeMap::new();
+        type Kind = (Option<[u8; 10]>, Option<usize>, bool);
+        let mut sums: BTreeMap<Kind, (u64, Tokens)> = BTreeMap::new();
         for entry in &self.entries {
             let Some(tokens) = &entry.tokens else { continue };
             let (answers, sum) = sums.entry((entry.day, entry.model, tokens.prompt > LARGE)).or_default();

@@ -1,8 +1,5 @@
 use super::*;
 
-fn of_bytes(bytes: &[u8]) -> Survey {
-    fold_bytes(bytes).end()
-}
 use alhena_model::Tokens;
 use serde_json::{Value, json};
 

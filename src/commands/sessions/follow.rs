@@ -1,0 +1,183 @@
+//! `alhena sessions follow`.
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use alhena::model::message::{Block, Content, messages};
+use alhena::model::{Include, Message};
+use alhena::session::events::events;
+use alhena::session::export::Page;
+use alhena::session::follow::{Follow, News};
+use alhena::session::{FindError, Store, Which};
+
+use super::pretty::{Detail, Pretty};
+use super::{Where, find, store};
+use crate::commands::complain;
+use crate::style::Colours;
+
+/// Watch a session while a Gemini CLI elsewhere works in it, until ^C.
+///
+/// Without an id it is the latest of this folder; when there is none yet, the first that appears.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  alhena sessions follow
+  alhena sessions follow 9c9a14e1 --from-start
+  alhena sessions follow --json | jq -c 'select(.type == \"tool_call\")'")]
+pub struct Args {
+    /// An id or its beginning, `latest`, or a session file.
+    #[arg(value_name = "ID|FILE", default_value = "latest")]
+    which: String,
+    #[command(flatten)]
+    place: Where,
+    /// Also what was said before.
+    #[arg(long)]
+    from_start: bool,
+    /// All of every output and diff.
+    #[arg(long)]
+    full: bool,
+    /// Print one event per line, as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// How long nothing may happen before the file is looked at all the same.
+const LONGEST: Duration = Duration::from_secs(1);
+
+pub fn execute(args: &Args) -> ExitCode {
+    let path = match store().and_then(|store| file(&store, args)) {
+        Ok(path) => path,
+        Err(code) => return code,
+    };
+    match follow(&path, args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&format_args!("{}: {error}", path.display()), "");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The file to follow; waits for the first session of a folder that has none.
+fn file(store: &Store, args: &Args) -> Result<PathBuf, ExitCode> {
+    let mut said = false;
+    loop {
+        if args.which != "latest" {
+            break;
+        }
+        match store.find(&args.place.scope(), &Which::Latest) {
+            Ok(session) => return Ok(session.file.path),
+            Err(FindError::NoneIn(_)) => {}
+            Err(_) => break,
+        }
+        if !said {
+            eprintln!("Waiting for a session …");
+            said = true;
+        }
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    find(store, &args.place, &args.which).map(|session| session.file.path)
+}
+
+fn follow(path: &std::path::Path, args: &Args) -> io::Result<()> {
+    let mut session = Follow::start(path)?;
+    let mut printer = Printer::new(args);
+    printer.news(&messages(session.log(), Include::Said), args.from_start)?;
+    loop {
+        session.wait(LONGEST);
+        match session.look()? {
+            News::Nothing => {}
+            News::Gone => eprintln!("Gemini CLI has deleted the file; waiting for it to come back."),
+            News::Records(_) | News::Rewritten => {
+                printer.news(&messages(session.log(), Include::Said), true)?;
+            }
+        }
+    }
+}
+
+/// Prints what was not printed before.
+struct Printer {
+    pretty: Pretty,
+    json: bool,
+    /// What has been printed: a message and a part of it.
+    done: HashSet<(String, String)>,
+    events: u64,
+}
+
+impl Printer {
+    fn new(args: &Args) -> Self {
+        let detail = if args.full { Detail::Full } else { Detail::Usual };
+        let pretty = Pretty::new(Colours::of(&io::stdout()), detail);
+        Self { pretty, json: args.json, done: HashSet::new(), events: 0 }
+    }
+
+    /// Takes the whole conversation; `show` is false for what was there before.
+    fn news(&mut self, all: &[Message<'_>], show: bool) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        for message in all {
+            let Some(fresh) = self.fresh(message) else { continue };
+            if !show {
+                continue;
+            }
+            match self.json {
+                true => {
+                    for mut event in events(std::slice::from_ref(&fresh)) {
+                        event.seq = self.events;
+                        self.events += 1;
+                        serde_json::to_writer(&mut out, &event)?;
+                        out.write_all(b"\n")?;
+                    }
+                }
+                false => {
+                    let page =
+                        Page { title: String::new(), facts: Vec::new(), messages: &[], children: Vec::new() };
+                    let mut text = String::new();
+                    self.pretty.message(&fresh, &page, "", &mut text);
+                    out.write_all(text.as_bytes())?;
+                }
+            }
+        }
+        out.flush()
+    }
+
+    /// The message with only those parts that have not been printed.
+    fn fresh<'a>(&mut self, message: &Message<'a>) -> Option<Message<'a>> {
+        let mut fresh = message.clone();
+        let usage = self.done.insert((message.id.to_string(), format!("usage {}", message.usage.is_some())));
+        match &mut fresh.content {
+            Content::Text(text) => {
+                let new = self.done.insert((message.id.to_string(), String::new()));
+                return (new && !text.trim().is_empty()).then_some(fresh);
+            }
+            Content::Blocks(blocks) => {
+                let id = &message.id;
+                let mut number = 0;
+                blocks.retain(|block| {
+                    number += 1;
+                    self.done.insert((id.to_string(), key(block, number)))
+                });
+                if blocks.is_empty() {
+                    return None;
+                }
+            }
+        }
+        if !usage {
+            fresh.usage = None;
+        }
+        Some(fresh)
+    }
+}
+
+/// What makes a part of a message the same when the message is written again.
+fn key(block: &Block<'_>, number: usize) -> String {
+    match block {
+        Block::Thinking { thinking } => format!("thinking {thinking}"),
+        Block::ToolUse { id, .. } => format!("call {id}"),
+        Block::ToolResult(result) => format!("result {}", result.tool_use_id),
+        Block::Image { .. } => format!("image {number}"),
+        Block::Text { text } => format!("text {text}"),
+    }
+}

@@ -1,0 +1,153 @@
+//! `alhena sessions repair`.
+
+use std::process::ExitCode;
+
+use alhena::dirs::Dirs;
+use alhena::env::Environment;
+use alhena::session::repair::{Caution, Plan, Step, apply, plan};
+use serde::Serialize;
+
+use super::{Where, find, store};
+use crate::commands::{complain, print_json};
+use crate::style::{Colours, Paint, one_line};
+
+/// Mend what Gemini CLI did to its own sessions.
+///
+/// It says what it would do; --apply does it. Messages that the CLI dropped come back, stubs that make it delete a session are
+/// moved away, files that it cannot load any more get a header. A copy of every file is kept. A session that may be in use is
+/// left alone. Exits with 1 when something was to be done and not done.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  alhena sessions repair --all
+  alhena sessions repair 9c9a14e1 --apply")]
+pub struct Args {
+    /// Only the session with this id, or its beginning.
+    #[arg(value_name = "ID")]
+    which: Option<String>,
+    #[command(flatten)]
+    place: Where,
+    /// Do it.
+    #[arg(long)]
+    apply: bool,
+    /// Do it also where nobody can tell whether a Gemini CLI uses the session.
+    #[arg(long, requires = "apply")]
+    force: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    session: String,
+    state: alhena::session::State,
+    steps: Vec<JsonStep>,
+    done: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why_not: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    backups: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct JsonStep {
+    what: &'static str,
+    file: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages: Option<u64>,
+}
+
+pub fn execute(args: &Args) -> ExitCode {
+    let plans = match plans(args) {
+        Ok(plans) => plans,
+        Err(code) => return code,
+    };
+    let Some(dirs) = Dirs::of(&Environment::of_process()) else {
+        complain(&"there is no place for copies", "Set HOME or ALHENA_HOME.");
+        return ExitCode::from(2);
+    };
+    let caution = if args.force { Caution::WhereUnknown } else { Caution::Full };
+    let reports: Vec<Report> = plans
+        .iter()
+        .map(|plan| {
+            let result = args.apply.then(|| apply(plan, &dirs.data.join("session-backups"), caution));
+            report(plan, result.map(|result| result.map_err(|error| error.to_string())))
+        })
+        .collect();
+    let undone = reports.iter().any(|report| !report.done);
+    if args.json {
+        print_json(&reports);
+    } else if reports.is_empty() {
+        eprintln!("Nothing to repair.");
+    } else {
+        show(&reports, args.apply);
+    }
+    if undone { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn plans(args: &Args) -> Result<Vec<Plan>, ExitCode> {
+    let store = store()?;
+    let sessions = match &args.which {
+        Some(which) => vec![find(&store, &args.place, which)?],
+        None => store.list(&args.place.scope()).map_err(|error| {
+            complain(&format_args!("the session store could not be read: {error}"), "");
+            ExitCode::FAILURE
+        })?,
+    };
+    Ok(sessions.iter().filter_map(plan).collect())
+}
+
+fn report(plan: &Plan, result: Option<Result<Vec<std::path::PathBuf>, String>>) -> Report {
+    let steps = plan.steps.iter().map(|step| JsonStep {
+        what: match step {
+            Step::Restore { .. } => "restore",
+            Step::AddHeader { .. } => "add_header",
+            Step::MoveAway { .. } => "move_away",
+        },
+        file: step.path().display().to_string(),
+        messages: match step {
+            Step::Restore { messages, .. } => Some(*messages),
+            Step::AddHeader { .. } | Step::MoveAway { .. } => None,
+        },
+    });
+    let (done, why_not, backups) = match result {
+        None => (false, None, Vec::new()),
+        Some(Ok(backups)) => (true, None, backups),
+        Some(Err(error)) => (false, Some(error), Vec::new()),
+    };
+    Report {
+        session: plan.session.clone(),
+        state: plan.state,
+        steps: steps.collect(),
+        done,
+        why_not,
+        backups: backups.iter().map(|path| path.display().to_string()).collect(),
+    }
+}
+
+fn show(reports: &[Report], applied: bool) {
+    let colours = Colours::of(&std::io::stdout());
+    for report in reports {
+        println!("{}", colours.paint(Paint::Cyan, one_line(&report.session, 80)));
+        for step in &report.steps {
+            let file = one_line(&step.file, 300);
+            let (said, messages) = (if report.done { "" } else { "would " }, step.messages.unwrap_or(0));
+            match step.what {
+                "restore" => {
+                    println!("  {said}bring back {messages} messages that Gemini CLI dropped in {file}")
+                }
+                "add_header" => println!("  {said}give a header to {file}"),
+                _ => println!("  {said}move away the stub {file}"),
+            }
+        }
+        for backup in &report.backups {
+            println!("  {} {}", colours.paint(Paint::Green, "copy kept:"), one_line(backup, 300));
+        }
+        if let Some(why) = &report.why_not {
+            println!("  {} {why}", colours.paint(Paint::Yellow, "left alone:"));
+        }
+    }
+    if !applied {
+        eprintln!("Nothing was changed; --apply does it.");
+    }
+}
