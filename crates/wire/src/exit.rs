@@ -22,7 +22,7 @@ pub enum ExitMeaning {
     TurnLimit,
     /// 54: a tool failed in a way that ends the run: the disk is full.
     ToolExecution,
-    /// 55: the folder is not trusted (since 0.41).
+    /// 55: the folder is not trusted (since 0.39.1).
     UntrustedWorkspace,
     /// 130: cancelled by ^C or Escape.
     Cancelled,

@@ -157,3 +157,29 @@ fn is_unsafe_to_show(character: char) -> bool {
         || matches!(character, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
         || matches!(character, '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_of_a_long_line_is_given_back() {
+        let mut framer = Framer::default();
+        let chunk = vec![b'x'; 1 << 20];
+        (0..40).for_each(|_| framer.push(&chunk, |_| {}));
+        assert!(framer.partial.capacity() >= 40 << 20);
+        framer.push(b"\n", |_| {});
+        assert!(framer.partial.capacity() <= SPARE);
+    }
+
+    #[test]
+    fn no_more_than_the_limit_is_ever_held() {
+        let mut framer = Framer::new(10 << 20);
+        let chunk = vec![b'x'; 3 << 20];
+        for _ in 0..40 {
+            framer.push(&chunk, |_| {});
+            assert!(framer.partial.capacity() <= 10 << 20);
+        }
+        assert_eq!(framer.partial.capacity(), 0);
+    }
+}

@@ -104,7 +104,9 @@ impl Visitor<'_> for CountVisitor {
     }
 
     fn visit_f64<E: de::Error>(self, number: f64) -> Result<Count, E> {
-        Ok(Count::Other(number))
+        // JavaScript does not tell 1 from 1.0; nor does this.
+        let whole = (0.0..9e15).contains(&number) && number.fract() == 0.0;
+        Ok(if whole { Count::Whole(number as u64) } else { Count::Other(number) })
     }
 }
 

@@ -315,15 +315,16 @@ fn last_word_counts_when_a_field_is_written_twice() {
 
 #[test]
 fn odd_numbers_cost_nothing_but_themselves() {
-    let line = r#"{"type":"result","status":"success","stats":{"total_tokens":-5,"input_tokens":1.5,"duration_ms":18446744073709551615,"tool_calls":1e300}}"#;
+    let line = r#"{"type":"result","status":"success","stats":{"total_tokens":-5,"input_tokens":1.5,"duration_ms":18446744073709551615,"tool_calls":1e300,"models":{"m":{"cached":2.0}}}}"#;
     let StreamEvent::Result(ResultEvent { stats: Some(stats), .. }) = parse(line) else { panic!("no stats") };
     assert_eq!(stats.total_tokens, Some(Count::Other(-5.0)));
     assert_eq!(stats.input_tokens, Some(Count::Other(1.5)));
     assert_eq!(stats.total_tokens.map(Count::get), Some(0));
     assert_eq!(stats.input_tokens.map(Count::get), Some(2));
+    assert_eq!(stats.models.as_ref().and_then(|models| models.get("m")?.cached), Some(Count::from(2)));
     assert_eq!(stats.duration_ms.map(Count::get), Some(u64::MAX));
     assert_eq!(stats.tool_calls.map(Count::get), Some(u64::MAX));
-    assert_round_trip(line);
+    assert_round_trip(&line.replace("2.0", "2"));
 }
 
 #[test]

@@ -7,6 +7,6 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|output: &[u8]| {
     for found in [find_report(output), find_error_report(output)].into_iter().flatten() {
         let written = serde_json::to_string(&found.report).unwrap();
-        assert_eq!(find_report(written.as_bytes()).unwrap().report, found.report);
+        assert_eq!(find_report(written.as_bytes()).unwrap().skipped_bytes, 0);
     }
 });

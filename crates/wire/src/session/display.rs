@@ -10,7 +10,7 @@ use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::content::Payload;
+use super::payload::Payload;
 use crate::object::{Decode, IntoOwned, Object, Via};
 use crate::{Count, Named, Raw};
 

@@ -27,12 +27,13 @@ mod display;
 mod file;
 mod log;
 mod message;
+mod payload;
 mod record;
 mod shell;
 mod walk;
 
 pub use content::{
-    Content, Context, FileData, FunctionCall, FunctionResponse, InlineData, Part, Payload, Piece, Response,
+    Content, Context, FileData, FunctionCall, FunctionResponse, InlineData, Part, Piece, Response,
 };
 pub use display::{
     Activity, AnsiToken, DiffStat, FileDiff, GrepMatch, Listing, ResultDisplay, SubagentProgress, Todo, Todos,
@@ -42,5 +43,6 @@ pub use log::{Change, Log, Stored};
 pub use message::{
     CallStatus, MessageRecord, MessageType, Metadata, SessionKind, Thought, Tokens, ToolCallRecord,
 };
+pub use payload::Payload;
 pub use record::{Record, Update, parse_record};
 pub use shell::{ShellEnd, shell_end};
