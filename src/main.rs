@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     if called_gemini(&arguments) {
         return commands::gemini::stand_in(arguments.into_iter().skip(1).collect());
     }
-    match Cli::try_parse_from(arguments) {
+    match Cli::try_parse_from(with_scenario(arguments)) {
         Ok(cli) => cli.execute(),
         Err(error) => {
             let _closed = error.print();
@@ -42,11 +42,46 @@ fn called_gemini(arguments: &[OsString]) -> bool {
     arguments.first().and_then(|name| Path::new(name).file_stem()).is_some_and(|name| name == "gemini")
 }
 
+/// `--offline scenario.json` is `--offline=scenario.json`. Only a word that ends in `.json` is a scenario: what follows
+/// otherwise is the prompt.
+fn with_scenario(arguments: Vec<OsString>) -> Vec<OsString> {
+    let mut out: Vec<OsString> = Vec::with_capacity(arguments.len());
+    for argument in arguments {
+        let is_scenario = argument
+            .to_str()
+            .is_some_and(|text| text.ends_with(".json") && !text.contains(char::is_whitespace));
+        match out.last_mut() {
+            Some(last) if is_scenario && last == "--offline" => {
+                last.push("=");
+                last.push(argument);
+            }
+            _ => out.push(argument),
+        }
+    }
+    out
+}
+
 /// The log goes to stderr, and only when `ALHENA_LOG` asks for it.
 fn start_log() {
     if let Ok(filter) = std::env::var("ALHENA_LOG") {
         let filter = tracing_subscriber::EnvFilter::new(filter);
         let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
         let _set_before = log.try_init();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scenario_may_follow_offline_and_a_prompt_may_too() {
+        let merged = |words: &[&str]| {
+            let words = words.iter().map(OsString::from).collect();
+            with_scenario(words).iter().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(merged(&["run", "--offline", "s.json", "hi"]), ["run", "--offline=s.json", "hi"]);
+        assert_eq!(merged(&["run", "--offline", "Write a.json"]), ["run", "--offline", "Write a.json"]);
+        assert_eq!(merged(&["run", "s.json", "--offline"]), ["run", "s.json", "--offline"]);
     }
 }

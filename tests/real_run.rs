@@ -118,25 +118,31 @@ fn real_cli_api_failures_have_their_kind_status_and_hint() {
     let error = |code: u16, status: &str| {
         Turn::error(code, json!({"code": code, "message": "It said no.", "status": status}))
     };
+    let rate_limited = || Turn::rate_limited(Duration::from_secs(34));
     let cases = [
         (forever(error(400, "INVALID_ARGUMENT")), FailureKind::Input, Some(400)),
         (forever(error(401, "UNAUTHENTICATED")), FailureKind::Auth, Some(401)),
         (forever(error(403, "PERMISSION_DENIED")), FailureKind::Auth, Some(403)),
         (forever(error(404, "NOT_FOUND")), FailureKind::Api, Some(404)),
+        (forever(rate_limited()), FailureKind::RateLimited, Some(429)),
         (forever(Turn::daily_quota()), FailureKind::RateLimited, Some(429)),
+        (forever(error(499, "CANCELLED")), FailureKind::Api, Some(499)),
+        (forever(error(503, "UNAVAILABLE")), FailureKind::Api, Some(503)),
         (forever(Turn::new().text("half an ans").drop_connection()), FailureKind::Api, None),
+        (forever(Turn::new().malformed()), FailureKind::InvalidResponse, None),
     ];
-    for (scenario, kind, status) in cases {
-        let scenario = std::sync::Mutex::new(Some(scenario));
-        let lab = Lab::real("api", "0.61.0", scenario.lock().unwrap().take().unwrap());
-        let outcome = lab.run(lab.request("hello"));
+    for (number, (scenario, kind, status)) in cases.into_iter().enumerate() {
+        let lab = Lab::real("api", "0.61.0", scenario);
+        let mut request = lab.request("hello");
+        request.max_attempts = Some(1);
+        let outcome = lab.run(request);
         let failure = failure(&outcome);
         assert_eq!((outcome.status, failure.kind), (Status::Failed, kind), "{failure:?}");
         assert_eq!(failure.http_status, status, "{failure:?}");
         assert!(!failure.hint.is_empty() && !failure.message.is_empty());
-        if kind == FailureKind::RateLimited {
-            assert!(failure.daily_quota && failure.hint.contains("tomorrow"), "{failure:?}");
-        }
+        let daily = number == 5;
+        assert_eq!(failure.daily_quota, daily, "{failure:?}");
+        assert_eq!(failure.hint.contains("tomorrow"), daily, "{failure:?}");
     }
 }
 

@@ -208,11 +208,11 @@ impl Writer {
     }
 
     fn close(&mut self, outcome: &Outcome) -> io::Result<()> {
+        // Hosts look for the reason on stderr, whatever the format.
+        let _closed = io::stderr().write_all(TextOutput::complaint(outcome).as_bytes());
         let mut out = io::stdout().lock();
         match self {
-            Writer::Text(_) => {
-                let _closed = io::stderr().write_all(TextOutput::complaint(outcome).as_bytes());
-            }
+            Writer::Text(_) => {}
             Writer::Json(report) => out.write_all(report.print(outcome).as_bytes())?,
             Writer::StreamJson(stream) => {
                 for line in stream.close(outcome, Timestamp::now()) {
