@@ -1,7 +1,7 @@
 //! What the CLI itself draws, one recogniser per kind of row.
 //!
-//! Borders of the prompt come in four kinds: `▄` above and `▀` below (0.45 and 0.61), the other way round (0.30 and
-//! 0.36), none at all without true colour, and `─` rules when `ui.useBackgroundColor` is off.
+//! Borders of the prompt come in five kinds: `▄` above and `▀` below (0.45 and 0.61), the other way round (0.30 and
+//! 0.36), none at all without true colour, `─` rules when `ui.useBackgroundColor` is off, and a rounded box (until 0.25).
 
 use super::rows::Row;
 
@@ -112,10 +112,14 @@ pub(super) fn is_toast(row: &Row<'_>) -> bool {
     row.indent <= 1 && TOASTS.iter().any(|toast| row.body().starts_with(toast))
 }
 
-/// Whether a row is the status bar of one line that the CLI drew until 0.30: folder, sandbox, model.
+/// Whether a row is the status bar of one line that the CLI drew until 0.30 (folder, sandbox, model), or the line above the
+/// prompt that counts context files and servers.
 pub(super) fn is_status_bar(row: &Row<'_>) -> bool {
     let text = row.body();
-    row.indent <= 1 && text.contains(" sandbox ") && (text.contains("/model") || text.contains(" Auto"))
+    let bar = text.contains(" sandbox ") && (text.contains("/model") || text.contains(" Auto"));
+    let context = text.starts_with("Using: ")
+        || (text.starts_with(|first: char| first.is_ascii_digit()) && text.contains(" MCP server"));
+    row.indent <= 1 && (bar || context)
 }
 
 /// Whether a row announces the model of the answer (`ui.showModelInfoInChat`).

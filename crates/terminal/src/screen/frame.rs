@@ -307,6 +307,9 @@ fn boxed(rows: &Rows<'_>, bottom: usize, edge: Edge, foreign: bool) -> Frame {
     if columns.is_none() && indent == 0 {
         columns = Some(rows.row(bottom).end());
     }
+    if !foreign && is_boxed_prompt(rows, start, bottom) {
+        return prompt(rows, start, style, columns);
+    }
     let inner = || (start..=bottom).map(|index| chrome::inside(rows.row(index)));
     let farewell = inner().any(|text| {
         ["Agent powering down", "To resume this session:", "Session ID:"]
@@ -327,6 +330,17 @@ fn boxed(rows: &Rows<'_>, bottom: usize, edge: Edge, foreign: bool) -> Frame {
     Frame { style, live, body_end, columns }
 }
 
+/// Whether a box is the prompt, as it was until 0.25: the status bar below, no options inside.
+fn is_boxed_prompt(rows: &Rows<'_>, start: usize, bottom: usize) -> bool {
+    let first = chrome::inside(rows.row(start + 1));
+    let Some(text) = first.strip_prefix(['>', '*', '!']).and_then(|rest| rest.strip_prefix(' ')) else {
+        return false;
+    };
+    let options = (start..bottom).any(|index| chrome::inside(rows.row(index)).contains('●'));
+    let below = (bottom + 1..rows.len()).map(|index| rows.row(index)).find(|row| !row.is_blank());
+    text.trim_start().starts_with("Type your ") || (!options && below.is_some_and(chrome::is_status_bar))
+}
+
 /// How the queries above `end` are set off, and how wide their borders are.
 fn style_above(rows: &Rows<'_>, end: usize) -> (Style, Option<usize>) {
     for index in (0..end).rev() {
@@ -334,7 +348,7 @@ fn style_above(rows: &Rows<'_>, end: usize) -> (Style, Option<usize>) {
         if chrome::is_half_block_border(row) {
             return (Style::HalfBlocks, Some(row.end()));
         }
-        let alone = || index > 0 && rows.row(index - 1).is_blank();
+        let alone = || index == 0 || rows.row(index - 1).is_blank();
         if row.indent == 1 && row.body().starts_with("> ") && alone() {
             return (Style::Bare, None);
         }

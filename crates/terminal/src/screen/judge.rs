@@ -33,7 +33,8 @@ fn without_prompt(rows: &Rows<'_>, title: Title, last: &mut Last<'_, '_>) -> Sta
         Title::Working => return Status::Processing,
         Title::Ready | Title::Silent => {}
     }
-    if last.query().is_some() {
+    let answering = || (0..rows.len()).rev().any(|index| rows.row(index).marked('✦'));
+    if last.query().is_some() || answering() {
         return Status::Processing;
     }
     let mut written = (0..rows.len()).map(|index| rows.row(index)).filter(|row| !row.is_blank());

@@ -144,8 +144,9 @@ pub struct Reading {
     /// The dialog, when the status is [`Status::Waiting`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<Waiting>,
-    /// Whether the message is known to be incomplete: the capture starts in the middle of it, or the CLI hides lines.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    /// Whether the message is known to be incomplete: the capture starts in the middle of it, or the CLI hides lines. Not
+    /// part of the JSON, whose keys others rely on.
+    #[serde(skip)]
     pub truncated: bool,
 }
 

@@ -354,3 +354,24 @@ fn json_has_the_documented_keys_only() {
     let idle = serde_json::to_string(&classify(&prompt(EMPTY), None)).unwrap();
     assert_eq!(idle, r#"{"status":"idle"}"#);
 }
+
+#[test]
+fn without_borders_queries_stand_at_column_1_after_a_blank_row() {
+    let rule = "─".repeat(60);
+    let screen = format!(
+        "\n > first\n   in two rows\n\n✦ One.\n\n  > quoted\n\n > second\n\n✦ Two.\n\n\n{:>59}\n{rule}\n Shift+Tab to accept edits\n\n >   \
+         Type your message or @path/to/file\n\n workspace (/directory)      /model\n",
+        "? for shortcuts"
+    );
+    assert_eq!(classify(&screen, None), completed("Two."));
+    let turns: Vec<(String, String)> =
+        turns(&screen).into_iter().map(|turn| (turn.query, turn.answer)).collect();
+    let expected = [("first\nin two rows", "One.\n\n> quoted"), ("second", "Two.")];
+    assert_eq!(turns, expected.map(|(query, answer)| (query.to_owned(), answer.to_owned())));
+}
+
+#[test]
+fn an_answer_that_is_being_written_is_work_even_if_nothing_else_is_visible() {
+    assert_eq!(status("✦ Here is the beginning of", None), Status::Processing);
+    assert_eq!(status("  and here is its middle\n", None), Status::Unknown);
+}

@@ -32,8 +32,17 @@ fn capture<'a>(entry: &'a Value, screen: &'a str) -> Capture<'a> {
     }
 }
 
-fn read(entry: &Value, screen: &str) -> Value {
-    serde_json::to_value(capture(entry, screen).read()).unwrap()
+/// What is read from a capture: the JSON, and whether the message is known to be incomplete.
+fn read(entry: &Value, screen: &str) -> (Value, bool) {
+    let reading = capture(entry, screen).read();
+    (serde_json::to_value(&reading).unwrap(), reading.truncated)
+}
+
+/// Compares with what must be read; says what is wrong.
+fn compare(entry: &Value, name: &str, screen: &str) -> Option<String> {
+    let expected = (entry["reading"].clone(), entry["truncated"] == true);
+    let found = read(entry, screen);
+    (found != expected).then(|| format!("{name}\n  want {expected:?}\n  read {found:?}"))
 }
 
 fn report(problems: Vec<String>) {
@@ -42,11 +51,7 @@ fn report(problems: Vec<String>) {
 
 #[test]
 fn every_recorded_screen_tells_what_was_going_on() {
-    let problem = |entry: &Value| {
-        let found = read(entry, &data(text(entry, "file")));
-        (found != entry["reading"])
-            .then(|| format!("{}\n  want {}\n  read {found}", text(entry, "file"), entry["reading"]))
-    };
+    let problem = |entry: &Value| compare(entry, text(entry, "file"), &data(text(entry, "file")));
     report(index().iter().filter_map(problem).collect());
 }
 
@@ -55,11 +60,7 @@ fn every_recorded_screen_tells_what_was_going_on() {
 fn colours_change_nothing() {
     let coloured: Vec<Value> = index().into_iter().filter(|entry| entry["coloured"].is_string()).collect();
     assert!(coloured.len() >= 10);
-    let problem = |entry: &Value| {
-        let found = read(entry, &data(text(entry, "coloured")));
-        (found != entry["reading"])
-            .then(|| format!("{}\n  want {}\n  read {found}", text(entry, "coloured"), entry["reading"]))
-    };
+    let problem = |entry: &Value| compare(entry, text(entry, "coloured"), &data(text(entry, "coloured")));
     report(coloured.iter().filter_map(problem).collect());
 }
 
@@ -83,9 +84,7 @@ fn what_was_on_the_screen_before_the_cli_does_not_matter() {
         let screen = data(text(entry, "file"));
         let from_the_start = screen.contains("Tips for getting started:");
         let screen = format!("user@host:~$ ls\na.txt  b.txt\nuser@host:~$ gemini\n{screen}");
-        let found = read(entry, &screen);
-        (from_the_start && found != entry["reading"])
-            .then(|| format!("{}\n  want {}\n  read {found}", text(entry, "file"), entry["reading"]))
+        compare(entry, text(entry, "file"), &screen).filter(|_| from_the_start)
     };
     report(index().iter().filter_map(problem).collect());
 }
@@ -102,7 +101,10 @@ fn every_status_every_kind_of_dialog_and_every_release_was_recorded() {
     let kinds = seen(|entry| &entry["reading"]["waiting_for"]["for"]);
     let all = ["authentication", "loop", "other", "question", "quota", "tool_approval", "trust"];
     assert_eq!(kinds, BTreeSet::from(all));
-    assert_eq!(seen(|entry| &entry["version"]), BTreeSet::from(["0.30.1", "0.36.0", "0.45.2", "0.61.0"]));
+    assert_eq!(
+        seen(|entry| &entry["version"]),
+        BTreeSet::from(["0.24.0", "0.30.1", "0.36.0", "0.45.2", "0.61.0"])
+    );
     let columns: BTreeSet<u64> = index.iter().filter_map(|entry| entry["columns"].as_u64()).collect();
     assert_eq!(columns, BTreeSet::from([60, 80, 100, 150, 250]));
 }
