@@ -16,9 +16,9 @@ mod request;
 mod run;
 pub mod settings;
 mod start;
+pub mod supervise;
 mod tail;
 mod telemetry;
-pub mod supervise;
 
 pub use find::{
     DROP_IN_MARK, FastStart, Finder, Gemini, NodeVersion, NotFound, PACKAGE, Place, Tried, VersionSource, Why,

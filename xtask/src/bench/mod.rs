@@ -4,6 +4,7 @@
 mod data;
 mod parse;
 mod run;
+mod sessions;
 
 use crate::commands::{cargo, follow};
 use std::time::Duration;
@@ -22,6 +23,11 @@ const BENCHES: &[Bench] = &[
         run: parse::run,
     },
     Bench { name: "run", about: "alhena run, against the bare gemini command", run: run::run },
+    Bench {
+        name: "sessions",
+        about: "sessions to messages against a plain Node loader; list and search",
+        run: sessions::run,
+    },
 ];
 
 /// Runs the one that was named, in a release build.
