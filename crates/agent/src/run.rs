@@ -158,7 +158,7 @@ pub(crate) enum Listener {
 }
 
 const MOST_EVENTS: usize = 512;
-const MOST_BYTES: usize = 2 << 20;
+const MOST_BYTES: usize = 1 << 20;
 
 impl Queue {
     pub(crate) fn new() -> (Self, Receiver<Item>, Arc<AtomicUsize>) {
