@@ -250,7 +250,7 @@ mod tests {
         let mut follow = Follow::start(&path).unwrap();
         assert_eq!(texts(follow.log()), ["one"]);
         let next = whole(&[message("a", "one"), message("b", "two")]);
-        fs::write(&path, &next[..40]).unwrap();
+        fs::write(&path, next.get(..40).unwrap()).unwrap();
         assert_eq!(follow.look().unwrap(), News::Nothing);
         assert_eq!(texts(follow.log()), ["one"]);
         fs::write(&path, &next).unwrap();

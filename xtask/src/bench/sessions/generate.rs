@@ -56,7 +56,9 @@ fn write_session(home: &Path, number: u64, size: u64) -> io::Result<()> {
         true => ("jsonl", log),
         false => {
             let mut whole = header;
-            whole["messages"] = Value::Array(object);
+            if let Some(fields) = whole.as_object_mut() {
+                fields.insert("messages".to_owned(), Value::Array(object));
+            }
             ("json", serde_json::to_string_pretty(&whole)?)
         }
     };
@@ -110,10 +112,13 @@ impl Messages<'_> {
         let prompt = json!({"id": self.id(), "timestamp": self.time, "type": "user", "content": [{"text": self.random.prose(30)}]});
         let count = 1 + self.random.below(3);
         let calls: Vec<Value> = (0..count).map(|_| self.call()).collect();
-        let responses: Vec<Value> = calls.iter().filter_map(|call| call["result"].get(0).cloned()).collect();
+        let responses: Vec<Value> =
+            calls.iter().filter_map(|call| call.get("result")?.get(0).cloned()).collect();
         let early = self.answer(20);
         let mut tools = early.clone();
-        tools["toolCalls"] = Value::Array(calls);
+        if let Some(fields) = tools.as_object_mut() {
+            fields.insert("toolCalls".to_owned(), Value::Array(calls));
+        }
         let responses =
             json!({"id": self.id(), "timestamp": self.time, "type": "user", "content": responses});
         let answer = self.answer(150);
