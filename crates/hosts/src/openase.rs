@@ -62,7 +62,7 @@ fn all_lines(event: &Event) -> Vec<Line> {
             tool_name: name.clone(),
             class: *class,
             command: command_of(*class, input),
-            arguments: input.clone(),
+            arguments: (**input).clone(),
         }),
         EventKind::ToolResult { .. } => tool_result(&event.kind).map(one).unwrap_or_default(),
         EventKind::Command { call_id, command, output, exit_code } => one(LineKind::OutputProduced(Output {
@@ -125,7 +125,7 @@ fn tool_result(kind: &EventKind) -> Option<LineKind> {
         class: tool::class(name),
         status,
         output: output.clone(),
-        error: error.clone(),
+        error: error.as_deref().cloned(),
         exit_code: *exit_code,
     }))
 }

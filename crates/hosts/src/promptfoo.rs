@@ -137,7 +137,7 @@ impl View {
                 let size = input.to_string().len();
                 let fits = self.kept.saturating_add(size) <= MOST_BYTES;
                 self.kept += if fits { size } else { 0 };
-                let input = if fits { input.clone() } else { Value::Null };
+                let input = if fits { (**input).clone() } else { Value::Null };
                 self.calls.push(ToolCall {
                     id: id.clone(),
                     name: name.clone(),

@@ -80,7 +80,7 @@ pub enum EventKind {
         /// What Claude calls it, or the same name where it has no such tool.
         claude_name: String,
         /// The arguments as the model gave them.
-        input: Value,
+        input: Box<Value>,
     },
     /// A tool ended; the stream gives all of one turn together.
     ToolResult {
@@ -95,7 +95,7 @@ pub enum EventKind {
         output: Option<String>,
         /// Why it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        error: Option<ToolError>,
+        error: Option<Box<ToolError>>,
         /// The exit code of a shell command, where known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit_code: Option<i32>,

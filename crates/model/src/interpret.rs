@@ -203,7 +203,11 @@ impl<D: Disk> Interpreter<D> {
             self.changing_tools |= class.may_change_files();
         }
         let claude_name = tool::claude_name(&name).into_owned();
-        self.emit(Source::Stream, EventKind::ToolCall { id, name, class, claude_name, input }, out);
+        self.emit(
+            Source::Stream,
+            EventKind::ToolCall { id, name, class, claude_name, input: Box::new(input) },
+            out,
+        );
     }
 
     fn tool_result(&mut self, result: ToolResult<'_>, out: &mut Vec<Event>) {
@@ -232,7 +236,7 @@ impl<D: Disk> Interpreter<D> {
                 name: call.name.clone(),
                 ok,
                 output: output.clone(),
-                error,
+                error: error.map(Box::new),
                 exit_code: ran.exit_code(),
                 cancelled: (ran == Ran::Cancelled).then_some(true),
             },

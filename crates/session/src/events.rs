@@ -93,7 +93,7 @@ impl Stream {
                 id: id.to_owned(),
                 class: tool::class(&name),
                 claude_name: claude_name.to_owned(),
-                input: args.unwrap_or_else(|| input.clone()),
+                input: Box::new(args.unwrap_or_else(|| input.clone())),
                 name,
             },
         );
@@ -120,7 +120,7 @@ impl Stream {
                 name: name.clone(),
                 ok: !failed,
                 output: content(),
-                error,
+                error: error.map(Box::new),
                 exit_code: result.exit_code,
                 cancelled: result.cancelled.then_some(true),
             },

@@ -31,8 +31,9 @@ pub struct Counts {
     pub output_bytes: u64,
 }
 
-/// Reads as `alhena parse` does, and keeps every event, as the Node side does.
-fn alhena(path: &Path) -> Result<Counts, String> {
+/// Reads as `alhena parse` does, and keeps every event, as the Node side does. Both are looked at, and let go, after the
+/// clock has stopped.
+fn alhena(path: &Path) -> Result<Vec<Event>, String> {
     let text = |error: std::io::Error| error.to_string();
     let mut file = std::fs::File::open(path).map_err(text)?;
     let (mut framer, mut interpreter, mut events) = (Framer::default(), Interpreter::new(), Vec::new());
@@ -49,7 +50,7 @@ fn alhena(path: &Path) -> Result<Counts, String> {
             _ => framer.push(bytes, take),
         }
         if count == 0 {
-            return Ok(counts(&events));
+            return Ok(events);
         }
     }
 }
@@ -124,15 +125,16 @@ pub struct Sides {
 fn measure(
     file: &Path,
     rounds: u32,
-    alhena: impl Fn(&Path) -> Result<Counts, String>,
+    alhena: impl Fn(&Path) -> Result<Vec<Event>, String>,
 ) -> Result<Sides, String> {
     let mut sides = Sides::default();
     for _ in 0..rounds {
         let (seconds, seen_by_node) = node(file)?;
         sides.node.push(seconds);
         let start = Instant::now();
-        let seen = alhena(file)?;
+        let events = alhena(file)?;
         sides.alhena.push(start.elapsed().as_secs_f64());
+        let seen = counts(&events);
         if seen != seen_by_node {
             return Err(format!(
                 "the two sides saw different things: alhena {seen:?}, node {seen_by_node:?}"
@@ -170,7 +172,7 @@ fn read_node(text: &str) -> Option<(f64, Counts)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Counts, measure, node};
+    use super::{Counts, alhena, measure, node};
 
     const LINES: &str = concat!(
         r#"{"type":"init","timestamp":"2026-11-15T17:49:10.599Z","session_id":"a","model":"m"}"#,
@@ -183,7 +185,7 @@ mod tests {
         "\n",
         r#"{"type":"tool_result","timestamp":"2026-11-15T17:49:10.686Z","tool_id":"1","status":"success","output":"abc"}"#,
         "\n",
-        r#"{"type":"result","timestamp":"2026-11-15T17:49:10.762Z","status":"success"}"#,
+        r#"{"type":"result","timestamp":"2026-11-15T17:49:10.762Z","status":"success","stats":{"total_tokens":1}}"#,
         "\n",
     );
     const SEEN: Counts =
@@ -204,9 +206,9 @@ mod tests {
     #[test]
     fn sides_that_saw_different_things_are_no_measurement() {
         let file = file().unwrap();
-        let sides = measure(file.path(), 2, |_: &std::path::Path| Ok(SEEN)).unwrap();
+        let sides = measure(file.path(), 2, alhena).unwrap();
         assert_eq!((sides.node.len(), sides.alhena.len()), (2, 2));
-        let wrong = measure(file.path(), 1, |_: &std::path::Path| Ok(Counts::default())).unwrap_err();
+        let wrong = measure(file.path(), 1, |_: &std::path::Path| Ok(Vec::new())).unwrap_err();
         assert!(wrong.starts_with("the two sides saw different things"), "{wrong}");
     }
 }

@@ -201,7 +201,7 @@ fn what_is_kept_of_tool_calls_is_bounded() {
             name: "t".into(),
             class: alhena_model::Class::Unknown,
             claude_name: "t".into(),
-            input,
+            input: Box::new(input),
         },
     };
     view.event(&call(0, json!({"content": big})));

@@ -148,7 +148,7 @@ fn a_shell_call_is_a_request_and_its_result_a_command_with_output() {
                     name: "run_shell_command".into(),
                     class: Class::Command,
                     claude_name: "Bash".into(),
-                    input: json!({"command": "ls -l", "description": "Lists"}),
+                    input: Box::new(json!({"command": "ls -l", "description": "Lists"})),
                 }
             ),
             (

@@ -39,7 +39,7 @@ pub struct Update<'a> {
 
 /// Reads one line of a log, without its newline. Bytes that are not UTF-8 are replaced, as the CLI's own reader does.
 pub fn parse_record(line: &[u8]) -> Result<Record<'_>, LineError> {
-    match std::str::from_utf8(line) {
+    match simdutf8::basic::from_utf8(line) {
         Ok(text) => parse_text(text),
         Err(_) => parse_text(&String::from_utf8_lossy(line)).map(Record::into_owned),
     }

@@ -42,7 +42,7 @@ impl std::error::Error for LineError {}
 
 /// Reads one line, without its newline.
 pub fn parse_line(line: &[u8]) -> Result<StreamEvent<'_>, LineError> {
-    let text = std::str::from_utf8(line).map_err(|_| LineError::NotUtf8)?;
+    let text = simdutf8::basic::from_utf8(line).map_err(|_| LineError::NotUtf8)?;
     parse_text(text).or_else(|error| {
         let repaired = without_lone_surrogates(text);
         match repaired.as_deref().map(parse_text) {
