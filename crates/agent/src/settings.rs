@@ -81,7 +81,7 @@ pub(crate) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// Reads JSON with comments.
-pub(crate) fn parse(text: &str) -> Result<Value, Problem> {
+pub fn parse(text: &str) -> Result<Value, Problem> {
     serde_json::from_str(&without_comments(text)).map_err(|error| {
         let full = error.to_string();
         let place = format!(" at line {} column {}", error.line(), error.column());
@@ -92,7 +92,7 @@ pub(crate) fn parse(text: &str) -> Result<Value, Problem> {
 
 /// The text with a blank for every byte of a comment, so that places in it stay the same. A comment that never ends is
 /// one up to the end of the file.
-fn without_comments(text: &str) -> Cow<'_, str> {
+pub fn without_comments(text: &str) -> Cow<'_, str> {
     if !text.contains('/') {
         return Cow::Borrowed(text);
     }

@@ -1,0 +1,310 @@
+//! Files of the user's that terminals changed and give back: a ledger in Alhena's state directory.
+//!
+//! The way of CAO's document writes `GEMINI.md` into the working directory and servers into the user's settings, where
+//! Gemini CLI 0.61.0 finds them. What was there before has to come back when the last terminal that needs it has ended,
+//! also when that terminal, Alhena or the machine did not end well. So each change is written down before it is made; any
+//! later command looks here for what belongs to terminals that are gone. One lock covers all of it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::mcp::user::Servers;
+use crate::profile::ContextFile;
+
+/// Who changed what, and how it was.
+#[derive(Clone, Debug)]
+pub struct Ledger {
+    dir: PathBuf,
+}
+
+/// A change of one file.
+#[derive(Debug, Deserialize, Serialize)]
+struct Loan {
+    /// The file.
+    target: PathBuf,
+    kind: Kind,
+}
+
+/// What can be lent.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    /// A `GEMINI.md` in a working directory.
+    Context(ContextFile),
+    /// Servers in the user's settings.
+    Servers(Servers),
+}
+
+/// A terminal that needs a change.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub(crate) struct Holder<T> {
+    /// The terminal.
+    pub(crate) terminal: String,
+    /// The process that is starting the terminal, until it is there for others to see.
+    launcher: Option<Launcher>,
+    /// What it put there.
+    pub(crate) content: T,
+}
+
+/// A process; its start time tells it from a later one with the same number.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+struct Launcher {
+    pid: u32,
+    started: u64,
+}
+
+impl<T> Holder<T> {
+    pub(crate) fn new(terminal: &str, content: T) -> Self {
+        let pid = std::process::id();
+        let launcher = start_time(pid).map(|started| Launcher { pid, started });
+        Self { terminal: terminal.to_owned(), launcher, content }
+    }
+
+    fn launching(&self) -> bool {
+        self.launcher.as_ref().is_some_and(|process| start_time(process.pid) == Some(process.started))
+    }
+}
+
+/// Something that was lent: knows how to make its file fit those who still need it.
+pub(crate) trait Lent: Clone + Into<Kind> {
+    /// What a holder puts there.
+    type Content;
+    /// This, if it is of this kind.
+    fn of(kind: Kind) -> Option<Self>;
+    /// Those who need it, in the order they came.
+    fn holders(&mut self) -> &mut Vec<Holder<Self::Content>>;
+    /// Makes the file fit all holders but those that `leaving` picks. Nothing else is remembered of those that leave.
+    fn settle(
+        &mut self,
+        target: &Path,
+        leaving: &dyn Fn(&Holder<Self::Content>) -> bool,
+        warnings: &mut Vec<String>,
+    ) -> io::Result<()>;
+}
+
+/// Who holds on to a change.
+enum Staying<'a> {
+    /// All but this terminal.
+    AllBut(&'a str),
+    /// Those that are alive, or being launched.
+    Alive(&'a dyn Fn(&str) -> bool),
+}
+
+impl Staying<'_> {
+    fn leaves<T>(&self, holder: &Holder<T>) -> bool {
+        match self {
+            Staying::AllBut(terminal) => holder.terminal == *terminal,
+            Staying::Alive(alive) => !holder.launching() && !alive(&holder.terminal),
+        }
+    }
+}
+
+impl Ledger {
+    /// The ledger in Alhena's state directory.
+    #[must_use]
+    pub fn new(state: &Path) -> Self {
+        Self { dir: state.join("lent") }
+    }
+
+    /// Says that a terminal has started and can be seen by others: its launcher may end now.
+    pub fn confirm(&self, terminal: &str) -> io::Result<()> {
+        if !self.dir.is_dir() {
+            return Ok(());
+        }
+        let lock = self.lock()?;
+        for (path, mut loan) in self.loans()? {
+            fn confirm<T>(holders: &mut [Holder<T>], terminal: &str) -> bool {
+                let of_it = holders.iter_mut().filter(|holder| holder.terminal == terminal);
+                of_it.map(|holder| holder.launcher = None).count() > 0
+            }
+            let changed = match &mut loan.kind {
+                Kind::Context(lent) => confirm(lent.holders(), terminal),
+                Kind::Servers(lent) => confirm(lent.holders(), terminal),
+            };
+            if changed {
+                save(&path, &loan, &lock)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives back what one terminal needed and no other does. What went wrong, or what people should know, comes back.
+    pub fn give_back(&self, terminal: &str) -> Vec<String> {
+        self.settle_all(&Staying::AllBut(terminal))
+    }
+
+    /// Gives back what belonged to terminals that are gone. Cheap when there is nothing to do.
+    pub fn recover(&self, alive: &dyn Fn(&str) -> bool) -> Vec<String> {
+        self.settle_all(&Staying::Alive(alive))
+    }
+
+    fn settle_all(&self, staying: &Staying<'_>) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if !self.dir.is_dir() {
+            return warnings;
+        }
+        let settled = self.lock().and_then(|lock| {
+            for (path, mut loan) in self.loans()? {
+                let target = loan.target.clone();
+                let settled = match &mut loan.kind {
+                    Kind::Context(lent) => settle_one(lent, &target, staying, &mut warnings),
+                    Kind::Servers(lent) => settle_one(lent, &target, staying, &mut warnings),
+                };
+                let written = settled.and_then(|settled| match settled {
+                    Settled::Same => Ok(()),
+                    Settled::Fewer => save(&path, &loan, &lock),
+                    Settled::Done => fs::remove_file(&path),
+                });
+                if let Err(error) = written {
+                    warnings.push(format!("{} could not be put back: {error}", target.display()));
+                }
+            }
+            Ok(())
+        });
+        if let Err(error) = settled {
+            warnings.push(format!("{}: {error}", self.dir.display()));
+        }
+        warnings
+    }
+
+    /// Changes a file for a terminal. `change` gets what was lent before, if anything, and adds the terminal to it; that is
+    /// written down; then the file is made to fit. When that fails, the terminal holds nothing.
+    pub(crate) fn lend<L: Lent>(
+        &self,
+        target: &Path,
+        terminal: &str,
+        change: impl FnOnce(Option<L>) -> io::Result<L>,
+    ) -> io::Result<Vec<String>> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
+        let lock = self.lock()?;
+        let path = self.path_of(target);
+        let before = read(&path)?.and_then(|loan| L::of(loan.kind));
+        let mut lent = change(before)?;
+        save(&path, &Loan { target: target.to_owned(), kind: lent.clone().into() }, &lock)?;
+        let mut warnings = Vec::new();
+        let settled = lent.settle(target, &|_| false, &mut warnings);
+        drop(lock);
+        if let Err(error) = settled {
+            self.give_back(terminal);
+            return Err(error);
+        }
+        Ok(warnings)
+    }
+
+    fn path_of(&self, target: &Path) -> PathBuf {
+        let hash = Sha256::digest(target.as_os_str().as_encoded_bytes());
+        let name: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        self.dir.join(format!("{name}.json"))
+    }
+
+    fn lock(&self) -> io::Result<Locked> {
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(self.dir.join("lock"))?;
+        rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive)?;
+        Ok(Locked(file))
+    }
+
+    fn loans(&self) -> io::Result<Vec<(PathBuf, Loan)>> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.dir)? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "json")
+                && let Some(loan) = read(&path)?
+            {
+                found.push((path, loan));
+            }
+        }
+        found.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(found)
+    }
+}
+
+struct Locked(#[expect(dead_code, reason = "closing it unlocks")] File);
+
+enum Settled {
+    Same,
+    Fewer,
+    Done,
+}
+
+fn settle_one<L: Lent>(
+    lent: &mut L,
+    target: &Path,
+    staying: &Staying<'_>,
+    warnings: &mut Vec<String>,
+) -> io::Result<Settled> {
+    let before = lent.holders().len();
+    if before > 0 && !lent.holders().iter().any(|holder| staying.leaves(holder)) {
+        return Ok(Settled::Same);
+    }
+    lent.settle(target, &|holder| staying.leaves(holder), warnings)?;
+    lent.holders().retain(|holder| !staying.leaves(holder));
+    Ok(if lent.holders().is_empty() { Settled::Done } else { Settled::Fewer })
+}
+
+fn read(path: &Path) -> io::Result<Option<Loan>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn save(path: &Path, loan: &Loan, _held: &Locked) -> io::Result<()> {
+    replace(path, &serde_json::to_vec_pretty(loan)?)
+}
+
+/// Replaces a file as a whole or not at all, also when the power fails. A link is followed; the mode of an existing file
+/// stays. Only to be called under the ledger's lock: the temporary name is always the same, so that one left behind by a
+/// crash is taken by the next.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mode = fs::metadata(&target).map_or(0o600, |data| data.permissions().mode() & 0o7777);
+    let temporary = temporary_beside(&target);
+    let written = (|| {
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        file.write_all(bytes)?;
+        file.set_permissions(fs::Permissions::from_mode(mode))?;
+        file.sync_all()?;
+        fs::rename(&temporary, &target)
+    })();
+    if written.is_err() {
+        let _gone = fs::remove_file(&temporary);
+    }
+    written
+}
+
+/// The name of the new file while it is being written.
+pub(crate) fn temporary_beside(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.alhena"))
+}
+
+/// When a process started, in the kernel's own count; none when there is no such process.
+#[cfg(target_os = "linux")]
+fn start_time(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, after) = stat.rsplit_once(')')?;
+    after.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// Elsewhere only that it exists is known.
+#[cfg(not(target_os = "linux"))]
+fn start_time(pid: u32) -> Option<u64> {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).ok()?)?;
+    rustix::process::test_kill_process(pid).is_ok().then_some(0)
+}
+
+#[cfg(test)]
+#[path = "loan_tests.rs"]
+mod tests;

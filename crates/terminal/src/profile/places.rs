@@ -1,0 +1,141 @@
+//! Where profiles are looked for by name: Alhena's own, the project's, and what CAO installed.
+//!
+//! CAO (2.5) keeps them in `~/.aws/cli-agent-orchestrator`, or where `CAO_HOME_DIR` says: `agent-store/NAME.md`, then
+//! `agent-context/NAME.md` or `agent-context/NAME/agent.md`. It fills in `${NAME}` from its own `.env` before it reads one.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use alhena_agent::dirs::Dirs;
+use alhena_agent::env::Environment;
+
+use super::{Cause, read_small};
+
+/// Where CAO keeps its files, if not in its usual place.
+pub const CAO_HOME_DIR: &str = "CAO_HOME_DIR";
+
+/// Where profiles are looked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// Alhena's own.
+    pub own: Option<PathBuf>,
+    /// The project's.
+    pub project: Option<PathBuf>,
+    /// CAO's home.
+    pub cao: Option<PathBuf>,
+}
+
+pub(super) struct Found {
+    pub(super) path: PathBuf,
+    pub(super) name: String,
+    pub(super) of_cao: bool,
+}
+
+impl Places {
+    /// The usual places for an environment and a project.
+    #[must_use]
+    pub fn usual(env: &Environment, project: &Path) -> Self {
+        let chosen = env.filled(CAO_HOME_DIR).map(PathBuf::from);
+        Self {
+            own: Dirs::of(env).map(|dirs| dirs.data.join("profiles")),
+            project: Some(project.join(".alhena/profiles")),
+            cao: chosen.or_else(|| env.home().map(|home| home.join(".aws/cli-agent-orchestrator"))),
+        }
+    }
+
+    /// Finds a file. What ends in `.md` or has a slash in it is a path.
+    pub(super) fn find(&self, wanted: &str) -> Result<Found, Cause> {
+        if wanted.contains('/') || wanted.ends_with(".md") {
+            let path = PathBuf::from(wanted);
+            let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+            let of_cao = self.cao.as_ref().is_some_and(|cao| path.starts_with(cao));
+            return if path.exists() {
+                Ok(Found { path, name, of_cao })
+            } else {
+                Err(Cause::NotFound(vec![path]))
+            };
+        }
+        if wanted.is_empty() || wanted.contains("..") || wanted.contains(['\\', '\0']) {
+            return Err(Cause::NotAName);
+        }
+        let candidates = self.candidates(wanted);
+        match candidates.iter().find(|(path, _)| path.is_file()) {
+            Some((path, of_cao)) => {
+                Ok(Found { path: path.clone(), name: wanted.to_owned(), of_cao: *of_cao })
+            }
+            None => Err(Cause::NotFound(candidates.into_iter().map(|(path, _)| path).collect())),
+        }
+    }
+
+    fn candidates(&self, name: &str) -> Vec<(PathBuf, bool)> {
+        let file = format!("{name}.md");
+        let ours = [&self.own, &self.project].into_iter().flatten().map(|dir| (dir.join(&file), false));
+        let caos = self.cao.iter().flat_map(|cao| {
+            let context = cao.join("agent-context");
+            [cao.join("agent-store").join(&file), context.join(&file), context.join(name).join("agent.md")]
+        });
+        ours.chain(caos.map(|path| (path, true))).collect()
+    }
+
+    /// `$NAME` and `${NAME}` by the values in CAO's `.env`, and `$$` for a dollar, as Python's templates have it. What
+    /// has no value stays.
+    pub(super) fn resolve_variables(&self, text: &str) -> String {
+        let env = self.cao.as_ref().map(|cao| cao.join(".env"));
+        let env = env.and_then(|path| read_small(&path).ok()).unwrap_or_default();
+        let values = assignments(&String::from_utf8_lossy(&env));
+        let mut output = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('$') {
+            output.push_str(before);
+            rest = match reference(after) {
+                _ if after.starts_with('$') => {
+                    output.push('$');
+                    after.strip_prefix('$').unwrap_or_default()
+                }
+                Some((name, next)) if values.contains_key(name) => {
+                    output.push_str(values.get(name).map(String::as_str).unwrap_or_default());
+                    next
+                }
+                _ => {
+                    output.push('$');
+                    after
+                }
+            };
+        }
+        output.push_str(rest);
+        output
+    }
+}
+
+/// The name after a `$`, and what follows it.
+fn reference(text: &str) -> Option<(&str, &str)> {
+    let (braced, inner) = match text.strip_prefix('{') {
+        Some(inner) => (true, inner),
+        None => (false, text),
+    };
+    let end = inner.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(inner.len());
+    let (name, next) = inner.split_at(end);
+    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let next = if braced { next.strip_prefix('}')? } else { next };
+    Some((name, next))
+}
+
+fn assignments(text: &str) -> BTreeMap<String, String> {
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+    let pairs = lines.filter_map(|line| line.split_once('='));
+    let pairs = pairs.map(|(name, value)| {
+        let name = name.trim();
+        (name.strip_prefix("export ").unwrap_or(name).trim().to_owned(), unquoted(value.trim()))
+    });
+    pairs.collect()
+}
+
+fn unquoted(value: &str) -> String {
+    let inside = |quote: char| value.strip_prefix(quote).and_then(|value| value.strip_suffix(quote));
+    match inside('\'').or_else(|| inside('"')) {
+        Some(value) => value.replace("\\'", "'").replace("\\\"", "\""),
+        None => value.split_once(" #").map_or(value, |(value, _)| value).trim_end().to_owned(),
+    }
+}
