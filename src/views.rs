@@ -28,6 +28,11 @@ pub trait View {
         Ok(())
     }
 
+    /// Nothing more is waiting: what was printed has to be seen now. Until then it may be gathered.
+    fn caught_up(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// The session files of the run; comes before the end.
     fn sessions(&mut self, _paths: &[PathBuf]) {}
 

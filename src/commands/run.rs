@@ -165,8 +165,8 @@ pub fn execute(args: Args) -> ExitCode {
         true => Name::Pretty,
         false => Name::Text,
     });
-    let target = match target(args.output.as_ref()) {
-        Ok(target) => target,
+    let (target, file) = match target(args.output.as_ref()) {
+        Ok(opened) => opened,
         Err(error) => {
             complain(&error, "Give a file that can be written to.");
             return ExitCode::from(2);
@@ -175,6 +175,9 @@ pub fn execute(args: Args) -> ExitCode {
     let quiet = args.quiet;
     let interrupts = Interrupts::catch();
     let started = begin(args, view);
+    if started.is_ok() || view.says_failures() {
+        empty(file.as_ref());
+    }
     let outcome = match started {
         Ok((run, offline)) => {
             if offline.is_some() {
@@ -205,15 +208,21 @@ pub fn execute(args: Args) -> ExitCode {
     }
 }
 
-fn target(output: Option<&PathBuf>) -> io::Result<Target> {
-    Ok(match output {
-        None => Target::stdout(),
-        Some(path) => {
-            let file = File::create(path)
-                .map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
-            Target::file(BufWriter::new(file))
-        }
-    })
+/// The file as well, which still holds what it held: a request that is refused costs nothing.
+fn target(output: Option<&PathBuf>) -> io::Result<(Target, Option<File>)> {
+    let Some(path) = output else { return Ok((Target::stdout(), None)) };
+    File::options()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .and_then(|file| Ok((Target::file(BufWriter::new(file.try_clone()?)), Some(file))))
+        .map_err(|error| io::Error::other(format!("{}: {error}", path.display())))
+}
+
+fn empty(file: Option<&File>) {
+    // What is no plain file, such as a pipe, has nothing to lose.
+    let _not_a_file = file.map(|file| file.set_len(0));
 }
 
 /// Everything up to the start.
@@ -348,6 +357,9 @@ fn follow(
                 Item::Event(event) => view.event(event),
                 Item::Line(line) => view.line(line),
             };
+            if run.caught_up() {
+                written = written.and_then(|()| view.caught_up());
+            }
             if written.is_err() {
                 // Nobody reads any more: what the agent does from here on nobody asked for.
                 run.stop();

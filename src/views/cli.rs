@@ -28,7 +28,10 @@ impl View for StreamJsonView {
     fn line(&mut self, line: &[u8]) -> io::Result<()> {
         self.seen.line(line);
         self.target.out.write_all(line)?;
-        self.target.out.write_all(b"\n")?;
+        self.target.out.write_all(b"\n")
+    }
+
+    fn caught_up(&mut self) -> io::Result<()> {
         self.target.out.flush()
     }
 

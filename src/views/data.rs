@@ -18,7 +18,10 @@ impl Events {
 impl View for Events {
     fn event(&mut self, event: &Event) -> io::Result<()> {
         serde_json::to_writer(&mut self.0.out, event)?;
-        self.0.out.write_all(b"\n")?;
+        self.0.out.write_all(b"\n")
+    }
+
+    fn caught_up(&mut self) -> io::Result<()> {
         self.0.out.flush()
     }
 

@@ -24,7 +24,8 @@ impl View for Aiwf {
     }
 
     fn close(&mut self, outcome: &Outcome) -> io::Result<()> {
-        write_line(&mut self.0, &aiwf::view(outcome, None))
+        write_line(&mut self.0, &aiwf::view(outcome, None))?;
+        self.0.out.flush()
     }
 }
 
@@ -43,6 +44,10 @@ impl OpenAse {
 impl View for OpenAse {
     fn event(&mut self, event: &Event) -> io::Result<()> {
         openase::lines(event, self.mode).iter().try_for_each(|line| write_line(&mut self.target, line))
+    }
+
+    fn caught_up(&mut self) -> io::Result<()> {
+        self.target.out.flush()
     }
 
     fn close(&mut self, _outcome: &Outcome) -> io::Result<()> {
@@ -70,7 +75,8 @@ impl View for Promptfoo {
 
     fn close(&mut self, outcome: &Outcome) -> io::Result<()> {
         let response = std::mem::take(&mut self.view).response(outcome, None, Timestamp::now());
-        write_line(&mut self.target, &response)
+        write_line(&mut self.target, &response)?;
+        self.target.out.flush()
     }
 }
 
@@ -96,6 +102,5 @@ fn unusable(path: &std::ffi::OsStr, error: &dyn std::fmt::Display) -> Option<Pri
 
 fn write_line(target: &mut Target, value: &impl serde::Serialize) -> io::Result<()> {
     serde_json::to_writer(&mut target.out, value)?;
-    target.out.write_all(b"\n")?;
-    target.out.flush()
+    target.out.write_all(b"\n")
 }

@@ -45,7 +45,7 @@ impl View for Text {
                 let text = clean.as_deref().unwrap_or(delta);
                 self.target.out.write_all(text.as_bytes())?;
                 self.cursor = if text.ends_with('\n') { Cursor::LineStart } else { Cursor::InLine };
-                self.target.out.flush()
+                Ok(())
             }
             // Text of different turns does not run together.
             EventKind::ToolCall { .. } => self.end_line(),
@@ -58,6 +58,10 @@ impl View for Text {
             }
             _ => Ok(()),
         }
+    }
+
+    fn caught_up(&mut self) -> io::Result<()> {
+        self.target.out.flush()
     }
 
     fn close(&mut self, outcome: &Outcome) -> io::Result<()> {

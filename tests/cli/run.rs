@@ -366,7 +366,14 @@ fn pretty_tells_a_claim_from_a_file() {
 fn output_can_go_to_a_file() {
     let (desk, _hostile) = desk_with(tools());
     assert_snapshot!(desk.alhena(&["run", "--output", "answer.txt", "--quiet", "hello"]), @"[exit 0]");
-    assert_eq!(fs::read_to_string(desk.work().join("answer.txt")).unwrap(), "Looking. \nAll done.\n");
+    let kept = || fs::read_to_string(desk.work().join("answer.txt")).unwrap();
+    assert_eq!(kept(), "Looking. \nAll done.\n");
+    // A request that is refused costs nothing.
+    assert_eq!(desk.alhena(&["run", "--output", "answer.txt", " "]).code(), Some(2));
+    assert_eq!(kept(), "Looking. \nAll done.\n");
+    desk.write("answer.txt", "a longer answer of an earlier run\n".repeat(10));
+    desk.alhena(&["run", "--output", "answer.txt", "--quiet", "hello"]);
+    assert_eq!(kept(), "Looking. \nAll done.\n");
 }
 
 #[test]
@@ -391,7 +398,7 @@ fn a_recording_plays_back_to_what_was_seen() {
         let dir = format!("rec-{view}");
         let live = desk.alhena(&["run", "--as", view, "--record", &dir, "--quiet", "hello"]);
         let played = desk.alhena(&["parse", &dir, "--as", view]);
-        // Events that carry no time of the CLI's get the reader's.
+        assert_eq!(live.stdout, played.stdout, "{view}");
         assert_eq!(live.to_string(), played.to_string(), "{view}");
     }
 }

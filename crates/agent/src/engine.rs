@@ -18,7 +18,7 @@ use crate::changes::ScanOptions;
 use crate::disk::RealDisk;
 use crate::follow::{Follower, Growth};
 use crate::home::Home;
-use crate::recording::Recorder;
+use crate::recording::{Beside, Recorder};
 use crate::run::{Item, Listener, Queue, Sessions};
 use crate::supervise::custody::Custody;
 use crate::supervise::protocol::{Ended, Gentle, Report};
@@ -109,9 +109,18 @@ impl Engine {
         self.finish(watch);
     }
 
+    /// The time for what carries none of its own.
+    fn tick(&mut self, lines: u64) {
+        let now = Timestamp::now();
+        self.interpreter.tick(now);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.beside(Beside::Tick(now), lines);
+        }
+    }
+
     fn warn_all(&mut self, watch: &mut Watch) {
         let mut out = Vec::new();
-        self.interpreter.tick(Timestamp::now());
+        self.tick(watch.lines);
         for warning in std::mem::take(&mut self.warnings) {
             self.interpreter.warn(warning, &mut out);
         }
@@ -143,7 +152,7 @@ impl Engine {
         let mut out = Vec::new();
         for fact in session.news() {
             if let Some(recorder) = &mut self.recorder {
-                recorder.fact(&fact, watch.lines);
+                recorder.beside(Beside::Fact(fact.clone()), watch.lines);
             }
             self.interpreter.fact(fact, &mut out);
         }
@@ -168,7 +177,11 @@ impl Engine {
         if bytes.is_empty() {
             return false;
         }
-        interpreter.tick(Timestamp::now());
+        let now = Timestamp::now();
+        interpreter.tick(now);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.beside(Beside::Tick(now), watch.lines);
+        }
         let (lines, waiting, raw) = (&mut watch.lines, &mut watch.waiting, self.raw_lines);
         watch.framer.push(bytes, |frame| {
             *lines += 1;
@@ -351,10 +364,12 @@ impl Engine {
                 waiting.push_back(Item::Line(line.to_vec()));
             }
             take(interpreter, frame, &mut out);
+            waiting.extend(out.drain(..).map(Item::Event));
+            watch.lines += 1;
         });
         self.read_session(&mut watch);
+        self.tick(watch.lines);
         let interpreter = &mut self.interpreter;
-        interpreter.tick(Timestamp::now());
         interpreter.verify_files();
         if interpreter.may_have_changed_files() && watch.not_started.is_none() {
             self.scan_disk(&mut out);

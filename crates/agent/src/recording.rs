@@ -16,7 +16,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use alhena_model::{Change, Disk, DiskFact, End, Fact, FileRecord, Interpreter, Outcome, Stop, ToolFact};
+use alhena_model::{
+    Change, Disk, DiskFact, End, Event, Fact, FileRecord, Interpreter, Outcome, Stop, Timestamp, ToolFact,
+};
 use alhena_wire::frame::{Frame, Framer};
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
@@ -36,17 +38,29 @@ struct Recording {
     stop: Option<StopMark>,
     warnings_before: Vec<String>,
     warnings_after: Vec<String>,
-    #[serde(default)]
-    session: Told,
+    /// What came beside the stream, in order, each after so many lines of output.
+    beside: Vec<(u64, Beside)>,
+    /// What the session file said of tool calls, by id.
+    tools: Vec<(String, ToolFact)>,
 }
 
-/// What the session file said beside the stream.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Told {
-    /// After so many lines of output.
-    facts: Vec<(u64, Fact)>,
-    /// Of tool calls, by id.
-    pub(crate) tools: Vec<(String, ToolFact)>,
+/// What the interpreter was told beside the lines.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Beside {
+    /// The time.
+    Tick(Timestamp),
+    /// Something from the session file.
+    Fact(Fact),
+}
+
+impl Beside {
+    fn tell(self, interpreter: &mut Interpreter<RecordedDisk>, out: &mut Vec<Event>) {
+        match self {
+            Beside::Tick(time) => interpreter.tick(time),
+            Beside::Fact(fact) => interpreter.fact(fact, out),
+        }
+    }
 }
 
 /// When Alhena began to stop the run, counted in lines of output.
@@ -65,7 +79,8 @@ pub(crate) struct Recorder {
     sessions: Vec<PathBuf>,
     stop: Option<StopMark>,
     warnings_before: Vec<String>,
-    told: Told,
+    beside: Vec<(u64, Beside)>,
+    tools: Vec<(String, ToolFact)>,
 }
 
 impl Recorder {
@@ -79,16 +94,16 @@ impl Recorder {
             ));
         }
         let dir = fs::canonicalize(dir)?;
-        let none = Vec::new;
         Ok(Self {
             dir,
             request,
             secrets,
-            timing: none(),
+            timing: Vec::new(),
             sessions: Vec::new(),
             stop: None,
             warnings_before: Vec::new(),
-            told: Told::default(),
+            beside: Vec::new(),
+            tools: Vec::new(),
         })
     }
 
@@ -108,12 +123,12 @@ impl Recorder {
         self.stop.get_or_insert(StopMark { why, after_lines });
     }
 
-    pub(crate) fn fact(&mut self, fact: &Fact, after_lines: u64) {
-        self.told.facts.push((after_lines, fact.clone()));
+    pub(crate) fn beside(&mut self, what: Beside, after_lines: u64) {
+        self.beside.push((after_lines, what));
     }
 
     pub(crate) fn tools(&mut self, tools: Vec<(String, ToolFact)>) {
-        self.told.tools = tools;
+        self.tools = tools;
     }
 
     pub(crate) fn sessions(&mut self, published: &[PathBuf]) {
@@ -128,20 +143,23 @@ impl Recorder {
         warnings_after: Vec<String>,
         run_dir: &Path,
     ) {
-        let told = std::mem::take(&mut self.told);
-        if let Err(error) = self.write(end, outcome, warnings_after, told, run_dir) {
+        let (beside, tools) = (std::mem::take(&mut self.beside), std::mem::take(&mut self.tools));
+        let recording = Recording {
+            format: FORMAT,
+            request: self.request.clone(),
+            end: End { stderr: self.secrets.hide(&end.stderr), ..end.clone() },
+            stop: self.stop,
+            warnings_before: std::mem::take(&mut self.warnings_before),
+            warnings_after,
+            beside,
+            tools,
+        };
+        if let Err(error) = self.write(&recording, outcome, run_dir) {
             tracing::error!(%error, dir = %self.dir.display(), "the recording is incomplete");
         }
     }
 
-    fn write(
-        &self,
-        end: &End,
-        outcome: &Arc<Outcome>,
-        warnings_after: Vec<String>,
-        session: Told,
-        run_dir: &Path,
-    ) -> io::Result<()> {
+    fn write(&self, recording: &Recording, outcome: &Outcome, run_dir: &Path) -> io::Result<()> {
         for name in ["stdout", "stderr"] {
             self.secrets.copy(&run_dir.join(name), &self.dir.join(name))?;
         }
@@ -155,20 +173,10 @@ impl Recorder {
             fs::create_dir_all(self.dir.join("session"))?;
             self.secrets.copy(session, &self.dir.join("session").join(name))?;
         }
-        let end = End { stderr: self.secrets.hide(&end.stderr), ..end.clone() };
-        let recording = Recording {
-            format: FORMAT,
-            request: self.request.clone(),
-            end,
-            stop: self.stop,
-            warnings_before: self.warnings_before.clone(),
-            warnings_after,
-            session,
-        };
-        let outcome = self.secrets.hide(&serde_json::to_string_pretty(&**outcome)?);
+        let outcome = self.secrets.hide(&serde_json::to_string_pretty(outcome)?);
         fs::write(self.dir.join("outcome.json"), outcome + "\n")?;
         // Last, because it says that the rest is there.
-        let recording = self.secrets.hide(&serde_json::to_string_pretty(&recording)?);
+        let recording = self.secrets.hide(&serde_json::to_string_pretty(recording)?);
         fs::write(self.dir.join("recording.json"), recording + "\n")
     }
 }
@@ -276,9 +284,13 @@ pub fn play(dir: &Path, mut each: impl FnMut(Item)) -> io::Result<Arc<Outcome>> 
     let outcome: Outcome = serde_json::from_slice(&fs::read(dir.join("outcome.json"))?)?;
     let found: Vec<FileRecord> = outcome.files.iter().filter(|file| !file.claimed).cloned().collect();
     let mut interpreter =
-        Interpreter::with_disk(RecordedDisk { files: outcome.files, tools: recording.session.tools });
-    let mut facts = recording.session.facts.into_iter().peekable();
+        Interpreter::with_disk(RecordedDisk { files: outcome.files, tools: recording.tools });
+    let mut beside = recording.beside.into_iter().peekable();
     let mut out = Vec::new();
+    // The first tick is older than the first warning.
+    if let Some((_, first)) = beside.next() {
+        first.tell(&mut interpreter, &mut out);
+    }
     for warning in recording.warnings_before {
         interpreter.warn(warning, &mut out);
     }
@@ -289,17 +301,18 @@ pub fn play(dir: &Path, mut each: impl FnMut(Item)) -> io::Result<Arc<Outcome>> 
         if let Some(stop) = stop.filter(|stop| stop.after_lines == lines) {
             interpreter.stopping(stop.why);
         }
-        lines += 1;
         let mut out = Vec::new();
+        while let Some((_, what)) = beside.next_if(|(after, _)| *after <= lines) {
+            what.tell(interpreter, &mut out);
+        }
+        items.extend(out.drain(..).map(Item::Event));
+        lines += 1;
         match frame {
             Frame::Line(line) => {
                 items.push(Item::Line(line.to_vec()));
                 interpreter.line(line, &mut out);
             }
             Frame::TooLong { bytes, sample } => interpreter.malformed(sample, bytes, &mut out),
-        }
-        while let Some((_, fact)) = facts.next_if(|(after, _)| *after <= lines) {
-            interpreter.fact(fact, &mut out);
         }
         items.extend(out.into_iter().map(Item::Event));
     };
@@ -316,8 +329,8 @@ pub fn play(dir: &Path, mut each: impl FnMut(Item)) -> io::Result<Arc<Outcome>> 
     }
     framer.finish(|frame| take(&mut interpreter, frame, &mut items));
     items.into_iter().for_each(&mut each);
-    for (_, fact) in facts {
-        interpreter.fact(fact, &mut out);
+    for (_, what) in beside {
+        what.tell(&mut interpreter, &mut out);
     }
     if let Some(stop) = stop {
         // The first reason counts, so this is only for a stop after the last line.

@@ -105,6 +105,11 @@ impl Run {
         item
     }
 
+    /// Whether nothing is waiting to be taken at this moment.
+    pub fn caught_up(&self) -> bool {
+        self.items.is_empty()
+    }
+
     /// The outcome; events that nobody took are passed over.
     pub async fn outcome(mut self) -> Arc<Outcome> {
         while self.outcome.is_none() && self.next().await.is_some() {}
@@ -157,7 +162,7 @@ pub(crate) enum Listener {
     Gone,
 }
 
-const MOST_EVENTS: usize = 512;
+const MOST_EVENTS: usize = 4096;
 const MOST_BYTES: usize = 1 << 20;
 
 impl Queue {
