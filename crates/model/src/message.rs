@@ -5,15 +5,18 @@
 //! each `tool_use` followed by its `tool_result`, then `text`. The record itself stays in `_original`, as it stood.
 
 mod convert;
+mod lean;
+mod original;
 
 use std::borrow::Cow;
 
-use alhena_wire::Raw;
 use alhena_wire::session::{Log, MessageRecord, MessageType};
 use serde::Serialize;
 use serde_json::Value;
 
 pub use convert::Conversion;
+pub use lean::{first_record, record as lean_record};
+pub use original::Original;
 
 /// One message.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -38,7 +41,7 @@ pub struct Message<'a> {
     /// The record as it stood (B-22).
     #[serde(rename = "_original")]
     #[cfg_attr(feature = "schema", schemars(with = "Value"))]
-    pub original: Raw<'a>,
+    pub original: Original<'a>,
 }
 
 /// Who speaks.
@@ -198,8 +201,8 @@ pub fn is_said(record: &MessageRecord<'_>) -> bool {
 }
 
 /// One record as a message, on its own (B-08 to B-36).
-pub fn message<'a>(record: MessageRecord<'a>, original: Raw<'a>) -> Message<'a> {
-    convert::message(record, original)
+pub fn message<'a>(record: MessageRecord<'a>, original: impl Into<Original<'a>>) -> Message<'a> {
+    convert::message(record, original.into())
 }
 
 /// A conversation as messages (B-43).

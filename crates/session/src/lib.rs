@@ -9,6 +9,8 @@ mod lines;
 pub mod load;
 pub mod open;
 pub mod project;
+mod quick;
+mod read;
 pub mod repair;
 mod scan;
 pub mod search;

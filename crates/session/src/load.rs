@@ -3,8 +3,9 @@
 //! Up to 0.38 the CLI rewrites the whole file in place, so a reader can find half of it; from 0.39 on it appends, so a reader
 //! can find half a line. Both are over within milliseconds, unless the CLI died there.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, SystemTime};
@@ -12,9 +13,10 @@ use std::time::{Duration, SystemTime};
 use alhena_model::message::Conversion;
 use alhena_model::{Include, Message};
 use alhena_wire::Raw;
-use alhena_wire::session::{Format, MessageRecord, Session};
+use alhena_wire::session::{MessageRecord, Session};
 
 use crate::survey::{self, Span};
+use crate::{quick, read};
 
 /// How often half a file is read again, and what is waited in between.
 const TRIES: u32 = 5;
@@ -25,39 +27,76 @@ const QUIET: Duration = Duration::from_secs(5);
 /// The bytes of a session file.
 #[derive(Debug)]
 pub struct Transcript {
-    bytes: Vec<u8>,
+    buffer: Vec<u8>,
+    held: Range<usize>,
 }
 
 impl Transcript {
     /// Reads a session file.
     pub fn read(path: &Path) -> io::Result<Self> {
-        let mut transcript = Self { bytes: fs::read(path)? };
+        Self::read_into(path, Vec::new())
+    }
+
+    /// The same, into the memory of another one that is not needed any more.
+    pub fn read_into(path: &Path, buffer: Vec<u8>) -> io::Result<Self> {
+        let mut transcript = Self::read_once(path, buffer)?;
         for _ in 1..TRIES {
-            let session = transcript.session();
-            // An empty file is the first half of a rewrite, too.
-            let broken = !session.complete && session.format == Format::Object || transcript.bytes.is_empty();
-            if !broken || !is_being_written(path) {
+            if !transcript.is_half() || !is_being_written(path) {
                 break;
             }
             thread::sleep(PAUSE);
-            transcript.bytes = fs::read(path)?;
+            transcript = Self::read_once(path, transcript.buffer)?;
         }
         Ok(transcript)
     }
 
+    fn read_once(path: &Path, mut buffer: Vec<u8>) -> io::Result<Self> {
+        let held = read::whole(&mut File::open(path)?, &mut buffer)?;
+        Ok(Self { buffer, held })
+    }
+
+    /// Whether this is what a reader finds while one object is written again: nothing, or its first half.
+    fn is_half(&self) -> bool {
+        let first = self.bytes().split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let ends = self.bytes().trim_ascii_end().ends_with(b"}");
+        self.bytes().is_empty() || (first.trim_ascii() == b"{" && !ends)
+    }
+
     /// From bytes that were read elsewhere.
     pub fn from_bytes(bytes: Vec<u8>) -> Self {
-        Self { bytes }
+        Self { held: 0..bytes.len(), buffer: bytes }
+    }
+
+    /// Gives the memory back, for [`read_into`](Self::read_into).
+    pub fn into_buffer(self) -> Vec<u8> {
+        self.buffer
     }
 
     /// The bytes as they are.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        self.buffer.get(self.held.clone()).unwrap_or_default()
     }
 
     /// The session as the CLI would load it.
     pub fn session(&self) -> Session<'_> {
-        Session::read(&self.bytes)
+        Session::read(self.bytes())
+    }
+
+    /// The conversation as messages; they borrow from this.
+    ///
+    /// Only the last version of each message is decoded, and of that only what a message is made of. A file that is not written
+    /// in the plain way is read the thorough way.
+    pub fn messages(&self, include: Include) -> Vec<Message<'_>> {
+        quick::messages(self.bytes(), include).unwrap_or_else(|| self.thorough_messages(include))
+    }
+
+    pub(crate) fn thorough_messages(&self, include: Include) -> Vec<Message<'_>> {
+        let session = self.session();
+        let mut conversion = Conversion::new(include);
+        for stored in session.log.messages() {
+            conversion.push(stored.decode().into_owned(), stored.raw().clone().into_owned());
+        }
+        conversion.finish()
     }
 
     /// What was ever said, also what the CLI has dropped from the conversation (a cancelled run, a failed call, a resume in the
@@ -65,7 +104,7 @@ impl Transcript {
     pub fn history(&self) -> History<'_> {
         let mut conversion = Conversion::new(Include::Said);
         let mut dropped = 0;
-        for old in survey::outline_of(&self.bytes).history {
+        for old in survey::outline_of(self.bytes()).history {
             let Some(text) = self.text(old.span) else { continue };
             if let (Some(record), Some(raw)) = (MessageRecord::from_text(text), Raw::from_text(text)) {
                 dropped += usize::from(old.dropped);
@@ -77,13 +116,13 @@ impl Transcript {
 
     /// Every record in the version that says most, in the order in which they came; not what a person took back.
     pub(crate) fn records(&self) -> Vec<&str> {
-        survey::outline_of(&self.bytes).records.into_iter().filter_map(|span| self.text(span)).collect()
+        survey::outline_of(self.bytes()).records.into_iter().filter_map(|span| self.text(span)).collect()
     }
 
     fn text(&self, span: Span) -> Option<&str> {
         let start = usize::try_from(span.offset).ok()?;
         let end = start.checked_add(usize::try_from(span.length).ok()?)?;
-        std::str::from_utf8(self.bytes.get(start..end)?).ok()
+        std::str::from_utf8(self.bytes().get(start..end)?).ok()
     }
 }
 

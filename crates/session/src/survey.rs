@@ -8,13 +8,14 @@ mod fold;
 mod record;
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 
 use alhena_model::{Tokens, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::file::{Format, SessionFile};
 use crate::lines::{Line, Lines};
+use crate::read;
 use crate::scan::Cursor;
 pub(crate) use fold::Fold;
 
@@ -93,7 +94,7 @@ pub fn survey(file: &SessionFile) -> io::Result<Survey> {
 pub(crate) struct Outline {
     /// The conversation: what people and the model said, each in its last version.
     pub(crate) said: Vec<Span>,
-    /// The same and what the CLI dropped, in the order in which it was said, each in the version that says most.
+    /// What was said and what the CLI dropped, in the order in which it was said, each in the version that says most.
     pub(crate) history: Vec<Remembered>,
     /// The same with what nobody said: context, tool responses, notices.
     pub(crate) records: Vec<Span>,
@@ -123,9 +124,8 @@ pub(crate) fn outline(file: &SessionFile, buffer: &mut Vec<u8>) -> io::Result<(S
 
 fn fold_file(mut input: File, format: Format, buffer: &mut Vec<u8>) -> io::Result<Fold> {
     if format == Format::Json {
-        buffer.clear();
-        input.read_to_end(buffer)?;
-        return Ok(fold_bytes(buffer));
+        let held = read::whole(&mut input, buffer)?;
+        return Ok(fold_bytes(buffer.get(held).unwrap_or_default()));
     }
     let mut fold = Fold::default();
     let mut lines = Lines::new(&input, std::mem::take(buffer));
@@ -137,11 +137,10 @@ fn fold_file(mut input: File, format: Format, buffer: &mut Vec<u8>) -> io::Resul
         return Ok(fold);
     }
     // As the CLI does: perhaps it is one object under the wrong name.
-    buffer.clear();
     io::Seek::rewind(&mut input)?;
-    input.read_to_end(buffer)?;
+    let held = read::whole(&mut input, buffer)?;
     let mut whole = Fold::default();
-    whole.whole(buffer);
+    whole.whole(buffer.get(held).unwrap_or_default());
     Ok(if whole.has_header() { whole } else { fold })
 }
 
@@ -157,19 +156,24 @@ pub(crate) fn outline_of(bytes: &[u8]) -> Outline {
 
 /// The same of a whole file in memory, in either format.
 fn fold_bytes(bytes: &[u8]) -> Fold {
-    let first_line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let first_line = bytes.splitn(2, |byte| *byte == b'\n').next().unwrap_or_default();
     let mut fold = Fold::default();
     if Cursor::new(first_line).value().is_none() {
         fold.whole(bytes);
     }
-    if !fold.has_header() {
-        fold = Fold::default();
-        let mut offset = 0;
-        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let text = line.strip_suffix(b"\n").unwrap_or(line);
-            fold.line(Line { offset, bytes: text, ended: text.len() < line.len() });
-            offset += line.len() as u64;
+    if fold.has_header() { fold } else { fold_lines(bytes) }
+}
+
+/// The same of a log in memory.
+pub(crate) fn fold_lines(bytes: &[u8]) -> Fold {
+    let mut fold = Fold::default();
+    let mut start = 0;
+    for end in memchr::memchr_iter(b'\n', bytes).chain([bytes.len()]) {
+        let line = bytes.get(start..end).unwrap_or_default();
+        if !line.is_empty() {
+            fold.line(Line { offset: start as u64, bytes: line, ended: end < bytes.len() });
         }
+        start = end + 1;
     }
     fold
 }

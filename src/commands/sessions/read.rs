@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 
-use alhena::model::message::{Block, messages};
+use alhena::model::message::Block;
 use alhena::model::{Include, Message};
 use alhena::session::export::Page;
 use alhena::session::{Session, Transcript};
@@ -43,13 +43,10 @@ impl Files {
             .filter_map(|(child, read)| Some((child, read.as_ref()?)))
             .collect();
         let transcripts = || std::iter::once(&self.main).chain(children.iter().map(|(_, read)| *read));
-        let sessions: Vec<_> = transcripts().map(Transcript::session).collect();
         let lists: Vec<Vec<Message<'_>>> = match what {
             What::History => transcripts().map(|read| read.history().messages).collect(),
-            What::Said => sessions.iter().map(|read| messages(&read.log, Include::Said)).collect(),
-            What::Everything => {
-                sessions.iter().map(|read| messages(&read.log, Include::Everything)).collect()
-            }
+            What::Said => transcripts().map(|read| read.messages(Include::Said)).collect(),
+            What::Everything => transcripts().map(|read| read.messages(Include::Everything)).collect(),
         };
         let (said, others) = lists.split_first().map_or((&[][..], &[][..]), |(said, others)| (said, others));
         let calls = calls_of_agents(said);

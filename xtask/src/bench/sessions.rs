@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use alhena_model::Include;
-use alhena_model::message::{Block, messages};
+use alhena_model::message::Block;
+use alhena_session::Transcript;
 use alhena_testbed::{cache, run_bounded};
-use alhena_wire::session::Session;
 
 use super::median;
 use crate::commands::cargo;
@@ -114,10 +114,9 @@ fn load(home: &Path) -> Result<Counts, String> {
     let work = || -> Result<Counts, String> {
         let (mut seen, mut buffer) = (Counts::default(), Vec::new());
         while let Some(path) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-            buffer.clear();
-            let mut file = std::fs::File::open(path).map_err(|error| error.to_string())?;
-            std::io::Read::read_to_end(&mut file, &mut buffer).map_err(|error| error.to_string())?;
-            count(&buffer, &mut seen);
+            let transcript = Transcript::read_into(path, buffer).map_err(|error| error.to_string())?;
+            count(&transcript, &mut seen);
+            buffer = transcript.into_buffer();
         }
         Ok(seen)
     };
@@ -139,9 +138,8 @@ fn load(home: &Path) -> Result<Counts, String> {
     })
 }
 
-fn count(bytes: &[u8], seen: &mut Counts) {
-    let session = Session::read(bytes);
-    for message in messages(&session.log, Include::Said) {
+fn count(transcript: &Transcript, seen: &mut Counts) {
+    for message in transcript.messages(Include::Said) {
         seen.messages += 1;
         for block in message.content.blocks() {
             seen.blocks += 1;

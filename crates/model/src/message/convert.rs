@@ -10,7 +10,8 @@ use alhena_wire::{Count, Raw};
 use serde_json::Value;
 
 use super::{
-    Block, Content, ImageSource, Include, Message, MessageUsage, Role, ToolName, ToolResult, is_said,
+    Block, Content, ImageSource, Include, Message, MessageUsage, Original, Role, ToolName, ToolResult,
+    is_said,
 };
 use crate::time::Timestamp;
 use crate::tool;
@@ -34,13 +35,13 @@ impl<'a> Conversion<'a> {
     }
 
     /// Takes the next record.
-    pub fn push(&mut self, mut record: MessageRecord<'a>, original: Raw<'a>) {
+    pub fn push(&mut self, mut record: MessageRecord<'a>, original: impl Into<Original<'a>>) {
         let said = is_said(&record);
         if !said && !self.open.is_empty() && record.kind == Some(MessageType::User) {
             self.answer(&mut record);
         }
         if said || self.include == Include::Everything {
-            let message = message(record, original);
+            let message = message(record, original.into());
             if message.role == Role::Assistant {
                 self.open.clear();
                 let place = self.messages.len();
@@ -48,6 +49,11 @@ impl<'a> Conversion<'a> {
             }
             self.messages.push(message);
         }
+    }
+
+    /// Whether a call still has no result, so that a record in the user's name could have it.
+    pub fn has_open_calls(&self) -> bool {
+        !self.open.is_empty()
     }
 
     /// The messages.
@@ -94,7 +100,7 @@ fn put_behind_call<'a>(blocks: &mut Vec<Block<'a>>, call: Cow<'a, str>, response
 }
 
 /// One record as a message.
-pub(super) fn message<'a>(record: MessageRecord<'a>, original: Raw<'a>) -> Message<'a> {
+pub(super) fn message<'a>(record: MessageRecord<'a>, original: Original<'a>) -> Message<'a> {
     let mut blocks = Vec::new();
     let thoughts = record.thoughts.unwrap_or_default();
     let calls = record.tool_calls.unwrap_or_default();
@@ -134,7 +140,7 @@ fn finish<'a>(
     content: Content<'a>,
     model: Option<Cow<'a, str>>,
     tokens: Option<Tokens>,
-    original: Raw<'a>,
+    original: Original<'a>,
 ) -> Message<'a> {
     Message {
         id: id.unwrap_or_default(),

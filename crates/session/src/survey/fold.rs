@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use alhena_model::Tokens;
 use serde::de::IgnoredAny;
 
-use super::record::{Header, Record, Seen, Speaker, header, messages, millis, read, shorten, title};
+use super::record::{
+    Header, Look, Record, Seen, Speaker, header, message_at, messages, millis, read, shorten, title,
+};
 use super::{Ending, LARGE, Outline, Remembered, Span, Spent, Survey};
 use crate::lines::Line;
 use crate::scan::text;
@@ -53,6 +55,10 @@ pub(crate) struct Fold {
     order: Vec<usize>,
     /// Where in the conversation the first title is.
     titled: Option<usize>,
+    /// What has to be JSON for the rest to be true: versions of messages that others came after, what came after them if
+    /// nobody said it, headers and checkpoints.
+    proviso: Vec<Span>,
+    odd: bool,
 }
 
 impl Fold {
@@ -67,28 +73,62 @@ impl Fold {
         }
         self.base = (line.bytes.as_ptr().addr(), line.offset);
         match read(line.bytes) {
-            Some(Record::Rewind(id)) => self.rewind(id),
-            Some(Record::Message(seen)) => self.message(&seen),
+            Some(Record::Rewind(id)) => {
+                self.odd = true;
+                self.rewind(id);
+            }
+            Some(Record::Message(seen)) => {
+                self.odd |= seen.odd || !line.bytes.starts_with(b"{") || !line.bytes.ends_with(b"}");
+                self.message(&seen);
+            }
             Some(Record::Set(header)) => {
+                self.odd |= header.odd;
+                let names = header.session_id.is_some() || header.project_hash.is_some();
+                if names || header.messages.is_some() {
+                    self.proviso.push(self.span(line.bytes));
+                }
                 if let Some(list) = header.messages {
                     self.checkpoint(list);
                 }
                 self.header(&header);
             }
             Some(Record::Header(header)) => {
+                self.odd |= header.odd || header.messages.is_some();
+                self.proviso.push(self.span(line.bytes));
                 self.header(&header);
-                messages(header.messages.unwrap_or_default()).for_each(|seen| self.message(&seen));
+                let named = messages(header.messages.unwrap_or_default()).filter(|seen| !seen.id.is_empty());
+                named.for_each(|seen| self.message(&seen));
             }
-            None => {}
+            None => self.odd |= !line.bytes.trim_ascii().is_empty(),
         }
+    }
+
+    /// The plain course of a log, if this was one: each message in its last version, and whether somebody said it; and
+    /// what else has to be JSON for that to be true. `None` when only decoding everything can tell.
+    pub(crate) fn plain(&self) -> Option<(impl Iterator<Item = (Span, bool)>, &[Span])> {
+        let course = self.order.iter().filter_map(|place| self.entries.get(*place));
+        let course = course.map(|entry| (entry.span, entry.speaker != Speaker::Machine));
+        (self.has_header() && !self.odd).then_some((course, &self.proviso))
     }
 
     /// One object that holds everything, perhaps cut off.
     pub(super) fn whole(&mut self, object: &[u8]) {
         self.base = (object.as_ptr().addr(), 0);
-        if let Some(header) = header(object) {
+        let header = header(object, |keys| {
+            keys.enter(b'[')?;
+            while keys.item().is_some() {
+                match keys.peek()? {
+                    b'{' => {
+                        let seen = message_at(keys, Look::AtAll)?;
+                        self.add(&seen);
+                    }
+                    _ => drop(keys.value()?),
+                }
+            }
+            keys.take(b']')
+        });
+        if let Some(header) = header {
             self.header(&header);
-            messages(header.messages.unwrap_or_default()).for_each(|seen| self.message(&seen));
         }
     }
 
@@ -101,14 +141,14 @@ impl Fold {
     /// Where what was said stands.
     pub(super) fn outline(&self) -> Outline {
         let said = |entry: &&Entry| entry.speaker != Speaker::Machine;
-        let kept = self.order.iter().filter_map(|place| self.entries.get(*place)).filter(said);
+        let kept = self.order.iter().filter_map(|place| self.entries.get(*place));
         let ever = || self.entries.iter().filter(|entry| entry.standing != Standing::Gone);
         let best = |entry: &Entry| entry.best.unwrap_or(entry.span);
         let history = ever()
             .filter(said)
             .map(|entry| Remembered { span: best(entry), dropped: entry.standing == Standing::Dropped });
         Outline {
-            said: kept.map(|entry| entry.span).collect(),
+            said: kept.filter(said).map(|entry| entry.span).collect(),
             history: history.collect(),
             records: ever().map(best).collect(),
         }
@@ -131,11 +171,15 @@ impl Fold {
     }
 
     fn message(&mut self, seen: &Seen<'_>) {
-        let entry = self.entry(seen);
         match self.places.get(seen.id).copied() {
             Some(place) => {
+                let entry = self.entry(seen);
                 if let Some(known) = self.entries.get_mut(place) {
                     let was = std::mem::replace(known, entry);
+                    self.proviso.push(was.span);
+                    if known.speaker == Speaker::Machine {
+                        self.proviso.push(known.span);
+                    }
                     known.title = known.title.take().or(was.title);
                     known.at = was.at;
                     if was.standing != Standing::Kept {
@@ -152,15 +196,18 @@ impl Fold {
                     }
                 }
             }
-            None => {
-                self.places.insert(seen.id.to_vec(), self.entries.len());
-                if entry.title.is_some() {
-                    self.titled.get_or_insert(entry.at);
-                }
-                self.order.push(self.entries.len());
-                self.entries.push(entry);
-            }
+            None => self.add(seen),
         }
+    }
+
+    fn add(&mut self, seen: &Seen<'_>) {
+        let entry = self.entry(seen);
+        self.places.insert(seen.id.to_vec(), self.entries.len());
+        if entry.title.is_some() {
+            self.titled.get_or_insert(entry.at);
+        }
+        self.order.push(self.entries.len());
+        self.entries.push(entry);
     }
 
     fn entry(&mut self, seen: &Seen<'_>) -> Entry {
@@ -207,7 +254,12 @@ impl Fold {
             }
         }
         let known = self.entries.len();
-        messages(list).for_each(|seen| self.message(&seen));
+        for seen in messages(list) {
+            self.odd |= seen.odd || seen.id.is_empty();
+            if !seen.id.is_empty() {
+                self.message(&seen);
+            }
+        }
         // A summary in the place of old messages is the CLI's compression and no loss.
         let says_something_new = self
             .entries

@@ -32,6 +32,8 @@ pub(super) struct Seen<'a> {
     pub(super) time: Option<&'a [u8]>,
     /// What a person typed, still as JSON.
     pub(super) said: Option<&'a [u8]>,
+    /// Whether something is written in a way in which who speaks cannot be told for sure without decoding it.
+    pub(super) odd: bool,
 }
 
 /// A header, or what a `$set` changes.
@@ -44,6 +46,8 @@ pub(super) struct Header<'a> {
     pub(super) kind: Option<&'a [u8]>,
     pub(super) summary: Option<&'a [u8]>,
     pub(super) messages: Option<&'a [u8]>,
+    /// Whether a key is written in an unusual way, or says nothing where something is needed.
+    pub(super) odd: bool,
 }
 
 /// What a line is, in the order in which the CLI (0.61.0) asks.
@@ -61,12 +65,21 @@ pub(super) fn read(line: &[u8]) -> Option<Record<'_>> {
     let first = keys.key()?;
     match first {
         b"$rewindTo" => return inside(keys.value()?).map(Record::Rewind),
-        b"$set" => return header(keys.value()?).map(Record::Set),
+        b"$set" => {
+            let set = header(keys.value()?, skip)?;
+            let odd = set.odd || keys.peek() != Some(b'}');
+            return Some(Record::Set(Header { odd, ..set }));
+        }
         b"id" => {}
         // An unusual order of keys: look at all of them.
         _ => return read_any(line),
     }
     message(line).map(Record::Message)
+}
+
+/// Goes past a list of messages.
+fn skip(keys: &mut Cursor<'_>) -> Option<()> {
+    keys.value().map(drop)
 }
 
 fn read_any(line: &[u8]) -> Option<Record<'_>> {
@@ -84,33 +97,37 @@ fn read_any(line: &[u8]) -> Option<Record<'_>> {
     }
     match set {
         _ if is_message => message(line).map(Record::Message),
-        Some(set) => header(set).map(Record::Set),
-        None => header(line)
+        Some(set) => header(set, skip).map(Record::Set),
+        None => header(line, skip)
             .filter(|header| header.session_id.is_some() && header.project_hash.is_some())
             .map(Record::Header),
     }
 }
 
 /// The fields of a header or of a whole session; an object that breaks off gives what came before.
-pub(super) fn header(object: &[u8]) -> Option<Header<'_>> {
+///
+/// `each` is shown the list of messages and has to go past it; `None` ends the reading.
+pub(super) fn header<'a>(
+    object: &'a [u8],
+    mut each: impl FnMut(&mut Cursor<'a>) -> Option<()>,
+) -> Option<Header<'a>> {
     let mut keys = Cursor::new(object);
     keys.enter(b'{')?;
     let mut header = Header::default();
     while let Some(key) = keys.key() {
+        header.odd |= is_escaped(key);
         if key == b"messages" && keys.peek() == Some(b'[') {
-            let mut rest = keys;
-            let Some(list) = rest.value() else {
-                header.messages = Some(keys.rest());
+            header.odd |= header.messages.is_some();
+            header.messages = Some(keys.rest());
+            if each(&mut keys).is_none() {
                 break;
-            };
-            header.messages = Some(list);
-            keys = rest;
+            }
             continue;
         }
         let Some(value) = keys.value() else { break };
         match key {
-            b"sessionId" => header.session_id = inside(value),
-            b"projectHash" => header.project_hash = inside(value),
+            b"sessionId" => header.session_id = header.named(value),
+            b"projectHash" => header.project_hash = header.named(value),
             b"startTime" => header.start_time = inside(value),
             b"lastUpdated" => header.last_updated = inside(value),
             b"kind" => header.kind = inside(value),
@@ -121,7 +138,20 @@ pub(super) fn header(object: &[u8]) -> Option<Header<'_>> {
     Some(header)
 }
 
-/// The message records of a list, each as far as it is whole.
+impl<'a> Header<'a> {
+    /// A name without which the CLI does not load a session.
+    fn named(&mut self, value: &'a [u8]) -> Option<&'a [u8]> {
+        let name = inside(value);
+        self.odd |= name.is_none_or(<[u8]>::is_empty);
+        name
+    }
+}
+
+fn is_escaped(text: &[u8]) -> bool {
+    text.contains(&b'\\')
+}
+
+/// The message records of a list, each as far as it is whole. Every byte is looked at once.
 pub(super) fn messages(list: &[u8]) -> impl Iterator<Item = Seen<'_>> {
     let mut items = Cursor::new(list);
     let entered = items.enter(b'[');
@@ -129,25 +159,49 @@ pub(super) fn messages(list: &[u8]) -> impl Iterator<Item = Seen<'_>> {
         entered?;
         loop {
             items.item()?;
-            if let Some(seen) = message(items.value()?) {
-                return Some(seen);
+            if items.peek() == Some(b'{') {
+                return message_at(&mut items, Look::AtAll);
             }
+            items.value()?;
         }
     })
 }
 
+/// How far a record is looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    /// As far as it is needed.
+    AtFirstKeys,
+    /// To its end.
+    AtAll,
+}
+
 fn message(record: &[u8]) -> Option<Seen<'_>> {
-    let mut keys = Cursor::new(record);
+    let seen = message_at(&mut Cursor::new(record), Look::AtFirstKeys)?;
+    Some(Seen { record, ..seen }).filter(|seen| !seen.id.is_empty())
+}
+
+pub(super) fn message_at<'a>(keys: &mut Cursor<'a>, look: Look) -> Option<Seen<'a>> {
+    keys.peek()?;
+    let start = keys.rest();
     keys.enter(b'{')?;
-    let mut seen = Seen { record, ..Seen::default() };
+    let mut seen = Seen::default();
     let (mut id, mut kind, mut content, mut shown) = (None, None, None, None);
+    let mut cut_short = false;
+    let mut named = [false; 3];
     while let Some(key) = keys.key() {
-        if key == b"toolCalls" && seen.tokens.is_some() && seen.model.is_some() && kind.is_some() {
+        seen.odd |= is_escaped(key);
+        let enough = seen.tokens.is_some() && seen.model.is_some() && kind.is_some();
+        if key == b"toolCalls" && enough && look == Look::AtFirstKeys {
             // All that follows is tool calls, in every release that writes them last.
-            seen.has_calls = has_items(keys);
+            seen.has_calls = has_items(*keys);
+            cut_short = true;
             break;
         }
         let value = keys.value()?;
+        if let Some(place) = [&b"id"[..], b"type", b"content"].iter().position(|name| *name == key) {
+            seen.odd |= named.get_mut(place).is_some_and(|named| std::mem::replace(named, true));
+        }
         match key {
             b"id" => id = inside(value),
             b"type" => kind = inside(value),
@@ -160,19 +214,27 @@ fn message(record: &[u8]) -> Option<Seen<'_>> {
             _ => {}
         }
     }
-    seen.id = id?;
+    if !cut_short {
+        keys.take(b'}')?;
+        seen.record = start.get(..start.len() - keys.rest().len())?;
+    }
+    seen.id = id.unwrap_or_default();
     let parts = content.map(Parts::of).unwrap_or_default();
     seen.has_text = parts.has_text;
+    let names = [Some(seen.id), kind];
+    seen.odd |= parts.odd || names.into_iter().flatten().any(is_escaped);
     match kind {
         Some(b"user") if parts.is_by_a_person() => {
             seen.speaker = Speaker::Person;
             seen.said = shown.or(content);
         }
-        Some(b"gemini") => {
+        // A later key could still change who speaks.
+        Some(b"user" | b"info" | b"warning" | b"error") => seen.odd |= cut_short,
+        // What no known release writes is taken for an answer, as a message is.
+        _ => {
             seen.speaker = Speaker::Model;
             seen.has_calls |= parts.has_calls;
         }
-        _ => {}
     }
     Some(seen)
 }
@@ -206,22 +268,29 @@ struct Parts {
     has_text: bool,
     has_calls: bool,
     has_responses: bool,
+    /// Something that is neither a response nor media beside one.
+    has_others: bool,
     is_context: bool,
+    /// Something that only decoding can tell.
+    odd: bool,
 }
 
 impl Parts {
     fn of(content: &[u8]) -> Self {
         let mut parts = Self::default();
         match content.first() {
-            Some(b'"') => parts.add_text(content),
+            Some(b'"') => parts.add_string(content),
             Some(b'{') => parts.add_part(content),
             Some(b'[') => {
                 let mut items = Cursor::new(content);
                 let _entered = items.enter(b'[');
                 while items.item().is_some() {
                     match items.value() {
-                        Some(text) if text.starts_with(b"\"") => parts.add_text(text),
-                        Some(part) => parts.add_part(part),
+                        Some(text) if text.starts_with(b"\"") => parts.add_string(text),
+                        Some(part) => {
+                            parts.odd |= !part.starts_with(b"{");
+                            parts.add_part(part);
+                        }
                         None => break,
                     }
                 }
@@ -234,20 +303,38 @@ impl Parts {
     fn add_part(&mut self, part: &[u8]) {
         let mut keys = Cursor::new(part);
         let _entered = keys.enter(b'{');
-        let (mut text, mut thought) = (None, false);
+        let (mut text, mut thought, mut belongs) = (None, false, false);
         while let Some(key) = keys.key() {
             let Some(value) = keys.value() else { break };
+            self.odd |= is_escaped(key);
             match key {
-                b"text" => text = Some(value),
+                b"text" => {
+                    self.odd |= text.is_some();
+                    text = Some(value);
+                }
                 b"thought" => thought = value == b"true",
                 b"functionCall" => self.has_calls = true,
-                b"functionResponse" => self.has_responses = true,
+                b"functionResponse" => {
+                    self.has_responses = true;
+                    belongs = true;
+                    self.odd |= !value.starts_with(b"{");
+                }
+                b"inlineData" | b"fileData" => {
+                    belongs = true;
+                    self.odd |= !value.starts_with(b"{");
+                }
                 _ => {}
             }
         }
+        self.has_others |= !belongs;
         if let Some(text) = text.filter(|_| !thought) {
             self.add_text(text);
         }
+    }
+
+    fn add_string(&mut self, text: &[u8]) {
+        self.has_others |= inside(text).is_none_or(|inner| !inner.is_empty());
+        self.add_text(text);
     }
 
     fn add_text(&mut self, text: &[u8]) {
@@ -259,7 +346,7 @@ impl Parts {
     }
 
     fn is_by_a_person(&self) -> bool {
-        !self.is_context && (self.has_text || !self.has_responses)
+        !self.is_context && (self.has_others || !self.has_responses)
     }
 }
 

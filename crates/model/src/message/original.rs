@@ -1,0 +1,64 @@
+//! The record that a message was made from, as it stood.
+
+use std::fmt;
+
+use alhena_wire::Raw;
+use serde::ser::{Error, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+/// A record as it stood (B-22).
+///
+/// Thousands of sessions are read for a word or a sum, and nobody looks at the records again; so text that has been read once
+/// is not checked a second time until it is written.
+#[derive(Clone)]
+pub struct Original<'a>(Kept<'a>);
+
+#[derive(Clone)]
+enum Kept<'a> {
+    Raw(Raw<'a>),
+    Text(&'a str),
+}
+
+impl<'a> Original<'a> {
+    /// Takes the text of a record that has been read.
+    pub fn of_text(text: &'a str) -> Self {
+        Self(Kept::Text(text))
+    }
+
+    /// Its JSON text.
+    pub fn get(&self) -> &str {
+        match &self.0 {
+            Kept::Raw(raw) => raw.get(),
+            Kept::Text(text) => text,
+        }
+    }
+}
+
+impl<'a> From<Raw<'a>> for Original<'a> {
+    fn from(raw: Raw<'a>) -> Self {
+        Self(Kept::Raw(raw))
+    }
+}
+
+impl PartialEq for Original<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl fmt::Debug for Original<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.get())
+    }
+}
+
+impl Serialize for Original<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0 {
+            Kept::Raw(raw) => raw.serialize(serializer),
+            Kept::Text(text) => {
+                serde_json::from_str::<&RawValue>(text).map_err(S::Error::custom)?.serialize(serializer)
+            }
+        }
+    }
+}
