@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use alhena::hosts::{agent_cli_sdk, aiwf};
+use alhena::hosts::{agent_cli_sdk, aiwf, promptfoo};
 use clap::Subcommand;
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ enum Command {
         /// The host.
         name: String,
     },
-    /// Check a host's configuration, given as JSON: aiwf.
+    /// Check a host's configuration, given as JSON: aiwf or promptfoo.
     Validate {
         /// The host.
         name: String,
@@ -66,7 +66,10 @@ pub fn execute(args: Args) -> ExitCode {
             _ => unknown(&name),
         },
         Command::Validate { name, config } => match name.as_str() {
-            "aiwf" => validate(&config),
+            "aiwf" => validate(&config, aiwf::validate),
+            "promptfoo" => {
+                validate(&config, |config| promptfoo::Config::read(config).map(|(_, warnings)| warnings))
+            }
             _ => unknown(&name),
         },
         Command::InstallDropin { dir } => match install(&dir) {
@@ -99,7 +102,7 @@ fn unknown(name: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-fn validate(config: &str) -> ExitCode {
+fn validate(config: &str, check: impl Fn(&Value) -> Result<Vec<String>, String>) -> ExitCode {
     let config: Value = match serde_json::from_str(config) {
         Ok(config) => config,
         Err(error) => {
@@ -107,7 +110,7 @@ fn validate(config: &str) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match aiwf::validate(&config) {
+    match check(&config) {
         Ok(warnings) => {
             warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
             ExitCode::SUCCESS

@@ -16,6 +16,7 @@ mod completions;
 mod detect;
 mod doctor;
 mod help;
+mod host;
 mod install;
 mod parse;
 mod run;

@@ -284,8 +284,9 @@ impl Finder {
         let text = String::from_utf8_lossy(&answer.stdout);
         let version = text.lines().rev().find_map(parse);
         let Some(version) = version.filter(|_| answer.status.success()) else {
-            let said = String::from_utf8_lossy(&answer.stderr);
-            let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no output");
+            let complaint = String::from_utf8_lossy(&answer.stderr);
+            let mut said = complaint.lines().rev().chain(text.lines().rev());
+            let last = said.find(|line| !line.trim().is_empty()).unwrap_or("no output");
             let last: String = last.trim().chars().take(200).collect();
             return Err(no_version(&format!("{} ({last})", answer.status)));
         };

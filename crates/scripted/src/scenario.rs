@@ -93,7 +93,8 @@ impl Scenario {
         let scenario: Scenario = serde_path_to_error::deserialize(&mut json).map_err(|error| {
             let path = error.path().to_string();
             ScenarioError(match path.as_str() {
-                "." => error.into_inner().to_string(),
+                // What is no JSON at all has no place in it.
+                "." | "?" => error.into_inner().to_string(),
                 _ => format!("{path}: {}", error.into_inner()),
             })
         })?;

@@ -54,6 +54,7 @@ fn a_mistake_is_named_with_its_place() {
              `thoughtsTokenCount`, `cachedContentTokenCount`, `toolUsePromptTokenCount`, `totalTokenCount` at line 1 \
              column 30",
         ),
+        ("{", "EOF while parsing an object at line 1 column 1"),
         (
             r#"{"after": "again"}"#,
             "after: unknown variant `again`, expected one of `stop`, `repeat`, `error` at line 1 column 17",
