@@ -132,7 +132,7 @@ enum By {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum TrustArg {
+pub enum TrustArg {
     Settings,
 }
 
@@ -143,7 +143,7 @@ enum PromptMode {
 }
 
 /// `90s`, `10m`, `1h`, `500ms`, `2.5` (seconds).
-fn time(text: &str) -> Result<Duration, String> {
+pub fn time(text: &str) -> Result<Duration, String> {
     let bad = || format!("{text:?} is no time; write 90s, 10m, 1h or 500ms");
     let (number, unit) = match text.find(|c: char| c.is_ascii_alphabetic()) {
         Some(at) => text.split_at(at),

@@ -10,6 +10,7 @@ mod find;
 mod follow;
 pub mod home;
 pub mod install;
+mod interactive;
 mod prepare;
 pub mod recording;
 mod request;
@@ -23,6 +24,7 @@ mod telemetry;
 pub use find::{
     DROP_IN_MARK, FastStart, Finder, Gemini, NodeVersion, NotFound, PACKAGE, Place, Tried, VersionSource, Why,
 };
+pub use interactive::Interactive;
 pub use prepare::RunError;
 pub use request::{Approval, Prompt, PromptBy, Request, Resume, Sandbox, SystemPrompt, Trust};
 pub use run::{About, Item, Run, Stopper};

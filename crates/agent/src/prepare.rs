@@ -3,7 +3,7 @@
 //! Only flags that the found release accepts are emitted: yargs is strict, and an unknown flag ends the CLI with exit 1
 //! (0.61.0). What the release cannot do is an error before anything starts.
 
-mod arguments;
+pub(crate) mod arguments;
 mod prompt;
 
 use std::ffi::OsString;
@@ -96,57 +96,16 @@ pub(crate) struct Ready {
 }
 
 pub(crate) fn prepare(gemini: &Gemini, request: &Request, base: &Environment) -> Result<Ready, RunError> {
-    let mut warnings = request.notices.clone();
-    warnings.extend(check_version(&gemini.version)?);
-    let dir = working_directory(request)?;
     let prompt = prompt::deliver(request)?;
-    let mut environment = base.clone();
-    for (name, value) in &request.env {
-        environment.set(name.clone(), value.clone());
-    }
-    let dirs = Dirs::of(&environment).ok_or_else(|| {
-        RunError::usage(
-            "there is no home directory to work with",
-            "Set HOME, or ALHENA_HOME to a directory of its own.",
-        )
-    })?;
-    let user_home = environment.gemini_home().unwrap_or_else(|| dir.clone());
-    let run_dir = private_directory(&dirs.state.join("runs"))?;
-    let user_settings = read_settings(&user_home.join(".gemini/settings.json"))
-        .map_err(|error| RunError::failed(FailureKind::Config, error.to_string()))?;
-
-    let home = make_home(gemini, request, &dir, &user_home, &dirs, &user_settings, &environment)?;
-    let home = match home {
-        home::Prepared::Overlay(home) => {
-            warnings.extend_from_slice(home.warnings());
-            Some(home)
-        }
-        home::Prepared::Direct { cost, .. } => {
-            warnings.extend(cost);
-            None
-        }
-    };
-    for (name, value) in home.iter().flat_map(Home::env) {
-        environment.set(name, value);
-    }
-    set_variables(request, run_dir.path(), &gemini.version, &mut environment)?;
+    let Common { mut environment, home, dir, run_dir, user_home, user_settings, warnings } =
+        common(gemini, request, base, settings_of_run)?;
     telemetry::switch_on(&run_dir.path().join("telemetry"), &user_settings, &mut environment);
 
-    let mut args = arguments::of(request, gemini, home.as_ref(), run_dir.path(), &user_home, &user_settings)?;
+    let mut args: Vec<OsString> = vec!["--output-format".into(), "stream-json".into()];
+    args.extend(arguments::of(request, gemini, home.as_ref(), run_dir.path(), &user_home, &user_settings)?);
     args.extend(prompt.args);
     let stdin = prompt.stdin.place(run_dir.path(), gemini, request)?;
-    let sandboxed = matches!(request.sandbox, Sandbox::On | Sandbox::Engine(_));
-    let (program, args) = match gemini.fast_start(&environment, &user_settings).filter(|_| !sandboxed) {
-        Some(fast) => {
-            for (name, value) in fast.variables() {
-                environment.set(name, value);
-            }
-            let mut command = fast.command().into_iter();
-            let program = command.next().unwrap_or_else(|| gemini.path.clone().into_os_string());
-            (program, command.chain(args).collect())
-        }
-        None => (gemini.path.clone().into_os_string(), args),
-    };
+    let (program, args) = command(gemini, request, &user_settings, &mut environment, args);
     let temporary = temporary_directory(&mark(&run_dir))?;
     environment.set("TMPDIR", temporary.clone());
     let launch = Launch {
@@ -164,6 +123,85 @@ pub(crate) fn prepare(gemini: &Gemini, request: &Request, base: &Environment) ->
         remove: vec![temporary],
     };
     Ok(Ready { launch, home, dir, run_dir, environment, warnings })
+}
+
+/// What headless and interactive starts have in common.
+pub(crate) struct Common {
+    pub environment: Environment,
+    pub home: Option<Home>,
+    pub dir: PathBuf,
+    pub run_dir: tempfile::TempDir,
+    pub user_home: PathBuf,
+    pub user_settings: Value,
+    pub warnings: Vec<String>,
+}
+
+/// The settings that a start changes: of the request, the found CLI and the user's own.
+type SettingsOf = fn(&Request, &Gemini, &Value) -> Map<String, Value>;
+
+pub(crate) fn common(
+    gemini: &Gemini,
+    request: &Request,
+    base: &Environment,
+    settings: SettingsOf,
+) -> Result<Common, RunError> {
+    let mut warnings = request.notices.clone();
+    warnings.extend(check_version(&gemini.version)?);
+    let dir = working_directory(request)?;
+    let mut environment = base.clone();
+    for (name, value) in &request.env {
+        environment.set(name.clone(), value.clone());
+    }
+    let dirs = Dirs::of(&environment).ok_or_else(|| {
+        RunError::usage(
+            "there is no home directory to work with",
+            "Set HOME, or ALHENA_HOME to a directory of its own.",
+        )
+    })?;
+    let user_home = environment.gemini_home().unwrap_or_else(|| dir.clone());
+    let run_dir = private_directory(&dirs.state.join("runs"))?;
+    let user_settings = read_settings(&user_home.join(".gemini/settings.json"))
+        .map_err(|error| RunError::failed(FailureKind::Config, error.to_string()))?;
+
+    let wanted = settings(request, gemini, &user_settings);
+    let home = make_home(gemini, request, &dir, &user_home, &dirs, wanted, &environment)?;
+    let home = match home {
+        home::Prepared::Overlay(home) => {
+            warnings.extend_from_slice(home.warnings());
+            Some(home)
+        }
+        home::Prepared::Direct { cost, .. } => {
+            warnings.extend(cost);
+            None
+        }
+    };
+    for (name, value) in home.iter().flat_map(Home::env) {
+        environment.set(name, value);
+    }
+    set_variables(request, run_dir.path(), &gemini.version, &mut environment)?;
+    Ok(Common { environment, home, dir, run_dir, user_home, user_settings, warnings })
+}
+
+/// The program and its arguments: one Node process where that is possible.
+pub(crate) fn command(
+    gemini: &Gemini,
+    request: &Request,
+    user_settings: &Value,
+    environment: &mut Environment,
+    args: Vec<OsString>,
+) -> (OsString, Vec<OsString>) {
+    let sandboxed = matches!(request.sandbox, Sandbox::On | Sandbox::Engine(_));
+    match gemini.fast_start(environment, user_settings).filter(|_| !sandboxed) {
+        Some(fast) => {
+            for (name, value) in fast.variables() {
+                environment.set(name, value);
+            }
+            let mut command = fast.command().into_iter();
+            let program = command.next().unwrap_or_else(|| gemini.path.clone().into_os_string());
+            (program, command.chain(args).collect())
+        }
+        None => (gemini.path.clone().into_os_string(), args),
+    }
 }
 
 fn check_version(version: &Version) -> Result<Vec<String>, RunError> {
@@ -217,7 +255,7 @@ fn sweep(parent: &Path, prefix: &str) {
 
 /// Where the CLI and its tools put temporary files: it leaves reports with whole conversations there (0.61.0). In the
 /// system's own place, because a long path is too long for sockets. The keeper removes it.
-fn temporary_directory(mark: &str) -> Result<OsString, RunError> {
+pub(crate) fn temporary_directory(mark: &str) -> Result<OsString, RunError> {
     const PREFIX: &str = "alhena-";
     let parent = std::env::temp_dir();
     sweep(&parent, PREFIX);
@@ -228,7 +266,7 @@ fn temporary_directory(mark: &str) -> Result<OsString, RunError> {
 }
 
 /// The run's mark is the name of its directory.
-fn mark(run_dir: &tempfile::TempDir) -> String {
+pub(crate) fn mark(run_dir: &tempfile::TempDir) -> String {
     run_dir.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
@@ -238,11 +276,11 @@ fn make_home(
     dir: &Path,
     user_home: &Path,
     dirs: &Dirs,
-    user_settings: &Value,
+    settings: Map<String, Value>,
     environment: &Environment,
 ) -> Result<home::Prepared, RunError> {
     let mut wanted = HomeRequest::new(user_home, dir, dirs.state.join("homes"));
-    wanted.settings = settings(request, gemini, user_settings);
+    wanted.settings = settings;
     wanted.context = match &request.system_prompt {
         Some(SystemPrompt::Append(text)) => Some(text.clone()),
         Some(SystemPrompt::Replace(_)) | None => None,
@@ -264,7 +302,7 @@ fn make_home(
 }
 
 /// What the run changes in the user's settings.
-fn settings(request: &Request, gemini: &Gemini, user: &Value) -> Map<String, Value> {
+pub(crate) fn settings_of_run(request: &Request, gemini: &Gemini, user: &Value) -> Map<String, Value> {
     let mut settings = McpServer::settings(&request.mcp_servers);
     if request.mcp_servers.is_empty() {
         settings.clear();

@@ -13,7 +13,7 @@ use crate::find::Gemini;
 use crate::home::{Home, Resume, ToolRule, policy_paths, policy_text};
 use crate::request::{Approval, Request, Sandbox, Trust};
 
-pub(super) fn of(
+pub(crate) fn of(
     request: &Request,
     gemini: &Gemini,
     home: Option<&Home>,
@@ -22,7 +22,7 @@ pub(super) fn of(
     user_settings: &Value,
 ) -> Result<Vec<OsString>, RunError> {
     let version = &gemini.version;
-    let mut args: Vec<OsString> = vec!["--output-format".into(), "stream-json".into()];
+    let mut args: Vec<OsString> = Vec::new();
     let mut flag = |name: &str, value: &dyn AsRef<std::ffi::OsStr>| {
         let mut argument = OsString::from(format!("{name}="));
         argument.push(value.as_ref());

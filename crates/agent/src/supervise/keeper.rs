@@ -66,7 +66,7 @@ pub fn serve(control: UnixStream, life: Life) -> io::Result<()> {
     keeper.tell(&Report::Started { pid: keeper.running.pid.as_raw_nonzero().get() });
     let ended = keeper.wait()?;
     keeper.tell(&Report::Exited(ended));
-    let (ended, left) = keeper.sweep();
+    let (ended, left) = sweep(&keeper.launch.mark, keeper.life);
     keeper.tell(&Report::Swept { ended, left });
     let finished = put_away(&keeper.launch, keeper.abandoned);
     keeper.tell(&Report::Finished(finished));
@@ -245,53 +245,54 @@ impl Keeper {
         }
         Ok(None)
     }
+}
 
-    /// Ends everything that is left, politely first.
-    fn sweep(&self) -> (usize, usize) {
-        let started = Instant::now();
-        let mut ended = std::collections::HashSet::new();
-        loop {
-            let children = self.collect_orphans();
-            let left = self.remaining(children);
-            let over = left.is_empty() && children == Children::None;
-            if over || started.elapsed() > LONGEST_SWEEP {
-                return (ended.len(), left.len());
-            }
-            let polite = started.elapsed() < PATIENCE_OF_SWEEP;
-            let fresh: Vec<i32> = left.iter().copied().filter(|pid| ended.insert(*pid)).collect();
-            match polite {
-                true => processes::signal_all(&fresh, Signal::TERM),
-                false => processes::signal_all(&left, Signal::KILL),
-            }
-            std::thread::sleep(Duration::from_millis(5));
+/// Ends everything that is left of the run with this mark, politely first: how many processes, and how many could not be
+/// ended. In a process, everything that descends from it counts; it has to be a child subreaper.
+pub fn sweep(mark: &str, life: Life) -> (usize, usize) {
+    let started = Instant::now();
+    let mut ended = std::collections::HashSet::new();
+    loop {
+        let children = collect_orphans(life);
+        let left = remaining(mark, children);
+        let over = left.is_empty() && children == Children::None;
+        if over || started.elapsed() > LONGEST_SWEEP {
+            return (ended.len(), left.len());
         }
+        let polite = started.elapsed() < PATIENCE_OF_SWEEP;
+        let fresh: Vec<i32> = left.iter().copied().filter(|pid| ended.insert(*pid)).collect();
+        match polite {
+            true => processes::signal_all(&fresh, Signal::TERM),
+            false => processes::signal_all(&left, Signal::KILL),
+        }
+        std::thread::sleep(Duration::from_millis(5));
     }
+}
 
-    fn remaining(&self, children: Children) -> Vec<i32> {
-        let mut left = processes::marked(&self.launch.mark);
-        if children == Children::Some {
-            left.extend(processes::descendants(rustix::process::getpid().as_raw_nonzero().get()));
-            left.sort_unstable();
-            left.dedup();
-        }
-        left
+fn remaining(mark: &str, children: Children) -> Vec<i32> {
+    let mut left = processes::marked(mark);
+    if children == Children::Some {
+        left.extend(processes::descendants(rustix::process::getpid().as_raw_nonzero().get()));
+        left.sort_unstable();
+        left.dedup();
     }
+    left
+}
 
-    /// Collects orphans that have ended, and tells whether there are others.
-    ///
-    /// A listing of processes can miss one that is being forked. The kernel cannot: whoever descends from a subreaper
-    /// has an ancestor among its children, so without children there is nobody.
-    fn collect_orphans(&self) -> Children {
-        // A host's other children are not ours to collect.
-        if self.life == Life::Thread {
-            return Children::None;
-        }
-        loop {
-            match wait(WaitOptions::NOHANG) {
-                Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
-                Ok(None) => return Children::Some,
-                Err(_) => return Children::None,
-            }
+/// Collects orphans that have ended, and tells whether there are others.
+///
+/// A listing of processes can miss one that is being forked. The kernel cannot: whoever descends from a subreaper
+/// has an ancestor among its children, so without children there is nobody.
+fn collect_orphans(life: Life) -> Children {
+    // A host's other children are not ours to collect.
+    if life == Life::Thread {
+        return Children::None;
+    }
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+            Ok(None) => return Children::Some,
+            Err(_) => return Children::None,
         }
     }
 }

@@ -42,6 +42,7 @@
 
 mod chrome;
 mod dialog;
+mod draft;
 mod frame;
 mod judge;
 mod last;
@@ -57,6 +58,7 @@ mod transcript;
 
 use serde::Serialize;
 
+pub use draft::Draft;
 use frame::{Activity, Frame, Live};
 use last::{Last, Layout};
 use rows::Rows;
@@ -306,6 +308,26 @@ impl<'a> Capture<'a> {
         let frame = Frame::find(&rows);
         let banner = (0..frame.body_end).rev().any(|index| chrome::is_banner(rows.row(index)));
         banner || self.last(&rows, &frame).query().is_some()
+    }
+
+    /// What is in the prompt and has not been sent. None when there is no prompt. The CLI shows only the end of a long draft,
+    /// and a large paste as `[Pasted Text: 40 lines]`.
+    pub fn draft(&self) -> Option<Draft> {
+        let rows = Rows::new(self.text);
+        let frame = Frame::find(&rows);
+        matches!(frame.live, Live::Prompt(_)).then(|| draft::read(&rows, frame.body_end))
+    }
+
+    /// How many queries the capture shows.
+    pub fn query_count(&self) -> usize {
+        let rows = Rows::new(self.text);
+        let frame = Frame::find(&rows);
+        let (mut count, mut end) = (0, frame.body_end);
+        while let Some(query) = transcript::last_query(&rows, end, frame.style) {
+            count += 1;
+            end = query.rows.start;
+        }
+        count
     }
 
     /// Whether the last query has nothing after it yet: no answer, no tool, no message, no spinner. The status is then

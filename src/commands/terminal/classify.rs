@@ -5,27 +5,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use alhena::terminal::screen::Capture;
-use clap::Subcommand;
 
-use super::{complain, print, print_json};
-
-/// Judge screens of the interactive CLI.
-#[derive(Debug, clap::Args)]
-pub struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    Classify(Classify),
-}
+use crate::commands::{complain, print, print_json};
 
 /// Tell what a captured screen shows: its status, the last answer, an error, what it waits for.
 ///
 /// Reads what `tmux capture-pane -p` printed, with or without escapes (-e). Prints JSON.
 #[derive(Debug, clap::Args)]
-struct Classify {
+pub struct Args {
     /// The capture; stdin by default.
     #[arg(value_name = "FILE", default_value = "-")]
     file: PathBuf,
@@ -44,7 +31,6 @@ struct Classify {
 }
 
 pub fn execute(args: Args) -> ExitCode {
-    let Command::Classify(args) = args.command;
     let bytes = match read(&args.file) {
         Ok(bytes) => bytes,
         Err(error) => {

@@ -1,0 +1,177 @@
+//! What the agent said: from its session file, where that can be found, else from the screen.
+//!
+//! The session has the text as the model wrote it; the screen has it rendered (0.61.0 draws Markdown) and at some width. The
+//! file is written a moment after the screen, so it is waited for until it has what the screen shows.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use alhena_model::Include;
+use alhena_model::message::{Block, Content, Role};
+use alhena_session::Transcript;
+use serde::Serialize;
+
+use crate::error::{TerminalError, TerminalErrorKind};
+use crate::screen::{ExtractError, Status, Turn};
+use crate::store::Record;
+use crate::terminal::{History, Look, Terminal};
+
+/// How long the file may be behind the screen.
+const PATIENCE: Duration = Duration::from_millis(1500);
+
+/// Where a text comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// The CLI's session file: as the model wrote it.
+    Session,
+    /// The screen: as the CLI rendered it.
+    Screen,
+}
+
+/// The last answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Answer {
+    /// Its text. All of a turn's texts, the tools in between left out.
+    pub text: String,
+    /// Where it comes from.
+    pub source: Source,
+}
+
+/// A query and the answer to it, as a session has them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Exchange {
+    query: String,
+    texts: Vec<String>,
+}
+
+impl Exchange {
+    fn answer(&self) -> String {
+        self.texts.join("\n\n")
+    }
+}
+
+impl Terminal {
+    /// The last answer, or what there is of it so far.
+    pub fn last_answer(&self) -> Result<Answer, TerminalError> {
+        let record = self.record()?;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let look = self.live().and_then(|live| live.look(History::All)).ok();
+            let exchange = session_of(&record).and_then(|path| exchanges(&path).pop());
+            let over = Instant::now() >= deadline;
+            match (&exchange, &look) {
+                (Some(exchange), None) if !exchange.texts.is_empty() => return Ok(from_session(exchange)),
+                (Some(exchange), Some(look)) if agrees(exchange, look, over) => {
+                    return Ok(from_session(exchange));
+                }
+                _ => {}
+            }
+            if exchange.is_none() && record.chats.is_none() || over || look.is_none() {
+                return from_screen(look.as_ref());
+            }
+            std::thread::sleep(Duration::from_millis(25));
+        }
+    }
+
+    /// All turns: from the session if it can be found, else those that the screen and its history show.
+    pub fn turns(&self) -> Result<(Vec<Turn>, Source), TerminalError> {
+        let record = self.record()?;
+        // It has what the screen has, once this has returned.
+        let source = self.last_answer().map(|answer| answer.source);
+        let look = self.live().and_then(|live| live.look(History::All));
+        let seen = look.map(|look| look.capture().turns()).unwrap_or_default();
+        match session_of(&record).filter(|_| source == Ok(Source::Session)) {
+            Some(path) => {
+                let kept = exchanges(&path);
+                let behind = kept.len().saturating_sub(seen.len());
+                let seen = std::iter::repeat_n(None, behind).chain(seen.into_iter().map(Some));
+                let turns = kept.into_iter().zip(seen.chain(std::iter::repeat(None)));
+                Ok((turns.map(|(exchange, seen)| joined(exchange, seen)).collect(), Source::Session))
+            }
+            None => Ok((seen, Source::Screen)),
+        }
+    }
+}
+
+/// The session's words, and what only the screen shows of the same turn.
+fn joined(exchange: Exchange, seen: Option<Turn>) -> Turn {
+    let answer = exchange.answer();
+    let (tools, error) = seen.map(|turn| (turn.tools, turn.error)).unwrap_or_default();
+    Turn { query: exchange.query, answer, tools, error }
+}
+
+fn from_session(exchange: &Exchange) -> Answer {
+    Answer { text: exchange.answer(), source: Source::Session }
+}
+
+fn from_screen(look: Option<&Look>) -> Result<Answer, TerminalError> {
+    let text = look.ok_or(ExtractError::NoQuery).and_then(|look| look.capture().last_answer());
+    text.map(|text| Answer { text, source: Source::Screen })
+        .map_err(|error| TerminalError::new(TerminalErrorKind::NoAnswer, error.to_string()))
+}
+
+/// Whether the session is about what the screen shows, and has as much of it.
+fn agrees(exchange: &Exchange, look: &Look, over: bool) -> bool {
+    let capture = look.capture();
+    let Some(turn) = capture.turns().pop() else { return !exchange.texts.is_empty() };
+    let (kept, seen) = (letters(&exchange.query), letters(&turn.query));
+    let start = |text: &str| text.chars().take(40).collect::<String>();
+    if !kept.starts_with(&start(&seen)) && !seen.starts_with(&start(&kept)) {
+        return false;
+    }
+    let answer = letters(&exchange.answer());
+    if capture.status() == Status::Processing {
+        return !answer.is_empty() && answer.len() >= letters(&turn.answer).len();
+    }
+    let shown = letters(&turn.answer);
+    let end: String = shown.chars().rev().take(12).collect::<Vec<_>>().into_iter().rev().collect();
+    // What is rendered may be in another order (tables): in the end the session's word counts.
+    !answer.is_empty() && (answer.ends_with(&end) || over)
+}
+
+fn letters(text: &str) -> String {
+    text.chars().filter(|c| c.is_alphanumeric()).collect()
+}
+
+/// The session file that the CLI writes now: the one that was written last.
+fn session_of(record: &Record) -> Option<PathBuf> {
+    let published = record.ended.as_ref().map(|ended| ended.sessions.clone()).unwrap_or_default();
+    let current = record.chats.iter().flat_map(|chats| {
+        let entries = std::fs::read_dir(chats).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).filter(|path| is_session(path))
+    });
+    current.chain(published).max_by_key(|path| std::fs::metadata(path).and_then(|data| data.modified()).ok())
+}
+
+fn is_session(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    name.starts_with("session-") && (name.ends_with(".jsonl") || name.ends_with(".json"))
+}
+
+fn exchanges(path: &Path) -> Vec<Exchange> {
+    let Ok(transcript) = Transcript::read(path) else { return Vec::new() };
+    let mut exchanges: Vec<Exchange> = Vec::new();
+    let session = transcript.session();
+    for message in alhena_model::message::messages(&session.log, Include::Said) {
+        let texts: Vec<String> = match &message.content {
+            Content::Text(text) => vec![text.to_string()],
+            Content::Blocks(blocks) => blocks
+                .iter()
+                .filter_map(|block| match block {
+                    Block::Text { text } => Some(text.to_string()),
+                    _ => None,
+                })
+                .collect(),
+        };
+        match message.role {
+            Role::User => exchanges.push(Exchange { query: texts.join("\n"), texts: Vec::new() }),
+            Role::Assistant => {
+                if let Some(exchange) = exchanges.last_mut() {
+                    exchange.texts.extend(texts.into_iter().filter(|text| !text.trim().is_empty()));
+                }
+            }
+        }
+    }
+    exchanges
+}

@@ -1,0 +1,76 @@
+//! Titles in the output of a pane: `ESC ] 0 ; TITLE BEL`, which may arrive in pieces.
+
+/// Longer ones are no titles of the CLI's, which pads to 80 columns.
+const LONGEST: usize = 1024;
+
+#[derive(Debug, Default)]
+enum State {
+    #[default]
+    Ground,
+    Escape,
+    /// Inside of a sequence that ends with BEL or `ESC \`.
+    Command(Vec<u8>),
+    /// The same after an ESC.
+    Closing(Vec<u8>),
+}
+
+/// Finds titles in a stream of output.
+#[derive(Debug, Default)]
+pub(super) struct Titles(State);
+
+impl Titles {
+    /// The last title in this piece, if one ends in it.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Option<String> {
+        let mut found = None;
+        for byte in bytes {
+            let state = std::mem::take(&mut self.0);
+            self.0 = match (state, *byte) {
+                (State::Ground, 0x1b) => State::Escape,
+                (State::Ground, _) => State::Ground,
+                (State::Escape, b']') => State::Command(Vec::new()),
+                (State::Escape, 0x1b) => State::Escape,
+                (State::Escape, _) => State::Ground,
+                (State::Command(command), 0x07) => {
+                    found = title(&command).or(found);
+                    State::Ground
+                }
+                (State::Command(command), 0x1b) => State::Closing(command),
+                (State::Closing(command), b'\\') => {
+                    found = title(&command).or(found);
+                    State::Ground
+                }
+                (State::Closing(_), b']') => State::Command(Vec::new()),
+                (State::Closing(_), 0x1b) => State::Escape,
+                (State::Closing(_), _) => State::Ground,
+                (State::Command(mut command), byte) => {
+                    if command.len() < LONGEST {
+                        command.push(byte);
+                    }
+                    State::Command(command)
+                }
+            };
+        }
+        found
+    }
+}
+
+fn title(command: &[u8]) -> Option<String> {
+    let text = command.strip_prefix(b"0;").or_else(|| command.strip_prefix(b"2;"))?;
+    Some(String::from_utf8_lossy(text).trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_are_found_whole_in_pieces_and_among_other_sequences() {
+        let mut titles = Titles::default();
+        assert_eq!(titles.push("x\x1b]0;◇  Ready (a)   \x07y".as_bytes()), Some("◇  Ready (a)".to_owned()));
+        assert_eq!(titles.push(b"\x1b]8;;http://x\x07\x1b[31mred\x1b]2;two"), None);
+        assert_eq!(titles.push(b" words\x1b"), None);
+        assert_eq!(titles.push(b"\\"), Some("two words".to_owned()));
+        assert_eq!(titles.push(b"\x1b]0;a\x07\x1b]0;b\x07"), Some("b".to_owned()));
+        assert_eq!(titles.push(b"\x1b]0;\x07"), Some(String::new()));
+    }
+}

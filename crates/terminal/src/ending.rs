@@ -1,0 +1,146 @@
+//! Ending a terminal, so that nothing of it is left (D-42, D-43).
+//!
+//! 0.61.0 wants ^D twice, within a second, and takes it only on an empty prompt; its launcher ignores SIGTERM, and what its
+//! tools started lives on. So: the keys, then signals to the process in the pane, then to everything that carries the mark.
+
+use std::time::{Duration, Instant};
+
+use alhena_agent::supervise::processes;
+use rustix::process::Signal;
+use serde::Serialize;
+
+use crate::error::TerminalError;
+use crate::screen::Status;
+use crate::store::{Ended, Phase, Record};
+use crate::terminal::{History, Terminal};
+
+/// How long the process in the pane may take to sweep and to publish.
+const SWEEP: Duration = Duration::from_secs(12);
+
+/// How a terminal was ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Exit {
+    /// Whether the CLI left by itself when it was asked to.
+    pub gracefully: bool,
+    /// How the CLI ended.
+    #[serde(flatten)]
+    pub ended: Ended,
+}
+
+impl Terminal {
+    /// Asks the CLI to leave, ends what does not, and puts the terminal away.
+    pub fn exit(&self, timeout: Duration) -> Result<Exit, TerminalError> {
+        let deadline = Instant::now() + timeout;
+        let lock = self.terminals.inner.store.lock_typing(self.id(), timeout);
+        let gracefully = lock.is_ok() && self.ask_to_leave(deadline).unwrap_or(false);
+        drop(lock);
+        Ok(Exit { gracefully, ended: self.put_away()? })
+    }
+
+    /// Ends the CLI and everything of it at once, and puts the terminal away.
+    pub fn kill(&self) -> Result<Exit, TerminalError> {
+        Ok(Exit { gracefully: false, ended: self.put_away()? })
+    }
+
+    /// Types what makes the CLI leave. True when it has.
+    fn ask_to_leave(&self, deadline: Instant) -> Result<bool, TerminalError> {
+        let over = || Instant::now() >= deadline;
+        while !over() {
+            let record = self.record()?;
+            if record.phase == Phase::Ended {
+                return Ok(record.ended.is_some_and(|ended| ended.signal.is_none()));
+            }
+            if record.phase == Phase::Launching {
+                return Ok(false);
+            }
+            match self.glance()?.status {
+                Status::Processing | Status::Waiting => {
+                    let patience =
+                        deadline.saturating_duration_since(Instant::now()).min(Duration::from_secs(4));
+                    let _still_busy = self.interrupt_unlocked(patience);
+                }
+                _ => {}
+            }
+            let Ok(live) = self.live() else { return Ok(self.record()?.phase == Phase::Ended) };
+            let draft = live.look(History::None)?.capture().draft();
+            if draft.is_some_and(|draft| !draft.text.is_empty()) {
+                live.press("C-c")?;
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            live.press("C-d")?;
+            std::thread::sleep(Duration::from_millis(100));
+            live.press("C-d")?;
+            if self.wait_for_end(deadline.min(Instant::now() + Duration::from_secs(3)))? {
+                continue;
+            }
+        }
+        Ok(false)
+    }
+
+    fn wait_for_end(&self, deadline: Instant) -> Result<bool, TerminalError> {
+        loop {
+            match self.terminals.inner.store.get(self.id())? {
+                Some(record) if record.phase != Phase::Ended => {}
+                _ => return Ok(true),
+            }
+            if Instant::now() >= deadline {
+                return Ok(false);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Ends what runs, closes the window, and forgets the terminal.
+    fn put_away(&self) -> Result<Ended, TerminalError> {
+        let record = self.record()?;
+        if record.phase != Phase::Ended {
+            self.end_processes(&record)?;
+        }
+        let record = self.record().unwrap_or(record);
+        self.close_window();
+        if let Some(mark) = &record.mark {
+            end_marked(mark);
+        }
+        self.terminals.inner.store.remove(self.id());
+        Ok(record.ended.unwrap_or_default())
+    }
+
+    fn end_processes(&self, record: &Record) -> Result<(), TerminalError> {
+        // The CLI first, so that the process in the pane can do what it does at every end.
+        match (record.cli, record.agent) {
+            (Some(cli), _) if cli.alive() => cli.signal(Signal::KILL),
+            (_, Some(agent)) => agent.signal(Signal::TERM),
+            (_, None) => return Ok(()),
+        }
+        if let Some(agent) = record.agent {
+            agent.signal(Signal::TERM);
+            if !self
+                .wait_for_end(Instant::now() + if agent.alive() { SWEEP } else { Duration::from_secs(3) })?
+            {
+                agent.signal(Signal::KILL);
+                self.wait_for_end(Instant::now() + Duration::from_secs(3))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn close_window(&self) {
+        if let Some(pane) = self.pane() {
+            let args = ["kill-window".as_ref(), "-t".as_ref(), pane.as_ref()];
+            let _already_gone = self.terminals.inner.tmux.run(&args);
+        }
+    }
+}
+
+/// What is still there in spite of everything.
+fn end_marked(mark: &str) {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    loop {
+        let left = processes::marked(mark);
+        if left.is_empty() || Instant::now() >= deadline {
+            return;
+        }
+        processes::signal_all(&left, Signal::KILL);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,413 @@
+//! Launching: shell, warm-up, agent, readiness (D-38 to D-41).
+//!
+//! A prompt on the screen is not enough to be ready: since 0.45 it appears up to a second before the CLI listens, and what is
+//! sent in between is queued or lost. What can stand in the way is told apart: no CLI, no login, a folder that nobody
+//! trusts, a crash.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use alhena_agent::supervise::custody::keeper_program;
+use alhena_agent::{Finder, Gemini, Prompt, Request};
+use alhena_model::{FailureKind, Timestamp};
+
+use crate::error::{TerminalError, TerminalErrorKind, kind_of};
+use crate::orders::Orders;
+use crate::screen::{Reading, Status, WaitingFor};
+use crate::store::{Phase, Record};
+use crate::terminal::{History, Terminal};
+use crate::terminals::{Inner, Terminals};
+use crate::tmux::SESSION;
+use crate::typing::Force;
+
+/// A longer prompt does not fit into an argument together with everything else; it is pasted.
+const LONGEST_ARGUMENT: usize = 32 << 10;
+/// What a shell may take until it answers.
+const SHELL: Duration = Duration::from_secs(20);
+/// Lines that tmux remembers of each pane.
+const HISTORY: &str = "50000";
+
+/// What to launch.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// What people call it: letters, digits, `-` and `_`. Made up when not given.
+    pub name: Option<String>,
+    /// What to run. An empty prompt is none; limits of time do not apply.
+    pub request: Request,
+    /// The Gemini CLI to use; found by the usual rules when not given.
+    pub gemini: Option<PathBuf>,
+    /// How wide.
+    pub columns: u16,
+    /// How high.
+    pub rows: u16,
+    /// How long it may take until it is ready.
+    pub timeout: Duration,
+    /// What happens to a terminal that asks for a login or for trust instead of becoming ready.
+    pub unready: Unready,
+}
+
+/// What happens to a terminal that does not become ready.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unready {
+    /// It is ended: nothing is left behind.
+    #[default]
+    End,
+    /// It stays, for somebody to answer its dialog.
+    Keep,
+}
+
+impl Default for Launch {
+    fn default() -> Self {
+        Self {
+            name: None,
+            request: Request::new(""),
+            gemini: None,
+            columns: 150,
+            rows: 46,
+            timeout: Duration::from_secs(60),
+            unready: Unready::End,
+        }
+    }
+}
+
+impl Terminals {
+    /// Launches an agent and waits until it is ready; with a prompt, until it works on it.
+    pub fn launch(&self, launch: Launch) -> Result<Terminal, TerminalError> {
+        let deadline = Instant::now() + launch.timeout;
+        let terminal = self.begin(&launch)?;
+        let ready = terminal.become_ready(&launch, deadline);
+        match ready {
+            Ok(()) => Ok(terminal),
+            Err(error) => {
+                let stays = launch.unready == Unready::Keep
+                    && matches!(error.kind, TerminalErrorKind::Untrusted | TerminalErrorKind::Auth);
+                if stays {
+                    return Ok(terminal);
+                }
+                let _already_gone = terminal.kill();
+                Err(error)
+            }
+        }
+    }
+
+    /// Everything up to a window with a record.
+    fn begin(&self, launch: &Launch) -> Result<Terminal, TerminalError> {
+        let dir = launch.request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
+        let dir = std::fs::canonicalize(&dir).ok().filter(|dir| dir.is_dir()).ok_or_else(|| {
+            TerminalError::usage(
+                format!("{} is not a directory", dir.display()),
+                "Give a directory that exists.",
+            )
+        })?;
+        let gemini = find(launch, &dir, &self.inner)?;
+        let _lock = self.inner.store.lock_all()?;
+        let name = self.free_name(launch.name.as_deref())?;
+        let id = new_id();
+        let mut request = launch.request.clone();
+        request.dir = Some(dir.clone());
+        if let Prompt::Text(text) = &request.prompt
+            && text.len() > LONGEST_ARGUMENT
+        {
+            request.prompt = Prompt::Text(String::new());
+        }
+        let record = Record {
+            id: id.clone(),
+            name: name.clone(),
+            dir: dir.clone(),
+            model: request.model.clone(),
+            approval: request.approval.flag().to_owned(),
+            profile: None,
+            gemini: gemini.path.clone(),
+            gemini_version: gemini.version.to_string(),
+            created: Timestamp::now(),
+            phase: Phase::Launching,
+            joined: request.extra_args.iter().any(|argument| argument == "--screen-reader"),
+            agent: None,
+            cli: None,
+            mark: None,
+            chats: None,
+            warnings: Vec::new(),
+            ended: None,
+        };
+        let mut environment = self.inner.environment.clone();
+        environment.set(crate::TERMINAL_ID, &id);
+        Orders::new(&request, &gemini.path, &environment).leave_at(&self.inner.store.orders(&id))?;
+        self.inner.store.put(&record)?;
+        if let Err(error) = self.open_window(&record, launch) {
+            self.inner.store.remove(&id);
+            return Err(error);
+        }
+        Ok(self.terminal(&record))
+    }
+
+    fn free_name(&self, wanted: Option<&str>) -> Result<String, TerminalError> {
+        let taken: Vec<Record> = self.inner.store.all()?;
+        let is_taken = |name: &str| taken.iter().any(|record| record.name == name || record.id == name);
+        let Some(name) = wanted else {
+            let number = (1..).find(|number| !is_taken(&format!("agent-{number}")));
+            return Ok(format!("agent-{}", number.unwrap_or(1)));
+        };
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if name.is_empty() || name.len() > 64 || !name.chars().all(plain) || name.starts_with('-') {
+            return Err(TerminalError::usage(
+                format!("{name:?} is no name for a terminal"),
+                "Use up to 64 letters, digits, - and _.",
+            ));
+        }
+        if is_taken(name) {
+            return Err(TerminalError::usage(
+                format!("there is a terminal {name} already"),
+                format!("Choose another name, or end it with `alhena terminal exit {name}`."),
+            ));
+        }
+        Ok(name.to_owned())
+    }
+
+    fn open_window(&self, record: &Record, launch: &Launch) -> Result<(), TerminalError> {
+        let tmux = &self.inner.tmux;
+        let (columns, rows) = (launch.columns.max(20).to_string(), launch.rows.max(5).to_string());
+        let target = format!("={SESSION}:");
+        let mut args: Vec<&OsStr> = Vec::new();
+        let mut words = |words: &[&'static str]| args.extend(words.iter().map(|word| OsStr::new(*word)));
+        words(&[
+            "set-option",
+            "-g",
+            "history-limit",
+            HISTORY,
+            ";",
+            "set-option",
+            "-s",
+            "escape-time",
+            "20",
+            ";",
+        ]);
+        words(&["set-option", "-g", "remain-on-exit", "off", ";", "set-option", "-g", "mouse", "on", ";"]);
+        let first = !tmux.has_session();
+        if first {
+            words(&["new-session", "-d", "-s", SESSION]);
+            args.extend([OsStr::new("-x"), columns.as_ref(), OsStr::new("-y"), rows.as_ref()]);
+        } else {
+            words(&["new-window", "-d", "-t"]);
+            args.push(target.as_ref());
+        }
+        args.extend([OsStr::new("-n"), record.name.as_ref(), OsStr::new("-c"), record.dir.as_ref()]);
+        args.extend(["-P", "-F", "#{window_id}"].map(OsStr::new));
+        let window = tmux.run(&args)?;
+        let window = window.trim();
+        let set: [&OsStr; 18] = [
+            "set-option".as_ref(),
+            "-w".as_ref(),
+            "-t".as_ref(),
+            window.as_ref(),
+            "@alhena-id".as_ref(),
+            record.id.as_ref(),
+            ";".as_ref(),
+            "set-option".as_ref(),
+            "-w".as_ref(),
+            "-t".as_ref(),
+            window.as_ref(),
+            "@alhena-name".as_ref(),
+            record.name.as_ref(),
+            ";".as_ref(),
+            "resize-window".as_ref(),
+            "-t".as_ref(),
+            window.as_ref(),
+            "-x".as_ref(),
+        ];
+        let size: [&OsStr; 3] = [columns.as_ref(), "-y".as_ref(), rows.as_ref()];
+        tmux.run(&[&set[..], &size[..]].concat()).map(|_| ())
+    }
+}
+
+fn find(launch: &Launch, dir: &Path, inner: &Inner) -> Result<Gemini, TerminalError> {
+    let mut environment = inner.environment.clone();
+    for (name, value) in &launch.request.env {
+        environment.set(name.clone(), value.clone());
+    }
+    let mut finder = Finder::new().env(environment).dir(dir);
+    if let Some(path) = &launch.gemini {
+        finder = finder.path(path);
+    }
+    finder.find().map_err(|error| {
+        TerminalError::new(TerminalErrorKind::NotInstalled, error.to_string())
+            .hint(FailureKind::NotInstalled.hint())
+    })
+}
+
+fn new_id() -> String {
+    use std::hash::{BuildHasher, Hasher};
+    // The standard library seeds this from the system's randomness.
+    let hasher = std::collections::hash_map::RandomState::new().build_hasher();
+    format!("{:08x}", hasher.finish() as u32)
+}
+
+impl Terminal {
+    fn become_ready(&self, launch: &Launch, deadline: Instant) -> Result<(), TerminalError> {
+        self.warm_up(deadline.min(Instant::now() + SHELL))?;
+        self.type_agent()?;
+        let Prompt::Text(prompt) = &launch.request.prompt else {
+            return self.wait_for_ready(Expect::Idle, launch.timeout, deadline);
+        };
+        let by_paste = prompt.len() > LONGEST_ARGUMENT;
+        let expect = if by_paste || prompt.trim().is_empty() { Expect::Idle } else { Expect::Work };
+        self.wait_for_ready(expect, launch.timeout, deadline)?;
+        if by_paste {
+            self.send(prompt, Force::No)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the shell by a command whose answer its own echo cannot be taken for (D-39).
+    fn warm_up(&self, deadline: Instant) -> Result<(), TerminalError> {
+        let live = self.live()?;
+        let first = deadline.min(Instant::now() + Duration::from_secs(2));
+        live.control.wait_for_output(&live.pane, 0, first);
+        live.control.wait_until_quiet(&live.pane, Duration::from_millis(50), Duration::from_secs(1));
+        let marker = format!("alhena-{}", self.id());
+        self.type_line(&format!(" printf 'alh%s\\n' 'ena-{}'", self.id()))?;
+        loop {
+            let count = live.control.activity(&live.pane).count;
+            let look = live.look(History::None)?;
+            if look.text.lines().any(|line| line.trim_end() == marker) {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                return Err(TerminalError::new(
+                    TerminalErrorKind::Shell,
+                    "the shell in the pane does not answer",
+                )
+                .hint("Start a shell by hand and see what it waits for; SHELL says which one it is.")
+                .screen(&look.text));
+            }
+            live.control.wait_for_output(
+                &live.pane,
+                count,
+                deadline.min(Instant::now() + Duration::from_secs(1)),
+            );
+        }
+    }
+
+    /// Types the one command that does the rest (D-40).
+    fn type_agent(&self) -> Result<(), TerminalError> {
+        let inner = &self.terminals.inner;
+        let program = keeper_program(&inner.environment).ok_or_else(|| {
+            TerminalError::new(TerminalErrorKind::NotInstalled, "the program alhena cannot be found")
+                .hint("Put alhena on PATH, or set ALHENA_KEEPER to it.")
+        })?;
+        let quoted = |path: &Path| format!("'{}'", path.to_string_lossy().replace('\'', "'\\''"));
+        let record = inner.store.path(self.id());
+        self.type_line(&format!(" {} terminal agent {}", quoted(&program), quoted(&record)))
+    }
+
+    fn type_line(&self, line: &str) -> Result<(), TerminalError> {
+        let live = self.live()?;
+        let args: [&OsStr; 10] = [
+            "send-keys".as_ref(),
+            "-t".as_ref(),
+            live.pane.as_ref(),
+            "-l".as_ref(),
+            line.as_ref(),
+            ";".as_ref(),
+            "send-keys".as_ref(),
+            "-t".as_ref(),
+            live.pane.as_ref(),
+            "Enter".as_ref(),
+        ];
+        self.terminals.inner.tmux.run(&args).map(|_| ())
+    }
+
+    fn wait_for_ready(
+        &self,
+        expect: Expect,
+        timeout: Duration,
+        deadline: Instant,
+    ) -> Result<(), TerminalError> {
+        loop {
+            let live = self.live()?;
+            let count = live.control.activity(&live.pane).count;
+            let record = self.record()?;
+            if record.phase == Phase::Ended {
+                return Err(self.ended_early(&record));
+            }
+            let reading = self.status()?;
+            if self.is_ready(&reading, expect)? {
+                return Ok(());
+            }
+            if let Some(error) = self.obstacle(&reading) {
+                return Err(error);
+            }
+            if Instant::now() >= deadline {
+                let screen = live.look(History::None)?.text;
+                let message = format!("the agent was not ready after {:.0} s", timeout.as_secs_f64());
+                return Err(TerminalError::new(TerminalErrorKind::Timeout, message)
+                    .hint("Give it more time with --timeout.")
+                    .screen(&screen));
+            }
+            let tick = deadline.min(Instant::now() + Duration::from_millis(500));
+            live.control.wait_for_output(&live.pane, count, tick);
+        }
+    }
+
+    fn is_ready(&self, reading: &Reading, expect: Expect) -> Result<bool, TerminalError> {
+        let has_started = || Ok::<_, TerminalError>(self.live()?.look(History::All)?.capture().has_started());
+        Ok(match (reading.status, expect) {
+            (Status::Processing | Status::Completed | Status::Error, Expect::Work) => has_started()?,
+            (Status::Waiting, Expect::Work) => self.obstacle(reading).is_none(),
+            (Status::Idle | Status::Completed | Status::Error, Expect::Idle) => has_started()?,
+            _ => false,
+        })
+    }
+
+    /// A dialog that has to be answered before anything else.
+    fn obstacle(&self, reading: &Reading) -> Option<TerminalError> {
+        let waiting = reading.waiting_for.as_ref()?;
+        let name = self.name();
+        match waiting.kind {
+            WaitingFor::Trust => Some(
+                TerminalError::new(TerminalErrorKind::Untrusted, "the folder is not trusted")
+                    .hint("Launch with --trust, or with --keep and answer the dialog."),
+            ),
+            WaitingFor::Authentication => Some(
+                TerminalError::new(TerminalErrorKind::Auth, "Gemini CLI is not signed in")
+                    .hint(FailureKind::Auth.hint()),
+            ),
+            _ if reading.status == Status::Waiting => {
+                tracing::debug!(name, question = %waiting.question, "a dialog at the start");
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn ended_early(&self, record: &Record) -> TerminalError {
+        let ended = record.ended.clone().unwrap_or_default();
+        if let Some(failure) = ended.failure {
+            return TerminalError::new(kind_of(failure.kind), failure.message).hint(failure.hint);
+        }
+        let how = match (ended.code, ended.signal) {
+            (_, Some(signal)) => format!("by signal {signal}"),
+            (Some(code), None) => format!("with exit code {code}"),
+            (None, None) => "at once".to_owned(),
+        };
+        let kind = match ended.code {
+            Some(41) => TerminalErrorKind::Auth,
+            Some(55) => TerminalErrorKind::Untrusted,
+            _ => TerminalErrorKind::Crashed,
+        };
+        let error = TerminalError::new(kind, format!("Gemini CLI ended {how} before it was ready"))
+            .hint("`alhena doctor` checks what it needs.");
+        let screen = self.live().and_then(|live| live.look(History::All));
+        match screen {
+            Ok(look) => error.screen(&look.text),
+            Err(_) => error,
+        }
+    }
+}
+
+/// What an agent does when it is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Expect {
+    Idle,
+    Work,
+}

@@ -1,0 +1,270 @@
+//! The process in the pane: between the shell and the CLI, so that nothing of the CLI outlives it.
+//!
+//! It is the keeper of the interactive CLI: a child subreaper in the pane itself, because the CLI needs the pane's terminal.
+//! The CLI stays in its process group, the foreground one, so that sizes and hang-ups reach it. When the CLI ends, or the pane
+//! is closed, or somebody asks for it (SIGTERM), everything that descends from it ends too, its session is published, and
+//! the record says how it went. If the process itself is killed, a guard outside of the pane does the same.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use alhena_agent::env::Environment;
+use alhena_agent::home::{self, FinishPlan};
+use alhena_agent::supervise::keeper::{self, Life};
+use alhena_agent::{Finder, Interactive};
+use alhena_model::{Failure, FailureKind};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open};
+use serde::{Deserialize, Serialize};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+use crate::error::{TerminalError, TerminalErrorKind};
+use crate::orders::Orders;
+use crate::store::{self, Ended, Phase, Process};
+
+/// 0.61.0 ends with it when it wants to be started again, after a folder was trusted.
+const RESTART: i32 = 199;
+/// How long the CLI may take to obey a signal.
+const PATIENCE: Duration = Duration::from_millis(2500);
+
+/// The whole life of the process in the pane. Gives the exit code for the shell.
+pub fn serve(record: &Path) -> u8 {
+    match run(record) {
+        Ok(ended) => {
+            let code = ended.code.or(ended.signal.map(|signal| 128 + signal)).unwrap_or(1);
+            u8::try_from(code).unwrap_or(1)
+        }
+        Err(error) => {
+            eprintln!("alhena: {error}");
+            let failure =
+                Failure::new(failure_kind(error.kind), error.message.clone()).with_hint(error.hint.clone());
+            let ended = Ended { failure: Some(failure), ..Ended::default() };
+            say_ended(record, ended);
+            error.exit_status()
+        }
+    }
+}
+
+fn failure_kind(kind: TerminalErrorKind) -> FailureKind {
+    match kind {
+        TerminalErrorKind::NotInstalled => FailureKind::NotInstalled,
+        TerminalErrorKind::Auth => FailureKind::Auth,
+        TerminalErrorKind::Untrusted => FailureKind::Untrusted,
+        TerminalErrorKind::Usage => FailureKind::Input,
+        _ => FailureKind::Crashed,
+    }
+}
+
+fn run(record: &Path) -> Result<Ended, TerminalError> {
+    let failed = |error: io::Error| TerminalError::io("the agent could not be started", &error);
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGHUP, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(failed)?;
+    }
+    // Keys reach the CLI as bytes, so these come only when it has left the terminal in another state: they are not for us.
+    let ignored = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGQUIT] {
+        signal_hook::flag::register(signal, Arc::clone(&ignored)).map_err(failed)?;
+    }
+    let orders = Orders::take(&record.with_extension("launch"))?;
+    let environment = environment(&orders);
+    let request = orders.request()?;
+    let mut finder = Finder::new().env(environment.clone()).path(&orders.gemini);
+    if let Some(dir) = &request.dir {
+        finder = finder.dir(dir);
+    }
+    let gemini = finder.find().map_err(|error| {
+        TerminalError::new(TerminalErrorKind::NotInstalled, error.to_string())
+            .hint(FailureKind::NotInstalled.hint())
+    })?;
+    let interactive = gemini.interactive(&request, &environment)?;
+    let plan = interactive.home.as_ref().map(home::Home::plan);
+    let guard = Guard::start(record, &interactive, plan.as_ref());
+    // Only now: the guard must not be one of those that end with us.
+    #[cfg(target_os = "linux")]
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+        .map_err(|error| failed(error.into()))?;
+    store::update(record, |record| {
+        record.agent = Process::of(std::process::id() as i32);
+        record.mark = Some(interactive.mark.clone());
+        record.chats = interactive.home.as_ref().map(home::Home::chats_dir);
+        record.warnings.extend(interactive.warnings.iter().cloned());
+    })?;
+    let mut ended = hold(record, &interactive, &stop).map_err(failed)?;
+    ended.swept = keeper::sweep(&interactive.mark, Life::Process).0;
+    let finished = plan.as_ref().map(home::finish).unwrap_or_default();
+    let _gone = std::fs::remove_dir_all(&interactive.temporary);
+    ended.sessions = finished.published;
+    say_ended(record, ended.clone());
+    guard.dismiss();
+    Ok(ended)
+}
+
+/// The launcher's environment, but with what the pane says about its terminal.
+fn environment(orders: &Orders) -> Environment {
+    let mut environment: Environment = orders.environment.iter().cloned().collect();
+    for name in ["TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "TMUX", "TMUX_PANE", "COLUMNS", "LINES"] {
+        match std::env::var_os(name) {
+            Some(value) => environment.set(name, value),
+            None => environment.remove(name),
+        };
+    }
+    // Either would have the CLI think that nobody is there.
+    for name in ["CI", "CONTINUOUS_INTEGRATION"] {
+        environment.remove(name);
+    }
+    environment
+}
+
+fn say_ended(record: &Path, ended: Ended) {
+    let _unwritten = store::update(record, |record| {
+        record.phase = Phase::Ended;
+        record.ended = Some(ended);
+        record.agent = None;
+        record.cli = None;
+    });
+}
+
+/// Starts the CLI, again if it wants so, and waits for its end.
+fn hold(record: &Path, interactive: &Interactive, stop: &AtomicBool) -> io::Result<Ended> {
+    loop {
+        clear_screen();
+        let child = start(interactive)?;
+        let pid = child.id() as i32;
+        let _unwritten = store::update(record, |record| {
+            record.phase = Phase::Running;
+            record.cli = Process::of(pid);
+        });
+        let status = wait(&child, stop)?;
+        if status.code() != Some(RESTART) || stop.load(Ordering::Relaxed) {
+            return Ok(Ended { code: status.code(), signal: status.signal(), ..Ended::default() });
+        }
+        let _ended = keeper::sweep(&interactive.mark, Life::Process);
+    }
+}
+
+/// What the shell has written would be taken for the CLI's.
+fn clear_screen() {
+    let mut out = io::stdout();
+    let _closed = out.write_all(b"\x1b[H\x1b[2J\x1b[3J").and_then(|()| out.flush());
+}
+
+fn start(interactive: &Interactive) -> io::Result<Child> {
+    let mut command = Command::new(&interactive.program);
+    command.args(&interactive.args).env_clear().envs(interactive.env.iter().cloned());
+    command.current_dir(&interactive.dir);
+    command.spawn()
+}
+
+/// Waits for the CLI, and ends it when told to. Orphans that have ended are collected on the way.
+fn wait(child: &Child, stop: &AtomicBool) -> io::Result<ExitStatus> {
+    let pid = Pid::from_child(child);
+    let watch = pidfd_open(pid, PidfdFlags::empty())?;
+    let mut deadline: Option<Instant> = None;
+    loop {
+        while let Some((ended, status)) = rustix::process::wait(WaitOptions::NOHANG)? {
+            if ended == pid {
+                return Ok(ExitStatus::from_raw(status.as_raw()));
+            }
+        }
+        if stop.load(Ordering::Relaxed) {
+            let signal = match deadline {
+                None => Some(Signal::TERM),
+                Some(deadline) if Instant::now() > deadline => Some(Signal::KILL),
+                Some(_) => None,
+            };
+            deadline.get_or_insert_with(|| Instant::now() + PATIENCE);
+            if let Some(signal) = signal {
+                let _gone = kill_process(pid, signal);
+            }
+        }
+        let pause = if deadline.is_some() { 50 } else { 500 };
+        let time = Timespec { tv_sec: 0, tv_nsec: pause * 1_000_000 };
+        match poll(&mut [PollFd::new(&watch, PollFlags::IN)], Some(&time)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Cleans up if the process in the pane is killed before it can.
+struct Guard(Option<ChildStdin>);
+
+/// What the guard has to know.
+#[derive(Debug, Serialize, Deserialize)]
+struct Watch {
+    record: PathBuf,
+    mark: String,
+    plan: Option<FinishPlan>,
+    remove: Vec<PathBuf>,
+}
+
+impl Guard {
+    fn start(record: &Path, interactive: &Interactive, plan: Option<&FinishPlan>) -> Self {
+        let watch = Watch {
+            record: record.to_owned(),
+            mark: interactive.mark.clone(),
+            plan: plan.cloned(),
+            remove: vec![interactive.temporary.clone(), interactive.run_dir.path().to_owned()],
+        };
+        let spawn = || -> io::Result<ChildStdin> {
+            // It holds the lock on the home, so that nobody takes it for abandoned before it has been put away.
+            let lock = interactive.home.as_ref().and_then(|home| home.lock().try_clone_to_owned().ok());
+            let mut first = guard_command("1")?;
+            first
+                .stdin(Stdio::piped())
+                .stdout(lock.map_or_else(Stdio::null, |lock| Stdio::from(File::from(lock))));
+            let mut first = first.spawn()?;
+            let stdin = first.stdin.take();
+            first.wait()?;
+            let mut stdin = stdin.ok_or_else(|| io::Error::other("no pipe"))?;
+            let mut line = serde_json::to_vec(&watch)?;
+            line.push(b'\n');
+            stdin.write_all(&line)?;
+            Ok(stdin)
+        };
+        // Without one a later command cleans up.
+        Self(spawn().ok())
+    }
+
+    fn dismiss(mut self) {
+        if let Some(stdin) = &mut self.0 {
+            let _gone = stdin.write_all(b"done\n");
+        }
+    }
+}
+
+fn guard_command(step: &str) -> io::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["terminal", "guard", step]).stderr(Stdio::null()).current_dir("/").env_clear();
+    Ok(command)
+}
+
+/// The whole life of the guard. In its first step it only starts the second one, and ends, so that the second is nobody's
+/// child; that one reads what to watch over, and waits for a word that all is done, or for silence.
+pub fn guard(step: &str) -> io::Result<()> {
+    if step == "1" {
+        guard_command("2")?.spawn()?;
+        return Ok(());
+    }
+    let _already_leader = rustix::process::setsid();
+    let mut lines = io::stdin().lines();
+    let Some(first) = lines.next().transpose()? else { return Ok(()) };
+    let watch: Watch = serde_json::from_str(&first)?;
+    if lines.next().transpose()?.is_some() {
+        return Ok(());
+    }
+    keeper::sweep(&watch.mark, Life::Thread);
+    let finished = watch.plan.as_ref().map(home::finish).unwrap_or_default();
+    for path in &watch.remove {
+        let _gone = std::fs::remove_dir_all(path);
+    }
+    say_ended(&watch.record, Ended { sessions: finished.published, signal: Some(9), ..Ended::default() });
+    Ok(())
+}

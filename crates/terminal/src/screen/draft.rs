@@ -1,0 +1,54 @@
+//! What somebody has typed into the prompt and not sent yet.
+//!
+//! The prompt is `>`, `*` or `!` and the text, between half blocks, rules or blank rows, or in a box (0.24). When it is empty
+//! 0.61.0 shows a placeholder there, `Type your message or @path/to/file`.
+
+use super::chrome;
+use super::rows::Rows;
+
+/// The content of the prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Draft {
+    /// The text, its rows joined by line ends. Empty when the placeholder is there.
+    pub text: String,
+    /// Whether the prompt is that for shell commands (`!`).
+    pub shell: bool,
+}
+
+/// Reads the prompt below the conversation.
+pub(super) fn read(rows: &Rows<'_>, body_end: usize) -> Draft {
+    let inside = |index: usize| {
+        let row = rows.row(index);
+        match chrome::box_edge(row) {
+            Some(_) => chrome::inside(row).to_owned(),
+            None => row.body().to_owned(),
+        }
+    };
+    let is_prompt = |index: &usize| {
+        let row = rows.row(*index);
+        let text = inside(*index);
+        row.indent <= 2
+            && text.starts_with(['>', '*', '!'])
+            && text.get(1..).is_none_or(|rest| rest.is_empty() || rest.starts_with(' '))
+    };
+    let Some(first) = (body_end..rows.len()).rev().find(is_prompt) else {
+        return Draft { text: String::new(), shell: false };
+    };
+    let start = inside(first);
+    let shell = start.starts_with('!');
+    if chrome::is_empty_prompt(rows.row(first))
+        || start.trim_start_matches(['>', '*', '!', ' ']).starts_with("Type your ")
+    {
+        return Draft { text: String::new(), shell };
+    }
+    let mut lines = vec![start.get(1..).unwrap_or_default().trim().to_owned()];
+    for index in first + 1..rows.len() {
+        let row = rows.row(index);
+        let edge = matches!(chrome::box_edge(row), Some(chrome::Edge::Top | chrome::Edge::Bottom));
+        if row.is_blank() || chrome::is_half_block_border(row) || chrome::is_rule(row) || edge {
+            break;
+        }
+        lines.push(inside(index).trim().to_owned());
+    }
+    Draft { text: lines.join("\n").trim().to_owned(), shell }
+}

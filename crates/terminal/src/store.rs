@@ -1,0 +1,330 @@
+//! What is kept about a terminal outside of tmux: one small file each, so that any later command picks it up.
+//!
+//! Written by rename, changed only under a lock, and readable by the user alone. A record can be wrong about what runs (the
+//! machine may have been switched off), so processes are named by number and start time, and tmux has the last word on panes.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use alhena_model::Timestamp;
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
+
+use crate::error::TerminalError;
+
+/// Everything that is kept about a terminal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Eight hexadecimal digits.
+    pub id: String,
+    /// What people call it; no two terminals of a server have the same.
+    pub name: String,
+    /// Where the agent works.
+    pub dir: PathBuf,
+    /// The model that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The approval mode.
+    pub approval: String,
+    /// The profile, by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// The Gemini CLI that runs there.
+    pub gemini: PathBuf,
+    /// Its version.
+    pub gemini_version: String,
+    /// When it was launched.
+    pub created: Timestamp,
+    /// How far it is.
+    pub phase: Phase,
+    /// Rows that the terminal wrapped are to be put together: only the layout for screen readers leaves that to it.
+    #[serde(default)]
+    pub(crate) joined: bool,
+    /// The process in the pane that holds the CLI.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) agent: Option<Process>,
+    /// The CLI.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cli: Option<Process>,
+    /// Stands in the environment of every process of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mark: Option<String>,
+    /// Where the CLI writes its session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) chats: Option<PathBuf>,
+    /// What people should know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// How it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Ended>,
+}
+
+/// How far a terminal is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// The CLI has not been started.
+    Launching,
+    /// It runs.
+    Running,
+    /// It has ended.
+    Ended,
+}
+
+/// How the CLI in a terminal ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// Its exit code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// Why it was not even started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<alhena_model::Failure>,
+    /// How many other processes of it had to be ended.
+    #[serde(default)]
+    pub swept: usize,
+    /// Its sessions, in the user's store.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sessions: Vec<PathBuf>,
+}
+
+/// A process that cannot be mistaken for a later one of the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Process {
+    pub(crate) pid: i32,
+    started: u64,
+}
+
+impl Process {
+    pub(crate) fn of(pid: i32) -> Option<Self> {
+        Some(Self { pid, started: start_time(pid)? })
+    }
+
+    /// Whether it still runs.
+    pub(crate) fn alive(self) -> bool {
+        start_time(self.pid) == Some(self.started)
+    }
+
+    pub(crate) fn signal(self, signal: rustix::process::Signal) {
+        if self.alive() {
+            alhena_agent::supervise::processes::signal_all(&[self.pid], signal);
+        }
+    }
+}
+
+/// When a process started, in the kernel's ticks. None when it has ended.
+fn start_time(pid: i32) -> Option<u64> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let after = stat.iter().rposition(|byte| *byte == b')')?;
+    let rest = String::from_utf8_lossy(stat.get(after + 1..)?).into_owned();
+    let mut fields = rest.split_ascii_whitespace();
+    if matches!(fields.next()?, "Z" | "X" | "x") {
+        return None;
+    }
+    // The 22nd field; the state is the third.
+    fields.nth(18)?.parse().ok()
+}
+
+/// The files of one tmux server's terminals.
+#[derive(Clone, Debug)]
+pub(crate) struct Store {
+    dir: PathBuf,
+}
+
+/// Held until dropped.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl Store {
+    pub(crate) fn open(state: &Path, server: &str) -> Result<Self, TerminalError> {
+        let dir = state.join("terminals").join(server);
+        alhena_agent::dirs::create(&dir).map_err(|error| TerminalError::io(dir.display(), &error))?;
+        let dir = std::path::absolute(&dir).unwrap_or(dir);
+        Ok(Self { dir })
+    }
+
+    pub(crate) fn path(&self, id: &str) -> PathBuf {
+        self.dir.join(format!("{id}.json"))
+    }
+
+    /// Where a launch leaves what the agent needs, secrets included, for as long as it takes to be read.
+    pub(crate) fn orders(&self, id: &str) -> PathBuf {
+        self.dir.join(format!("{id}.launch"))
+    }
+
+    /// The lock for starting terminals: names are unique, and there is one session.
+    pub(crate) fn lock_all(&self) -> Result<Lock, TerminalError> {
+        lock(&self.dir.join("lock"), Duration::from_secs(30))
+    }
+
+    /// The lock for typing: two senders at once would mix their words.
+    pub(crate) fn lock_typing(&self, id: &str, limit: Duration) -> Result<Lock, TerminalError> {
+        lock(&self.dir.join(format!("{id}.typing")), limit)
+    }
+
+    pub(crate) fn all(&self) -> Result<Vec<Record>, TerminalError> {
+        let mut records = Vec::new();
+        let entries =
+            fs::read_dir(&self.dir).map_err(|error| TerminalError::io(self.dir.display(), &error))?;
+        for entry in entries.flatten() {
+            let path = entry.path();
+            if path.extension().is_some_and(|extension| extension == "json")
+                && let Some(record) = read(&path)?
+            {
+                records.push(record);
+            }
+        }
+        records.sort_by(|one, other| (one.created, &one.id).cmp(&(other.created, &other.id)));
+        Ok(records)
+    }
+
+    pub(crate) fn get(&self, id: &str) -> Result<Option<Record>, TerminalError> {
+        read(&self.path(id))
+    }
+
+    pub(crate) fn put(&self, record: &Record) -> Result<(), TerminalError> {
+        write(&self.path(&record.id), record)
+    }
+
+    pub(crate) fn remove(&self, id: &str) {
+        for extension in ["launch", "typing", "lock", "json"] {
+            let _gone = fs::remove_file(self.dir.join(format!("{id}.{extension}")));
+        }
+    }
+}
+
+/// Changes a record, wherever this is called from: the pane, a command, a clean-up.
+pub(crate) fn update(path: &Path, change: impl FnOnce(&mut Record)) -> Result<Option<Record>, TerminalError> {
+    let _lock = lock(&path.with_extension("lock"), Duration::from_secs(10))?;
+    let Some(mut record) = read(path)? else {
+        let _gone = fs::remove_file(path.with_extension("lock"));
+        return Ok(None);
+    };
+    change(&mut record);
+    write(path, &record)?;
+    Ok(Some(record))
+}
+
+pub(crate) fn read(path: &Path) -> Result<Option<Record>, TerminalError> {
+    match fs::read(path) {
+        Ok(bytes) => serde_json::from_slice(&bytes)
+            .map(Some)
+            .map_err(|error| TerminalError::io(path.display(), &error.into())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(TerminalError::io(path.display(), &error)),
+    }
+}
+
+fn write(path: &Path, record: &Record) -> Result<(), TerminalError> {
+    let bytes = serde_json::to_vec_pretty(record).unwrap_or_default();
+    write_private(path, &bytes).map_err(|error| TerminalError::io(path.display(), &error))
+}
+
+/// Writes a file that nobody else can read, whole or not at all.
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary =
+        path.with_extension(format!("new-{}-{:?}", std::process::id(), std::thread::current().id()));
+    let result = OpenOptions::new()
+        .create(true)
+        .truncate(true)
+        .write(true)
+        .mode(0o600)
+        .open(&temporary)
+        .and_then(|mut file| file.write_all(bytes))
+        .and_then(|()| fs::rename(&temporary, path));
+    if result.is_err() {
+        let _gone = fs::remove_file(&temporary);
+    }
+    result
+}
+
+fn lock(path: &Path, limit: Duration) -> Result<Lock, TerminalError> {
+    let failed = |error: io::Error| TerminalError::io(path.display(), &error);
+    let file =
+        OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path).map_err(failed)?;
+    let deadline = Instant::now() + limit;
+    loop {
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(Lock { _file: file }),
+            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => {
+                return Err(TerminalError::new(
+                    crate::error::TerminalErrorKind::NotReady,
+                    "somebody else is typing into this terminal",
+                )
+                .hint("Try again when they have finished."));
+            }
+            Err(error) => return Err(failed(error.into())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(id: &str) -> Record {
+        Record {
+            id: id.to_owned(),
+            name: "worker".to_owned(),
+            dir: "/w".into(),
+            model: None,
+            approval: "default".to_owned(),
+            profile: None,
+            gemini: "/g".into(),
+            gemini_version: "0.61.0".to_owned(),
+            created: Timestamp::from_millis(0),
+            phase: Phase::Launching,
+            joined: false,
+            agent: None,
+            cli: None,
+            mark: None,
+            chats: None,
+            warnings: Vec::new(),
+            ended: None,
+        }
+    }
+
+    #[test]
+    fn records_survive_a_round_trip_and_concurrent_changes() {
+        let root = tempfile::tempdir().unwrap();
+        let store = Store::open(root.path(), "test").unwrap();
+        store.put(&record("aa")).unwrap();
+        let path = store.path("aa");
+        std::thread::scope(|scope| {
+            for number in 0..8 {
+                let path = &path;
+                scope.spawn(move || {
+                    for _ in 0..10 {
+                        update(path, |record| record.warnings.push(number.to_string())).unwrap().unwrap();
+                    }
+                });
+            }
+        });
+        let kept = store.get("aa").unwrap().unwrap();
+        assert_eq!(kept.warnings.len(), 80);
+        assert_eq!(store.all().unwrap(), [kept]);
+        store.remove("aa");
+        assert_eq!(store.all().unwrap(), []);
+        assert_eq!(update(&path, |_| panic!("nothing to change")).unwrap(), None);
+    }
+
+    #[test]
+    fn a_process_is_told_from_a_later_one_of_its_number() {
+        let own = Process::of(std::process::id() as i32).unwrap();
+        assert!(own.alive());
+        assert!(!Process { started: own.started + 1, ..own }.alive());
+        assert_eq!(Process::of(i32::MAX), None);
+    }
+}

@@ -1,0 +1,349 @@
+//! One terminal: what its agent does, what it said, and waiting for it.
+//!
+//! A status is the screen's and the title's, with the record's word on whether the CLI runs at all. 0.61.0 draws in steps, so
+//! one look can catch it between two: what is not plainly at work is looked at twice.
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::control::Control;
+use crate::error::{TerminalError, TerminalErrorKind};
+use crate::screen::{Capture, Reading, Status};
+use crate::store::{Phase, Record};
+use crate::terminals::Terminals;
+
+/// Between two looks that have to agree.
+const SECOND_LOOK: Duration = Duration::from_millis(60);
+/// A frame takes the CLI less than this to write.
+const FRAME: Duration = Duration::from_millis(25);
+const LONGEST_FRAME: Duration = Duration::from_millis(120);
+/// The records of other processes are looked at this often, output or not.
+const TICK: Duration = Duration::from_millis(500);
+/// As much history as a status usually needs.
+const SOME_HISTORY: u32 = 200;
+
+/// One interactive agent.
+#[derive(Clone, Debug)]
+pub struct Terminal {
+    pub(crate) terminals: Terminals,
+    id: String,
+    name: String,
+}
+
+/// What to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// It takes a prompt: idle, completed or error.
+    Idle,
+    /// The turn is over: completed or error.
+    Completed,
+    /// It waits for an answer to a dialog.
+    Waiting,
+    /// It works.
+    Processing,
+    /// It has ended.
+    Exited,
+    /// Somebody has to do something: it takes a prompt, waits for an answer or has ended.
+    Settled,
+}
+
+impl Until {
+    /// Whether a status is what is waited for.
+    #[must_use]
+    pub fn is_met(self, status: Status) -> bool {
+        let free = matches!(status, Status::Idle | Status::Completed | Status::Error);
+        match self {
+            Until::Idle => free,
+            Until::Completed => matches!(status, Status::Completed | Status::Error),
+            Until::Waiting => status == Status::Waiting,
+            Until::Processing => status == Status::Processing,
+            Until::Exited => status == Status::Exited,
+            Until::Settled => free || matches!(status, Status::Waiting | Status::Exited),
+        }
+    }
+}
+
+impl std::str::FromStr for Until {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Ok(match name {
+            "idle" => Until::Idle,
+            "completed" => Until::Completed,
+            "waiting" => Until::Waiting,
+            "processing" => Until::Processing,
+            "exited" => Until::Exited,
+            "settled" => Until::Settled,
+            _ => {
+                return Err(format!(
+                    "unknown status {name:?}; use idle, completed, waiting, processing, exited or settled"
+                ));
+            }
+        })
+    }
+}
+
+/// A look at a pane.
+#[derive(Clone, Debug, Serialize)]
+pub struct Look {
+    /// What the screen shows, with as much history as was asked for.
+    pub text: String,
+    /// The pane's title.
+    pub title: String,
+    /// How wide it is.
+    pub columns: u16,
+    /// How high it is.
+    pub rows: u16,
+    /// Whether the CLI uses the alternate buffer.
+    pub alternate: bool,
+    #[serde(skip)]
+    history: u32,
+}
+
+impl Look {
+    pub(crate) fn capture(&self) -> Capture<'_> {
+        Capture::new(&self.text).title(&self.title).columns(self.columns).alternate(self.alternate)
+    }
+}
+
+/// How much of the history a look takes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum History {
+    None,
+    Some,
+    All,
+}
+
+impl Terminal {
+    pub(crate) fn new(terminals: Terminals, id: String, name: String) -> Self {
+        Self { terminals, id, name }
+    }
+
+    /// Eight hexadecimal digits.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// What people call it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What is kept about it.
+    pub fn record(&self) -> Result<Record, TerminalError> {
+        let record = self.terminals.inner.store.get(&self.id)?;
+        record.ok_or_else(|| {
+            TerminalError::new(TerminalErrorKind::NotFound, format!("the terminal {} is gone", self.name))
+                .hint("Somebody ended it; `alhena terminal list` shows the others.")
+        })
+    }
+
+    /// Its pane in tmux, such as `%3`; none when that has been closed.
+    pub(crate) fn pane(&self) -> Option<String> {
+        let control = self.terminals.inner.control().ok()?;
+        let target = format!("{}{}", '=', crate::tmux::SESSION);
+        let line = format!("list-panes -s -t '{target}' -F '#{{@alhena-id}} #{{pane_id}}'");
+        let [panes] = control.commands(&line).ok()?;
+        let pane = panes.lines().find_map(|line| line.strip_prefix(&self.id)?.strip_prefix(' '))?;
+        Some(pane.to_owned())
+    }
+
+    pub(crate) fn live(&self) -> Result<Live, TerminalError> {
+        let pane = self.pane().ok_or_else(|| self.exited())?;
+        let control = self.terminals.inner.control()?;
+        Ok(Live { control, pane, joined: self.record()?.joined })
+    }
+
+    pub(crate) fn exited(&self) -> TerminalError {
+        TerminalError::new(TerminalErrorKind::Exited, format!("the agent in {} has ended", self.name))
+            .hint(format!("`alhena terminal exit {}` puts it away.", self.name))
+    }
+
+    /// What the agent does now. What is not plainly at work is looked at until two looks agree.
+    pub fn status(&self) -> Result<Reading, TerminalError> {
+        let mut before: Option<Reading> = None;
+        for _ in 0..20 {
+            let reading = self.glance()?;
+            let settled = matches!(reading.status, Status::Processing)
+                || before.as_ref().is_some_and(|before| before.status == reading.status);
+            if settled || self.is_over()? {
+                return Ok(reading);
+            }
+            before = Some(reading);
+            self.pause(SECOND_LOOK);
+        }
+        // It does not stand still, so it is at work.
+        Ok(Reading { status: Status::Processing, ..before.unwrap_or_else(|| plain(Status::Unknown)) })
+    }
+
+    fn is_over(&self) -> Result<bool, TerminalError> {
+        Ok(self.record()?.phase == Phase::Ended)
+    }
+
+    /// Waits, but not through the end of a frame.
+    fn pause(&self, time: Duration) {
+        let until = Instant::now() + time;
+        if let Ok(live) = self.live() {
+            std::thread::sleep(until.saturating_duration_since(Instant::now()));
+            live.control.wait_until_quiet(&live.pane, FRAME, LONGEST_FRAME);
+        }
+    }
+
+    /// One look: what the screen, the title and the record say at this moment.
+    pub fn glance(&self) -> Result<Reading, TerminalError> {
+        let record = self.record()?;
+        match record.phase {
+            Phase::Ended => return Ok(plain(Status::Exited)),
+            Phase::Launching => {
+                let status = if self.pane().is_some() { Status::Starting } else { Status::Exited };
+                return Ok(plain(status));
+            }
+            Phase::Running => {}
+        }
+        let Some(pane) = self.pane() else { return Ok(plain(Status::Exited)) };
+        let live = Live { control: self.terminals.inner.control()?, pane, joined: record.joined };
+        let look = live.look(History::Some)?;
+        let reading = look.capture().read();
+        if !(reading.truncated || reading.status == Status::Idle) || look.history <= SOME_HISTORY {
+            return Ok(self.with_process(reading, &record));
+        }
+        // The last query is further up.
+        let look = live.look(History::All)?;
+        Ok(self.with_process(look.capture().read(), &record))
+    }
+
+    /// While the process lives, a screen that looks like its end is its beginning, or the end has just begun.
+    fn with_process(&self, reading: Reading, record: &Record) -> Reading {
+        let lives = record.cli.is_some_and(crate::store::Process::alive);
+        match reading.status {
+            Status::Unknown if lives => plain(Status::Starting),
+            _ if !lives && record.agent.is_none_or(|agent| !agent.alive()) => plain(Status::Exited),
+            _ => reading,
+        }
+    }
+
+    /// Waits until the agent does something.
+    pub fn wait(&self, until: Until, timeout: Duration) -> Result<Reading, TerminalError> {
+        let deadline = Instant::now() + timeout;
+        let mut looked = Instant::now();
+        loop {
+            let before = self.live().ok().map(|live| (live.control.activity(&live.pane).count, live));
+            let reading = self.glance()?;
+            if until.is_met(reading.status) {
+                let sure = self.status()?;
+                if until.is_met(sure.status) {
+                    return Ok(sure);
+                }
+            }
+            if reading.status == Status::Exited && self.is_over()? {
+                return Err(self.exited());
+            }
+            let over = || deadline.saturating_duration_since(Instant::now()).is_zero();
+            if over() {
+                return Err(self.too_late(&reading, timeout));
+            }
+            let Some((mut count, live)) = before else {
+                std::thread::sleep(TICK.min(deadline.saturating_duration_since(Instant::now())));
+                continue;
+            };
+            loop {
+                live.control.wait_for_output(&live.pane, count, deadline.min(Instant::now() + TICK));
+                live.control.wait_until_quiet(&live.pane, FRAME, LONGEST_FRAME);
+                let activity = live.control.activity(&live.pane);
+                // The title alone says that it still works; the screen is looked at now and then all the same, because
+                // one dialog (quota) leaves that title standing.
+                let works = activity.title.as_deref().is_some_and(|title| title.starts_with('✦'));
+                if !works || until == Until::Processing || looked.elapsed() > TICK || over() {
+                    break;
+                }
+                count = activity.count;
+            }
+            looked = Instant::now();
+        }
+    }
+
+    fn too_late(&self, reading: &Reading, timeout: Duration) -> TerminalError {
+        let status = status_name(reading.status);
+        let asks = reading.waiting_for.as_ref().map(|waiting| format!(": {}", waiting.question));
+        let message = format!(
+            "{} was still {status} after {:.1} s{}",
+            self.name,
+            timeout.as_secs_f64(),
+            asks.unwrap_or_default()
+        );
+        let hint = match reading.status {
+            Status::Waiting => format!("`alhena terminal answer {} ...` answers it.", self.name),
+            _ => "Give it more time with --timeout.".to_owned(),
+        };
+        TerminalError::new(TerminalErrorKind::Timeout, message).hint(hint)
+    }
+
+    /// What the screen shows now.
+    pub fn screen(&self) -> Result<Look, TerminalError> {
+        self.live()?.look(History::None)
+    }
+}
+
+/// A status without anything else.
+fn plain(status: Status) -> Reading {
+    Reading { status, message: None, error: None, waiting_for: None, truncated: false }
+}
+
+/// The name of a status, as in JSON.
+#[must_use]
+pub fn status_name(status: Status) -> &'static str {
+    match status {
+        Status::Starting => "starting",
+        Status::Idle => "idle",
+        Status::Processing => "processing",
+        Status::Completed => "completed",
+        Status::Waiting => "waiting",
+        Status::Error => "error",
+        Status::Exited => "exited",
+        Status::Unknown => "unknown",
+    }
+}
+
+/// A pane that is there.
+pub(crate) struct Live {
+    pub(crate) control: std::sync::Arc<Control>,
+    pub(crate) pane: String,
+    pub(crate) joined: bool,
+}
+
+impl Live {
+    pub(crate) fn look(&self, history: History) -> Result<Look, TerminalError> {
+        let pane = &self.pane;
+        let start = match history {
+            History::None => "0".to_owned(),
+            History::Some => format!("-{SOME_HISTORY}"),
+            History::All => "-".to_owned(),
+        };
+        let joined = if self.joined { " -J" } else { "" };
+        let [about, text] = self.control.commands(&format!(
+            "display-message -p -t {pane} '#{{alternate_on}} #{{pane_width}} #{{pane_height}} #{{history_size}} #{{pane_title}}' \
+             ; capture-pane -p{joined} -t {pane} -S {start}"
+        ))?;
+        let mut words = about.trim_end_matches('\n').splitn(5, ' ');
+        let mut number = || words.next().and_then(|word| word.parse::<u32>().ok()).unwrap_or(0);
+        let (alternate, columns, rows, size) = (number(), number(), number(), number());
+        let title = words.next().unwrap_or_default().to_owned();
+        Ok(Look {
+            text,
+            title,
+            columns: u16::try_from(columns).unwrap_or(u16::MAX),
+            rows: u16::try_from(rows).unwrap_or(u16::MAX),
+            alternate: alternate == 1,
+            history: size,
+        })
+    }
+
+    /// Presses keys, by tmux's names for them.
+    pub(crate) fn press(&self, keys: &str) -> Result<(), TerminalError> {
+        let [_] = self.control.commands(&format!("send-keys -t {} {keys}", self.pane))?;
+        Ok(())
+    }
+}

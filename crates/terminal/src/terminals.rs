@@ -1,0 +1,123 @@
+//! All terminals of one tmux server.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use alhena_agent::dirs::Dirs;
+use alhena_agent::env::Environment;
+
+use crate::control::Control;
+use crate::error::{TerminalError, TerminalErrorKind};
+use crate::store::{Record, Store};
+use crate::terminal::Terminal;
+use crate::tmux::Tmux;
+
+/// The name of Alhena's own tmux server.
+pub const SERVER: &str = "alhena";
+
+/// Where the terminals are.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The name of the tmux server (`tmux -L`).
+    pub server: String,
+    /// The tmux to use; the one on `PATH` by default.
+    pub tmux: Option<PathBuf>,
+    /// Where records are kept; Alhena's own state directory by default.
+    pub state: Option<PathBuf>,
+    /// The environment of whoever asks.
+    pub environment: Environment,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { server: SERVER.to_owned(), tmux: None, state: None, environment: Environment::of_process() }
+    }
+}
+
+/// The terminals of one tmux server. Cheap to copy; copies share one connection to tmux.
+#[derive(Clone, Debug)]
+pub struct Terminals {
+    pub(crate) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) tmux: Tmux,
+    pub(crate) store: Store,
+    pub(crate) environment: Environment,
+    control: Mutex<Option<Arc<Control>>>,
+}
+
+impl Terminals {
+    /// Opens Alhena's terminals. tmux need not run yet.
+    pub fn open(options: Options) -> Result<Self, TerminalError> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if options.server.is_empty() || !options.server.chars().all(plain) {
+            return Err(TerminalError::usage(
+                format!("{:?} is no name for a tmux server", options.server),
+                "Use letters, digits, - and _.",
+            ));
+        }
+        let state = match options.state.clone() {
+            Some(state) => state,
+            None => {
+                let dirs = Dirs::of(&options.environment).ok_or_else(|| {
+                    TerminalError::usage(
+                        "there is no home directory to work with",
+                        "Set HOME, or ALHENA_HOME to a directory of its own.",
+                    )
+                })?;
+                dirs.state
+            }
+        };
+        let tmux = Tmux::find(options.tmux.as_deref(), &options.server, &options.environment)?;
+        let store = Store::open(&state, &options.server)?;
+        let inner = Inner { tmux, store, environment: options.environment, control: Mutex::new(None) };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// All terminals, the oldest first, those that have ended by themselves included.
+    pub fn list(&self) -> Result<Vec<Terminal>, TerminalError> {
+        let records = self.inner.store.all()?;
+        Ok(records.iter().map(|record| self.terminal(record)).collect())
+    }
+
+    /// A terminal by its name or id.
+    pub fn find(&self, name: &str) -> Result<Terminal, TerminalError> {
+        let records = self.inner.store.all()?;
+        let found = records.iter().find(|record| record.id == name || record.name == name);
+        found.map(|record| self.terminal(record)).ok_or_else(|| {
+            TerminalError::new(TerminalErrorKind::NotFound, format!("there is no terminal {name:?}"))
+                .hint("`alhena terminal list` shows them; `alhena terminal launch` starts one.")
+        })
+    }
+
+    /// Ends everything that is left of terminals whose pane is gone, and forgets them: what a crash may leave.
+    pub fn clean_up(&self) -> Result<usize, TerminalError> {
+        let mut gone = 0;
+        for terminal in self.list()? {
+            if terminal.pane().is_none() {
+                terminal.kill()?;
+                gone += 1;
+            }
+        }
+        Ok(gone)
+    }
+
+    pub(crate) fn terminal(&self, record: &Record) -> Terminal {
+        Terminal::new(self.clone(), record.id.clone(), record.name.clone())
+    }
+}
+
+impl Inner {
+    /// The connection to tmux, made when it is needed.
+    pub(crate) fn control(&self) -> Result<Arc<Control>, TerminalError> {
+        let mut slot = self.control.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(control) = slot.as_ref().filter(|control| !control.is_gone()) {
+            return Ok(Arc::clone(control));
+        }
+        let control = Arc::new(Control::open(&self.tmux)?);
+        *slot = Some(Arc::clone(&control));
+        Ok(control)
+    }
+}

@@ -1,0 +1,136 @@
+//! The tmux program and Alhena's own server in it.
+//!
+//! The user's tmux is never touched: every command names our server's socket, reads no configuration file, and does not
+//! see the `TMUX` of a session that it may be called from. All terminals are windows of one session, because a control
+//! client (tmux 3.3a) is told of the output of its own session only.
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use alhena_agent::env::Environment;
+
+use crate::error::{TerminalError, TerminalErrorKind};
+
+/// The session that holds all terminals.
+pub(crate) const SESSION: &str = "alhena";
+
+/// The first tmux whose control clients can leave sizes alone.
+const OLDEST: (u32, u32) = (3, 2);
+
+/// A tmux server by its socket's name, which need not run.
+#[derive(Clone, Debug)]
+pub(crate) struct Tmux {
+    program: PathBuf,
+    server: String,
+}
+
+impl Tmux {
+    /// Finds the program and checks its version.
+    pub(crate) fn find(
+        program: Option<&Path>,
+        server: &str,
+        environment: &Environment,
+    ) -> Result<Self, TerminalError> {
+        let program = program.map_or_else(|| on_path(environment), |path| Some(path.to_owned()));
+        let Some(program) = program else {
+            return Err(TerminalError::new(TerminalErrorKind::NoTmux, "tmux is not installed")
+                .hint("Install tmux 3.2 or newer, or say where it is with --tmux PATH."));
+        };
+        let tmux = Self { program, server: server.to_owned() };
+        let said = tmux.output(tmux.bare().arg("-V"), None)?;
+        match version(&said) {
+            Some(found) if found < OLDEST => {
+                Err(TerminalError::new(TerminalErrorKind::NoTmux, format!("{} is too old", said.trim()))
+                    .hint("Install tmux 3.2 or newer, or say where it is with --tmux PATH."))
+            }
+            _ => Ok(tmux),
+        }
+    }
+
+    fn bare(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.env_remove("TMUX").env_remove("TMUX_PANE");
+        command
+    }
+
+    /// A command to this server.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = self.bare();
+        command.args(["-u", "-L", &self.server, "-f", "/dev/null"]);
+        command
+    }
+
+    /// Runs a command and gives what it printed.
+    pub(crate) fn run(&self, args: &[&OsStr]) -> Result<String, TerminalError> {
+        self.output(self.command().args(args), None)
+    }
+
+    /// The same with text on its standard input.
+    pub(crate) fn feed(&self, args: &[&str], input: &[u8]) -> Result<String, TerminalError> {
+        self.output(self.command().args(args), Some(input))
+    }
+
+    fn output(&self, command: &mut Command, input: Option<&[u8]>) -> Result<String, TerminalError> {
+        let failed = |error: std::io::Error| {
+            TerminalError::new(
+                TerminalErrorKind::NoTmux,
+                format!("{} could not be run: {error}", self.program.display()),
+            )
+            .hint("Install tmux 3.2 or newer, or say where it is with --tmux PATH.")
+        };
+        command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(failed)?;
+        if let (Some(input), Some(mut stdin)) = (input, child.stdin.take()) {
+            // A tmux that goes away early says why on its standard error.
+            let _broken = stdin.write_all(input);
+        }
+        let output = child.wait_with_output().map_err(failed)?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        Err(TerminalError::tmux(if said.is_empty() { output.status.to_string() } else { said }))
+    }
+
+    /// Whether the session with our terminals is there.
+    pub(crate) fn has_session(&self) -> bool {
+        let target = format!("={SESSION}");
+        self.run(&["has-session".as_ref(), "-t".as_ref(), target.as_ref()]).is_ok()
+    }
+}
+
+fn on_path(environment: &Environment) -> Option<PathBuf> {
+    let path = environment.get("PATH")?;
+    std::env::split_paths(path).map(|dir| dir.join("tmux")).find(|file| file.is_file())
+}
+
+/// `tmux 3.3a`, `tmux next-3.5`; none for what cannot be read, which is given the benefit of the doubt.
+fn version(said: &str) -> Option<(u32, u32)> {
+    let number = said.trim().rsplit([' ', '-']).next()?;
+    let (major, minor) = number.split_once('.')?;
+    let minor: String = minor.chars().take_while(char::is_ascii_digit).collect();
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_as_tmux_prints_them() {
+        assert_eq!(version("tmux 3.3a\n"), Some((3, 3)));
+        assert_eq!(version("tmux next-3.5"), Some((3, 5)));
+        assert_eq!(version("tmux openbsd"), None);
+        assert!(version("tmux 2.9a").unwrap() < OLDEST);
+    }
+
+    #[test]
+    fn a_missing_tmux_is_said_with_a_hint() {
+        let error = Tmux::find(None, "x", &Environment::default()).unwrap_err();
+        assert_eq!(error.kind, TerminalErrorKind::NoTmux);
+        assert!(error.hint.contains("--tmux"));
+    }
+}

@@ -1,0 +1,37 @@
+//! `alhena terminal list`.
+
+use std::process::ExitCode;
+
+use alhena::terminal::{TerminalError, Terminals, status_name};
+
+use super::Described;
+use crate::commands::{print, print_json};
+
+/// List the terminals and what their agents do.
+#[derive(Debug, clap::Args)]
+pub struct Args {}
+
+pub fn execute(terminals: &Terminals, json: bool) -> Result<ExitCode, TerminalError> {
+    let mut rows = Vec::new();
+    for terminal in terminals.list()? {
+        // Somebody may end one meanwhile.
+        if let (Ok(reading), Ok(record)) = (terminal.glance(), terminal.record()) {
+            rows.push(Described { record, reading });
+        }
+    }
+    if json {
+        return Ok(print_json(&rows));
+    }
+    if rows.is_empty() {
+        return Ok(print("There are no terminals."));
+    }
+    let width = rows.iter().map(|row| row.record.name.len()).max().unwrap_or(0);
+    let lines: Vec<String> = rows
+        .iter()
+        .map(|row| {
+            let (name, status) = (&row.record.name, status_name(row.reading.status));
+            format!("{name:<width$}  {}  {status:<10}  {}", row.record.id, row.record.dir.display())
+        })
+        .collect();
+    Ok(print(&super::shown(&lines.join("\n"))))
+}

@@ -1,0 +1,159 @@
+//! `alhena terminal`: interactive agents in tmux. One file per command.
+
+mod answer;
+mod attach;
+mod classify;
+mod exit;
+mod interrupt;
+mod launch;
+mod list;
+mod read;
+mod send;
+mod status;
+mod wait;
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use alhena::terminal::screen::Reading;
+use alhena::terminal::{Options, Record, SERVER, Terminal, TerminalError, Terminals, pane};
+use clap::Subcommand;
+use serde::Serialize;
+use serde_json::json;
+
+use super::{complain, print_json};
+use crate::style::Harmless;
+
+/// Run interactive agents in tmux: launch, watch, feed, read and end them.
+///
+/// They live in a tmux server of Alhena's own, and outlive the command that launched them.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  alhena terminal launch --name fixer --approval yolo --trust
+  alhena terminal send fixer \"Fix the failing test\"
+  alhena terminal wait fixer --timeout 10m
+  alhena terminal read fixer
+  alhena terminal exit fixer")]
+pub struct Args {
+    #[command(flatten)]
+    place: Place,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Where the terminals are.
+#[derive(Debug, clap::Args)]
+struct Place {
+    /// The tmux server, by its name.
+    #[arg(long, global = true, value_name = "NAME", default_value = SERVER)]
+    server: String,
+    /// The tmux to use.
+    #[arg(long, global = true, value_name = "PATH")]
+    tmux: Option<PathBuf>,
+    /// Print JSON, errors too.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Launch(Box<launch::Args>),
+    List(list::Args),
+    Status(status::Args),
+    Send(send::Args),
+    Wait(wait::Args),
+    Read(read::Args),
+    Answer(answer::Args),
+    Interrupt(interrupt::Args),
+    Attach(attach::Args),
+    Exit(exit::Args),
+    Kill(exit::KillArgs),
+    Classify(classify::Args),
+    /// The process in a pane.
+    #[command(hide = true)]
+    Agent {
+        record: PathBuf,
+    },
+    /// Cleans up after it.
+    #[command(hide = true)]
+    Guard {
+        step: String,
+    },
+}
+
+pub fn execute(args: Args) -> ExitCode {
+    match args.command {
+        Command::Classify(args) => return classify::execute(args),
+        Command::Agent { record } => return ExitCode::from(pane::serve(&record)),
+        Command::Guard { step } => return ExitCode::from(u8::from(pane::guard(&step).is_err())),
+        _ => {}
+    }
+    let json = args.place.json;
+    let options = Options { server: args.place.server, tmux: args.place.tmux, ..Options::default() };
+    let done = Terminals::open(options).and_then(|terminals| match args.command {
+        Command::Launch(args) => launch::execute(*args, &terminals, json),
+        Command::List(_) => list::execute(&terminals, json),
+        Command::Status(args) => status::execute(&args, &terminals, json),
+        Command::Send(args) => send::execute(args, &terminals, json),
+        Command::Wait(args) => wait::execute(&args, &terminals, json),
+        Command::Read(args) => read::execute(&args, &terminals, json),
+        Command::Answer(args) => answer::execute(&args, &terminals, json),
+        Command::Interrupt(args) => interrupt::execute(&args, &terminals, json),
+        Command::Attach(args) => attach::execute(&args, &terminals),
+        Command::Exit(args) => exit::execute(&args, &terminals, json),
+        Command::Kill(args) => exit::kill(&args, &terminals, json),
+        Command::Classify(_) | Command::Agent { .. } | Command::Guard { .. } => Ok(ExitCode::SUCCESS),
+    });
+    done.unwrap_or_else(|error| failed(&error, json))
+}
+
+fn failed(error: &TerminalError, json: bool) -> ExitCode {
+    if json {
+        let _printed = print_json(&json!({ "error": error }));
+    } else {
+        complain(error, &error.hint);
+    }
+    ExitCode::from(error.exit_status())
+}
+
+/// A terminal's record and what its agent does, as JSON shows them.
+#[derive(Serialize)]
+struct Described {
+    #[serde(flatten)]
+    record: Record,
+    #[serde(flatten)]
+    reading: Reading,
+}
+
+/// What people see of a reading: its status, and why.
+fn summary(reading: &Reading) -> String {
+    let status = alhena::terminal::status_name(reading.status);
+    if let Some(waiting) = &reading.waiting_for {
+        let mut text = format!("{status}: {}", waiting.question);
+        for option in &waiting.options {
+            text.push_str(&format!("\n  {}. {}", option.number, option.label));
+        }
+        return text;
+    }
+    match &reading.error {
+        Some(error) => format!("{status}: {error}"),
+        None => status.to_owned(),
+    }
+}
+
+/// Prints a reading, the way that was asked for.
+fn print_reading(terminal: &Terminal, reading: Reading, json: bool) -> Result<ExitCode, TerminalError> {
+    match json {
+        true => Ok(print_json(&Described { record: terminal.record()?, reading })),
+        false => Ok(super::print(&shown(&summary(&reading)))),
+    }
+}
+
+/// Foreign text as it is for programs, and without what a terminal would obey for people.
+fn shown(text: &str) -> String {
+    match io::stdout().is_terminal() {
+        true => Harmless::default().clean(text),
+        false => text.to_owned(),
+    }
+}
