@@ -5,6 +5,7 @@
 //! Gemini CLI's own directory is left alone: it deletes what it does not know there.
 
 use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -37,7 +38,8 @@ struct Line<P, S> {
 /// Surveys by path.
 #[derive(Default)]
 pub(crate) struct Surveys {
-    known: HashMap<PathBuf, (Stamp, Survey)>,
+    /// By the text of the path: a path is taken apart each time it is hashed.
+    known: HashMap<OsString, (Stamp, Survey)>,
 }
 
 impl Surveys {
@@ -57,7 +59,7 @@ impl Surveys {
         let known = lines.map(|line| {
             let line: Line<PathBuf, Survey> = serde_json::from_slice(line).ok()?;
             let (size, modified, inode) = line.stamp;
-            Some((line.path, (Stamp { size, modified, inode }, line.survey)))
+            Some((line.path.into_os_string(), (Stamp { size, modified, inode }, line.survey)))
         });
         // A broken line means that something else is broken too.
         Some(Self { known: known.collect::<Option<_>>()? })
@@ -65,15 +67,21 @@ impl Surveys {
 
     /// What is known about a file, if it is still the same.
     pub(crate) fn get(&self, file: &SessionFile) -> Option<&Survey> {
-        let (stamp, survey) = self.known.get(&file.path)?;
+        let (stamp, survey) = self.known.get(file.path.as_os_str())?;
         (*stamp == file.stamp).then_some(survey)
+    }
+
+    /// The same, to keep.
+    pub(crate) fn take(&mut self, file: &SessionFile) -> Option<Survey> {
+        let (stamp, survey) = self.known.remove(file.path.as_os_str())?;
+        (stamp == file.stamp).then_some(survey)
     }
 
     /// What is known about other files than these.
     pub(crate) fn beside(&self, files: &[SessionFile]) -> Vec<(&Path, Stamp, &Survey)> {
-        let these: HashSet<&Path> = files.iter().map(|file| &*file.path).collect();
-        let others = self.known.iter().filter(|(path, _)| !these.contains(&***path));
-        others.map(|(path, (stamp, survey))| (&**path, *stamp, survey)).collect()
+        let these: HashSet<&OsStr> = files.iter().map(|file| file.path.as_os_str()).collect();
+        let others = self.known.iter().filter(|(path, _)| !these.contains(path.as_os_str()));
+        others.map(|(path, (stamp, survey))| (Path::new(path), *stamp, survey)).collect()
     }
 
     /// How many files are known.

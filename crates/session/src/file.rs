@@ -4,13 +4,13 @@
 //! characters of the session's id. Imported ones have milliseconds instead of the minute; a sub-agent's is its whole id, in a
 //! directory named after its parent. Two sessions of one minute whose ids begin alike share a file.
 
-use std::fs;
+use std::fs::{self, DirEntry};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::project::{Project, is_gone, names_in, stem};
+use crate::project::{Project, entries_in, is_gone, stem};
 
 const PREFIX: &str = "session-";
 
@@ -97,13 +97,13 @@ impl SessionFile {
 /// Every session file of a project, sub-agents included. Files that vanish meanwhile are left out.
 pub(crate) fn in_project(project: &Arc<Project>) -> io::Result<Vec<SessionFile>> {
     let mut files = Vec::new();
-    for name in names_in(&project.chats)? {
-        let path = project.chats.join(&name);
+    for entry in entries_in(&project.chats)? {
+        let name = entry.file_name();
         match name.to_str().and_then(read_name) {
-            Some((id_start, format)) => files.extend(look(path, project, format, id_start, None)?),
+            Some((id_start, format)) => files.extend(look(&entry, project, format, id_start, None)?),
             // Anything else with a dot is a temporary or a damaged file of the CLI.
             None if name.to_str().is_some_and(|name| !name.contains('.')) => {
-                files.extend(children(&path, project, &name.to_string_lossy())?);
+                files.extend(children(&entry.path(), project, &name.to_string_lossy())?);
             }
             None => {}
         }
@@ -113,23 +113,28 @@ pub(crate) fn in_project(project: &Arc<Project>) -> io::Result<Vec<SessionFile>>
 
 fn children(dir: &Path, project: &Arc<Project>, parent: &str) -> io::Result<Vec<SessionFile>> {
     let mut files = Vec::new();
-    for name in names_in(dir)? {
+    for entry in entries_in(dir)? {
+        let name = entry.file_name();
         if let Some(id) = stem(&name) {
             let format = if name.as_encoded_bytes().ends_with(b"l") { Format::Jsonl } else { Format::Json };
-            files.extend(look(dir.join(&name), project, format, id.to_owned(), Some(parent.to_owned()))?);
+            files.extend(look(&entry, project, format, id.to_owned(), Some(parent.to_owned()))?);
         }
     }
     Ok(files)
 }
 
 fn look(
-    path: PathBuf,
+    entry: &DirEntry,
     project: &Arc<Project>,
     format: Format,
     id_start: String,
     parent: Option<String>,
 ) -> io::Result<Option<SessionFile>> {
-    match fs::metadata(&path) {
+    let path = entry.path();
+    // Of an entry this is half as much work as of a path. It does not follow a link.
+    let data =
+        entry.metadata().and_then(|data| if data.is_symlink() { fs::metadata(&path) } else { Ok(data) });
+    match data {
         Ok(data) if data.is_file() => {
             let stamp = Stamp::of(&data);
             Ok(Some(SessionFile { path, project: Arc::clone(project), format, id_start, parent, stamp }))

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, DirEntry};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -36,8 +36,8 @@ pub fn project_hash(root: &Path) -> String {
 pub(crate) fn all(gemini: &Path) -> io::Result<Vec<Project>> {
     let registry = Registry::read(gemini);
     let mut projects = Vec::new();
-    for name in names_in(&gemini.join("tmp"))? {
-        let dir = gemini.join("tmp").join(&name);
+    for entry in entries_in(&gemini.join("tmp"))? {
+        let (name, dir) = (entry.file_name(), entry.path());
         let chats = dir.join(CHATS);
         if chats.is_dir() {
             let name = name.to_string_lossy().into_owned();
@@ -102,12 +102,16 @@ impl Registry {
 
 /// The names in a directory; none when it is not there.
 pub(crate) fn names_in(dir: &Path) -> io::Result<Vec<std::ffi::OsString>> {
-    let entries = match fs::read_dir(dir) {
-        Ok(entries) => entries,
-        Err(error) if is_gone(&error) => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
-    Ok(entries.filter_map(|entry| Some(entry.ok()?.file_name())).collect())
+    Ok(entries_in(dir)?.iter().map(DirEntry::file_name).collect())
+}
+
+/// What is in a directory; nothing when it is not there.
+pub(crate) fn entries_in(dir: &Path) -> io::Result<Vec<DirEntry>> {
+    match fs::read_dir(dir) {
+        Ok(entries) => Ok(entries.filter_map(Result::ok).collect()),
+        Err(error) if is_gone(&error) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Whether something is simply not there, or not there any more.

@@ -17,9 +17,9 @@ mod text;
 mod words;
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::path::Path;
 
 use regex::Regex;
 
@@ -28,7 +28,7 @@ pub use query::Query;
 pub use snippet::{Place, Snippet};
 
 use self::index::Index;
-use self::rank::{Candidate, Spot};
+use self::rank::{Ranking, Spot};
 use crate::file::SessionFile;
 use crate::store::{Scope, Session, Store};
 use crate::{survey, threads};
@@ -94,7 +94,7 @@ impl Store {
         let (files, sessions) = self.files_and_sessions(scope)?;
         let by_path = by_path(&sessions);
         let wanted: Vec<&SessionFile> =
-            files.iter().filter(|file| by_path.contains_key(&*file.path)).collect();
+            files.iter().filter(|file| by_path.contains_key(file.path.as_os_str())).collect();
         let found = threads::map(&wanted, Vec::new, |buffer, file| {
             in_file(file, buffer, |record, add| {
                 let mut places = Vec::new();
@@ -109,7 +109,7 @@ impl Store {
             .iter()
             .zip(found)
             .filter_map(|(file, (messages, snippets))| {
-                let session = (*by_path.get(&*file.path)?).clone();
+                let session = (*by_path.get(file.path.as_os_str())?).clone();
                 (messages > 0).then_some(Hit { session, score: messages as f32, messages, snippets })
             })
             .collect();
@@ -126,9 +126,10 @@ fn sort(hits: &mut [Hit]) {
     });
 }
 
-fn by_path(sessions: &[Session]) -> HashMap<&Path, &Session> {
+/// Sessions by their file. The text of a path is hashed in one go; a path would be taken apart for it.
+fn by_path(sessions: &[Session]) -> HashMap<&OsStr, &Session> {
     let children = sessions.iter().flat_map(|session| session.children.iter());
-    sessions.iter().chain(children).map(|session| (&*session.file.path, session)).collect()
+    sessions.iter().chain(children).map(|session| (session.file.path.as_os_str(), session)).collect()
 }
 
 type Places = [(usize, std::ops::Range<usize>)];
@@ -173,43 +174,45 @@ fn find(
     limit: usize,
 ) -> io::Result<Found> {
     let by_path = by_path(sessions);
+    let session_of = |file: &SessionFile| by_path.get(file.path.as_os_str()).copied();
     let covered = index.covered(files);
-    let mut candidates = rank::candidates(index, &covered, query)?;
+    let ranking = Ranking::new(index, &covered, query)?;
+    let mut candidates = ranking.candidates();
     candidates.retain(|candidate| {
         candidate.phrases == query.all()
-            && files.get(candidate.file).is_some_and(|file| by_path.contains_key(&*file.path))
+            && files.get(candidate.file).is_some_and(|file| session_of(file).is_some())
     });
     let asked = candidates.len();
-    let mut hits = Vec::new();
-    let mut looked_into = 0;
-    let mut total = 0;
+    candidates.truncate(if query.is_plain() { limit } else { LOOKED_INTO });
+    let mut spots = ranking.spots(&candidates.iter().map(|candidate| candidate.file).collect());
+    let (mut hits, mut looked_into, mut total) = (Vec::new(), 0, 0);
     for candidate in &candidates {
-        let exact = query.is_plain();
-        if (exact && hits.len() >= limit) || looked_into >= LOOKED_INTO {
+        if query.is_plain() && hits.len() >= limit {
             break;
         }
         looked_into += 1;
         let Some(file) = files.get(candidate.file) else { continue };
-        let Some(snippets) = look_into(file, candidate, query)? else { continue };
+        let spots = spots.remove(&candidate.file).unwrap_or_default();
+        let Some(snippets) = look_into(file, &spots, query)? else { continue };
         total += 1;
         if hits.len() < limit
-            && let Some(session) = by_path.get(&*file.path)
+            && let Some(session) = session_of(file)
         {
-            let (score, messages) = (candidate.score, candidate.spots.len());
-            hits.push(Hit { session: (*session).clone(), score, messages, snippets });
+            let (score, messages) = (candidate.score, candidate.messages);
+            hits.push(Hit { session: session.clone(), score, messages, snippets });
         }
     }
     let (mut total, more) = if query.is_plain() { (asked, false) } else { (total, looked_into < asked) };
     let rest: Vec<&SessionFile> = index::missing(&covered, files.len())
         .into_iter()
         .filter_map(|at| files.get(at))
-        .filter(|file| by_path.contains_key(&*file.path))
+        .filter(|file| session_of(file).is_some())
         .collect();
     let scanned = threads::map(&rest, Vec::new, |buffer, file| scan(file, query, buffer));
     for (file, hit) in rest.iter().zip(scanned) {
-        if let (Some((score, messages, snippets)), Some(session)) = (hit, by_path.get(&*file.path)) {
+        if let (Some((score, messages, snippets)), Some(session)) = (hit, session_of(file)) {
             total += 1;
-            hits.push(Hit { session: (*session).clone(), score, messages, snippets });
+            hits.push(Hit { session: session.clone(), score, messages, snippets });
         }
     }
     sort(&mut hits);
@@ -218,11 +221,11 @@ fn find(
 }
 
 /// Finds the words in the messages that the index names; `None` when they are there but not in a row.
-fn look_into(file: &SessionFile, candidate: &Candidate, query: &Query) -> io::Result<Option<Vec<Snippet>>> {
+fn look_into(file: &SessionFile, spots: &[Spot], query: &Query) -> io::Result<Option<Vec<Snippet>>> {
     let Ok(open) = File::open(&file.path) else { return Ok(None) };
     let (mut snippets, mut phrases, mut places) = (Vec::new(), 0_u64, Vec::new());
     let mut text = String::new();
-    for Spot { span, .. } in &candidate.spots {
+    for Spot { span, .. } in spots {
         if snippets.len() >= SNIPPETS && phrases == query.all() {
             break;
         }

@@ -6,10 +6,12 @@
 //! for the session when another has words in it.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 
 use serde::Serialize;
 
@@ -178,51 +180,72 @@ impl Store {
 
     /// Every session file, unread.
     pub fn files(&self, scope: &Scope) -> io::Result<Vec<SessionFile>> {
+        let projects: Vec<Arc<Project>> = self.projects(scope)?.into_iter().map(Arc::new).collect();
+        let found = threads::map(&projects, || (), |(), project| file::in_project(project));
         let mut files = Vec::new();
-        for project in self.projects(scope)? {
-            files.extend(file::in_project(&Arc::new(project))?);
+        for found in found {
+            files.extend(found?);
         }
-        files.sort_by(|one, other| one.path.cmp(&other.path));
+        files.sort_unstable_by(|one, other| one.path.as_os_str().cmp(other.path.as_os_str()));
         Ok(files)
     }
 
     /// Every session, the newest first.
     pub fn list(&self, scope: &Scope) -> io::Result<Vec<Session>> {
-        self.files_and_sessions(scope).map(|(_, sessions)| sessions)
+        let (files, known) = self.files_and_surveys(scope)?;
+        Ok(group(self.survey(files, scope, known)))
     }
 
+    /// Every session file, and the sessions that they make up.
     pub(crate) fn files_and_sessions(&self, scope: &Scope) -> io::Result<(Vec<SessionFile>, Vec<Session>)> {
-        let files = self.files(scope)?;
-        let surveyed = self.survey(&files, scope)?;
-        Ok((files, group(surveyed)))
+        let (files, known) = self.files_and_surveys(scope)?;
+        let sessions = group(self.survey(files.clone(), scope, known));
+        Ok((files, sessions))
     }
 
-    /// Surveys files; those that vanished meanwhile are left out.
-    fn survey(&self, files: &[SessionFile], scope: &Scope) -> io::Result<Vec<(SessionFile, Survey)>> {
-        let path = self.own_cache().map(|cache| cache.join("surveys.jsonl"));
-        let known = path.as_deref().map(Surveys::read).unwrap_or_default();
+    fn surveys_path(&self) -> Option<PathBuf> {
+        self.own_cache().map(|cache| cache.join("surveys.jsonl"))
+    }
+
+    /// The files and what the cache says, which take about as long to read.
+    fn files_and_surveys(&self, scope: &Scope) -> io::Result<(Vec<SessionFile>, Surveys)> {
+        let path = self.surveys_path();
+        thread::scope(|threads| {
+            let known = threads.spawn(|| path.as_deref().map(Surveys::read).unwrap_or_default());
+            let files = self.files(scope)?;
+            Ok((files, known.join().unwrap_or_default()))
+        })
+    }
+
+    fn survey(
+        &self,
+        files: Vec<SessionFile>,
+        scope: &Scope,
+        mut known: Surveys,
+    ) -> Vec<(SessionFile, Survey)> {
         let missing: Vec<&SessionFile> = files.iter().filter(|file| known.get(file).is_none()).collect();
-        let mut fresh: HashMap<&Path, Survey> = HashMap::new();
+        let mut fresh: HashMap<OsString, Survey> = HashMap::new();
         for (file, survey) in
             missing.iter().zip(threads::map(&missing, || (), |(), file| survey::survey(file)))
         {
             match survey {
-                Ok(survey) => drop(fresh.insert(&file.path, survey)),
+                Ok(survey) => drop(fresh.insert(file.path.clone().into(), survey)),
                 Err(error) if is_gone(&error) => {}
                 // One unreadable file must not hide all others.
-                Err(_) => drop(fresh.insert(&file.path, Survey::default())),
+                Err(_) => drop(fresh.insert(file.path.clone().into(), Survey::default())),
             }
         }
-        let survey_of = |file: &SessionFile| known.get(file).or_else(|| fresh.get(&*file.path));
-        let all = files.iter().filter_map(|file| Some((file, survey_of(file)?)));
         let outdated = !missing.is_empty() || (*scope == Scope::All && known.len() != files.len());
-        if let Some(path) = path.filter(|_| outdated) {
-            let elsewhere = if *scope == Scope::All { Vec::new() } else { known.beside(files) };
-            let here = all.clone().map(|(file, survey)| (&*file.path, file.stamp, survey));
+        if let Some(path) = self.surveys_path().filter(|_| outdated) {
+            let elsewhere = if *scope == Scope::All { Vec::new() } else { known.beside(&files) };
+            let survey_of = |file: &SessionFile| known.get(file).or_else(|| fresh.get(file.path.as_os_str()));
+            let here = files.iter().filter_map(|file| Some((&*file.path, file.stamp, survey_of(file)?)));
             // A cache that cannot be written costs time, nothing else.
             let _unwritable = cache::write(&path, here.chain(elsewhere));
         }
-        Ok(all.map(|(file, survey)| (file.clone(), survey.clone())).collect())
+        let mut survey_of =
+            |file: &SessionFile| known.take(file).or_else(|| fresh.remove(file.path.as_os_str()));
+        files.into_iter().filter_map(|file| survey_of(&file).map(|survey| (file, survey))).collect()
     }
 
     /// The session that somebody means.
@@ -304,19 +327,25 @@ impl Which {
 }
 
 /// Project, session, and the parent of a sub-agent.
-type Key = (Option<PathBuf>, String, Option<String>);
+type Key = (usize, String, Option<String>);
 
 /// Puts files of one session together, and sub-agents below their parents.
 fn group(surveyed: Vec<(SessionFile, Survey)>) -> Vec<Session> {
-    let mut files: HashMap<Key, Vec<(SessionFile, Survey)>> = HashMap::new();
+    let mut files: HashMap<Key, Vec<(SessionFile, Survey)>> = HashMap::with_capacity(surveyed.len());
+    let mut projects: HashMap<OsString, usize> = HashMap::new();
     for (file, survey) in surveyed {
         let id = survey.id.clone().unwrap_or_else(|| file.id_start.clone());
         // The same id in another project is another session, but not in the two directories of one project.
-        let project = file.project.root.clone().or_else(|| Some(file.project.chats.clone()));
+        let project = file.project.root.as_ref().unwrap_or(&file.project.chats).as_os_str();
+        let project = projects.get(project).copied().unwrap_or_else(|| {
+            let number = projects.len();
+            projects.insert(project.to_owned(), number);
+            number
+        });
         files.entry((project, id, file.parent.clone())).or_default().push((file, survey));
     }
     let mut sessions = Vec::new();
-    let mut children: HashMap<(Option<PathBuf>, String), Vec<Session>> = HashMap::new();
+    let mut children: HashMap<(usize, String), Vec<Session>> = HashMap::new();
     for ((project, id, parent), files) in files {
         let Some(session) = choose(id, files) else { continue };
         match parent {

@@ -5,6 +5,7 @@
 //! replaced by rename and names the segments that belong to it.
 
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -55,7 +56,9 @@ impl Known {
     }
 
     fn is(&self, file: &SessionFile) -> bool {
-        *self == Self::of(file)
+        let Stamp { size, modified, inode } = file.stamp;
+        (self.size, self.modified, self.inode) == (size, modified, inode)
+            && self.path.as_os_str() == file.path.as_os_str()
     }
 }
 
@@ -95,13 +98,13 @@ impl Index {
 
     /// Where each of these files is: the place in `files` of each file of each segment that is up to date.
     pub(super) fn covered(&self, files: &[SessionFile]) -> Vec<Vec<Option<usize>>> {
-        let wanted: HashMap<&Path, usize> =
-            files.iter().enumerate().map(|(at, file)| (&*file.path, at)).collect();
+        let wanted: HashMap<&OsStr, usize> =
+            files.iter().enumerate().map(|(at, file)| (file.path.as_os_str(), at)).collect();
         let mut taken = HashSet::new();
         let mut covered: Vec<Vec<Option<usize>>> = Vec::new();
         for listed in self.list.segments.iter().rev() {
             let found = listed.files.iter().map(|known| {
-                let at = *wanted.get(&*known.path)?;
+                let at = *wanted.get(known.path.as_os_str())?;
                 (known.is(files.get(at)?) && taken.insert(at)).then_some(at)
             });
             covered.push(found.collect());

@@ -19,8 +19,8 @@ pub(super) fn merge(sources: &[Source<'_>], out: &File) -> io::Result<()> {
     let (mut messages, mut renumbered) = (Vec::new(), Vec::new());
     for source in sources {
         let places = source.segment.places()?;
-        let mut numbers = Vec::with_capacity(places.len());
-        for (place, length) in places.into_iter().zip(&source.segment.lengths) {
+        let mut numbers = Vec::with_capacity(source.segment.lengths.len());
+        for (place, length) in places.iter().zip(&source.segment.lengths) {
             let file = source.files.get(place.file as usize).copied().flatten();
             numbers.push(file.map(|file| {
                 messages.push((*length, Place { file, ..place }));

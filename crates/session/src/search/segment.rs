@@ -9,17 +9,26 @@
 //! | messages | which file each message is in, and where |
 //! | end | where all of these are, and sums over them; a block has its own, and so has each word in it for its postings |
 
+mod words;
+mod write;
+
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::path::Path;
 
-use super::bytes::{Take, damaged, put, read_at, read_exact_at, sum};
+use self::words::{Entries, Window};
+use super::bytes::{Take, damaged, read_at, sum};
 use crate::survey::Span;
+
+pub(super) use words::Words;
+pub(super) use write::Writer;
 
 const MAGIC: &[u8; 8] = b"alhena\0\x01";
 const END: usize = 6 * 8 + 5 * 4 + 8;
 /// Words in a block.
 const BLOCK: usize = 64;
+/// More bytes than a block of words usually has.
+const BLOCK_SIZE: usize = 2 << 10;
 const MESSAGE: usize = 20;
 
 /// Where a message is.
@@ -34,129 +43,6 @@ pub(super) struct Place {
 pub(super) struct Posting {
     pub(super) message: u32,
     pub(super) times: u32,
-}
-
-/// Writes a segment. Words must come in order, and the postings of a word in the order of the messages.
-pub(super) struct Writer<'a> {
-    out: BufWriter<&'a File>,
-    written: u64,
-    words: Vec<u8>,
-    blocks: Vec<u8>,
-    block: Vec<u8>,
-    in_block: usize,
-    last: Vec<u8>,
-    postings: Vec<u8>,
-    count: u32,
-}
-
-impl<'a> Writer<'a> {
-    pub(super) fn new(file: &'a File) -> io::Result<Self> {
-        let mut out = BufWriter::with_capacity(1 << 20, file);
-        out.write_all(MAGIC)?;
-        Ok(Self {
-            out,
-            written: MAGIC.len() as u64,
-            words: Vec::new(),
-            blocks: Vec::new(),
-            block: Vec::new(),
-            in_block: 0,
-            last: Vec::new(),
-            postings: Vec::new(),
-            count: 0,
-        })
-    }
-
-    /// A word and its messages. Words without any are left out.
-    pub(super) fn word(&mut self, word: &[u8], postings: impl Iterator<Item = Posting>) -> io::Result<()> {
-        self.postings.clear();
-        let (mut count, mut before) = (0, 0);
-        for Posting { message, times } in postings {
-            let step = u64::from(message - before);
-            put(&mut self.postings, step << 1 | u64::from(times == 1));
-            if times != 1 {
-                put(&mut self.postings, u64::from(times));
-            }
-            before = message;
-            count += 1;
-        }
-        if count == 0 {
-            return Ok(());
-        }
-        self.entry(word, count);
-        self.out.write_all(&self.postings)?;
-        self.written += self.postings.len() as u64;
-        Ok(())
-    }
-
-    fn entry(&mut self, word: &[u8], count: u64) {
-        if self.in_block == BLOCK {
-            self.end_block();
-        }
-        if self.in_block == 0 {
-            self.last.clear();
-            put(&mut self.blocks, word.len() as u64);
-            self.blocks.extend_from_slice(word);
-            put(&mut self.blocks, self.words.len() as u64);
-            put(&mut self.block, self.written);
-        }
-        let shared = word.iter().zip(&self.last).take_while(|(one, other)| one == other).count();
-        let rest = word.get(shared..).unwrap_or_default();
-        put(&mut self.block, shared as u64);
-        put(&mut self.block, rest.len() as u64);
-        self.block.extend_from_slice(rest);
-        put(&mut self.block, count);
-        put(&mut self.block, self.postings.len() as u64);
-        self.block.extend_from_slice(&(sum(&self.postings) as u16).to_le_bytes());
-        self.last.clear();
-        self.last.extend_from_slice(word);
-        self.in_block += 1;
-        self.count += 1;
-    }
-
-    fn end_block(&mut self) {
-        let check = sum(&self.block);
-        self.words.extend_from_slice(&(self.block.len() as u32).to_le_bytes());
-        self.words.extend_from_slice(&check.to_le_bytes());
-        self.words.append(&mut self.block);
-        self.in_block = 0;
-    }
-
-    /// Ends the segment with its messages: how many words each has, and where it is.
-    pub(super) fn finish(self, messages: impl Iterator<Item = (u32, Place)>) -> io::Result<()> {
-        self.finish_short(messages.map(|(words, place)| (short_length(words), place)))
-    }
-
-    /// The same, with lengths as another segment has them.
-    pub(super) fn finish_short(mut self, messages: impl Iterator<Item = (u8, Place)>) -> io::Result<()> {
-        if self.in_block > 0 {
-            self.end_block();
-        }
-        let (mut lengths, mut places) = (Vec::new(), Vec::new());
-        for (length, place) in messages {
-            lengths.push(length);
-            places.extend_from_slice(&place.file.to_le_bytes());
-            places.extend_from_slice(&place.span.offset.to_le_bytes());
-            places.extend_from_slice(&place.span.length.to_le_bytes());
-        }
-        let words = self.count;
-        let mut end = Vec::with_capacity(END);
-        let mut at = self.written;
-        for part in [&self.words, &self.blocks, &lengths, &places] {
-            self.out.write_all(part)?;
-            end.extend_from_slice(&at.to_le_bytes());
-            at += part.len() as u64;
-        }
-        end.extend_from_slice(&at.to_le_bytes());
-        end.extend_from_slice(&(at + END as u64).to_le_bytes());
-        end.extend_from_slice(&words.to_le_bytes());
-        end.extend_from_slice(&(lengths.len() as u32).to_le_bytes());
-        end.extend_from_slice(&(sum(&self.blocks) ^ sum(&lengths)).to_le_bytes());
-        end.extend_from_slice(&sum(&places).to_le_bytes());
-        end.extend_from_slice(&sum(&end).to_le_bytes());
-        end.extend_from_slice(MAGIC);
-        self.out.write_all(&end)?;
-        self.out.flush()
-    }
 }
 
 /// A length in one byte: exact when short, then in steps of about a tenth.
@@ -245,12 +131,9 @@ impl Segment {
     }
 
     /// Where all messages are.
-    pub(super) fn places(&self) -> io::Result<Vec<Place>> {
+    pub(super) fn places(&self) -> io::Result<Places> {
         let raw = read_at(&self.file, self.places_at, self.lengths.len() * MESSAGE)?;
-        if sum(&raw) != self.places_sum {
-            return Err(damaged());
-        }
-        raw.chunks_exact(MESSAGE).map(place).collect::<Option<_>>().ok_or_else(damaged)
+        if sum(&raw) == self.places_sum { Ok(Places(raw)) } else { Err(damaged()) }
     }
 
     /// Looks for a word.
@@ -273,7 +156,7 @@ impl Segment {
 
     fn block(&self, at: u64) -> io::Result<Vec<u8>> {
         let mut block = Vec::new();
-        self.block_into(at, &mut Window::default(), &mut block)?;
+        self.block_into(at, &mut Window::of(BLOCK_SIZE), &mut block)?;
         Ok(block)
     }
 
@@ -325,16 +208,23 @@ impl Segment {
 
     /// All words in order, for merging.
     pub(super) fn words(&self) -> Words<'_> {
-        Words {
-            segment: self,
-            next: 0,
-            block: Vec::new(),
-            at: 0,
-            offset: 0,
-            word: Vec::new(),
-            blocks: Window::default(),
-            postings: Window::default(),
-        }
+        Words::of(self)
+    }
+}
+
+/// Where the messages of a segment are, as it is written.
+pub(super) struct Places(Vec<u8>);
+
+impl Places {
+    /// Where a message is.
+    pub(super) fn get(&self, message: u32) -> Option<Place> {
+        let start = (message as usize).checked_mul(MESSAGE)?;
+        self.0.get(start..start.checked_add(MESSAGE)?).and_then(place)
+    }
+
+    /// All of them, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Place> {
+        self.0.chunks_exact(MESSAGE).filter_map(place)
     }
 }
 
@@ -352,106 +242,6 @@ fn read_blocks(raw: &[u8], words: u32) -> Option<Vec<(Box<[u8]>, u64)>> {
         blocks.push((first.into(), take.number()?));
     }
     Some(blocks)
-}
-
-/// The words of one block.
-struct Entries<'a> {
-    take: Take<'a>,
-    offset: u64,
-    word: Vec<u8>,
-}
-
-impl<'a> Entries<'a> {
-    fn new(block: &'a [u8]) -> Option<Self> {
-        let mut take = Take(block);
-        let offset = take.number()?;
-        Some(Self { take, offset, word: Vec::new() })
-    }
-
-    fn next(&mut self) -> Option<Found> {
-        read_entry(&mut self.take, &mut self.offset, &mut self.word)
-    }
-}
-
-fn read_entry(take: &mut Take<'_>, offset: &mut u64, word: &mut Vec<u8>) -> Option<Found> {
-    if take.0.is_empty() {
-        return None;
-    }
-    let shared = take.length()?;
-    let length = take.length()?;
-    word.truncate(shared);
-    word.extend_from_slice(take.bytes(length)?);
-    let (count, length) = (take.number()?, take.length()?);
-    let found = Found { count, offset: *offset, length, sum: take.fixed().map(u16::from_le_bytes)? };
-    *offset = offset.checked_add(found.length as u64)?;
-    Some(found)
-}
-
-/// All words of a segment, one after the other, read in large pieces.
-pub(super) struct Words<'a> {
-    segment: &'a Segment,
-    next: usize,
-    block: Vec<u8>,
-    at: usize,
-    offset: u64,
-    /// The word at hand.
-    pub(super) word: Vec<u8>,
-    blocks: Window,
-    postings: Window,
-}
-
-impl Words<'_> {
-    /// Goes to the next word.
-    pub(super) fn next(&mut self) -> io::Result<Option<Found>> {
-        if self.at >= self.block.len() {
-            let Some((_, at)) = self.segment.blocks.get(self.next) else { return Ok(None) };
-            self.next += 1;
-            self.block.clear();
-            self.segment.block_into(*at, &mut self.blocks, &mut self.block)?;
-            let mut take = Take(&self.block);
-            self.offset = take.number().ok_or_else(damaged)?;
-            self.at = self.block.len() - take.0.len();
-            self.word.clear();
-        }
-        let mut take = Take(self.block.get(self.at..).unwrap_or_default());
-        let found = read_entry(&mut take, &mut self.offset, &mut self.word).ok_or_else(damaged)?;
-        self.at = self.block.len() - take.0.len();
-        Ok(Some(found))
-    }
-
-    /// Hands out the messages of the word at hand.
-    pub(super) fn postings(&mut self, found: Found, each: impl FnMut(Posting)) -> io::Result<()> {
-        self.segment.check(found)?;
-        let raw = self.postings.bytes(&self.segment.file, found.offset, found.length)?;
-        self.segment.decode(raw, found.sum, each)
-    }
-}
-
-/// A part of a file in memory, for reading on in one direction.
-#[derive(Default)]
-struct Window {
-    start: u64,
-    held: Vec<u8>,
-}
-
-impl Window {
-    const SIZE: usize = 256 << 10;
-
-    fn bytes(&mut self, file: &File, offset: u64, length: usize) -> io::Result<&[u8]> {
-        let end = offset.checked_add(length as u64).ok_or_else(damaged)?;
-        if offset < self.start || end > self.start + self.held.len() as u64 {
-            let size = file.metadata()?.len();
-            let wanted = (Self::SIZE as u64).max(length as u64).min(size.saturating_sub(offset));
-            if wanted < length as u64 {
-                return Err(damaged());
-            }
-            self.held.resize(usize::try_from(wanted).map_err(|_| damaged())?, 0);
-            read_exact_at(file, &mut self.held, offset)?;
-            self.start = offset;
-        }
-        let from = usize::try_from(offset - self.start).map_err(|_| damaged())?;
-        self.held.get(from..from + length).ok_or_else(damaged)
-    }
 }
 
 #[cfg(test)]

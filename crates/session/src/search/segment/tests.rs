@@ -50,8 +50,9 @@ proptest! {
         }
         prop_assert_eq!(all, words);
         let places = segment.places().unwrap();
-        prop_assert_eq!(places.len(), messages as usize);
-        prop_assert_eq!(places[3], Place { file: 1, span: Span { offset: 300, length: 4 } });
+        prop_assert_eq!(places.iter().count(), messages as usize);
+        prop_assert_eq!(places.get(3), Some(Place { file: 1, span: Span { offset: 300, length: 4 } }));
+        prop_assert_eq!(places.get(messages), None);
     }
 
     #[test]
