@@ -1,5 +1,6 @@
 //! `cargo xtask bench run [ROUNDS]`: `alhena run` against the bare `gemini` command, on the real CLI and the scripted API,
-//! interleaved; then what Alhena adds before and after the CLI, and its memory on a stream of a gigabyte.
+//! interleaved; the same for the drop-in; then what Alhena adds before and after the CLI, and its memory on a stream of
+//! a gigabyte.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ pub fn run(words: &[&str]) -> Result<(), String> {
     let alhena = build()?;
     let bench = Bench::new(alhena)?;
     bench.wall(rounds)?;
+    bench.dropin(rounds)?;
     bench.edges(rounds)?;
     bench.gigabyte()
 }
@@ -112,6 +114,43 @@ impl Bench {
             own / cli * 1e2
         );
         println!("memory   alhena {:.1} MB at its peak (aim 20 MB)", of(&ours, |used| used.memory));
+        Ok(())
+    }
+
+    /// The drop-in on PATH before the CLI, against the CLI: the CLI's own file, which Alhena starts in one process, and a
+    /// script around it, which it has to start as it is.
+    fn dropin(&self, rounds: usize) -> Result<(), String> {
+        let text = |error: std::io::Error| error.to_string();
+        let links = self.home.path().join("dropin");
+        std::fs::create_dir_all(&links).map_err(text)?;
+        std::os::unix::fs::symlink(&self.alhena, links.join("gemini")).map_err(text)?;
+        let script = format!("#!/bin/sh\nexec {} \"$@\"\n", self.gemini.display());
+        let wrapper = self.home.write("wrapper/gemini", script).map_err(text)?;
+        std::fs::set_permissions(&wrapper, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .map_err(text)?;
+        let system = std::env::var("PATH").unwrap_or_default();
+        for (name, cli) in [("one process", &self.gemini), ("as a script", &wrapper)] {
+            let real = cli.parent().unwrap_or(Path::new("/")).display().to_string();
+            let paths = [format!("{real}:{system}"), format!("{}:{real}:{system}", links.display())];
+            let mut walls = [Vec::new(), Vec::new()];
+            for round in 0..=rounds {
+                for (path, walls) in paths.iter().zip(&mut walls) {
+                    let mut gemini = self.command(Path::new("/usr/bin/env"));
+                    gemini.arg(format!("PATH={path}"));
+                    gemini.args(["gemini", "-m", "gemini-2.5-flash", "-o", "stream-json", "-p", "Say hi"]);
+                    let used = watch(gemini)?;
+                    if round > 0 {
+                        walls.push(used.wall);
+                    }
+                }
+            }
+            let [bare, ours] = walls.map(|walls| median(&walls) * 1e3);
+            println!(
+                "drop-in  {name}: gemini {bare:.0} ms, through alhena {ours:.0} ms: {:+.0} ms (median of {rounds}, aim at \
+                 most +50 ms)",
+                ours - bare
+            );
+        }
         Ok(())
     }
 
