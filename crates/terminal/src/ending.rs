@@ -102,6 +102,9 @@ impl Terminal {
             end_marked(mark);
         }
         self.terminals.inner.store.remove(self.id());
+        for warning in self.terminals.inner.ledger.give_back(self.id()) {
+            tracing::warn!("{warning}");
+        }
         Ok(record.ended.unwrap_or_default())
     }
 

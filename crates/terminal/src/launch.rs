@@ -8,16 +8,20 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use alhena_agent::env::Environment;
 use alhena_agent::supervise::custody::keeper_program;
 use alhena_agent::{Finder, Gemini, Prompt, Request};
 use alhena_model::{FailureKind, Timestamp};
 
+use crate::equip::equip;
 use crate::error::{TerminalError, TerminalErrorKind, kind_of};
+use crate::mcp::McpScope;
 use crate::orders::Orders;
+use crate::profile::{Profile, ProfileBy};
 use crate::screen::{Reading, Status, WaitingFor};
 use crate::store::{Phase, Record};
 use crate::terminal::{History, Terminal};
-use crate::terminals::{Inner, Terminals};
+use crate::terminals::Terminals;
 use crate::tmux::SESSION;
 use crate::typing::Force;
 
@@ -35,6 +39,12 @@ pub struct Launch {
     pub name: Option<String>,
     /// What to run. An empty prompt is none; limits of time do not apply.
     pub request: Request,
+    /// Who the agent is.
+    pub profile: Option<Profile>,
+    /// How it learns that.
+    pub profile_by: ProfileBy,
+    /// Where its MCP servers are written down.
+    pub mcp_scope: McpScope,
     /// The Gemini CLI to use; found by the usual rules when not given.
     pub gemini: Option<PathBuf>,
     /// How wide.
@@ -62,6 +72,9 @@ impl Default for Launch {
         Self {
             name: None,
             request: Request::new(""),
+            profile: None,
+            profile_by: ProfileBy::default(),
+            mcp_scope: McpScope::default(),
             gemini: None,
             columns: 150,
             rows: 46,
@@ -75,7 +88,12 @@ impl Terminals {
     /// Launches an agent and waits until it is ready; with a prompt, until it works on it.
     pub fn launch(&self, launch: Launch) -> Result<Terminal, TerminalError> {
         let deadline = Instant::now() + launch.timeout;
-        let terminal = self.begin(&launch)?;
+        let id = new_id();
+        let launch = equip(launch, &id, &self.inner.ledger, &self.inner.environment)?;
+        let terminal = self.begin(&launch, id.clone()).inspect_err(|_| {
+            self.inner.ledger.give_back(&id);
+        })?;
+        let _later = self.inner.ledger.confirm(&id);
         let ready = terminal.become_ready(&launch, deadline);
         match ready {
             Ok(()) => Ok(terminal),
@@ -92,7 +110,7 @@ impl Terminals {
     }
 
     /// Everything up to a window with a record.
-    fn begin(&self, launch: &Launch) -> Result<Terminal, TerminalError> {
+    fn begin(&self, launch: &Launch, id: String) -> Result<Terminal, TerminalError> {
         let dir = launch.request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
         let dir = std::fs::canonicalize(&dir).ok().filter(|dir| dir.is_dir()).ok_or_else(|| {
             TerminalError::usage(
@@ -100,10 +118,9 @@ impl Terminals {
                 "Give a directory that exists.",
             )
         })?;
-        let gemini = find(launch, &dir, &self.inner)?;
+        let gemini = find(launch, &dir, &self.inner.environment)?;
         let _lock = self.inner.store.lock_all()?;
         let name = self.free_name(launch.name.as_deref())?;
-        let id = new_id();
         let mut request = launch.request.clone();
         request.dir = Some(dir.clone());
         if let Prompt::Text(text) = &request.prompt
@@ -117,7 +134,7 @@ impl Terminals {
             dir: dir.clone(),
             model: request.model.clone(),
             approval: request.approval.flag().to_owned(),
-            profile: None,
+            profile: launch.profile.as_ref().map(|profile| profile.name.clone()),
             gemini: gemini.path.clone(),
             gemini_version: gemini.version.to_string(),
             created: Timestamp::now(),
@@ -127,7 +144,7 @@ impl Terminals {
             cli: None,
             mark: None,
             chats: None,
-            warnings: Vec::new(),
+            warnings: request.notices.clone(),
             ended: None,
         };
         let mut environment = self.inner.environment.clone();
@@ -220,8 +237,8 @@ impl Terminals {
     }
 }
 
-fn find(launch: &Launch, dir: &Path, inner: &Inner) -> Result<Gemini, TerminalError> {
-    let mut environment = inner.environment.clone();
+pub(crate) fn find(launch: &Launch, dir: &Path, environment: &Environment) -> Result<Gemini, TerminalError> {
+    let mut environment = environment.clone();
     for (name, value) in &launch.request.env {
         environment.set(name.clone(), value.clone());
     }
@@ -235,7 +252,7 @@ fn find(launch: &Launch, dir: &Path, inner: &Inner) -> Result<Gemini, TerminalEr
     })
 }
 
-fn new_id() -> String {
+pub(crate) fn new_id() -> String {
     use std::hash::{BuildHasher, Hasher};
     // The standard library seeds this from the system's randomness.
     let hasher = std::collections::hash_map::RandomState::new().build_hasher();

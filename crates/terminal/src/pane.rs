@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::error::{TerminalError, TerminalErrorKind};
+use crate::loan::Ledger;
 use crate::orders::Orders;
 use crate::store::{self, Ended, Phase, Process};
 
@@ -122,7 +123,17 @@ fn environment(orders: &Orders) -> Environment {
     environment
 }
 
+/// Everything that can be put back when the agent has ended.
+fn give_back(record: &Path) {
+    if let Some((state, id)) = record.ancestors().nth(3).zip(record.file_stem()) {
+        for warning in Ledger::new(state).give_back(&id.to_string_lossy()) {
+            let _unwritten = store::update(record, |record| record.warnings.push(warning));
+        }
+    }
+}
+
 fn say_ended(record: &Path, ended: Ended) {
+    give_back(record);
     let _unwritten = store::update(record, |record| {
         record.phase = Phase::Ended;
         record.ended = Some(ended);

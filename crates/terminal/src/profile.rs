@@ -16,6 +16,7 @@ use self::yaml::FrontMatter;
 
 mod context;
 mod places;
+mod tools;
 mod yaml;
 
 /// A profile larger than this is not one.

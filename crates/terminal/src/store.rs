@@ -132,6 +132,24 @@ fn start_time(pid: i32) -> Option<u64> {
     fields.nth(18)?.parse().ok()
 }
 
+impl Record {
+    /// Whether its agent is there, or may still come.
+    pub(crate) fn is_alive(&self) -> bool {
+        match self.phase {
+            Phase::Launching => true,
+            Phase::Running => self.agent.is_some_and(Process::alive),
+            Phase::Ended => false,
+        }
+    }
+}
+
+/// Whether a terminal of any server is alive. One whose record cannot be read counts as alive.
+pub(crate) fn is_alive(state: &Path, id: &str) -> bool {
+    let servers = fs::read_dir(state.join("terminals")).into_iter().flatten().flatten();
+    let mut records = servers.map(|server| read(&server.path().join(format!("{id}.json"))));
+    records.any(|record| record.map_or(true, |record| record.is_some_and(|record| record.is_alive())))
+}
+
 /// The files of one tmux server's terminals.
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
@@ -224,7 +242,7 @@ pub(crate) fn read(path: &Path) -> Result<Option<Record>, TerminalError> {
     }
 }
 
-fn write(path: &Path, record: &Record) -> Result<(), TerminalError> {
+pub(crate) fn write(path: &Path, record: &Record) -> Result<(), TerminalError> {
     let bytes = serde_json::to_vec_pretty(record).unwrap_or_default();
     write_private(path, &bytes).map_err(|error| TerminalError::io(path.display(), &error))
 }

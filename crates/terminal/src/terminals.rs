@@ -8,7 +8,8 @@ use alhena_agent::env::Environment;
 
 use crate::control::Control;
 use crate::error::{TerminalError, TerminalErrorKind};
-use crate::store::{Record, Store};
+use crate::loan::Ledger;
+use crate::store::{self, Record, Store};
 use crate::terminal::Terminal;
 use crate::tmux::Tmux;
 
@@ -45,6 +46,8 @@ pub(crate) struct Inner {
     pub(crate) tmux: Tmux,
     pub(crate) store: Store,
     pub(crate) environment: Environment,
+    /// The user's files that terminals have changed.
+    pub(crate) ledger: Ledger,
     control: Mutex<Option<Arc<Control>>>,
 }
 
@@ -72,7 +75,12 @@ impl Terminals {
         };
         let tmux = Tmux::find(options.tmux.as_deref(), &options.server, &options.environment)?;
         let store = Store::open(&state, &options.server)?;
-        let inner = Inner { tmux, store, environment: options.environment, control: Mutex::new(None) };
+        let ledger = Ledger::new(&state);
+        for warning in ledger.recover(&|terminal| store::is_alive(&state, terminal)) {
+            tracing::warn!("{warning}");
+        }
+        let inner =
+            Inner { tmux, store, environment: options.environment, ledger, control: Mutex::new(None) };
         Ok(Self { inner: Arc::new(inner) })
     }
 

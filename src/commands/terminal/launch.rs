@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use alhena::env::Environment;
 use alhena::home::McpServer;
+use alhena::terminal::mcp::McpScope;
+use alhena::terminal::profile::{Places, Profile, ProfileBy};
 use alhena::terminal::{Launch, TerminalError, TerminalErrorKind, Terminals, Unready};
 use alhena::{Approval, Request, Resume, Sandbox, SystemPrompt, Trust};
 
@@ -46,6 +49,15 @@ pub struct Args {
     /// Deny a tool; can be repeated.
     #[arg(long, value_name = "TOOL")]
     deny_tool: Vec<String>,
+    /// Who the agent is: a profile's path, or its name.
+    #[arg(long, value_name = "PROFILE")]
+    profile: Option<String>,
+    /// How it learns that: home (a context file of its own), or document (a first message, and GEMINI.md).
+    #[arg(long, value_name = "WAY", default_value = "home")]
+    profile_by: ProfileBy,
+    /// Where its MCP servers are written down: terminal (only it sees them), or user (the user's settings).
+    #[arg(long, value_name = "SCOPE", default_value = "terminal")]
+    mcp_scope: McpScope,
     /// An MCP server for this terminal: 'NAME=COMMAND ARGS', 'NAME=URL' or a JSON file; can be repeated.
     #[arg(long, value_name = "SERVER")]
     mcp_server: Vec<String>,
@@ -91,7 +103,7 @@ pub fn execute(args: Args, terminals: &Terminals, json: bool) -> Result<ExitCode
     Ok(print(terminal.name()))
 }
 
-fn launch(args: Args) -> Result<Launch, TerminalError> {
+pub fn launch(args: Args) -> Result<Launch, TerminalError> {
     let usage =
         |message: String, hint: &str| TerminalError::new(TerminalErrorKind::Usage, message).hint(hint);
     let mut request = Request::new(args.prompt.join(" "));
@@ -122,9 +134,16 @@ fn launch(args: Args) -> Result<Launch, TerminalError> {
     }
     request.resume = args.resume.map(|id| if id == "latest" { Resume::Latest } else { Resume::Id(id) });
     request.extra_args = args.cli_arg;
+    let project = request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
+    let places = Places::usual(&Environment::of_process(), &project);
+    let profile = args.profile.map(|name| Profile::load(&name, &places)).transpose();
+    let profile = profile.map_err(|error| usage(error.to_string(), ""))?;
     Ok(Launch {
         name: args.name,
         request,
+        profile,
+        profile_by: args.profile_by,
+        mcp_scope: args.mcp_scope,
         gemini: args.gemini,
         columns: args.columns,
         rows: args.rows,

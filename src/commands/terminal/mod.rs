@@ -4,6 +4,7 @@ mod answer;
 mod attach;
 mod classify;
 mod exit;
+mod here;
 mod interrupt;
 mod launch;
 mod list;
@@ -69,6 +70,7 @@ enum Command {
     Attach(attach::Args),
     Exit(exit::Args),
     Kill(exit::KillArgs),
+    Here(Box<here::Args>),
     Classify(classify::Args),
     /// The process in a pane.
     #[command(hide = true)]
@@ -90,6 +92,9 @@ pub fn execute(args: Args) -> ExitCode {
         _ => {}
     }
     let json = args.place.json;
+    if let Command::Here(args) = args.command {
+        return here::execute(*args).unwrap_or_else(|error| failed(&error, json));
+    }
     let options = Options { server: args.place.server, tmux: args.place.tmux, ..Options::default() };
     let done = Terminals::open(options).and_then(|terminals| match args.command {
         Command::Launch(args) => launch::execute(*args, &terminals, json),
@@ -103,7 +108,9 @@ pub fn execute(args: Args) -> ExitCode {
         Command::Attach(args) => attach::execute(&args, &terminals),
         Command::Exit(args) => exit::execute(&args, &terminals, json),
         Command::Kill(args) => exit::kill(&args, &terminals, json),
-        Command::Classify(_) | Command::Agent { .. } | Command::Guard { .. } => Ok(ExitCode::SUCCESS),
+        Command::Classify(_) | Command::Here(_) | Command::Agent { .. } | Command::Guard { .. } => {
+            Ok(ExitCode::SUCCESS)
+        }
     });
     done.unwrap_or_else(|error| failed(&error, json))
 }

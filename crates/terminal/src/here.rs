@@ -1,0 +1,105 @@
+//! An agent in the terminal that this process has: for those who own their panes themselves, as CAO does.
+//!
+//! The same home, guard and ending as in a terminal of Alhena's own; only nobody else can find it.
+
+use std::path::{Path, PathBuf};
+
+use alhena_agent::dirs::{self, Dirs};
+use alhena_agent::env::Environment;
+use alhena_model::Timestamp;
+
+use crate::TERMINAL_ID;
+use crate::equip::equip;
+use crate::error::TerminalError;
+use crate::launch::{Launch, find, new_id};
+use crate::loan::Ledger;
+use crate::orders::Orders;
+use crate::pane;
+use crate::store::{self, Phase, Record};
+
+/// No tmux server can have this name.
+pub(crate) const DIRECTORY: &str = ".here";
+
+/// Runs an agent right here until it ends, and gives its exit code. `id` is what others call the terminal.
+pub fn here(launch: Launch, id: Option<String>, environment: &Environment) -> Result<u8, TerminalError> {
+    let dirs = Dirs::of(environment).ok_or_else(|| {
+        TerminalError::usage("there is no home directory to work with", "Set HOME, or ALHENA_HOME.")
+    })?;
+    let records = dirs.state.join("terminals").join(DIRECTORY);
+    dirs::create(&records).map_err(|error| TerminalError::io(records.display(), &error))?;
+    let ledger = Ledger::new(&dirs.state);
+    for warning in ledger.recover(&|terminal| store::is_alive(&dirs.state, terminal)) {
+        eprintln!("{warning}");
+    }
+    forget_the_dead(&records);
+
+    // The number of this process tells two apart that others call the same.
+    let id = id.unwrap_or_else(new_id);
+    let own = format!("{id}-{}", std::process::id());
+    let dir = launch.request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
+    let dir = std::fs::canonicalize(&dir).map_err(|error| TerminalError::io(dir.display(), &error))?;
+    let gemini = find(&launch, &dir, environment)?;
+    let mut launch = equip_for(launch, &id, &own, &ledger, environment)?;
+    launch.request.dir = Some(dir.clone());
+    let path = records.join(format!("{own}.json"));
+    let record = Record {
+        id: own.clone(),
+        name: id.clone(),
+        dir,
+        model: launch.request.model.clone(),
+        approval: launch.request.approval.flag().to_owned(),
+        profile: launch.profile.as_ref().map(|profile| profile.name.clone()),
+        gemini: gemini.path.clone(),
+        gemini_version: gemini.version.to_string(),
+        created: Timestamp::now(),
+        phase: Phase::Launching,
+        joined: false,
+        agent: None,
+        cli: None,
+        mark: None,
+        chats: None,
+        warnings: launch.request.notices.clone(),
+        ended: None,
+    };
+    let mut environment = environment.clone();
+    environment.set(TERMINAL_ID, &id);
+    Orders::new(&launch.request, &gemini.path, &environment).leave_at(&path.with_extension("launch"))?;
+    store::write(&path, &record)?;
+    let _later = ledger.confirm(&own);
+    let code = pane::serve(&path);
+    forget(&path);
+    Ok(code)
+}
+
+/// The ledger knows it by its own name, its servers by the one that others know.
+fn equip_for(
+    mut launch: Launch,
+    id: &str,
+    own: &str,
+    ledger: &Ledger,
+    environment: &Environment,
+) -> Result<Launch, TerminalError> {
+    if let Some(profile) = &mut launch.profile {
+        profile.servers = crate::mcp::for_terminal(&profile.servers, id);
+    }
+    launch.request.mcp_servers = crate::mcp::for_terminal(&launch.request.mcp_servers, id);
+    equip(launch, own, ledger, environment)
+}
+
+fn forget(record: &Path) {
+    for extension in ["launch", "lock", "json"] {
+        let _gone = std::fs::remove_file(record.with_extension(extension));
+    }
+}
+
+/// Records of those that were killed.
+fn forget_the_dead(records: &Path) {
+    for entry in std::fs::read_dir(records).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let is_record = path.extension().is_some_and(|extension| extension == "json");
+        if is_record && store::read(&path).is_ok_and(|record| record.is_none_or(|record| !record.is_alive()))
+        {
+            forget(&path);
+        }
+    }
+}
