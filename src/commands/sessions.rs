@@ -65,7 +65,12 @@ struct Where {
 
 impl Where {
     fn scope(&self) -> Scope {
-        if self.all { Scope::All } else { Scope::Folder(self.dir.clone()) }
+        if self.all {
+            return Scope::All;
+        }
+        // Said in full wherever it is named; a folder that is gone can still have sessions.
+        let real = std::fs::canonicalize(&self.dir).or_else(|_| std::path::absolute(&self.dir));
+        Scope::Folder(real.unwrap_or_else(|_| self.dir.clone()))
     }
 }
 
@@ -86,7 +91,7 @@ fn store() -> Result<Store, ExitCode> {
 /// The session that somebody means: a file, an id or its beginning, or `latest`.
 fn find(store: &Store, place: &Where, which: &str) -> Result<Session, ExitCode> {
     let path = Path::new(which);
-    if which.contains(['/', '.']) && path.is_file() {
+    if which.contains(['/', '.']) {
         return from_file(path);
     }
     let which = Which::of(which);
@@ -116,13 +121,16 @@ fn find(store: &Store, place: &Where, which: &str) -> Result<Session, ExitCode> 
 fn from_file(path: &Path) -> Result<Session, ExitCode> {
     let file = SessionFile::at(path);
     let surveyed = file.and_then(|file| alhena::session::survey::survey(&file).map(|survey| (file, survey)));
-    match surveyed {
-        Ok((file, survey)) => Ok(of_parts(file, survey)),
-        Err(error) => {
-            complain(&format_args!("{}: {error}", path.display()), "");
-            Err(ExitCode::from(2))
+    let (problem, hint) = match surveyed {
+        Ok((file, survey)) if survey.id.is_some() || !survey.is_blank() => return Ok(of_parts(file, survey)),
+        Ok(_) => ("this is no session of Gemini CLI".to_owned(), "Give a file that Gemini CLI wrote."),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            ("there is no such file".to_owned(), "`alhena sessions list --all` shows the ids.")
         }
-    }
+        Err(error) => (error.to_string(), ""),
+    };
+    complain(&format_args!("{}: {problem}", path.display()), hint);
+    Err(ExitCode::from(2))
 }
 
 fn of_parts(file: SessionFile, survey: Survey) -> Session {

@@ -20,3 +20,5 @@ mod host;
 mod install;
 mod parse;
 mod run;
+mod sessions;
+mod sessions_files;

@@ -116,6 +116,9 @@ pub enum FindError {
     Io(io::Error),
 }
 
+/// So many ids of those that begin alike are named.
+const MOST_IDS: usize = 5;
+
 impl fmt::Display for FindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -126,7 +129,9 @@ impl fmt::Display for FindError {
             Self::NoneIn(Scope::All) => f.write_str("No Gemini session found"),
             Self::Unknown(id) => write!(f, "No Gemini session has the id {id}"),
             Self::Ambiguous(id, ids) => {
-                write!(f, "{} sessions begin with {id}: {}", ids.len(), ids.join(", "))
+                let some = ids.get(..MOST_IDS.min(ids.len())).unwrap_or_default().join(", ");
+                let more = if ids.len() > MOST_IDS { ", …" } else { "" };
+                write!(f, "{} sessions begin with \"{id}\": {some}{more}", ids.len())
             }
             Self::Io(error) => write!(f, "the session store could not be read: {error}"),
         }

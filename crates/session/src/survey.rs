@@ -65,6 +65,11 @@ pub struct Spent {
 pub const LARGE: u64 = 200_000;
 
 impl Survey {
+    /// Whether the file has neither messages nor anything else that a session has.
+    pub fn is_blank(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// Tokens by model.
     pub fn usage(&self) -> Usage {
         Usage::of_models(self.spent.iter().map(|spent| (spent.model.as_str(), spent.tokens)))

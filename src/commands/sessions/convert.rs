@@ -41,12 +41,22 @@ pub fn convert(input: &Path, form: Form, view: Name) -> io::Result<()> {
         Form::Message => {
             let text = String::from_utf8_lossy(&bytes);
             let records = records(&text).ok_or_else(|| invalid("this is no record of a session"))?;
-            let made = records
-                .iter()
-                .filter_map(|raw| Some(message(MessageRecord::from_text(raw.get())?, raw.clone())));
-            print(&made.collect::<Vec<_>>(), view)
+            let made = records.iter().map(|raw| {
+                let record = MessageRecord::from_text(raw.get()).filter(says_something);
+                record.map(|record| message(record, raw.clone()))
+            });
+            let made: Option<Vec<_>> = made.collect();
+            print(&made.ok_or_else(|| invalid("this is no record of a session"))?, view)
         }
     }
+}
+
+/// Whether an object is a message at all, and not a line of the stream or a setting.
+fn says_something(record: &MessageRecord<'_>) -> bool {
+    record.id.is_some()
+        || record.content.is_some()
+        || record.tool_calls.is_some()
+        || record.thoughts.is_some()
 }
 
 fn invalid(why: &str) -> io::Error {

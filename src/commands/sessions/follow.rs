@@ -117,8 +117,8 @@ impl Printer {
     /// Takes the whole conversation; `show` is false for what was there before.
     fn news(&mut self, all: &[Message<'_>], show: bool) -> io::Result<()> {
         let mut out = io::stdout().lock();
-        for message in all {
-            let Some(fresh) = self.fresh(message) else { continue };
+        for (at, message) in all.iter().enumerate() {
+            let Some(fresh) = self.fresh(message, at + 1 == all.len()) else { continue };
             if !show {
                 continue;
             }
@@ -144,30 +144,32 @@ impl Printer {
     }
 
     /// The message with only those parts that have not been printed.
-    fn fresh<'a>(&mut self, message: &Message<'a>) -> Option<Message<'a>> {
+    ///
+    /// The CLI writes an answer first without its tool calls, but with its tokens, and then again with both (0.61.0). The
+    /// tokens wait for the rest as long as the answer is the last thing in the session.
+    fn fresh<'a>(&mut self, message: &Message<'a>, last: bool) -> Option<Message<'a>> {
         let mut fresh = message.clone();
-        let usage = self.done.insert((message.id.to_string(), format!("usage {}", message.usage.is_some())));
-        match &mut fresh.content {
-            Content::Text(text) => {
-                let new = self.done.insert((message.id.to_string(), String::new()));
-                return (new && !text.trim().is_empty()).then_some(fresh);
-            }
+        let mut is_new = |part: String| self.done.insert((message.id.to_string(), part));
+        let news = match &mut fresh.content {
+            Content::Text(text) if text.trim().is_empty() => false,
+            Content::Text(_) => is_new(String::new()),
             Content::Blocks(blocks) => {
-                let id = &message.id;
                 let mut number = 0;
                 blocks.retain(|block| {
                     number += 1;
-                    self.done.insert((id.to_string(), key(block, number)))
+                    is_new(key(block, number))
                 });
-                if blocks.is_empty() {
-                    return None;
-                }
+                !blocks.is_empty()
             }
-        }
-        if !usage {
+        };
+        let tokens = (news || !last) && message.usage.is_some() && is_new("usage".to_owned());
+        if !tokens {
             fresh.usage = None;
         }
-        Some(fresh)
+        if !news {
+            fresh.content = Content::Blocks(Vec::new());
+        }
+        (news || (tokens && self.json)).then_some(fresh)
     }
 }
 

@@ -97,7 +97,11 @@ pub fn execute(args: &Args) -> ExitCode {
         return print_json(&sessions.iter().map(Entry::of).collect::<Vec<_>>());
     }
     if sessions.is_empty() {
-        eprintln!("No sessions here. `alhena sessions list --all` looks in all folders.");
+        if args.place.all {
+            eprintln!("Gemini CLI has kept no sessions in {}.", store.gemini().display());
+        } else {
+            eprintln!("No sessions here. `alhena sessions list --all` looks in all folders.");
+        }
         return ExitCode::SUCCESS;
     }
     print(table(&sessions, args.place.all, Colours::of(&io::stdout()), Timestamp::now()).trim_end())
@@ -131,7 +135,7 @@ fn table(sessions: &[Session], with_project: bool, colours: Colours, now: Timest
         let (paint, word) = look(state);
         let _infallible = write!(
             text,
-            "{}  {:>5}  {:>4} msg  {:>7}  {:model_width$}  {:10}",
+            "{}  {:>5}  {:>4} msg  {:>6} tok  {:model_width$}  {:10}",
             colours.paint(Paint::Cyan, format_args!("{id:8}")),
             age(now.as_millis() - session.updated()),
             session.survey.messages,

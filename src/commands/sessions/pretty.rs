@@ -88,7 +88,7 @@ impl Pretty {
 
     fn text(&self, text: &str, indent: &str, out: &mut String) {
         for line in Harmless::default().clean(text.trim_end()).lines() {
-            let _infallible = writeln!(out, "{indent}{line}");
+            let _infallible = writeln!(out, "{}", format!("{indent}{line}").trim_end());
         }
     }
 
@@ -107,7 +107,8 @@ impl Pretty {
     fn call(&self, name: &str, input: &Value, indent: &str, out: &mut String) {
         let subject = about(input).map(|text| one_line(text, WIDTH)).unwrap_or_default();
         let mark = self.colours.paint(Paint::Cyan, "●");
-        let _infallible = writeln!(out, "{indent}{mark} {} {subject}", one_line(name, 40));
+        let line = format!("{indent}{mark} {} {subject}", one_line(name, 40));
+        let _infallible = writeln!(out, "{}", line.trim_end());
     }
 
     fn result(&self, result: &ToolResult<'_>, shell: bool, indent: &str, out: &mut String) {
@@ -131,6 +132,10 @@ impl Pretty {
         let text = Harmless::default().clean(text.trim_end());
         let most = if self.detail == Detail::Full { usize::MAX } else { OUTPUT_LINES };
         for line in text.lines().take(most) {
+            if line.trim().is_empty() {
+                let _infallible = writeln!(out, "{}", indent.trim_end());
+                continue;
+            }
             let line = if self.detail == Detail::Full { line.to_owned() } else { cut(line) };
             let _infallible = writeln!(out, "{indent}  {}", self.colours.paint(Paint::Dim, line));
         }

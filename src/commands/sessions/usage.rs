@@ -147,7 +147,7 @@ fn read_prices(path: Option<&Path>) -> Result<Prices, ExitCode> {
         let name = chosen.unwrap_or_default();
         complain(
             &format_args!("{}: {error}", name.to_string_lossy()),
-            "It has to be a price file like the one in crates/hosts/data.",
+            r#"It has to look like {"date": "2026-11-15", "currency": "USD", "per_tokens": 1000000, "models": {"NAME": {"input": 0.3, "cached": 0.03, "output": 2.5}}}."#,
         );
         ExitCode::from(2)
     })
@@ -259,9 +259,12 @@ fn money(row: &Row, currency: &str) -> String {
         return if row.unpriced.is_empty() { String::new() } else { "?".to_owned() };
     };
     let more = if row.at_least || !row.unpriced.is_empty() { "≥ " } else { "" };
+    // A sum that rounds to nothing is not nothing.
+    let tiny = cost > 0.0 && cost < 0.005;
+    let (below, cost) = if tiny { ("<", 0.01) } else { ("", cost) };
     match currency {
-        "USD" => format!("{more}${cost:.2}"),
-        other => format!("{more}{cost:.2} {other}"),
+        "USD" => format!("{more}{below}${cost:.2}"),
+        other => format!("{more}{below}{cost:.2} {other}"),
     }
 }
 
@@ -303,6 +306,7 @@ mod tests {
             (Some(0.3), vec!["mystery".into()], 1_000_010)
         );
         assert_eq!(money(&some, "USD"), "≥ $0.30");
+        assert_eq!(money(&row(&[spent("gemini-2.5-flash", false, 5, 5)]), "USD"), "<$0.01");
         let none = row(&[spent("mystery", false, 5, 5)]);
         assert_eq!((none.cost, money(&none, "USD")), (None, "?".into()));
     }
