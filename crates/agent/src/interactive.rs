@@ -83,7 +83,13 @@ fn settings(request: &Request, gemini: &Gemini, user: &Value) -> Map<String, Val
             general.insert(name.to_owned(), Value::Bool(value));
         }
     }
-    let ui = json!({"hideWindowTitle": false, "dynamicWindowTitle": true, "useAlternateBuffer": false});
+    // The banner tells when it has finished its start.
+    let ui = json!({
+        "hideWindowTitle": false,
+        "dynamicWindowTitle": true,
+        "hideBanner": false,
+        "useAlternateBuffer": false,
+    });
     settings.insert("ui".to_owned(), ui);
     settings
 }

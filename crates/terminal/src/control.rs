@@ -29,6 +29,8 @@ pub(crate) struct Activity {
     pub(crate) last: Option<Instant>,
     /// The last title in them.
     pub(crate) title: Option<String>,
+    /// How many titles said that the agent works: it may have finished before anybody looked.
+    pub(crate) begun: u64,
 }
 
 /// A connection.
@@ -178,7 +180,8 @@ fn listen(stdout: BufReader<std::process::ChildStdout>, shared: &Shared) {
                 let pane = state.panes.entry(pane).or_default();
                 pane.activity.count += 1;
                 pane.activity.last = Some(Instant::now());
-                if let Some(title) = pane.titles.push(&bytes) {
+                for title in pane.titles.push(&bytes) {
+                    pane.activity.begun += u64::from(title.starts_with('✦'));
                     pane.activity.title = Some(title);
                 }
             }

@@ -56,6 +56,7 @@ pub fn here(launch: Launch, id: Option<String>, environment: &Environment) -> Re
         joined: false,
         agent: None,
         cli: None,
+        started: None,
         mark: None,
         chats: None,
         warnings: launch.request.notices.clone(),

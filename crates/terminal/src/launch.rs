@@ -142,6 +142,7 @@ impl Terminals {
             joined: request.extra_args.iter().any(|argument| argument == "--screen-reader"),
             agent: None,
             cli: None,
+            started: None,
             mark: None,
             chats: None,
             warnings: request.notices.clone(),
@@ -348,7 +349,7 @@ impl Terminal {
                 return Err(self.ended_early(&record));
             }
             let reading = self.status()?;
-            if self.is_ready(&reading, expect)? {
+            if self.is_ready(&reading, expect) {
                 return Ok(());
             }
             if let Some(error) = self.obstacle(&reading) {
@@ -366,14 +367,13 @@ impl Terminal {
         }
     }
 
-    fn is_ready(&self, reading: &Reading, expect: Expect) -> Result<bool, TerminalError> {
-        let has_started = || Ok::<_, TerminalError>(self.live()?.look(History::All)?.capture().has_started());
-        Ok(match (reading.status, expect) {
-            (Status::Processing | Status::Completed | Status::Error, Expect::Work) => has_started()?,
+    fn is_ready(&self, reading: &Reading, expect: Expect) -> bool {
+        match (reading.status, expect) {
+            (Status::Processing | Status::Completed | Status::Error, Expect::Work) => true,
             (Status::Waiting, Expect::Work) => self.obstacle(reading).is_none(),
-            (Status::Idle | Status::Completed | Status::Error, Expect::Idle) => has_started()?,
+            (Status::Idle | Status::Completed | Status::Error, Expect::Idle) => true,
             _ => false,
-        })
+        }
     }
 
     /// A dialog that has to be answered before anything else.

@@ -18,7 +18,7 @@ use alhena_agent::env::Environment;
 use alhena_agent::home::{self, FinishPlan};
 use alhena_agent::supervise::keeper::{self, Life};
 use alhena_agent::{Finder, Interactive};
-use alhena_model::{Failure, FailureKind};
+use alhena_model::{Failure, FailureKind, Timestamp};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open};
 use serde::{Deserialize, Serialize};
@@ -151,6 +151,7 @@ fn hold(record: &Path, interactive: &Interactive, stop: &AtomicBool) -> io::Resu
         let _unwritten = store::update(record, |record| {
             record.phase = Phase::Running;
             record.cli = Process::of(pid);
+            record.started = Some(Timestamp::now());
         });
         let status = wait(&child, stop)?;
         if status.code() != Some(RESTART) || stop.load(Ordering::Relaxed) {

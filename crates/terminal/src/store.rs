@@ -49,6 +49,9 @@ pub struct Record {
     /// The CLI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cli: Option<Process>,
+    /// When that was started, for the last time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<Timestamp>,
     /// Stands in the environment of every process of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mark: Option<String>,
@@ -307,6 +310,7 @@ mod tests {
             joined: false,
             agent: None,
             cli: None,
+            started: None,
             mark: None,
             chats: None,
             warnings: Vec::new(),

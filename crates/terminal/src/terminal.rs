@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use alhena_model::Timestamp;
 use serde::Serialize;
 
 use crate::control::Control;
@@ -20,6 +21,8 @@ const FRAME: Duration = Duration::from_millis(25);
 const LONGEST_FRAME: Duration = Duration::from_millis(120);
 /// The records of other processes are looked at this often, output or not.
 const TICK: Duration = Duration::from_millis(500);
+/// After that a prompt without a banner is a prompt.
+const LONGEST_START: Duration = Duration::from_secs(20);
 /// As much history as a status usually needs.
 const SOME_HISTORY: u32 = 200;
 
@@ -205,14 +208,18 @@ impl Terminal {
         }
         let Some(pane) = self.pane() else { return Ok(plain(Status::Exited)) };
         let live = Live { control: self.terminals.inner.control()?, pane, joined: record.joined };
-        let look = live.look(History::Some)?;
-        let reading = look.capture().read();
-        if !(reading.truncated || reading.status == Status::Idle) || look.history <= SOME_HISTORY {
-            return Ok(self.with_process(reading, &record));
+        let mut look = live.look(History::Some)?;
+        let mut reading = look.capture().read();
+        if (reading.truncated || reading.status == Status::Idle) && look.history > SOME_HISTORY {
+            // The last query is further up.
+            look = live.look(History::All)?;
+            reading = look.capture().read();
         }
-        // The last query is further up.
-        let look = live.look(History::All)?;
-        Ok(self.with_process(look.capture().read(), &record))
+        if reading.status == Status::Idle && is_young(&record) && !look.capture().has_started() {
+            // The prompt is there before anybody listens to it.
+            return Ok(plain(Status::Starting));
+        }
+        Ok(self.with_process(reading, &record))
     }
 
     /// While the process lives, a screen that looks like its end is its beginning, or the end has just begun.
@@ -285,6 +292,12 @@ impl Terminal {
     pub fn screen(&self) -> Result<Look, TerminalError> {
         self.live()?.look(History::None)
     }
+}
+
+/// Whether the CLI may still be starting.
+fn is_young(record: &Record) -> bool {
+    let age = record.started.map(|started| Timestamp::now().as_millis() - started.as_millis());
+    age.is_some_and(|age| age < LONGEST_START.as_millis() as i64)
 }
 
 /// A status without anything else.

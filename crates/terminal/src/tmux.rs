@@ -24,6 +24,7 @@ const OLDEST: (u32, u32) = (3, 2);
 pub(crate) struct Tmux {
     program: PathBuf,
     server: String,
+    environment: Environment,
 }
 
 impl Tmux {
@@ -38,7 +39,9 @@ impl Tmux {
             return Err(TerminalError::new(TerminalErrorKind::NoTmux, "tmux is not installed")
                 .hint("Install tmux 3.2 or newer, or say where it is with --tmux PATH."));
         };
-        let tmux = Self { program, server: server.to_owned() };
+        let mut environment = environment.clone();
+        environment.remove("TMUX").remove("TMUX_PANE");
+        let tmux = Self { program, server: server.to_owned(), environment };
         let said = tmux.output(tmux.bare().arg("-V"), None)?;
         match version(&said) {
             Some(found) if found < OLDEST => {
@@ -51,7 +54,7 @@ impl Tmux {
 
     fn bare(&self) -> Command {
         let mut command = Command::new(&self.program);
-        command.env_remove("TMUX").env_remove("TMUX_PANE");
+        command.env_clear().envs(self.environment.iter());
         command
     }
 

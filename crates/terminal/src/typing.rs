@@ -4,6 +4,7 @@
 //! after its start, and swallows the Enter after a backslash. So text goes in by bracketed paste, is seen in the box before
 //! Enter is pressed, and Enter is pressed until the box is empty.
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -21,6 +22,9 @@ const TAKEN: Duration = Duration::from_millis(1500);
 /// How long others may be typing.
 const OTHERS: Duration = Duration::from_secs(30);
 const ATTEMPTS: usize = 5;
+/// 0.61.0 takes some 4 s to draw as much, and for one line of 170 KB minutes, in which it does nothing else.
+const LONGEST_PASTE: usize = 64 << 10;
+const LONGEST_LINE: usize = 8 << 10;
 
 /// Whether to type although the agent is not ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +43,15 @@ pub struct Sent {
     /// How many control characters were left out: a terminal would obey them.
     #[serde(skip_serializing_if = "is_zero")]
     pub removed: usize,
+    /// Where the text is, if it was too long to be typed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+}
+
+/// What tells that a turn has begun is that these have grown.
+struct Before {
+    queries: usize,
+    begun: u64,
 }
 
 fn is_zero(number: &usize) -> bool {
@@ -46,16 +59,43 @@ fn is_zero(number: &usize) -> bool {
 }
 
 impl Terminal {
-    /// Sends a message and waits until the agent has taken it. A message is text, never a command: one that begins with `/`
-    /// gets an invisible character in front.
+    /// Sends a message and waits until the agent has taken it.
+    ///
+    /// A message is text, never a command: one that begins with `/` gets an invisible character in front, which the CLI takes
+    /// away again. A very long one goes into a file of the terminal's own, and the agent is told to process that: the CLI
+    /// takes minutes to draw a long line.
     pub fn send(&self, text: &str, force: Force) -> Result<Sent, TerminalError> {
         let (text, removed) = cleaned(text);
         if text.trim().is_empty() {
             return Err(TerminalError::usage("there is nothing to send", "Give a text."));
         }
-        let text =
-            if text.trim_start().starts_with('/') { format!("\u{200b}{}", text.trim_start()) } else { text };
+        if text.len() > LONGEST_PASTE || text.lines().any(|line| line.len() > LONGEST_LINE) {
+            let file = self.put_into_a_file(&text)?;
+            let words = format!("Process the prompt in {}", file.display());
+            return Ok(Sent { file: Some(file), ..self.deliver(&words, removed, force)? });
+        }
+        let text = match text.trim_start().starts_with('/') {
+            true => format!("\u{200b}{}", text.trim_start()),
+            false => text,
+        };
         self.deliver(&text, removed, force)
+    }
+
+    /// A text that the CLI could not bear in its prompt, where the model may read it.
+    fn put_into_a_file(&self, text: &str) -> Result<PathBuf, TerminalError> {
+        let record = self.record()?;
+        let Some(project) = record.chats.as_deref().and_then(Path::parent) else {
+            return Err(TerminalError::usage(
+                format!("the message is too long to be typed: {} bytes", text.len()),
+                "Put it into a file and name that in a message.",
+            ));
+        };
+        let dir = project.join("messages");
+        let file = dir.join(format!("{}.txt", alhena_model::Timestamp::now().as_millis()));
+        alhena_agent::dirs::create(&dir)
+            .and_then(|_| crate::store::write_private(&file, text.as_bytes()))
+            .map_err(|error| TerminalError::io(file.display(), &error))?;
+        Ok(file)
     }
 
     /// Sends a command of the CLI's own, such as `/compress`.
@@ -76,11 +116,14 @@ impl Terminal {
         self.check_ready(&before, force)?;
         let live = self.live()?;
         self.empty_the_box(&live, force)?;
-        let queries = live.look(History::All)?.capture().query_count();
         self.put_into_the_box(&live, text)?;
+        let before = Before {
+            queries: live.look(History::All)?.capture().query_count(),
+            begun: live.control.activity(&live.pane).begun,
+        };
         self.submit(&live)?;
-        let status = self.wait_until_taken(&live, queries, text.starts_with('/'))?;
-        Ok(Sent { status, removed })
+        let status = self.wait_until_taken(&live, &before, text.starts_with('/'))?;
+        Ok(Sent { status, removed, file: None })
     }
 
     fn check_ready(&self, reading: &Reading, force: Force) -> Result<(), TerminalError> {
@@ -185,14 +228,15 @@ impl Terminal {
     }
 
     /// The box is empty a moment before anything else tells that a turn has begun.
-    fn wait_until_taken(&self, live: &Live, queries: usize, command: bool) -> Result<Status, TerminalError> {
+    fn wait_until_taken(&self, live: &Live, before: &Before, command: bool) -> Result<Status, TerminalError> {
         let deadline =
             Instant::now() + if command { Duration::from_millis(500) } else { Duration::from_secs(10) };
         loop {
             let count = live.control.activity(&live.pane).count;
             let reading = self.glance()?;
             let busy = !Until::Idle.is_met(reading.status) && reading.status != Status::Starting;
-            if busy || live.look(History::All)?.capture().query_count() > queries {
+            let begun = live.control.activity(&live.pane).begun > before.begun;
+            if busy || begun || live.look(History::All)?.capture().query_count() > before.queries {
                 return Ok(reading.status);
             }
             if Instant::now() >= deadline {

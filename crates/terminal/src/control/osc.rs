@@ -19,9 +19,9 @@ enum State {
 pub(super) struct Titles(State);
 
 impl Titles {
-    /// The last title in this piece, if one ends in it.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Option<String> {
-        let mut found = None;
+    /// The titles that end in this piece.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<String> {
+        let mut found = Vec::new();
         for byte in bytes {
             let state = std::mem::take(&mut self.0);
             self.0 = match (state, *byte) {
@@ -31,12 +31,12 @@ impl Titles {
                 (State::Escape, 0x1b) => State::Escape,
                 (State::Escape, _) => State::Ground,
                 (State::Command(command), 0x07) => {
-                    found = title(&command).or(found);
+                    found.extend(title(&command));
                     State::Ground
                 }
                 (State::Command(command), 0x1b) => State::Closing(command),
                 (State::Closing(command), b'\\') => {
-                    found = title(&command).or(found);
+                    found.extend(title(&command));
                     State::Ground
                 }
                 (State::Closing(_), b']') => State::Command(Vec::new()),
@@ -66,11 +66,11 @@ mod tests {
     #[test]
     fn titles_are_found_whole_in_pieces_and_among_other_sequences() {
         let mut titles = Titles::default();
-        assert_eq!(titles.push("x\x1b]0;◇  Ready (a)   \x07y".as_bytes()), Some("◇  Ready (a)".to_owned()));
-        assert_eq!(titles.push(b"\x1b]8;;http://x\x07\x1b[31mred\x1b]2;two"), None);
-        assert_eq!(titles.push(b" words\x1b"), None);
-        assert_eq!(titles.push(b"\\"), Some("two words".to_owned()));
-        assert_eq!(titles.push(b"\x1b]0;a\x07\x1b]0;b\x07"), Some("b".to_owned()));
-        assert_eq!(titles.push(b"\x1b]0;\x07"), Some(String::new()));
+        assert_eq!(titles.push("x\x1b]0;◇  Ready (a)   \x07y".as_bytes()), ["◇  Ready (a)"]);
+        assert!(titles.push(b"\x1b]8;;http://x\x07\x1b[31mred\x1b]2;two").is_empty());
+        assert!(titles.push(b" words\x1b").is_empty());
+        assert_eq!(titles.push(b"\\"), ["two words"]);
+        assert_eq!(titles.push(b"\x1b]0;a\x07\x1b]0;b\x07"), ["a", "b"]);
+        assert_eq!(titles.push(b"\x1b]0;\x07"), [""]);
     }
 }
