@@ -35,8 +35,9 @@ use crate::{survey, threads};
 
 /// So many places are shown of one session.
 const SNIPPETS: usize = 3;
-/// So many sessions are looked into for a phrase, whose words the index has but not their order.
-const LOOKED_INTO: usize = 400;
+/// So many sessions are looked into at least for a phrase, whose words the index has but not their order; more only until
+/// as many have it as are shown.
+const LOOKED_INTO: usize = 100;
 
 /// A session that has what was asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -183,21 +184,25 @@ fn find(
             && files.get(candidate.file).is_some_and(|file| session_of(file).is_some())
     });
     let asked = candidates.len();
-    candidates.truncate(if query.is_plain() { limit } else { LOOKED_INTO });
-    let mut spots = ranking.spots(&candidates.iter().map(|candidate| candidate.file).collect());
     let (mut hits, mut looked_into, mut total) = (Vec::new(), 0, 0);
-    for candidate in &candidates {
-        if query.is_plain() && hits.len() >= limit {
-            break;
-        }
-        looked_into += 1;
-        let Some(file) = files.get(candidate.file) else { continue };
-        let spots = spots.remove(&candidate.file).unwrap_or_default();
-        let Some(snippets) = look_into(file, &spots, query)? else { continue };
-        total += 1;
-        if hits.len() < limit
-            && let Some(session) = session_of(file)
-        {
+    let least = if query.is_plain() { limit } else { LOOKED_INTO };
+    while looked_into < asked && (hits.len() < limit || looked_into < least) {
+        let next = candidates.get(looked_into..).unwrap_or_default();
+        let next = next.get(..least.max(looked_into).max(1)).unwrap_or(next);
+        looked_into += next.len();
+        let spots = ranking.spots(&next.iter().map(|candidate| candidate.file).collect());
+        let looks = threads::map(
+            next,
+            || (),
+            |(), candidate| {
+                let (file, spots) = (files.get(candidate.file)?, spots.get(&candidate.file)?);
+                look_into(file, spots, query).transpose()
+            },
+        );
+        for (candidate, look) in next.iter().zip(looks) {
+            let Some(snippets) = look.transpose()? else { continue };
+            total += 1;
+            let Some(session) = files.get(candidate.file).and_then(session_of) else { continue };
             let (score, messages) = (candidate.score, candidate.messages);
             hits.push(Hit { session: session.clone(), score, messages, snippets });
         }

@@ -17,6 +17,8 @@ const NODE_VERSION: &str = "22.23.3";
 const GO_VERSION: &str = "1.27.3";
 /// The distribution that runs the tests decides which tmux that is.
 const TMUX_VERSION: &str = "debian";
+/// The same for the browser: it must fit the libraries of the machine.
+const CHROMIUM_VERSION: &str = "debian";
 const LLVM_COV_VERSION: &str = "0.9.1";
 const PROMPTFOO_VERSION: &str = "0.123.1";
 
@@ -95,6 +97,8 @@ pub fn all() -> Vec<Tool> {
     ));
     let terminal = Needed::WithoutCommand("crates/terminal/tests");
     all.push(tool("tmux", TMUX_VERSION, "the interactive CLI", terminal, fetch_tmux));
+    let browser = Needed::WithoutCommand("tests/real_sessions");
+    all.push(tool(CHROMIUM, CHROMIUM_VERSION, "exported pages", browser, fetch_chromium));
     all.push(tool("go", GO_VERSION, "the OpenASE adapter", Needed::With(&["hosts/openase"]), fetch_go));
     let promptfoo = Needed::With(&["hosts/promptfoo"]);
     all.push(tool("promptfoo", PROMPTFOO_VERSION, "the promptfoo adapter", promptfoo, fetch_promptfoo));
@@ -111,6 +115,11 @@ pub fn node22() -> io::Result<PathBuf> {
 /// The system's tmux, or one from the cache.
 pub fn tmux() -> io::Result<PathBuf> {
     on_path("tmux").map_or_else(|| fetch_tmux(TMUX_VERSION), Ok)
+}
+
+/// A Chromium without windows: the system's, or one from the cache.
+pub fn chromium() -> io::Result<PathBuf> {
+    on_path(CHROMIUM).map_or_else(|| fetch_chromium(CHROMIUM_VERSION), Ok)
 }
 
 /// A Go toolchain: the `go` command.
@@ -178,6 +187,45 @@ for directory in "$here"/root/usr/lib/*-linux-gnu* "$here"/root/lib/*-linux-gnu*
 done
 export LD_LIBRARY_PATH
 exec "$here/root/usr/bin/tmux" "$@"
+"#;
+
+/// The smallest of Debian's packages with a browser in it, and its command.
+const CHROMIUM: &str = "chromium-headless-shell";
+
+/// A browser unpacked from Debian's packages, with those libraries that the machine lacks.
+fn fetch_chromium(version: &str) -> io::Result<PathBuf> {
+    let directory = cache::entry(&format!("{CHROMIUM}/{version}"), |directory| {
+        let downloads = tempfile::tempdir()?;
+        let mut options = private_apt_options(downloads.path())?;
+        // Nothing is installed, so nobody has to be kept out.
+        options.extend(["-o".to_owned(), "Debug::NoLocking=1".to_owned()]);
+        check(Command::new("apt-get").args(&options).arg("update"), "apt-get update")?;
+        let mut apt = Command::new("apt-get");
+        apt.args(&options).args(["install", "--download-only", "--yes", "--no-install-recommends", CHROMIUM]);
+        check(&mut apt, "apt-get install --download-only")?;
+        for package in files_under(downloads.path()) {
+            if package.extension().is_some_and(|extension| extension == "deb") {
+                let root = directory.join("root");
+                check(Command::new("dpkg-deb").arg("-x").arg(package).arg(root), "dpkg-deb")?;
+            }
+        }
+        std::fs::create_dir_all(directory.join("bin"))?;
+        let wrapper = directory.join("bin").join(CHROMIUM);
+        std::fs::write(&wrapper, CHROMIUM_WRAPPER)?;
+        std::fs::set_permissions(&wrapper, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+        check(Command::new(&wrapper).arg("--version"), "the unpacked browser").map(|_| ())
+    })?;
+    Ok(directory.join("bin").join(CHROMIUM))
+}
+
+/// Finds the libraries beside itself; some are in a directory of their own.
+const CHROMIUM_WRAPPER: &str = r#"#!/bin/sh
+here=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd)
+for directory in "$here"/root/usr/lib/*-linux-gnu* "$here"/root/usr/lib/*-linux-gnu*/* "$here"/root/lib/*-linux-gnu*; do
+    [ -d "$directory" ] && LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$directory"
+done
+export LD_LIBRARY_PATH
+exec "$here/root/usr/lib/chromium/chromium-headless-shell" "$@"
 "#;
 
 /// Downloads tmux and the libraries that it depends on. `apt-get` needs no rights for that, and with a state directory of
