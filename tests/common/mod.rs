@@ -87,6 +87,7 @@ impl Desk {
         command.env("HOME", self.home()).env("ALHENA_HOME", self.home().join("alhena"));
         command.env("PATH", self.root().join("bin")).env("TMPDIR", self.root().join("tmp"));
         command.env("LANG", "C.UTF-8").envs(self.env.iter().cloned());
+        command.envs(alhena_testbed::profile_variable());
         command
     }
 

@@ -229,13 +229,15 @@ impl<D: Disk> Interpreter<D> {
         let ok = result.status == Status::Success && error.is_none() && ran.well();
         let warning = derive::refusal(&call.name, ran, error.as_ref());
         self.changing_tools |= ran != Ran::Not && class.may_change_files();
+        // Outputs are large: a second one only for what is derived from it.
+        let again = matches!(class, Class::Command | Class::FileWrite).then(|| output.clone()).flatten();
         self.emit(
             source,
             EventKind::ToolResult {
                 id: id.clone(),
                 name: call.name.clone(),
                 ok,
-                output: output.clone(),
+                output,
                 error: error.map(Box::new),
                 exit_code: ran.exit_code(),
                 cancelled: (ran == Ran::Cancelled).then_some(true),
@@ -246,9 +248,9 @@ impl<D: Disk> Interpreter<D> {
             self.warn(warning, out);
         }
         match class {
-            Class::Command if ran != Ran::Not => self.command(id, &call, output, ran.exit_code(), out),
+            Class::Command if ran != Ran::Not => self.command(id, &call, again, ran.exit_code(), out),
             Class::FileWrite if ok => {
-                let diff = fact.diff.or(output.filter(|output| derive::looks_like_diff(output))); // C-31
+                let diff = fact.diff.or(again.filter(|output| derive::looks_like_diff(output))); // C-31
                 self.file_written(id, &call, diff, fact.created, out);
             }
             _ => {}
@@ -266,9 +268,8 @@ impl<D: Disk> Interpreter<D> {
     ) {
         let Some(command) = call.input.get("command").and_then(Value::as_str) else { return };
         let command = command.to_owned();
-        let run =
-            CommandRun { call_id: id.clone(), command: command.clone(), exit_code, output: output.clone() };
-        self.kept.command(&mut self.outcome, run);
+        let run = CommandRun { call_id: id.clone(), command: command.clone(), exit_code, output: None };
+        self.kept.command(&mut self.outcome, run, output.as_deref());
         self.emit(Source::Derived, EventKind::Command { call_id: id, command, output, exit_code }, out);
     }
 

@@ -104,6 +104,7 @@ impl PrivateHome {
         ]
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))
+        .chain(crate::profile_variable())
         .collect()
     }
 

@@ -14,6 +14,12 @@ pub mod stand_in;
 pub mod streams;
 pub mod tools;
 
+/// Where instrumented builds write what ran: a program that is started in an environment of its own needs it too.
+pub fn profile_variable() -> Option<(String, String)> {
+    let name = "LLVM_PROFILE_FILE";
+    Some((name.to_owned(), std::env::var(name).ok()?))
+}
+
 pub use bounded::{Deadline, Finished, Watchdog, run_bounded};
 pub use home::{PrivateHome, Trust};
 pub use processes::{alive, processes_with_env};

@@ -1,6 +1,5 @@
 //! Alhena's side of the keeper.
 
-use std::ffi::OsString;
 use std::io::{self, BufReader};
 use std::net::Shutdown;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -141,6 +140,8 @@ fn spawn(program: &Path, socket: UnixStream, lock: Option<BorrowedFd<'_>>) -> io
     let lock = lock.map(|lock| lock.try_clone_to_owned()).transpose()?;
     command.stdout(lock.map_or_else(Stdio::null, Stdio::from)).stderr(Stdio::null()).current_dir("/");
     // The keeper needs nothing of the environment, and secrets need not lie about in one more process.
-    command.env_clear().envs(std::env::var_os("PATH").map(|path| (OsString::from("PATH"), path)));
+    // The second is where instrumented builds write what ran.
+    let needed = ["PATH", "LLVM_PROFILE_FILE"].map(|name| std::env::var_os(name).map(|value| (name, value)));
+    command.env_clear().envs(needed.into_iter().flatten());
     command.spawn()
 }

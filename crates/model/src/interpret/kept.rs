@@ -156,13 +156,13 @@ impl Kept {
         });
     }
 
-    pub(super) fn command(&mut self, outcome: &mut Outcome, mut run: CommandRun) {
+    pub(super) fn command(&mut self, outcome: &mut Outcome, mut run: CommandRun, output: Option<&str>) {
         if outcome.commands.len() >= MOST_COMMANDS || self.commands + run.command.len() > ALL_COMMANDS {
             self.warning(outcome, "Not all commands are listed: there are too many");
             return;
         }
         self.commands += run.command.len();
-        run.output = run.output.and_then(|output| self.detail(&derive::cut(&output, COMMAND_OUTPUT)));
+        run.output = output.and_then(|output| self.detail(&derive::cut(output, COMMAND_OUTPUT)));
         outcome.commands.push(run);
     }
 

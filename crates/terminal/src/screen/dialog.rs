@@ -140,12 +140,14 @@ fn paragraphs(lines: &[String], edge: Option<usize>) -> Vec<String> {
     whole.lines().map(str::to_owned).collect()
 }
 
-/// The line that asks: for a tool the last one, else the first that ends with a question mark, else the first of all.
+/// The line that asks: for a tool the last with a question mark (a hint may follow it) or the last of all, else the first that ends with a question mark, else the first of all.
 fn question(kind: WaitingFor, before: &[String]) -> String {
     let mut lines =
         before.iter().map(|line| asked(line)).filter(|line| !line.is_empty() && !is_frame_text(line));
     let found = match kind {
-        WaitingFor::ToolApproval => lines.next_back(),
+        WaitingFor::ToolApproval => {
+            lines.clone().rfind(|line| line.ends_with('?')).or_else(|| lines.next_back())
+        }
         WaitingFor::Loop | WaitingFor::Quota => lines.next(),
         _ => lines.clone().find(|line| line.ends_with('?')).or_else(|| lines.next()),
     };

@@ -158,3 +158,24 @@ fn widths_are_in_columns() {
     let widths: Vec<usize> = ["abc", "日本", "é", "🚀", "☁️", "👨‍👩‍👧"].into_iter().map(width).collect();
     assert_eq!(widths, [3, 4, 1, 2, 2, 2]);
 }
+
+#[test]
+fn a_hint_below_the_question_of_an_approval_is_not_the_question() {
+    let screen = concat!(
+        "╭──────────────────────────────────────────────────────────────────────────────╮\n",
+        "│ ? Shell  echo hi > f.txt                                                     │\n",
+        "│ ╭──────────────────────────────────────────────────────────────────────────╮ │\n",
+        "│ │ echo hi > f.txt                                                          │ │\n",
+        "│ ╰──────────────────────────────────────────────────────────────────────────╯ │\n",
+        "│ Allow execution of [Shell]?                                                  │\n",
+        "│ Redirection detected. To auto-accept, press Shift+Tab                        │\n",
+        "│                                                                              │\n",
+        "│ ● 1. Allow once                                                              │\n",
+        "│   2. Allow for this session                                                  │\n",
+        "│   3. No, suggest changes (esc)                                               │\n",
+        "╰──────────────────────────────────────────────────────────────────────────────╯\n",
+    );
+    let waiting = Capture::new(screen).read().waiting_for.unwrap();
+    assert_eq!(waiting.question, "Allow execution of [Shell]?");
+    assert_eq!(waiting.options.len(), 3);
+}
