@@ -130,7 +130,7 @@ class GeminiCliProvider(ResponseProvider):
     def _log(self, recording: Path, stderr: str) -> None:
         """What happened, for whoever reads the log."""
         for line in stderr.splitlines():
-            logger.debug("alhena: %s", line)
+            logger.log(logging.WARNING if line.startswith("warning: ") else logging.DEBUG, "alhena: %s", line)
         try:
             outcome = json.loads((recording / "outcome.json").read_bytes())
         except (OSError, ValueError):

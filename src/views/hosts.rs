@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use alhena::hosts::promptfoo::Prices;
 use alhena::hosts::{aiwf, openase, promptfoo};
 use alhena::model::Timestamp;
-use alhena::{Event, Outcome};
+use alhena::{Event, EventKind, Outcome};
 
 use super::{Target, View};
 
@@ -19,7 +19,12 @@ impl Aiwf {
 }
 
 impl View for Aiwf {
-    fn event(&mut self, _event: &Event) -> io::Result<()> {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        // skipped, and a sample of it for the host's log.
+        if let EventKind::Malformed { sample, bytes } = &event.kind {
+            let text = format!("warning: skipped a line that is no event, {bytes} bytes: {sample}");
+            let _closed = writeln!(io::stderr(), "{text}");
+        }
         Ok(())
     }
 

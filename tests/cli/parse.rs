@@ -470,6 +470,18 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
+fn for_aiwf_a_line_that_is_no_event_is_skipped_and_a_sample_of_it_logged() {
+    // A-27
+    let desk = Desk::new();
+    desk.recording("01_streamjson_plain");
+    let recorded = std::fs::read_to_string(desk.work().join("stdout")).unwrap();
+    desk.write("stdout", recorded.replacen('\n', "\nnot json \u{1b}[2J\n", 1));
+    let seen = desk.alhena(&["parse", "stdout", "--as", "aiwf", "--exit-code", "0"]);
+    assert_eq!((seen.code(), &seen.json()["error"]), (Some(0), &json!(null)));
+    assert_eq!(seen.stderr, "warning: skipped a line that is no event, 13 bytes: not json \\u{1b}[2J\n");
+}
+
+#[test]
 fn an_unknown_view_lists_the_known_ones() {
     assert_snapshot!(Desk::new().alhena(&["parse", "--as", "xml"]), @r#"
     ---- stderr ----
