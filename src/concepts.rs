@@ -14,3 +14,6 @@ pub mod lossless {}
 
 #[doc = include_str!("concepts/views.md")]
 pub mod views {}
+
+#[doc = include_str!("concepts/terminal.md")]
+pub mod terminal {}
