@@ -50,7 +50,7 @@ const HOSTS: &[(&str, &str, &str)] = &[
     ("agent-cli-sdk", "--as agent-cli-sdk", "hosts/agent-cli-sdk (TypeScript)"),
     ("openase", "--as openase, --as openase-ticket", "hosts/openase (Go)"),
     ("promptfoo", "--as promptfoo", "hosts/promptfoo (JavaScript)"),
-    ("cao", "alhena terminal classify", "none yet"),
+    ("cao", "alhena terminal here, classify", "hosts/cao (Python)"),
 ];
 
 pub fn execute(args: Args) -> ExitCode {

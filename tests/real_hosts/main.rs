@@ -3,6 +3,7 @@
 
 mod agent_cli_sdk;
 mod aiwf;
+mod cao;
 mod dropin;
 mod openase;
 mod place;

