@@ -1,5 +1,6 @@
 //! The commands: one file each. The definitions here make the help, the man page and the completions.
 
+mod agent;
 mod capabilities;
 mod completions;
 mod detect;

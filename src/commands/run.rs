@@ -8,13 +8,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use alhena::env::Environment;
-use alhena::home::McpServer;
-use alhena::{
-    Approval, Finder, Gemini, Item, Outcome, Prompt, PromptBy, Request, Resume, Run, RunError, Sandbox,
-    SystemPrompt, Trust,
-};
+use alhena::{Finder, Gemini, Item, Outcome, Prompt, PromptBy, Request, Run, RunError};
 use clap::ValueEnum;
 
+use super::agent::{Agent, time};
 use super::complain;
 use crate::offline;
 use crate::signals::Interrupts;
@@ -42,51 +39,8 @@ pub struct Args {
     /// Use the scripted model on this machine instead of Gemini; with a file, that scenario.
     #[arg(long, value_name = "SCENARIO", num_args = 0..=1, require_equals = true)]
     offline: Option<Option<PathBuf>>,
-    /// Work in this directory.
-    #[arg(long, short = 'C', value_name = "DIR")]
-    dir: Option<PathBuf>,
-    /// The Gemini CLI to run.
-    #[arg(long, value_name = "PATH")]
-    gemini: Option<PathBuf>,
-    /// The model.
-    #[arg(long, short, value_name = "NAME")]
-    model: Option<String>,
-    /// What the model may do without asking: default, auto-edit, yolo, plan.
-    #[arg(long, value_name = "MODE")]
-    approval: Option<Approval>,
-    /// Run in a folder that is not trusted; `=settings` loads the folder's own settings too.
-    #[arg(long, value_name = "settings", num_args = 0..=1, require_equals = true)]
-    trust: Option<Option<TrustArg>>,
-    /// The sandbox: on, off, inherit, docker, podman, ...
-    #[arg(long, value_name = "ENGINE", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
-    sandbox: Option<Sandbox>,
-    /// Another directory that the model may use; can be repeated.
-    #[arg(long, value_name = "DIR")]
-    include_dir: Vec<PathBuf>,
-    /// Allow a tool: NAME, or run_shell_command(PREFIX); can be repeated.
-    #[arg(long, value_name = "TOOL")]
-    allow_tool: Vec<String>,
-    /// Deny a tool; can be repeated.
-    #[arg(long, value_name = "TOOL")]
-    deny_tool: Vec<String>,
-    /// A policy file of Gemini CLI; can be repeated.
-    #[arg(long, value_name = "FILE")]
-    policy: Vec<PathBuf>,
-    /// An MCP server for this run: 'NAME=COMMAND ARGS', 'NAME=URL' or a JSON file; can be repeated.
-    #[arg(long, value_name = "SERVER")]
-    mcp_server: Vec<String>,
-    /// Instructions for the model beside the prompt.
-    #[arg(long, value_name = "TEXT")]
-    system_prompt: Option<String>,
-    /// Whether the instructions come after the CLI's own or replace them.
-    #[arg(long, value_enum, default_value = "append", requires = "system_prompt")]
-    system_prompt_mode: PromptMode,
-    /// Set a variable for the CLI (NAME=VALUE), or insist that it is set (NAME); can be repeated.
-    #[arg(long, value_name = "NAME=VALUE")]
-    env: Vec<String>,
-    /// Go on with a session: its id, or the latest.
-    #[arg(long, value_name = "ID", num_args = 0..=1, require_equals = true, default_missing_value = "latest")]
-    resume: Option<String>,
+    #[command(flatten)]
+    agent: Agent,
     /// The id for the new session.
     #[arg(long, value_name = "ID")]
     session_id: Option<String>,
@@ -129,35 +83,6 @@ enum By {
     Stdin,
     File,
     Positional,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum TrustArg {
-    Settings,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum PromptMode {
-    Append,
-    Replace,
-}
-
-/// `90s`, `10m`, `1h`, `500ms`, `2.5` (seconds).
-pub fn time(text: &str) -> Result<Duration, String> {
-    let bad = || format!("{text:?} is no time; write 90s, 10m, 1h or 500ms");
-    let (number, unit) = match text.find(|c: char| c.is_ascii_alphabetic()) {
-        Some(at) => text.split_at(at),
-        None => (text, "s"),
-    };
-    let number: f64 = number.trim().parse().map_err(|_| bad())?;
-    let seconds = match unit {
-        "ms" => number / 1000.0,
-        "s" | "sec" => number,
-        "m" | "min" => number * 60.0,
-        "h" => number * 3600.0,
-        _ => return Err(bad()),
-    };
-    Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero()).ok_or_else(bad)
 }
 
 pub fn execute(args: Args) -> ExitCode {
@@ -229,7 +154,7 @@ fn empty(file: Option<&File>) {
 fn begin(args: Args, view: Name) -> Result<(Run, Option<offline::Offline>), RunError> {
     let mut environment = Environment::of_process();
     let (scenario, gemini, approval, quiet) =
-        (args.offline.clone(), args.gemini.clone(), args.approval, args.quiet);
+        (args.offline.clone(), args.agent.gemini.clone(), args.agent.approval, args.quiet);
     let mut request = request(args, view)?;
     let offline = match &scenario {
         Some(scenario) => {
@@ -270,9 +195,6 @@ fn request(args: Args, view: Name) -> Result<Request, RunError> {
             "Give a prompt as an argument, by --prompt-file or on stdin.",
         ));
     }
-    if let Some(dir) = args.dir.as_ref().filter(|dir| !dir.is_dir()) {
-        return Err(usage(format!("{} is not a directory", dir.display()), "Give a directory that exists."));
-    }
     let mut request = Request::with_prompt(prompt);
     request.prompt_by = match args.prompt_by {
         By::Auto => PromptBy::Auto,
@@ -281,37 +203,7 @@ fn request(args: Args, view: Name) -> Result<Request, RunError> {
         By::File => PromptBy::File,
         By::Positional => PromptBy::Positional,
     };
-    request.dir = args.dir;
-    request.model = args.model;
-    request.approval = args.approval.unwrap_or_default();
-    request.trust = match args.trust {
-        None => Trust::AsIs,
-        Some(None) => Trust::Run,
-        Some(Some(TrustArg::Settings)) => Trust::WithSettings,
-    };
-    request.sandbox = args.sandbox.unwrap_or_default();
-    request.include_dirs = args.include_dir;
-    request.allow_tools = args.allow_tool;
-    request.deny_tools = args.deny_tool;
-    request.policies = args.policy;
-    for server in &args.mcp_server {
-        let servers = McpServer::from_argument(server).map_err(|error| {
-            usage(error.to_string(), "Write 'NAME=COMMAND ARGS', 'NAME=URL', or give a JSON file.")
-        })?;
-        request.mcp_servers.extend(servers);
-    }
-    request.system_prompt = args.system_prompt.map(|text| match args.system_prompt_mode {
-        PromptMode::Append => SystemPrompt::Append(text),
-        PromptMode::Replace => SystemPrompt::Replace(text),
-    });
-    for variable in args.env {
-        match variable.split_once('=') {
-            Some((name, value)) => request.env.push((name.into(), value.into())),
-            None if std::env::var_os(&variable).is_some() => {}
-            None => return Err(usage(format!("{variable} is not set"), "Set it, or write NAME=VALUE.")),
-        }
-    }
-    request.resume = args.resume.map(|id| if id == "latest" { Resume::Latest } else { Resume::Id(id) });
+    args.agent.describe(&mut request)?;
     request.session_id = args.session_id;
     request.timeout = args.timeout;
     request.first_event_timeout = Some(args.first_event_timeout);

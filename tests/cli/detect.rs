@@ -44,7 +44,7 @@ fn a_program_that_is_no_gemini_cli_is_told_from_one() {
     assert_snapshot!(desk.alhena(&["detect", "--gemini", other.to_str().unwrap()]), @r#"
     ---- stderr ----
     error: Gemini CLI was not found
-      [DESK]/bin/gemini does not tell its version: exit status: 0 (no output)
+      [DESK]/bin/gemini does not tell its version: exit status: 0 (GIMP 3.0)
     hint: Give the path of a Gemini CLI that can be started, or none to have one looked for.
     [exit 3]
     "#);
