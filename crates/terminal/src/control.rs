@@ -39,6 +39,7 @@ pub(crate) struct Control {
     child: Mutex<Child>,
     talk: Mutex<ChildStdin>,
     shared: Arc<Shared>,
+    opened: Instant,
 }
 
 #[derive(Debug, Default)]
@@ -78,7 +79,8 @@ impl Control {
             .name("alhena-tmux".to_owned())
             .spawn(move || listen(BufReader::new(stdout), &theirs))
             .map_err(TerminalError::tmux)?;
-        let control = Self { child: Mutex::new(child), talk: Mutex::new(stdin), shared };
+        let opened = Instant::now();
+        let control = Self { child: Mutex::new(child), talk: Mutex::new(stdin), shared, opened };
         // The answer to the attach itself.
         control.reply(Instant::now() + PATIENCE)?;
         Ok(control)
@@ -122,6 +124,11 @@ impl Control {
     /// What a pane has done so far.
     pub(crate) fn activity(&self, pane: &str) -> Activity {
         lock(&self.shared.state).panes.get(pane).map(|pane| pane.activity.clone()).unwrap_or_default()
+    }
+
+    /// How long a pane has been quiet, as far as this connection knows.
+    pub(crate) fn quiet(&self, pane: &str) -> Duration {
+        self.activity(pane).last.unwrap_or(self.opened).elapsed()
     }
 
     /// Waits for output of a pane beyond what was counted, for a window to come or go, or for the deadline.

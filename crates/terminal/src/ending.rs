@@ -32,7 +32,9 @@ impl Terminal {
     pub fn exit(&self, timeout: Duration) -> Result<Exit, TerminalError> {
         let deadline = Instant::now() + timeout;
         let lock = self.terminals.inner.store.lock_typing(self.id(), timeout);
-        let gracefully = lock.is_ok() && self.ask_to_leave(deadline).unwrap_or(false);
+        // The pane may close under our hands: the record tells how it went.
+        let asked = lock.is_ok() && self.ask_to_leave(deadline).is_ok();
+        let gracefully = asked && self.has_left()?;
         drop(lock);
         Ok(Exit { gracefully, ended: self.put_away()? })
     }
@@ -42,26 +44,28 @@ impl Terminal {
         Ok(Exit { gracefully: false, ended: self.put_away()? })
     }
 
-    /// Types what makes the CLI leave. True when it has.
-    fn ask_to_leave(&self, deadline: Instant) -> Result<bool, TerminalError> {
-        let over = || Instant::now() >= deadline;
-        while !over() {
+    fn has_left(&self) -> Result<bool, TerminalError> {
+        let record = self.record()?;
+        Ok(record.phase == Phase::Ended && record.ended.is_some_and(|ended| ended.signal.is_none()))
+    }
+
+    /// Types what makes the CLI leave, until it has or the time is up.
+    fn ask_to_leave(&self, deadline: Instant) -> Result<(), TerminalError> {
+        while Instant::now() < deadline {
             let record = self.record()?;
-            if record.phase == Phase::Ended {
-                return Ok(record.ended.is_some_and(|ended| ended.signal.is_none()));
+            if record.phase != Phase::Running {
+                return Ok(());
             }
-            if record.phase == Phase::Launching {
-                return Ok(false);
+            if record.cli.is_none_or(|cli| !cli.alive()) {
+                // What is typed now would be for the shell.
+                self.wait_for_end(deadline)?;
+                return Ok(());
             }
-            match self.glance()?.status {
-                Status::Processing | Status::Waiting => {
-                    let patience =
-                        deadline.saturating_duration_since(Instant::now()).min(Duration::from_secs(4));
-                    let _still_busy = self.interrupt_unlocked(patience);
-                }
-                _ => {}
+            if matches!(self.glance()?.status, Status::Processing | Status::Waiting) {
+                let left = deadline.saturating_duration_since(Instant::now());
+                let _still_busy = self.interrupt_unlocked(left.min(Duration::from_secs(4)));
             }
-            let Ok(live) = self.live() else { return Ok(self.record()?.phase == Phase::Ended) };
+            let Ok(live) = self.live() else { return Ok(()) };
             let draft = live.look(History::None)?.capture().draft();
             if draft.is_some_and(|draft| !draft.text.is_empty()) {
                 live.press("C-c")?;
@@ -70,11 +74,12 @@ impl Terminal {
             live.press("C-d")?;
             std::thread::sleep(Duration::from_millis(100));
             live.press("C-d")?;
-            if self.wait_for_end(deadline.min(Instant::now() + Duration::from_secs(3)))? {
-                continue;
+            let patience = deadline.min(Instant::now() + Duration::from_secs(3));
+            while record.cli.is_some_and(|cli| cli.alive()) && Instant::now() < patience {
+                std::thread::sleep(Duration::from_millis(10));
             }
         }
-        Ok(false)
+        Ok(())
     }
 
     fn wait_for_end(&self, deadline: Instant) -> Result<bool, TerminalError> {

@@ -287,7 +287,7 @@ impl Terminal {
         loop {
             let count = live.control.activity(&live.pane).count;
             let look = live.look(History::None)?;
-            if look.text.lines().any(|line| line.trim_end() == marker) {
+            if look.text.contains(&marker) {
                 return Ok(());
             }
             if Instant::now() >= deadline {

@@ -17,12 +17,14 @@ use crate::terminals::Terminals;
 /// Between two looks that have to agree.
 const SECOND_LOOK: Duration = Duration::from_millis(60);
 /// A frame takes the CLI less than this to write.
-const FRAME: Duration = Duration::from_millis(25);
-const LONGEST_FRAME: Duration = Duration::from_millis(120);
+const FRAME: Duration = Duration::from_millis(20);
+const LONGEST_FRAME: Duration = Duration::from_millis(80);
 /// The records of other processes are looked at this often, output or not.
 const TICK: Duration = Duration::from_millis(500);
-/// After that a prompt without a banner is a prompt.
-const LONGEST_START: Duration = Duration::from_secs(20);
+/// A start takes three seconds, and with ten at once on two cores half a minute.
+const LONGEST_START: Duration = Duration::from_secs(120);
+/// A prompt without a banner (somebody has switched it off) that has not moved for so long is a prompt.
+const STARTED: Duration = Duration::from_secs(10);
 /// As much history as a status usually needs.
 const SOME_HISTORY: u32 = 200;
 
@@ -170,29 +172,26 @@ impl Terminal {
         let mut before: Option<Reading> = None;
         for _ in 0..20 {
             let reading = self.glance()?;
-            let settled = matches!(reading.status, Status::Processing)
-                || before.as_ref().is_some_and(|before| before.status == reading.status);
+            let settled = before.as_ref().is_some_and(|before| before.status == reading.status);
+            let settled = settled || (reading.status == Status::Processing && self.says_working());
             if settled || self.is_over()? {
                 return Ok(reading);
             }
             before = Some(reading);
-            self.pause(SECOND_LOOK);
+            std::thread::sleep(SECOND_LOOK);
         }
         // It does not stand still, so it is at work.
         Ok(Reading { status: Status::Processing, ..before.unwrap_or_else(|| plain(Status::Unknown)) })
     }
 
-    fn is_over(&self) -> Result<bool, TerminalError> {
-        Ok(self.record()?.phase == Phase::Ended)
+    /// Whether the last title that came over the connection says that it works.
+    fn says_working(&self) -> bool {
+        let title = self.live().ok().and_then(|live| live.control.activity(&live.pane).title);
+        title.is_some_and(|title| title.starts_with('✦'))
     }
 
-    /// Waits, but not through the end of a frame.
-    fn pause(&self, time: Duration) {
-        let until = Instant::now() + time;
-        if let Ok(live) = self.live() {
-            std::thread::sleep(until.saturating_duration_since(Instant::now()));
-            live.control.wait_until_quiet(&live.pane, FRAME, LONGEST_FRAME);
-        }
+    pub(crate) fn is_over(&self) -> Result<bool, TerminalError> {
+        Ok(self.record()?.phase == Phase::Ended)
     }
 
     /// One look: what the screen, the title and the record say at this moment.
@@ -208,6 +207,7 @@ impl Terminal {
         }
         let Some(pane) = self.pane() else { return Ok(plain(Status::Exited)) };
         let live = Live { control: self.terminals.inner.control()?, pane, joined: record.joined };
+        live.control.wait_until_quiet(&live.pane, FRAME, LONGEST_FRAME);
         let mut look = live.look(History::Some)?;
         let mut reading = look.capture().read();
         if (reading.truncated || reading.status == Status::Idle) && look.history > SOME_HISTORY {
@@ -215,19 +215,24 @@ impl Terminal {
             look = live.look(History::All)?;
             reading = look.capture().read();
         }
-        if reading.status == Status::Idle && is_young(&record) && !look.capture().has_started() {
+        let listens = || look.capture().has_started() || live.control.quiet(&live.pane) > STARTED;
+        if reading.status == Status::Idle && is_young(&record) && !listens() {
             // The prompt is there before anybody listens to it.
             return Ok(plain(Status::Starting));
         }
-        Ok(self.with_process(reading, &record))
+        Ok(self.with_process(reading, &look.title, &record))
     }
 
-    /// While the process lives, a screen that looks like its end is its beginning, or the end has just begun.
-    fn with_process(&self, reading: Reading, record: &Record) -> Reading {
+    /// Whether the CLI runs is the system's word. While it does, a screen that looks like its end is one that is being drawn.
+    fn with_process(&self, reading: Reading, title: &str, record: &Record) -> Reading {
         let lives = record.cli.is_some_and(crate::store::Process::alive);
+        if !lives && record.agent.is_none_or(|agent| !agent.alive()) {
+            return plain(Status::Exited);
+        }
         match reading.status {
-            Status::Unknown if lives => plain(Status::Starting),
-            _ if !lives && record.agent.is_none_or(|agent| !agent.alive()) => plain(Status::Exited),
+            Status::Unknown | Status::Exited if title.starts_with('✦') => plain(Status::Processing),
+            Status::Unknown | Status::Exited if is_young(record) => plain(Status::Starting),
+            Status::Exited => plain(Status::Unknown),
             _ => reading,
         }
     }

@@ -7,10 +7,12 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use alhena_model::Timestamp;
 use serde::Serialize;
 
 use crate::error::{TerminalError, TerminalErrorKind};
-use crate::screen::{Reading, Status, Waiting};
+use crate::screen::{Reading, Status, Waiting, WaitingFor};
+use crate::store::Phase;
 use crate::terminal::{History, Live, Terminal, Until, status_name};
 
 /// Enter within 40 ms of a paste becomes a newline.
@@ -22,6 +24,8 @@ const TAKEN: Duration = Duration::from_millis(1500);
 /// How long others may be typing.
 const OTHERS: Duration = Duration::from_secs(30);
 const ATTEMPTS: usize = 5;
+/// How long it may take to start again, if it does.
+const RESTART: Duration = Duration::from_secs(5);
 /// 0.61.0 takes some 4 s to draw as much, and for one line of 170 KB minutes, in which it does nothing else.
 const LONGEST_PASTE: usize = 64 << 10;
 const LONGEST_LINE: usize = 8 << 10;
@@ -91,7 +95,7 @@ impl Terminal {
             ));
         };
         let dir = project.join("messages");
-        let file = dir.join(format!("{}.txt", alhena_model::Timestamp::now().as_millis()));
+        let file = dir.join(format!("{}.txt", Timestamp::now().as_millis()));
         alhena_agent::dirs::create(&dir)
             .and_then(|_| crate::store::write_private(&file, text.as_bytes()))
             .map_err(|error| TerminalError::io(file.display(), &error))?;
@@ -116,11 +120,9 @@ impl Terminal {
         self.check_ready(&before, force)?;
         let live = self.live()?;
         self.empty_the_box(&live, force)?;
+        let queries = live.look(History::All)?.capture().query_count();
         self.put_into_the_box(&live, text)?;
-        let before = Before {
-            queries: live.look(History::All)?.capture().query_count(),
-            begun: live.control.activity(&live.pane).begun,
-        };
+        let before = Before { queries, begun: live.control.activity(&live.pane).begun };
         self.submit(&live)?;
         let status = self.wait_until_taken(&live, &before, text.starts_with('/'))?;
         Ok(Sent { status, removed, file: None })
@@ -227,17 +229,24 @@ impl Terminal {
         }
     }
 
-    /// The box is empty a moment before anything else tells that a turn has begun.
+    /// The box is empty a moment before anything else tells that a turn has begun. A frame that is half drawn looks like
+    /// work, too, so that alone has to last.
     fn wait_until_taken(&self, live: &Live, before: &Before, command: bool) -> Result<Status, TerminalError> {
-        let deadline =
-            Instant::now() + if command { Duration::from_millis(500) } else { Duration::from_secs(10) };
+        let limit = if command { Duration::from_millis(500) } else { Duration::from_secs(10) };
+        let deadline = Instant::now() + limit;
+        let mut busy_since: Option<Instant> = None;
         loop {
-            let count = live.control.activity(&live.pane).count;
+            let activity = live.control.activity(&live.pane);
             let reading = self.glance()?;
-            let busy = !Until::Idle.is_met(reading.status) && reading.status != Status::Starting;
-            let begun = live.control.activity(&live.pane).begun > before.begun;
-            if busy || begun || live.look(History::All)?.capture().query_count() > before.queries {
+            let queries = live.look(History::All)?.capture().query_count();
+            let busy = matches!(reading.status, Status::Processing | Status::Waiting);
+            busy_since = busy_since.filter(|_| busy).or_else(|| busy.then(Instant::now));
+            let lasts = busy_since.is_some_and(|since| since.elapsed() > Duration::from_millis(500));
+            if activity.begun > before.begun || queries > before.queries || lasts {
                 return Ok(reading.status);
+            }
+            if self.is_over()? {
+                return Err(self.exited());
             }
             if Instant::now() >= deadline {
                 return match command {
@@ -247,7 +256,8 @@ impl Terminal {
                     }
                 };
             }
-            live.control.wait_for_output(&live.pane, count, deadline);
+            let tick = deadline.min(Instant::now() + Duration::from_millis(100));
+            live.control.wait_for_output(&live.pane, activity.count, tick);
         }
     }
 
@@ -263,8 +273,14 @@ impl Terminal {
             .hint("`alhena terminal send` sends a message."));
         };
         let live = self.live()?;
+        let started = self.record()?.started;
         match chosen(&waiting, answer)? {
-            Some(number) => self.choose(&live, &waiting, number)?,
+            Some(number) => {
+                self.choose(&live, &waiting, number)?;
+                if waiting.kind == WaitingFor::Trust {
+                    self.wait_for_restart(started)?;
+                }
+            }
             None => {
                 let buffer = format!("alhena-{}", self.id());
                 let (text, _) = cleaned(answer);
@@ -277,6 +293,19 @@ impl Terminal {
             }
         }
         self.status()
+    }
+
+    /// After a decision about trust 0.61.0 shows its prompt for a moment, and starts again.
+    fn wait_for_restart(&self, started: Option<Timestamp>) -> Result<(), TerminalError> {
+        let deadline = Instant::now() + RESTART;
+        while Instant::now() < deadline {
+            let record = self.record()?;
+            if record.started != started || record.phase == Phase::Ended {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
     }
 
     fn choose(&self, live: &Live, waiting: &Waiting, number: u32) -> Result<(), TerminalError> {
@@ -390,7 +419,7 @@ fn cleaned(text: &str) -> (String, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::screen::{Choice, WaitingFor};
+    use crate::screen::Choice;
 
     #[test]
     fn nothing_in_a_text_can_end_the_paste_or_move_the_cursor() {

@@ -1,0 +1,66 @@
+//! The commands, as people and scripts type them.
+
+use std::process::Command;
+use std::time::Duration;
+
+use alhena::scripted::{After, Scenario, Turn};
+use alhena_testbed::run_bounded;
+use serde_json::{Value, json};
+
+use crate::place::{ALHENA, Place};
+
+fn type_in(place: &Place, args: &[&str]) -> (i32, String, String) {
+    let mut command = Command::new(ALHENA);
+    command.env_clear().envs(place.env.iter()).current_dir(place.work());
+    command.args(["terminal", "--server", &place.server, "--tmux", place.tmux.to_str().unwrap()]).args(args);
+    let done = run_bounded(&mut command, Duration::from_secs(120)).unwrap();
+    (done.status.code().unwrap(), done.stdout_text(), done.stderr_text())
+}
+
+fn json_of(place: &Place, args: &[&str]) -> (i32, Value) {
+    let (code, out, err) = type_in(place, &[args, &["--json"]].concat());
+    (code, serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}{err}")))
+}
+
+#[test]
+fn a_whole_life_from_the_command_line() {
+    let scenario = Scenario::new()
+        .turn(Turn::say("Hello."))
+        .turn(Turn::new().text("Working").hang())
+        .turn(Turn::status(400))
+        .after(After::Repeat);
+    let place = Place::new("commands", scenario);
+    let gemini = place.gemini.to_str().unwrap().to_owned();
+    assert_eq!(type_in(&place, &["list"]), (0, "There are no terminals.\n".to_owned(), String::new()));
+    let (code, error) = json_of(&place, &["status", "nobody"]);
+    assert_eq!((code, &error["error"]["kind"]), (2, &json!("not_found")));
+
+    let launch = ["launch", "--name", "one", "--gemini", &gemini, "--model", "gemini-2.5-flash"];
+    assert_eq!(type_in(&place, &launch), (0, "one\n".to_owned(), String::new()));
+    assert_eq!(type_in(&place, &["status", "one"]).1, "idle\n");
+    let (code, listed) = json_of(&place, &["list"]);
+    assert_eq!((code, &listed[0]["name"], &listed[0]["status"]), (0, &json!("one"), &json!("idle")));
+
+    assert_eq!(type_in(&place, &["send", "one", "Hi"]), (0, String::new(), String::new()));
+    assert_eq!(type_in(&place, &["wait", "one", "--until", "completed"]).1, "completed\n");
+    assert_eq!(type_in(&place, &["read", "one"]).1, "Hello.\n");
+    assert_eq!(type_in(&place, &["read", "one", "--all"]).1, "> Hi\n\nHello.\n");
+    assert_eq!(json_of(&place, &["read", "one"]).1, json!({"text": "Hello.", "source": "session"}));
+    assert!(type_in(&place, &["read", "one", "--screen"]).1.contains("✦ Hello."));
+
+    type_in(&place, &["send", "one", "Go on"]);
+    assert_eq!(type_in(&place, &["status", "one"]).1, "processing\n");
+    let (code, _, err) = type_in(&place, &["wait", "one", "--timeout", "300ms"]);
+    assert_eq!((code, err.lines().next()), (124, Some("error: one was still processing after 0.3 s")));
+    let (code, _, err) = type_in(&place, &["send", "one", "More"]);
+    assert_eq!((code, err.lines().next()), (1, Some("error: one is not ready: it is processing")));
+    assert_eq!(type_in(&place, &["interrupt", "one"]).0, 0);
+
+    type_in(&place, &["send", "one", "Fail"]);
+    let (code, failed) = json_of(&place, &["wait", "one"]);
+    assert_eq!((code, &failed["status"]), (1, &json!("error")));
+    let (code, exited) = json_of(&place, &["exit", "one"]);
+    assert_eq!((code, &exited["gracefully"], &exited["code"]), (0, &json!(true), &json!(0)));
+    assert_eq!(type_in(&place, &["read", "one"]).0, 2);
+    place.nothing_left();
+}

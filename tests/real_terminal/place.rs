@@ -1,0 +1,181 @@
+//! A private place for terminals: a home, a scripted API, a tmux server.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use alhena::env::Environment;
+use alhena::scripted::{Scenario, Server};
+use alhena::terminal::screen::{Reading, Status};
+use alhena::terminal::{Force, Launch, Options, Terminal, Terminals, Until};
+use alhena::{Approval, Request};
+use alhena_testbed::processes::{command_line, descendants};
+use alhena_testbed::{Deadline, PrivateHome, RealCli, Trust, Watchdog, processes_with_env, tools};
+
+pub const ALHENA: &str = env!("CARGO_BIN_EXE_alhena");
+/// Long enough for anything on a busy machine.
+pub const LONG: Duration = Duration::from_secs(60);
+
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+pub struct Place {
+    pub home: PrivateHome,
+    pub api: Server,
+    pub env: Environment,
+    pub terminals: Terminals,
+    pub gemini: PathBuf,
+    pub tmux: PathBuf,
+    pub server: String,
+    _watchdog: Watchdog,
+    _turn: Turn,
+}
+
+/// Tests with many agents run alone: ten starts at once take all that two cores have.
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// Held as long as the place is: with the others, or alone.
+enum Turn {
+    Shared { _guard: RwLockReadGuard<'static, ()> },
+    Alone { _guard: RwLockWriteGuard<'static, ()> },
+}
+
+impl Place {
+    pub fn new(name: &str, scenario: Scenario) -> Self {
+        Self::with(name, scenario, Trust::Trusted)
+    }
+
+    pub fn with(name: &str, scenario: Scenario, trust: Trust) -> Self {
+        let guard = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
+        Self::make(name, scenario, trust, Turn::Shared { _guard: guard })
+    }
+
+    /// While no other test runs.
+    pub fn alone(name: &str, scenario: Scenario) -> Self {
+        let guard = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
+        Self::make(name, scenario, Trust::Trusted, Turn::Alone { _guard: guard })
+    }
+
+    fn make(name: &str, scenario: Scenario, trust: Trust, turn: Turn) -> Self {
+        let watchdog = Watchdog::new(name, Duration::from_secs(240));
+        let home = PrivateHome::with(trust).unwrap();
+        let api = Server::start().unwrap();
+        let url = api.add("api", scenario);
+        let mut env: Environment = home.env(&url).into_iter().collect();
+        env.set("ALHENA_HOME", home.path().join("alhena")).set("ALHENA_KEEPER", ALHENA).remove("NO_COLOR");
+        // A shell that every machine has, without anybody's start files.
+        env.set("SHELL", "/bin/sh");
+        let server = format!("alhena-test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let tmux = tools::tmux().unwrap();
+        let gemini = RealCli::get("0.61.0").unwrap().bin;
+        let terminals = open(&env, &tmux, &server);
+        Self { home, api, env, terminals, gemini, tmux, server, _watchdog: watchdog, _turn: turn }
+    }
+
+    /// As another process would see it.
+    pub fn again(&self) -> Terminals {
+        open(&self.env, &self.tmux, &self.server)
+    }
+
+    pub fn work(&self) -> PathBuf {
+        self.home.workspace()
+    }
+
+    /// What to launch, with the model named so that no router is asked.
+    pub fn wanted(&self, prompt: &str) -> Launch {
+        let request = Request::new(prompt).dir(self.work()).model("gemini-2.5-flash");
+        let gemini = Some(self.gemini.clone());
+        Launch { request, gemini, timeout: LONG, ..Launch::default() }
+    }
+
+    pub fn launch(&self) -> Terminal {
+        self.terminals.launch(self.wanted("")).unwrap()
+    }
+
+    pub fn launch_yolo(&self) -> Terminal {
+        let mut wanted = self.wanted("");
+        wanted.request = wanted.request.approval(Approval::Yolo);
+        self.terminals.launch(wanted).unwrap()
+    }
+
+    /// Runs a command of tmux on the test's server.
+    pub fn tmux(&self, args: &[&str]) -> String {
+        let output = Command::new(&self.tmux).args(["-u", "-L", &self.server]).args(args).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// The pane of a terminal that is alone on its server.
+    pub fn pane_of(&self, terminal: &Terminal) -> String {
+        let panes = self.tmux(&["list-panes", "-s", "-t", "alhena", "-F", "#{@alhena-id} #{pane_id}"]);
+        let own = panes.lines().find_map(|line| line.strip_prefix(terminal.id()));
+        own.unwrap().trim().to_owned()
+    }
+
+    /// Everything that the pane and its history show.
+    pub fn capture(&self, terminal: &Terminal) -> String {
+        self.tmux(&["capture-pane", "-p", "-S", "-", "-t", &self.pane_of(terminal)])
+    }
+
+    /// The text of the last prompt that the API was sent, without what the CLI adds to the first.
+    pub fn last_prompt(&self) -> String {
+        let requests = self.api.requests("api");
+        let asked = requests.iter().rev().find(|request| request.action == "streamGenerateContent").unwrap();
+        let prompt = asked.prompt().unwrap();
+        prompt.rsplit("</session_context>").next().unwrap().to_owned()
+    }
+
+    /// No process with the test's home in its environment is left, except the tmux server, its shells and us.
+    pub fn nothing_left(&self) {
+        let server: Option<u32> = self.tmux(&["display-message", "-p", "#{pid}"]).trim().parse().ok();
+        let mut spared: Vec<u32> = server.into_iter().collect();
+        for shell in self.tmux(&["list-panes", "-a", "-F", "#{pane_pid}"]).lines() {
+            spared.extend(shell.parse::<u32>().ok());
+        }
+        let mark = format!("HOME={}", self.home.path().display());
+        let is_ours = |pid: &u32| {
+            let line = command_line(*pid);
+            // Connections of the test itself to tmux.
+            !spared.contains(pid) && !line.contains(&format!("-L {}", self.server)) && !line.is_empty()
+        };
+        let left = || processes_with_env(&mark).into_iter().filter(is_ours).collect::<Vec<_>>();
+        let clean = Deadline::after(Duration::from_secs(20)).wait_until(|| left().is_empty());
+        let lines: Vec<String> = left().into_iter().map(command_line).collect();
+        assert!(clean, "{lines:#?}");
+        for shell in spared.iter().skip(1) {
+            assert_eq!(descendants(*shell).into_iter().map(command_line).collect::<Vec<_>>(), [""; 0]);
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        for terminal in self.terminals.list().unwrap_or_default() {
+            let _gone = terminal.kill();
+        }
+        self.tmux(&["kill-server"]);
+    }
+}
+
+fn open(env: &Environment, tmux: &Path, server: &str) -> Terminals {
+    let options = Options {
+        server: server.to_owned(),
+        tmux: Some(tmux.to_owned()),
+        state: None,
+        environment: env.clone(),
+    };
+    Terminals::open(options).unwrap()
+}
+
+/// Sends, and waits for the end of the turn.
+pub fn ask(terminal: &Terminal, text: &str) -> Reading {
+    terminal.send(text, Force::No).unwrap();
+    terminal.wait(Until::Settled, LONG).unwrap()
+}
+
+/// Sends, and gives the answer.
+pub fn answer(terminal: &Terminal, text: &str) -> String {
+    let reading = ask(terminal, text);
+    assert_eq!(reading.status, Status::Completed, "{reading:?}");
+    terminal.last_answer().unwrap().text
+}
