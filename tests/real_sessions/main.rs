@@ -10,5 +10,30 @@
 
 #[path = "../lab/mod.rs"]
 mod lab;
+#[path = "../../crates/hosts/tests/shapes/validator.rs"]
+mod validator;
 
+mod beside;
 mod browser;
+mod joined;
+mod repaired;
+
+use std::process::Command;
+use std::time::Duration;
+
+use alhena_testbed::{Finished, run_bounded};
+use lab::{ALHENA, Lab};
+
+/// `alhena ...` as a person would type it in the workspace of a lab.
+fn alhena(lab: &Lab, args: &[&str]) -> Finished {
+    let mut command = Command::new(ALHENA);
+    command.env_clear().envs(lab.env.iter()).current_dir(lab.workspace()).args(args);
+    run_bounded(&mut command, Duration::from_secs(120)).unwrap()
+}
+
+/// The same, which has to succeed; what it printed.
+fn printed(lab: &Lab, args: &[&str]) -> String {
+    let done = alhena(lab, args);
+    assert!(done.succeeded(), "{args:?} {}: {} {}", done.ending(), done.stdout_text(), done.stderr_text());
+    done.stdout_text()
+}

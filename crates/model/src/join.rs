@@ -20,6 +20,7 @@ use std::collections::HashSet;
 use alhena_wire::Count;
 use alhena_wire::session::{
     CallStatus, MessageRecord, MessageType, Record, ResultDisplay, ToolCallRecord, parse_record, shell_end,
+    shell_output,
 };
 
 use serde::{Deserialize, Serialize};
@@ -166,6 +167,8 @@ impl ToolFact {
             Some(ResultDisplay::FileDiff(diff)) => Some(diff),
             _ => None,
         };
+        // Without what is written around it for the model: the stream does not have that either.
+        let output = output.map(|text| if is_shell { shell_output(&text).to_owned() } else { text });
         Self {
             output,
             error,

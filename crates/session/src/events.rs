@@ -7,7 +7,7 @@ use alhena_model::event::{FileChange, ToolError};
 use alhena_model::message::{Block, Content, Role, ToolResult};
 use alhena_model::tool::{self, Class};
 use alhena_model::{Change, Event, EventKind, Message, Source, Timestamp, Tokens, Usage};
-use alhena_wire::session::{MessageRecord, ToolCallRecord};
+use alhena_wire::session::{MessageRecord, ToolCallRecord, shell_output};
 use serde_json::Value;
 
 /// The events of a conversation.
@@ -108,7 +108,10 @@ impl Stream {
         let claude_name = call.map_or("", |(name, _)| name);
         let name = recorded.and_then(|call| call.name.as_deref()).unwrap_or(claude_name).to_owned();
         let failed = result.is_error || result.cancelled || result.exit_code.is_some_and(|code| code != 0);
-        let content = || Some(result.content.to_string()).filter(|text| !text.is_empty());
+        let class = if name == claude_name { class_of_claude(claude_name) } else { tool::class(&name) };
+        // The stream of a run does not have what the CLI writes around it for the model either.
+        let printed = if class == Class::Command { shell_output(&result.content) } else { &result.content };
+        let content = || Some(printed.to_owned()).filter(|text| !text.is_empty());
         let error = result.is_error.then(|| ToolError {
             kind: if result.cancelled { "cancelled" } else { "error" }.to_owned(),
             message: result.content.to_string(),
@@ -125,7 +128,6 @@ impl Stream {
                 cancelled: result.cancelled.then_some(true),
             },
         );
-        let class = if name == claude_name { class_of_claude(claude_name) } else { tool::class(&name) };
         let argument = |key: &str| call.and_then(|(_, input)| input.get(key)?.as_str()).map(str::to_owned);
         match class {
             Class::Command if !result.cancelled => {

@@ -11,6 +11,7 @@ use std::borrow::Cow;
 
 use alhena_model::message::Block;
 use alhena_model::{Message, Timestamp, Usage};
+use alhena_wire::session::shell_output;
 use serde_json::Value;
 
 pub use html::html;
@@ -118,22 +119,6 @@ fn items<'m>(message: &'m Message<'m>) -> Vec<Item<'m>> {
     items
 }
 
-/// What a shell command printed, without what the CLI writes around it for the model (0.26 on).
-pub fn printed(result: &str) -> &str {
-    let inner = result.trim_start().strip_prefix("<untrusted_context>").unwrap_or(result);
-    let inner = inner.trim_end().strip_suffix("</untrusted_context>").unwrap_or(inner);
-    let Some(output) = inner.trim().strip_prefix("Output: ") else { return inner.trim_matches('\n') };
-    let mut end = output.len();
-    for label in ["Process Group PGID: ", "Background PIDs: ", "Signal: ", "Exit Code: "] {
-        let so_far = output.get(..end).unwrap_or("");
-        let start = so_far.rfind('\n').map_or(0, |at| at + 1);
-        if so_far.get(start..).is_some_and(|line| line.starts_with(label)) {
-            end = start.saturating_sub(1);
-        }
-    }
-    output.get(..end).unwrap_or(output)
-}
-
 impl Card<'_> {
     /// How it ended, if not well.
     fn trouble(&self) -> Option<Cow<'static, str>> {
@@ -165,7 +150,7 @@ impl Card<'_> {
     /// What it gave back, for people.
     fn printed(&self) -> Option<&str> {
         let result = self.result?;
-        let text = if self.name == "Bash" { printed(&result.content) } else { &*result.content };
+        let text = if self.name == "Bash" { shell_output(&result.content) } else { &*result.content };
         (!text.is_empty()).then_some(text)
     }
 

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use alhena::model::message::{Block, Content, Role, ToolResult};
 use alhena::model::{Message, Timestamp};
-use alhena::session::export::{Page, about, printed};
+use alhena::session::export::{Page, about};
+use alhena::wire::session::shell_output;
 use serde_json::Value;
 
 use crate::style::{Colours, Harmless, Paint, number, one_line};
@@ -123,7 +124,7 @@ impl Pretty {
         }
         match &result.diff {
             Some(diff) => self.diff(diff, indent, out),
-            None if shell => self.output(printed(&result.content), indent, out),
+            None if shell => self.output(shell_output(&result.content), indent, out),
             None => self.output(&result.content, indent, out),
         }
     }

@@ -157,6 +157,6 @@ fn what_a_command_printed_is_shown_without_its_wrapping() {
         ("Output: Exit Code: 3", ""),
         ("", ""),
     ] {
-        assert_eq!(printed(result), expected, "{result}");
+        assert_eq!(shell_output(result), expected, "{result}");
     }
 }

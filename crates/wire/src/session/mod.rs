@@ -45,4 +45,4 @@ pub use message::{
 };
 pub use payload::Payload;
 pub use record::{Record, Update, parse_record};
-pub use shell::{ShellEnd, shell_end};
+pub use shell::{ShellEnd, shell_end, shell_output};

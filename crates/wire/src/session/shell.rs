@@ -39,6 +39,22 @@ pub fn shell_end(output: &str) -> Option<ShellEnd<'_>> {
     })
 }
 
+/// What a shell command printed, without what the CLI writes around it for the model (0.26 on).
+pub fn shell_output(result: &str) -> &str {
+    let inner = result.trim_start().strip_prefix("<untrusted_context>").unwrap_or(result);
+    let inner = inner.trim_end().strip_suffix("</untrusted_context>").unwrap_or(inner);
+    let Some(output) = inner.trim().strip_prefix("Output: ") else { return inner.trim_matches('\n') };
+    let mut end = output.len();
+    for label in ["Process Group PGID: ", "Background PIDs: ", "Signal: ", "Exit Code: "] {
+        let so_far = output.get(..end).unwrap_or("");
+        let start = so_far.rfind('\n').map_or(0, |at| at + 1);
+        if so_far.get(start..).is_some_and(|line| line.starts_with(label)) {
+            end = start.saturating_sub(1);
+        }
+    }
+    output.get(..end).unwrap_or(output)
+}
+
 /// Takes the last line off a text if it has this name.
 fn take_last<'a>(text: &mut &'a str, name: &str) -> Option<&'a str> {
     let (before, line) = text.rsplit_once('\n')?;
