@@ -42,6 +42,9 @@ fn apply(
     environment: &Environment,
 ) -> Result<(), (PathBuf, io::Error)> {
     let request = &mut launch.request;
+    for (outer, name) in [(crate::OUTER_GEMINI_HOME, env::GEMINI_CLI_HOME), (crate::OUTER_TMPDIR, "TMPDIR")] {
+        request.env.extend(environment.filled(name).map(|value| (outer.into(), value.into())));
+    }
     if let Some(profile) = profile {
         request.model = request.model.take().or_else(|| profile.model.clone());
         request.mcp_servers.extend(profile.servers.iter().cloned());

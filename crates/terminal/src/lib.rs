@@ -18,6 +18,7 @@ mod answer;
 mod attach;
 mod control;
 mod ending;
+mod environ;
 mod equip;
 mod error;
 mod here;
@@ -26,6 +27,7 @@ pub mod loan;
 pub mod mcp;
 mod orders;
 pub mod pane;
+mod post;
 pub mod profile;
 pub mod screen;
 mod store;
@@ -43,6 +45,12 @@ pub use store::{Ended, Phase, Record};
 pub use terminal::{Look, Terminal, Until, status_name};
 pub use terminals::{Options, SERVER, Terminals};
 pub use typing::{Force, Sent};
+
+/// What `GEMINI_CLI_HOME` said where a terminal was launched; in it, the variable names the terminal's own home.
+pub const OUTER_GEMINI_HOME: &str = "ALHENA_OUTER_GEMINI_HOME";
+
+/// The same for `TMPDIR`.
+pub const OUTER_TMPDIR: &str = "ALHENA_OUTER_TMPDIR";
 
 /// Tells every process in a terminal which one it is in; the name is CAO's, whose tools look for it.
 pub const TERMINAL_ID: &str = mcp::CAO_TERMINAL_ID;

@@ -192,6 +192,11 @@ impl Store {
         lock(&self.dir.join(format!("{id}.typing")), limit)
     }
 
+    /// The lock for delivering messages: each is delivered once.
+    pub(crate) fn lock_post(&self, id: &str, limit: Duration) -> Result<Lock, TerminalError> {
+        lock(&self.dir.join(format!("{id}.delivering")), limit)
+    }
+
     pub(crate) fn all(&self) -> Result<Vec<Record>, TerminalError> {
         let mut records = Vec::new();
         let entries =
@@ -217,9 +222,10 @@ impl Store {
     }
 
     pub(crate) fn remove(&self, id: &str) {
-        for extension in ["launch", "typing", "lock", "json"] {
+        for extension in ["launch", "typing", "delivering", "lock", "json"] {
             let _gone = fs::remove_file(self.dir.join(format!("{id}.{extension}")));
         }
+        let _gone = fs::remove_dir_all(self.dir.join(format!("{id}.post")));
     }
 }
 

@@ -10,6 +10,7 @@ mod launch;
 mod list;
 mod read;
 mod send;
+mod serve_mcp;
 mod status;
 mod wait;
 
@@ -71,6 +72,7 @@ enum Command {
     Exit(exit::Args),
     Kill(exit::KillArgs),
     Here(Box<here::Args>),
+    ServeMcp(serve_mcp::Args),
     Classify(classify::Args),
     /// The process in a pane.
     #[command(hide = true)]
@@ -96,6 +98,9 @@ pub fn execute(args: Args) -> ExitCode {
         return here::execute(*args).unwrap_or_else(|error| failed(&error, json));
     }
     let options = Options { server: args.place.server, tmux: args.place.tmux, ..Options::default() };
+    if let Command::ServeMcp(args) = args.command {
+        return serve_mcp::execute(args, options).unwrap_or_else(|error| failed(&error, json));
+    }
     let done = Terminals::open(options).and_then(|terminals| match args.command {
         Command::Launch(args) => launch::execute(*args, &terminals, json),
         Command::List(_) => list::execute(&terminals, json),
@@ -108,9 +113,11 @@ pub fn execute(args: Args) -> ExitCode {
         Command::Attach(args) => attach::execute(&args, &terminals),
         Command::Exit(args) => exit::execute(&args, &terminals, json),
         Command::Kill(args) => exit::kill(&args, &terminals, json),
-        Command::Classify(_) | Command::Here(_) | Command::Agent { .. } | Command::Guard { .. } => {
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Classify(_)
+        | Command::Here(_)
+        | Command::ServeMcp(_)
+        | Command::Agent { .. }
+        | Command::Guard { .. } => Ok(ExitCode::SUCCESS),
     });
     done.unwrap_or_else(|error| failed(&error, json))
 }
