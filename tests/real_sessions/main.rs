@@ -17,6 +17,7 @@ mod beside;
 mod browser;
 mod joined;
 mod repaired;
+mod retries;
 
 use std::process::Command;
 use std::time::Duration;

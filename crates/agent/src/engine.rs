@@ -19,6 +19,7 @@ use crate::disk::RealDisk;
 use crate::follow::{Follower, Growth};
 use crate::home::Home;
 use crate::recording::{Beside, Recorder};
+use crate::retries::Retries;
 use crate::run::{Item, Listener, Queue, Sessions};
 use crate::supervise::custody::Custody;
 use crate::supervise::protocol::{Ended, Gentle, Report};
@@ -81,6 +82,7 @@ struct Watch {
     keeper_gone: bool,
     /// The keeper has put the run's home away.
     put_away: bool,
+    retries: Retries,
 }
 
 impl Engine {
@@ -97,7 +99,9 @@ impl Engine {
             not_started: None,
             keeper_gone: false,
             put_away: false,
+            retries: Retries::new(&self.stderr),
         };
+        let _not_told = self.growth.watch(&self.stderr);
         self.warn_all(&mut watch);
         while !watch.keeper_gone {
             self.read(&mut watch);
@@ -138,6 +142,7 @@ impl Engine {
             }
             let more = self.read_once(watch);
             self.read_session(watch);
+            self.read_retries(watch);
             if !more && watch.waiting.is_empty() {
                 return;
             }
@@ -155,6 +160,19 @@ impl Engine {
                 recorder.beside(Beside::Fact(fact.clone()), watch.lines);
             }
             self.interpreter.fact(fact, &mut out);
+        }
+        watch.waiting.extend(out.into_iter().map(Item::Event));
+    }
+
+    /// What only stderr says while the CLI waits for the API.
+    fn read_retries(&mut self, watch: &mut Watch) {
+        let mut out = Vec::new();
+        for warning in watch.retries.news() {
+            self.tick(watch.lines);
+            if let Some(recorder) = &mut self.recorder {
+                recorder.beside(Beside::Retry(warning.clone()), watch.lines);
+            }
+            self.interpreter.warn(warning, &mut out);
         }
         watch.waiting.extend(out.into_iter().map(Item::Event));
     }

@@ -14,6 +14,7 @@ mod interactive;
 mod prepare;
 pub mod recording;
 mod request;
+mod retries;
 mod run;
 pub mod settings;
 mod start;

@@ -52,6 +52,8 @@ pub(crate) enum Beside {
     Tick(Timestamp),
     /// Something from the session file.
     Fact(Fact),
+    /// A failed request to the API that the CLI repeats.
+    Retry(String),
 }
 
 impl Beside {
@@ -59,6 +61,7 @@ impl Beside {
         match self {
             Beside::Tick(time) => interpreter.tick(time),
             Beside::Fact(fact) => interpreter.fact(fact, out),
+            Beside::Retry(warning) => interpreter.warn(warning, out),
         }
     }
 }

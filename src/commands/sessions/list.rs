@@ -107,49 +107,52 @@ pub fn execute(args: &Args) -> ExitCode {
     print(table(&sessions, args.place.all, Colours::of(&io::stdout()), Timestamp::now()).trim_end())
 }
 
+/// So many characters of a title are shown.
+const TITLE: usize = 72;
+
 /// One line each: id, age, size of the talk, state, title.
 fn table(sessions: &[Session], with_project: bool, colours: Colours, now: Timestamp) -> String {
     let mut text = String::new();
-    let width =
-        |of: &dyn Fn(&Session) -> String| sessions.iter().map(|session| of(session).chars().count()).max();
-    let models = |session: &Session| -> String {
-        let mut names: Vec<&str> = session.survey.spent.iter().map(|spent| spent.model.as_str()).collect();
-        names.sort_unstable();
-        names.dedup();
-        one_line(&names.join(","), 24)
-    };
-    let project = |session: &Session| -> String {
-        let root = session.file.project.root.as_deref().and_then(|root| root.file_name());
-        one_line(
-            &root.map_or_else(
-                || session.file.project.name.clone(),
-                |name| name.to_string_lossy().into_owned(),
-            ),
-            20,
-        )
-    };
-    let (model_width, project_width) = (width(&models).unwrap_or(0), width(&project).unwrap_or(0));
-    for session in sessions {
+    let models: Vec<String> = sessions.iter().map(models).collect();
+    let projects: Vec<String> = sessions.iter().filter(|_| with_project).map(project).collect();
+    let width = |column: &[String]| column.iter().map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let (model_width, project_width) = (width(&models), width(&projects));
+    for (at, session) in sessions.iter().enumerate() {
+        let cell = |column: &[String]| column.get(at).cloned().unwrap_or_default();
         let id: String = one_line(&session.id, 64).chars().take(8).collect();
-        let state = session.state();
-        let (paint, word) = look(state);
+        let (paint, word) = look(session.state());
         let _infallible = write!(
             text,
             "{}  {:>5}  {:>4} msg  {:>6} tok  {:model_width$}  {:10}",
             colours.paint(Paint::Cyan, format_args!("{id:8}")),
             age(now.as_millis() - session.updated()),
             session.survey.messages,
-            short(session.survey.usage().all.total),
-            models(session),
+            short(session.survey.spent.iter().map(|spent| spent.tokens.total).sum()),
+            cell(&models),
             colours.paint(paint, format_args!("{word:10}")),
         );
         if with_project {
-            let _infallible = write!(text, "  {:project_width$}", project(session));
+            let _infallible = write!(text, "  {:project_width$}", cell(&projects));
         }
         let title = session.survey.title.as_deref().unwrap_or("");
-        let _infallible = writeln!(text, "  {}", one_line(title, 72));
+        // Of a long prompt only the beginning has to be looked at.
+        let start = title.get(..title.floor_char_boundary(TITLE * 4)).unwrap_or(title);
+        let _infallible = writeln!(text, "  {}", one_line(start, TITLE));
     }
     text
+}
+
+fn models(session: &Session) -> String {
+    let mut names: Vec<&str> = session.survey.spent.iter().map(|spent| spent.model.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    one_line(&names.join(","), 24)
+}
+
+fn project(session: &Session) -> String {
+    let root = session.file.project.root.as_deref().and_then(|root| root.file_name());
+    let name = root.map_or_else(|| session.file.project.name.as_str().into(), |name| name.to_string_lossy());
+    one_line(&name, 20)
 }
 
 fn look(state: State) -> (Paint, &'static str) {
