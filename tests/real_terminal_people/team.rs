@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use alhena::home::McpServer;
 use alhena::scripted::{After, Scenario, Turn, When};
-use alhena::terminal::{Launch, Terminal, Until};
+use alhena::terminal::screen::Status;
+use alhena::terminal::{Force, Launch, Terminal, Until};
 use alhena::{Approval, Trust};
 use alhena_testbed::Deadline;
 use serde_json::json;
@@ -91,5 +92,29 @@ fn a_worker_reports_to_its_supervisor_when_that_is_free() {
     assert_eq!(worker.waiting_letters() + boss.waiting_letters(), 0);
     worker.exit(LONG).unwrap();
     boss.exit(LONG).unwrap();
+    place.nothing_left();
+}
+
+#[test]
+fn workers_end_when_nobody_waits_for_their_answer_any_more() {
+    let handoff = "mcp_alhena_handoff";
+    let scenario = Scenario::new()
+        .turn(
+            Turn::new()
+                .call(handoff, json!({"message": "Task slow", "name": "slow"}))
+                .when(When::new().prompt("Ask one").offers(handoff)),
+        )
+        .turn(Turn::new().text("Thinking").hang().when(When::new().prompt("Task slow")))
+        .after(After::Error);
+    let place = Place::new("handoff-killed", scenario);
+    let boss = boss(&place);
+    boss.send("Ask one", Force::No).unwrap();
+    let works = Deadline::after(LONG).wait_until(|| {
+        let slow = place.terminals.find("slow");
+        slow.is_ok_and(|slow| slow.glance().is_ok_and(|reading| reading.status == Status::Processing))
+    });
+    assert!(works, "{}", place.capture(&boss));
+    boss.kill().unwrap();
+    assert!(place.terminals.list().unwrap().is_empty());
     place.nothing_left();
 }

@@ -52,10 +52,14 @@ variables! {
     Alhena {
         ALHENA_HOME "Puts Alhena's data, cache and state into this one directory instead of the system's usual places."
         ALHENA_KEEPER "The keeper program to start runs under, instead of the one found beside the library or on PATH."
+        CAO_HOME_DIR "Where CAO keeps its files, profiles among them, instead of `~/.aws/cli-agent-orchestrator`."
         GEMINI_CLI_PATH "The Gemini CLI to use, if that file exists; an explicitly given path comes first."
     }
     AlhenaInside {
         ALHENA_RUN "The mark of a run: every process of it carries it, so that none can hide from being stopped."
+        ALHENA_OUTER_GEMINI_HOME "What GEMINI_CLI_HOME said where a terminal was launched; agents launched from it need it."
+        ALHENA_OUTER_TMPDIR "The same for TMPDIR."
+        CAO_TERMINAL_ID "Tells processes and MCP servers in a terminal which one it is; the name is CAO's."
         ALHENA_ASKING "Set while a program is asked for its version; an Alhena below it asks nobody in turn."
     }
     Gemini {

@@ -107,6 +107,11 @@ impl Terminal {
             end_marked(mark);
         }
         self.terminals.inner.store.remove(self.id());
+        for worker in self.terminals.inner.store.all()? {
+            if worker.supervisor.as_deref() == Some(self.id()) {
+                let _already_gone = self.terminals.terminal(&worker).kill();
+            }
+        }
         for warning in self.terminals.inner.ledger.give_back(self.id()) {
             tracing::warn!("{warning}");
         }

@@ -49,6 +49,7 @@ pub fn here(launch: Launch, id: Option<String>, environment: &Environment) -> Re
         model: launch.request.model.clone(),
         approval: launch.request.approval.flag().to_owned(),
         profile: launch.profile.as_ref().map(|profile| profile.name.clone()),
+        supervisor: None,
         gemini: gemini.path.clone(),
         gemini_version: gemini.version.to_string(),
         created: Timestamp::now(),

@@ -45,6 +45,8 @@ pub struct Launch {
     pub profile_by: ProfileBy,
     /// Where its MCP servers are written down.
     pub mcp_scope: McpScope,
+    /// The terminal, by its id, that this one works for: when that ends, this one does.
+    pub supervisor: Option<String>,
     /// The Gemini CLI to use; found by the usual rules when not given.
     pub gemini: Option<PathBuf>,
     /// How wide.
@@ -75,6 +77,7 @@ impl Default for Launch {
             profile: None,
             profile_by: ProfileBy::default(),
             mcp_scope: McpScope::default(),
+            supervisor: None,
             gemini: None,
             columns: 150,
             rows: 46,
@@ -135,6 +138,7 @@ impl Terminals {
             model: request.model.clone(),
             approval: request.approval.flag().to_owned(),
             profile: launch.profile.as_ref().map(|profile| profile.name.clone()),
+            supervisor: launch.supervisor.clone(),
             gemini: gemini.path.clone(),
             gemini_version: gemini.version.to_string(),
             created: Timestamp::now(),

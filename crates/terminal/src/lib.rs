@@ -47,10 +47,10 @@ pub use terminals::{Options, SERVER, Terminals};
 pub use typing::{Force, Sent};
 
 /// What `GEMINI_CLI_HOME` said where a terminal was launched; in it, the variable names the terminal's own home.
-pub const OUTER_GEMINI_HOME: &str = "ALHENA_OUTER_GEMINI_HOME";
+pub const OUTER_GEMINI_HOME: &str = alhena_agent::env::ALHENA_OUTER_GEMINI_HOME;
 
 /// The same for `TMPDIR`.
-pub const OUTER_TMPDIR: &str = "ALHENA_OUTER_TMPDIR";
+pub const OUTER_TMPDIR: &str = alhena_agent::env::ALHENA_OUTER_TMPDIR;
 
 /// Tells every process in a terminal which one it is in; the name is CAO's, whose tools look for it.
 pub const TERMINAL_ID: &str = mcp::CAO_TERMINAL_ID;

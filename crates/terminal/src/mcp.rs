@@ -12,7 +12,7 @@ mod jsonc;
 pub(crate) mod user;
 
 /// Tells a server which terminal it serves; the name is CAO's (D-33).
-pub const CAO_TERMINAL_ID: &str = "CAO_TERMINAL_ID";
+pub const CAO_TERMINAL_ID: &str = alhena_agent::env::CAO_TERMINAL_ID;
 
 /// Where a terminal's servers are written down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -132,8 +132,25 @@ fn give_back(record: &Path) {
     }
 }
 
+/// Ends the agents that worked for this one: nobody waits for them any more.
+fn end_workers(record: &Path) {
+    let (Some(dir), Some(id)) = (record.parent(), record.file_stem()) else { return };
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let is_record = path.extension().is_some_and(|extension| extension == "json");
+        if is_record
+            && let Ok(Some(worker)) = store::read(&path)
+            && worker.supervisor.as_deref().is_some_and(|supervisor| *supervisor == *id)
+            && let Some(agent) = worker.agent
+        {
+            agent.signal(Signal::TERM);
+        }
+    }
+}
+
 fn say_ended(record: &Path, ended: Ended) {
     give_back(record);
+    end_workers(record);
     let _unwritten = store::update(record, |record| {
         record.phase = Phase::Ended;
         record.ended = Some(ended);

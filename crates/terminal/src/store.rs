@@ -32,6 +32,9 @@ pub struct Record {
     /// The profile, by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
+    /// The terminal, by its id, that it works for: when that ends, it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub supervisor: Option<String>,
     /// The Gemini CLI that runs there.
     pub gemini: PathBuf,
     /// Its version.
@@ -309,6 +312,7 @@ mod tests {
             model: None,
             approval: "default".to_owned(),
             profile: None,
+            supervisor: None,
             gemini: "/g".into(),
             gemini_version: "0.61.0".to_owned(),
             created: Timestamp::from_millis(0),

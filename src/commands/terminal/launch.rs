@@ -82,6 +82,7 @@ pub fn launch(args: Args) -> Result<Launch, TerminalError> {
         profile,
         profile_by: args.profile_by,
         mcp_scope: args.mcp_scope,
+        supervisor: None,
         gemini,
         columns: args.columns,
         rows: args.rows,

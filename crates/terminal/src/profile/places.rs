@@ -7,12 +7,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use alhena_agent::dirs::Dirs;
-use alhena_agent::env::Environment;
+use alhena_agent::env::{CAO_HOME_DIR, Environment};
 
 use super::{Cause, read_small};
-
-/// Where CAO keeps its files, if not in its usual place.
-pub const CAO_HOME_DIR: &str = "CAO_HOME_DIR";
 
 /// Where profiles are looked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

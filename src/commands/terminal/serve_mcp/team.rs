@@ -107,7 +107,8 @@ impl Team {
     fn handoff(&self, arguments: &Map<String, Value>, cancelled: &dyn Fn() -> bool) -> Done {
         let seconds = arguments.get("timeout").and_then(Value::as_u64);
         let deadline = Instant::now() + seconds.map_or(HANDOFF, Duration::from_secs);
-        let launch = self.worker(arguments, text(arguments, "message")?)?;
+        let mut launch = self.worker(arguments, text(arguments, "message")?)?;
+        launch.supervisor = self.own.as_ref().map(|own| own.id().to_owned());
         let worker = self.terminals.launch(launch).map_err(said)?;
         let answer = self.answer_of(&worker, deadline, cancelled);
         if !matches!(answer, Err(Unfinished::Asks(_))) {
