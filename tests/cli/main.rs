@@ -22,3 +22,4 @@ mod parse;
 mod run;
 mod sessions;
 mod sessions_files;
+mod terminal;
