@@ -81,6 +81,21 @@ fn a_full_session_has_three_messages_of_which_the_second_reads_a_file() {
     assert_eq!(input, &serde_json::json!({"file_path": "main.py"}));
 }
 
+#[test]
+fn what_a_person_took_back_is_not_in_the_conversation_any_more() {
+    let read = session("0.61.0", "rewind");
+    assert!(read.bytes().windows(9).any(|bytes| bytes == b"$rewindTo"));
+    let text = |message: &Message<'_>| match message.content.blocks() {
+        [Block::Text { text }] => text.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let said: Vec<String> = read.messages(Include::Said).iter().map(text).collect();
+    assert_eq!(said, ["first prompt", "First answer.", "second promptthird prompt", "Third answer."]);
+    // It was taken back on purpose, so it is no loss that could be repaired.
+    let history = read.history();
+    assert_eq!((history.messages.len(), history.dropped), (4, 0));
+}
+
 /// What the scripted model did in each of them is told in the README beside the files.
 const SIX: &str = "\
 plain

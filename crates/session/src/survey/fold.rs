@@ -56,7 +56,7 @@ pub(crate) struct Fold {
     /// Where in the conversation the first title is.
     titled: Option<usize>,
     /// What has to be JSON for the rest to be true: versions of messages that others came after, what came after them if
-    /// nobody said it, headers and checkpoints.
+    /// nobody said it, headers, checkpoints and rewinds.
     proviso: Vec<Span>,
     odd: bool,
 }
@@ -73,8 +73,11 @@ impl Fold {
         }
         self.base = (line.bytes.as_ptr().addr(), line.offset);
         match read(line.bytes) {
-            Some(Record::Rewind(id)) => {
-                self.odd = true;
+            Some(Record::Rewind(id, odd)) => {
+                self.odd |= odd;
+                self.proviso.push(self.span(line.bytes));
+                let target = self.places.get(id).and_then(|place| self.entries.get(*place));
+                self.proviso.extend(target.map(|entry| entry.span));
                 self.rewind(id);
             }
             Some(Record::Message(seen)) => {

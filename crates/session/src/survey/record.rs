@@ -52,7 +52,8 @@ pub(super) struct Header<'a> {
 
 /// What a line is, in the order in which the CLI (0.61.0) asks.
 pub(super) enum Record<'a> {
-    Rewind(&'a [u8]),
+    /// To this message. The flag is as in [`Seen`].
+    Rewind(&'a [u8], bool),
     Message(Seen<'a>),
     Set(Header<'a>),
     Header(Header<'a>),
@@ -64,7 +65,10 @@ pub(super) fn read(line: &[u8]) -> Option<Record<'_>> {
     keys.enter(b'{')?;
     let first = keys.key()?;
     match first {
-        b"$rewindTo" => return inside(keys.value()?).map(Record::Rewind),
+        b"$rewindTo" => {
+            let id = inside(keys.value()?)?;
+            return Some(Record::Rewind(id, is_escaped(id) || keys.peek() != Some(b'}')));
+        }
         b"$set" => {
             let set = header(keys.value()?, skip)?;
             let odd = set.odd || keys.peek() != Some(b'}');
@@ -89,7 +93,9 @@ fn read_any(line: &[u8]) -> Option<Record<'_>> {
     while let Some(key) = keys.key() {
         let value = keys.value()?;
         match key {
-            b"$rewindTo" if inside(value).is_some() => return inside(value).map(Record::Rewind),
+            b"$rewindTo" if inside(value).is_some() => {
+                return inside(value).map(|id| Record::Rewind(id, true));
+            }
             b"id" => is_message = inside(value).is_some(),
             b"$set" if value.starts_with(b"{") => set = Some(value),
             _ => {}
