@@ -9,11 +9,13 @@
 pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
+    /// Whether arrays over several lines may be taken for printed ones; not after one that was not.
+    printed: bool,
 }
 
 impl<'a> Cursor<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0 }
+        Self { bytes, at: 0, printed: true }
     }
 
     /// The next byte that is no white space.
@@ -41,6 +43,26 @@ impl<'a> Cursor<'a> {
             b'{' | b'[' => self.skip_nested()?,
             _ => self.skip_word()?,
         }
+        self.bytes.get(start..self.at)
+    }
+
+    /// The next value if it is an array over several lines, as `JSON.stringify(..., null, 2)` prints it; else nothing moves.
+    ///
+    /// A string has no line ends in it, so the first line with a bracket that is indented as the array is its end. That is
+    /// found without looking at what is in between.
+    pub(crate) fn printed_array(&mut self) -> Option<&'a [u8]> {
+        if !self.printed {
+            return None;
+        }
+        let mut ahead = *self;
+        let start = (ahead.peek()? == b'[').then_some(ahead.at)?;
+        let inside = ahead.bytes.get(start + 1..)?.strip_prefix(b"\n")?;
+        let indent = inside.iter().take_while(|byte| **byte == b' ').count().checked_sub(2)?;
+        let end = [b"\n".as_slice(), &b" ".repeat(indent), b"]"].concat();
+        let found = memchr::memmem::find(inside, &end);
+        self.printed &= found.is_some();
+        let length = found? + end.len();
+        self.at = start + 2 + length;
         self.bytes.get(start..self.at)
     }
 
@@ -195,6 +217,21 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_printed_array_ends_where_it_ends(items in prop::collection::vec(any_json(), 1..5)) {
+            let text = serde_json::to_string_pretty(&json!({"a": items, "b": [[], [1]]})).unwrap();
+            let mut cursor = Cursor::new(text.as_bytes());
+            cursor.enter(b'{').unwrap();
+            cursor.key().unwrap();
+            let array = cursor.printed_array().unwrap();
+            prop_assert_eq!(serde_json::from_slice::<Value>(array).unwrap(), json!(items));
+            prop_assert_eq!(cursor.key(), Some(&b"b"[..]));
+            let compact = serde_json::to_vec(&items).unwrap();
+            let mut cursor = Cursor::new(&compact);
+            prop_assert_eq!(cursor.printed_array(), None);
+            prop_assert_eq!(cursor.value().map(<[u8]>::len), Some(compact.len()));
+        }
+
         #[test]
         fn a_skipped_value_is_the_value(value in any_json(), pretty in any::<bool>()) {
             let value = json!([value]);

@@ -204,7 +204,11 @@ pub(super) fn message_at<'a>(keys: &mut Cursor<'a>, look: Look) -> Option<Seen<'
             cut_short = true;
             break;
         }
-        let value = keys.value()?;
+        let printed = if key == b"toolCalls" { keys.printed_array() } else { None };
+        let value = match printed {
+            Some(array) => array,
+            None => keys.value()?,
+        };
         if let Some(place) = [&b"id"[..], b"type", b"content"].iter().position(|name| *name == key) {
             seen.odd |= named.get_mut(place).is_some_and(|named| std::mem::replace(named, true));
         }

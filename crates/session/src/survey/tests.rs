@@ -263,3 +263,20 @@ fn what_was_spent_is_known_by_day_model_and_size() {
         ]
     );
 }
+
+#[test]
+fn it_does_not_matter_how_an_old_session_is_printed() {
+    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let mut seen = 0;
+    for release in ["0.30.1", "0.38.2"] {
+        for case in std::fs::read_dir(data.join(release)).unwrap() {
+            for file in std::fs::read_dir(case.unwrap().path()).unwrap() {
+                let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+                let value: Value = serde_json::from_str(&text).unwrap();
+                assert_eq!(of_bytes(text.as_bytes()), of_bytes(value.to_string().as_bytes()));
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 10, "{seen}");
+}
