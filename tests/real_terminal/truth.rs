@@ -37,7 +37,7 @@ fn scripted(request: &RecordedRequest) -> Turn {
     for piece in 0..dice.roll(4) {
         turn = turn.text(format!("Piece {piece}. ")).sleep(Duration::from_millis(dice.roll(350)));
     }
-    if number % 3 == 0 && !answered {
+    if number.is_multiple_of(3) && !answered {
         let command = format!("sleep 0.{}", dice.roll(6));
         return turn.call("run_shell_command", json!({ "command": command }));
     }
@@ -48,7 +48,7 @@ fn scripted(request: &RecordedRequest) -> Turn {
 fn watched(place: &Place, terminal: &Terminal, number: usize) -> Vec<String> {
     terminal.send(&format!("Turn {number}"), Force::No).unwrap();
     let over = AtomicBool::new(false);
-    let requests = if number % 3 == 0 { 2 } else { 1 };
+    let requests = if number.is_multiple_of(3) { 2 } else { 1 };
     let run = terminal.name();
     // The run is over when as many requests of it are answered as the script has.
     let served = || {
@@ -88,7 +88,7 @@ fn watched(place: &Place, terminal: &Terminal, number: usize) -> Vec<String> {
 /// How many requests a terminal has made before a turn.
 fn served_before(number: usize, run: &str) -> usize {
     let first: usize = run.trim_start_matches("run").parse::<usize>().unwrap() * TURNS;
-    (first..number).map(|number| if number % 3 == 0 { 2 } else { 1 }).sum()
+    (first..number).map(|number| if number.is_multiple_of(3) { 2 } else { 1 }).sum()
 }
 
 #[test]
