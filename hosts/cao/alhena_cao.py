@@ -59,6 +59,7 @@ logger = logging.getLogger(__name__)
 
 # How much of the history is looked at for a status: the last query must be in it.
 HISTORY_LINES = 400
+SECOND_LOOK = 0.4
 # How long the CLI may take to begin with what was sent to it.
 PICK_UP = 5.0
 READY = {TerminalStatus.IDLE, TerminalStatus.COMPLETED}
@@ -113,6 +114,7 @@ class GeminiCliProvider(BaseProvider):
         self._agent_profile = agent_profile
         self._model = model
         self._initialized = False
+        self._shell = "sh"
         # The last turn that was seen while the agent was ready, and the one when something was sent to it.
         self._turn: tuple[int, str] | None = None
         self._sent_after: tuple[tuple[int, str] | None, float] | None = None
@@ -148,7 +150,7 @@ class GeminiCliProvider(BaseProvider):
         """Shell, warm-up, launch, ready (D-38 to D-41)."""
         if not await wait_for_shell(self.terminal_id, timeout=10.0):
             raise TimeoutError("Shell initialization timed out after 10 seconds")
-        shell = await asyncio.to_thread(self._warm_up, 10.0)
+        self._shell = await asyncio.to_thread(self._warm_up, 10.0)
         command = await asyncio.to_thread(self._command)
         # Imported late: the monitor imports the list of providers.
         from cli_agent_orchestrator.services.status_monitor import status_monitor
@@ -156,7 +158,7 @@ class GeminiCliProvider(BaseProvider):
         status_monitor.notify_input_sent(self.terminal_id)
         await asyncio.to_thread(self._type, command)
         timeout = float(self.get_init_timeout(self._profile()))
-        await asyncio.to_thread(self._wait_until_ready, shell, timeout)
+        await asyncio.to_thread(self._wait_until_ready, timeout)
         self._initialized = True
         return True
 
@@ -165,7 +167,12 @@ class GeminiCliProvider(BaseProvider):
         pane = self._look() or Pane("", "", buffer or "")
         if not pane.text.strip():
             return TerminalStatus.UNKNOWN
-        status = STATUS.get(str(self._classify(pane).get("status")), TerminalStatus.UNKNOWN)
+        status = self._judged(pane)
+        if status is TerminalStatus.ERROR:
+            # A frame that is half drawn, or a start, can look like an end: it has to stay so.
+            time.sleep(SECOND_LOOK)
+            pane = self._look() or pane
+            status = self._judged(pane)
         if status not in READY:
             if status is TerminalStatus.PROCESSING:
                 self._sent_after = None
@@ -278,7 +285,7 @@ class GeminiCliProvider(BaseProvider):
     def _type(self, line: str) -> None:
         get_backend().send_keys(self.session_name, self.window_name, line)
 
-    def _wait_until_ready(self, shell: str, timeout: float) -> None:
+    def _wait_until_ready(self, timeout: float) -> None:
         began, stable, pane = time.monotonic(), 0, None
         while time.monotonic() - began < timeout:
             time.sleep(0.3)
@@ -286,7 +293,7 @@ class GeminiCliProvider(BaseProvider):
             if pane is None:
                 continue
             reading = self._classify(pane)
-            if pane.command == shell and time.monotonic() - began > 3.0:
+            if pane.command == self._shell and time.monotonic() - began > 3.0:
                 raise ProviderError(f"Gemini CLI was not started, or has ended:\n{_tail(pane)}")
             if reading.get("status") == "waiting":
                 raise ProviderError(f"Gemini CLI asks first:\n{_tail(pane)}")
@@ -323,6 +330,13 @@ class GeminiCliProvider(BaseProvider):
 
     def _classify(self, pane: Pane) -> dict[str, Any]:
         return _classified(pane, []) or {}
+
+    def _judged(self, pane: Pane) -> TerminalStatus:
+        status = self._classify(pane).get("status")
+        # While the pane runs something other than its shell, the agent has not ended.
+        if status == "exited" and pane.command and pane.command != self._shell:
+            return TerminalStatus.UNKNOWN
+        return STATUS.get(str(status), TerminalStatus.UNKNOWN)
 
     def _last_turn(self, pane: Pane) -> tuple[int, str]:
         turns = _classified(pane, ["--turns"]) or []

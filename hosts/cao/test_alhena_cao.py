@@ -92,6 +92,18 @@ class Screens(unittest.TestCase):
         self.assertEqual(judge(WORKING), TerminalStatus.PROCESSING)
         self.assertEqual(judge(""), TerminalStatus.UNKNOWN)
 
+    def test_an_end_is_one_only_when_the_shell_is_back(self):
+        ours = provider()
+        ended = alhena_cao.Pane("", "80", "Agent powering down. Goodbye!\n$ ", "node")
+        with (
+            mock.patch.object(ours, "_look", lambda: ended),
+            mock.patch.object(ours, "_classify", lambda pane: {"status": "exited"}),
+            mock.patch.object(alhena_cao, "SECOND_LOOK", 0.0),
+        ):
+            self.assertEqual(ours.get_status(""), TerminalStatus.UNKNOWN)
+            ended = ended._replace(command="sh")
+            self.assertEqual(ours.get_status(""), TerminalStatus.ERROR)
+
     def test_what_was_sent_counts_as_work_until_it_is_picked_up(self):
         ours = provider()
         self.assertEqual(ours.get_status(ANSWERED), TerminalStatus.COMPLETED)

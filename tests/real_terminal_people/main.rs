@@ -5,5 +5,6 @@ mod here;
 #[allow(dead_code)]
 #[path = "../real_terminal/place.rs"]
 mod place;
+mod post;
 mod profiles;
 mod team;

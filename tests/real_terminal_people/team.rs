@@ -118,3 +118,28 @@ fn workers_end_when_nobody_waits_for_their_answer_any_more() {
     assert!(place.terminals.list().unwrap().is_empty());
     place.nothing_left();
 }
+
+#[test]
+fn interrupting_a_supervisor_ends_the_handoff_that_it_waits_for() {
+    let handoff = "mcp_alhena_handoff";
+    let scenario = Scenario::new()
+        .turn(
+            Turn::new()
+                .call(handoff, json!({"message": "Task slow", "name": "slow"}))
+                .when(When::new().prompt("Ask one").offers(handoff)),
+        )
+        .turn(Turn::new().text("Thinking").hang().when(When::new().prompt("Task slow")))
+        .after(After::Error);
+    let place = Place::new("handoff-interrupted", scenario);
+    let boss = boss(&place);
+    boss.send("Ask one", Force::No).unwrap();
+    let works = Deadline::after(LONG).wait_until(|| {
+        let slow = place.terminals.find("slow");
+        slow.is_ok_and(|slow| slow.glance().is_ok_and(|reading| reading.status == Status::Processing))
+    });
+    assert!(works, "{}", place.capture(&boss));
+    boss.interrupt(LONG).unwrap();
+    let gone = Deadline::after(LONG).wait_until(|| place.terminals.find("slow").is_err());
+    assert!(gone, "{}", place.capture(&boss));
+    boss.exit(LONG).unwrap();
+}
