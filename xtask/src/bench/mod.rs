@@ -5,6 +5,7 @@ mod data;
 mod parse;
 mod run;
 mod sessions;
+mod terminal;
 
 use crate::commands::{cargo, follow};
 use std::time::Duration;
@@ -27,6 +28,11 @@ const BENCHES: &[Bench] = &[
         name: "sessions",
         about: "sessions to messages against a plain Node loader; list and search",
         run: sessions::run,
+    },
+    Bench {
+        name: "terminal",
+        about: "how soon and how truly a status is told, against the document's rule; reading screens",
+        run: terminal::run,
     },
 ];
 
