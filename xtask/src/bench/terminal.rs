@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, SystemTime};
 
@@ -99,7 +99,8 @@ impl Lab {
         for terminal in self.terminals.list().unwrap_or_default() {
             let _gone = terminal.kill();
         }
-        let _gone = Command::new(&self.tmux).args(["-L", &self.server, "kill-server"]).status();
+        let mut end = Command::new(&self.tmux);
+        let _gone = end.args(["-L", &self.server, "kill-server"]).stderr(Stdio::null()).status();
     }
 
     fn measure(&self, turns: usize) -> Result<Outcome, String> {
