@@ -66,6 +66,8 @@ impl Place {
         env.set("ALHENA_HOME", home.path().join("alhena")).set("ALHENA_KEEPER", ALHENA).remove("NO_COLOR");
         // A shell that every machine has, without anybody's start files.
         env.set("SHELL", "/bin/sh");
+        // tmux leaves its socket behind; there it goes with the home.
+        env.set("TMUX_TMPDIR", home.tmp());
         let server = format!("alhena-test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let tmux = tools::tmux().unwrap();
         let gemini = RealCli::get("0.61.0").unwrap().bin;
@@ -101,7 +103,9 @@ impl Place {
 
     /// Runs a command of tmux on the test's server.
     pub fn tmux(&self, args: &[&str]) -> String {
-        let output = Command::new(&self.tmux).args(["-u", "-L", &self.server]).args(args).output().unwrap();
+        let mut command = Command::new(&self.tmux);
+        command.env("TMUX_TMPDIR", self.home.tmp()).args(["-u", "-L", &self.server]).args(args);
+        let output = command.output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
