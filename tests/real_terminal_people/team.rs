@@ -7,7 +7,7 @@ use alhena::scripted::{After, Scenario, Turn, When};
 use alhena::terminal::screen::Status;
 use alhena::terminal::{Force, Launch, Terminal, Until};
 use alhena::{Approval, Trust};
-use alhena_testbed::Deadline;
+use alhena_testbed::{Deadline, processes_with_env};
 use serde_json::json;
 
 use crate::place::{ALHENA, LONG, Place, ask};
@@ -114,9 +114,14 @@ fn workers_end_when_nobody_waits_for_their_answer_any_more() {
         slow.is_ok_and(|slow| slow.glance().is_ok_and(|reading| reading.status == Status::Processing))
     });
     assert!(works, "{}", place.capture(&boss));
+    let ids = [boss.id().to_owned(), place.terminals.find("slow").unwrap().id().to_owned()];
     boss.kill().unwrap();
     assert!(place.terminals.list().unwrap().is_empty());
-    place.nothing_left();
+    for id in ids {
+        let mark = format!("CAO_TERMINAL_ID={id}");
+        let gone = Deadline::after(LONG).wait_until(|| processes_with_env(&mark).is_empty());
+        assert!(gone, "{:?}", processes_with_env(&mark));
+    }
 }
 
 #[test]
