@@ -207,3 +207,57 @@ fn real_cli_without_a_session_file_the_stream_alone_still_works() {
     assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
     assert_eq!(outcome.text.last(), "Still here.");
 }
+
+#[test]
+fn real_cli_a_sub_agents_thoughts_are_not_its_masters_and_both_sessions_are_kept() {
+    let scenario = Scenario::new()
+        .turn(
+            Turn::new()
+                .thought("Plan", "Let another look.")
+                .text("Delegating. ")
+                .call("invoke_agent", json!({"agent_name": "generalist", "prompt": "Find main"})),
+        )
+        .turn(
+            Turn::new()
+                .thought("Sub", "I am another.")
+                .call("complete_task", json!({"result": {"response": "It is in main.py"}})),
+        )
+        .turn(Turn::say("The agent found it."));
+    let lab = Lab::real("subagent", "0.61.0", scenario);
+    let mut run = lab.start(lab.request("go").approval(Approval::Yolo));
+    let events = lab::all(&mut run);
+    let sessions = run.session_files();
+    let outcome = run.outcome_blocking();
+    assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
+    assert_eq!(outcome.text.last(), "The agent found it.");
+    let thoughts: Vec<&str> = events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::Thinking { subject, .. } => Some(subject.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(thoughts, ["Plan"]);
+    let results: Vec<(&str, bool)> = events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::ToolResult { name, ok, output, .. } => {
+                assert!(
+                    output.as_deref().is_some_and(|output| output.contains("It is in main.py")),
+                    "{output:?}"
+                );
+                Some((name.as_str(), *ok))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(results, [("invoke_agent", true)]);
+    let id = outcome.session_id.as_deref().unwrap();
+    let [session] = &sessions[..] else { panic!("{sessions:?}") };
+    assert!(std::fs::read_to_string(session).unwrap().contains("Delegating."));
+    let below: Vec<String> = std::fs::read_dir(session.with_file_name(id))
+        .unwrap()
+        .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap())
+        .collect();
+    assert!(below.len() == 1 && below[0].contains("I am another."), "{below:?}");
+}
