@@ -53,7 +53,7 @@ fn watched(place: &Place, terminal: &Terminal, number: usize) -> Vec<String> {
     // The run is over when as many requests of it are answered as the script has.
     let served = || {
         let state = place.api.state("api");
-        state.runs.get(run).map_or(0, alhena::scripted::RunState::turns_served)
+        state.runs.get(run).map_or(0, |run| run.turns.iter().filter(|turn| turn.ended.is_some()).count())
     };
     let goal = served_before(number, run) + requests;
     std::thread::scope(|scope| {
