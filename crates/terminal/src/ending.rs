@@ -13,6 +13,7 @@ use crate::error::TerminalError;
 use crate::screen::Status;
 use crate::store::{Ended, Phase, Record};
 use crate::terminal::{History, Terminal};
+use crate::tmux::SESSION;
 
 /// How long the process in the pane may take to sweep and to publish.
 const SWEEP: Duration = Duration::from_secs(12);
@@ -137,10 +138,17 @@ impl Terminal {
         Ok(())
     }
 
+    /// Asks tmux itself and not the control connection: that may have ended with what it watched, and a window that is not
+    /// found would stay, with its shell.
     fn close_window(&self) {
-        if let Some(pane) = self.pane() {
-            let args = ["kill-window".as_ref(), "-t".as_ref(), pane.as_ref()];
-            let _already_gone = self.terminals.inner.tmux.run(&args);
+        let tmux = &self.terminals.inner.tmux;
+        let session = format!("={SESSION}");
+        let format = "#{@alhena-id} #{pane_id}";
+        let list = ["list-panes", "-s", "-t", session.as_str(), "-F", format].map(AsRef::as_ref);
+        let panes = tmux.run(&list).unwrap_or_default();
+        let ours = |line: &'_ str| Some(line.strip_prefix(self.id())?.strip_prefix(' ')?.to_owned());
+        for pane in panes.lines().filter_map(ours) {
+            let _already_gone = tmux.run(&["kill-window".as_ref(), "-t".as_ref(), pane.as_ref()]);
         }
     }
 }
