@@ -7,7 +7,7 @@
 pub const DEFAULT_LIMIT: usize = 64 << 20;
 
 /// What a framer holds on to between lines, so that lines cut by a chunk's end cost no allocation each.
-const SPARE: usize = 2 << 20;
+const SPARE: usize = 256 << 10;
 
 /// What the framer gives out.
 #[derive(Clone, Debug, PartialEq, Eq)]

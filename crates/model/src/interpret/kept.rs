@@ -21,7 +21,7 @@ const LONGEST_WARNING: usize = 4 << 10;
 /// Of one command's output.
 const COMMAND_OUTPUT: usize = 64 << 10;
 /// Of all outputs and diffs together.
-const ALL_DETAILS: usize = 4 << 20;
+const ALL_DETAILS: usize = 2 << 20;
 /// Of all command lines together.
 const ALL_COMMANDS: usize = 2 << 20;
 /// Of all arguments of open calls together.
