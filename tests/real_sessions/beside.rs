@@ -38,6 +38,10 @@ impl Tmux<'_> {
 
 impl Drop for Tmux<'_> {
     fn drop(&mut self) {
+        // The CLI outlives the terminal that it was in.
+        for pid in self.run(&["list-panes", "-a", "-F", "#{pane_pid}"]).lines() {
+            pid.trim().parse().into_iter().for_each(alhena_testbed::processes::kill_tree);
+        }
         self.run(&["kill-server"]);
     }
 }
