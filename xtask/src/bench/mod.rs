@@ -8,7 +8,10 @@ mod sessions;
 mod terminal;
 
 use crate::commands::{cargo, follow};
+use std::path::PathBuf;
 use std::time::Duration;
+
+use alhena_testbed::cache;
 
 /// One measurement.
 struct Bench {
@@ -53,6 +56,18 @@ pub fn run(words: &[&str]) -> Result<(), String> {
         return if ended_well { Ok(()) } else { Err(String::new()) };
     }
     (bench.run)(rest)
+}
+
+/// Builds the program that is measured, and gives its path.
+fn build() -> Result<PathBuf, String> {
+    let mut build = cargo();
+    build.args(["build", "--release", "--quiet", "--package", "alhena"]);
+    if !follow(&mut build, Duration::from_secs(1800), |_| ())? {
+        return Err("alhena does not build".to_owned());
+    }
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| cache::workspace().join("target"), PathBuf::from);
+    Ok(target.join("release/alhena"))
 }
 
 /// The middle of some figures (the mean of the two middle ones).

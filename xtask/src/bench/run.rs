@@ -8,10 +8,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use alhena_scripted::{After, Scenario, Server, Turn};
-use alhena_testbed::{Hostile, PrivateHome, RealCli, Script, Step, Trust, cache};
+use alhena_testbed::{Hostile, PrivateHome, RealCli, Script, Step, Trust};
 
-use super::median;
-use crate::commands::{cargo, follow};
+use super::{build, median};
 
 const VERSION: &str = "0.61.0";
 const ROUNDS: usize = 10;
@@ -28,17 +27,6 @@ pub fn run(words: &[&str]) -> Result<(), String> {
     bench.dropin(rounds)?;
     bench.edges(rounds)?;
     bench.gigabyte()
-}
-
-fn build() -> Result<PathBuf, String> {
-    let mut build = cargo();
-    build.args(["build", "--release", "--quiet", "--package", "alhena"]);
-    if !follow(&mut build, Duration::from_secs(1800), |_| ())? {
-        return Err("alhena does not build".to_owned());
-    }
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| cache::workspace().join("target"), PathBuf::from);
-    Ok(target.join("release/alhena"))
 }
 
 /// What the processes of one command used, without those they watch over.

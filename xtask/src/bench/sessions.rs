@@ -13,8 +13,7 @@ use alhena_model::message::Block;
 use alhena_session::Transcript;
 use alhena_testbed::{cache, run_bounded};
 
-use super::median;
-use crate::commands::cargo;
+use super::{build, median};
 
 const SESSIONS: u64 = 2_000;
 const MEGABYTES: u64 = 1_000;
@@ -202,17 +201,6 @@ fn commands(home: &Path, bytes: u64, rounds: u64, full: f64) -> Result<(), Strin
     }
     forget();
     Ok(())
-}
-
-fn build() -> Result<PathBuf, String> {
-    let mut build = cargo();
-    build.args(["build", "--release", "--quiet", "--package", "alhena", "--bin", "alhena"]);
-    let done = run_bounded(&mut build, Duration::from_secs(3600)).map_err(|error| error.to_string())?;
-    if !done.succeeded() {
-        return Err(format!("alhena could not be built: {}", done.stderr_text()));
-    }
-    let own = std::env::current_exe().map_err(|error| error.to_string())?;
-    Ok(own.with_file_name("alhena"))
 }
 
 fn directory_size(directory: &Path) -> u64 {

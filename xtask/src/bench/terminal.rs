@@ -12,9 +12,10 @@ use alhena_agent::env::Environment;
 use alhena_agent::{Approval, Request};
 use alhena_scripted::{RecordedRequest, Scenario, Server, Turn};
 use alhena_terminal::{Force, Launch, Options, Terminal, Terminals, Until, status_name};
-use alhena_testbed::{PrivateHome, RealCli, Trust, cache, tools};
+use alhena_testbed::{PrivateHome, RealCli, Trust, tools};
 use serde_json::json;
 
+use super::build;
 use crate::commands::{cargo, follow};
 
 const VERSION: &str = "0.61.0";
@@ -39,17 +40,6 @@ pub fn run(words: &[&str]) -> Result<(), String> {
         true => Ok(()),
         false => Err("the bench of the screen failed".to_owned()),
     }
-}
-
-fn build() -> Result<PathBuf, String> {
-    let mut build = cargo();
-    build.args(["build", "--release", "--quiet", "--package", "alhena"]);
-    if !follow(&mut build, Duration::from_secs(1800), |_| ())? {
-        return Err("alhena does not build".to_owned());
-    }
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| cache::workspace().join("target"), PathBuf::from);
-    Ok(target.join("release/alhena"))
 }
 
 struct Lab {
