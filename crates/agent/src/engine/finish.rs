@@ -1,0 +1,134 @@
+//! The end of a run: the rest is read, the disk is asked, and the verdict is given.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::PathBuf;
+
+use alhena_model::{Change, End, Event, Exit};
+use alhena_wire::frame::Frame;
+
+use super::reading::take;
+use super::{Engine, READER_IS_BEHIND, Watch};
+use crate::changes::ScanOptions;
+use crate::run::{Item, Listener, Queue};
+use crate::supervise::protocol::Ended;
+use crate::telemetry;
+
+impl Engine {
+    /// The process is gone and nothing of it is left: what remains is to read the rest and to judge.
+    pub(super) fn finish(mut self, mut watch: Watch) {
+        self.custody.end();
+        if !watch.put_away && watch.not_started.is_none() {
+            self.warnings
+                .push("The keeper of the run was killed; what it held was ended without it".to_owned());
+            if let Some(home) = &self.home {
+                self.warnings.extend(crate::home::finish(&home.plan()).warnings);
+            }
+        }
+        self.read_rest(&mut watch);
+        let (interpreter, mut out) = (&mut self.interpreter, Vec::new());
+        let (waiting, raw) = (&mut watch.waiting, self.raw_lines);
+        watch.framer.finish(|frame| {
+            if let (true, Frame::Line(line)) = (raw, &frame) {
+                waiting.push_back(Item::Line(line.to_vec()));
+            }
+            take(interpreter, frame, &mut out);
+            waiting.extend(out.drain(..).map(Item::Event));
+            watch.lines += 1;
+        });
+        self.read_session(&mut watch);
+        self.tick(watch.lines);
+        let interpreter = &mut self.interpreter;
+        interpreter.verify_files();
+        if interpreter.may_have_changed_files() && watch.not_started.is_none() {
+            self.scan_disk(&mut out);
+        }
+        self.warnings.extend(telemetry::warnings(&self.run_dir.path().join("telemetry")));
+        let began = self.interpreter.session_id().is_some();
+        if began && self.interpreter.witness().session.as_ref().is_some_and(|session| !session.found()) {
+            self.warnings.push(
+                "The session file never appeared: thoughts, diffs and exit codes are missing".to_owned(),
+            );
+        }
+        let warnings = std::mem::take(&mut self.warnings);
+        for warning in &warnings {
+            self.interpreter.warn(warning.clone(), &mut out);
+        }
+        let mut stderr = tail(&self.stderr);
+        if let Some(home) = &self.home {
+            // People know their own home, not the one that stood in for it.
+            let (ours, theirs) = (home.path().to_string_lossy(), home.user_home().to_string_lossy());
+            stderr = stderr.replace(&*ours, &theirs);
+        }
+        let exit = match (watch.ended, &watch.not_started) {
+            (Some(Ended::Code(code)), _) => Exit::Code(code),
+            (Some(Ended::Signal(signal)), _) => Exit::Signal(signal),
+            (None, Some((true, _))) => Exit::Code(127),
+            (None, _) => Exit::Signal(9),
+        };
+        let stderr = match watch.not_started {
+            Some((_, message)) => format!("{stderr}Gemini CLI could not be started: {message}"),
+            None => stderr,
+        };
+        let end = End { exit, stderr, duration_ms: Some(self.started.elapsed().as_millis() as u64) };
+        let told = std::mem::take(&mut self.interpreter.disk().told);
+        let outcome = self.interpreter.conclude(&end, &mut out);
+        if let Some(mut recorder) = self.recorder {
+            recorder.tools(told);
+            recorder.finish(&end, &outcome, warnings, self.run_dir.path());
+        }
+        // Before the last event is out everything is cleaned up: whoever has it may exit at once.
+        drop(self.run_dir);
+        drop(self.home);
+        watch.waiting.extend(out.into_iter().map(Item::Event));
+        hand_out(&self.queue, watch.waiting);
+    }
+
+    fn scan_disk(&mut self, out: &mut Vec<Event>) {
+        let claimed: Vec<PathBuf> =
+            self.interpreter.claimed_files().iter().map(|file| self.dir.join(&file.path)).collect();
+        let exclude = self.recorder.iter().map(|recorder| recorder.dir().to_owned()).collect();
+        let options = ScanOptions { exclude, ..ScanOptions::default() };
+        let found = options.scan(&self.dir, self.since);
+        let all = found
+            .created
+            .into_iter()
+            .map(|path| (path, Change::Created))
+            .chain(found.modified.into_iter().map(|path| (path, Change::Modified)))
+            .chain(found.deleted.into_iter().map(|path| (path, Change::Deleted)));
+        for (path, change) in all {
+            if !claimed.contains(&self.dir.join(&path)) {
+                self.interpreter.found_on_disk(path.to_string_lossy().into_owned(), change, out);
+            }
+        }
+        if found.truncated {
+            self.interpreter
+                .warn("The scan for changed files was cut short; not all changes are listed", out);
+        }
+    }
+}
+
+fn hand_out(queue: &Queue, mut waiting: VecDeque<Item>) {
+    while let Some(item) = waiting.pop_front() {
+        let Some(item) = queue.offer(item) else { continue };
+        if queue.listener() == Listener::Gone {
+            return;
+        }
+        waiting.push_front(item);
+        std::thread::sleep(READER_IS_BEHIND);
+    }
+}
+
+/// The last 64 KiB of standard error.
+fn tail(path: &std::path::Path) -> String {
+    fn read(path: &std::path::Path) -> io::Result<Vec<u8>> {
+        use std::io::{Read, Seek, SeekFrom};
+        let mut file = std::fs::File::open(path)?;
+        let size = file.metadata()?.len();
+        file.seek(SeekFrom::Start(size.saturating_sub(64 << 10)))?;
+        let mut bytes = Vec::new();
+        file.take(64 << 10).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+    String::from_utf8_lossy(&read(path).unwrap_or_default()).into_owned()
+}
