@@ -8,7 +8,7 @@ use alhena_testbed::cache;
 
 use crate::commands::{cargo, follow, works};
 use crate::setup;
-use crate::tally::Tally;
+use crate::tally::{Reading, Tally};
 
 /// No step of the whole takes longer; single tests have limits of their own in `.config/nextest.toml`.
 const STEP_LIMIT: Duration = Duration::from_secs(90 * 60);
@@ -66,8 +66,9 @@ fn check(command: &mut Command) -> Result<Tally, String> {
 
 /// A test runner. One that fails without naming a failed test (the tests did not compile) counts as a failure.
 fn tests(command: &mut Command) -> Result<Tally, String> {
-    let mut tally = Tally::default();
-    let ended_well = follow(command, STEP_LIMIT, |line| tally += Tally::of_line(line).unwrap_or_default())?;
+    let mut reading = Reading::default();
+    let ended_well = follow(command, STEP_LIMIT, |line| reading.line(line))?;
+    let mut tally = reading.tally();
     if !ended_well && tally.failed == 0 {
         tally += Tally::FAILURE;
     }

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::commands::{cargo, follow, works};
 use crate::setup;
-use crate::tally::Tally;
+use crate::tally::Reading;
 
 const LIMIT: Duration = Duration::from_secs(2 * 3600);
 
@@ -46,8 +46,9 @@ pub fn run(words: &[&str]) -> Result<(), String> {
         some => command.args(some.iter().flat_map(|package| ["--package", package])),
     };
     let _ = std::fs::remove_file(&report);
-    let mut tally = Tally::default();
-    follow(command.envs(environment), LIMIT, |line| tally += Tally::of_line(line).unwrap_or_default())?;
+    let mut reading = Reading::default();
+    follow(command.envs(environment), LIMIT, |line| reading.line(line))?;
+    let tally = reading.tally();
     let text = std::fs::read(&report).map_err(|error| format!("there is no report: {error}"))?;
     let report: Value = serde_json::from_slice(&text).map_err(|error| format!("the report: {error}"))?;
     for (name, lines) in by_crate(&report, &cache::workspace()) {

@@ -1,4 +1,8 @@
 //! Adds up what test runners really said: nextest's summary line, and libtest's `test result` lines.
+//!
+//! A failed test's own output is printed between them, and a test of a test runner prints such lines too. nextest 0.9
+//! indents it, and its own summary stands under a rule at the margin; libtest does not, but says before how many tests
+//! it runs.
 
 /// Tests by how they ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -15,30 +19,23 @@ impl Tally {
     /// A check that is no test failed: it counts, so that the last line never says 0 failed when something did.
     pub const FAILURE: Self = Self { passed: 0, failed: 1, skipped: 0 };
 
-    /// What one line of a runner's output adds, if it is a summary.
-    pub fn of_line(line: &str) -> Option<Self> {
-        let line = without_colours(line);
-        let line = line.trim();
-        if let Some(rest) = line.strip_prefix("test result: ") {
-            return Some(Self::of_libtest(rest));
-        }
-        let summary = line.strip_prefix("Summary [")?;
-        let (count, parts) = summary.split_once("] ")?.1.split_once(" run: ")?;
-        Some(Self::of_nextest(count, parts))
-    }
-
-    /// `ok. 3 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out; finished in 0.00s`
-    fn of_libtest(rest: &str) -> Self {
+    /// `ok. 3 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out; finished in 0.00s`, when that is the end of this
+    /// many tests.
+    fn of_libtest(rest: &str, expected: u64) -> Option<Self> {
         let mut tally = Self::default();
+        let mut filtered = 0;
         for part in rest.split(['.', ';']).map(str::trim) {
             match part.split_once(' ').and_then(|(number, what)| Some((number.parse::<u64>().ok()?, what))) {
                 Some((number, "passed" | "measured")) => tally.passed += number,
                 Some((number, "failed")) => tally.failed += number,
-                Some((number, "ignored" | "filtered out")) => tally.skipped += number,
+                Some((number, "ignored")) => tally.skipped += number,
+                Some((number, "filtered out")) => filtered += number,
                 _ => {}
             }
         }
-        tally
+        let complete = tally.passed + tally.failed + tally.skipped == expected;
+        tally.skipped += filtered;
+        complete.then_some(tally)
     }
 
     /// `5/6 tests` and `3 passed (1 slow, 1 leaky), 1 failed, 1 timed out, 2 skipped`
@@ -61,6 +58,68 @@ impl Tally {
         }
         tally
     }
+}
+
+/// Reads a runner's output line by line.
+#[derive(Debug, Default)]
+pub struct Reading {
+    finished: Tally,
+    /// The line before was nextest's rule.
+    after_rule: bool,
+    /// A libtest binary that is under way: how many tests it runs, and the latest line that can be its end.
+    binary: Option<(u64, Option<Tally>)>,
+}
+
+impl Reading {
+    /// Takes the next line.
+    pub fn line(&mut self, line: &str) {
+        let line = without_colours(line);
+        let line = line.trim_end();
+        let after_rule = std::mem::replace(&mut self.after_rule, is_rule(line));
+        if let Some(summary) = line.strip_prefix(NEXTEST_SUMMARY) {
+            let parts = summary.split_once("] ").and_then(|(_, rest)| rest.split_once(" run: "));
+            if let Some((count, parts)) = parts
+                && after_rule
+            {
+                self.finished += Tally::of_nextest(count, parts);
+            }
+        } else if let Some(rest) = line.strip_prefix("test result: ") {
+            if let Some((expected, end)) = &mut self.binary {
+                // A later one that fits is printed by the runner; an earlier one was a test's output.
+                *end = Tally::of_libtest(rest, *expected).or(*end);
+            }
+        } else if let Some(expected) = announced(line)
+            && !matches!(self.binary, Some((_, None)))
+        {
+            self.end_binary();
+            self.binary = Some((expected, None));
+        }
+    }
+
+    fn end_binary(&mut self) {
+        if let Some((_, Some(end))) = self.binary.take() {
+            self.finished += end;
+        }
+    }
+
+    /// All that was counted.
+    pub fn tally(mut self) -> Tally {
+        self.end_binary();
+        self.finished
+    }
+}
+
+/// Right-aligned, as all of nextest's own words.
+const NEXTEST_SUMMARY: &str = "     Summary [";
+
+fn is_rule(line: &str) -> bool {
+    !line.is_empty() && line.chars().all(|character| matches!(character, '─' | '-'))
+}
+
+/// `running 3 tests`
+fn announced(line: &str) -> Option<u64> {
+    let (number, what) = line.strip_prefix("running ")?.split_once(' ')?;
+    matches!(what, "test" | "tests").then(|| number.parse().ok()).flatten()
 }
 
 impl std::ops::AddAssign for Tally {
@@ -107,23 +166,21 @@ fn without_colours(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Tally;
+    use super::{Reading, Tally};
 
-    fn tally(passed: u64, failed: u64, skipped: u64) -> Option<Tally> {
-        Some(Tally { passed, failed, skipped })
+    fn tally(passed: u64, failed: u64, skipped: u64) -> Tally {
+        Tally { passed, failed, skipped }
+    }
+
+    fn read(output: &str) -> Tally {
+        let mut reading = Reading::default();
+        output.lines().for_each(|line| reading.line(line));
+        reading.tally()
     }
 
     #[test]
-    fn summaries_of_both_runners_are_read() {
+    fn summaries_of_nextest_are_read() {
         let lines = [
-            (
-                "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out; finished in 0.00s",
-                tally(3, 0, 3),
-            ),
-            (
-                "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.2s",
-                tally(3, 2, 0),
-            ),
             ("     Summary [   0.012s] 5 tests run: 5 passed, 0 skipped", tally(5, 0, 0)),
             ("     Summary [   0.012s] 1 test run: 1 passed, 7 skipped", tally(1, 0, 7)),
             (
@@ -140,12 +197,55 @@ mod tests {
                 tally(1, 4, 1),
             ),
             ("     Summary [   0.144s] 2/5 tests run: 0 passed, 2 failed, 1 skipped", tally(0, 5, 1)),
-            ("    Starting 5 tests across 3 binaries", None),
-            ("test result", None),
-            ("", None),
+            ("    Starting 5 tests across 3 binaries", tally(0, 0, 0)),
+            ("", tally(0, 0, 0)),
         ];
         for (line, expected) in lines {
-            assert_eq!(Tally::of_line(line), expected, "{line}");
+            assert_eq!(read(&format!("────────────\n{line}\n")), expected, "{line}");
         }
+    }
+
+    #[test]
+    fn each_binary_of_libtest_counts_once() {
+        let ended =
+            "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out; finished in 0.00s";
+        let failed = "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.2s";
+        let output =
+            format!("\nrunning 4 tests\ntest a ... ok\n\n{ended}\n\n\nrunning 5 tests\n\n{failed}\n");
+        assert_eq!(read(&output), tally(6, 2, 3));
+        assert_eq!(read("running 0 tests\n"), tally(0, 0, 0), "it ended without a word");
+    }
+
+    /// As nextest 0.9.143 prints a failed test, immediately and again after its summary.
+    #[test]
+    fn what_failed_tests_print_is_not_counted() {
+        let inner = "
+    running 1 test
+    test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 32 filtered out; finished in 0.32s
+         Summary [  1.000s] 5 tests run: 3 passed, 2 failed, 0 skipped
+     Summary [  1.000s] 5 tests run: 3 passed, 2 failed, 0 skipped
+    ────────────
+     Summary [  1.000s] 5 tests run: 3 passed, 2 failed, 0 skipped
+";
+        let summary = "────────────\n     Summary [   0.340s] 2 tests run: 1 passed, 1 failed, 0 skipped";
+        assert_eq!(read(&format!("{inner}\n{summary}\n{inner}")), tally(1, 1, 0));
+    }
+
+    /// As a failed doc test is printed: its output is not indented.
+    #[test]
+    fn what_failed_doc_tests_print_is_not_counted() {
+        let result = |passed: u64, failed: u64| {
+            format!(
+                "test result: FAILED. {passed} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out; finished in 1s"
+            )
+        };
+        let failures = format!(
+            "failures:\n\n---- src/lib.rs - a (line 1) stdout ----\nrunning 1 test\n{}\nrunning 9 tests\n{}\n",
+            result(9, 9),
+            result(2, 0),
+        );
+        let output =
+            format!("running 2 tests\n\n{failures}\nfailures:\n    src/lib.rs\n\n{}\n", result(1, 1));
+        assert_eq!(read(&output), tally(1, 1, 0));
     }
 }

@@ -17,8 +17,8 @@ const NODE_VERSION: &str = "22.23.3";
 const GO_VERSION: &str = "1.27.3";
 /// The distribution that runs the tests decides which tmux that is.
 const TMUX_VERSION: &str = "debian";
-/// The same for the browser: it must fit the libraries of the machine.
-const CHROMIUM_VERSION: &str = "debian";
+/// The same for the browser: it must fit the C library of the machine, the only one that it takes from there.
+const CHROMIUM_VERSION: &str = "debian-complete";
 const LLVM_COV_VERSION: &str = "0.9.1";
 const PROMPTFOO_VERSION: &str = "0.123.1";
 const CAO_VERSION: &str = "2.5.4";
@@ -199,19 +199,31 @@ exec "$here/root/usr/bin/tmux" "$@"
 /// The smallest of Debian's packages with a browser in it, and its command.
 const CHROMIUM: &str = "chromium-headless-shell";
 
-/// A browser unpacked from Debian's packages, with those libraries that the machine lacks.
+/// A browser unpacked from Debian's packages, with everything that it depends on.
+///
+/// What the machine has installed plays no part: the dependencies are those of a machine without any package. Only the
+/// C library stays the machine's own, because it belongs to the loader that starts every program there.
 fn fetch_chromium(version: &str) -> io::Result<PathBuf> {
     let directory = cache::entry(&format!("{CHROMIUM}/{version}"), |directory| {
         let downloads = tempfile::tempdir()?;
         let mut options = private_apt_options(downloads.path())?;
+        let nothing_installed = downloads.path().join("status");
+        std::fs::write(&nothing_installed, "")?;
         // Nothing is installed, so nobody has to be kept out.
-        options.extend(["-o".to_owned(), "Debug::NoLocking=1".to_owned()]);
+        for setting in
+            ["Debug::NoLocking=1".to_owned(), format!("Dir::State::status={}", nothing_installed.display())]
+        {
+            options.extend(["-o".to_owned(), setting]);
+        }
         check(Command::new("apt-get").args(&options).arg("update"), "apt-get update")?;
         let mut apt = Command::new("apt-get");
         apt.args(&options).args(["install", "--download-only", "--yes", "--no-install-recommends", CHROMIUM]);
         check(&mut apt, "apt-get install --download-only")?;
+        let is_c_library = |package: &Path| {
+            package.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libc6_"))
+        };
         for package in files_under(downloads.path()) {
-            if package.extension().is_some_and(|extension| extension == "deb") {
+            if package.extension().is_some_and(|extension| extension == "deb") && !is_c_library(&package) {
                 let root = directory.join("root");
                 check(Command::new("dpkg-deb").arg("-x").arg(package).arg(root), "dpkg-deb")?;
             }
@@ -220,18 +232,35 @@ fn fetch_chromium(version: &str) -> io::Result<PathBuf> {
         let wrapper = directory.join("bin").join(CHROMIUM);
         std::fs::write(&wrapper, CHROMIUM_WRAPPER)?;
         std::fs::set_permissions(&wrapper, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
-        check(Command::new(&wrapper).arg("--version"), "the unpacked browser").map(|_| ())
+        check_browser(&wrapper, downloads.path())
     })?;
     Ok(directory.join("bin").join(CHROMIUM))
 }
 
-/// Finds the libraries beside itself; some are in a directory of their own.
+/// It shows a page: `--version` alone works without the data files, too.
+fn check_browser(browser: &Path, profile: &Path) -> io::Result<()> {
+    let mut command = Command::new(browser);
+    command
+        .args(["--no-sandbox", "--disable-gpu", "--no-first-run", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", profile.join("profile").display()))
+        .arg("data:text/html,<p>shown</p>")
+        .env("HOME", profile);
+    let shown = check(&mut command, "the unpacked browser")?.stdout_text();
+    match shown.contains("<p>shown</p>") {
+        true => Ok(()),
+        false => Err(io::Error::other(format!("the unpacked browser shows no page: {shown}"))),
+    }
+}
+
+/// Finds libraries and fonts beside itself, before any of the machine; some libraries are in a directory of their own.
 const CHROMIUM_WRAPPER: &str = r#"#!/bin/sh
 here=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd)
+unset LD_LIBRARY_PATH
 for directory in "$here"/root/usr/lib/*-linux-gnu* "$here"/root/usr/lib/*-linux-gnu*/* "$here"/root/lib/*-linux-gnu*; do
     [ -d "$directory" ] && LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$directory"
 done
-export LD_LIBRARY_PATH
+FONTCONFIG_SYSROOT=$here/root
+export LD_LIBRARY_PATH FONTCONFIG_SYSROOT
 exec "$here/root/usr/lib/chromium/chromium-headless-shell" "$@"
 "#;
 
