@@ -101,10 +101,11 @@ pub(crate) fn prepare(gemini: &Gemini, request: &Request, base: &Environment) ->
         common(gemini, request, base, settings_of_run)?;
     telemetry::switch_on(&run_dir.path().join("telemetry"), &user_settings, &mut environment);
 
-    let mut args: Vec<OsString> = vec!["--output-format".into(), "stream-json".into()];
+    let prompt = prompt.place(run_dir.path(), &dir, gemini, request)?;
+    let mut args = prompt.first;
+    args.extend(["--output-format".into(), "stream-json".into()]);
     args.extend(arguments::of(request, gemini, home.as_ref(), run_dir.path(), &user_home, &user_settings)?);
-    args.extend(prompt.args);
-    let stdin = prompt.stdin.place(run_dir.path(), gemini, request)?;
+    args.extend(prompt.last);
     let (program, args) = command(gemini, request, &user_settings, &mut environment, args);
     let temporary = temporary_directory(&mark(&run_dir))?;
     environment.set("TMPDIR", temporary.clone());
@@ -115,7 +116,7 @@ pub(crate) fn prepare(gemini: &Gemini, request: &Request, base: &Environment) ->
         args,
         env: environment.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
         dir: dir.clone().into_os_string(),
-        stdin,
+        stdin: prompt.stdin,
         stdout: run_dir.path().join("stdout").into_os_string(),
         stderr: run_dir.path().join("stderr").into_os_string(),
         finish: home.as_ref().map(Home::plan),

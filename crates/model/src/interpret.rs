@@ -18,7 +18,7 @@ use alhena_wire::stream::{
 use alhena_wire::{frame, stream};
 use serde_json::Value;
 
-use self::derive::Ran;
+use self::derive::{PromptFile, Ran};
 use self::joined::Joined;
 use self::kept::{Call, Kept, News, OpenCalls, Remembered};
 use crate::event::{Event, EventKind, FileChange, Source, ToolError};
@@ -77,6 +77,7 @@ pub struct Interpreter<D = NoDisk> {
     asked_model: Option<String>,
     stats_duration: Option<u64>,
     changing_tools: bool,
+    prompt_file: Option<PromptFile>,
 }
 
 impl Interpreter<NoDisk> {
@@ -108,6 +109,7 @@ impl<D: Disk> Interpreter<D> {
             asked_model: None,
             stats_duration: None,
             changing_tools: false,
+            prompt_file: None,
         }
     }
 
@@ -183,7 +185,10 @@ impl<D: Disk> Interpreter<D> {
     fn message(&mut self, message: Message<'_>, out: &mut Vec<Event>) {
         let text = message.content.into_owned();
         match message.role {
-            Role::User => self.emit(Source::Stream, EventKind::Prompt { text }, out), // A-19, C-34
+            Role::User => {
+                self.prompt_file = PromptFile::named_in(&text);
+                self.emit(Source::Stream, EventKind::Prompt { text }, out); // A-19, C-34
+            }
             Role::Assistant | Role::Other(_) => {
                 self.open.model_goes_on();
                 self.facts.answered |= !text.trim().is_empty();
@@ -201,6 +206,9 @@ impl<D: Disk> Interpreter<D> {
         self.open.model_goes_on();
         if self.open.add(&id, &name, derive::what_the_result_needs(class, &input)) == Remembered::No {
             self.changing_tools |= class.may_change_files();
+        }
+        if let Some(file) = &mut self.prompt_file {
+            file.call(&id, class, &input);
         }
         let claude_name = tool::claude_name(&name).into_owned();
         self.emit(
@@ -227,7 +235,8 @@ impl<D: Disk> Interpreter<D> {
         // Of a command the stream shows all that it printed; of other tools only a summary.
         let output = if class == Class::Command { output.or(fact.output) } else { fact.output.or(output) };
         let ok = result.status == Status::Success && error.is_none() && ran.well();
-        let warning = derive::refusal(&call.name, ran, error.as_ref());
+        let unread = self.prompt_file.as_ref().and_then(|file| file.result(&id, error.as_ref()));
+        let warning = unread.or_else(|| derive::refusal(&call.name, ran, error.as_ref()));
         self.changing_tools |= ran != Ran::Not && class.may_change_files();
         // Outputs are large: a second one only for what is derived from it.
         let again = matches!(class, Class::Command | Class::FileWrite).then(|| output.clone()).flatten();

@@ -1,6 +1,6 @@
 //! The CLI's arguments, all but the prompt.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -23,21 +23,17 @@ pub(crate) fn of(
 ) -> Result<Vec<OsString>, RunError> {
     let version = &gemini.version;
     let mut args: Vec<OsString> = Vec::new();
-    let mut flag = |name: &str, value: &dyn AsRef<std::ffi::OsStr>| {
-        let mut argument = OsString::from(format!("{name}="));
-        argument.push(value.as_ref());
-        args.push(argument);
-    };
     if request.approval == Approval::Plan {
         needs(version, Feature::PlanMode, "--approval plan")?;
     }
+    for dir in &request.include_dirs {
+        args.push(include(dir)?);
+    }
+    let mut flag = |name: &str, value: &dyn AsRef<OsStr>| args.push(with_value(name, value.as_ref()));
     // Exactly one: the flag twice, or with --yolo, ends the CLI.
     flag("--approval-mode", &request.approval.flag());
     if let Some(model) = &request.model {
         flag("--model", model);
-    }
-    for dir in &request.include_dirs {
-        flag("--include-directories", &existing(dir)?);
     }
     if let Some(id) = &request.session_id {
         needs(version, Feature::SessionIdFlag, "--session-id")?;
@@ -72,6 +68,17 @@ pub(crate) fn of(
     }
     args.extend_from_slice(extra(&request.extra_args)?);
     Ok(args)
+}
+
+fn with_value(name: &str, value: &OsStr) -> OsString {
+    let mut argument = OsString::from(format!("{name}="));
+    argument.push(value);
+    argument
+}
+
+/// The argument that lets the model use another directory.
+pub(super) fn include(dir: &Path) -> Result<OsString, RunError> {
+    Ok(with_value("--include-directories", existing(dir)?.as_os_str()))
 }
 
 fn needs(version: &Version, feature: Feature, option: &str) -> Result<(), RunError> {

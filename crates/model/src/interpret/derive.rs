@@ -150,6 +150,34 @@ pub(super) fn refusal(name: &str, ran: Ran, error: Option<&ToolError>) -> Option
     }
 }
 
+/// A prompt that only names the file it stands in: without that file the model knows nothing of its task.
+#[derive(Debug)]
+pub(super) struct PromptFile {
+    path: String,
+    /// The call that reads it.
+    reading: Option<String>,
+}
+
+impl PromptFile {
+    pub(super) fn named_in(prompt: &str) -> Option<Self> {
+        let path = prompt.strip_prefix("Process the prompt in ").filter(|path| !path.contains('\n'))?;
+        Some(Self { path: path.to_owned(), reading: None })
+    }
+
+    pub(super) fn call(&mut self, id: &str, class: Class, input: &Value) {
+        let asked = ["file_path", "absolute_path"].iter().find_map(|key| input.get(key)?.as_str());
+        if class == Class::FileRead && asked == Some(&self.path) {
+            self.reading = Some(id.to_owned());
+        }
+    }
+
+    /// A warning if this is the end of an attempt to read it, and a bad one.
+    pub(super) fn result(&self, id: &str, error: Option<&ToolError>) -> Option<String> {
+        let error = error.filter(|_| self.reading.as_deref() == Some(id))?;
+        Some(format!("The model could not read the prompt in {}: {}", self.path, cut(&error.message, 300)))
+    }
+}
+
 /// About how many bytes the kept arguments take.
 pub(super) fn size(kept: &Value) -> usize {
     let text = |value: &Value| value.as_str().map_or(8, str::len);

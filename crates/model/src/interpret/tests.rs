@@ -486,6 +486,23 @@ fn warnings_before_a_success_leave_it_a_success() {
 }
 
 #[test]
+fn a_prompt_file_that_the_model_could_not_read_is_a_warning() {
+    let asks = |path: &str| {
+        [
+            json!({"type": "message", "role": "user", "content": "Process the prompt in /far/p.md"}),
+            call("read_file", "1", json!({"file_path": path})),
+            failed("1", "path_not_in_workspace", "Path not in workspace"),
+            delta("Sorry."),
+            result(),
+        ]
+    };
+    let warning = "The model could not read the prompt in /far/p.md: Path not in workspace";
+    assert_eq!(interpret(&asks("/far/p.md"), Exit::Code(0)).1.warnings, [warning]);
+    // Another file is the model's own business.
+    assert_eq!(interpret(&asks("/far/other.md"), Exit::Code(0)).1.warnings, [""; 0]);
+}
+
+#[test]
 fn refused_calls_are_warnings_that_say_what_to_type() {
     let asked = "requires user confirmation, which is not supported in non-interactive mode.";
     let cases = [
