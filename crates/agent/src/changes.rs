@@ -9,16 +9,19 @@
 
 mod clock;
 mod index;
+mod known;
 mod listing;
 mod rules;
 mod walk;
 
+use std::ffi::OsString;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 pub use clock::scan_start;
 
+use known::Known;
 use walk::Walked;
 
 /// Bounds and exceptions of a scan.
@@ -47,7 +50,7 @@ pub struct Changes {
     pub modified: Vec<PathBuf>,
     /// Files that git knows and that have gone.
     pub deleted: Vec<PathBuf>,
-    /// Whether deletions could be looked for: git is there, knows the directory, and answered in time.
+    /// Whether deletions could be looked for: the directory is in a git repository whose index could be read in time.
     pub deletions_known: bool,
     /// Whether a bound ended the scan, so that there may be more.
     pub truncated: bool,
@@ -70,15 +73,15 @@ impl ScanOptions {
             return Changes { unreadable: 1, ..Changes::default() };
         };
         let exclude: Vec<_> = self.exclude.iter().filter_map(|path| path.canonicalize().ok()).collect();
-        // git reads its index while the files are being looked at.
+        // git's index is read while the files are being looked at.
         let (walked, index) = std::thread::scope(|scope| {
-            let index = scope.spawn(|| index::of(&root, self.limit));
+            let index = scope.spawn(|| index::of(&root, Instant::now() + self.limit));
             (walk::walk(&root, since, &exclude, self), index.join().unwrap_or(None))
         });
         let Walked { mut new, modified, truncated, unreadable } = walked;
         let mut changes = Changes { modified, truncated, unreadable, ..Changes::default() };
         if let Some(index) = index {
-            let known = index.compare(&root, since, &mut new, self.most);
+            let known = Known::compare(index, &root, since, &mut new, self.most);
             changes.modified.extend(known.replaced);
             changes.deleted = known.deleted;
             changes.deleted.retain(|path| !exclude.iter().any(|excluded| path.starts_with(excluded)));
@@ -143,6 +146,17 @@ impl DiskState {
 #[must_use]
 pub fn verify(path: &Path) -> DiskState {
     path.metadata().map_or_else(|_| DiskState::default(), |data| DiskState::of(&data))
+}
+
+#[cfg(unix)]
+fn path(name: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStringExt;
+    PathBuf::from(OsString::from_vec(name.to_vec()))
+}
+
+#[cfg(not(unix))]
+fn path(name: &[u8]) -> PathBuf {
+    PathBuf::from(OsString::from(String::from_utf8_lossy(name).into_owned()))
 }
 
 #[cfg(test)]

@@ -115,7 +115,6 @@ variables! {
         ASDF_DATA_DIR "Where asdf keeps its tools, `~/.asdf` by default."
         MISE_DATA_DIR "Where mise keeps its tools, `~/.local/share/mise` by default."
         NPM_CONFIG_PREFIX "Where npm puts global packages."
-        GIT_OPTIONAL_LOCKS "`0` keeps git from writing its index while Alhena only looks."
     }
 }
 

@@ -1,123 +1,257 @@
-//! What git knows: which files existed before, and which of them have gone.
+//! The names in git's index, read without git.
 //!
-//! git itself is asked, because its index has several formats and extensions. It is asked for names only, so it looks at
-//! no file; it may not take a lock, run a hook, or think of another repository that the environment names.
+//! git itself obeys the repository's configuration whatever it is asked for: a sparse index with a promisor remote makes
+//! `git ls-files` run whatever the remote's address names. So the file is read here, in versions 2 to 4 of its format, and
+//! nothing else of the repository is. An index that is split in two, damaged or of an unknown kind is not known.
 
-use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Seek};
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::{Duration, SystemTime};
+use std::time::Instant;
 
-use crate::env;
-use crate::find::ask_file;
+/// No path is longer; what claims to be is damaged.
+const LONGEST_NAME: u64 = 64 << 10;
 
-/// The names in git's index, in a file of their own: a repository may have millions.
-pub(super) struct Index(File);
+/// The bytes of an object's name, for the two hashes that git knows. Which one it is stands in the configuration, but only
+/// one of them makes sense of a file.
+const HASHES: [u64; 2] = [20, 32];
 
-/// What comparing the index with the disk says.
-#[derive(Debug, Default)]
-pub(super) struct Known {
-    /// Files that look new and that git knows: something wrote them anew.
-    pub(super) replaced: Vec<PathBuf>,
-    pub(super) deleted: Vec<PathBuf>,
-    pub(super) complete: bool,
-    pub(super) truncated: bool,
+/// An index that was read once and makes sense.
+#[derive(Debug)]
+pub(super) struct Index {
+    /// The directory that the names are relative to.
+    pub(super) top: PathBuf,
+    /// None where the repository has no index yet.
+    file: Option<File>,
+    hash: u64,
+    deadline: Instant,
 }
 
-/// The index of the repository that `root` is in; none without a repository, without git, or without an answer.
-pub(super) fn of(root: &Path, limit: Duration) -> Option<Index> {
-    root.ancestors().find(|directory| directory.join(".git").exists())?;
-    let mut command = Command::new("git");
-    command.args(["-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false"]);
-    command.args(["ls-files", "-z", "-t", "--cached"]).current_dir(root);
-    for (name, _) in std::env::vars_os() {
-        let text = name.to_string_lossy();
-        if text.starts_with("GIT_") && !text.starts_with("GIT_CONFIG_") {
-            command.env_remove(&name);
+/// A name in the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry<'a> {
+    pub(super) name: &'a [u8],
+    pub(super) expected: Expected,
+}
+
+/// Whether git expects a file to be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expected {
+    Yes,
+    /// It is left out of a sparse checkout.
+    No,
+}
+
+/// The index of the repository that `root` is in; none without a repository, or when it cannot be read in time.
+pub(super) fn of(root: &Path, deadline: Instant) -> Option<Index> {
+    let (top, directory) = repository(root)?;
+    let file = match open(&directory.join("index")) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Some(Index { top, file: None, hash: 0, deadline });
+        }
+        Err(_) => return None,
+    };
+    let mut index = Index { top, file: Some(file), hash: 0, deadline };
+    HASHES
+        .into_iter()
+        .any(|hash| {
+            index.hash = hash;
+            index.each(|_| {}).is_ok()
+        })
+        .then_some(index)
+}
+
+/// The directory with `.git` in it, and what that leads to.
+fn repository(root: &Path) -> Option<(PathBuf, PathBuf)> {
+    for top in root.ancestors() {
+        let mark = top.join(".git");
+        let Ok(data) = fs::metadata(&mark) else { continue };
+        let directory = if data.is_dir() { mark } else { linked(&mark, top)? };
+        if directory.join("HEAD").symlink_metadata().is_ok() {
+            return Some((top.to_path_buf(), directory));
         }
     }
-    command.env(env::GIT_OPTIONAL_LOCKS, "0");
-    let (status, file) = ask_file(&mut command, limit).ok()?;
-    status.success().then_some(Index(file))
+    None
+}
+
+/// Where a `.git` file leads: that of a submodule or of a second working tree.
+fn linked(mark: &Path, top: &Path) -> Option<PathBuf> {
+    let mut text = Vec::new();
+    open(mark).ok()?.take(LONGEST_NAME).read_to_end(&mut text).ok()?;
+    let name = text.strip_prefix(b"gitdir: ")?.trim_ascii_end();
+    Some(top.join(super::path(name)))
+}
+
+/// Opens a plain file; a pipe would keep us for ever.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        rustix::fs::OFlags::NONBLOCK.bits().cast_signed(),
+    );
+    let file = options.open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::ErrorKind::InvalidInput.into()),
+    }
 }
 
 impl Index {
-    /// Takes the files that git knows out of `new`, and finds the ones that have gone since.
-    ///
-    /// A file counts as deleted during the run if the nearest directory above it that still exists changed since then;
-    /// what was missing before is in a directory that nobody touched.
-    pub(super) fn compare(
-        mut self,
-        root: &Path,
-        since: SystemTime,
-        new: &mut BTreeSet<PathBuf>,
-        most: usize,
-    ) -> Known {
-        let mut known = Known::default();
-        if self.0.rewind().is_err() {
-            return known;
+    /// Calls `seen` with every name, each once, in order. What it has seen by the time of an error is not to be relied on.
+    pub(super) fn each(&mut self, mut seen: impl FnMut(Entry<'_>)) -> io::Result<()> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        file.rewind()?;
+        let left = file.metadata()?.len();
+        let mut bytes = Bytes { from: BufReader::with_capacity(1 << 16, file), left };
+        let mut header = [0; 12];
+        bytes.fill(&mut header)?;
+        let (magic, version, count) = (number(&header, 0), number(&header, 4), number(&header, 8));
+        if magic != u32::from_be_bytes(*b"DIRC") || !(2..=4).contains(&version) {
+            return Err(damaged());
         }
-        let mut names = BufReader::with_capacity(1 << 16, self.0);
-        let mut record = Vec::new();
-        let mut above = Above::default();
-        known.complete = true;
+        let (mut name, mut before) = (Vec::new(), Vec::new());
+        for position in 0..count {
+            if position % 1024 == 0 && Instant::now() > self.deadline {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            let expected = bytes.entry(version, self.hash, &before, &mut name)?;
+            // The versions of a file that is being merged have one name.
+            if name != before {
+                if name < before || !is_plain(&name) {
+                    return Err(damaged());
+                }
+                seen(Entry { name: &name, expected });
+            }
+            std::mem::swap(&mut name, &mut before);
+        }
+        bytes.extensions(self.hash)
+    }
+}
+
+/// The bytes of a file, and how many there are still.
+struct Bytes<R> {
+    from: R,
+    left: u64,
+}
+
+impl<R: BufRead> Bytes<R> {
+    fn fill(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+        self.from.read_exact(buffer)?;
+        self.left = self.left.checked_sub(buffer.len() as u64).ok_or_else(damaged)?;
+        Ok(())
+    }
+
+    fn skip(&mut self, count: u64) -> io::Result<()> {
+        self.left = self.left.checked_sub(count).ok_or_else(damaged)?;
+        match io::copy(&mut self.from.by_ref().take(count), &mut io::sink())? == count {
+            true => Ok(()),
+            false => Err(damaged()),
+        }
+    }
+
+    /// Adds to `text` what stands before the next NUL.
+    fn until_nul(&mut self, text: &mut Vec<u8>) -> io::Result<()> {
+        let read = self.from.by_ref().take(LONGEST_NAME).read_until(0, text)?;
+        self.left = self.left.checked_sub(read as u64).ok_or_else(damaged)?;
+        if text.pop() == Some(0) { Ok(()) } else { Err(damaged()) }
+    }
+
+    /// One entry: 40 bytes about the file, the object's name, flags, and the name of the file.
+    fn entry(&mut self, version: u32, hash: u64, before: &[u8], name: &mut Vec<u8>) -> io::Result<Expected> {
+        const EXTENDED: u16 = 1 << 14;
+        const SKIPPED: u16 = 1 << 14;
+        const LONG: u16 = 0xfff;
+        let mut about = [0; 40];
+        self.fill(&mut about)?;
+        let kind = number(&about, 24) & 0o170_000;
+        self.skip(hash)?;
+        let flags = self.short()?;
+        let more = if version >= 3 && flags & EXTENDED != 0 { Some(self.short()?) } else { None };
+        name.clear();
+        if version == 4 {
+            let dropped = self.variable_number()?;
+            let kept = before.len().checked_sub(dropped).ok_or_else(damaged)?;
+            name.extend(before.iter().take(kept));
+            self.until_nul(name)?;
+        } else {
+            let length = u64::from(flags & LONG);
+            let mut padding = 1;
+            if flags & LONG == LONG {
+                self.until_nul(name)?;
+                padding = 0;
+            } else {
+                name.resize(length as usize, 0);
+                self.fill(name)?;
+            }
+            // One to eight NULs make the entry's length a multiple of eight.
+            let written = 42 + hash + 2 * u64::from(more.is_some()) + name.len() as u64;
+            self.skip(7 - written % 8 + padding)?;
+        }
+        match kind {
+            0o100_000 | 0o120_000 | 0o160_000 if more.unwrap_or(0) & SKIPPED == 0 => Ok(Expected::Yes),
+            // A directory stands for everything in it that a sparse checkout leaves out.
+            0o100_000 | 0o120_000 | 0o160_000 | 0o040_000 => Ok(Expected::No),
+            _ => Err(damaged()),
+        }
+    }
+
+    fn short(&mut self) -> io::Result<u16> {
+        let mut bytes = [0; 2];
+        self.fill(&mut bytes)?;
+        Ok(u16::from_be_bytes(bytes))
+    }
+
+    /// Seven bits a byte, the high bit meaning that more follow; each further byte adds one, so that no number has two forms.
+    fn variable_number(&mut self) -> io::Result<usize> {
+        let mut number = 0_usize;
         loop {
-            record.clear();
-            match names.read_until(0, &mut record) {
-                Ok(0) => return known,
-                Ok(_) => {}
-                Err(_) => return Known { complete: false, ..known },
+            let mut byte = [0];
+            self.fill(&mut byte)?;
+            let [byte] = byte;
+            number = number.checked_mul(128).ok_or_else(damaged)? + usize::from(byte & 127);
+            if byte & 128 == 0 {
+                return Ok(number);
             }
-            let Some((tag, name)) = record.strip_suffix(b"\0").unwrap_or(&record).split_at_checked(2) else {
-                continue;
-            };
-            let path = root.join(path(name));
-            if new.remove(&path) {
-                known.replaced.push(path);
-                continue;
-            }
-            // Left out of a sparse checkout: git does not expect it on disk.
-            if tag == b"S " || !above.touched(&path, since) || path.symlink_metadata().is_ok() {
-                continue;
-            }
-            if known.deleted.len() == most {
-                return Known { truncated: true, ..known };
-            }
-            known.deleted.push(path);
+            number += 1;
         }
+    }
+
+    /// What follows the entries up to the checksum. Names in capitals may be passed over; one that may not and is not known
+    /// here changes what the entries mean, as `link` does, which says that most of them are in another file.
+    fn extensions(&mut self, hash: u64) -> io::Result<()> {
+        while self.left > hash {
+            let mut header = [0; 8];
+            self.fill(&mut header)?;
+            let [first, ..] = header;
+            if !first.is_ascii_uppercase() && !header.starts_with(b"sdir") {
+                return Err(damaged());
+            }
+            self.skip(u64::from(number(&header, 4)))?;
+        }
+        if self.left == hash { Ok(()) } else { Err(damaged()) }
     }
 }
 
+/// Whether a name stays below the top, as every name that git wrote does.
+fn is_plain(name: &[u8]) -> bool {
+    let name = name.strip_suffix(b"/").unwrap_or(name);
+    name.split(|byte| *byte == b'/')
+        .all(|part| !part.is_empty() && part != b"." && part != b".." && part != b".git")
+}
+
+fn number(bytes: &[u8], at: usize) -> u32 {
+    let bytes = bytes.get(at..).and_then(|bytes| bytes.first_chunk::<4>());
+    bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes))
+}
+
+fn damaged() -> io::Error {
+    io::ErrorKind::InvalidData.into()
+}
+
+#[cfg(test)]
 #[cfg(unix)]
-fn path(name: &[u8]) -> PathBuf {
-    use std::os::unix::ffi::OsStringExt;
-    PathBuf::from(OsString::from_vec(name.to_vec()))
-}
-
-#[cfg(not(unix))]
-fn path(name: &[u8]) -> PathBuf {
-    PathBuf::from(OsString::from(String::from_utf8_lossy(name).into_owned()))
-}
-
-/// The nearest existing directory above the file that was asked about last. Names come sorted, so mostly the next file has
-/// the same.
-#[derive(Default)]
-struct Above {
-    parent: PathBuf,
-    touched: bool,
-}
-
-impl Above {
-    fn touched(&mut self, path: &Path, since: SystemTime) -> bool {
-        let Some(parent) = path.parent() else { return false };
-        if parent != self.parent {
-            self.parent = parent.to_path_buf();
-            let nearest = parent.ancestors().find_map(|directory| directory.symlink_metadata().ok());
-            self.touched = nearest.is_some_and(|data| data.modified().is_ok_and(|time| time >= since));
-        }
-        self.touched
-    }
-}
+#[path = "index_tests.rs"]
+mod tests;

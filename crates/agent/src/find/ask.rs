@@ -42,12 +42,6 @@ pub(crate) fn ask(command: &mut Command, limit: Duration, most: u64) -> Result<A
     Ok(Answer { status, stdout: contents(stdout, most), stderr: contents(stderr, most) })
 }
 
-/// The same for an answer that may be large: it stays in its file, with the position at its end. What else the program
-/// says is dropped.
-pub(crate) fn ask_file(command: &mut Command, limit: Duration) -> Result<(ExitStatus, File), NoAnswer> {
-    run(command.stderr(Stdio::null()), limit)
-}
-
 fn run(command: &mut Command, limit: Duration) -> Result<(ExitStatus, File), NoAnswer> {
     let stdout = tempfile::tempfile().map_err(NoAnswer::NotStarted)?;
     command.stdin(Stdio::null()).stdout(stdout.try_clone().map_err(NoAnswer::NotStarted)?);
