@@ -3,6 +3,7 @@
 mod commands;
 mod offline;
 mod signals;
+mod stdin;
 mod style;
 mod views;
 
@@ -11,6 +12,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue};
 
 use crate::commands::Cli;
 
@@ -28,9 +30,11 @@ fn main() -> ExitCode {
     if called_gemini(&arguments) {
         return commands::gemini::stand_in(arguments.into_iter().skip(1).collect());
     }
+    let is_run = arguments.get(1).is_some_and(|command| command == "run");
     match Cli::try_parse_from(with_scenario(arguments)) {
         Ok(cli) => cli.execute(),
         Err(error) => {
+            let error = if is_run { with_true_tips(error) } else { error };
             let _closed = error.print();
             ExitCode::from(if error.use_stderr() { 2 } else { 0 })
         }
@@ -59,6 +63,19 @@ fn with_scenario(arguments: Vec<OsString>) -> Vec<OsString> {
         }
     }
     out
+}
+
+/// Behind the `--` of `run` stand arguments for Gemini CLI: clap's tip to put a prompt there would lead nowhere.
+fn with_true_tips(mut error: clap::Error) -> clap::Error {
+    let tip = "a prompt that begins with a dash is given by --prompt=TEXT";
+    if let Some(ContextValue::StyledStrs(tips)) = error.remove(ContextKind::Suggested) {
+        let tips = tips.into_iter().map(|one| match one.to_string().contains("as a value, use") {
+            true => tip.into(),
+            false => one,
+        });
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips.collect()));
+    }
+    error
 }
 
 /// The log goes to stderr, and only when `ALHENA_LOG` asks for it.

@@ -3,6 +3,8 @@
 
 mod lab;
 
+use std::io::{Seek, Write};
+
 use alhena::scripted::{RecordedRequest, Scenario, Turn};
 use alhena::{Outcome, Prompt, PromptBy, Request, Status};
 use alhena_testbed::versions;
@@ -94,4 +96,16 @@ fn real_cli_a_prompt_file_that_the_cli_denies_is_a_warning() {
     assert!(!read_by_model(&lab).contains("xylophone"));
     let start = format!("The model could not read the prompt in {}: ", path.display());
     assert!(outcome.warnings.iter().any(|warning| warning.starts_with(&start)), "{:?}", outcome.warnings);
+}
+
+#[test]
+fn real_cli_what_is_piped_in_reaches_the_model_before_the_prompt() {
+    let lab = Lab::real("piped", "0.61.0", Scenario::new().turn(Turn::say("Fine.")));
+    let mut input = tempfile::tempfile().unwrap();
+    input.write_all(b"- old\n+ new").unwrap();
+    input.rewind().unwrap();
+    let mut command = lab.command(&["--model", "gemini-2.5-flash", "Review this"]);
+    let done = command.stdin(input).output().unwrap();
+    assert_eq!((done.status.code(), String::from_utf8_lossy(&done.stdout).trim()), (Some(0), "Fine."));
+    assert_eq!(sent(&lab), ["- old\n+ new\n\nReview this"]);
 }

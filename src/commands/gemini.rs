@@ -5,7 +5,7 @@
 //! with `ALHENA_EXPLAIN=1`.
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
@@ -20,6 +20,7 @@ use alhena::{
 
 use super::complain;
 use crate::signals::Interrupts;
+use crate::stdin::{self, Expect};
 
 /// Stand in for the `gemini` command: any host's arguments, truthful output.
 #[derive(Debug, clap::Args)]
@@ -87,7 +88,8 @@ fn hand_over(gemini: &Gemini, arguments: &[OsString]) -> ExitCode {
 fn run(gemini: &Gemini, drop_in: DropIn, environment: &Environment) -> ExitCode {
     let format = drop_in.output_format.unwrap_or_default();
     let interrupts = Interrupts::catch();
-    let started = request(&drop_in, format).and_then(|request| gemini.run_in(request, environment));
+    let started =
+        request(&drop_in, format, &interrupts).and_then(|request| gemini.run_in(request, environment));
     let mut writer = Writer::new(format);
     let outcome = match started {
         Ok(run) => follow(run, &mut writer, &interrupts),
@@ -104,12 +106,16 @@ fn run(gemini: &Gemini, drop_in: DropIn, environment: &Environment) -> ExitCode 
     }
 }
 
-fn request(drop_in: &DropIn, format: Format) -> Result<Request, RunError> {
-    let mut stdin = Vec::new();
-    if !io::stdin().is_terminal() {
-        // A host that leaves the pipe open and silent would keep us for ever; the CLI itself gives it half a second.
-        stdin = read_stdin(drop_in.prompt.is_some());
-    }
+fn request(drop_in: &DropIn, format: Format, interrupts: &Interrupts) -> Result<Request, RunError> {
+    let stdin = match drop_in.prompt.is_none() && io::stdin().is_terminal() {
+        true => Vec::new(),
+        // What cannot be read is as good as empty: the CLI does without it, too.
+        false => stdin::read(
+            if drop_in.prompt.is_some() { Expect::Perhaps } else { Expect::Everything },
+            interrupts,
+        )
+        .unwrap_or_default(),
+    };
     let stdin = String::from_utf8_lossy(&stdin);
     let mut request = Request::with_prompt(Prompt::Text(drop_in.with_stdin(&stdin)));
     request.dir = drop_in.dir.as_ref().map(Into::into);
@@ -142,22 +148,6 @@ fn request(drop_in: &DropIn, format: Format) -> Result<Request, RunError> {
     request.first_event_timeout = None;
     request.stall_timeout = None;
     Ok(request)
-}
-
-/// All of standard input; if a prompt came otherwise, only what is there within half a second.
-fn read_stdin(has_prompt: bool) -> Vec<u8> {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let stdin = io::stdin();
-    if has_prompt {
-        let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
-        let half_a_second = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
-        if !poll(&mut fds, Some(&half_a_second)).is_ok_and(|ready| ready > 0) {
-            return Vec::new();
-        }
-    }
-    let mut bytes = Vec::new();
-    let _unreadable = stdin.lock().read_to_end(&mut bytes);
-    bytes
 }
 
 fn follow(mut run: Run, writer: &mut Writer, interrupts: &Interrupts) -> Arc<Outcome> {

@@ -2,19 +2,21 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Read};
+use std::io::{self, BufWriter, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use alhena::env::Environment;
-use alhena::{Finder, Gemini, Item, Outcome, Prompt, PromptBy, Request, Run, RunError};
+use alhena::hosts::dialect::with_stdin;
+use alhena::{Failure, FailureKind, Finder, Gemini, Item, Outcome, Prompt, PromptBy, Request, Run, RunError};
 use clap::ValueEnum;
 
 use super::agent::{Agent, time};
 use super::complain;
 use crate::offline;
 use crate::signals::Interrupts;
+use crate::stdin::{self, Expect, Unread};
 use crate::views::{self, Claims, Name, Target};
 
 /// Run Gemini CLI on a prompt and tell the truth about how it went.
@@ -24,14 +26,26 @@ use crate::views::{self, Claims, Name, Target};
 #[command(after_help = "Examples:
   alhena run \"Explain this repository\"
   alhena run --approval auto-edit --trust \"Fix the failing test\"
-  git diff | alhena run --as outcome -
+  git diff | alhena run \"Review this\"
+  alhena run --prompt=\"-v is which option of ls?\"
   alhena run --offline \"Write a haiku about rivers into haiku.txt\"")]
 pub struct Args {
-    /// The prompt; `-`, or none with something on stdin, reads it from there.
+    /// The prompt. `-`, or none, reads it from stdin; what is piped in beside a prompt is sent before it.
+    ///
+    /// A pipe that stays silent for half a second adds nothing; `< /dev/null` keeps a loop's input from being read.
     #[arg(value_name = "PROMPT")]
     prompt: Option<String>,
+    /// The prompt, also one that begins with a dash: --prompt=TEXT.
+    #[arg(
+        long = "prompt",
+        short = 'p',
+        value_name = "TEXT",
+        conflicts_with = "prompt",
+        allow_hyphen_values = true
+    )]
+    prompt_option: Option<String>,
     /// Read the prompt from a file.
-    #[arg(long, value_name = "FILE", conflicts_with = "prompt")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["prompt", "prompt_option"])]
     prompt_file: Option<PathBuf>,
     /// How the prompt gets to the CLI.
     #[arg(long, value_enum, default_value = "auto")]
@@ -99,7 +113,7 @@ pub fn execute(args: Args) -> ExitCode {
     };
     let quiet = args.quiet;
     let interrupts = Interrupts::catch();
-    let started = begin(args, view);
+    let started = begin(args, view, &interrupts);
     if started.is_ok() || view.says_failures() {
         empty(file.as_ref());
     }
@@ -151,11 +165,15 @@ fn empty(file: Option<&File>) {
 }
 
 /// Everything up to the start.
-fn begin(args: Args, view: Name) -> Result<(Run, Option<offline::Offline>), RunError> {
+fn begin(
+    args: Args,
+    view: Name,
+    interrupts: &Interrupts,
+) -> Result<(Run, Option<offline::Offline>), RunError> {
     let mut environment = Environment::of_process();
     let (scenario, gemini, approval, quiet) =
         (args.offline.clone(), args.agent.gemini.clone(), args.agent.approval, args.quiet);
-    let mut request = request(args, view)?;
+    let mut request = request(args, view, interrupts)?;
     let offline = match &scenario {
         Some(scenario) => {
             Some(offline::prepare(scenario.as_deref(), approval, &mut request, &mut environment)?)
@@ -181,20 +199,8 @@ fn find(path: Option<PathBuf>, request: &Request, environment: &Environment) -> 
     finder.find().map_err(|error| super::detect::not_found(&error))
 }
 
-fn request(args: Args, view: Name) -> Result<Request, RunError> {
-    let usage = |message: String, hint: &str| RunError::Usage { message, hint: hint.to_owned() };
-    let prompt = match (args.prompt, args.prompt_file) {
-        (_, Some(file)) => Prompt::File(file),
-        (Some(text), None) if text != "-" => Prompt::Text(text),
-        (dash, None) => Prompt::Text(from_stdin(dash.is_some())?),
-    };
-    // Wrong usage is said before anything is looked for or fetched.
-    if matches!(&prompt, Prompt::Text(text) if text.trim().is_empty()) {
-        return Err(usage(
-            "the prompt is empty".to_owned(),
-            "Give a prompt as an argument, by --prompt-file or on stdin.",
-        ));
-    }
+fn request(args: Args, view: Name, interrupts: &Interrupts) -> Result<Request, RunError> {
+    let prompt = prompt(args.prompt.or(args.prompt_option), args.prompt_file, args.prompt_by, interrupts)?;
     let mut request = Request::with_prompt(prompt);
     request.prompt_by = match args.prompt_by {
         By::Auto => PromptBy::Auto,
@@ -216,18 +222,56 @@ fn request(args: Args, view: Name) -> Result<Request, RunError> {
     Ok(request)
 }
 
-fn from_stdin(asked: bool) -> Result<String, RunError> {
-    let none = || RunError::Usage {
-        message: "there is no prompt".to_owned(),
-        hint: "Give it as an argument, by --prompt-file, or on stdin.".to_owned(),
-    };
-    if !asked && io::stdin().is_terminal() {
-        return Err(none());
+/// The prompt from wherever it was given, and what is piped in beside it.
+fn prompt(
+    text: Option<String>,
+    file: Option<PathBuf>,
+    by: By,
+    interrupts: &Interrupts,
+) -> Result<Prompt, RunError> {
+    let usage = |message: &str, hint: &str| RunError::Usage { message: message.into(), hint: hint.into() };
+    let hint = "Give a prompt as an argument, by --prompt-file or on stdin.";
+    let given = text.as_deref().is_some_and(|text| text != "-") || file.is_some();
+    if text.is_none() && !given && io::stdin().is_terminal() {
+        return Err(usage("there is no prompt", hint));
     }
-    let mut bytes = Vec::new();
-    io::stdin().lock().read_to_end(&mut bytes).map_err(|_| none())?;
+    let piped = from_stdin(if given { Expect::Perhaps } else { Expect::Everything }, interrupts)?;
+    let prompt = match (text, file) {
+        (_, Some(file)) if piped.is_empty() => Prompt::File(file),
+        (_, Some(_)) if matches!(by, By::File) => {
+            return Err(usage(
+                "there is something on stdin, and --prompt-by file sends only the file",
+                "Leave out --prompt-by, or put `< /dev/null` behind the command.",
+            ));
+        }
+        (_, Some(file)) => {
+            let text = std::fs::read_to_string(&file).map_err(|error| {
+                usage(&format!("{}: {error}", file.display()), "Give a text file that can be read.")
+            })?;
+            Prompt::Text(with_stdin(&text, &piped))
+        }
+        (Some(text), None) if given => Prompt::Text(with_stdin(&text, &piped)),
+        _ => Prompt::Text(piped),
+    };
+    // Wrong usage is said before anything is looked for or fetched.
+    match &prompt {
+        Prompt::Text(text) if text.trim().is_empty() => Err(usage("the prompt is empty", hint)),
+        _ => Ok(prompt),
+    }
+}
+
+fn from_stdin(expect: Expect, interrupts: &Interrupts) -> Result<String, RunError> {
+    let bytes = stdin::read(expect, interrupts).map_err(|unread| match unread {
+        Unread::Interrupted => {
+            RunError::Failed(Box::new(Failure::new(FailureKind::Cancelled, unread.to_string())))
+        }
+        Unread::Failed(_) => RunError::Usage {
+            message: unread.to_string(),
+            hint: "Give the prompt as an argument or by --prompt-file.".to_owned(),
+        },
+    })?;
     String::from_utf8(bytes).map_err(|_| RunError::Usage {
-        message: "the prompt on stdin is not UTF-8 text".to_owned(),
+        message: "what came on stdin is not UTF-8 text".to_owned(),
         hint: "Gemini CLI takes text; put other data into a file and name it in the prompt.".to_owned(),
     })
 }

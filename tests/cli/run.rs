@@ -1,8 +1,10 @@
 //! `alhena run`, as far as it gets without the real CLI: what is wrong before anything starts, and the views.
 
 use std::fs;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use alhena_testbed::{Hostile, Script, Step};
+use alhena_testbed::{Deadline, Hostile, Script, Step};
 use insta::assert_snapshot;
 use serde_json::json;
 
@@ -108,7 +110,7 @@ fn a_prompt_on_stdin_that_is_no_text_is_refused() {
     let (desk, _hostile) = desk_with(Script::normal());
     assert_snapshot!(desk.alhena_reading(b"\xff\xfe", &["run", "-"]), @r#"
     ---- stderr ----
-    error: the prompt on stdin is not UTF-8 text
+    error: what came on stdin is not UTF-8 text
     hint: Gemini CLI takes text; put other data into a file and name it in the prompt.
     [exit 2]
     "#);
@@ -233,7 +235,7 @@ fn words_that_mean_nothing_are_explained() {
     ---- stderr ----
     error: unexpected argument '--sometimes' found
 
-      tip: to pass '--sometimes' as a value, use '-- --sometimes'
+      tip: a prompt that begins with a dash is given by --prompt=TEXT
 
     Usage: alhena run [OPTIONS] [PROMPT] [-- <ARGS>...]
 
@@ -389,6 +391,67 @@ fn the_prompt_comes_from_wherever_it_is_given() {
     assert_eq!(asked(b"", &["--prompt-file", "prompt.txt"]).as_deref(), Some("--prompt=from a file"));
     assert_eq!(asked(b"from stdin", &[]).as_deref(), Some("--prompt=from stdin"));
     assert_eq!(asked(b"from stdin", &["-"]).as_deref(), Some("--prompt=from stdin"));
+    assert_eq!(
+        asked(b"", &["--prompt=-x, is it an option?"]).as_deref(),
+        Some("--prompt=-x, is it an option?")
+    );
+    assert_eq!(asked(b"", &["-p", "--short too"]).as_deref(), Some("--prompt=--short too"));
+    // What is piped in stands before what is asked about it, as `gemini -p` has it.
+    assert_eq!(asked(b"a diff", &["Review this"]).as_deref(), Some("--prompt=a diff\n\nReview this"));
+    assert_eq!(asked(b"a diff", &["-p", "Review"]).as_deref(), Some("--prompt=a diff\n\nReview"));
+    let file = ["--prompt-file", "prompt.txt"];
+    assert_eq!(asked(b"a diff", &file).as_deref(), Some("--prompt=a diff\n\nfrom a file"));
+}
+
+#[test]
+fn what_is_piped_in_is_refused_where_it_cannot_go_along() {
+    let (desk, _hostile) = desk_with(Script::normal());
+    desk.write("prompt.txt", "from a file");
+    assert_snapshot!(desk.alhena_reading(b"a diff", &["run", "--prompt-by", "file", "--prompt-file", "prompt.txt"]), @r#"
+    ---- stderr ----
+    error: there is something on stdin, and --prompt-by file sends only the file
+    hint: Leave out --prompt-by, or put `< /dev/null` behind the command.
+    [exit 2]
+    "#);
+    assert_snapshot!(desk.alhena_reading(b"\xff\xfe", &["run", "Review this"]), @r#"
+    ---- stderr ----
+    error: what came on stdin is not UTF-8 text
+    hint: Gemini CLI takes text; put other data into a file and name it in the prompt.
+    [exit 2]
+    "#);
+    let endless = desk.alhena_reading(&vec![b'a'; 9 << 20], &["run", "Review this"]);
+    assert!(endless.stderr.starts_with("error: the prompt is too large: "), "{endless}");
+}
+
+#[test]
+fn a_pipe_that_stays_silent_adds_nothing_to_a_prompt() {
+    let (desk, hostile) = desk_with(Script::normal());
+    let (stdin, _open) = std::io::pipe().unwrap();
+    let status = desk.command(&["run", "--quiet", "hello"]).stdin(stdin).stdout(Stdio::null()).status();
+    assert!(status.unwrap().success());
+    let starts = hostile.starts().unwrap();
+    assert!(starts.last().unwrap().argv.contains(&"--prompt=hello".to_owned()));
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_a_prompt_on_stdin() {
+    let (desk, hostile) = desk_with(Script::normal());
+    let (stdin, _open) = std::io::pipe().unwrap();
+    let mut child =
+        desk.command(&["run", "-", "--as", "outcome"]).stdin(stdin).stdout(Stdio::piped()).spawn().unwrap();
+    // It waits for stdin as soon as it catches signals.
+    let caught = || {
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:\t")).unwrap();
+        u64::from_str_radix(mask, 16).unwrap() & (1 << 14) != 0
+    };
+    assert!(Deadline::after(Duration::from_secs(60)).wait_until(caught));
+    let sent = Command::new("kill").arg(child.id().to_string()).status().unwrap();
+    assert!(sent.success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let outcome: serde_json::Value = serde_json::from_reader(child.stdout.take().unwrap()).unwrap();
+    assert_eq!(outcome["failure"]["kind"], json!("cancelled"));
+    assert_eq!(hostile.starts().unwrap().len(), 0);
 }
 
 #[test]

@@ -129,11 +129,16 @@ pub enum Sandbox {
 impl DropIn {
     /// The prompt as the CLI would put it together with what standard input holds.
     pub fn with_stdin(&self, stdin: &str) -> String {
-        match self.prompt.as_deref() {
-            Some(prompt) if stdin.is_empty() => prompt.to_owned(),
-            Some(prompt) if !prompt.is_empty() => format!("{stdin}\n\n{prompt}"),
-            _ => stdin.to_owned(),
-        }
+        with_stdin(self.prompt.as_deref().unwrap_or(""), stdin)
+    }
+}
+
+/// A prompt as the CLI puts it together with what standard input holds (0.61.0).
+pub fn with_stdin(prompt: &str, stdin: &str) -> String {
+    match (prompt, stdin) {
+        (prompt, "") => prompt.to_owned(),
+        ("", stdin) => stdin.to_owned(),
+        (prompt, stdin) => format!("{stdin}\n\n{prompt}"),
     }
 }
 

@@ -1,0 +1,82 @@
+//! Standard input, read so that nobody waits for ever: a signal ends it, and so does a size that no prompt can have.
+
+use std::fmt;
+use std::io::{self, IsTerminal};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use crate::signals::Interrupts;
+
+/// How long something may take to come that perhaps never does: as long as Gemini CLI itself waits (0.61.0). Hosts and
+/// CI leave a pipe open that nobody writes to.
+const FIRST_BYTE: Duration = Duration::from_millis(500);
+/// How often a signal is looked for.
+const GLANCE: Duration = Duration::from_millis(50);
+/// No prompt can be larger.
+const MOST: usize = 8 << 20;
+
+/// What is expected of standard input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// It is the prompt: whatever it takes.
+    Everything,
+    /// It may add to a prompt that is there already: nothing of a terminal, and nothing if nothing comes soon.
+    Perhaps,
+}
+
+/// Why there is nothing.
+#[derive(Debug)]
+pub enum Unread {
+    /// A signal came first.
+    Interrupted,
+    Failed(io::Error),
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unread::Interrupted => f.write_str("Stopped while the prompt was read from stdin"),
+            Unread::Failed(error) => write!(f, "stdin: {error}"),
+        }
+    }
+}
+
+/// What standard input holds, and no more than one byte beyond the largest prompt.
+pub fn read(expect: Expect, interrupts: &Interrupts) -> Result<Vec<u8>, Unread> {
+    let stdin = io::stdin();
+    let mut bytes = Vec::new();
+    if expect == Expect::Perhaps && stdin.is_terminal() {
+        return Ok(bytes);
+    }
+    let (begun, mut buffer) = (Instant::now(), vec![0; 64 << 10]);
+    while bytes.len() <= MOST {
+        if interrupts.caught().is_some() {
+            return Err(Unread::Interrupted);
+        }
+        if !is_ready(&stdin).map_err(Unread::Failed)? {
+            if expect == Expect::Perhaps && bytes.is_empty() && begun.elapsed() >= FIRST_BYTE {
+                break;
+            }
+            continue;
+        }
+        match rustix::io::read(&stdin, &mut buffer) {
+            Ok(0) => break,
+            Ok(count) => bytes.extend_from_slice(buffer.get(..count).unwrap_or_default()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(Unread::Failed(error.into())),
+        }
+    }
+    Ok(bytes)
+}
+
+/// Waits a moment for something to read, or the end.
+fn is_ready(stdin: &io::Stdin) -> io::Result<bool> {
+    let glance = Timespec { tv_sec: 0, tv_nsec: i64::from(GLANCE.subsec_nanos()) };
+    match poll(&mut [PollFd::new(stdin, PollFlags::IN)], Some(&glance)) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
