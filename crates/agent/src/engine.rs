@@ -7,6 +7,7 @@ mod finish;
 mod reading;
 
 use std::collections::VecDeque;
+use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::PoisonError;
@@ -16,12 +17,13 @@ use alhena_model::{Interpreter, Stop, Timestamp};
 use alhena_wire::frame::Framer;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use self::reading::Progress;
 use crate::disk::RealDisk;
 use crate::follow::{Follower, Growth};
 use crate::home::Home;
 use crate::recording::{Beside, Recorder};
 use crate::retries::Retries;
-use crate::run::{Item, Listener, Queue, Sessions};
+use crate::run::{AT_ONCE, Item, Listener, Over, Queue, Sessions};
 use crate::supervise::custody::Custody;
 use crate::supervise::protocol::{Ended, Gentle, Report};
 
@@ -31,6 +33,8 @@ const LONGEST_LINE: usize = 64 << 20;
 const GRACE: Duration = Duration::from_secs(10);
 /// A keeper that does not finish within this is itself stuck.
 const PATIENCE_WITH_KEEPER: Duration = Duration::from_secs(45);
+/// How long what a stopped CLI has written is read.
+const READING_AFTER_STOP: Duration = Duration::from_secs(3);
 /// How long to wait for a reader that is behind before looking again.
 const READER_IS_BEHIND: Duration = Duration::from_millis(5);
 
@@ -64,6 +68,8 @@ pub(crate) struct Engine {
     /// Whether the CLI's own lines are handed out too.
     pub raw_lines: bool,
     pub sessions: Sessions,
+    /// Set when nothing of the run is left.
+    pub over: Over,
 }
 
 /// What the thread knows while it runs.
@@ -77,12 +83,42 @@ struct Watch {
     /// When the `result` came.
     result: Option<Instant>,
     stopping: Option<Instant>,
+    /// Why it is being stopped, and what was there by then.
+    stop: Option<Stopped>,
+    /// Some of what the CLI wrote was left unread, because it was being stopped.
+    cut_short: bool,
+    /// How long a reader that took nothing has kept us since the CLI was gone.
+    waited_for_reader: Duration,
     ended: Option<Ended>,
     not_started: Option<(bool, String)>,
     keeper_gone: bool,
     /// The keeper has put the run's home away.
     put_away: bool,
+    /// Whoever could ask for a stop is gone.
+    nobody_can_ask: bool,
     retries: Retries,
+}
+
+/// A stop that was begun.
+#[derive(Clone, Copy, Debug)]
+struct Stopped {
+    why: Stop,
+    at: Instant,
+    /// How much the CLI had written by then.
+    written: u64,
+    /// Whether the interpreter knows.
+    told: bool,
+    /// Somebody asked again, and wants no more patience with anything.
+    at_once: bool,
+    /// The CLI had ended by itself: the stop matters only if it keeps us from reading how.
+    after_end: bool,
+}
+
+impl Watch {
+    /// Whether to read on: after a stop only for a while, since nobody waits for the rest.
+    fn may_read(&self) -> bool {
+        self.stop.is_none_or(|stop| !stop.at_once && stop.at.elapsed() < READING_AFTER_STOP)
+    }
 }
 
 impl Engine {
@@ -95,18 +131,22 @@ impl Engine {
             heard: self.started,
             result: None,
             stopping: None,
+            stop: None,
+            cut_short: false,
+            waited_for_reader: Duration::ZERO,
             ended: None,
             not_started: None,
             keeper_gone: false,
             put_away: false,
+            nobody_can_ask: false,
             retries: Retries::new(&self.stderr),
         };
         let _not_told = self.growth.watch(&self.stderr);
         self.warn_all(&mut watch);
         while !watch.keeper_gone {
-            self.read(&mut watch);
+            let progress = self.read(&mut watch);
             self.check_clocks(&mut watch);
-            self.wait(&watch);
+            self.wait(&watch, progress);
             self.hear_keeper(&mut watch);
             self.hear_stop(&mut watch);
         }
@@ -168,38 +208,40 @@ impl Engine {
         total.into_iter().chain(quiet).min_by_key(|(at, _)| *at)
     }
 
-    fn stop(&mut self, stop: Stop, watch: &mut Watch) {
-        if watch.stopping.is_some() || watch.ended.is_some() {
+    /// Begins to stop the run; of one whose CLI is gone already only the reading is left to be stopped.
+    fn stop(&mut self, why: Stop, watch: &mut Watch) {
+        if watch.stop.is_some() {
             return;
         }
-        // What it had written before counts: a result may be there already.
-        self.read(watch);
-        self.interpreter.stopping(stop);
-        if let Some(recorder) = &mut self.recorder {
-            recorder.stopping(stop, watch.lines);
+        let at = Instant::now();
+        let after_end = watch.ended.is_some();
+        let written = self.stdout.len();
+        watch.stop = Some(Stopped { why, at, written, told: false, at_once: false, after_end });
+        if after_end {
+            return;
         }
-        watch.stopping = Some(Instant::now());
+        watch.stopping = Some(at);
         // Before `init` the CLI loses a ^C.
         let gentle = if self.stdout.position() > 0 { Gentle::Yes } else { Gentle::No };
         self.custody.stop(gentle);
     }
 
     /// Waits for the CLI, the keeper, a stop, or the next alarm.
-    fn wait(&self, watch: &Watch) {
-        if self.custody.has_buffered_report() {
+    fn wait(&self, watch: &Watch, progress: Progress) {
+        if self.custody.has_buffered_report() || progress == Progress::ThereIsMore {
             return;
         }
-        let behind = !watch.waiting.is_empty();
+        let behind = progress == Progress::ReaderIsBehind;
         let alarm = self.next_alarm(watch).map(|(at, _)| at.saturating_duration_since(Instant::now()));
         let longest = if behind { READER_IS_BEHIND } else { Duration::from_millis(500) };
         let longest =
             if self.growth.fd().is_none() { longest.min(Duration::from_millis(10)) } else { longest };
         let time = alarm.unwrap_or(longest).min(longest);
         let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
-        let mut fds = vec![
-            PollFd::new(self.custody.socket(), PollFlags::IN),
-            PollFd::new(&self.asked_to_stop, PollFlags::IN),
-        ];
+        let mut fds = vec![PollFd::new(self.custody.socket(), PollFlags::IN)];
+        if !watch.nobody_can_ask {
+            fds.push(PollFd::new(&self.asked_to_stop, PollFlags::IN));
+        }
         // When the reader is behind, news of more output would only keep us awake.
         let session = self.interpreter.witness().session.as_ref();
         for growth in
@@ -268,10 +310,29 @@ impl Engine {
         }
     }
 
+    /// Ends at once what a stop ends gently.
+    fn stop_at_once(&mut self, watch: &mut Watch) {
+        self.stop(Stop::Cancelled, watch);
+        let Some(stop) = watch.stop.as_mut().filter(|stop| !stop.at_once) else { return };
+        stop.at_once = true;
+        if watch.ended.is_none() {
+            self.custody.stop(Gentle::AtOnce);
+        }
+    }
+
     fn hear_stop(&mut self, watch: &mut Watch) {
-        let mut fds = [PollFd::new(&self.asked_to_stop, PollFlags::IN)];
-        let asked = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0);
-        if asked || self.queue.listener() == Listener::Gone {
+        let mut asked = [0; 64];
+        match self.asked_to_stop.read(&mut asked) {
+            Ok(0) => {
+                watch.nobody_can_ask = true;
+                self.stop(Stop::Cancelled, watch);
+            }
+            Ok(count) if asked.iter().take(count).any(|word| *word == AT_ONCE) => self.stop_at_once(watch),
+            Ok(_) => self.stop(Stop::Cancelled, watch),
+            // Nobody asked.
+            Err(_) => {}
+        }
+        if self.queue.listener() == Listener::Gone {
             self.stop(Stop::Cancelled, watch);
         }
     }

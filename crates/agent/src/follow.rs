@@ -28,8 +28,15 @@ impl Follower {
 
     /// What came since the last time, up to one buffer; empty when there is nothing new now.
     pub fn next(&mut self) -> io::Result<&[u8]> {
+        self.next_until(u64::MAX)
+    }
+
+    /// The same, not beyond this position.
+    pub fn next_until(&mut self, end: u64) -> io::Result<&[u8]> {
+        let room = usize::try_from(end.saturating_sub(self.read)).unwrap_or(usize::MAX);
+        let size = self.buffer.len().min(room);
         let count = loop {
-            match self.file.read(&mut self.buffer) {
+            match self.file.read(self.buffer.get_mut(..size).unwrap_or_default()) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 other => break other?,
             }

@@ -42,6 +42,9 @@ struct Recording {
     beside: Vec<(u64, Beside)>,
     /// What the session file said of tool calls, by id.
     tools: Vec<(String, ToolFact)>,
+    /// So many lines were read before the run was stopped; absent when all were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lines_read: Option<u64>,
 }
 
 /// What the interpreter was told beside the lines.
@@ -84,6 +87,7 @@ pub(crate) struct Recorder {
     warnings_before: Vec<String>,
     beside: Vec<(u64, Beside)>,
     tools: Vec<(String, ToolFact)>,
+    lines_read: Option<u64>,
 }
 
 impl Recorder {
@@ -107,6 +111,7 @@ impl Recorder {
             warnings_before: Vec::new(),
             beside: Vec::new(),
             tools: Vec::new(),
+            lines_read: None,
         })
     }
 
@@ -124,6 +129,11 @@ impl Recorder {
 
     pub(crate) fn stopping(&mut self, why: Stop, after_lines: u64) {
         self.stop.get_or_insert(StopMark { why, after_lines });
+    }
+
+    /// What comes after these lines was not read.
+    pub(crate) fn cut_short(&mut self, after_lines: u64) {
+        self.lines_read = Some(after_lines);
     }
 
     pub(crate) fn beside(&mut self, what: Beside, after_lines: u64) {
@@ -156,6 +166,7 @@ impl Recorder {
             warnings_after,
             beside,
             tools,
+            lines_read: self.lines_read,
         };
         if let Err(error) = self.write(&recording, outcome, run_dir) {
             tracing::error!(%error, dir = %self.dir.display(), "the recording is incomplete");
@@ -299,8 +310,11 @@ pub fn play(dir: &Path, mut each: impl FnMut(Item)) -> io::Result<Arc<Outcome>> 
     }
     let mut stdout = BufReader::with_capacity(1 << 18, File::open(dir.join("stdout"))?);
     let (mut framer, mut lines) = (Framer::default(), 0u64);
-    let stop = recording.stop;
+    let (stop, lines_read) = (recording.stop, recording.lines_read.unwrap_or(u64::MAX));
     let mut take = |interpreter: &mut Interpreter<RecordedDisk>, frame: Frame<'_>, items: &mut Vec<Item>| {
+        if lines >= lines_read {
+            return;
+        }
         if let Some(stop) = stop.filter(|stop| stop.after_lines == lines) {
             interpreter.stopping(stop.why);
         }

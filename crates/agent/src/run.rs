@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use alhena_model::{Event, EventKind, Outcome};
@@ -42,17 +42,42 @@ pub struct About {
 
 /// Stops a run from anywhere: a signal handler, another thread.
 #[derive(Clone)]
-pub struct Stopper(Arc<UnixStream>);
+pub struct Stopper {
+    socket: Arc<UnixStream>,
+    over: Over,
+}
+
+/// Whether nothing of a run is left: no process, no directory.
+pub(crate) type Over = Arc<AtomicBool>;
+
+const GENTLY: u8 = b'x';
+/// What the engine hears from [`Stopper::stop_at_once`].
+pub(crate) const AT_ONCE: u8 = b'!';
 
 impl Stopper {
-    pub(crate) fn new(socket: UnixStream) -> Self {
-        Self(Arc::new(socket))
+    pub(crate) fn new(socket: UnixStream, over: Over) -> Self {
+        Self { socket: Arc::new(socket), over }
     }
 
     /// Asks the run to stop; its outcome will be cancelled. Asking twice does no harm.
     pub fn stop(&self) {
+        self.say(GENTLY);
+    }
+
+    /// Ends at once what [`Stopper::stop`] ends gently: the CLI gets no time to say goodbye, and what it wrote is not read
+    /// any more.
+    pub fn stop_at_once(&self) {
+        self.say(AT_ONCE);
+    }
+
+    /// Whether nothing of the run is left, no process and no directory, so that this program can end without harm.
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
+    fn say(&self, word: u8) {
         // A full or closed socket means that it was asked before, or is over.
-        let _over = (&*self.0).write(b"x");
+        let _over = (&*self.socket).write(&[word]);
     }
 }
 
@@ -175,11 +200,16 @@ impl Queue {
     pub(crate) fn listener(&self) -> Listener {
         if self.items.is_closed() {
             Listener::Gone
-        } else if self.items.is_full() || self.queued.load(Ordering::Acquire) >= MOST_BYTES {
+        } else if self.items.is_full() || self.queued() >= MOST_BYTES {
             Listener::Busy
         } else {
             Listener::Ready
         }
+    }
+
+    /// How much waits to be taken, in bytes.
+    pub(crate) fn queued(&self) -> usize {
+        self.queued.load(Ordering::Acquire)
     }
 
     /// Adds an item; gives it back when there is no room.

@@ -18,7 +18,7 @@ use crate::follow::{Follower, Growth};
 use crate::prepare::{self, Ready, RunError};
 use crate::recording::{Recorder, Secrets};
 use crate::request::{Prompt, Request};
-use crate::run::{About, Queue, Run, Sessions, Stopper};
+use crate::run::{About, Over, Queue, Run, Sessions, Stopper};
 use crate::supervise::custody::{Custody, keeper_program};
 use crate::supervise::processes;
 use crate::tail::SessionTail;
@@ -70,6 +70,8 @@ fn launch(
     growth.watch(launch.stdout.as_ref())?;
     let (stopper, asked_to_stop) = UnixStream::pair()?;
     stopper.set_nonblocking(true)?;
+    asked_to_stop.set_nonblocking(true)?;
+    let over = Over::default();
     let (queue, events, queued) = Queue::new();
     let since = changes::scan_start(&dir);
     let about = About { mark: launch.mark.clone(), kept: keeper.is_some() };
@@ -105,9 +107,10 @@ fn launch(
         since,
         raw_lines: request.raw_lines,
         sessions: sessions.clone(),
+        over: over.clone(),
     };
     std::thread::Builder::new().name("alhena-run".to_owned()).spawn(move || engine.run())?;
-    Ok(Run::new(events, queued, Stopper::new(stopper), about, sessions))
+    Ok(Run::new(events, queued, Stopper::new(stopper, over), about, sessions))
 }
 
 fn recorder(request: &Request, gemini: &Gemini, ready: &Ready) -> Result<Option<Recorder>, RunError> {

@@ -14,8 +14,13 @@ use alhena_wire::session::Session;
 
 use crate::follow::{Follower, Growth};
 
-/// How long the stream waits for the file.
+/// How long the stream waits for the record of one call.
 const PATIENCE: Duration = Duration::from_millis(400);
+/// How long it waits in vain, all in all, until a record comes: a stream with thousands of results that no file has must
+/// not hold up the clocks.
+const ALL_PATIENCE: Duration = Duration::from_secs(2);
+/// So many buffers of one file are read before others get their turn.
+const AT_ONCE: usize = 64;
 /// A legacy file is read whole each time, so not beyond this.
 const LARGEST_LEGACY: u64 = 64 << 20;
 
@@ -29,7 +34,7 @@ pub(crate) struct SessionTail {
     tools: HashMap<String, ToolFact>,
     fresh: Vec<Fact>,
     growth: Growth,
-    given_up: bool,
+    patience: Duration,
 }
 
 /// One file; after a resume the CLI leaves a stub beside the real one, so there may be two.
@@ -37,6 +42,13 @@ struct Log {
     path: PathBuf,
     follower: Follower,
     framer: Framer,
+}
+
+/// Whether there is more to be read at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum More {
+    Yes,
+    No,
 }
 
 impl SessionTail {
@@ -50,7 +62,7 @@ impl SessionTail {
             tools: HashMap::new(),
             fresh: Vec::new(),
             growth,
-            given_up: false,
+            patience: ALL_PATIENCE,
         }
     }
 
@@ -72,36 +84,55 @@ impl SessionTail {
         !self.files.is_empty() || !self.legacy.is_empty()
     }
 
+    /// Reads to the end, once nobody writes any more; not for ever, as a file can be of any size.
+    pub(crate) fn catch_up(&mut self) {
+        let deadline = Instant::now() + ALL_PATIENCE;
+        while self.read() == More::Yes && Instant::now() < deadline {}
+    }
+
     /// What has been written since the last time; results of tools are kept for when they are asked for.
     pub(crate) fn news(&mut self) -> Vec<Fact> {
-        self.read();
+        let _later = self.read();
         std::mem::take(&mut self.fresh)
     }
 
     /// What is known of a call whose result the stream has just given.
     pub(crate) fn tool(&mut self, id: &str) -> Option<ToolFact> {
-        let deadline = Instant::now() + PATIENCE;
+        let began = Instant::now();
+        let patience = PATIENCE.min(self.patience);
         loop {
-            self.read();
+            let more = self.read();
             if let Some(fact) = self.tools.remove(id) {
+                self.patience = ALL_PATIENCE;
                 return Some(fact);
             }
-            if self.given_up || Instant::now() > deadline {
+            if began.elapsed() >= patience {
+                self.patience = self.patience.saturating_sub(patience);
                 // A file that is not there now will not be there for the next call either.
-                self.given_up |= !self.found();
+                if !self.found() {
+                    self.patience = Duration::ZERO;
+                }
                 return None;
             }
-            std::thread::sleep(Duration::from_millis(5));
+            if more == More::No {
+                std::thread::sleep(Duration::from_millis(5));
+            }
         }
     }
 
-    fn read(&mut self) {
+    fn read(&mut self) -> More {
         self.look_for_files();
         let mut facts = Vec::new();
+        let mut more = More::No;
         for log in &mut self.files {
-            while let Ok(bytes) = log.follower.next()
-                && !bytes.is_empty()
-            {
+            for turn in 1..=AT_ONCE {
+                let bytes = log.follower.next().unwrap_or_default();
+                if bytes.is_empty() {
+                    break;
+                }
+                if turn == AT_ONCE {
+                    more = More::Yes;
+                }
                 log.framer.push(bytes, |frame| {
                     if let Frame::Line(line) = frame {
                         self.facts.line(line, &mut facts);
@@ -118,6 +149,7 @@ impl SessionTail {
                 other => self.fresh.push(other),
             }
         }
+        more
     }
 
     fn look_for_files(&mut self) {
@@ -161,4 +193,29 @@ fn stamp(path: &Path) -> Option<u64> {
     let data = fs::metadata(path).ok().filter(|data| data.len() <= LARGEST_LEGACY)?;
     let modified = data.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
     Some(modified.as_nanos() as u64 ^ data.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn results_that_the_file_never_has_do_not_hold_up_the_run_and_one_that_it_has_is_waited_for_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("session-2026-11-15T17-49-11111111.jsonl");
+        let mut file = fs::File::create(&path).unwrap();
+        let mut tail = SessionTail::new(dir.path().to_owned(), Timestamp::default(), Growth::new().unwrap());
+        tail.session("11111111-2222-4333-8444-555555555555");
+        let began = Instant::now();
+        for call in 0..500 {
+            assert_eq!(tail.tool(&format!("never {call}")), None);
+        }
+        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+        assert_eq!(tail.patience, Duration::ZERO);
+        let record = r#"{"id":"m","type":"gemini","timestamp":"2026-11-15T17:49:10.000Z","toolCalls":[{"id":"there","name":"x","status":"success"}]}"#;
+        writeln!(file, "{record}").unwrap();
+        assert!(tail.tool("there").is_some());
+        assert_eq!(tail.patience, ALL_PATIENCE);
+    }
 }

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
 use alhena_model::{Change, End, Event, Exit};
-use alhena_wire::frame::Frame;
+use alhena_wire::frame::{Frame, Framer};
 
 use super::reading::take;
 use super::{Engine, READER_IS_BEHIND, Watch};
@@ -28,6 +29,13 @@ impl Engine {
         self.read_rest(&mut watch);
         let (interpreter, mut out) = (&mut self.interpreter, Vec::new());
         let (waiting, raw) = (&mut watch.waiting, self.raw_lines);
+        // Where the reading was cut short the line is not whole, and that is not the CLI's fault.
+        if watch.cut_short {
+            watch.framer = Framer::default();
+            if let Some(recorder) = &mut self.recorder {
+                recorder.cut_short(watch.lines);
+            }
+        }
         watch.framer.finish(|frame| {
             if let (true, Frame::Line(line)) = (raw, &frame) {
                 waiting.push_back(Item::Line(line.to_vec()));
@@ -36,6 +44,9 @@ impl Engine {
             waiting.extend(out.drain(..).map(Item::Event));
             watch.lines += 1;
         });
+        if let Some(session) = &mut self.interpreter.disk().session {
+            session.catch_up();
+        }
         self.read_session(&mut watch);
         self.tick(watch.lines);
         let interpreter = &mut self.interpreter;
@@ -80,6 +91,7 @@ impl Engine {
         // Before the last event is out everything is cleaned up: whoever has it may exit at once.
         drop(self.run_dir);
         drop(self.home);
+        self.over.store(true, Ordering::Release);
         watch.waiting.extend(out.into_iter().map(Item::Event));
         hand_out(&self.queue, watch.waiting);
     }

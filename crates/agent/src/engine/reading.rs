@@ -1,8 +1,8 @@
 //! Reading what the CLI writes: its stream, its session file, and what only stderr says.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use alhena_model::{Event, Interpreter, Timestamp};
+use alhena_model::{Event, Interpreter, Stop, Timestamp};
 use alhena_wire::frame::Frame;
 
 use super::{Engine, READER_IS_BEHIND, Watch};
@@ -10,23 +10,50 @@ use crate::disk::RealDisk;
 use crate::recording::Beside;
 use crate::run::{Item, Listener};
 
+/// So long is read before everything else gets its turn.
+const AT_A_TIME: Duration = Duration::from_millis(20);
+
+/// How far the reading has got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// There is nothing more for now.
+    AllRead,
+    /// There is more, and it can be read at once.
+    ThereIsMore,
+    /// Whoever takes the events has to take some first.
+    ReaderIsBehind,
+}
+
 impl Engine {
-    /// Hands out what waits, then reads on as far as the reader keeps up.
-    pub(super) fn read(&mut self, watch: &mut Watch) {
+    /// Hands out what waits, then reads on: as far as the reader keeps up, and never for long, because the clocks, the
+    /// keeper and whoever wants to stop the run have to be looked at in between.
+    pub(super) fn read(&mut self, watch: &mut Watch) -> Progress {
+        let until = Instant::now() + AT_A_TIME;
         loop {
-            while let Some(item) = watch.waiting.pop_front() {
-                if let Some(item) = self.queue.offer(item) {
-                    watch.waiting.push_front(item);
-                    return;
-                }
+            if !self.hand_out(watch) {
+                return Progress::ReaderIsBehind;
             }
-            let more = self.read_once(watch);
+            let more = watch.may_read() && self.read_once(watch);
             self.read_session(watch);
             self.read_retries(watch);
             if !more && watch.waiting.is_empty() {
-                return;
+                return Progress::AllRead;
+            }
+            if Instant::now() >= until {
+                return Progress::ThereIsMore;
             }
         }
+    }
+
+    /// Hands out what waits; false when the reader cannot take all of it now.
+    fn hand_out(&self, watch: &mut Watch) -> bool {
+        while let Some(item) = watch.waiting.pop_front() {
+            if let Some(item) = self.queue.offer(item) {
+                watch.waiting.push_front(item);
+                return false;
+            }
+        }
+        true
     }
 
     /// What the session file says and the stream does not.
@@ -58,13 +85,16 @@ impl Engine {
     }
 
     fn read_once(&mut self, watch: &mut Watch) -> bool {
+        self.tell_of_stop(watch);
         let position = self.stdout.position();
         // What is beyond the limit is not read either.
         if position > self.limits.output {
             return false;
         }
+        // Up to the stop, so that what came before it is told apart from what came after.
+        let until = watch.stop.filter(|stop| !stop.told).map_or(u64::MAX, |stop| stop.written);
         let (interpreter, mut out) = (&mut self.interpreter, Vec::new());
-        let bytes = match self.stdout.next() {
+        let bytes = match self.stdout.next_until(until) {
             Ok(bytes) => bytes,
             Err(error) => {
                 interpreter.warn(format!("The CLI's output could not be read: {error}"), &mut out);
@@ -99,13 +129,56 @@ impl Engine {
         true
     }
 
+    /// Tells the interpreter of a stop as soon as all that the CLI had written before it has been read: a `result` that
+    /// was there already counts.
+    fn tell_of_stop(&mut self, watch: &mut Watch) {
+        let read = self.stdout.position();
+        if watch.stop.is_some_and(|stop| !stop.after_end && read >= stop.written) {
+            self.tell_of_stop_now(watch);
+        }
+    }
+
+    fn tell_of_stop_now(&mut self, watch: &mut Watch) {
+        let Some(stop) = watch.stop.as_mut().filter(|stop| !stop.told) else { return };
+        stop.told = true;
+        self.interpreter.stopping(stop.why);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.stopping(stop.why, watch.lines);
+        }
+    }
+
+    /// Everything that the CLI has left in its files. Also now a stop is heard, and the time limit holds: reading a long
+    /// stream takes longer than writing it. A reader that takes nothing at all does not count as time of the run.
     pub(super) fn read_rest(&mut self, watch: &mut Watch) {
         loop {
-            self.read(watch);
-            if watch.waiting.is_empty() || self.queue.listener() == Listener::Gone {
-                return;
+            match self.read(watch) {
+                Progress::AllRead => break,
+                Progress::ReaderIsBehind if self.queue.listener() == Listener::Gone => break,
+                Progress::ReaderIsBehind if !watch.may_read() => break,
+                Progress::ReaderIsBehind => {
+                    let before = self.queue.queued();
+                    std::thread::sleep(READER_IS_BEHIND);
+                    if self.queue.queued() == before {
+                        watch.waited_for_reader += READER_IS_BEHIND;
+                    }
+                }
+                Progress::ThereIsMore => {}
             }
-            std::thread::sleep(READER_IS_BEHIND);
+            self.hear_stop(watch);
+            let late = |limit: &Duration| self.started.elapsed() > *limit + watch.waited_for_reader;
+            if let Some(limit) = self.limits.timeout.filter(late) {
+                self.stop(Stop::Timeout(limit), watch);
+            }
+        }
+        self.tell_of_stop(watch);
+        let unread = self.stdout.len().saturating_sub(self.stdout.position());
+        if watch.stop.is_some() && unread > 0 {
+            watch.cut_short = true;
+            let unread = unread + watch.framer.pending();
+            self.warnings.push(format!(
+                "{unread} bytes that Gemini CLI wrote were not read, because the run was stopped"
+            ));
+            self.tell_of_stop_now(watch);
         }
     }
 }

@@ -212,6 +212,7 @@ impl Keeper {
             }
         };
         match (step, gentle, &self.running.keyboard) {
+            (_, Gentle::AtOnce, _) => self.kill(),
             (Step::Running, Gentle::Yes, Some(keyboard)) if keyboard.interrupt().is_ok() => {
                 Step::Interrupted(Instant::now() + PATIENCE_AFTER_INTERRUPT)
             }
@@ -226,11 +227,13 @@ impl Keeper {
             Step::Interrupted(deadline) if Instant::now() < deadline => step,
             Step::Terminated(deadline) if Instant::now() < deadline => step,
             Step::Interrupted(_) => self.terminate(),
-            Step::Terminated(_) | Step::Killed => {
-                let _gone = kill_process_group(self.running.pid, Signal::KILL);
-                Step::Killed
-            }
+            Step::Terminated(_) | Step::Killed => self.kill(),
         }
+    }
+
+    fn kill(&self) -> Step {
+        let _gone = kill_process_group(self.running.pid, Signal::KILL);
+        Step::Killed
     }
 
     fn terminate(&self) -> Step {

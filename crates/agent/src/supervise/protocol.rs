@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::home::{FinishPlan, Finished};
 
 /// Raised when a message changes its meaning: a library may find the keeper of another release.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// From Alhena to the keeper.
 #[derive(Debug, Serialize, Deserialize)]
@@ -31,6 +31,8 @@ pub enum Gentle {
     Yes,
     /// Straight to the process group.
     No,
+    /// SIGKILL, also when a gentler stop is under way.
+    AtOnce,
 }
 
 /// Everything that it takes to start the CLI and to clean up after it.
