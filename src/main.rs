@@ -20,7 +20,7 @@ fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // The keeper starts with every run: it must not wait for anything else.
     if arguments.get(1).is_some_and(|argument| argument == "keeper") && arguments.len() == 2 {
-        return match alhena::supervise::keeper::main() {
+        return match alhena::supervise::guard::main() {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         };

@@ -1,4 +1,4 @@
-//! 180 runs of stand-ins, stopped at random moments in four ways: nothing is left, and no outcome is wrong.
+//! Hundreds of runs of stand-ins, stopped at random moments in many ways: nothing is left, and no outcome is wrong.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
 mod lab;
@@ -8,7 +8,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use alhena::{Outcome, Status};
-use alhena_testbed::{Child, Deadline, Script, Step};
+use alhena_testbed::processes::{command_line, parent, signal};
+use alhena_testbed::{Child, Deadline, Script, Step, alive};
 use lab::HostileLab;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -53,13 +54,22 @@ fn nothing_left(hostile: &HostileLab) {
 }
 
 fn in_threads(name: &'static str, test: impl Fn(&HostileLab, Duration) + Send + Sync + 'static) {
+    in_threads_of(name, 15, test);
+}
+
+fn in_threads_of(
+    name: &'static str,
+    runs: usize,
+    test: impl Fn(&HostileLab, Duration) + Send + Sync + 'static,
+) {
+    let runs = std::env::var("ALHENA_TEST_STOPS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(runs);
     let test = std::sync::Arc::new(test);
     let threads: Vec<_> = (0..3)
         .map(|seed| {
             let test = test.clone();
             std::thread::spawn(move || {
                 let mut delay = delays(seed + name.len() as u64);
-                for _ in 0..15 {
+                for _ in 0..runs {
                     let hostile = HostileLab::new(name, busy());
                     test(&hostile, delay());
                     nothing_left(&hostile);
@@ -119,5 +129,101 @@ fn sigkill_to_alhena_leaves_nothing() {
         std::thread::sleep(delay + Duration::from_millis(50));
         alhena.kill().unwrap();
         assert!(!alhena.wait().unwrap().success());
+    });
+}
+
+/// The processes between `alhena` and the stand-in, and the stand-in itself.
+#[derive(Clone, Copy, Debug)]
+struct Chain {
+    alhena: u32,
+    guard: u32,
+    keeper: u32,
+    cli: u32,
+}
+
+impl Chain {
+    /// Waits until the stand-in has begun; its first process is the keeper's child.
+    fn of(alhena: u32, hostile: &HostileLab) -> Self {
+        let mut chain = None;
+        let begun = Deadline::after(Duration::from_secs(60)).wait_until(|| {
+            let starts = hostile.hostile.starts().unwrap_or_default();
+            let cli = starts.iter().rev().find(|start| !start.argv.contains(&"--version".to_owned()));
+            chain = cli.and_then(|cli| {
+                let keeper = parent(cli.pid)?;
+                let guard = parent(keeper)?;
+                Some(Self { alhena, guard, keeper, cli: cli.pid })
+            });
+            chain.is_some()
+        });
+        assert!(begun, "the stand-in never began");
+        let chain = chain.unwrap();
+        assert_eq!(parent(chain.guard), Some(alhena), "{chain:?}");
+        chain
+    }
+}
+
+/// Runs of the binary, each of which is struck by SIGKILL in this way.
+fn struck(name: &'static str, victims: impl Fn(Chain) -> Vec<u32> + Send + Sync + 'static) {
+    in_threads_of(name, 4, move |hostile, delay| {
+        let mut command = hostile.lab.command(&["--as", "outcome", "go"]);
+        let mut alhena = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let chain = Chain::of(alhena.id(), hostile);
+        std::thread::sleep(delay / 2);
+        for victim in victims(chain) {
+            signal(victim, Signal::KILL);
+        }
+        let mut text = String::new();
+        alhena.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        let status = alhena.wait().unwrap();
+        assert!(!status.success(), "{status}");
+        if let Some(code) = status.code() {
+            let outcome: Outcome = serde_json::from_str(&text).unwrap();
+            assert_eq!((outcome.status, code == 0), (Status::Failed, false), "{text}");
+        }
+        for pid in [chain.guard, chain.keeper, chain.cli] {
+            let gone = Deadline::after(Duration::from_secs(30)).wait_until(|| !alive(pid));
+            assert!(gone, "{} of {chain:?} lives on", command_line(pid));
+        }
+    });
+}
+
+#[test]
+fn alhena_and_its_keeper_killed_at_once_leave_nothing() {
+    struck("alhena+keeper", |chain| vec![chain.alhena, chain.keeper]);
+}
+
+#[test]
+fn a_killed_keeper_leaves_nothing() {
+    struck("keeper", |chain| vec![chain.keeper]);
+}
+
+#[test]
+fn a_keeper_and_its_cli_killed_at_once_leave_nothing() {
+    struck("keeper+cli", |chain| vec![chain.keeper, chain.cli]);
+}
+
+#[test]
+fn alhena_and_the_guard_killed_at_once_leave_nothing() {
+    struck("alhena+guard", |chain| vec![chain.alhena, chain.guard]);
+}
+
+#[test]
+fn a_guard_and_its_keeper_killed_at_once_leave_nothing() {
+    struck("guard+keeper", |chain| vec![chain.guard, chain.keeper]);
+    struck("keeper+guard", |chain| vec![chain.keeper, chain.guard]);
+}
+
+#[test]
+fn a_killed_guard_costs_nothing() {
+    in_threads_of("guard", 2, |hostile, delay| {
+        let mut command = hostile.lab.command(&["--as", "outcome", "--timeout", "2s", "go"]);
+        let alhena = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let chain = Chain::of(alhena.id(), hostile);
+        std::thread::sleep(delay / 2);
+        signal(chain.guard, Signal::KILL);
+        let output = alhena.wait_with_output().unwrap();
+        let outcome: Outcome = serde_json::from_slice(&output.stdout).unwrap();
+        let of_keepers = outcome.warnings.iter().filter(|warning| warning.contains("keeper")).count();
+        assert_eq!((outcome.status, of_keepers), (Status::Timeout, 0));
     });
 }

@@ -88,6 +88,8 @@ fn hand_over(gemini: &Gemini, arguments: &[OsString]) -> ExitCode {
 fn run(gemini: &Gemini, drop_in: DropIn, environment: &Environment) -> ExitCode {
     let format = drop_in.output_format.unwrap_or_default();
     let interrupts = Interrupts::catch();
+    // What a run leaves whose keeper and guard are killed together comes to us.
+    let _by_mark_only = alhena::supervise::adoption::every_child_is_a_runs();
     let started =
         request(&drop_in, format, &interrupts).and_then(|request| gemini.run_in(request, environment));
     let mut writer = Writer::new(format);

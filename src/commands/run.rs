@@ -113,6 +113,8 @@ pub fn execute(args: Args) -> ExitCode {
     };
     let quiet = args.quiet;
     let interrupts = Interrupts::catch();
+    // What a run leaves whose keeper and guard are killed together comes to us.
+    let _by_mark_only = alhena::supervise::adoption::every_child_is_a_runs();
     let started = begin(args, view, &interrupts);
     if started.is_ok() || view.says_failures() {
         empty(file.as_ref());

@@ -35,8 +35,14 @@ const GRACE: Duration = Duration::from_secs(10);
 const PATIENCE_WITH_KEEPER: Duration = Duration::from_secs(45);
 /// How long what a stopped CLI has written is read.
 const READING_AFTER_STOP: Duration = Duration::from_secs(3);
+/// A guard that does not finish within this is stuck as well.
+const PATIENCE_WITH_GUARD: Duration = Duration::from_secs(20);
+/// What cleaning up may take beyond the time limit of the run.
+const TIME_TO_CLEAN_UP: Duration = Duration::from_secs(5);
 /// How long to wait for a reader that is behind before looking again.
 const READER_IS_BEHIND: Duration = Duration::from_millis(5);
+
+const KEEPER_KILLED: &str = "The keeper of the run was killed; what it held was ended without it";
 
 /// The limits of a run.
 #[derive(Clone, Copy, Debug)]
@@ -90,6 +96,10 @@ struct Watch {
     /// How long a reader that took nothing has kept us since the CLI was gone.
     waited_for_reader: Duration,
     ended: Option<Ended>,
+    /// When the CLI's own process was gone: from then on only the keeper is waited for.
+    exited: Option<Instant>,
+    /// When the keeper had not answered for too long, and its guard was told to take over.
+    taken_over: Option<Instant>,
     not_started: Option<(bool, String)>,
     keeper_gone: bool,
     /// The keeper has put the run's home away.
@@ -135,6 +145,8 @@ impl Engine {
             cut_short: false,
             waited_for_reader: Duration::ZERO,
             ended: None,
+            exited: None,
+            taken_over: None,
             not_started: None,
             keeper_gone: false,
             put_away: false,
@@ -172,13 +184,8 @@ impl Engine {
     }
 
     fn check_clocks(&mut self, watch: &mut Watch) {
-        if watch.ended.is_some() {
-            return;
-        }
-        if watch.stopping.is_some_and(|since| since.elapsed() > PATIENCE_WITH_KEEPER) {
-            watch.keeper_gone = true;
-        }
-        if watch.stopping.is_some() {
+        self.check_keeper(watch);
+        if watch.ended.is_some() || watch.stopping.is_some() {
             return;
         }
         // While a tool runs the CLI has nothing to say, and while the reader is behind we do not hear it.
@@ -189,6 +196,23 @@ impl Engine {
             self.stop(Stop::TooMuchOutput(self.limits.output), watch);
         } else if let Some((_, stop)) = self.next_alarm(watch).filter(|(at, _)| *at <= Instant::now()) {
             self.stop(stop, watch);
+        }
+    }
+
+    /// A keeper that was told to stop, or whose CLI is gone, finishes soon, or it is stuck.
+    fn check_keeper(&mut self, watch: &mut Watch) {
+        if let Some(since) = watch.taken_over {
+            watch.keeper_gone |= since.elapsed() > PATIENCE_WITH_GUARD;
+            return;
+        }
+        let Some(since) = watch.exited.or(watch.stopping) else { return };
+        let out_of_time = watch.exited.is_some()
+            && self.limits.timeout.is_some_and(|limit| self.started.elapsed() > limit)
+            && since.elapsed() > TIME_TO_CLEAN_UP;
+        if out_of_time || since.elapsed() > PATIENCE_WITH_KEEPER {
+            watch.taken_over = Some(Instant::now());
+            self.warnings.push("The keeper of the run did not answer any more and was ended".to_owned());
+            self.custody.take_over();
         }
     }
 
@@ -289,10 +313,19 @@ impl Engine {
                 watch.keeper_gone = true;
                 watch.not_started = Some((missing, message));
             }
-            Report::Exited(ended) => watch.ended = Some(ended),
-            Report::Swept { ended, left } => {
-                if ended > 0 {
-                    tracing::info!(ended, "ended processes that outlived Gemini CLI");
+            Report::Exited(ended) => {
+                watch.ended = Some(ended);
+                watch.exited = Some(Instant::now());
+            }
+            Report::KeeperLost => {
+                if watch.taken_over.is_none() {
+                    self.warnings.push(KEEPER_KILLED.to_owned());
+                }
+            }
+            Report::Swept { ended, names, left } => {
+                // Who stops a run knows that it ends what the run had started.
+                if ended > 0 && watch.stopping.is_none() {
+                    self.warnings.push(left_running(ended, &names));
                 }
                 if left > 0 {
                     self.warnings.push(format!("{left} processes of the run could not be ended"));
@@ -335,5 +368,16 @@ impl Engine {
         if self.queue.listener() == Listener::Gone {
             self.stop(Stop::Cancelled, watch);
         }
+    }
+}
+
+fn left_running(ended: usize, names: &[String]) -> String {
+    let more = if ended > names.len() { ", …" } else { "" };
+    let names = names.join(", ");
+    match ended {
+        1 => format!("A process that was left running when Gemini CLI ended was ended too: {names}"),
+        _ => format!(
+            "{ended} processes that were left running when Gemini CLI ended were ended too: {names}{more}"
+        ),
     }
 }

@@ -2,18 +2,27 @@
 //!
 //! Gemini CLI 0.61.0 ignores SIGTERM in its launcher, starts each shell command in a session of its own and leaves
 //! those running when it dies. So a *keeper*, a small process between Alhena and the CLI, adopts every orphan (it is
-//! a child subreaper) and ends them all: when the CLI exits, when Alhena says so, and when Alhena disappears.
+//! a child subreaper) and ends them all: when the CLI exits, when Alhena says so, and when Alhena disappears. A *guard*
+//! around the keeper does the same when the keeper is killed.
 //!
 //! | Module | Its one job |
 //! |---|---|
 //! | [`protocol`] | what Alhena and the keeper say to each other |
-//! | [`keeper`] | the keeper's loop: start, wait, stop, sweep, publish |
+//! | [`guard`] | the process around the keeper: does the keeper's work when that is killed |
+//! | `keeper` | the keeper's loop: start, wait, stop, clean up |
+//! | [`sweep`] | ending everything that is left of a run |
+//! | [`fork`] | a second process, and a child that dies with its parent |
 //! | [`processes`] | which processes belong to a run |
 //! | [`terminal`] | a terminal as standard input, for the one gentle way to stop the CLI |
+//! | [`adoption`] | what a run leaves whose guard and keeper were killed together |
 //! | [`custody`] | Alhena's side: a keeper process, or a thread where there is none |
 
+pub mod adoption;
 pub mod custody;
-pub mod keeper;
+pub mod fork;
+pub mod guard;
+mod keeper;
 pub mod processes;
 pub mod protocol;
+pub mod sweep;
 pub mod terminal;

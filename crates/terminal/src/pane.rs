@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use alhena_agent::env::Environment;
 use alhena_agent::home::{self, FinishPlan};
-use alhena_agent::supervise::keeper::{self, Life};
+use alhena_agent::supervise::sweep::{Life, adopt_orphans, sweep};
 use alhena_agent::{Finder, Interactive};
 use alhena_model::{Failure, FailureKind, Timestamp};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -88,9 +88,7 @@ fn run(record: &Path) -> Result<Ended, TerminalError> {
     let plan = interactive.home.as_ref().map(home::Home::plan);
     let guard = Guard::start(record, &interactive, plan.as_ref());
     // Only now: the guard must not be one of those that end with us.
-    #[cfg(target_os = "linux")]
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
-        .map_err(|error| failed(error.into()))?;
+    adopt_orphans().map_err(failed)?;
     store::update(record, |record| {
         record.agent = Process::of(std::process::id() as i32);
         record.mark = Some(interactive.mark.clone());
@@ -98,7 +96,7 @@ fn run(record: &Path) -> Result<Ended, TerminalError> {
         record.warnings.extend(interactive.warnings.iter().cloned());
     })?;
     let mut ended = hold(record, &interactive, &stop).map_err(failed)?;
-    ended.swept = keeper::sweep(&interactive.mark, Life::Process).0;
+    ended.swept = sweep(&interactive.mark, Life::Process).ended;
     let finished = plan.as_ref().map(home::finish).unwrap_or_default();
     let _gone = std::fs::remove_dir_all(&interactive.temporary);
     ended.sessions = finished.published;
@@ -174,7 +172,7 @@ fn hold(record: &Path, interactive: &Interactive, stop: &AtomicBool) -> io::Resu
         if status.code() != Some(RESTART) || stop.load(Ordering::Relaxed) {
             return Ok(Ended { code: status.code(), signal: status.signal(), ..Ended::default() });
         }
-        let _ended = keeper::sweep(&interactive.mark, Life::Process);
+        let _ended = sweep(&interactive.mark, Life::Process);
     }
 }
 
@@ -289,7 +287,7 @@ pub fn guard(step: &str) -> io::Result<()> {
     if lines.next().transpose()?.is_some() {
         return Ok(());
     }
-    keeper::sweep(&watch.mark, Life::Thread);
+    sweep(&watch.mark, Life::Thread);
     let finished = watch.plan.as_ref().map(home::finish).unwrap_or_default();
     for path in &watch.remove {
         let _gone = std::fs::remove_dir_all(path);

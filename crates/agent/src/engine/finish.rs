@@ -20,8 +20,9 @@ impl Engine {
     pub(super) fn finish(mut self, mut watch: Watch) {
         self.custody.end();
         if !watch.put_away && watch.not_started.is_none() {
-            self.warnings
-                .push("The keeper of the run was killed; what it held was ended without it".to_owned());
+            if watch.taken_over.is_none() {
+                self.warnings.push(super::KEEPER_KILLED.to_owned());
+            }
             if let Some(home) = &self.home {
                 self.warnings.extend(crate::home::finish(&home.plan()).warnings);
             }

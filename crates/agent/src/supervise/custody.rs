@@ -9,10 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-use super::keeper::{self, Life};
-use super::processes;
+use rustix::process::Pid;
+
 use super::protocol::{self, Gentle, Launch, Order, Report};
+use super::sweep::{Life, sweep};
+use super::{adoption, guard, keeper, processes};
 use crate::env::{self, Environment};
 
 static OWN_KEEPER: OnceLock<PathBuf> = OnceLock::new();
@@ -46,22 +49,35 @@ pub struct Custody {
 }
 
 enum Holder {
+    /// The guard, which is the keeper's parent.
     Process(Child),
     Thread(Option<JoinHandle<()>>),
 }
 
+/// How long a guard may take to do its keeper's work.
+const PATIENCE_WITH_GUARD: Duration = Duration::from_secs(20);
+/// How long it may take to end when all is done.
+const PATIENCE_AT_THE_END: Duration = Duration::from_secs(2);
+/// A keeper that does not read its orders within this is itself stuck.
+const PATIENCE_WITH_READER: Duration = Duration::from_secs(30);
+
 impl Custody {
     /// Hands the launch to a keeper: a process if there is a program for it, otherwise a thread.
     ///
-    /// The keeper inherits `lock`, the lock on the run's home, as its standard output: it outlives us.
+    /// The keeper and its guard inherit `lock`, the lock on the run's home, as their standard output: they outlive us.
     pub fn take(launch: &Launch, program: Option<&Path>, lock: Option<BorrowedFd<'_>>) -> io::Result<Self> {
         let (socket, theirs) = UnixStream::pair()?;
+        socket.set_write_timeout(Some(PATIENCE_WITH_READER))?;
         let holder = match program {
-            Some(program) => Holder::Process(spawn(program, theirs, lock)?),
+            Some(program) => {
+                let guard = spawn(program, theirs, lock)?;
+                adoption::keeps(guard.id() as i32);
+                Holder::Process(guard)
+            }
             None => {
                 let thread = std::thread::Builder::new().name("alhena-keeper".into());
                 Holder::Thread(Some(thread.spawn(move || {
-                    if let Err(error) = keeper::serve(theirs, Life::Thread) {
+                    if let Err(error) = keeper::serve_in_thread(theirs) {
                         tracing::warn!(%error, "the keeper's thread failed");
                     }
                 })?))
@@ -102,18 +118,27 @@ impl Custody {
 }
 
 impl Custody {
+    /// The keeper does not answer: its guard ends it and does its work. What it reports then is the guard's.
+    pub fn take_over(&self) {
+        if let Holder::Process(guard) = &self.holder {
+            let _gone = rustix::process::kill_process(Pid::from_child(guard), guard::TAKE_OVER);
+        }
+    }
+
     /// Ends the custody. A keeper that has not finished was killed, or is stuck: then its run dies here.
     pub fn end(&mut self) {
         let finished = std::mem::replace(&mut self.over, true);
+        if !finished {
+            self.take_over();
+        }
         match &mut self.holder {
-            Holder::Process(child) => {
-                if !finished {
-                    // While it lives its orphans are known by descent; then only by their mark.
-                    let held = processes::descendants(child.id() as i32);
-                    let _gone = child.kill();
-                    processes::signal_all(&held, rustix::process::Signal::KILL);
+            Holder::Process(guard) => {
+                let patience = if finished { PATIENCE_AT_THE_END } else { PATIENCE_WITH_GUARD };
+                if !has_ended_within(guard, patience) {
+                    kill_tree(guard);
                 }
-                let _status = child.wait();
+                let _status = guard.wait();
+                adoption::lost(guard.id() as i32);
             }
             Holder::Thread(thread) => {
                 let _closed = self.socket.shutdown(Shutdown::Both);
@@ -123,9 +148,35 @@ impl Custody {
             }
         }
         if !finished {
-            processes::signal_all(&processes::marked(&self.mark), rustix::process::Signal::KILL);
+            adoption::end_orphans();
+            let _not_told = sweep(&self.mark, Life::Thread);
         }
     }
+}
+
+fn has_ended_within(guard: &mut Child, patience: Duration) -> bool {
+    let deadline = Instant::now() + patience;
+    while matches!(guard.try_wait(), Ok(None)) {
+        if Instant::now() >= deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    true
+}
+
+/// Kills a guard that does not answer, last: as long as it is there, all that its run has started descends from it.
+fn kill_tree(guard: &mut Child) {
+    let deadline = Instant::now() + PATIENCE_AT_THE_END;
+    loop {
+        let held = processes::descendants(guard.id() as i32);
+        if held.is_empty() || Instant::now() >= deadline {
+            break;
+        }
+        processes::signal_all(&held, rustix::process::Signal::KILL);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let _gone = guard.kill();
 }
 
 impl Drop for Custody {

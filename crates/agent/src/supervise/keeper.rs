@@ -1,12 +1,13 @@
 //! The keeper's loop.
 //!
 //! It is a process of its own so that it outlives Alhena, SIGKILL included: the socket then says that Alhena is gone,
-//! and the keeper stops the run, publishes its session and removes what it left.
+//! and the keeper stops the run, publishes its session and removes what it left. The CLI dies with it, by the kernel's
+//! hand; what the CLI had started is then its [guard's](super::guard).
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -16,61 +17,67 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, kill_process_group, pidfd_open, wait, waitpid,
+    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, kill_process_group, pidfd_open, waitpid,
 };
 
+use super::fork::die_with_parent;
 use super::processes;
 use super::protocol::{self, Ended, Gentle, Launch, Order, Report, Stdin};
+use super::sweep::{Life, Swept, sweep};
 use super::terminal::{Keyboard, Terminal};
-
-/// How the keeper lives, and so what it can hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Life {
-    /// A process of its own: orphans become its children.
-    Process,
-    /// A thread of the host: orphans are known only by their mark.
-    Thread,
-}
 
 /// ^C is obeyed within 0.2 s, SIGTERM within 0.1 s (0.61.0); these are for a machine that is busy.
 const PATIENCE_AFTER_INTERRUPT: Duration = Duration::from_millis(2500);
 const PATIENCE_AFTER_TERM: Duration = Duration::from_millis(1500);
-const PATIENCE_OF_SWEEP: Duration = Duration::from_millis(300);
-const LONGEST_SWEEP: Duration = Duration::from_secs(10);
 
-/// The whole life of the keeper process; its standard input is the socket to Alhena.
-pub fn main() -> io::Result<()> {
-    // Out of the terminal's reach: ^C there is for Alhena, which then tells us.
-    let _already_leader = rustix::process::setsid();
-    #[cfg(target_os = "linux")]
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    // No process of the run may hold this socket: its end is how Alhena knows that we are gone.
-    let control = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(io::stdin().as_fd(), 3)?);
-    serve(control, Life::Process)
+/// Reads the order that begins a run; none when Alhena has nothing to say.
+pub(super) fn first_order(orders: &mut BufReader<UnixStream>) -> io::Result<Option<Box<Launch>>> {
+    match protocol::receive(orders)? {
+        Some(Order::Launch(launch)) => Ok(Some(launch)),
+        Some(Order::Stop(_)) | None => Ok(None),
+    }
+}
+
+/// Serves one run in a thread of the host.
+pub(super) fn serve_in_thread(control: UnixStream) -> io::Result<()> {
+    let mut orders = BufReader::new(control.try_clone()?);
+    match first_order(&mut orders)? {
+        Some(launch) => serve(control, orders, *launch, Life::Thread),
+        None => Ok(()),
+    }
 }
 
 /// Serves one run.
-pub fn serve(control: UnixStream, life: Life) -> io::Result<()> {
-    let mut orders = BufReader::new(control.try_clone()?);
-    let Some(Order::Launch(launch)) = protocol::receive(&mut orders)? else { return Ok(()) };
+pub(super) fn serve(
+    control: UnixStream,
+    orders: BufReader<UnixStream>,
+    launch: Launch,
+    life: Life,
+) -> io::Result<()> {
     let running = match start(&launch) {
         Ok(running) => running,
         Err(error) => {
             let missing = error.kind() == io::ErrorKind::NotFound;
             let _gone = protocol::send(&control, &Report::NotStarted { missing, message: error.to_string() });
-            put_away(&launch, Abandoned::No);
+            put_away(&launch, &control);
             return Ok(());
         }
     };
-    let mut keeper = Keeper { control, orders, launch: *launch, life, running, abandoned: Abandoned::No };
+    let mut keeper = Keeper { control, orders, launch, life, running, abandoned: Abandoned::No };
     keeper.tell(&Report::Started { pid: keeper.running.pid.as_raw_nonzero().get() });
     let ended = keeper.wait()?;
     keeper.tell(&Report::Exited(ended));
-    let (ended, left) = sweep(&keeper.launch.mark, keeper.life);
-    keeper.tell(&Report::Swept { ended, left });
-    let finished = put_away(&keeper.launch, keeper.abandoned);
-    keeper.tell(&Report::Finished(finished));
+    clean_up(&keeper.launch, &keeper.control, keeper.life);
     Ok(())
+}
+
+/// What there is to do when the CLI is gone: nothing of it is left running, and its home is put away.
+pub(super) fn clean_up(launch: &Launch, control: &UnixStream, life: Life) {
+    let Swept { ended, names, left } = sweep(&launch.mark, life);
+    // When Alhena is gone there is nobody to tell.
+    let _gone = protocol::send(control, &Report::Swept { ended, names, left });
+    let finished = put_away(launch, control);
+    let _gone = protocol::send(control, &Report::Finished(finished));
 }
 
 /// Whether Alhena is gone.
@@ -82,7 +89,8 @@ enum Abandoned {
 
 struct Running {
     pid: Pid,
-    watch: OwnedFd,
+    /// Readable when it has ended; none where the kernel has no such thing.
+    watch: Option<OwnedFd>,
     keyboard: Option<Keyboard>,
 }
 
@@ -109,9 +117,10 @@ fn start(launch: &Launch) -> io::Result<Running> {
             Some(terminal.keyboard())
         }
     };
+    die_with_parent(&mut command);
     let child = command.spawn()?;
     let pid = Pid::from_child(&child);
-    let watch = pidfd_open(pid, PidfdFlags::empty())?;
+    let watch = pidfd_open(pid, PidfdFlags::empty()).ok();
     Ok(Running { pid, watch, keyboard })
 }
 
@@ -175,27 +184,28 @@ impl Keeper {
         if self.orders.buffer().contains(&b'\n') {
             return Ok(Woken::Order);
         }
-        let until = match step {
-            Step::Running | Step::Killed => Instant::now() + Duration::from_millis(500),
-            Step::Interrupted(deadline) | Step::Terminated(deadline) => deadline,
-        };
-        let wait = until.saturating_duration_since(Instant::now());
-        let time = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
-        let mut watch = PollFd::new(&self.running.watch, PollFlags::IN);
-        let mut control = PollFd::new(&self.control, PollFlags::IN);
-        let listening = self.abandoned == Abandoned::No;
-        let woken = {
-            let mut both = [watch.clone(), control.clone()];
-            let fds = if listening { &mut both[..] } else { &mut both[..1] };
-            match poll(fds, Some(&time)) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
+        let longest = Duration::from_millis(if self.running.watch.is_some() { 500 } else { 20 });
+        let wait = match step {
+            Step::Running | Step::Killed => longest,
+            Step::Interrupted(deadline) | Step::Terminated(deadline) => {
+                deadline.saturating_duration_since(Instant::now()).min(longest)
             }
-            let [seen_watch, seen_control] = both;
-            (watch, control) = (seen_watch, seen_control);
-            (!watch.revents().is_empty(), listening && !control.revents().is_empty())
         };
-        Ok(match woken {
+        let time = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
+        let mut fds = Vec::with_capacity(2);
+        let listening = self.abandoned == Abandoned::No;
+        if listening {
+            fds.push(PollFd::new(&self.control, PollFlags::IN));
+        }
+        fds.extend(self.running.watch.as_ref().map(|watch| PollFd::new(watch, PollFlags::IN)));
+        match poll(&mut fds, Some(&time)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let ready = |fd: Option<&PollFd<'_>>| fd.is_some_and(|fd| !fd.revents().is_empty());
+        let ordered = listening && ready(fds.first());
+        let ended = self.running.watch.is_some() && ready(fds.last());
+        Ok(match (ended, ordered) {
             (true, _) => Woken::Process,
             (_, true) => Woken::Order,
             (false, false) => Woken::Time,
@@ -250,63 +260,6 @@ impl Keeper {
     }
 }
 
-/// Ends everything that is left of the run with this mark, politely first: how many processes, and how many could not be
-/// ended. In a process, everything that descends from it counts; it has to be a child subreaper.
-pub fn sweep(mark: &str, life: Life) -> (usize, usize) {
-    let started = Instant::now();
-    let mut ended = std::collections::HashSet::new();
-    loop {
-        let children = collect_orphans(life);
-        let left = remaining(mark, children);
-        let over = left.is_empty() && children == Children::None;
-        if over || started.elapsed() > LONGEST_SWEEP {
-            return (ended.len(), left.len());
-        }
-        let polite = started.elapsed() < PATIENCE_OF_SWEEP;
-        let fresh: Vec<i32> = left.iter().copied().filter(|pid| ended.insert(*pid)).collect();
-        match polite {
-            true => processes::signal_all(&fresh, Signal::TERM),
-            false => processes::signal_all(&left, Signal::KILL),
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-fn remaining(mark: &str, children: Children) -> Vec<i32> {
-    let mut left = processes::marked(mark);
-    if children == Children::Some {
-        left.extend(processes::descendants(rustix::process::getpid().as_raw_nonzero().get()));
-        left.sort_unstable();
-        left.dedup();
-    }
-    left
-}
-
-/// Collects orphans that have ended, and tells whether there are others.
-///
-/// A listing of processes can miss one that is being forked. The kernel cannot: whoever descends from a subreaper
-/// has an ancestor among its children, so without children there is nobody.
-fn collect_orphans(life: Life) -> Children {
-    // A host's other children are not ours to collect.
-    if life == Life::Thread {
-        return Children::None;
-    }
-    loop {
-        match wait(WaitOptions::NOHANG) {
-            Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
-            Ok(None) => return Children::Some,
-            Err(_) => return Children::None,
-        }
-    }
-}
-
-/// Whether the keeper has children.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Children {
-    Some,
-    None,
-}
-
 enum Woken {
     Process,
     Order,
@@ -321,14 +274,21 @@ fn how(status: WaitStatus) -> Ended {
     }
 }
 
-fn put_away(launch: &Launch, abandoned: Abandoned) -> crate::home::Finished {
+fn put_away(launch: &Launch, control: &UnixStream) -> crate::home::Finished {
     let finished = launch.finish.as_ref().map(crate::home::finish).unwrap_or_default();
     let mut goes: Vec<&OsStr> = launch.remove.iter().map(AsRef::as_ref).collect();
-    if abandoned == Abandoned::Yes {
+    if has_hung_up(control) {
         goes.extend(launch.remove_when_abandoned.iter().map(|path| path.as_os_str()));
     }
     for path in goes {
         let _gone = std::fs::remove_dir_all(path);
     }
     finished
+}
+
+/// Whether Alhena is gone. What it has said before is not read.
+pub(super) fn has_hung_up(control: &UnixStream) -> bool {
+    let mut fds = [PollFd::new(control, PollFlags::empty())];
+    let _interrupted = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+    fds.iter().any(|fd| fd.revents().contains(PollFlags::HUP))
 }

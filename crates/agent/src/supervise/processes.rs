@@ -41,6 +41,11 @@ fn table() -> Vec<Row> {
 
 /// All living processes below `root`, without it.
 pub fn descendants(root: i32) -> Vec<i32> {
+    descendants_without(root, &HashSet::new())
+}
+
+/// The same without these and what is below them.
+pub fn descendants_without(root: i32, spared: &HashSet<i32>) -> Vec<i32> {
     let table = table();
     let mut children: HashMap<i32, Vec<&Row>> = HashMap::new();
     for row in &table {
@@ -49,7 +54,7 @@ pub fn descendants(root: i32) -> Vec<i32> {
     let (mut found, mut seen, mut next) = (Vec::new(), HashSet::new(), vec![root]);
     while let Some(parent) = next.pop() {
         for row in children.get(&parent).into_iter().flatten() {
-            if seen.insert(row.pid) {
+            if !spared.contains(&row.pid) && seen.insert(row.pid) {
                 next.push(row.pid);
                 if !row.dead {
                     found.push(row.pid);
@@ -97,6 +102,13 @@ pub fn exists(pid: i32) -> bool {
         // Somebody else's process answers with a refusal.
         !matches!(rustix::process::test_kill_process(pid), Err(rustix::io::Errno::SRCH))
     })
+}
+
+/// What a process calls itself, for people.
+pub fn name(pid: i32) -> String {
+    let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let name = String::from_utf8_lossy(&name);
+    name.trim_end().chars().filter(|character| !character.is_control()).collect()
 }
 
 /// Sends a signal to each; those that are gone do not matter.

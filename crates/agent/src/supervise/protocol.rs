@@ -94,10 +94,14 @@ pub enum Report {
     },
     /// The CLI's own process is gone.
     Exited(Ended),
+    /// The keeper was killed, and the CLI with it; its guard goes on with what follows.
+    KeeperLost,
     /// Every other process of the run is gone too.
     Swept {
         /// How many had to be ended.
         ended: usize,
+        /// What the first of them are called.
+        names: Vec<String>,
         /// How many could not be: they are in the kernel's hands.
         left: usize,
     },

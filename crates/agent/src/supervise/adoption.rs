@@ -1,0 +1,56 @@
+//! Orphans of runs whose guard and keeper were killed together, for a program that has no children but runs.
+//!
+//! The `alhena` binary is such a program: it can be a child subreaper itself, so that the kernel hands it what such a run
+//! leaves. A library must not do that to its host: the host's own orphans would become the host's children.
+
+use std::collections::HashSet;
+use std::io;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitOptions, waitpid};
+
+use super::{processes, sweep};
+
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// The guards of the runs that are under way; nothing is kept unless orphans are adopted.
+static GUARDS: OnceLock<Mutex<HashSet<i32>>> = OnceLock::new();
+
+/// From now on every child of this process that is not the guard of a run is an orphan of one.
+pub fn every_child_is_a_runs() -> io::Result<()> {
+    sweep::adopt_orphans()?;
+    GUARDS.get_or_init(Mutex::default);
+    Ok(())
+}
+
+pub(super) fn keeps(guard: i32) {
+    if let Some(guards) = GUARDS.get() {
+        guards.lock().unwrap_or_else(PoisonError::into_inner).insert(guard);
+    }
+}
+
+pub(super) fn lost(guard: i32) {
+    if let Some(guards) = GUARDS.get() {
+        guards.lock().unwrap_or_else(PoisonError::into_inner).remove(&guard);
+    }
+}
+
+/// Ends what has become ours, and collects it. Does nothing where no orphans are adopted.
+pub(super) fn end_orphans() {
+    let Some(guards) = GUARDS.get() else { return };
+    let deadline = Instant::now() + LONGEST;
+    let this = rustix::process::getpid().as_raw_nonzero().get();
+    loop {
+        let guards = guards.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let orphans = processes::descendants_without(this, &guards);
+        if orphans.is_empty() || Instant::now() >= deadline {
+            return;
+        }
+        processes::signal_all(&orphans, Signal::KILL);
+        for pid in orphans.into_iter().filter_map(Pid::from_raw) {
+            let _not_yet_or_not_ours = waitpid(Some(pid), WaitOptions::NOHANG);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,114 @@
+//! The guard: a second process outside of the keeper, for the case that somebody kills the keeper.
+//!
+//! What the CLI had started is then an orphan, perhaps with a cleared environment and in a session of its own: nothing but
+//! its descent says whose it is, and a keeper that is gone cannot be asked. So the keeper runs below a guard that is a
+//! child subreaper as well. The kernel hands it every orphan of a dead keeper, and it does what the keeper would have done.
+//!
+//! Both come from one start of the program, which doubles itself: that takes a fraction of a millisecond.
+
+use std::io::{self, BufReader};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+
+use super::fork::{Fork, fork};
+use super::keeper;
+use super::protocol::{self, Launch, Report};
+use super::sweep::{Life, adopt_orphans};
+
+/// How long a keeper may take when Alhena is gone: its ladder, its sweep and the session of the run.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The whole life of the process that Alhena starts; its standard input is the socket to Alhena.
+pub fn main() -> io::Result<()> {
+    // Out of the terminal's reach: ^C there is for Alhena, which then tells the keeper.
+    let _already_leader = rustix::process::setsid();
+    let _by_mark_only = adopt_orphans();
+    // No process of the run may hold this socket: its end is how Alhena knows that we are gone.
+    let control = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(io::stdin().as_fd(), 3)?);
+    let mut orders = BufReader::new(control.try_clone()?);
+    let Some(launch) = keeper::first_order(&mut orders)? else { return Ok(()) };
+    match fork() {
+        Ok(Fork::Parent(keeper)) => {
+            drop(orders);
+            Guard::new(keeper, control, *launch)?.watch()
+        }
+        Ok(Fork::Child) => {
+            // Nobody who signals one of them by its group or session meets the other.
+            let _already_leader = rustix::process::setsid();
+            let _by_mark_only = adopt_orphans();
+            keeper::serve(control, orders, *launch, Life::Process)
+        }
+        // The keeper alone is better than none.
+        Err(_) => keeper::serve(control, orders, *launch, Life::Process),
+    }
+}
+
+struct Guard {
+    keeper: Pid,
+    ended: Option<OwnedFd>,
+    control: UnixStream,
+    launch: Launch,
+    /// Somebody asks everything to stop.
+    asked: Arc<AtomicBool>,
+    /// Alhena says that the keeper does not answer.
+    stuck: Arc<AtomicBool>,
+}
+
+/// The signal by which Alhena says that the keeper does not answer.
+pub(super) const TAKE_OVER: Signal = Signal::USR1;
+
+impl Guard {
+    fn new(keeper: Pid, control: UnixStream, launch: Launch) -> io::Result<Self> {
+        let (asked, stuck) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        for signal in [SIGTERM, SIGINT, SIGHUP] {
+            signal_hook::flag::register(signal, asked.clone())?;
+        }
+        signal_hook::flag::register(SIGUSR1, stuck.clone())?;
+        let ended = pidfd_open(keeper, PidfdFlags::empty()).ok();
+        Ok(Self { keeper, ended, control, launch, asked, stuck })
+    }
+
+    /// Waits for the keeper's end, and does its work if that came too early.
+    fn watch(self) -> io::Result<()> {
+        let mut abandoned = None;
+        loop {
+            match waitpid(Some(self.keeper), WaitOptions::NOHANG) {
+                Ok(Some((_, status))) if status.exit_status() == Some(0) => return Ok(()),
+                Ok(None) | Err(rustix::io::Errno::INTR) => {}
+                Ok(Some(_)) | Err(_) => break,
+            }
+            if self.asked.swap(false, Ordering::Relaxed) {
+                let _gone = kill_process(self.keeper, Signal::TERM);
+            }
+            if abandoned.is_none() && keeper::has_hung_up(&self.control) {
+                abandoned = Some(Instant::now());
+            }
+            let too_long = abandoned.is_some_and(|since| since.elapsed() > PATIENCE);
+            if too_long || self.stuck.swap(false, Ordering::Relaxed) {
+                // It works on a process that is stopped, too.
+                let _gone = kill_process(self.keeper, Signal::KILL);
+            }
+            self.wait(abandoned.is_none());
+        }
+        let _gone = protocol::send(&self.control, &Report::KeeperLost);
+        keeper::clean_up(&self.launch, &self.control, Life::Process);
+        Ok(())
+    }
+
+    fn wait(&self, listening: bool) {
+        let longest = if self.ended.is_some() { 500 } else { 20 };
+        let mut fds: Vec<PollFd<'_>> =
+            self.ended.iter().map(|ended| PollFd::new(ended, PollFlags::IN)).collect();
+        if listening {
+            fds.push(PollFd::new(&self.control, PollFlags::empty()));
+        }
+        let _interrupted = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: longest * 1_000_000 }));
+    }
+}
