@@ -6,6 +6,7 @@ mod commands;
 mod coverage;
 mod setup;
 mod tally;
+mod torture;
 
 use std::process::ExitCode;
 
@@ -14,6 +15,8 @@ cargo xtask test [--quick] [FILTER]   everything that has to hold: format, lints
 cargo xtask fetch [NAME [VERSION]]    what the tests need from outside; without NAME: the table
 cargo xtask bench NAME [ARGS]         measurements; without NAME: their names
 cargo xtask coverage [PACKAGE...]     line coverage per crate
+cargo xtask torture [--minutes N] [--seed S] [--jobs N] [--kind NAME] [--json]
+                                      stops, faults and attacks at random; `--trial SEED` repeats one
 ";
 
 fn main() -> ExitCode {
@@ -24,6 +27,7 @@ fn main() -> ExitCode {
         ["fetch", rest @ ..] => setup::fetch(rest),
         ["bench", rest @ ..] => bench::run(rest),
         ["coverage", rest @ ..] => coverage::run(rest),
+        ["torture", rest @ ..] => torture::command(rest),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             Ok(())

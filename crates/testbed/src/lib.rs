@@ -5,6 +5,7 @@
 
 pub mod bounded;
 pub mod cache;
+pub mod forms;
 pub mod home;
 pub mod processes;
 pub mod real_cli;

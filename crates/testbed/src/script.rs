@@ -101,6 +101,11 @@ pub enum Step {
     CloseStdout,
     /// Closes stderr and goes on.
     CloseStderr,
+    /// Says the value of this variable, of its environment or of `.env` in its directory: as text, in a tool's output and
+    /// on stderr, plain and encoded.
+    Reveal(String),
+    /// Makes an empty file, so that a test knows how far it got.
+    Touch(String),
     /// Does nothing for a while.
     Sleep(u64),
     /// Does nothing until killed.

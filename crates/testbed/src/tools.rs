@@ -387,7 +387,8 @@ fn tests_say(text: &str) -> bool {
     })
 }
 
-fn files_under(directory: &Path) -> Vec<PathBuf> {
+/// Everything below a directory that is no directory itself.
+pub fn files_under(directory: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut waiting = vec![directory.to_path_buf()];
     while let Some(directory) = waiting.pop() {

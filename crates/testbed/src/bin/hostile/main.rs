@@ -8,6 +8,7 @@ mod children;
 mod dump;
 mod os;
 mod output;
+mod reveal;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -98,6 +99,11 @@ fn take(step: Step, out: &mut Output) -> Result<(), String> {
         Step::CloseStdin => os::close(0),
         Step::CloseStdout => os::close(1),
         Step::CloseStderr => os::close(2),
+        Step::Reveal(name) => reveal::say(&name, out),
+        Step::Touch(path) => {
+            // On a full disk the name at least is there.
+            let _ = std::fs::File::create(path);
+        }
         Step::Sleep(milliseconds) => std::thread::sleep(Duration::from_millis(milliseconds)),
         Step::Hang => os::hang(),
         Step::Spin => loop {

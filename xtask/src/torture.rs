@@ -1,0 +1,106 @@
+//! `cargo xtask torture`: stops at random moments, daemons, faults and attacks, as many as fit into the time, each with a check of
+//! every promise afterwards. Everything happens below one temporary directory and is gone with it.
+//!
+//! | Module | Its one job |
+//! |---|---|
+//! | [`plan`] | what happens in a trial, from its seed alone ([`dice`]) |
+//! | [`place`] | the private place of a trial; [`traps`] and [`secrets`] put things there |
+//! | [`agent`] | what the stand-in or the scripted model does |
+//! | [`stop`] | stopping a run at the right moment |
+//! | [`trial`] | one trial from its start to its findings |
+//! | [`verdict`], [`after`], [`home`], [`members`] | the checks |
+//! | [`report`] | what is told while it goes on, and at the end |
+
+mod after;
+mod agent;
+mod dice;
+mod home;
+mod members;
+mod options;
+mod place;
+mod plan;
+mod report;
+mod secrets;
+mod stop;
+mod system;
+mod traps;
+mod trial;
+mod verdict;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use alhena_testbed::{Deadline, RealCli, cache};
+
+use crate::commands::{cargo, follow};
+use options::Options;
+use place::Programs;
+use plan::Plan;
+use report::{Failure, Report};
+
+/// The version of the real CLI.
+const CLI: &str = "0.61.0";
+const BUILD_LIMIT: Duration = Duration::from_secs(1800);
+
+/// `cargo xtask torture ...`. An error without text means that the report has said it.
+pub fn command(words: &[&str]) -> Result<(), String> {
+    let options = Options::read(words)?;
+    let failed = run(&options)?;
+    if failed == 0 { Ok(()) } else { Err(String::new()) }
+}
+
+/// Runs trials until the time is over, and says how many failed.
+pub fn run(options: &Options) -> Result<u64, String> {
+    // Before there are other threads.
+    let can_mount = system::own_mounts().is_ok();
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        signal_hook::flag::register(signal, interrupted.clone()).map_err(|error| error.to_string())?;
+    }
+    let programs = programs(can_mount).map_err(|error| format!("the place of the trials: {error}"))?;
+    if !can_mount {
+        eprintln!("torture: disks cannot be mounted here, so none is full");
+    }
+    let report = Report::new(options);
+    let deadline = Deadline::after(options.time);
+    let next = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..options.jobs {
+            scope.spawn(|| {
+                while !interrupted.load(Ordering::Relaxed) && !deadline.passed() {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(plan) = options.plan(number, programs.real.is_some()) else { return };
+                    one(&plan, &programs, &report);
+                }
+            });
+        }
+    });
+    report.end();
+    Ok(report.failed())
+}
+
+fn one(plan: &Plan, programs: &Programs, report: &Report) {
+    let findings = trial::run(plan, programs);
+    let failure = (!findings.is_empty()).then(|| Failure { plan: plan.clone(), findings });
+    report.ended(plan.kind, failure);
+}
+
+/// Builds what is attacked, and copies it: a build beside us must not change it.
+fn programs(can_mount: bool) -> std::io::Result<Programs> {
+    let mut build = cargo();
+    build.args(["build", "--quiet", "--package", "alhena", "--package", "alhena-testbed", "--bins"]);
+    if !follow(&mut build, BUILD_LIMIT, |_| ()).map_err(std::io::Error::other)? {
+        return Err(std::io::Error::other("alhena does not build"));
+    }
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| cache::workspace().join("target"), PathBuf::from);
+    let directory = tempfile::Builder::new().prefix("alhena-torture-").tempdir()?;
+    for name in ["alhena", "hostile"] {
+        std::fs::copy(target.join("debug").join(name), directory.path().join(name))?;
+    }
+    let real =
+        RealCli::get(CLI).inspect_err(|error| eprintln!("torture: without the real CLI: {error}")).ok();
+    Ok(Programs { directory, can_mount, real: real.map(|cli| cli.bin) })
+}

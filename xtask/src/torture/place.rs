@@ -1,0 +1,209 @@
+//! The private place of one trial: a home with things in it that must not change, a folder to work in, a `TMPDIR`, and program
+//! files of its own. All of it is below one directory, and gone with it.
+
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::members;
+use super::plan::{Disk, Home, Plan};
+use super::system;
+use super::traps;
+
+/// What all trials share.
+#[derive(Debug)]
+pub struct Programs {
+    /// Holds a copy of the program and of the stand-in: trials link to them, so that each has program files of its own.
+    pub directory: TempDir,
+    /// Whether disks can be mounted.
+    pub can_mount: bool,
+    /// The real CLI's command, where it was fetched.
+    pub real: Option<PathBuf>,
+}
+
+/// The place.
+#[derive(Debug)]
+pub struct Place {
+    /// Everything is below it.
+    pub root: PathBuf,
+    /// What `HOME` says.
+    pub home: PathBuf,
+    /// Where that is.
+    pub real_home: PathBuf,
+    /// The folder to work in.
+    pub work: PathBuf,
+    /// `TMPDIR`.
+    pub tmp: PathBuf,
+    /// Stdout and stderr of the runs.
+    pub out: PathBuf,
+    /// Recordings.
+    pub record: PathBuf,
+    /// `ALHENA_HOME`, where the trial sets it.
+    pub alhena_home: PathBuf,
+    /// Files by which the agent and the traps say what happened.
+    pub marks: PathBuf,
+    /// The program.
+    pub alhena: PathBuf,
+    /// The stand-in, as `gemini`.
+    pub stand_in: PathBuf,
+    mounts: Vec<PathBuf>,
+}
+
+/// The user's own session of another project, which nothing may touch.
+const OLD_SESSION: &str = "{\"sessionId\":\"0ld00000-0000-4000-8000-000000000000\",\"projectHash\":\"h\",\"startTime\":\"2026-01-01T00:00:00.000Z\",\"lastUpdated\":\"2026-01-01T00:00:00.000Z\"}\n{\"id\":\"u1\",\"timestamp\":\"2026-01-01T00:00:01.000Z\",\"type\":\"user\",\"content\":\"an old prompt\"}\n";
+
+impl Place {
+    /// Makes it as the plan says.
+    pub fn make(plan: &Plan, programs: &Programs) -> io::Result<Self> {
+        let root = tempfile::Builder::new()
+            .prefix(&format!("t{:x}-", plan.seed))
+            .tempdir_in(programs.directory.path())?
+            .keep()
+            .canonicalize()?;
+        let below = |name: &str| root.join(name);
+        let long = ["long-path-".repeat(8), "and-longer-".repeat(8)].join("/");
+        let real_home = match plan.home {
+            Home::OddName => below("ho me 'ü\"$x 家"),
+            Home::Long => below(&long).join("home"),
+            Home::Workspace => below("work"),
+            _ => below("home"),
+        };
+        let home = if plan.home == Home::Linked { below("linked") } else { real_home.clone() };
+        let mut place = Self {
+            work: below("work"),
+            tmp: below("tmp"),
+            out: below("out"),
+            record: below("record"),
+            alhena_home: below("alhena-home"),
+            marks: below("marks"),
+            alhena: below("bin/alhena"),
+            stand_in: below("bin/gemini"),
+            home,
+            real_home,
+            root,
+            mounts: Vec::new(),
+        };
+        match place.fill(plan, programs) {
+            Ok(()) => Ok(place),
+            Err(error) => {
+                place.remove();
+                Err(error)
+            }
+        }
+    }
+
+    fn fill(&mut self, plan: &Plan, programs: &Programs) -> io::Result<()> {
+        let directories = [&self.real_home, &self.work, &self.tmp, &self.out, &self.record, &self.marks];
+        for directory in directories.into_iter().chain([&self.root.join("bin")]) {
+            std::fs::create_dir_all(directory)?;
+        }
+        if let Some((disk, free)) = plan.small_disk
+            && programs.can_mount
+        {
+            self.small_disk(disk, free)?;
+        }
+        if self.home != self.real_home {
+            std::os::unix::fs::symlink(&self.real_home, &self.home)?;
+        }
+        for (name, link) in [("alhena", &self.alhena), ("hostile", &self.stand_in)] {
+            std::fs::hard_link(programs.directory.path().join(name), link)?;
+        }
+        write(&self.work.join("a.txt"), "unchanged\n")?;
+        if plan.home != Home::Empty {
+            self.furnish_home(plan)?;
+        }
+        if plan.traps {
+            traps::plant(&self.work, &self.marks)?;
+        }
+        if plan.home == Home::ReadOnly {
+            let gemini = self.real_home.join(".gemini");
+            if programs.can_mount {
+                system::mount_read_only(&gemini)?;
+                self.mounts.push(gemini);
+            } else {
+                std::fs::set_permissions(&gemini, std::fs::Permissions::from_mode(0o555))?;
+            }
+        }
+        match plan.small_disk {
+            Some((disk, free)) if programs.can_mount => use_up(&self.disk(disk), free),
+            _ => Ok(()),
+        }
+    }
+
+    /// A home as people have it: a login by key, instructions, a session of another project.
+    fn furnish_home(&self, plan: &Plan) -> io::Result<()> {
+        let gemini = self.real_home.join(".gemini");
+        let settings =
+            json!({"security": {"auth": {"selectedType": "gemini-api-key"}}, "ui": {"theme": "Mine"}});
+        write(&gemini.join("settings.json"), &format!("{settings:#}\n"))?;
+        write(&gemini.join("GEMINI.md"), "My own instructions.\n")?;
+        write(
+            &gemini.join("projects.json"),
+            "{\n  \"projects\": {\n    \"/old/project\": \"project\"\n  }\n}\n",
+        )?;
+        write(&gemini.join("tmp/project/.project_root"), "/old/project")?;
+        write(&gemini.join("tmp/project/chats/session-2026-01-01T00-00-0ld00000.jsonl"), OLD_SESSION)?;
+        write(&self.real_home.join(".bashrc"), "# mine\n")?;
+        if !plan.traps {
+            let folder = self.work.to_string_lossy().into_owned();
+            write(&gemini.join("trustedFolders.json"), &format!("{:#}\n", json!({folder: "TRUST_FOLDER"})))?;
+        }
+        Ok(())
+    }
+
+    fn disk(&self, disk: Disk) -> PathBuf {
+        match disk {
+            Disk::Home => self.real_home.clone(),
+            Disk::Temporary => self.tmp.clone(),
+            Disk::Record => self.record.clone(),
+            Disk::Output => self.out.clone(),
+        }
+    }
+
+    fn small_disk(&mut self, disk: Disk, free: u64) -> io::Result<()> {
+        let directory = self.disk(disk);
+        // Room for what the home holds already; the rest is used up afterwards.
+        system::mount_small_disk(&directory, free + (1 << 20))?;
+        self.mounts.push(directory);
+        Ok(())
+    }
+
+    /// Ends what still runs here, and takes everything away.
+    pub fn remove(&mut self) {
+        members::kill_all(&self.root);
+        for mount in self.mounts.drain(..).rev() {
+            system::unmount(&mount);
+        }
+        let gemini = self.real_home.join(".gemini");
+        let _ = std::fs::set_permissions(&gemini, std::fs::Permissions::from_mode(0o755));
+        let _ = std::fs::remove_dir_all(&self.root);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+/// The file that uses up a small disk.
+pub const BALLAST: &str = "ballast";
+
+/// Writes until only so much is free.
+fn use_up(directory: &Path, free: u64) -> io::Result<()> {
+    let state = rustix::fs::statvfs(directory)?;
+    let used = (state.f_bavail * state.f_frsize).saturating_sub(free);
+    let bytes = vec![b'b'; usize::try_from(used).unwrap_or_default()];
+    std::fs::write(directory.join(BALLAST), bytes)
+}
+
+/// Writes a file with its directories.
+pub fn write(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    std::fs::write(path, text)
+}

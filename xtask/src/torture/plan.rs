@@ -1,0 +1,518 @@
+//! What happens in a trial, decided by its seed alone: who runs, where, what it is denied, what it writes, and how and when
+//! it is stopped.
+
+use std::time::Duration;
+
+use alhena_testbed::Child;
+use rustix::process::Signal;
+
+use super::dice::Dice;
+use super::system::Limits;
+
+/// The kinds of attack. Each fixes what it is about and leaves the rest to chance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// One process is stopped or killed.
+    Stop,
+    /// Two are killed at the same instant.
+    Two,
+    /// The agent leaves processes of every kind behind.
+    Daemons,
+    /// The agent's output is hostile.
+    Stream,
+    /// The folder is hostile.
+    Repository,
+    /// The environment holds secrets, and the agent says them.
+    Secrets,
+    /// The home is not an ordinary one.
+    Home,
+    /// A disk is full, or descriptors or inotify are used up.
+    Shortage,
+    /// Several runs at once in one folder.
+    Together,
+    /// The real CLI, stopped or not.
+    Real,
+}
+
+/// All of them, with how often each comes.
+pub const KINDS: &[(Kind, &str, u64)] = &[
+    (Kind::Stop, "stop", 22),
+    (Kind::Two, "two", 10),
+    (Kind::Daemons, "daemons", 12),
+    (Kind::Stream, "stream", 12),
+    (Kind::Repository, "repository", 8),
+    (Kind::Secrets, "secrets", 8),
+    (Kind::Home, "home", 8),
+    (Kind::Shortage, "shortage", 8),
+    (Kind::Together, "together", 6),
+    (Kind::Real, "real", 6),
+];
+
+impl Kind {
+    /// Its name in reports and on the command line.
+    pub fn name(self) -> &'static str {
+        KINDS.iter().find(|(kind, _, _)| *kind == self).map_or("", |(_, name, _)| name)
+    }
+
+    /// The one with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        KINDS.iter().find(|(_, known, _)| *known == name).map(|(kind, _, _)| *kind)
+    }
+
+    fn thrown(dice: &mut Dice) -> Self {
+        let mut left = dice.below(KINDS.iter().map(|(_, _, weight)| weight).sum());
+        for (kind, _, weight) in KINDS {
+            match left.checked_sub(*weight) {
+                Some(rest) => left = rest,
+                None => return *kind,
+            }
+        }
+        Kind::Stop
+    }
+}
+
+/// Where the user's files are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Home {
+    /// As most people's.
+    Plain,
+    /// Blanks, quotes and letters beyond ASCII in its path.
+    OddName,
+    /// A symbolic link leads to it.
+    Linked,
+    /// Its path is longer than a socket's name may be.
+    Long,
+    /// `.gemini` cannot be written to.
+    ReadOnly,
+    /// `HOME` is not set.
+    Unset,
+    /// There is nothing in it.
+    Empty,
+    /// It is the folder to work in.
+    Workspace,
+}
+
+const ODD_HOMES: &[Home] =
+    &[Home::OddName, Home::Linked, Home::Long, Home::ReadOnly, Home::Unset, Home::Empty, Home::Workspace];
+
+/// A directory whose disk is small.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disk {
+    /// The user's home.
+    Home,
+    /// `TMPDIR`.
+    Temporary,
+    /// The directory of the recording.
+    Record,
+    /// Where stdout goes.
+    Output,
+}
+
+/// What the stand-in writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// Text, a tool, text and a result.
+    Good,
+    /// Never a result: it goes on until it is stopped.
+    Endless,
+    /// Lines that are no events between good ones.
+    Garbage,
+    /// Bytes that are not UTF-8.
+    InvalidUtf8,
+    /// One line without an end.
+    EndlessLine,
+    /// 50 MB of short lines.
+    Flood,
+    /// Large tool outputs.
+    LargeOutputs,
+    /// 60 MB on stderr.
+    StderrFlood,
+    /// An error result after the result of success.
+    ErrorAfterSuccess,
+    /// An error event without a severity.
+    UnratedError,
+    /// Exit 0 without a result.
+    NoResult,
+    /// Dies in the middle of a line.
+    HalfLine,
+    /// A result, and then it does not exit.
+    NoExit,
+    /// Closes its output and lives on.
+    ClosedOutput,
+    /// Says success and exits 1.
+    WrongExit,
+}
+
+impl Stream {
+    /// Whether a run with it that nobody disturbs may, must or must not be a success.
+    pub fn may_succeed(self) -> bool {
+        use Stream::{EndlessLine, ErrorAfterSuccess, Garbage, InvalidUtf8, LargeOutputs, UnratedError};
+        match self {
+            Stream::Good | Garbage | InvalidUtf8 | LargeOutputs | Stream::Flood => true,
+            Stream::StderrFlood | Stream::NoExit | EndlessLine => true,
+            Stream::Endless | ErrorAfterSuccess | UnratedError | Stream::NoResult => false,
+            Stream::HalfLine | Stream::ClosedOutput | Stream::WrongExit => false,
+        }
+    }
+
+    /// Whether one that nobody disturbs has to be a success.
+    pub fn must_succeed(self) -> bool {
+        matches!(self, Stream::Good | Stream::LargeOutputs | Stream::Flood)
+    }
+}
+
+const HOSTILE_STREAMS: &[Stream] = &[
+    Stream::Garbage,
+    Stream::InvalidUtf8,
+    Stream::EndlessLine,
+    Stream::Flood,
+    Stream::LargeOutputs,
+    Stream::StderrFlood,
+    Stream::ErrorAfterSuccess,
+    Stream::UnratedError,
+    Stream::NoResult,
+    Stream::HalfLine,
+    Stream::NoExit,
+    Stream::ClosedOutput,
+    Stream::WrongExit,
+];
+
+/// Who a blow is meant for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// Alhena itself.
+    Alhena,
+    /// The process that watches the keeper.
+    Guard,
+    /// The keeper.
+    Keeper,
+    /// The agent.
+    Cli,
+}
+
+/// A signal to somebody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Blow {
+    /// To whom.
+    pub target: Target,
+    /// Which.
+    pub signal: Signal,
+    /// This long after the blow before; zero means the same instant.
+    pub after: Duration,
+}
+
+/// When the first blow falls: this long after something was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// Alhena was started.
+    Spawned,
+    /// The keeper is there.
+    Keeper,
+    /// The agent is there.
+    Cli,
+    /// The model's first text is out.
+    Text,
+    /// A tool was called.
+    Tool,
+    /// The agent wrote its result.
+    Result,
+    /// The agent has ended, Alhena has not.
+    Ended,
+}
+
+/// How a run is ended from outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// Not at all.
+    None,
+    /// By signals.
+    Blows {
+        /// When.
+        moment: Moment,
+        /// How long after that.
+        delay: Duration,
+        /// What.
+        blows: Vec<Blow>,
+    },
+    /// The reader of its stdout goes away.
+    CloseOutput {
+        /// When.
+        moment: Moment,
+    },
+    /// By `--timeout`.
+    Timeout(Duration),
+    /// By `--stall-timeout`.
+    Stall(Duration),
+}
+
+/// How the output is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    /// `--as events`: the moments can be seen.
+    Events,
+    /// `--as outcome`.
+    Outcome,
+    /// One of the others, of which only the exit code is judged.
+    Other(&'static str),
+}
+
+/// A trial.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// Everything follows from it.
+    pub seed: u64,
+    /// What it is about.
+    pub kind: Kind,
+    /// The real CLI instead of the stand-in.
+    pub real: bool,
+    /// The user's home.
+    pub home: Home,
+    /// `ALHENA_HOME` is set.
+    pub alhena_home: bool,
+    /// A disk that is nearly full, and how many bytes are free.
+    pub small_disk: Option<(Disk, u64)>,
+    /// What else is short.
+    pub limits: Limits,
+    /// What the agent writes.
+    pub stream: Stream,
+    /// What it leaves running.
+    pub daemons: Vec<Child>,
+    /// Whether the agent ignores signals.
+    pub deaf: bool,
+    /// Whether the folder is full of traps.
+    pub traps: bool,
+    /// Whether secrets are in the environment and said by the agent.
+    pub secrets: bool,
+    /// `--record`.
+    pub record: bool,
+    /// `--as`.
+    pub view: View,
+    /// How many runs at once; the stop is for the first.
+    pub runs: usize,
+    /// The stop.
+    pub stop: Stop,
+}
+
+impl Plan {
+    /// The trial of a seed; of one kind, if that is given.
+    pub fn of(seed: u64, only: Option<Kind>) -> Self {
+        let mut dice = Dice::new(seed);
+        let thrown = Kind::thrown(&mut dice);
+        let mut plan = Self::ordinary(seed, only.unwrap_or(thrown), &mut dice);
+        match plan.kind {
+            Kind::Stop => {
+                plan.stop = one_stop(&mut dice);
+                plan.deaf = dice.percent(25);
+            }
+            Kind::Two => plan.stop = two_blows(&mut dice),
+            Kind::Daemons => {
+                plan.daemons = (0..=dice.below(3)).map(|_| daemon(&mut dice)).collect();
+                plan.stop = if dice.percent(30) { Stop::None } else { one_stop(&mut dice) };
+            }
+            Kind::Stream => {
+                plan.stream = dice.pick(HOSTILE_STREAMS, Stream::Garbage);
+                plan.stop = match dice.below(4) {
+                    0 => Stop::Timeout(Duration::from_millis(500 + dice.below(2000))),
+                    1 => one_stop(&mut dice),
+                    _ => Stop::None,
+                };
+            }
+            Kind::Repository => plan.traps = true,
+            Kind::Secrets => {
+                plan.secrets = true;
+                plan.record = true;
+                plan.stop = if dice.percent(60) { Stop::None } else { one_stop(&mut dice) };
+            }
+            Kind::Home => {
+                plan.home = dice.pick(ODD_HOMES, Home::Empty);
+                plan.alhena_home = dice.percent(20);
+                plan.stop = if dice.percent(60) { Stop::None } else { one_stop(&mut dice) };
+            }
+            Kind::Shortage => shortage(&mut plan, &mut dice),
+            Kind::Together => {
+                plan.runs = 2 + dice.below(3) as usize;
+                plan.stop = if dice.percent(40) { Stop::None } else { one_stop(&mut dice) };
+            }
+            Kind::Real => {
+                plan.real = true;
+                plan.stop = if dice.percent(25) { Stop::None } else { one_stop(&mut dice) };
+                plan.daemons = if dice.percent(50) { vec![daemon(&mut dice)] } else { Vec::new() };
+                plan.home = if dice.percent(30) { dice.pick(REAL_HOMES, Home::Plain) } else { Home::Plain };
+                plan.traps = dice.percent(20);
+            }
+        }
+        plan.stream = plan.fitting_stream(&mut dice);
+        plan
+    }
+
+    fn ordinary(seed: u64, kind: Kind, dice: &mut Dice) -> Self {
+        let views = ["text", "pretty", "stream-json", "json", "messages", "aiwf", "promptfoo"];
+        let view = match dice.below(10) {
+            0 => View::Outcome,
+            1 => View::Other(dice.pick(&views, "text")),
+            _ => View::Events,
+        };
+        Self {
+            seed,
+            kind,
+            real: false,
+            home: Home::Plain,
+            alhena_home: dice.percent(50),
+            small_disk: None,
+            limits: Limits::default(),
+            stream: Stream::Good,
+            daemons: if dice.percent(30) { vec![daemon(dice)] } else { Vec::new() },
+            deaf: false,
+            traps: false,
+            secrets: dice.percent(15),
+            record: dice.percent(40),
+            view,
+            runs: 1,
+            stop: Stop::None,
+        }
+    }
+
+    /// A run that is to be stopped before its end must not end first.
+    fn fitting_stream(&self, dice: &mut Dice) -> Stream {
+        let early = match &self.stop {
+            Stop::None => false,
+            Stop::Timeout(_) | Stop::Stall(_) => true,
+            Stop::CloseOutput { moment } | Stop::Blows { moment, .. } => {
+                !matches!(moment, Moment::Result | Moment::Ended)
+            }
+        };
+        match self.stream {
+            Stream::Good if early && dice.percent(75) => Stream::Endless,
+            other => other,
+        }
+    }
+
+    /// Whether something is missing that a run needs, so that it may fail in other ways than otherwise.
+    pub fn is_short(&self) -> bool {
+        self.small_disk.is_some()
+            || self.limits.descriptors.is_some()
+            || self.limits.file_size.is_some()
+            || matches!(self.home, Home::Unset | Home::ReadOnly)
+    }
+}
+
+/// Homes in which the real CLI can work.
+const REAL_HOMES: &[Home] = &[Home::OddName, Home::Linked, Home::Long, Home::ReadOnly];
+
+fn daemon(dice: &mut Dice) -> Child {
+    Child {
+        new_session: dice.percent(60),
+        daemon: dice.percent(60),
+        closed_files: dice.percent(50),
+        cleared_environment: dice.percent(50),
+        ignores_signals: dice.percent(50),
+        writes_every_ms: dice.percent(20).then_some(50),
+    }
+}
+
+fn moment(dice: &mut Dice) -> Moment {
+    let moments = [
+        Moment::Spawned,
+        Moment::Keeper,
+        Moment::Cli,
+        Moment::Cli,
+        Moment::Text,
+        Moment::Tool,
+        Moment::Tool,
+        Moment::Result,
+        Moment::Ended,
+    ];
+    dice.pick(&moments, Moment::Text)
+}
+
+fn delay(dice: &mut Dice) -> Duration {
+    let most = dice.pick(&[1, 20, 200, 1000], 1);
+    Duration::from_micros(dice.below(most * 1000))
+}
+
+fn blow(target: Target, signal: Signal) -> Blow {
+    Blow { target, signal, after: Duration::ZERO }
+}
+
+fn one_stop(dice: &mut Dice) -> Stop {
+    let moment = moment(dice);
+    let gentle = [Signal::INT, Signal::TERM, Signal::HUP];
+    let blows = match dice.below(16) {
+        0..=3 => vec![blow(Target::Alhena, dice.pick(&gentle, Signal::TERM))],
+        4 | 5 => vec![blow(Target::Alhena, Signal::KILL)],
+        6 | 7 => vec![blow(Target::Keeper, Signal::KILL)],
+        8 => vec![blow(Target::Guard, Signal::KILL)],
+        9 => vec![blow(Target::Cli, Signal::KILL)],
+        10 => vec![blow(Target::Cli, dice.pick(&gentle, Signal::TERM))],
+        11 => vec![
+            blow(Target::Alhena, Signal::STOP),
+            Blow { after: Duration::from_millis(dice.below(200)), ..blow(Target::Alhena, Signal::KILL) },
+        ],
+        12 => vec![
+            blow(Target::Alhena, Signal::INT),
+            Blow { after: Duration::from_millis(dice.below(400)), ..blow(Target::Alhena, Signal::INT) },
+        ],
+        13 => vec![
+            blow(dice.pick(&[Target::Keeper, Target::Cli], Target::Cli), Signal::STOP),
+            Blow { after: Duration::from_millis(dice.below(300)), ..blow(Target::Alhena, Signal::TERM) },
+        ],
+        14 => return Stop::CloseOutput { moment },
+        _ => {
+            let time = Duration::from_millis(50 + dice.below(2500));
+            return if dice.percent(70) { Stop::Timeout(time) } else { Stop::Stall(time) };
+        }
+    };
+    Stop::Blows { moment, delay: delay(dice), blows }
+}
+
+fn two_blows(dice: &mut Dice) -> Stop {
+    let pairs = [
+        (Target::Alhena, Target::Keeper),
+        (Target::Keeper, Target::Alhena),
+        (Target::Alhena, Target::Cli),
+        (Target::Alhena, Target::Guard),
+        (Target::Keeper, Target::Cli),
+        (Target::Guard, Target::Cli),
+    ];
+    let (first, second) = dice.pick(&pairs, (Target::Alhena, Target::Keeper));
+    let blows = vec![blow(first, Signal::KILL), blow(second, Signal::KILL)];
+    Stop::Blows { moment: moment(dice), delay: delay(dice), blows }
+}
+
+fn shortage(plan: &mut Plan, dice: &mut Dice) {
+    match dice.below(8) {
+        0..=3 => {
+            let disks = [Disk::Home, Disk::Temporary, Disk::Record, Disk::Output];
+            let disk = dice.pick(&disks, Disk::Home);
+            plan.small_disk = Some((disk, dice.pick(&[0, 4 << 10, 64 << 10, 512 << 10], 0)));
+            plan.record |= disk == Disk::Record;
+            plan.alhena_home = false;
+            plan.stream = dice.pick(&[Stream::Good, Stream::LargeOutputs, Stream::StderrFlood], Stream::Good);
+        }
+        4 => plan.limits.file_size = Some(dice.pick(&[0, 1 << 10, 64 << 10, 1 << 20], 0)),
+        5 => plan.limits.descriptors = Some(4 + dice.below(28)),
+        _ => plan.limits.no_inotify = true,
+    }
+    plan.stop = if dice.percent(70) { Stop::None } else { one_stop(dice) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KINDS, Kind, Plan};
+
+    #[test]
+    fn a_seed_gives_the_same_trial_again() {
+        for seed in 0..200 {
+            assert_eq!(Plan::of(seed, None), Plan::of(seed, None));
+        }
+    }
+
+    #[test]
+    fn every_kind_of_attack_comes_and_is_known_by_name() {
+        for (kind, name, _) in KINDS {
+            assert!((0..500).any(|seed| Plan::of(seed, None).kind == *kind), "{name}");
+            assert_eq!(Kind::named(name), Some(*kind));
+            assert_eq!(Plan::of(3, Some(*kind)).kind, *kind);
+        }
+    }
+}

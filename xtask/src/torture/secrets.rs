@@ -1,0 +1,107 @@
+//! Secrets as people have them in their environment, and the search for them in what a run left.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use alhena_testbed::forms;
+use alhena_testbed::tools::files_under;
+
+use super::place::BALLAST;
+
+/// A secret, where it comes from, and what must be found nowhere: for a URL only the password in it.
+struct Secret {
+    name: &'static str,
+    value: &'static str,
+    hidden: &'static str,
+    in_dotenv: bool,
+}
+
+const SECRETS: &[Secret] = &[
+    Secret {
+        name: "DEPLOY_TOKEN",
+        value: "tok-8Zr4Qm1LxW0c-plain",
+        hidden: "tok-8Zr4Qm1LxW0c-plain",
+        in_dotenv: false,
+    },
+    Secret {
+        name: "SIGNING_KEY",
+        value: "-----BEGIN KEY-----\nMIIEvQ7x/Zp+Kq\nu9Lr==Wb\n-----END KEY-----",
+        hidden: "-----BEGIN KEY-----\nMIIEvQ7x/Zp+Kq\nu9Lr==Wb\n-----END KEY-----",
+        in_dotenv: false,
+    },
+    Secret {
+        name: "DB_PASSWORD",
+        value: "pa\"ss\\wo'rd{7} ü",
+        hidden: "pa\"ss\\wo'rd{7} ü",
+        in_dotenv: false,
+    },
+    Secret { name: "PIN_SECRET", value: "q7Xz#", hidden: "q7Xz#", in_dotenv: false },
+    Secret {
+        name: "DATABASE_URL",
+        value: "postgres://app:uRlpAss99w@db.example:5432/app",
+        hidden: "uRlpAss99w",
+        in_dotenv: false,
+    },
+    Secret {
+        name: "STRIPE_API_KEY",
+        value: "sk_live_d0tEnv55Value",
+        hidden: "sk_live_d0tEnv55Value",
+        in_dotenv: true,
+    },
+];
+
+/// The names of all of them.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    SECRETS.iter().map(|secret| secret.name)
+}
+
+/// Those that are variables, with their values.
+pub fn variables() -> impl Iterator<Item = (&'static str, &'static str)> {
+    SECRETS.iter().filter(|secret| !secret.in_dotenv).map(|secret| (secret.name, secret.value))
+}
+
+/// The text of a `.env` with the others.
+pub fn dotenv() -> String {
+    let lines = SECRETS.iter().filter(|secret| secret.in_dotenv);
+    lines.map(|secret| format!("{}={}\n", secret.name, secret.value)).collect()
+}
+
+/// Which secrets stand in files below these directories, each with its form and the first file.
+pub fn found_in(directories: &[PathBuf], is_users: impl Fn(&Path) -> bool) -> Vec<String> {
+    let mut found = BTreeMap::<&str, (String, u64)>::new();
+    for file in directories.iter().flat_map(|directory| files_under(directory)) {
+        let is_plain = std::fs::symlink_metadata(&file).is_ok_and(|data| data.is_file());
+        if !is_plain || is_users(&file) || file.ends_with(BALLAST) {
+            continue;
+        }
+        let Ok(bytes) = std::fs::read(&file) else { continue };
+        for secret in SECRETS {
+            let all = [
+                ("plain", secret.hidden.to_owned()),
+                ("JSON", forms::json(secret.hidden)),
+                ("JSON in JSON", forms::json(&forms::json(secret.hidden))),
+                ("URL", forms::percent(secret.hidden)),
+                ("base64", forms::base64(secret.value.as_bytes())),
+            ];
+            if let Some((form, _)) = all.iter().find(|(_, text)| contains(&bytes, text.as_bytes())) {
+                let first = || (format!("({form}) is in {}", file.display()), 0);
+                found.entry(secret.name).or_insert_with(first).1 += 1;
+            }
+        }
+    }
+    let told = found.into_iter();
+    told.map(|(name, (first, files))| format!("{name} {first} ({files} files in all)")).collect()
+}
+
+fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
+    let Some(first) = wanted.first() else { return false };
+    let mut rest = bytes;
+    while let Some(at) = rest.iter().position(|byte| byte == first) {
+        rest = rest.get(at..).unwrap_or_default();
+        if rest.starts_with(wanted) {
+            return true;
+        }
+        rest = rest.get(1..).unwrap_or_default();
+    }
+    false
+}
