@@ -15,16 +15,22 @@ mod sessions;
 mod terminal;
 
 use std::fmt;
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::output::{Stream, say};
 use crate::style::{Colours, Paint};
 
 /// Makes Gemini CLI a part that other software can rely on.
 #[derive(Debug, Parser)]
-#[command(name = "alhena", version, disable_help_subcommand = true, arg_required_else_help = true)]
+#[command(
+    name = "alhena",
+    bin_name = "alhena",
+    version,
+    disable_help_subcommand = true,
+    arg_required_else_help = true
+)]
 #[command(after_help = "`alhena help exit-codes`, `help environment` and `help views` explain more.")]
 pub struct Cli {
     #[command(subcommand)]
@@ -70,29 +76,9 @@ impl Cli {
 
 /// Says what went wrong and what to do, on stderr.
 pub fn complain(message: &dyn fmt::Display, hint: &str) {
-    let colours = Colours::of(&io::stderr());
-    let mut err = io::stderr().lock();
-    let _closed = writeln!(err, "{} {message}", colours.paint(Paint::Red, "error:"));
+    let colours = Colours::of(Stream::Err);
+    say(format_args!("{} {message}", colours.paint(Paint::Red, "error:")));
     if !hint.is_empty() {
-        let _closed = writeln!(err, "{} {hint}", colours.paint(Paint::Cyan, "hint:"));
+        say(format_args!("{} {hint}", colours.paint(Paint::Cyan, "hint:")));
     }
-}
-
-/// Prints a value as JSON; a reader that went away is no error.
-pub fn print_json(value: &impl serde::Serialize) -> ExitCode {
-    let text = match serde_json::to_string_pretty(value) {
-        Ok(text) => text,
-        Err(error) => {
-            complain(&error, "");
-            return ExitCode::FAILURE;
-        }
-    };
-    print(&text)
-}
-
-/// Prints text and a line end.
-pub fn print(text: &str) -> ExitCode {
-    let mut out = io::stdout().lock();
-    let _closed = writeln!(out, "{text}").and_then(|()| out.flush());
-    ExitCode::SUCCESS
 }

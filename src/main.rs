@@ -1,7 +1,11 @@
 //! The `alhena` binary: one file per command, one file per view.
 
+// Everything is printed by `output`.
+#![deny(clippy::disallowed_macros, clippy::disallowed_methods)]
+
 mod commands;
 mod offline;
+mod output;
 mod signals;
 mod stdin;
 mod style;
@@ -15,6 +19,8 @@ use clap::Parser;
 use clap::error::{ContextKind, ContextValue};
 
 use crate::commands::Cli;
+use crate::output::Stream;
+use crate::style::{Colours, Paint};
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
@@ -33,12 +39,28 @@ fn main() -> ExitCode {
     let is_run = arguments.get(1).is_some_and(|command| command == "run");
     match Cli::try_parse_from(with_scenario(arguments)) {
         Ok(cli) => cli.execute(),
-        Err(error) => {
-            let error = if is_run { with_true_tips(error) } else { error };
-            let _closed = error.print();
-            ExitCode::from(if error.use_stderr() { 2 } else { 0 })
-        }
+        Err(error) => refuse(&if is_run { with_true_tips(error) } else { error }),
     }
+}
+
+/// What the parser of the arguments has to say: what is wrong with them, or the help that they ask for.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let text = error.render();
+    if !error.use_stderr() {
+        // All of the help is ours, so its colours are too.
+        return match Colours::of(Stream::Out) {
+            Colours::Yes => output::print(output::adopt(&text.ansi().to_string()).trim_end()),
+            Colours::No => output::print(text.to_string().trim_end()),
+        };
+    }
+    // It quotes the arguments.
+    let text = text.to_string();
+    let painted = Colours::of(Stream::Err).paint(Paint::Red, "error:");
+    match text.strip_prefix("error:") {
+        Some(rest) => output::say_part(format_args!("{painted}{rest}")),
+        None => output::say_part(text),
+    }
+    ExitCode::from(2)
 }
 
 /// Whether this is the drop-in: the binary itself, or a link to it, under the name `gemini`.
@@ -82,7 +104,7 @@ fn with_true_tips(mut error: clap::Error) -> clap::Error {
 fn start_log() {
     if let Ok(filter) = std::env::var("ALHENA_LOG") {
         let filter = tracing_subscriber::EnvFilter::new(filter);
-        let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+        let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Stream::Err.open());
         let _set_before = log.try_init();
     }
 }

@@ -1,7 +1,8 @@
-//! How things look on a terminal, and what may reach it.
+//! How things look on a terminal.
 
 use std::fmt;
-use std::io::IsTerminal;
+
+use crate::output::{Own, Stream, is_control};
 
 /// Whether colours are wanted: on a terminal, and not with `NO_COLOR`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +12,7 @@ pub enum Colours {
 }
 
 impl Colours {
-    pub fn of(stream: &impl IsTerminal) -> Self {
+    pub fn of(stream: Stream) -> Self {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         if stream.is_terminal() && !refused && !dumb { Colours::Yes } else { Colours::No }
@@ -39,15 +40,15 @@ pub struct Painted<T> {
 
 impl<T: fmt::Display> fmt::Display for Painted<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let code = match self.paint {
-            Paint::Dim => 2,
-            Paint::Red => 31,
-            Paint::Green => 32,
-            Paint::Yellow => 33,
-            Paint::Cyan => 36,
+        let begin = match self.paint {
+            Paint::Dim => Own::Dim,
+            Paint::Red => Own::Red,
+            Paint::Green => Own::Green,
+            Paint::Yellow => Own::Yellow,
+            Paint::Cyan => Own::Cyan,
         };
         match self.colours {
-            Colours::Yes => write!(f, "\x1b[{code}m{}\x1b[0m", self.text),
+            Colours::Yes => write!(f, "{begin}{}{}", self.text, Own::Plain),
             Colours::No => self.text.fmt(f),
         }
     }
@@ -85,7 +86,7 @@ impl Harmless {
                 (Inside::Text, '\u{9b}') => Inside::Control,
                 (Inside::Text, '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}') => Inside::String,
                 (Inside::Text, c) => {
-                    if is_harmless(c) {
+                    if !is_control(c) {
                         out.push(c);
                     }
                     Inside::Text
@@ -113,14 +114,6 @@ impl Harmless {
             };
         }
         out
-    }
-}
-
-fn is_harmless(c: char) -> bool {
-    match c {
-        '\n' | '\t' => true,
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => false,
-        c => !c.is_control(),
     }
 }
 

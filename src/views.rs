@@ -8,7 +8,7 @@ mod pretty;
 mod text;
 
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use alhena::hosts::openase::Mode;
@@ -16,6 +16,7 @@ use alhena::model::{Source, Timestamp};
 use alhena::{Event, EventKind, Outcome};
 use clap::ValueEnum;
 
+use crate::output::{self, Guard, Stream};
 use crate::style::Colours;
 
 /// A view of a run.
@@ -98,14 +99,21 @@ pub struct Target {
 
 impl Target {
     pub fn stdout() -> Self {
-        let terminal = io::stdout().is_terminal();
         // Not line-buffered: a view says itself when something has to be seen.
-        let out = Box::new(BufWriter::with_capacity(64 << 10, io::stdout()));
-        Self { out, terminal, colours: Colours::of(&io::stdout()) }
+        Self {
+            out: Box::new(output::stdout()),
+            terminal: Stream::Out.is_terminal(),
+            colours: Colours::of(Stream::Out),
+        }
     }
 
     pub fn file(file: BufWriter<File>) -> Self {
         Self { out: Box::new(file), terminal: false, colours: Colours::No }
+    }
+
+    /// The same for JSON.
+    fn json(self) -> Self {
+        Self { out: Box::new(Guard::new(self.out)), ..self }
     }
 }
 
@@ -120,16 +128,16 @@ pub fn open(name: Name, target: Target, quiet: bool, claims: Claims) -> Box<dyn 
     match name {
         Name::Pretty => Box::new(pretty::Pretty::new(target, quiet, claims)),
         Name::Text => Box::new(text::Text::new(target, quiet)),
-        Name::Events => Box::new(data::Events::new(target)),
-        Name::Outcome => Box::new(data::OutcomeView::new(target)),
+        Name::Events => Box::new(data::Events::new(target.json())),
+        Name::Outcome => Box::new(data::OutcomeView::new(target.json())),
         Name::StreamJson => Box::new(cli::StreamJsonView::new(target)),
-        Name::Json => Box::new(cli::JsonView::new(target)),
-        Name::Messages => Box::new(messages::Messages::new(target, messages::Shape::Array)),
-        Name::AgentCliSdk => Box::new(messages::Messages::new(target, messages::Shape::ExecuteResult)),
-        Name::Aiwf => Box::new(hosts::Aiwf::new(target)),
-        Name::OpenAse => Box::new(hosts::OpenAse::new(target, Mode::Chat)),
-        Name::OpenAseTicket => Box::new(hosts::OpenAse::new(target, Mode::Ticket)),
-        Name::Promptfoo => Box::new(hosts::Promptfoo::new(target)),
+        Name::Json => Box::new(cli::JsonView::new(target.json())),
+        Name::Messages => Box::new(messages::Messages::new(target.json(), messages::Shape::Array)),
+        Name::AgentCliSdk => Box::new(messages::Messages::new(target.json(), messages::Shape::ExecuteResult)),
+        Name::Aiwf => Box::new(hosts::Aiwf::new(target.json())),
+        Name::OpenAse => Box::new(hosts::OpenAse::new(target.json(), Mode::Chat)),
+        Name::OpenAseTicket => Box::new(hosts::OpenAse::new(target.json(), Mode::Ticket)),
+        Name::Promptfoo => Box::new(hosts::Promptfoo::new(target.json())),
     }
 }
 
@@ -140,6 +148,6 @@ pub fn failed_to_start(name: Name, outcome: Outcome, target: Target) {
         let outcome = std::sync::Arc::new(outcome);
         let kind = EventKind::Finished { outcome: outcome.clone() };
         let event = Event { seq: 0, at: Timestamp::now(), source: Source::Derived, kind };
-        let _closed = view.event(&event).and_then(|()| view.close(&outcome));
+        let _said = output::written(view.event(&event).and_then(|()| view.close(&outcome)));
     }
 }

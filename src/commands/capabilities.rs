@@ -8,7 +8,8 @@ use alhena::wire::release::{TABLE, Version};
 use alhena::{FastStart, Finder, env::Environment};
 use serde_json::{Map, Value, json};
 
-use super::{complain, print, print_json};
+use super::complain;
+use crate::output::{print, print_json};
 
 /// List what the found Gemini CLI can do, by its version.
 #[derive(Debug, clap::Args)]

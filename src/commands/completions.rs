@@ -1,6 +1,5 @@
 //! `alhena completions` and `alhena man`, made from the command definitions.
 
-use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -54,7 +53,5 @@ pub fn man(args: ManArgs) -> ExitCode {
 }
 
 fn write(text: &[u8]) -> ExitCode {
-    use io::Write;
-    let _closed = io::stdout().write_all(text);
-    ExitCode::SUCCESS
+    crate::output::written(crate::output::write(|out| out.write_all(text)))
 }

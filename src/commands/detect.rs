@@ -7,7 +7,8 @@ use alhena::wire::release::{NEWEST_KNOWN, OLDEST_SUPPORTED};
 use alhena::{Failure, FailureKind, Finder, NotFound, RunError};
 use serde_json::json;
 
-use super::{complain, print, print_json};
+use super::complain;
+use crate::output::{print, print_json};
 
 /// Tell which Gemini CLI would be run, and its version.
 #[derive(Debug, clap::Args)]

@@ -13,7 +13,7 @@ use alhena::wire::release::{Feature, NEWEST_KNOWN, OLDEST_SUPPORTED};
 use alhena::{Finder, Gemini, home, settings};
 use serde::Serialize;
 
-use super::{print, print_json};
+use crate::output::{Stream, print, print_json};
 use crate::style::{Colours, Paint};
 
 /// Check everything that a run needs, and say how to mend what is missing.
@@ -84,15 +84,15 @@ pub fn execute(args: Args) -> ExitCode {
     findings.push(tmux());
     findings.extend(leftovers(&environment, args.fix));
     let bad = findings.iter().any(|finding| finding.state == State::Bad);
-    match args.json {
+    let printed = match args.json {
         true => print_json(&findings),
         false => print(&listed(&findings)),
     };
-    ExitCode::from(u8::from(bad))
+    if bad { ExitCode::FAILURE } else { printed }
 }
 
 fn listed(findings: &[Finding]) -> String {
-    let colours = Colours::of(&std::io::stdout());
+    let colours = Colours::of(Stream::Out);
     let mut text = String::new();
     for finding in findings {
         let mark = match finding.state {

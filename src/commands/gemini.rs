@@ -5,7 +5,7 @@
 //! with `ALHENA_EXPLAIN=1`.
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
@@ -19,6 +19,7 @@ use alhena::{
 };
 
 use super::complain;
+use crate::output::{self, Stream as Standard, say, say_part};
 use crate::signals::Interrupts;
 use crate::stdin::{self, Expect};
 
@@ -53,13 +54,13 @@ pub fn stand_in(arguments: Vec<OsString>) -> ExitCode {
     match invocation {
         Some(Invocation::Run(drop_in)) => {
             if explain {
-                drop_in.explanations.iter().for_each(|line| eprintln!("alhena: {line}"));
+                drop_in.explanations.iter().for_each(|line| say(format_args!("alhena: {line}")));
             }
             run(&gemini, *drop_in, &environment)
         }
         Some(Invocation::PassThrough(reason)) => {
             if explain {
-                eprintln!("alhena: handed to {} as it is: {reason}", gemini.path.display());
+                say(format_args!("alhena: handed to {} as it is: {reason}", gemini.path.display()));
             }
             hand_over(&gemini, &arguments)
         }
@@ -71,7 +72,7 @@ fn surroundings() -> Surroundings {
     let stream = |terminal: bool| if terminal { Stream::Terminal } else { Stream::Other };
     Surroundings {
         stdin: stream(io::stdin().is_terminal()),
-        stdout: stream(io::stdout().is_terminal()),
+        stdout: stream(Standard::Out.is_terminal()),
         ci: ["CI", "GITHUB_ACTIONS"]
             .iter()
             .any(|name| std::env::var_os(name).is_some_and(|value| value == "true")),
@@ -93,7 +94,7 @@ fn run(gemini: &Gemini, drop_in: DropIn, environment: &Environment) -> ExitCode 
     let started =
         request(&drop_in, format, &interrupts).and_then(|request| gemini.run_in(request, environment));
     let mut writer = Writer::new(format);
-    let outcome = match started {
+    let (outcome, written) = match started {
         Ok(run) => follow(run, &mut writer, &interrupts),
         Err(error) => {
             complain(&error, error.hint());
@@ -102,6 +103,9 @@ fn run(gemini: &Gemini, drop_in: DropIn, environment: &Environment) -> ExitCode 
             return ExitCode::from(42);
         }
     };
+    if let Err(error) = written.or_else(|error| if output::is_gone(&error) { Ok(()) } else { Err(error) }) {
+        return output::written(Err(error));
+    }
     match interrupts.caught().filter(|_| !outcome.is_success()) {
         None => ExitCode::from(native::exit_code(&outcome)),
         Some(signal) => ExitCode::from(128 + signal as u8),
@@ -152,20 +156,20 @@ fn request(drop_in: &DropIn, format: Format, interrupts: &Interrupts) -> Result<
     Ok(request)
 }
 
-fn follow(mut run: Run, writer: &mut Writer, interrupts: &Interrupts) -> Arc<Outcome> {
+fn follow(mut run: Run, writer: &mut Writer, interrupts: &Interrupts) -> (Arc<Outcome>, io::Result<()>) {
     interrupts.stop(run.stopper());
-    let mut listening = true;
+    let mut written = Ok(());
     while let Some(item) = run.next_item_blocking() {
-        if listening && writer.item(&item).is_err() {
-            listening = false;
-            run.stop();
+        if written.is_ok() {
+            written = writer.item(&item);
+            if written.is_err() {
+                run.stop();
+            }
         }
     }
     let outcome = run.outcome_blocking();
-    if listening {
-        let _closed = writer.close(&outcome);
-    }
-    outcome
+    let written = written.and_then(|()| writer.close(&outcome));
+    (outcome, written)
 }
 
 /// One of the CLI's three formats.
@@ -185,33 +189,30 @@ impl Writer {
     }
 
     fn item(&mut self, item: &Item) -> io::Result<()> {
-        let mut out = io::stdout().lock();
-        match (self, item) {
-            (Writer::Text(text), Item::Event(event)) => out.write_all(text.event(event).as_bytes())?,
-            (Writer::Json(report), Item::Event(event)) => report.event(event),
+        output::write(|out| match (self, item) {
+            (Writer::Text(text), Item::Event(event)) => out.write_all(text.event(event).as_bytes()),
+            (Writer::Json(report), Item::Event(event)) => {
+                report.event(event);
+                Ok(())
+            }
             (Writer::StreamJson(stream), Item::Line(line)) => {
                 stream.line(line);
                 out.write_all(line)?;
-                out.write_all(b"\n")?;
+                out.write_all(b"\n")
             }
-            _ => {}
-        }
-        out.flush()
+            _ => Ok(()),
+        })
     }
 
     fn close(&mut self, outcome: &Outcome) -> io::Result<()> {
         // Hosts look for the reason on stderr, whatever the format.
-        let _closed = io::stderr().write_all(TextOutput::complaint(outcome).as_bytes());
-        let mut out = io::stdout().lock();
-        match self {
-            Writer::Text(_) => {}
-            Writer::Json(report) => out.write_all(report.print(outcome).as_bytes())?,
+        say_part(TextOutput::complaint(outcome));
+        output::write(|out| match self {
+            Writer::Text(_) => Ok(()),
+            Writer::Json(report) => out.write_all(report.print(outcome).as_bytes()),
             Writer::StreamJson(stream) => {
-                for line in stream.close(outcome, Timestamp::now()) {
-                    writeln!(out, "{line}")?;
-                }
+                stream.close(outcome, Timestamp::now()).iter().try_for_each(|line| writeln!(out, "{line}"))
             }
-        }
-        out.flush()
+        })
     }
 }

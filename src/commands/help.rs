@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use alhena::FailureKind;
 use clap::CommandFactory;
 
-use super::{Cli, complain, print};
+use super::{Cli, complain};
+use crate::output::print;
 use crate::views::Name;
 
 /// Explain a command or a topic: exit-codes, environment, views.

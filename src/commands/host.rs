@@ -8,7 +8,8 @@ use alhena::hosts::{agent_cli_sdk, aiwf, promptfoo};
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::{complain, print, print_json};
+use super::complain;
+use crate::output::{print, print_json, say};
 
 /// What the hosts need: their metadata, checks of their configuration, the drop-in.
 #[derive(Debug, clap::Args)]
@@ -112,7 +113,7 @@ fn validate(config: &str, check: impl Fn(&Value) -> Result<Vec<String>, String>)
     };
     match check(&config) {
         Ok(warnings) => {
-            warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+            warnings.iter().for_each(|warning| say(format_args!("warning: {warning}")));
             ExitCode::SUCCESS
         }
         Err(message) => {

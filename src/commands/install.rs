@@ -1,6 +1,5 @@
 //! `alhena install`: Gemini CLI from npm, in Alhena's own directory.
 
-use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use alhena::env::Environment;
@@ -9,7 +8,8 @@ use alhena::wire::release::Version;
 use alhena::{Failure, FailureKind, Gemini, RunError};
 use serde_json::json;
 
-use super::{complain, print, print_json};
+use super::complain;
+use crate::output::{Own, Stream, print, print_json, say, say_part};
 use crate::style::duration;
 
 /// Fetch Gemini CLI by npm into Alhena's own directory.
@@ -73,7 +73,7 @@ fn list(installer: &Installer, as_json: bool) -> ExitCode {
     let lines: Vec<String> = all.iter().map(|one| format!("{} {}", one.version, one.dir.display())).collect();
     match lines.is_empty() {
         true => {
-            eprintln!("nothing is installed; `alhena install` fetches Gemini CLI {PINNED}");
+            say(format_args!("nothing is installed; `alhena install` fetches Gemini CLI {PINNED}"));
             ExitCode::SUCCESS
         }
         false => print(&lines.join("\n")),
@@ -102,7 +102,7 @@ struct Shown {
 
 impl Shown {
     fn new(quiet: bool) -> Self {
-        Self { quiet, terminal: io::stderr().is_terminal() }
+        Self { quiet, terminal: Stream::Err.is_terminal() }
     }
 
     fn progress(self) -> impl FnMut(Progress) {
@@ -110,31 +110,30 @@ impl Shown {
             if self.quiet {
                 return;
             }
-            let mut err = io::stderr().lock();
-            let _closed = match progress {
-                Progress::Waiting => writeln!(err, "waiting for another install of the same version"),
+            match progress {
+                Progress::Waiting => say("waiting for another install of the same version"),
                 Progress::Started { version, dir } => {
-                    writeln!(err, "fetching Gemini CLI {version} by npm into {}", dir.display())
+                    say(format_args!("fetching Gemini CLI {version} by npm into {}", dir.display()));
                 }
                 // What npm fetches is of interest only while it goes by.
                 Progress::Line(line) if line.starts_with("npm http") || line.trim().is_empty() => {
-                    match self.terminal {
-                        true => write!(err, "{}{}\r", self.over(), crate::style::one_line(&line, 70)),
-                        false => Ok(()),
-                    }
+                    self.show(&crate::style::one_line(&line, 70));
                 }
-                Progress::Line(line) => writeln!(err, "{}npm: {line}", self.over()),
-                Progress::Tick { elapsed } if self.terminal => {
-                    let time = duration(elapsed.as_millis() as u64);
-                    write!(err, "{}fetching… {time}\r", self.over())
+                Progress::Line(line) => {
+                    self.show("");
+                    say(format_args!("npm: {line}"));
                 }
-                Progress::Tick { .. } => Ok(()),
-            };
-            let _closed = err.flush();
+                Progress::Tick { elapsed } => {
+                    self.show(&format!("fetching… {}", duration(elapsed.as_millis() as u64)));
+                }
+            }
         }
     }
 
-    fn over(&self) -> &'static str {
-        if self.terminal { "\r\x1b[K" } else { "" }
+    /// Writes over the last line, if there can be one.
+    fn show(&self, text: &str) {
+        if self.terminal {
+            say_part(format_args!("{}{text}", Own::ClearLine));
+        }
     }
 }

@@ -15,6 +15,7 @@ use clap::ValueEnum;
 
 use super::sessions::convert::Form;
 use super::{complain, sessions};
+use crate::output;
 use crate::views::{self, Claims, Name, Target, View};
 
 /// Convert what Gemini CLI wrote, without running it.
@@ -65,8 +66,8 @@ pub fn execute(args: Args) -> ExitCode {
     };
     match done {
         Ok(outcome) => ExitCode::from(outcome.exit_status()),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => {
+        Err(Trouble::Output(error)) => output::written(Err(error)),
+        Err(Trouble::Input(error)) => {
             complain(
                 &error,
                 "Give a file that Gemini CLI wrote, or a directory made by `alhena run --record`.",
@@ -76,13 +77,27 @@ pub fn execute(args: Args) -> ExitCode {
     }
 }
 
+/// What keeps a conversion from its end.
+pub enum Trouble {
+    /// It cannot be read, or is something else.
+    Input(io::Error),
+    /// What came of it cannot be printed.
+    Output(io::Error),
+}
+
+impl std::convert::From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        Trouble::Input(error)
+    }
+}
+
 /// A session has no outcome, and so nothing that could have failed.
-fn of_session(args: &Args, form: Form) -> io::Result<Arc<Outcome>> {
+fn of_session(args: &Args, form: Form) -> Result<Arc<Outcome>, Trouble> {
     sessions::convert::convert(&args.input, form, args.view.unwrap_or(Name::Messages))?;
     Ok(Arc::new(Outcome { status: alhena::Status::Success, ..Outcome::default() }))
 }
 
-fn convert(args: &Args) -> io::Result<Arc<Outcome>> {
+fn convert(args: &Args) -> Result<Arc<Outcome>, Trouble> {
     let claims = if recording::is_recording(&args.input) { Claims::Checked } else { Claims::Unchecked };
     let mut view = views::open(args.view.unwrap_or(Name::Outcome), Target::stdout(), true, claims);
     let outcome = match recording::is_recording(&args.input) {
@@ -92,11 +107,11 @@ fn convert(args: &Args) -> io::Result<Arc<Outcome>> {
         }
         false => read(args, &mut *view)?,
     };
-    view.close(&outcome)?;
+    view.close(&outcome).map_err(Trouble::Output)?;
     Ok(outcome)
 }
 
-fn play(dir: &Path, view: &mut dyn View) -> io::Result<Arc<Outcome>> {
+fn play(dir: &Path, view: &mut dyn View) -> Result<Arc<Outcome>, Trouble> {
     let mut written = Ok(());
     let outcome = recording::play(dir, |line| {
         if written.is_ok() {
@@ -107,10 +122,10 @@ fn play(dir: &Path, view: &mut dyn View) -> io::Result<Arc<Outcome>> {
         }
     })
     .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", dir.display())))?;
-    written.map(|()| outcome)
+    written.map(|()| outcome).map_err(Trouble::Output)
 }
 
-fn read(args: &Args, view: &mut dyn View) -> io::Result<Arc<Outcome>> {
+fn read(args: &Args, view: &mut dyn View) -> Result<Arc<Outcome>, Trouble> {
     let name = args.input.display();
     let named = |error: io::Error| io::Error::new(error.kind(), format!("{name}: {error}"));
     let stderr = match &args.stderr {
@@ -127,7 +142,7 @@ fn read(args: &Args, view: &mut dyn View) -> io::Result<Arc<Outcome>> {
         code => Exit::Code(code),
     });
     if args.input.is_dir() {
-        return Err(io::Error::other(format!("{name} is a directory without a recording")));
+        return Err(io::Error::other(format!("{name} is a directory without a recording")).into());
     }
     let input: Box<dyn Read> = match args.input.as_os_str() == "-" {
         true => Box::new(io::stdin().lock()),
@@ -135,7 +150,10 @@ fn read(args: &Args, view: &mut dyn View) -> io::Result<Arc<Outcome>> {
     };
     let mut interpreter = Interpreter::new();
     match args.from {
-        From::StreamJson => stream(input, &mut interpreter, view).map_err(named)?,
+        From::StreamJson => stream(input, &mut interpreter, view).map_err(|trouble| match trouble {
+            Trouble::Input(error) => Trouble::Input(named(error)),
+            output => output,
+        })?,
         From::Json => json(input, &stderr, &mut interpreter, view)?,
         From::Session | From::Message => {}
         From::Text => {
@@ -153,11 +171,15 @@ fn read(args: &Args, view: &mut dyn View) -> io::Result<Arc<Outcome>> {
     Ok(outcome)
 }
 
-fn show(view: &mut dyn View, events: Vec<Event>) -> io::Result<()> {
-    events.iter().try_for_each(|event| view.event(event))
+fn show(view: &mut dyn View, events: Vec<Event>) -> Result<(), Trouble> {
+    events.iter().try_for_each(|event| view.event(event)).map_err(Trouble::Output)
 }
 
-fn stream(mut input: Box<dyn Read>, interpreter: &mut Interpreter, view: &mut dyn View) -> io::Result<()> {
+fn stream(
+    mut input: Box<dyn Read>,
+    interpreter: &mut Interpreter,
+    view: &mut dyn View,
+) -> Result<(), Trouble> {
     let (mut framer, mut buffer, mut out) = (Framer::default(), vec![0; 256 << 10], Vec::new());
     loop {
         let count = input.read(&mut buffer)?;
@@ -171,7 +193,7 @@ fn stream(mut input: Box<dyn Read>, interpreter: &mut Interpreter, view: &mut dy
             0 => framer.finish(&mut take),
             _ => framer.push(buffer.get(..count).unwrap_or_default(), &mut take),
         }
-        written?;
+        written.map_err(Trouble::Output)?;
         if count == 0 {
             return Ok(());
         }
@@ -200,7 +222,7 @@ fn json(
     stderr: &str,
     interpreter: &mut Interpreter,
     view: &mut dyn View,
-) -> io::Result<()> {
+) -> Result<(), Trouble> {
     let (mut bytes, mut out) = (Vec::new(), Vec::new());
     input.read_to_end(&mut bytes)?;
     let found = report::find_report(&bytes).or_else(|| report::find_error_report(stderr.as_bytes()));

@@ -15,6 +15,7 @@ use clap::ValueEnum;
 use super::agent::{Agent, time};
 use super::complain;
 use crate::offline;
+use crate::output::{self, Stream, say};
 use crate::signals::Interrupts;
 use crate::stdin::{self, Expect, Unread};
 use crate::views::{self, Claims, Name, Target};
@@ -100,7 +101,7 @@ enum By {
 }
 
 pub fn execute(args: Args) -> ExitCode {
-    let view = args.view.unwrap_or_else(|| match args.output.is_none() && io::stdout().is_terminal() {
+    let view = args.view.unwrap_or_else(|| match args.output.is_none() && Stream::Out.is_terminal() {
         true => Name::Pretty,
         false => Name::Text,
     });
@@ -123,7 +124,7 @@ pub fn execute(args: Args) -> ExitCode {
         Ok((run, offline)) => {
             if offline.is_some() {
                 // Said whatever else is quiet: nobody may take the scripted model for a real one.
-                eprintln!("{}.", offline::NOTICE);
+                say(format_args!("{}.", offline::NOTICE));
             }
             let outcome = follow(run, &interrupts, view, target, quiet);
             drop(offline);
@@ -142,10 +143,7 @@ pub fn execute(args: Args) -> ExitCode {
     };
     match outcome {
         Ok(outcome) => ExitCode::from(outcome.exit_status()),
-        Err(error) => {
-            complain(&error, "");
-            ExitCode::FAILURE
-        }
+        Err(error) => output::written(Err(error)),
     }
 }
 
@@ -307,12 +305,10 @@ fn follow(
     view.sessions(&run.session_files());
     let outcome = run.outcome_blocking();
     match written {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+        Err(error) if !output::is_gone(&error) => Err(error),
         _ => {
-            view.close(&outcome).or_else(|error| match error.kind() {
-                io::ErrorKind::BrokenPipe => Ok(()),
-                _ => Err(error),
-            })?;
+            view.close(&outcome)
+                .or_else(|error| if output::is_gone(&error) { Ok(()) } else { Err(error) })?;
             Ok(outcome)
         }
     }

@@ -23,7 +23,7 @@ impl View for Aiwf {
         // skipped, and a sample of it for the host's log.
         if let EventKind::Malformed { sample, bytes } = &event.kind {
             let text = format!("warning: skipped a line that is no event, {bytes} bytes: {sample}");
-            let _closed = writeln!(io::stderr(), "{text}");
+            crate::output::say(text);
         }
         Ok(())
     }

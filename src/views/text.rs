@@ -6,6 +6,7 @@ use alhena::{Event, EventKind, Outcome};
 
 use super::{Target, View};
 use crate::commands::complain;
+use crate::output::{Stream, say};
 use crate::style::{Colours, Harmless, Paint};
 
 pub struct Text {
@@ -50,10 +51,9 @@ impl View for Text {
             // Text of different turns does not run together.
             EventKind::ToolCall { .. } => self.end_line(),
             EventKind::Warning { message } if !self.quiet && message != crate::offline::NOTICE => {
-                let colours = Colours::of(&io::stderr());
+                let colours = Colours::of(Stream::Err);
                 let message = Harmless::default().clean(message);
-                let _closed =
-                    writeln!(io::stderr(), "{} {message}", colours.paint(Paint::Yellow, "warning:"));
+                say(format_args!("{} {message}", colours.paint(Paint::Yellow, "warning:")));
                 Ok(())
             }
             _ => Ok(()),

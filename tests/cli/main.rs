@@ -18,6 +18,7 @@ mod doctor;
 mod help;
 mod host;
 mod install;
+mod output;
 mod parse;
 mod run;
 mod sessions;

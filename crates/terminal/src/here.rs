@@ -20,8 +20,14 @@ use crate::store::{self, Phase, Record};
 /// No tmux server can have this name.
 pub(crate) const DIRECTORY: &str = ".here";
 
-/// Runs an agent right here until it ends, and gives its exit code. `id` is what others call the terminal.
-pub fn here(launch: Launch, id: Option<String>, environment: &Environment) -> Result<u8, TerminalError> {
+/// Runs an agent right here until it ends, and gives its exit code. `id` is what others call the terminal; `say` tells
+/// people what they should know.
+pub fn here(
+    launch: Launch,
+    id: Option<String>,
+    environment: &Environment,
+    say: &dyn Fn(&str),
+) -> Result<u8, TerminalError> {
     let dirs = Dirs::of(environment).ok_or_else(|| {
         TerminalError::usage("there is no home directory to work with", "Set HOME, or ALHENA_HOME.")
     })?;
@@ -29,7 +35,7 @@ pub fn here(launch: Launch, id: Option<String>, environment: &Environment) -> Re
     dirs::create(&records).map_err(|error| TerminalError::io(records.display(), &error))?;
     let ledger = Ledger::new(&dirs.state);
     for warning in ledger.recover(&|terminal| store::is_alive(&dirs.state, terminal)) {
-        eprintln!("{warning}");
+        say(&warning);
     }
     forget_the_dead(&records);
 
@@ -68,7 +74,7 @@ pub fn here(launch: Launch, id: Option<String>, environment: &Environment) -> Re
     Orders::new(&launch.request, &gemini.path, &environment).leave_at(&path.with_extension("launch"))?;
     store::write(&path, &record)?;
     let _later = ledger.confirm(&own);
-    let code = pane::serve(&path);
+    let code = pane::serve(&path, say);
     forget(&path);
     Ok(code)
 }

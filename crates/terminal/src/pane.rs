@@ -34,15 +34,15 @@ const RESTART: i32 = 199;
 /// How long the CLI may take to obey a signal.
 const PATIENCE: Duration = Duration::from_millis(2500);
 
-/// The whole life of the process in the pane. Gives the exit code for the shell.
-pub fn serve(record: &Path) -> u8 {
+/// The whole life of the process in the pane. Gives the exit code for the shell; `say` tells people what went wrong.
+pub fn serve(record: &Path, say: &dyn Fn(&str)) -> u8 {
     match run(record) {
         Ok(ended) => {
             let code = ended.code.or(ended.signal.map(|signal| 128 + signal)).unwrap_or(1);
             u8::try_from(code).unwrap_or(1)
         }
         Err(error) => {
-            eprintln!("alhena: {error}");
+            say(&format!("alhena: {error}"));
             let failure =
                 Failure::new(failure_kind(error.kind), error.message.clone()).with_hint(error.hint.clone());
             let ended = Ended { failure: Some(failure), ..Ended::default() };

@@ -1,7 +1,7 @@
 //! Session files and single records for `alhena parse`: the same conversion, from anywhere.
 
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::Path;
 
 use alhena::model::message::{Include, Message, message, messages};
@@ -9,6 +9,8 @@ use alhena::session::events::events;
 use alhena::wire::Raw;
 use alhena::wire::session::{MessageRecord, Session};
 
+use crate::commands::parse::Trouble;
+use crate::output::{write, write_json};
 use crate::views::Name;
 
 /// What is converted.
@@ -21,7 +23,7 @@ pub enum Form {
 }
 
 /// Reads the input and prints it as this view.
-pub fn convert(input: &Path, form: Form, view: Name) -> io::Result<()> {
+pub fn convert(input: &Path, form: Form, view: Name) -> Result<(), Trouble> {
     let mut bytes = Vec::new();
     match input.as_os_str() == "-" {
         true => io::stdin().lock().read_to_end(&mut bytes).map(drop)?,
@@ -34,7 +36,7 @@ pub fn convert(input: &Path, form: Form, view: Name) -> io::Result<()> {
         Form::Session => {
             let session = Session::read(&bytes);
             if !session.log.has_header() && session.log.messages().is_empty() {
-                return Err(invalid("this is no session of Gemini CLI"));
+                return Err(invalid("this is no session of Gemini CLI").into());
             }
             print(&messages(&session.log, Include::Said), view)
         }
@@ -79,31 +81,31 @@ fn records(text: &str) -> Option<Vec<Raw<'_>>> {
     })
 }
 
-fn print(made: &[Message<'_>], view: Name) -> io::Result<()> {
-    let mut out = io::BufWriter::with_capacity(64 << 10, io::stdout().lock());
-    match view {
-        Name::Messages => {
-            serde_json::to_writer_pretty(&mut out, made)?;
-            out.write_all(b"\n")?;
-        }
-        Name::Events => {
+fn print(made: &[Message<'_>], view: Name) -> Result<(), Trouble> {
+    let printed = match view {
+        Name::Messages => write_json(|out| {
+            serde_json::to_writer_pretty(&mut *out, made)?;
+            out.write_all(b"\n")
+        }),
+        Name::Events => write_json(|out| {
             for event in events(made) {
-                serde_json::to_writer(&mut out, &event)?;
+                serde_json::to_writer(&mut *out, &event)?;
                 out.write_all(b"\n")?;
             }
-        }
-        Name::Text => out.write_all(super::show::text(made).as_bytes())?,
+            Ok(())
+        }),
+        Name::Text => write(|out| out.write_all(super::show::text(made).as_bytes())),
         other => {
             let name = clap::ValueEnum::to_possible_value(&other).map(|value| value.get_name().to_owned());
             let why = format!(
                 "a session says nothing about how a run ended, so it has no view {}",
                 name.unwrap_or_default()
             );
-            return Err(io::Error::new(
+            return Err(Trouble::Input(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 format!("{why}; messages, events and text it has"),
-            ));
+            )));
         }
-    }
-    out.flush()
+    };
+    printed.map_err(Trouble::Output)
 }

@@ -1,7 +1,8 @@
 //! `alhena sessions export`.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -11,7 +12,8 @@ use clap::ValueEnum;
 
 use super::read::{Files, What};
 use super::{Where, find, store};
-use crate::commands::{complain, print};
+use crate::commands::complain;
+use crate::output::print;
 
 /// Write sessions to files that open anywhere: one HTML page or one Markdown file each.
 ///
@@ -71,7 +73,12 @@ pub fn execute(args: &Args) -> ExitCode {
     for session in &sessions {
         let path = target(args, session, many);
         match write(args, session, &path) {
-            Ok(()) => drop(print(&path.display().to_string())),
+            Ok(()) => {
+                let printed = print(&path.display().to_string());
+                if printed != ExitCode::SUCCESS {
+                    return printed;
+                }
+            }
             Err(error) => {
                 let hint = match error.kind() {
                     io::ErrorKind::AlreadyExists => "--force writes over it, -o chooses another file.",
@@ -116,14 +123,31 @@ fn write(args: &Args, session: &Session, path: &Path) -> io::Result<()> {
         Form::Html => export::html(page),
         Form::Markdown => export::markdown(page),
     });
-    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        fs::create_dir_all(parent)?;
+    put(path, text.as_bytes(), args.force)
+}
+
+/// Writes the whole file or none of it.
+fn put(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
+    // A link stays a link, and what it leads to is written over.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let there = fs::symlink_metadata(&path).ok();
+    if there.is_some() && !force {
+        return Err(io::ErrorKind::AlreadyExists.into());
     }
-    let mut options = fs::OpenOptions::new();
-    options.write(true);
-    match args.force {
-        true => options.create(true).truncate(true),
-        false => options.create_new(true),
+    if there.as_ref().is_some_and(|there| !there.is_file()) {
+        // A pipe or a device: there is nothing to be kept whole.
+        return fs::OpenOptions::new().write(true).open(&path)?.write_all(bytes);
+    }
+    let dir = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
     };
-    io::Write::write_all(&mut options.open(path)?, text.as_bytes())
+    fs::create_dir_all(dir)?;
+    let mode = there.map_or_else(|| fs::Permissions::from_mode(0o666), |there| there.permissions());
+    let mut file = tempfile::Builder::new().prefix(".alhena-").permissions(mode).tempfile_in(dir)?;
+    file.write_all(bytes)?;
+    // Some file systems say only now that there was no room.
+    file.as_file().sync_all()?;
+    let put = if force { file.persist(&path) } else { file.persist_noclobber(&path) };
+    put.map(drop).map_err(|error| error.error)
 }

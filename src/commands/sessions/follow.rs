@@ -16,6 +16,7 @@ use alhena::session::{FindError, Store, Which};
 use super::pretty::{Detail, Pretty};
 use super::{Where, find, store};
 use crate::commands::complain;
+use crate::output::{self, Guard, Stream, say};
 use crate::style::Colours;
 
 /// Watch a session while a Gemini CLI elsewhere works in it, until ^C.
@@ -52,8 +53,7 @@ pub fn execute(args: &Args) -> ExitCode {
         Err(code) => return code,
     };
     match follow(&path, args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Ok(done) => done,
         Err(error) => {
             complain(&format_args!("{}: {error}", path.display()), "");
             ExitCode::FAILURE
@@ -74,7 +74,7 @@ fn file(store: &Store, args: &Args) -> Result<PathBuf, ExitCode> {
             Err(_) => break,
         }
         if !said {
-            eprintln!("Waiting for a session …");
+            say("Waiting for a session …");
             said = true;
         }
         std::thread::sleep(Duration::from_millis(300));
@@ -82,17 +82,21 @@ fn file(store: &Store, args: &Args) -> Result<PathBuf, ExitCode> {
     find(store, &args.place, &args.which).map(|session| session.file.path)
 }
 
-fn follow(path: &std::path::Path, args: &Args) -> io::Result<()> {
+/// Goes on until nothing can be printed any more. An error is about the file.
+fn follow(path: &std::path::Path, args: &Args) -> io::Result<ExitCode> {
     let mut session = Follow::start(path)?;
     let mut printer = Printer::new(args);
-    printer.news(&messages(session.log(), Include::Said), args.from_start)?;
+    let mut printed = printer.news(&messages(session.log(), Include::Said), args.from_start);
     loop {
+        if printed.is_err() {
+            return Ok(output::written(printed));
+        }
         session.wait(LONGEST);
         match session.look()? {
             News::Nothing => {}
-            News::Gone => eprintln!("Gemini CLI has deleted the file; waiting for it to come back."),
+            News::Gone => say("Gemini CLI has deleted the file; waiting for it to come back."),
             News::Records(_) | News::Rewritten => {
-                printer.news(&messages(session.log(), Include::Said), true)?;
+                printed = printer.news(&messages(session.log(), Include::Said), true);
             }
         }
     }
@@ -110,13 +114,13 @@ struct Printer {
 impl Printer {
     fn new(args: &Args) -> Self {
         let detail = if args.full { Detail::Full } else { Detail::Usual };
-        let pretty = Pretty::new(Colours::of(&io::stdout()), detail);
+        let pretty = Pretty::new(Colours::of(Stream::Out), detail);
         Self { pretty, json: args.json, done: HashSet::new(), events: 0 }
     }
 
     /// Takes the whole conversation; `show` is false for what was there before.
     fn news(&mut self, all: &[Message<'_>], show: bool) -> io::Result<()> {
-        let mut out = io::stdout().lock();
+        let mut out = if self.json { Guard::new(output::stdout()) } else { Guard::open(output::stdout()) };
         for (at, message) in all.iter().enumerate() {
             let Some(fresh) = self.fresh(message, at + 1 == all.len()) else { continue };
             if !show {

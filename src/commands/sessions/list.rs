@@ -1,7 +1,6 @@
 //! `alhena sessions list`.
 
 use std::fmt::Write;
-use std::io;
 use std::process::ExitCode;
 
 use alhena::model::Timestamp;
@@ -9,7 +8,7 @@ use alhena::session::{Session, State};
 use serde::Serialize;
 
 use super::{Where, complain, store};
-use crate::commands::{print, print_json};
+use crate::output::{Stream, print, print_json, say};
 use crate::style::{Colours, Paint, one_line};
 
 /// List sessions, the newest first.
@@ -98,13 +97,13 @@ pub fn execute(args: &Args) -> ExitCode {
     }
     if sessions.is_empty() {
         if args.place.all {
-            eprintln!("Gemini CLI has kept no sessions in {}.", store.gemini().display());
+            say(format_args!("Gemini CLI has kept no sessions in {}.", store.gemini().display()));
         } else {
-            eprintln!("No sessions here. `alhena sessions list --all` looks in all folders.");
+            say("No sessions here. `alhena sessions list --all` looks in all folders.");
         }
         return ExitCode::SUCCESS;
     }
-    print(table(&sessions, args.place.all, Colours::of(&io::stdout()), Timestamp::now()).trim_end())
+    print(table(&sessions, args.place.all, Colours::of(Stream::Out), Timestamp::now()).trim_end())
 }
 
 /// So many characters of a title are shown.

@@ -1,8 +1,10 @@
 //! A pager on a terminal: long text is for reading, not for scrolling by.
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};
+
+use crate::output::{self, Guard, Stream};
 
 /// Where text for people goes: through a pager on a terminal, and straight out everywhere else.
 pub struct Output {
@@ -12,7 +14,7 @@ pub struct Output {
 impl Output {
     /// Starts the user's pager (`PAGER`), or `less`; none when the output is no terminal, and none with `--no-pager`.
     pub fn open(paged: bool) -> Self {
-        let wanted = paged && io::stdout().is_terminal();
+        let wanted = paged && Stream::Out.is_terminal();
         let pager = wanted.then(chosen).flatten().and_then(|mut command| {
             // Colours, no pager for what fits on a screen, and leave the text standing at the end.
             command.env("LESS", std::env::var_os("LESS").unwrap_or_else(|| "FRX".into()));
@@ -23,14 +25,18 @@ impl Output {
 
     pub fn write(&mut self, text: &str) -> io::Result<()> {
         match self.pager.as_mut().and_then(|pager| pager.stdin.as_mut()) {
-            Some(pipe) => pipe.write_all(text.as_bytes()),
-            None => io::stdout().lock().write_all(text.as_bytes()),
+            // The pager shows it on the terminal.
+            Some(pipe) => {
+                let mut guard = Guard::new(pipe);
+                guard.write_all(text.as_bytes())?;
+                guard.flush()
+            }
+            None => output::write(|out| out.write_all(text.as_bytes())),
         }
     }
 
     /// Waits until the reader is done.
     pub fn close(mut self) {
-        let _gone = io::stdout().flush();
         if let Some(mut pager) = self.pager.take() {
             drop(pager.stdin.take());
             let _ended = pager.wait();

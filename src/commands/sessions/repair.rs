@@ -8,7 +8,8 @@ use alhena::session::repair::{Caution, Plan, Step, apply, plan};
 use serde::Serialize;
 
 use super::{Where, find, store};
-use crate::commands::{complain, print_json};
+use crate::commands::complain;
+use crate::output::{Stream, print, print_json, say};
 use crate::style::{Colours, Paint, one_line};
 
 /// Mend what Gemini CLI did to its own sessions.
@@ -75,14 +76,15 @@ pub fn execute(args: &Args) -> ExitCode {
         })
         .collect();
     let undone = reports.iter().any(|report| !report.done);
-    if args.json {
-        print_json(&reports);
+    let printed = if args.json {
+        print_json(&reports)
     } else if reports.is_empty() {
-        eprintln!("Nothing to repair.");
+        say("Nothing to repair.");
+        ExitCode::SUCCESS
     } else {
-        show(&reports, args.apply);
-    }
-    if undone { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+        show(&reports, args.apply)
+    };
+    if undone { ExitCode::FAILURE } else { printed }
 }
 
 fn plans(args: &Args) -> Result<Vec<Plan>, ExitCode> {
@@ -125,29 +127,33 @@ fn report(plan: &Plan, result: Option<Result<Vec<std::path::PathBuf>, String>>) 
     }
 }
 
-fn show(reports: &[Report], applied: bool) {
-    let colours = Colours::of(&std::io::stdout());
+fn show(reports: &[Report], applied: bool) -> ExitCode {
+    let colours = Colours::of(Stream::Out);
+    let mut lines = Vec::new();
     for report in reports {
-        println!("{}", colours.paint(Paint::Cyan, one_line(&report.session, 80)));
+        lines.push(colours.paint(Paint::Cyan, one_line(&report.session, 80)).to_string());
         for step in &report.steps {
             let file = one_line(&step.file, 300);
             let (said, messages) = (if report.done { "" } else { "would " }, step.messages.unwrap_or(0));
-            match step.what {
+            lines.push(match step.what {
                 "restore" => {
-                    println!("  {said}bring back {messages} messages that Gemini CLI dropped in {file}")
+                    format!("  {said}bring back {messages} messages that Gemini CLI dropped in {file}")
                 }
-                "add_header" => println!("  {said}give a header to {file}"),
-                _ => println!("  {said}move away the stub {file}"),
-            }
+                "add_header" => format!("  {said}give a header to {file}"),
+                _ => format!("  {said}move away the stub {file}"),
+            });
         }
         for backup in &report.backups {
-            println!("  {} {}", colours.paint(Paint::Green, "copy kept:"), one_line(backup, 300));
+            let kept = colours.paint(Paint::Green, "copy kept:");
+            lines.push(format!("  {kept} {}", one_line(backup, 300)));
         }
         if let Some(why) = &report.why_not {
-            println!("  {} {why}", colours.paint(Paint::Yellow, "left alone:"));
+            lines.push(format!("  {} {why}", colours.paint(Paint::Yellow, "left alone:")));
         }
     }
+    let printed = print(&lines.join("\n"));
     if !applied {
-        eprintln!("Nothing was changed; --apply does it.");
+        say("Nothing was changed; --apply does it.");
     }
+    printed
 }

@@ -1,7 +1,6 @@
 //! `alhena sessions search`.
 
 use std::fmt::Write;
-use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +11,8 @@ use serde::Serialize;
 
 use super::list::{Entry, age};
 use super::store;
-use crate::commands::{complain, print, print_json};
+use crate::commands::complain;
+use crate::output::{Own, Stream, print, print_json, say, say_part};
 use crate::style::{Colours, Paint, one_line};
 
 /// Find sessions by what was said, thought, called or printed in them.
@@ -92,8 +92,10 @@ pub fn execute(args: &Args) -> ExitCode {
     }
 }
 
+/// Nothing was found.
+const NOTHING: ExitCode = ExitCode::FAILURE;
+
 fn show(found: &Found, args: &Args) -> ExitCode {
-    let code = if found.hits.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
     if args.json {
         let hits = found.hits.iter().map(|hit| JsonHit {
             score: hit.score,
@@ -101,24 +103,24 @@ fn show(found: &Found, args: &Args) -> ExitCode {
             snippets: &hit.snippets,
             session: Entry::of(&hit.session),
         });
-        print_json(&Json { total: found.total, more: found.more, hits: hits.collect() });
-        return code;
+        let printed = print_json(&Json { total: found.total, more: found.more, hits: hits.collect() });
+        return if found.hits.is_empty() { NOTHING } else { printed };
     }
     if found.hits.is_empty() {
-        eprintln!("Nothing found.");
-        return code;
+        say("Nothing found.");
+        return NOTHING;
     }
-    let colours = Colours::of(&io::stdout());
+    let colours = Colours::of(Stream::Out);
     let mut text = String::new();
     for hit in &found.hits {
         one(hit, colours, &mut text);
     }
-    print(text.trim_end());
+    let printed = print(text.trim_end());
     if found.total > found.hits.len() {
         let least = if found.more { "at least " } else { "" };
-        eprintln!("{} of {least}{} sessions; -n shows more.", found.hits.len(), found.total);
+        say(format_args!("{} of {least}{} sessions; -n shows more.", found.hits.len(), found.total));
     }
-    code
+    printed
 }
 
 fn one(hit: &Hit, colours: Colours, out: &mut String) {
@@ -179,20 +181,20 @@ struct Meter {
 
 impl Meter {
     fn new() -> Self {
-        Self { terminal: io::stderr().is_terminal(), shown: AtomicU64::new(0) }
+        Self { terminal: Stream::Err.is_terminal(), shown: AtomicU64::new(0) }
     }
 
     fn show(&self, done: u64, all: u64) {
         const WORTH_SAYING: u64 = 50_000_000;
         let percent = done * 100 / all.max(1);
         if self.terminal && all > WORTH_SAYING && self.shown.swap(percent, Ordering::Relaxed) != percent {
-            eprint!("\rIndexing {percent} % of {} MB …", all / 1_000_000);
+            say_part(format_args!("{}Indexing {percent} % of {} MB …", Own::ClearLine, all / 1_000_000));
         }
     }
 
     fn clear(&self) {
         if self.shown.load(Ordering::Relaxed) > 0 {
-            eprint!("\r\x1b[K");
+            say_part(Own::ClearLine);
         }
     }
 }

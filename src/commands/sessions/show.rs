@@ -1,6 +1,6 @@
 //! `alhena sessions show`.
 
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 use alhena::model::Message;
@@ -14,6 +14,7 @@ use super::pretty::{Detail, Pretty};
 use super::read::{Files, What};
 use super::{Where, find, store};
 use crate::commands::complain;
+use crate::output::{Stream, say, write, write_json, written};
 use crate::style::{Colours, Harmless};
 
 /// Show a session: the latest of this folder, or the one with this id.
@@ -83,37 +84,29 @@ pub fn execute(args: &Args) -> ExitCode {
     };
     if session.survey.lost > 0 && !args.dropped {
         let hint = "--dropped shows them; `alhena sessions repair` gives them back to Gemini CLI.";
-        eprintln!(
+        say(format_args!(
             "Gemini CLI has lost {} messages of this session that are still in its file. {hint}",
             session.survey.lost
-        );
+        ));
     }
-    let printed = files.with_page(&session, what, |page| print(page, args));
-    match printed {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => {
-            complain(&error, "");
-            ExitCode::FAILURE
-        }
-    }
+    written(files.with_page(&session, what, |page| print(page, args)))
 }
 
 fn print(page: &Page<'_>, args: &Args) -> io::Result<()> {
     match args.view {
         View::Pretty => {
             let detail = if args.full { Detail::Full } else { Detail::Usual };
-            let text = Pretty::new(Colours::of(&io::stdout()), detail).page(page);
+            let text = Pretty::new(Colours::of(Stream::Out), detail).page(page);
             paged(&text, args)
         }
         View::Text => paged(&text(page.messages), args),
         View::Markdown => paged(&export::markdown(page), args),
-        View::Html => out(|to| to.write_all(export::html(page).as_bytes())),
-        View::Messages => out(|to| {
+        View::Html => write(|to| to.write_all(export::html(page).as_bytes())),
+        View::Messages => write_json(|to| {
             serde_json::to_writer_pretty(&mut *to, page.messages)?;
             to.write_all(b"\n")
         }),
-        View::Events => out(|to| {
+        View::Events => write_json(|to| {
             for event in events(page.messages) {
                 serde_json::to_writer(&mut *to, &event)?;
                 to.write_all(b"\n")?;
@@ -128,12 +121,6 @@ fn paged(text: &str, args: &Args) -> io::Result<()> {
     let written = output.write(text);
     output.close();
     written
-}
-
-fn out(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let mut to = io::BufWriter::with_capacity(64 << 10, io::stdout().lock());
-    write(&mut to)?;
-    to.flush()
 }
 
 /// What was said, and nothing else.

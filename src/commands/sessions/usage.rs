@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -15,7 +14,8 @@ use serde::Serialize;
 
 use super::list::short;
 use super::store;
-use crate::commands::{complain, print, print_json};
+use crate::commands::complain;
+use crate::output::{Stream, print, print_json, say};
 use crate::style::{Colours, Paint, one_line};
 
 /// Add up tokens and cost, by day, model or project.
@@ -123,10 +123,10 @@ pub fn execute(args: &Args) -> ExitCode {
         });
     }
     if rows.is_empty() {
-        eprintln!("Nothing was spent.");
+        say("Nothing was spent.");
         return ExitCode::SUCCESS;
     }
-    print(table(&rows, &total, &prices, Colours::of(&io::stdout())).trim_end())
+    print(table(&rows, &total, &prices, Colours::of(Stream::Out)).trim_end())
 }
 
 /// A day as the records write it.

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use alhena::terminal::screen::Capture;
 
-use crate::commands::{complain, print, print_json};
+use crate::commands::complain;
+use crate::output::{print, print_json};
 
 /// Tell what a captured screen shows: its status, the last answer, an error, what it waits for.
 ///

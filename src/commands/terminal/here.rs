@@ -6,6 +6,7 @@ use alhena::env::Environment;
 use alhena::terminal::{TerminalError, here};
 
 use super::launch;
+use crate::output::say;
 
 /// Run an interactive agent in this terminal, until it ends.
 ///
@@ -22,5 +23,6 @@ pub struct Args {
 }
 
 pub fn execute(args: Args) -> Result<ExitCode, TerminalError> {
-    here(launch::launch(args.launch)?, args.id, &Environment::of_process()).map(ExitCode::from)
+    here(launch::launch(args.launch)?, args.id, &Environment::of_process(), &|text| say(text))
+        .map(ExitCode::from)
 }

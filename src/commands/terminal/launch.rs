@@ -13,7 +13,7 @@ use alhena::terminal::{Launch, TerminalError, TerminalErrorKind, Terminals, Unre
 
 use super::Described;
 use crate::commands::agent::{Agent, time};
-use crate::commands::{print, print_json};
+use crate::output::{print, print_json, say};
 
 /// Launch an interactive agent and wait until it is ready; prints its name.
 #[derive(Debug, clap::Args)]
@@ -60,7 +60,7 @@ pub fn execute(args: Args, terminals: &Terminals, json: bool) -> Result<ExitCode
         return Ok(print_json(&Described { record, reading }));
     }
     for warning in &record.warnings {
-        eprintln!("{warning}");
+        say(warning);
     }
     Ok(print(terminal.name()))
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use alhena::terminal::{TerminalError, Terminals, status_name};
 
 use super::Described;
-use crate::commands::{print, print_json};
+use crate::output::{print, print_json};
 
 /// List the terminals and what their agents do.
 #[derive(Debug, clap::Args)]

@@ -14,7 +14,6 @@ mod serve_mcp;
 mod status;
 mod wait;
 
-use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -24,7 +23,8 @@ use clap::Subcommand;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{complain, print_json};
+use super::complain;
+use crate::output::{Stream, print, print_json, say};
 use crate::style::Harmless;
 
 /// Run interactive agents in tmux: launch, watch, feed, read and end them.
@@ -89,7 +89,7 @@ enum Command {
 pub fn execute(args: Args) -> ExitCode {
     match args.command {
         Command::Classify(args) => return classify::execute(args),
-        Command::Agent { record } => return ExitCode::from(pane::serve(&record)),
+        Command::Agent { record } => return ExitCode::from(pane::serve(&record, &|text| say(text))),
         Command::Guard { step } => return ExitCode::from(u8::from(pane::guard(&step).is_err())),
         _ => {}
     }
@@ -160,13 +160,13 @@ fn summary(reading: &Reading) -> String {
 fn print_reading(terminal: &Terminal, reading: Reading, json: bool) -> Result<ExitCode, TerminalError> {
     match json {
         true => Ok(print_json(&Described { record: terminal.record()?, reading })),
-        false => Ok(super::print(&shown(&summary(&reading)))),
+        false => Ok(print(&shown(&summary(&reading)))),
     }
 }
 
 /// Foreign text as it is for programs, and without what a terminal would obey for people.
 fn shown(text: &str) -> String {
-    match io::stdout().is_terminal() {
+    match Stream::Out.is_terminal() {
         true => Harmless::default().clean(text),
         false => text.to_owned(),
     }

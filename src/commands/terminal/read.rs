@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use alhena::terminal::{TerminalError, Terminals};
 use serde_json::json;
 
-use crate::commands::{print, print_json};
+use crate::output::{print, print_json};
 
 /// Read what an agent said: the last answer, all turns, or the screen.
 ///

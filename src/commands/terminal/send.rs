@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use alhena::terminal::{Force, TerminalError, TerminalErrorKind, Terminals};
 
-use crate::commands::print_json;
+use crate::output::{print_json, say};
 
 /// Send a message to an agent, and wait until it has taken it.
 ///
@@ -36,7 +36,7 @@ pub fn execute(args: Args, terminals: &Terminals, json: bool) -> Result<ExitCode
         return Ok(print_json(&sent));
     }
     if sent.removed > 0 {
-        eprintln!("{} control characters were left out.", sent.removed);
+        say(format_args!("{} control characters were left out.", sent.removed));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,10 +1,10 @@
 //! A sign of life on a terminal: a spinner with the time that has passed.
 
-use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::output::{Own, Stream, say_part};
 use crate::style::{Colours, Paint};
 
 const FRAMES: &[&str] = &["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -34,7 +34,7 @@ impl Shared {
 
 impl Spinner {
     pub fn start(colours: Colours) -> Self {
-        if colours == Colours::No || !io::stderr().is_terminal() {
+        if colours == Colours::No || !Stream::Err.is_terminal() {
             return Self { shared: None, thread: None };
         }
         let state = State { text: Some("starting".to_owned()), drawn: false, over: false };
@@ -58,7 +58,7 @@ impl Spinner {
             let mut state = shared.lock();
             state.text = None;
             if std::mem::take(&mut state.drawn) {
-                let _closed = io::stderr().write_all(b"\r\x1b[K");
+                say_part(Own::ClearLine);
             }
         }
     }
@@ -87,7 +87,7 @@ fn turn(shared: &Shared, colours: Colours) {
             let frame = FRAMES.get(at).copied().unwrap_or("");
             let text: String = text.chars().take(60).collect();
             let line = format!("{frame} {text} ({} s)", elapsed.as_secs());
-            let _closed = write!(io::stderr(), "\r\x1b[K{}", colours.paint(Paint::Dim, line));
+            say_part(format_args!("{}{}", Own::ClearLine, colours.paint(Paint::Dim, line)));
             state.drawn = true;
         }
         let waited = shared.changed.wait_timeout(state, Duration::from_millis(100));

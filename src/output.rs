@@ -1,0 +1,116 @@
+//! The only way out: whatever a command prints, on stdout or stderr, is written here.
+//!
+//! A terminal obeys what it is sent, and much of what Alhena prints was written by others: a model, a tool, a file's name, a
+//! CLI that is not what it says. So what goes to a terminal passes a [`Guard`], which shows every control character instead
+//! of sending it (`\u001b`). Alhena's own colours are told apart from foreign ones by [`own`]. JSON passes it wherever it
+//! goes: `\u009b` means the same there, and a file of it may be printed later. Other text goes to pipes and files as it is.
+
+mod guard;
+mod own;
+
+use std::fmt;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::process::ExitCode;
+
+use rustix::fd::BorrowedFd;
+
+pub use self::guard::{Guard, is_control};
+pub use self::own::{Own, adopt};
+use crate::commands::complain;
+
+/// Standard output or standard error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    Out,
+    Err,
+}
+
+impl Stream {
+    /// The stream itself, past the buffer of the standard library: that one calls a closed stream a success.
+    fn fd(self) -> BorrowedFd<'static> {
+        match self {
+            Stream::Out => rustix::stdio::stdout(),
+            Stream::Err => rustix::stdio::stderr(),
+        }
+    }
+
+    pub fn is_terminal(self) -> bool {
+        self.fd().is_terminal()
+    }
+
+    /// A writer for it, guarded if it is a terminal.
+    pub fn open(self) -> Guard<Self> {
+        if self.is_terminal() { Guard::new(self) } else { Guard::open(self) }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::io::write(self.fd(), bytes)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A buffered writer for stdout. Nothing is seen before it is flushed.
+pub fn stdout() -> Guard<BufWriter<Stream>> {
+    let out = BufWriter::with_capacity(64 << 10, Stream::Out);
+    if Stream::Out.is_terminal() { Guard::new(out) } else { Guard::open(out) }
+}
+
+/// Says something on stderr. Whoever closed it does not want to hear it.
+pub fn say(text: impl fmt::Display) {
+    say_part(format_args!("{text}\n"));
+}
+
+/// The same without a line end.
+pub fn say_part(text: impl fmt::Display) {
+    // In one write: others may use the same terminal.
+    let _closed = Stream::Err.open().write_all(text.to_string().as_bytes());
+}
+
+/// Prints text and a line end.
+pub fn print(text: &str) -> ExitCode {
+    written(write(|out| writeln!(out, "{text}")))
+}
+
+/// Writes something on stdout, to the end.
+pub fn write(what: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut out = stdout();
+    what(&mut out)?;
+    out.flush()
+}
+
+/// The same for JSON.
+pub fn write_json(what: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut out = Guard::new(BufWriter::with_capacity(64 << 10, Stream::Out));
+    what(&mut out)?;
+    out.flush()
+}
+
+/// Prints a value as JSON.
+pub fn print_json(value: &impl serde::Serialize) -> ExitCode {
+    written(write_json(|out| {
+        serde_json::to_writer_pretty(&mut *out, value)?;
+        out.write_all(b"\n")
+    }))
+}
+
+/// What became of the output, as an exit code. What could not be written is said; a reader that went away has what it wants.
+pub fn written(done: io::Result<()>) -> ExitCode {
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if is_gone(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&format_args!("the output could not be written: {error}"), "");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether the reader went away, as `head` does when it has enough.
+pub fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::BrokenPipe
+}
