@@ -14,8 +14,7 @@ impl Terminal {
     /// Shows the terminal in the caller's own, until they leave it.
     pub fn attach(&self) -> Result<ExitStatus, TerminalError> {
         let live = self.live()?;
-        let [window] =
-            live.control.commands(&format!("display-message -p -t {} '#{{window_id}}'", live.pane))?;
+        let [window] = live.control.run([&["display-message", "-p", "-t", &live.pane, "#{window_id}"]])?;
         let window = window.trim();
         let tmux = &self.terminals.inner.tmux;
         // Fixed while nobody looks; from now on the person's.

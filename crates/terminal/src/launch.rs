@@ -284,12 +284,15 @@ impl Terminal {
     fn warm_up(&self, deadline: Instant) -> Result<(), TerminalError> {
         let live = self.live()?;
         let first = deadline.min(Instant::now() + Duration::from_secs(2));
-        live.control.wait_for_output(&live.pane, 0, first);
+        let seen = live.control.activity(&live.pane);
+        if seen.last.is_none() {
+            live.control.wait_for_output(&live.pane, &seen, first);
+        }
         live.control.wait_until_quiet(&live.pane, Duration::from_millis(50), Duration::from_secs(1));
         let marker = format!("alhena-{}", self.id());
         self.type_line(&format!(" printf 'alh%s\\n' 'ena-{}'", self.id()))?;
         loop {
-            let count = live.control.activity(&live.pane).count;
+            let seen = live.control.activity(&live.pane);
             let look = live.look(History::None)?;
             if look.text.contains(&marker) {
                 return Ok(());
@@ -304,7 +307,7 @@ impl Terminal {
             }
             live.control.wait_for_output(
                 &live.pane,
-                count,
+                &seen,
                 deadline.min(Instant::now() + Duration::from_secs(1)),
             );
         }
@@ -347,7 +350,7 @@ impl Terminal {
     ) -> Result<(), TerminalError> {
         loop {
             let live = self.live()?;
-            let count = live.control.activity(&live.pane).count;
+            let seen = live.control.activity(&live.pane);
             let record = self.record()?;
             if record.phase == Phase::Ended {
                 return Err(self.ended_early(&record));
@@ -367,7 +370,7 @@ impl Terminal {
                     .screen(&screen));
             }
             let tick = deadline.min(Instant::now() + Duration::from_millis(500));
-            live.control.wait_for_output(&live.pane, count, tick);
+            live.control.wait_for_output(&live.pane, &seen, tick);
         }
     }
 

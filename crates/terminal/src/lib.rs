@@ -35,6 +35,7 @@ mod terminal;
 mod terminals;
 mod tmux;
 mod typing;
+pub mod watcher;
 
 pub use answer::{Answer, Source};
 pub use ending::Exit;

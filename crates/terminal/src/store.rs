@@ -176,6 +176,10 @@ impl Store {
         Ok(Self { dir })
     }
 
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     pub(crate) fn path(&self, id: &str) -> PathBuf {
         self.dir.join(format!("{id}.json"))
     }
@@ -188,6 +192,11 @@ impl Store {
     /// The lock for starting terminals: names are unique, and there is one session.
     pub(crate) fn lock_all(&self) -> Result<Lock, TerminalError> {
         lock(&self.dir.join("lock"), Duration::from_secs(30))
+    }
+
+    /// The lock for starting a watcher: one is enough.
+    pub(crate) fn lock_watcher_start(&self, limit: Duration) -> Result<Lock, TerminalError> {
+        lock(&self.dir.join("watcher.starting"), limit)
     }
 
     /// The lock for typing: two senders at once would mix their words.

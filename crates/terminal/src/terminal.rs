@@ -149,9 +149,9 @@ impl Terminal {
     /// Its pane in tmux, such as `%3`; none when that has been closed.
     pub(crate) fn pane(&self) -> Option<String> {
         let control = self.terminals.inner.control().ok()?;
-        let target = format!("{}{}", '=', crate::tmux::SESSION);
-        let line = format!("list-panes -s -t '{target}' -F '#{{@alhena-id}} #{{pane_id}}'");
-        let [panes] = control.commands(&line).ok()?;
+        let target = format!("={}", crate::tmux::SESSION);
+        let list = ["list-panes", "-s", "-t", target.as_str(), "-F", "#{@alhena-id} #{pane_id}"];
+        let [panes] = control.run([&list]).ok()?;
         let pane = panes.lines().find_map(|line| line.strip_prefix(&self.id)?.strip_prefix(' '))?;
         Some(pane.to_owned())
     }
@@ -186,8 +186,7 @@ impl Terminal {
 
     /// Whether the last title that came over the connection says that it works.
     fn says_working(&self) -> bool {
-        let title = self.live().ok().and_then(|live| live.control.activity(&live.pane).title);
-        title.is_some_and(|title| title.starts_with('✦'))
+        self.live().is_ok_and(|live| live.control.activity(&live.pane).says_working())
     }
 
     pub(crate) fn is_over(&self) -> Result<bool, TerminalError> {
@@ -242,7 +241,7 @@ impl Terminal {
         let deadline = Instant::now() + timeout;
         let mut looked = Instant::now();
         loop {
-            let before = self.live().ok().map(|live| (live.control.activity(&live.pane).count, live));
+            let before = self.live().ok().map(|live| (live.control.activity(&live.pane), live));
             let reading = self.glance()?;
             if until.is_met(reading.status) {
                 let sure = self.status()?;
@@ -257,21 +256,21 @@ impl Terminal {
             if over() {
                 return Err(self.too_late(&reading, timeout));
             }
-            let Some((mut count, live)) = before else {
+            let Some((mut seen, live)) = before else {
                 std::thread::sleep(TICK.min(deadline.saturating_duration_since(Instant::now())));
                 continue;
             };
             loop {
-                live.control.wait_for_output(&live.pane, count, deadline.min(Instant::now() + TICK));
+                live.control.wait_for_output(&live.pane, &seen, deadline.min(Instant::now() + TICK));
                 live.control.wait_until_quiet(&live.pane, FRAME, LONGEST_FRAME);
                 let activity = live.control.activity(&live.pane);
                 // The title alone says that it still works; the screen is looked at now and then all the same, because
                 // one dialog (quota) leaves that title standing.
-                let works = activity.title.as_deref().is_some_and(|title| title.starts_with('✦'));
-                if !works || until == Until::Processing || looked.elapsed() > TICK || over() {
+                if !activity.says_working() || until == Until::Processing || looked.elapsed() > TICK || over()
+                {
                     break;
                 }
-                count = activity.count;
+                seen = activity;
             }
             looked = Instant::now();
         }
@@ -340,11 +339,12 @@ impl Live {
             History::Some => format!("-{SOME_HISTORY}"),
             History::All => "-".to_owned(),
         };
-        let joined = if self.joined { " -J" } else { "" };
-        let [about, text] = self.control.commands(&format!(
-            "display-message -p -t {pane} '#{{alternate_on}} #{{pane_width}} #{{pane_height}} #{{history_size}} #{{pane_title}}' \
-             ; capture-pane -p{joined} -t {pane} -S {start}"
-        ))?;
+        let print = if self.joined { "-pJ" } else { "-p" };
+        let about = "#{alternate_on} #{pane_width} #{pane_height} #{history_size} #{pane_title}";
+        let [about, text] = self.control.run([
+            &["display-message", "-p", "-t", pane, about],
+            &["capture-pane", print, "-t", pane, "-S", &start],
+        ])?;
         let mut words = about.trim_end_matches('\n').splitn(5, ' ');
         let mut number = || words.next().and_then(|word| word.parse::<u32>().ok()).unwrap_or(0);
         let (alternate, columns, rows, size) = (number(), number(), number(), number());
@@ -361,7 +361,7 @@ impl Live {
 
     /// Presses keys, by tmux's names for them.
     pub(crate) fn press(&self, keys: &str) -> Result<(), TerminalError> {
-        let [_] = self.control.commands(&format!("send-keys -t {} {keys}", self.pane))?;
+        let [_] = self.control.run([&["send-keys", "-t", &self.pane, keys]])?;
         Ok(())
     }
 }

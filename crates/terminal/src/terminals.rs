@@ -12,6 +12,7 @@ use crate::loan::Ledger;
 use crate::store::{self, Record, Store};
 use crate::terminal::Terminal;
 use crate::tmux::Tmux;
+use crate::watcher;
 
 /// The name of Alhena's own tmux server.
 pub const SERVER: &str = "alhena";
@@ -118,13 +119,18 @@ impl Terminals {
 }
 
 impl Inner {
-    /// The connection to tmux, made when it is needed.
+    /// The way to tmux, found when it is needed.
     pub(crate) fn control(&self) -> Result<Arc<Control>, TerminalError> {
         let mut slot = self.control.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(control) = slot.as_ref().filter(|control| !control.is_gone()) {
             return Ok(Arc::clone(control));
         }
-        let control = Arc::new(Control::open(&self.tmux)?);
+        let ground = watcher::Ground {
+            tmux: self.tmux.clone(),
+            store: self.store.clone(),
+            environment: self.environment.clone(),
+        };
+        let control = Arc::new(watcher::connect(&ground)?);
         *slot = Some(Arc::clone(&control));
         Ok(control)
     }

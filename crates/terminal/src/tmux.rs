@@ -52,6 +52,14 @@ impl Tmux {
         }
     }
 
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
+    pub(crate) fn server(&self) -> &str {
+        &self.server
+    }
+
     fn bare(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.env_clear().envs(self.environment.iter());
@@ -68,6 +76,21 @@ impl Tmux {
     /// Runs a command and gives what it printed.
     pub(crate) fn run(&self, args: &[&OsStr]) -> Result<String, TerminalError> {
         self.output(self.command().args(args), None)
+    }
+
+    /// Runs several commands in one process and gives what each printed.
+    pub(crate) fn run_each(&self, commands: &[&[&str]]) -> Result<Vec<String>, TerminalError> {
+        // What a pane shows cannot guess it.
+        let between = format!("alhena-{}-{:?}", std::process::id(), std::time::Instant::now());
+        let mut command = self.command();
+        for (number, words) in commands.iter().enumerate() {
+            if number > 0 {
+                command.args([";", "display-message", "-p", &between, ";"]);
+            }
+            command.args(*words);
+        }
+        let said = self.output(&mut command, None)?;
+        Ok(said.split(&format!("{between}\n")).map(str::to_owned).collect())
     }
 
     /// The same with text on its standard input.

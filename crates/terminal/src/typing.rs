@@ -187,7 +187,7 @@ impl Terminal {
         let shown = SHOWN + Duration::from_millis(text.len() as u64 / 20);
         for _ in 0..ATTEMPTS {
             tmux.feed(&["load-buffer", "-b", &buffer, "-"], text.as_bytes())?;
-            let [_] = live.control.commands(&format!("paste-buffer -p -d -b {buffer} -t {}", live.pane))?;
+            let [_] = live.control.run([&["paste-buffer", "-p", "-d", "-b", &buffer, "-t", &live.pane]])?;
             if self.wait_for_draft(live, shown, |draft| !draft.is_empty())? {
                 live.control.wait_until_quiet(&live.pane, AFTER_PASTE, shown);
                 std::thread::sleep(AFTER_PASTE);
@@ -216,7 +216,7 @@ impl Terminal {
     ) -> Result<bool, TerminalError> {
         let deadline = Instant::now() + limit;
         loop {
-            let count = live.control.activity(&live.pane).count;
+            let seen = live.control.activity(&live.pane);
             let look = live.look(History::None)?;
             let draft = look.capture().draft().map(|draft| draft.text).unwrap_or_default();
             if wanted(&draft) {
@@ -225,7 +225,7 @@ impl Terminal {
             if Instant::now() >= deadline {
                 return Ok(false);
             }
-            live.control.wait_for_output(&live.pane, count, deadline);
+            live.control.wait_for_output(&live.pane, &seen, deadline);
         }
     }
 
@@ -257,7 +257,7 @@ impl Terminal {
                 };
             }
             let tick = deadline.min(Instant::now() + Duration::from_millis(100));
-            live.control.wait_for_output(&live.pane, activity.count, tick);
+            live.control.wait_for_output(&live.pane, &activity, tick);
         }
     }
 
@@ -286,7 +286,7 @@ impl Terminal {
                 let (text, _) = cleaned(answer);
                 self.terminals.inner.tmux.feed(&["load-buffer", "-b", &buffer, "-"], text.as_bytes())?;
                 let [_] =
-                    live.control.commands(&format!("paste-buffer -p -d -b {buffer} -t {}", live.pane))?;
+                    live.control.run([&["paste-buffer", "-p", "-d", "-b", &buffer, "-t", &live.pane]])?;
                 std::thread::sleep(AFTER_PASTE);
                 live.press("Enter")?;
                 settle(&live);
@@ -394,8 +394,8 @@ fn chosen(waiting: &Waiting, answer: &str) -> Result<Option<u32>, TerminalError>
 }
 
 fn settle(live: &Live) {
-    let count = live.control.activity(&live.pane).count;
-    live.control.wait_for_output(&live.pane, count, Instant::now() + Duration::from_millis(200));
+    let seen = live.control.activity(&live.pane);
+    live.control.wait_for_output(&live.pane, &seen, Instant::now() + Duration::from_millis(200));
     live.control.wait_until_quiet(&live.pane, Duration::from_millis(40), Duration::from_millis(300));
 }
 

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use alhena::terminal::screen::Reading;
-use alhena::terminal::{Options, Record, SERVER, Terminal, TerminalError, Terminals, pane};
+use alhena::terminal::{Options, Record, SERVER, Terminal, TerminalError, Terminals, pane, watcher};
 use clap::Subcommand;
 use serde::Serialize;
 use serde_json::json;
@@ -84,6 +84,12 @@ enum Command {
     Guard {
         step: String,
     },
+    /// Watches all panes of a server.
+    #[command(hide = true)]
+    Watcher {
+        dir: PathBuf,
+        step: String,
+    },
 }
 
 pub fn execute(args: Args) -> ExitCode {
@@ -91,6 +97,11 @@ pub fn execute(args: Args) -> ExitCode {
         Command::Classify(args) => return classify::execute(args),
         Command::Agent { record } => return ExitCode::from(pane::serve(&record, &|text| say(text))),
         Command::Guard { step } => return ExitCode::from(u8::from(pane::guard(&step).is_err())),
+        Command::Watcher { dir, step } => {
+            let tmux = args.place.tmux.unwrap_or_else(|| "tmux".into());
+            let served = watcher::serve(&args.place.server, &tmux, &dir, &step);
+            return ExitCode::from(u8::from(served.is_err()));
+        }
         _ => {}
     }
     let json = args.place.json;
@@ -117,7 +128,8 @@ pub fn execute(args: Args) -> ExitCode {
         | Command::Here(_)
         | Command::ServeMcp(_)
         | Command::Agent { .. }
-        | Command::Guard { .. } => Ok(ExitCode::SUCCESS),
+        | Command::Guard { .. }
+        | Command::Watcher { .. } => Ok(ExitCode::SUCCESS),
     });
     done.unwrap_or_else(|error| failed(&error, json))
 }

@@ -1,0 +1,202 @@
+//! The control-mode connection to tmux, which watches all panes. The watcher has it, and nobody else.
+//!
+//! tmux pushes the output of every pane (`%output`), with the title sequences in it, and answers commands over the same
+//! connection, so nothing has to be polled and no process is started for a look at a screen. tmux 3.3a crashes when such
+//! connections come and go at the same time, so there is one, for as long as there are terminals.
+
+use std::collections::{HashMap, VecDeque};
+use std::fs::File;
+use std::io::{BufReader, Write};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::osc::Titles;
+use super::parse::{Line, Reader};
+use super::{Activity, line_of};
+use crate::error::TerminalError;
+use crate::tmux::{SESSION, Tmux};
+
+/// How long tmux may take to answer a command. It is single-threaded and quick; only a stopped one takes longer.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    child: Mutex<Child>,
+    talk: Mutex<ChildStdin>,
+    shared: Arc<Shared>,
+    opened: Instant,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    replies: VecDeque<Result<String, String>>,
+    panes: HashMap<String, Pane>,
+    /// How often windows came or went.
+    windows: u64,
+    gone: bool,
+}
+
+#[derive(Debug, Default)]
+struct Pane {
+    activity: Activity,
+    titles: Titles,
+}
+
+impl Connection {
+    /// Connects to the session with our terminals, which has to exist. tmux's client inherits the lock: it is free again
+    /// only when that has gone, too.
+    pub(crate) fn open(tmux: &Tmux, held: File) -> Result<Self, TerminalError> {
+        let mut command = tmux.command();
+        command.args(["-N", "-C", "attach-session", "-E", "-t", &format!("={SESSION}"), "-f", "ignore-size"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::from(held));
+        let mut child = command.spawn().map_err(TerminalError::tmux)?;
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(TerminalError::tmux("no connection"));
+        };
+        let shared = Arc::new(Shared::default());
+        let theirs = Arc::clone(&shared);
+        std::thread::Builder::new()
+            .name("alhena-tmux".to_owned())
+            .spawn(move || listen(BufReader::new(stdout), &theirs))
+            .map_err(TerminalError::tmux)?;
+        let opened = Instant::now();
+        let control = Self { child: Mutex::new(child), talk: Mutex::new(stdin), shared, opened };
+        // The answer to the attach itself.
+        control.reply(Instant::now() + PATIENCE)?;
+        let target = format!("={SESSION}");
+        let titles =
+            control.run(&[&["list-panes", "-s", "-t", &target, "-F", "#{pane_id} #{pane_title}"]])?;
+        let mut state = lock(&control.shared.state);
+        for (pane, title) in
+            titles.iter().flat_map(|titles| titles.lines()).filter_map(|line| line.split_once(' '))
+        {
+            let pane = state.panes.entry(pane.to_owned()).or_default();
+            pane.activity.title.get_or_insert_with(|| title.to_owned());
+        }
+        drop(state);
+        Ok(control)
+    }
+
+    /// Ends the connection. tmux 3.3a does not bear it well that a client goes away while there is output for it.
+    pub(crate) fn leave(&self) {
+        let _refused = self.run(&[&["refresh-client", "-f", "no-output"]]);
+        let _gone = lock(&self.talk).write_all(b"\n");
+    }
+
+    /// Whether tmux has ended the connection.
+    pub(crate) fn is_gone(&self) -> bool {
+        lock(&self.shared.state).gone
+    }
+
+    /// Runs commands and gives the answer of each.
+    pub(crate) fn run(&self, commands: &[&[&str]]) -> Result<Vec<String>, TerminalError> {
+        let mut talk = lock(&self.talk);
+        let deadline = Instant::now() + PATIENCE;
+        talk.write_all(line_of(commands).as_bytes())
+            .and_then(|()| talk.flush())
+            .map_err(|_| TerminalError::tmux("the server has ended"))?;
+        // After an error the commands behind it on the line are not run and give no answers.
+        commands.iter().map(|_| self.reply(deadline)).collect()
+    }
+
+    fn reply(&self, deadline: Instant) -> Result<String, TerminalError> {
+        let mut state = lock(&self.shared.state);
+        loop {
+            if let Some(reply) = state.replies.pop_front() {
+                return reply.map_err(TerminalError::tmux);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if state.gone {
+                return Err(TerminalError::tmux("the server has ended"));
+            }
+            if left.is_zero() {
+                // What it may still answer would be taken for the answer to something else.
+                state.gone = true;
+                self.shared.changed.notify_all();
+                return Err(TerminalError::tmux("no answer"));
+            }
+            state = wait(&self.shared.changed, state, left);
+        }
+    }
+
+    /// What a pane has done so far.
+    pub(crate) fn activity(&self, pane: &str) -> Activity {
+        self.activity_in(&lock(&self.shared.state), pane)
+    }
+
+    fn activity_in(&self, state: &State, pane: &str) -> Activity {
+        let activity = state.panes.get(pane).map(|pane| pane.activity.clone()).unwrap_or_default();
+        Activity { since: activity.last.unwrap_or(self.opened), windows: state.windows, ..activity }
+    }
+
+    /// Waits for output of a pane beyond what was counted, for a window to come or go, or for the deadline.
+    pub(crate) fn wait(&self, pane: &str, seen: &Activity, deadline: Instant) -> Activity {
+        let mut state = lock(&self.shared.state);
+        loop {
+            let now = self.activity_in(&state, pane);
+            let left = deadline.saturating_duration_since(Instant::now());
+            if now.count != seen.count || now.windows != seen.windows || state.gone || left.is_zero() {
+                return now;
+            }
+            state = wait(&self.shared.changed, state, left);
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // An empty line detaches. The child then ends by itself; it is killed in case it does not.
+        let _gone = lock(&self.talk).write_all(b"\n");
+        let mut child = lock(&self.child);
+        let deadline = Instant::now() + Duration::from_millis(200);
+        while Instant::now() < deadline {
+            if !matches!(child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let _gone = child.kill();
+        let _status = child.wait();
+    }
+}
+
+fn listen(stdout: BufReader<std::process::ChildStdout>, shared: &Shared) {
+    let mut reader = Reader::new(stdout);
+    while let Ok(Some(line)) = reader.next() {
+        let mut state = lock(&shared.state);
+        match line {
+            Line::Reply(reply) => state.replies.push_back(reply),
+            Line::Output { pane, bytes } => {
+                let pane = state.panes.entry(pane).or_default();
+                pane.activity.count += 1;
+                pane.activity.last = Some(Instant::now());
+                for title in pane.titles.push(&bytes) {
+                    pane.activity.begun += u64::from(title.starts_with('✦'));
+                    pane.activity.title = Some(title);
+                }
+            }
+            Line::Windows => state.windows += 1,
+            Line::Exit => break,
+            Line::Other => continue,
+        }
+        shared.changed.notify_all();
+    }
+    lock(&shared.state).gone = true;
+    shared.changed.notify_all();
+}
+
+fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>, time: Duration) -> MutexGuard<'a, T> {
+    condvar.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner).0
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

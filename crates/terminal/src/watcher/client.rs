@@ -1,0 +1,138 @@
+//! Asking the watcher.
+//!
+//! A question takes one connection for as long as it takes; threads that ask at the same time get one each. When the watcher
+//! dies in the middle, another is started, and what changes nothing is asked again.
+
+use std::io::{self, BufReader};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::socket;
+use super::start::{self, Ground};
+use super::wire::{self, Answer, Hello, Question};
+use crate::control::Activity;
+use crate::error::TerminalError;
+
+/// How long the watcher may take for what tmux may take 15 s for.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The longest wait in one question: the watcher does not notice at once that nobody waits any more.
+const SLICE: Duration = Duration::from_secs(2);
+
+/// The watcher, as others see it.
+#[derive(Debug)]
+pub(crate) struct Client {
+    ground: Ground,
+    free: Mutex<Vec<BufReader<UnixStream>>>,
+    gone: AtomicBool,
+}
+
+/// Who answered.
+pub(super) enum Found {
+    /// One that can be asked.
+    Ours(Client),
+    /// One of another release. It can be asked to make room.
+    Other(Hello, BufReader<UnixStream>),
+}
+
+impl Client {
+    /// The watcher of a server's terminals.
+    pub(super) fn find(ground: &Ground) -> io::Result<Found> {
+        let (hello, stream) = greet(ground.store.dir())?;
+        if hello != Hello::ours() {
+            return Ok(Found::Other(hello, stream));
+        }
+        let free = Mutex::new(vec![stream]);
+        Ok(Found::Ours(Self { ground: ground.clone(), free, gone: AtomicBool::new(false) }))
+    }
+
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn run(&self, commands: &[&[&str]]) -> Result<Vec<String>, TerminalError> {
+        let owned = |words: &&[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        match self.ask(&Question::Run(commands.iter().map(owned).collect()))? {
+            Answer::Ran(answers) => Ok(answers),
+            Answer::Failed(why) => Err(TerminalError::tmux(why)),
+            _ => Err(self.lost()),
+        }
+    }
+
+    pub(crate) fn activity(&self, pane: &str) -> Activity {
+        self.seen(&Question::Activity(pane.to_owned())).unwrap_or_default()
+    }
+
+    pub(crate) fn wait(&self, pane: &str, seen: &Activity, deadline: Instant) -> Activity {
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let ms = u64::try_from(left.min(SLICE).as_millis()).unwrap_or(0) + 1;
+            let (count, windows) = (seen.count, seen.windows);
+            let wait = Question::Wait { pane: pane.to_owned(), count, windows, ms };
+            // Without a watcher the caller finds out by its next question.
+            let Some(now) = self.seen(&wait) else { return seen.clone() };
+            if (now.count, now.windows) != (count, windows) || Instant::now() >= deadline {
+                return now;
+            }
+        }
+    }
+
+    fn seen(&self, question: &Question) -> Option<Activity> {
+        match self.ask(question) {
+            Ok(Answer::Activity(seen)) => Some(seen.into()),
+            _ => None,
+        }
+    }
+
+    fn ask(&self, question: &Question) -> Result<Answer, TerminalError> {
+        if let Ok(answer) = self.ask_once(question) {
+            return Ok(answer);
+        }
+        self.free().clear();
+        match start::revive(&self.ground) && question.changes_nothing() {
+            true => self.ask_once(question).map_err(|_| self.lost()),
+            false => Err(self.lost()),
+        }
+    }
+
+    fn ask_once(&self, question: &Question) -> io::Result<Answer> {
+        let free = self.free().pop();
+        let mut stream = match free {
+            Some(stream) => stream,
+            None => greet(self.ground.store.dir())?.1,
+        };
+        wire::write(stream.get_mut(), question)?;
+        let answer = wire::read(&mut stream)?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        self.free().push(stream);
+        Ok(answer)
+    }
+
+    fn free(&self) -> MutexGuard<'_, Vec<BufReader<UnixStream>>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lost(&self) -> TerminalError {
+        self.gone.store(true, Ordering::Relaxed);
+        TerminalError::tmux("the watcher has gone")
+    }
+}
+
+fn greet(dir: &Path) -> io::Result<(Hello, BufReader<UnixStream>)> {
+    let stream = socket::connect(dir)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut stream = BufReader::new(stream);
+    wire::write(stream.get_mut(), &Question::Hello(Hello::ours()))?;
+    match wire::read(&mut stream)? {
+        Some(Answer::Hello(hello)) => Ok((hello, stream)),
+        _ => Err(io::Error::other("no watcher")),
+    }
+}
+
+/// Asks one of another release to make room. Whether it did is seen by its lock.
+pub(super) fn retire(mut stream: BufReader<UnixStream>) {
+    let _gone = wire::write(stream.get_mut(), &Question::Retire);
+    let _gone = wire::read::<serde_json::Value>(&mut stream);
+}

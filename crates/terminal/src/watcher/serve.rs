@@ -1,0 +1,167 @@
+//! Being the watcher.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use alhena_agent::env::Environment;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::FlockOperation;
+
+use super::socket;
+use super::wire::{self, Answer, Hello, Question};
+use crate::control::{Activity, Connection, Control};
+use crate::tmux::Tmux;
+
+/// How long the one before may take to go.
+const BEFORE: Duration = Duration::from_secs(10);
+/// The longest that one question may wait.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// More connections at once are somebody's mistake.
+const MOST_CLIENTS: usize = 200;
+
+/// The whole life of the watcher of a directory's terminals. In its first step it only starts the second one, and ends, so
+/// that the second is nobody's child. That says `ready` on its standard output when it listens, or why it does not.
+pub fn serve(server: &str, tmux: &Path, dir: &Path, step: &str) -> io::Result<()> {
+    if step == "1" {
+        command(&std::env::current_exe()?, server, tmux, dir, "2").spawn()?;
+        return Ok(());
+    }
+    let _already_leader = rustix::process::setsid();
+    match Watcher::start(server, tmux, dir) {
+        Ok((watcher, listener)) => {
+            tell("ready");
+            watcher.listen(&listener);
+            Ok(())
+        }
+        Err(why) => {
+            tell(&why);
+            Err(io::Error::other(why))
+        }
+    }
+}
+
+/// The command for a step of a watcher's life.
+pub(super) fn command(program: &Path, server: &str, tmux: &Path, dir: &Path, step: &str) -> Command {
+    let mut command = Command::new(program);
+    command.args(["terminal", "--server", server, "--tmux"]).arg(tmux).arg("watcher").arg(dir).arg(step);
+    command.stdin(Stdio::null()).current_dir("/");
+    command
+}
+
+/// Says one word to whoever started it, and lets go of them.
+fn tell(word: &str) {
+    let mut out = io::stdout();
+    let _nobody = writeln!(out, "{}", word.replace('\n', " ")).and_then(|()| out.flush());
+    if let Ok(null) = OpenOptions::new().write(true).open("/dev/null") {
+        let _still_open = rustix::stdio::dup2_stdout(&null);
+    }
+}
+
+struct Watcher {
+    control: Control,
+    dir: PathBuf,
+    clients: AtomicUsize,
+    /// Held by the watcher and by tmux's client, until both have gone.
+    _lock: File,
+}
+
+impl Watcher {
+    fn start(server: &str, tmux: &Path, dir: &Path) -> Result<(Arc<Self>, UnixListener), String> {
+        let lock = lock(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+        let environment = Environment::of_process();
+        let tmux = Tmux::find(Some(tmux), server, &environment).map_err(|error| error.to_string())?;
+        let theirs = lock.try_clone().map_err(|error| error.to_string())?;
+        let control = Connection::open(&tmux, theirs).map(Control::Own).map_err(|error| error.to_string())?;
+        let listener = socket::listen(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+        let clients = AtomicUsize::new(0);
+        Ok((Arc::new(Self { control, dir: dir.to_owned(), clients, _lock: lock }), listener))
+    }
+
+    /// Answers until tmux ends the connection.
+    fn listen(self: Arc<Self>, listener: &UnixListener) {
+        let _blocking = listener.set_nonblocking(true);
+        while !self.control.is_gone() && self.owns_socket() {
+            let time = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+            let _interrupted = poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&time));
+            while let Ok((stream, _)) = listener.accept() {
+                self.welcome(stream);
+            }
+        }
+        socket::remove(&self.dir);
+    }
+
+    /// Somebody may have cleaned up the whole directory.
+    fn owns_socket(&self) -> bool {
+        self.dir.is_dir()
+    }
+
+    fn welcome(self: &Arc<Self>, stream: UnixStream) {
+        if socket::check_peer(&stream).is_err() || self.clients.load(Ordering::Relaxed) >= MOST_CLIENTS {
+            return;
+        }
+        let watcher = Arc::clone(self);
+        watcher.clients.fetch_add(1, Ordering::Relaxed);
+        let thread = std::thread::Builder::new().name("alhena-client".to_owned()).stack_size(512 << 10);
+        let _refused = thread.spawn(move || {
+            let _gone = watcher.converse(stream);
+            watcher.clients.fetch_sub(1, Ordering::Relaxed);
+        });
+    }
+
+    fn converse(&self, stream: UnixStream) -> io::Result<()> {
+        stream.set_nonblocking(false)?;
+        stream.set_write_timeout(Some(LONGEST_WAIT))?;
+        let mut stream = BufReader::new(stream);
+        while let Some(question) = wire::read::<Question>(&mut stream)? {
+            let retire = matches!(question, Question::Retire);
+            wire::write(stream.get_mut(), &self.answer(question))?;
+            if retire {
+                self.control.leave();
+            }
+        }
+        Ok(())
+    }
+
+    fn answer(&self, question: Question) -> Answer {
+        match question {
+            Question::Hello(_) => Answer::Hello(Hello::ours()),
+            Question::Run(commands) => {
+                let words: Vec<Vec<&str>> =
+                    commands.iter().map(|words| words.iter().map(String::as_str).collect()).collect();
+                let words: Vec<&[&str]> = words.iter().map(Vec::as_slice).collect();
+                match self.control.run_all(&words) {
+                    Ok(answers) => Answer::Ran(answers),
+                    Err(error) => Answer::Failed(error.message.trim_start_matches("tmux: ").to_owned()),
+                }
+            }
+            Question::Activity(pane) => Answer::Activity(self.control.activity(&pane).into()),
+            Question::Wait { pane, count, windows, ms } => {
+                let seen = Activity { count, windows, ..Activity::default() };
+                let deadline = Instant::now() + Duration::from_millis(ms).min(LONGEST_WAIT);
+                Answer::Activity(self.control.wait_for_output(&pane, &seen, deadline).into())
+            }
+            Question::Retire => Answer::Retiring,
+        }
+    }
+}
+
+/// The lock on being the watcher. The one before may be about to go.
+fn lock(dir: &Path) -> io::Result<File> {
+    let path = dir.join("watcher.lock");
+    let file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path)?;
+    let deadline = Instant::now() + BEFORE;
+    loop {
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(_) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(10)),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

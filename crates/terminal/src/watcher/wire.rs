@@ -1,0 +1,155 @@
+//! What is said between the watcher and those who ask it: a line of JSON each way.
+//!
+//! The first question is who is there. A watcher may be of another release than the command that asks it.
+
+use std::io::{self, BufRead, Write};
+use std::time::{Duration, Instant};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::control::Activity;
+
+/// Goes up with every change of what is said here, or of what it means.
+pub(super) const PROTOCOL: u32 = 1;
+/// A line that is longer is nobody's we know. A screen with all of its history is some megabytes.
+const LONGEST_LINE: u64 = 64 << 20;
+
+/// Who speaks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Hello {
+    pub(super) protocol: u32,
+    pub(super) release: String,
+}
+
+impl Hello {
+    pub(super) fn ours() -> Self {
+        Self { protocol: PROTOCOL, release: env!("CARGO_PKG_VERSION").to_owned() }
+    }
+}
+
+/// A question.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Question {
+    /// Who is there? Has to come first.
+    Hello(Hello),
+    /// What do these commands of tmux answer?
+    Run(Vec<Vec<String>>),
+    /// What has this pane done so far?
+    Activity(String),
+    /// What has it done, once it has done more than was seen, or after so many milliseconds?
+    Wait { pane: String, count: u64, windows: u64, ms: u64 },
+    /// Will you make room for another?
+    Retire,
+}
+
+impl Question {
+    /// Whether it can be asked twice.
+    pub(super) fn changes_nothing(&self) -> bool {
+        const READ: [&str; 3] = ["display-message", "capture-pane", "list-panes"];
+        match self {
+            Question::Run(commands) => {
+                commands.iter().all(|words| words.first().is_some_and(|word| READ.contains(&word.as_str())))
+            }
+            Question::Hello(_) | Question::Activity(_) | Question::Wait { .. } => true,
+            Question::Retire => false,
+        }
+    }
+}
+
+/// An answer.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Answer {
+    Hello(Hello),
+    Ran(Vec<String>),
+    Activity(Seen),
+    Retiring,
+    Failed(String),
+}
+
+/// An [`Activity`] on its way.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Seen {
+    count: u64,
+    windows: u64,
+    heard: bool,
+    quiet_us: u64,
+    title: Option<String>,
+    begun: u64,
+}
+
+impl From<Activity> for Seen {
+    fn from(activity: Activity) -> Self {
+        Self {
+            count: activity.count,
+            windows: activity.windows,
+            heard: activity.last.is_some(),
+            quiet_us: u64::try_from(activity.since.elapsed().as_micros()).unwrap_or(u64::MAX),
+            title: activity.title,
+            begun: activity.begun,
+        }
+    }
+}
+
+impl From<Seen> for Activity {
+    fn from(seen: Seen) -> Self {
+        let now = Instant::now();
+        let since = now.checked_sub(Duration::from_micros(seen.quiet_us)).unwrap_or(now);
+        Self {
+            count: seen.count,
+            windows: seen.windows,
+            last: seen.heard.then_some(since),
+            since,
+            title: seen.title,
+            begun: seen.begun,
+        }
+    }
+}
+
+pub(super) fn write<T: Serialize>(to: &mut impl Write, value: &T) -> io::Result<()> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    to.write_all(&line)
+}
+
+/// The next line. None when the other side has gone.
+pub(super) fn read<T: DeserializeOwned>(from: &mut impl BufRead) -> io::Result<Option<T>> {
+    let mut line = Vec::new();
+    io::Read::take(&mut *from, LONGEST_LINE).read_until(b'\n', &mut line)?;
+    match line.last() {
+        None => Ok(None),
+        Some(b'\n') => Ok(Some(serde_json::from_slice(&line)?)),
+        Some(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_line_and_foreign_bytes_are_errors_and_the_end_is_none() {
+        assert!(read::<Question>(&mut &b""[..]).unwrap().is_none());
+        assert!(read::<Question>(&mut &b"\"retire\""[..]).is_err());
+        assert!(read::<Question>(&mut &b"\xff\xfe\n"[..]).is_err());
+        assert!(matches!(read::<Question>(&mut &b"\"retire\"\n"[..]).unwrap(), Some(Question::Retire)));
+    }
+
+    #[test]
+    fn an_activity_survives_the_way() {
+        let last = Instant::now().checked_sub(Duration::from_millis(700)).unwrap();
+        let there = Activity {
+            count: 3,
+            last: Some(last),
+            since: last,
+            title: Some("✦".into()),
+            begun: 2,
+            windows: 1,
+        };
+        let back = Activity::from(Seen::from(there));
+        assert_eq!((back.count, back.begun, back.windows, back.says_working()), (3, 2, 1, true));
+        assert!(back.last.unwrap().elapsed() >= Duration::from_millis(700));
+    }
+}
