@@ -137,10 +137,15 @@ impl Place {
             spared.extend(shell.parse::<u32>().ok());
         }
         let mark = format!("HOME={}", self.home.path().display());
+        // The watcher lives as long as its server.
+        let watcher = server.map(|_| format!("--server {}", self.server));
         let is_ours = |pid: &u32| {
             let line = command_line(*pid);
-            // Connections of the test itself to tmux.
-            !spared.contains(pid) && !line.contains(&format!("-L {}", self.server)) && !line.is_empty()
+            let watches = watcher.as_ref().is_some_and(|watcher| line.contains(watcher));
+            !spared.contains(pid)
+                && !watches
+                && !line.contains(&format!("-L {}", self.server))
+                && !line.is_empty()
         };
         let left = || processes_with_env(&mark).into_iter().filter(is_ours).collect::<Vec<_>>();
         let clean = Deadline::after(Duration::from_secs(20)).wait_until(|| left().is_empty());

@@ -17,8 +17,9 @@ use crate::terminal::{History, Live, Terminal, Until, status_name};
 
 /// Enter within 40 ms of a paste becomes a newline.
 const AFTER_PASTE: Duration = Duration::from_millis(120);
-/// How long the box may take to show a paste, without what its size takes.
-const SHOWN: Duration = Duration::from_millis(1500);
+/// How long the box may take to show a paste, without what its size takes. Whoever gives up too soon pastes twice: ten agents
+/// on two busy cores take seconds.
+const SHOWN: Duration = Duration::from_secs(8);
 /// How long the box may take to become empty.
 const TAKEN: Duration = Duration::from_millis(1500);
 /// How long others may be typing.

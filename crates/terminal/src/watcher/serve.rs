@@ -121,7 +121,12 @@ impl Watcher {
         let mut stream = BufReader::new(stream);
         while let Some(question) = wire::read::<Question>(&mut stream)? {
             let retire = matches!(question, Question::Retire);
-            wire::write(stream.get_mut(), &self.answer(question))?;
+            let answer = self.answer(question);
+            if self.control.is_gone() {
+                // There may be another server already, and soon another watcher: that one shall answer.
+                return Ok(());
+            }
+            wire::write(stream.get_mut(), &answer)?;
             if retire {
                 self.control.leave();
             }
