@@ -1,11 +1,15 @@
 //! For people: streamed text, one line per tool, a summary of each changed file, and a closing summary.
+//!
+//! Gemini CLI writes a turn's thoughts down when the turn is over (0.61.0), after its text has been streamed. On a
+//! terminal text is shown as it comes, and such a thought is marked as an earlier one; elsewhere nobody waits, and the
+//! text of a turn is held until its thoughts are known.
 
 mod spinner;
 
 use std::io::{self, Write};
 
 use alhena::model::tool::Class;
-use alhena::model::{Change, FileChange};
+use alhena::model::{Change, FileChange, Source};
 use alhena::{Event, EventKind, Outcome, Status};
 
 use self::spinner::Spinner;
@@ -14,7 +18,12 @@ use crate::style::{Colours, Harmless, Paint, duration, number, one_line};
 
 /// Lines of a diff that are shown.
 const DIFF_LINES: usize = 12;
-const WIDTH: usize = 100;
+/// The longest line of foreign words. The terminal wraps it; cut is only what nobody would read.
+const LONGEST: usize = 2000;
+/// What a tool said is a reminder of it, not all of it.
+const SAID: usize = 200;
+/// How much text is held for a thought.
+const HELD: usize = 1 << 20;
 
 pub struct Pretty {
     target: Target,
@@ -23,7 +32,18 @@ pub struct Pretty {
     harmless: Harmless,
     spinner: Spinner,
     in_line: bool,
-    open: Vec<(String, String)>,
+    /// Text of this turn that waits for a thought; only where nobody watches.
+    held: String,
+    /// Whether text of this turn has been shown.
+    spoke: bool,
+    open: Vec<Call>,
+}
+
+/// A tool that runs.
+struct Call {
+    id: String,
+    class: Class,
+    what: String,
 }
 
 impl Pretty {
@@ -36,6 +56,8 @@ impl Pretty {
             harmless: Harmless::default(),
             spinner,
             in_line: false,
+            held: String::new(),
+            spoke: false,
             open: Vec::new(),
         }
     }
@@ -56,16 +78,34 @@ impl Pretty {
 
     fn text(&mut self, delta: &str) -> io::Result<()> {
         let text = self.harmless.clean(delta);
+        match self.target.terminal {
+            true => self.show(&text),
+            false => {
+                self.held.push_str(&text);
+                if self.held.len() > HELD { self.release() } else { Ok(()) }
+            }
+        }
+    }
+
+    /// Shows the text that was held.
+    fn release(&mut self) -> io::Result<()> {
+        let held = std::mem::take(&mut self.held);
+        self.show(&held)
+    }
+
+    fn show(&mut self, text: &str) -> io::Result<()> {
         if text.is_empty() {
             return Ok(());
         }
+        self.spoke = true;
         self.target.out.write_all(text.as_bytes())?;
         self.in_line = !text.ends_with('\n');
         self.target.out.flush()
     }
 
     fn thinking(&mut self, subject: &str, text: &str) -> io::Result<()> {
-        let words = one_line(&format!("{subject}: {text}"), WIDTH);
+        let when = if self.spoke { "earlier: " } else { "" };
+        let words = one_line(&format!("{when}{subject}: {text}"), LONGEST);
         let words = self.target.colours.paint(Paint::Dim, words).to_string();
         self.line(Paint::Dim, "∴", &words)
     }
@@ -78,22 +118,30 @@ impl Pretty {
         said: Option<&str>,
         exit_code: Option<i32>,
     ) -> io::Result<()> {
-        let call = self.open.iter().position(|(open, _)| open == id).map(|at| self.open.remove(at).1);
-        let call = call.unwrap_or_else(|| one_line(name, WIDTH));
+        self.release()?;
+        self.spoke = false;
+        let call = self.open.iter().position(|call| call.id == id).map(|at| self.open.remove(at));
+        let call = call.unwrap_or_else(|| Call {
+            id: id.to_owned(),
+            class: Class::Unknown,
+            what: one_line(name, LONGEST),
+        });
         let (paint, mark) = if ok { (Paint::Green, "✓") } else { (Paint::Red, "✗") };
         let code =
             exit_code.filter(|code| *code != 0).map(|code| format!(" (exit {code})")).unwrap_or_default();
-        let said = said.map(|said| one_line(said, WIDTH)).filter(|said| !said.is_empty());
+        // The change of the file says better what a tool says that wrote it.
+        let said = said.filter(|_| !(ok && call.class == Class::FileWrite));
+        let said = said.map(|said| one_line(said, SAID)).filter(|said| !said.is_empty());
         let said =
             said.map(|said| format!(" {}", self.target.colours.paint(Paint::Dim, format!("→ {said}"))));
-        self.line(paint, mark, &format!("{call}{code}{}", said.unwrap_or_default()))
+        self.line(paint, mark, &format!("{}{code}{}", call.what, said.unwrap_or_default()))
     }
 
     fn file(&mut self, change: &FileChange) -> io::Result<()> {
         let colours = self.target.colours;
         let (paint, mark) = mark_of(change.change);
         let (added, removed) = change.diff.as_deref().map(count).unwrap_or_default();
-        let mut text = one_line(&change.path, WIDTH);
+        let mut text = one_line(&change.path, LONGEST);
         if change.diff.is_some() {
             let (added, removed) = (format!("+{added}"), format!("-{removed}"));
             text.push_str(&format!(
@@ -115,7 +163,7 @@ impl Pretty {
         for line in changed.iter().take(DIFF_LINES) {
             let paint = if line.starts_with('+') { Paint::Green } else { Paint::Red };
             let line = Harmless::default().clean(line);
-            let line: String = line.chars().take(WIDTH).collect();
+            let line: String = line.chars().take(LONGEST).collect();
             writeln!(self.target.out, "      {}", colours.paint(paint, line))?;
         }
         if changed.len() > DIFF_LINES {
@@ -154,7 +202,7 @@ impl Pretty {
             let calls = if outcome.tool_calls == 1 { "call" } else { "calls" };
             facts.push(format!("{} tool {calls}", outcome.tool_calls));
         }
-        facts.extend(outcome.models.iter().map(|model| one_line(model, WIDTH)));
+        facts.extend(outcome.models.iter().map(|model| one_line(model, LONGEST)));
         writeln!(self.target.out, "{} {}", colours.paint(paint, word), facts.join(" · "))?;
         for file in &outcome.files {
             let (paint, mark) = mark_of(file.change);
@@ -163,7 +211,7 @@ impl Pretty {
                 (true, false, Claims::Checked) => "  claimed, but not on disk",
                 (false, _, _) => "  changed during the run",
             };
-            let path = one_line(&file.path, WIDTH);
+            let path = one_line(&file.path, LONGEST);
             writeln!(
                 self.target.out,
                 "  {} {path}{}",
@@ -181,7 +229,7 @@ impl Pretty {
             writeln!(self.target.out, "{} {}", colours.paint(Paint::Cyan, "hint:"), failure.hint)?;
         }
         if let Some(session) = &outcome.session_id {
-            let session = one_line(session, WIDTH);
+            let session = one_line(session, LONGEST);
             writeln!(self.target.out, "  {}", colours.paint(Paint::Dim, format!("session {session}")))?;
         }
         self.target.out.flush()
@@ -193,7 +241,7 @@ impl View for Pretty {
         self.spinner.hide();
         let written = match &event.kind {
             EventKind::Started { model, .. } if !self.quiet => {
-                let model = one_line(model, WIDTH);
+                let model = one_line(model, LONGEST);
                 self.line(
                     Paint::Dim,
                     "·",
@@ -203,8 +251,10 @@ impl View for Pretty {
             EventKind::Text { delta } => self.text(delta),
             EventKind::Thinking { subject, text } => self.thinking(subject, text),
             EventKind::ToolCall { id, name, class, input, .. } => {
-                self.open.push((id.clone(), describe(name, *class, input)));
-                Ok(())
+                let what = describe(name, *class, input);
+                self.open.push(Call { id: id.clone(), class: *class, what });
+                // So that there is room to say that it runs.
+                self.end_line().and_then(|()| self.target.out.flush())
             }
             EventKind::ToolResult { id, name, ok, output, error, exit_code, .. } => {
                 let said = error.as_ref().map(|error| error.message.as_str()).or(output.as_deref());
@@ -212,14 +262,17 @@ impl View for Pretty {
             }
             EventKind::FileChange(change) => self.file(change),
             EventKind::Malformed { sample, bytes } if !self.quiet => {
-                let text = one_line(&format!("{bytes} bytes that are no event: {sample}"), WIDTH);
+                let text = one_line(&format!("{bytes} bytes that are no event: {sample}"), LONGEST);
                 self.line(Paint::Yellow, "?", &text)
             }
+            // The session's account of a turn is complete.
+            EventKind::Usage { .. } if event.source == Source::Session => self.release(),
+            EventKind::Finished { .. } => self.release(),
             _ => Ok(()),
         };
         let waiting = match &event.kind {
             EventKind::Finished { .. } => None,
-            _ => Some(self.open.last().map_or("thinking".to_owned(), |(_, call)| call.clone())),
+            _ => Some(self.open.last().map_or("thinking".to_owned(), |call| call.what.clone())),
         };
         if let Some(waiting) = waiting.filter(|_| !self.in_line) {
             self.spinner.show(waiting);
@@ -229,6 +282,7 @@ impl View for Pretty {
 
     fn close(&mut self, outcome: &Outcome) -> io::Result<()> {
         self.spinner.hide();
+        self.release()?;
         self.summary(outcome)
     }
 }
@@ -247,7 +301,7 @@ fn describe(name: &str, class: Class, input: &serde_json::Value) -> String {
             ["title", "summary", "reason", "name"].iter().find_map(|key| text(key))
         }
     };
-    one_line(&format!("{} {}", verb(name, class), what.unwrap_or("")), WIDTH).trim_end().to_owned()
+    one_line(&format!("{} {}", verb(name, class), what.unwrap_or("")), LONGEST).trim_end().to_owned()
 }
 
 fn verb(name: &str, class: Class) -> &str {
@@ -283,3 +337,7 @@ fn count(diff: &str) -> (usize, usize) {
     let removed = diff.lines().filter(|line| line.starts_with('-') && !line.starts_with("---")).count();
     (added, removed)
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

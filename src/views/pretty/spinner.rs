@@ -4,6 +4,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use unicode_width::UnicodeWidthChar;
+
 use crate::output::{Own, Stream, say_part};
 use crate::style::{Colours, Paint};
 
@@ -85,12 +87,44 @@ fn turn(shared: &Shared, colours: Colours) {
             let elapsed = started.elapsed();
             let at = (elapsed.as_millis() / 100) as usize % FRAMES.len();
             let frame = FRAMES.get(at).copied().unwrap_or("");
-            let text: String = text.chars().take(60).collect();
-            let line = format!("{frame} {text} ({} s)", elapsed.as_secs());
+            // What wraps cannot be taken off the screen again.
+            let clock = format!(" ({} s)", elapsed.as_secs());
+            let text = fitting(text, columns().saturating_sub(clock.len() + 3));
+            let line = format!("{frame} {text}{clock}");
             say_part(format_args!("{}{}", Own::ClearLine, colours.paint(Paint::Dim, line)));
             state.drawn = true;
         }
         let waited = shared.changed.wait_timeout(state, Duration::from_millis(100));
         state = waited.unwrap_or_else(PoisonError::into_inner).0;
+    }
+}
+
+/// How wide the terminal is now.
+fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(rustix::stdio::stderr());
+    size.map(|size| usize::from(size.ws_col)).ok().filter(|columns| *columns > 0).unwrap_or(80)
+}
+
+/// As much of a text as fits.
+fn fitting(text: &str, columns: usize) -> String {
+    let mut left = columns.min(60);
+    let fits = |c: &char| {
+        let width = c.width().unwrap_or(0);
+        let fits = width <= left;
+        left = left.saturating_sub(width);
+        fits
+    };
+    text.chars().take_while(fits).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_waited_for_never_takes_more_than_its_columns() {
+        assert_eq!(fitting("$ sleep 4", 4), "$ sl");
+        assert_eq!(fitting("日本語", 5), "日本");
+        assert_eq!(fitting("$ sleep", 0), "");
     }
 }
