@@ -220,6 +220,10 @@ fn success_in_doubt(facts: &Facts, stderr: &str) -> Option<Failure> {
     if facts.called {
         return Some(invalid_response("The model gave no answer"));
     }
+    if let Some(wrong) = stderr::wrong_settings(stderr) {
+        let message = format!("Gemini CLI did not ask the model, and calls its settings wrong: {wrong}");
+        return Some(Failure::new(FailureKind::Config, message));
+    }
     Some(Failure::new(FailureKind::Input, "Gemini CLI reported success without asking the model").with_hint(
         "The prompt is larger than the model's context window, or a hook stopped it: make the prompt shorter, put the material into files and name them in it.",
     ))
@@ -325,6 +329,12 @@ fn by_exit_code(code: i32, message: &str, stderr: &str) -> Failure {
             return Failure::new(FailureKind::Input, message).with_hint(
                 "Gemini CLI did not accept its arguments; `gemini --help` lists those of this version.",
             );
+        }
+        // What it throws while it starts a second process, a sandbox for example, ends it with 1.
+        1 if let Some((kind, said)) =
+            stderr::thrown(stderr).and_then(|(class, said)| Some((named(class)?, said))) =>
+        {
+            return of_kind(kind, said);
         }
         _ => return call(exit::http_status(code), message, stderr).failure(),
     };

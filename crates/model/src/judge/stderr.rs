@@ -35,6 +35,27 @@ pub(super) fn is_usage(stderr: &str) -> bool {
     stderr.lines().any(|line| line.starts_with("Usage: gemini"))
 }
 
+/// An error that the CLI throws by the name of its class, which is printed with its trace.
+pub(super) fn thrown(stderr: &str) -> Option<(&str, &str)> {
+    let mut errors = stderr.lines().rev().filter_map(|line| line.split_once(": "));
+    errors.find(|(class, _)| class.starts_with("Fatal") && is_class(class))
+}
+
+/// Which keys of which settings file the CLI calls wrong (0.61.0). It goes on with them all the same, and may come to
+/// nothing.
+pub(super) fn wrong_settings(stderr: &str) -> Option<String> {
+    let mut lines = stderr.lines().skip_while(|line| !line.starts_with("Invalid configuration in "));
+    let file = lines.next()?.strip_prefix("Invalid configuration in ")?.trim_end_matches(':');
+    let mut wrong = Vec::new();
+    while let Some(line) = lines.next().filter(|line| !line.starts_with("Please fix")) {
+        if let Some(key) = line.strip_prefix("Error in: ") {
+            let why = lines.next().unwrap_or("").trim();
+            wrong.push(format!("{key} ({})", plain(why)));
+        }
+    }
+    (!wrong.is_empty()).then(|| format!("{} in {file}", wrong.join(", ")))
+}
+
 /// The reason that the CLI gives, without its usual noise; empty when it gives none.
 pub(super) fn said(stderr: &str) -> String {
     if is_usage(stderr) {

@@ -567,3 +567,19 @@ fn a_result_without_an_exit_is_a_success_with_a_warning() {
         (Status::Success, None, &vec!["Gemini CLI did not exit after its result and was stopped".to_owned()])
     );
 }
+
+#[test]
+fn an_error_that_the_cli_throws_by_name_has_its_kind() {
+    let stderr = "Fatal error: Failed to relaunch the CLI process.\nFatalSandboxError: Sandbox image 'i:1' is missing or could not be pulled. Please check it.\n    at start_sandbox (file:///g.js:1:13)\n";
+    let failure = by_exit_code(1, "anything", stderr);
+    assert_eq!(failure.kind, FailureKind::Sandbox);
+    assert_eq!(failure.message, "Sandbox image 'i:1' is missing or could not be pulled. Please check it.");
+}
+
+#[test]
+fn settings_that_the_cli_calls_wrong_are_named_by_key() {
+    let stderr = "Invalid configuration in /h/.gemini/settings.json:\n\nError in: general.maxAttempts\n    Expected number, received string\nExpected: number, but received: string\n\nError in: model.name\n    Expected string, received number\n\nPlease fix the configuration.\nError in: nothing\n";
+    let wrong = "general.maxAttempts (Expected number, received string), model.name (Expected string, received number) in /h/.gemini/settings.json";
+    assert_eq!(stderr::wrong_settings(stderr).as_deref(), Some(wrong));
+    assert_eq!(stderr::wrong_settings("Error in: model.name\n"), None);
+}
