@@ -102,7 +102,7 @@ fn with_true_tips(mut error: clap::Error) -> clap::Error {
 
 /// The log goes to stderr, and only when `ALHENA_LOG` asks for it.
 fn start_log() {
-    if let Ok(filter) = std::env::var("ALHENA_LOG") {
+    if let Ok(filter) = std::env::var(alhena::env::ALHENA_LOG) {
         let filter = tracing_subscriber::EnvFilter::new(filter);
         let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Stream::Err.open());
         let _set_before = log.try_init();

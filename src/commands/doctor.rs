@@ -13,6 +13,7 @@ use alhena::wire::release::{Feature, NEWEST_KNOWN, OLDEST_SUPPORTED};
 use alhena::{Finder, Gemini, home, settings};
 use serde::Serialize;
 
+use super::complain;
 use crate::output::{Stream, print, print_json};
 use crate::style::{Colours, Paint};
 
@@ -71,7 +72,15 @@ impl Finding {
 
 pub fn execute(args: Args) -> ExitCode {
     let environment = Environment::of_process();
-    let args = Args { dir: args.dir.canonicalize().unwrap_or(args.dir), ..args };
+    let dir = match args.dir.canonicalize() {
+        Ok(dir) if dir.is_dir() => dir,
+        found => {
+            let why = found.err().map_or_else(|| "not a directory".to_owned(), |error| error.to_string());
+            complain(&format_args!("{}: {why}", args.dir.display()), "Give a directory that exists.");
+            return ExitCode::from(2);
+        }
+    };
+    let args = Args { dir, ..args };
     let mut findings = Vec::new();
     let gemini = find_cli(&args, &mut findings);
     findings.push(node(gemini.as_ref(), &environment));
@@ -184,11 +193,11 @@ fn of_home(home: &Path, dir: &Path, gemini: Option<&Gemini>, environment: &Envir
     });
     let enforced = gemini.is_none_or(|gemini| gemini.version.has(Feature::TrustEnforcedHeadless));
     findings.push(match trust(home, dir, environment) {
-        TrustState::Trusted { .. } => Finding::good("trust", format_args!("{} is trusted", shown(dir))),
+        TrustState::Trusted { .. } => Finding::good("trust", format_args!("{} is trusted", dir.display())),
         _ if !enforced => Finding::good("trust", "this release does not ask for it in headless runs"),
         _ => Finding::doubtful(
             "trust",
-            format_args!("{} is not trusted: headless runs end with exit 55", shown(dir)),
+            format_args!("{} is not trusted: headless runs end with exit 55", dir.display()),
             "Run with --trust, or --trust=settings to load the folder's own settings too.",
         ),
     });
@@ -204,10 +213,6 @@ fn of_home(home: &Path, dir: &Path, gemini: Option<&Gemini>, environment: &Envir
         }
     }
     findings
-}
-
-fn shown(dir: &Path) -> String {
-    dir.canonicalize().unwrap_or_else(|_| dir.to_owned()).display().to_string()
 }
 
 fn keeper() -> Finding {

@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
-use alhena::env::Environment;
+use alhena::env::{self, Environment};
 use alhena::hosts::dialect::{self, DropIn, Invocation, Stream, Surroundings};
 use alhena::hosts::native::{self, Format, JsonReport, StreamJson, TextOutput};
 use alhena::model::Timestamp;
@@ -39,7 +39,7 @@ pub fn execute(args: Args) -> ExitCode {
 /// The whole drop-in.
 pub fn stand_in(arguments: Vec<OsString>) -> ExitCode {
     let environment = Environment::of_process();
-    let explain = environment.filled("ALHENA_EXPLAIN").is_some();
+    let explain = environment.filled(env::ALHENA_EXPLAIN).is_some();
     let gemini = match Finder::new().env(environment.clone()).find() {
         Ok(gemini) => gemini,
         Err(error) => {

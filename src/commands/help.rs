@@ -12,30 +12,35 @@ use crate::views::Name;
 /// Explain a command or a topic: exit-codes, environment, views.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A command, or exit-codes, environment, views.
-    topic: Option<String>,
+    /// A command with its subcommands, or exit-codes, environment, views.
+    topic: Vec<String>,
 }
 
 pub fn execute(args: Args) -> ExitCode {
-    match args.topic.as_deref() {
-        None => print(Cli::command().render_help().to_string().trim_end()),
-        Some("exit-codes") => print(&exit_codes()),
-        Some("environment") => print(&environment()),
-        Some("views") => print(&views()),
-        Some(name) => match Cli::command().find_subcommand_mut(name) {
-            Some(command) => {
-                let mut command = command.clone().bin_name(format!("alhena {name}"));
-                print(command.render_long_help().to_string().trim_end())
-            }
+    let words: Vec<&str> = args.topic.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        [] => print(Cli::command().render_help().to_string().trim_end()),
+        ["exit-codes"] => print(&exit_codes()),
+        ["environment"] => print(&environment()),
+        ["views"] => print(&views()),
+        path => match command(path) {
+            Some(mut command) => print(command.render_long_help().to_string().trim_end()),
             None => {
                 complain(
-                    &format_args!("there is no command or topic {name:?}"),
+                    &format_args!("there is no command or topic {:?}", path.join(" ")),
                     "Topics are exit-codes, environment and views; `alhena --help` lists the commands.",
                 );
                 ExitCode::from(2)
             }
         },
     }
+}
+
+/// The command at the end of a path such as `sessions list`.
+fn command(path: &[&str]) -> Option<clap::Command> {
+    let command =
+        path.iter().try_fold(Cli::command(), |command, name| command.find_subcommand(name).cloned())?;
+    Some(command.bin_name(format!("alhena {}", path.join(" "))))
 }
 
 /// Made from the table of failure kinds, so that it cannot disagree with what the program does.

@@ -119,6 +119,8 @@ impl Shown {
                 Progress::Line(line) if line.starts_with("npm http") || line.trim().is_empty() => {
                     self.show(&crate::style::one_line(&line, 70));
                 }
+                // Its errors stand in ours when it fails.
+                Progress::Line(line) if line.starts_with("npm error") || line.starts_with("npm ERR!") => {}
                 Progress::Line(line) => {
                     self.show("");
                     say(format_args!("npm: {line}"));

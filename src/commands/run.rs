@@ -77,7 +77,7 @@ pub struct Args {
     /// What to print; pretty on a terminal, text otherwise.
     #[arg(long = "as", value_enum, value_name = "VIEW")]
     view: Option<Name>,
-    /// Print into this file instead.
+    /// Print into this file instead; `-` is stdout.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Keep everything that the CLI wrote in this directory, for `alhena parse DIR`.
@@ -101,9 +101,11 @@ enum By {
 }
 
 pub fn execute(args: Args) -> ExitCode {
-    let view = args.view.unwrap_or_else(|| match args.output.is_none() && Stream::Out.is_terminal() {
-        true => Name::Pretty,
-        false => Name::Text,
+    let view = args.view.unwrap_or_else(|| {
+        match args.output.as_ref().is_none_or(|path| path.as_os_str() == "-") && Stream::Out.is_terminal() {
+            true => Name::Pretty,
+            false => Name::Text,
+        }
     });
     let (target, file) = match target(args.output.as_ref()) {
         Ok(opened) => opened,
@@ -149,7 +151,9 @@ pub fn execute(args: Args) -> ExitCode {
 
 /// The file as well, which still holds what it held: a request that is refused costs nothing.
 fn target(output: Option<&PathBuf>) -> io::Result<(Target, Option<File>)> {
-    let Some(path) = output else { return Ok((Target::stdout(), None)) };
+    let Some(path) = output.filter(|path| path.as_os_str() != "-") else {
+        return Ok((Target::stdout(), None));
+    };
     File::options()
         .write(true)
         .create(true)

@@ -6,7 +6,7 @@ use alhena::{Event, EventKind, Outcome};
 
 use super::{Target, View};
 use crate::commands::complain;
-use crate::output::{Stream, say};
+use crate::output::{Stream, say, say_part};
 use crate::style::{Colours, Harmless, Paint};
 
 pub struct Text {
@@ -37,6 +37,13 @@ impl Text {
     }
 }
 
+/// Whether stdout and stderr end in the same place, where what goes to both would run together.
+fn shown_together() -> bool {
+    let place = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino);
+    let (out, err) = (rustix::fs::fstat(rustix::stdio::stdout()), rustix::fs::fstat(rustix::stdio::stderr()));
+    matches!((out, err), (Ok(out), Ok(err)) if place(out) == place(err))
+}
+
 impl View for Text {
     fn event(&mut self, event: &Event) -> io::Result<()> {
         match &event.kind {
@@ -51,6 +58,11 @@ impl View for Text {
             // Text of different turns does not run together.
             EventKind::ToolCall { .. } => self.end_line(),
             EventKind::Warning { message } if !self.quiet && message != crate::offline::NOTICE => {
+                self.target.out.flush()?;
+                if self.cursor == Cursor::InLine && shown_together() {
+                    say_part("\n");
+                    self.cursor = Cursor::LineStart;
+                }
                 let colours = Colours::of(Stream::Err);
                 let message = Harmless::default().clean(message);
                 say(format_args!("{} {message}", colours.paint(Paint::Yellow, "warning:")));

@@ -143,3 +143,21 @@ fn versions_that_are_too_old_or_too_new_are_noticed() {
         assert_eq!(finding(&seen.json(), "version").0, state, "{version}");
     }
 }
+
+#[test]
+fn a_directory_that_is_none_is_wrong_usage() {
+    let desk = Desk::new();
+    desk.write("file", "");
+    assert_snapshot!(desk.alhena(&["doctor", "-C", "/nope"]), @r#"
+    ---- stderr ----
+    error: /nope: No such file or directory (os error 2)
+    hint: Give a directory that exists.
+    [exit 2]
+    "#);
+    assert_snapshot!(desk.alhena(&["doctor", "-C", "file"]), @r#"
+    ---- stderr ----
+    error: file: not a directory
+    hint: Give a directory that exists.
+    [exit 2]
+    "#);
+}

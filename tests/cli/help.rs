@@ -1,5 +1,8 @@
 //! `alhena help` and `--help`
 
+use std::fs;
+use std::path::PathBuf;
+
 use insta::assert_snapshot;
 
 use crate::common::Desk;
@@ -101,4 +104,48 @@ fn the_version_is_the_packages() {
         (seen.stdout, seen.status.code()),
         (format!("alhena {}\n", env!("CARGO_PKG_VERSION")), Some(0))
     );
+}
+
+#[test]
+fn subcommands_explain_themselves_too() {
+    let desk = Desk::new();
+    for (path, usage) in [
+        (&["help", "sessions", "list"][..], "Usage: alhena sessions list"),
+        (&["help", "terminal", "send"], "Usage: alhena terminal send"),
+    ] {
+        let seen = desk.alhena(path);
+        assert_eq!(seen.code(), Some(0), "{seen}");
+        assert!(seen.stdout.contains(usage), "{seen}");
+    }
+    assert_snapshot!(desk.alhena(&["help", "sessions", "lost"]), @r#"
+    ---- stderr ----
+    error: there is no command or topic "sessions lost"
+    hint: Topics are exit-codes, environment and views; `alhena --help` lists the commands.
+    [exit 2]
+    "#);
+}
+
+#[test]
+fn every_variable_of_alhenas_own_that_the_program_reads_is_in_the_table() {
+    let (mut dirs, mut unknown) = (vec![PathBuf::from("src"), PathBuf::from("crates")], Vec::new());
+    while let Some(dir) = dirs.pop() {
+        for entry in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir()
+                && !["testbed", "tests", "target"].contains(&entry.file_name().unwrap().to_str().unwrap())
+            {
+                dirs.push(entry);
+            } else if entry.extension().is_some_and(|ending| ending == "rs") {
+                let text = fs::read_to_string(&entry).unwrap();
+                let names = text.split("\"ALHENA_").skip(1).filter_map(|rest| rest.split('"').next());
+                let names =
+                    names.filter(|name| name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_'));
+                unknown.extend(
+                    names
+                        .map(|name| format!("ALHENA_{name}"))
+                        .filter(|name| !alhena::env::TABLE.iter().any(|variable| variable.name == name)),
+                );
+            }
+        }
+    }
+    assert_eq!(unknown, [""; 0]);
 }

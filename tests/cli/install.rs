@@ -48,3 +48,13 @@ fn without_npm_it_says_what_to_install() {
     [exit 1]
     "#);
 }
+
+#[test]
+fn what_npm_complains_of_is_said_once() {
+    let desk = Desk::new();
+    desk.program("node", "#!/bin/sh\necho v22.1.0\n");
+    desk.program("npm", "#!/bin/sh\necho 'npm error code ENOTFOUND' >&2\nexit 1\n");
+    let seen = desk.alhena(&["install", "0.61.0"]);
+    assert_eq!(seen.code(), Some(1), "{seen}");
+    assert_eq!(seen.stderr.matches("ENOTFOUND").count(), 1, "{seen}");
+}

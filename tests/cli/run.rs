@@ -379,6 +379,34 @@ fn output_can_go_to_a_file() {
 }
 
 #[test]
+fn a_dash_as_the_output_is_stdout() {
+    let (desk, _hostile) = desk_with(tools());
+    let seen = desk.alhena(&["run", "-o", "-", "--quiet", "hello"]);
+    assert_eq!((seen.code(), seen.stdout.as_str()), (Some(0), "Looking. \nAll done.\n"));
+    assert!(!desk.work().join("-").exists());
+}
+
+#[test]
+fn a_warning_does_not_stick_to_the_text_where_both_are_seen_together() {
+    let script = Script::new([
+        Step::Init,
+        Step::User,
+        Step::Text("Half a line".into()),
+        Step::Error { severity: "warning".into(), message: "Loop detected".into() },
+        Step::Result,
+    ]);
+    let (desk, _hostile) = desk_with(script);
+    let both = fs::File::create(desk.work().join("both")).unwrap();
+    let mut command = desk.command(&["run", "hello"]);
+    let command = command.stdin(Stdio::null()).stdout(both.try_clone().unwrap()).stderr(both);
+    assert!(command.status().unwrap().success());
+    let seen = fs::read_to_string(desk.work().join("both")).unwrap();
+    assert!(seen.starts_with("Half a line\nwarning: Loop detected\n"), "{seen}");
+    // Whoever reads only the text gets only that.
+    assert_eq!(desk.alhena(&["run", "hello"]).stdout, "Half a line\n");
+}
+
+#[test]
 fn the_prompt_comes_from_wherever_it_is_given() {
     let (desk, hostile) = desk_with(Script::normal());
     desk.write("prompt.txt", "from a file");

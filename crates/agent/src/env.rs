@@ -52,6 +52,9 @@ variables! {
     Alhena {
         ALHENA_HOME "Puts Alhena's data, cache and state into this one directory instead of the system's usual places."
         ALHENA_KEEPER "The keeper program to start runs under, instead of the one found beside the library or on PATH."
+        ALHENA_PRICES "A file with the prices of models, instead of the one that comes with Alhena."
+        ALHENA_LOG "What to log on stderr, such as `debug` or `alhena_agent=trace`; nothing by default."
+        ALHENA_EXPLAIN "Any value: the drop-in `gemini` says on stderr why it hands a command to the CLI as it is."
         CAO_HOME_DIR "Where CAO keeps its files, profiles among them, instead of `~/.aws/cli-agent-orchestrator`."
         GEMINI_CLI_PATH "The Gemini CLI to use, if that file exists; an explicitly given path comes first."
     }
