@@ -8,7 +8,8 @@ use alhena::dirs::Dirs;
 use alhena::env::Environment;
 use alhena::facts::{LockState, TrustState, authentication, locks, trust};
 use alhena::install::Installer;
-use alhena::supervise::{custody, processes};
+use alhena::run_dir::{self, Holder};
+use alhena::supervise::{custody, machine, processes};
 use alhena::wire::release::{Feature, NEWEST_KNOWN, OLDEST_SUPPORTED};
 use alhena::{Finder, Gemini, home, settings};
 use serde::Serialize;
@@ -90,6 +91,7 @@ pub fn execute(args: Args) -> ExitCode {
         findings.push(Finding::bad("home", "there is no home directory", "Set HOME."));
     }
     findings.push(keeper());
+    findings.push(kernel());
     findings.push(tmux());
     findings.extend(leftovers(&environment, args.fix));
     let bad = findings.iter().any(|finding| finding.state == State::Bad);
@@ -227,6 +229,20 @@ fn keeper() -> Finding {
     }
 }
 
+/// What the system does not allow is said here and not found out by a run.
+fn kernel() -> Finding {
+    let lacks = machine::lacks();
+    let (what, cost): (Vec<_>, Vec<_>) = lacks.iter().map(|lack| (lack.what, lack.cost)).unzip();
+    match lacks.is_empty() {
+        true => Finding::good("kernel", "allows all that it takes to leave nothing behind"),
+        false => Finding::doubtful(
+            "kernel",
+            format_args!("does not allow: {}", what.join(", ")),
+            format!("Here {}.", cost.join("; ")),
+        ),
+    }
+}
+
 fn tmux() -> Finding {
     match on_path("tmux", &Environment::of_process()) {
         Some(path) => Finding::good("tmux", path.display()),
@@ -246,8 +262,15 @@ fn on_path(name: &str, environment: &Environment) -> Option<PathBuf> {
 /// What earlier runs left: processes without a keeper, homes without a run.
 fn leftovers(environment: &Environment, fix: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let orphaned: Vec<i32> =
-        processes::marks().into_iter().filter(|(mark, _)| !held(mark)).flat_map(|(_, pids)| pids).collect();
+    let runs = Dirs::of(environment).map(|dirs| dirs.runs()).unwrap_or_default();
+    let (mut orphaned, mut unknown) = (Vec::new(), Vec::new());
+    for (mark, pids) in processes::marks() {
+        match run_dir::holder(&runs, &mark) {
+            Holder::Somebody => {}
+            Holder::Nobody => orphaned.extend(pids),
+            Holder::Unknown => unknown.extend(pids),
+        }
+    }
     if !orphaned.is_empty() && fix {
         processes::signal_all(&orphaned, rustix::process::Signal::KILL);
     }
@@ -260,6 +283,13 @@ fn leftovers(environment: &Environment, fix: bool) -> Vec<Finding> {
             "`alhena doctor --fix` ends them.",
         ),
     });
+    if !unknown.is_empty() {
+        findings.push(Finding::doubtful(
+            "other runs",
+            format_args!("{} processes of runs that are not of this home: {unknown:?}", unknown.len()),
+            "Nobody can tell from here whether they are wanted; end them yourself if they are not.",
+        ));
+    }
     if let (true, Some(dirs)) = (fix, Dirs::of(environment)) {
         let homes = dirs.state.join("homes");
         if let Ok(swept) = home::sweep_stale(&homes) {
@@ -270,10 +300,4 @@ fn leftovers(environment: &Environment, fix: bool) -> Vec<Finding> {
     let installed = Installer::new().installed().len();
     findings.push(Finding::good("own installs", format_args!("{installed} of Gemini CLI")));
     findings
-}
-
-/// A run is held while the process that started it, whose id begins the mark, is alive, or its keeper is.
-fn held(mark: &str) -> bool {
-    let starter = mark.split('-').next().unwrap_or("");
-    Path::new("/proc").join(starter).join("cmdline").exists()
 }

@@ -24,8 +24,9 @@ fn furnished() -> (Desk, Hostile) {
 /// Without what is said of the whole machine: other tests leave processes there for a moment.
 fn of_this_desk(seen: &Transcript) -> String {
     let seen = seen.to_string();
+    let of_machine = ["leftovers", "--fix", "other runs", "end them yourself"];
     let lines: Vec<&str> =
-        seen.lines().filter(|line| !line.contains("leftovers") && !line.contains("--fix")).collect();
+        seen.lines().filter(|line| !of_machine.iter().any(|word| line.contains(word))).collect();
     lines.join("\n")
 }
 
@@ -51,6 +52,7 @@ fn an_empty_machine_is_told_what_is_missing_and_how_to_get_it() {
     note trust           [DESK]/work is not trusted: headless runs end with exit 55
                          → Run with --trust, or --trust=settings to load the folder's own settings too.
     ok   keeper          [ALHENA]
+    ok   kernel          allows all that it takes to leave nothing behind
     note tmux            not on PATH
                          → Only interactive agents need it; install tmux 3.3 or newer.
     ok   own installs    0 of Gemini CLI
@@ -70,6 +72,7 @@ fn a_good_machine_is_good() {
     ok   authentication  gemini-api-key
     ok   trust           [DESK]/work is trusted
     ok   keeper          [ALHENA]
+    ok   kernel          allows all that it takes to leave nothing behind
     ok   tmux            [DESK]/bin/tmux
     ok   own installs    0 of Gemini CLI
     [exit 0]
@@ -160,4 +163,31 @@ fn a_directory_that_is_none_is_wrong_usage() {
     hint: Give a directory that exists.
     [exit 2]
     "#);
+}
+
+/// Containers that share a home see each other's locks and not each other's processes.
+#[test]
+fn doctor_ends_processes_of_runs_that_nobody_holds_and_no_others() {
+    let desk = Desk::new();
+    // The number is that of no process here, as with a run of another container.
+    let mark = "4194999-abcdef";
+    let run = desk.home().join("alhena/state/runs").join(mark);
+    std::fs::create_dir_all(&run).unwrap();
+    let lock = std::fs::File::create(run.join("lock")).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let sleeper =
+        |mark: &str| std::process::Command::new("sleep").arg("120").env("ALHENA_RUN", mark).spawn().unwrap();
+    let mut held = sleeper(mark);
+    let mut elsewhere = sleeper("4194998-ghijkl");
+    desk.alhena(&["doctor", "--fix"]);
+    assert_eq!(held.try_wait().unwrap(), None, "somebody holds its run");
+    drop(lock);
+    desk.alhena(&["doctor", "--fix"]);
+    assert!(!held.wait().unwrap().success());
+    let seen = desk.alhena(&["doctor", "--json"]).json();
+    let other = seen.as_array().unwrap().iter().find(|finding| finding["what"] == "other runs").unwrap();
+    assert!(other["detail"].as_str().unwrap().contains(&elsewhere.id().to_string()), "{other}");
+    assert_eq!(elsewhere.try_wait().unwrap(), None, "its run is of another home");
+    elsewhere.kill().unwrap();
+    elsewhere.wait().unwrap();
 }

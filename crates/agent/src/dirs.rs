@@ -69,6 +69,12 @@ impl Dirs {
         self.data.join("gemini-cli")
     }
 
+    /// Where the directories of runs are that are under way.
+    #[must_use]
+    pub fn runs(&self) -> PathBuf {
+        self.state.join("runs")
+    }
+
     /// Where answers are kept that cost a process to get, such as the version of a program.
     #[must_use]
     pub fn answers(&self) -> PathBuf {

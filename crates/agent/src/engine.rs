@@ -66,7 +66,7 @@ pub(crate) struct Engine {
     pub warnings: Vec<String>,
     pub started: Instant,
     /// Removed when the run is over.
-    pub run_dir: tempfile::TempDir,
+    pub run_dir: crate::run_dir::RunDir,
     /// Ours as long as nobody else holds it: without a keeper process we keep it.
     pub home: Option<Home>,
     pub dir: PathBuf,

@@ -225,6 +225,7 @@ fn build(
         run: files::sha256_hex(
             format!("{} {:?}", std::process::id(), std::time::SystemTime::now()).as_bytes(),
         ),
+        mark: request.mark.clone(),
         slot: overlay.home.to_owned(),
         user_home: overlay.user_home.to_owned(),
         project: overlay.project.to_owned(),

@@ -14,6 +14,7 @@ use crate::find::Gemini;
 use crate::home::Home;
 use crate::prepare::{self, Common, RunError, arguments};
 use crate::request::{Prompt, Request};
+use crate::run_dir::RunDir;
 
 /// A start of the interactive CLI.
 #[derive(Debug)]
@@ -32,10 +33,8 @@ pub struct Interactive {
     pub home: Option<Home>,
     /// What people should know.
     pub warnings: Vec<String>,
-    /// Its temporary directory, to be removed in the end.
-    pub temporary: PathBuf,
-    /// Holds what the arguments name. Gone when dropped.
-    pub run_dir: tempfile::TempDir,
+    /// Holds what the arguments name, and its temporary files. Gone when dropped.
+    pub run_dir: RunDir,
 }
 
 impl Gemini {
@@ -51,22 +50,11 @@ impl Gemini {
             args.push(format!("--prompt-interactive={text}").into());
         }
         let (program, args) = prepare::command(self, request, &user_settings, &mut environment, args);
-        let mark = prepare::mark(&run_dir);
-        let temporary = prepare::temporary_directory(&mark)?;
-        environment.set("TMPDIR", temporary.clone());
+        let mark = run_dir.mark().to_owned();
+        environment.set("TMPDIR", run_dir.temporary());
         environment.set(crate::env::ALHENA_RUN, mark.clone());
         let env = environment.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        Ok(Interactive {
-            program,
-            args,
-            env,
-            dir,
-            mark,
-            home,
-            warnings,
-            temporary: temporary.into(),
-            run_dir,
-        })
+        Ok(Interactive { program, args, env, dir, mark, home, warnings, run_dir })
     }
 }
 

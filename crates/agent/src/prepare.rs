@@ -9,6 +9,7 @@ mod prompt;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use alhena_model::{Failure, FailureKind};
@@ -21,8 +22,8 @@ use crate::facts;
 use crate::find::Gemini;
 use crate::home::{self, Home, HomeRequest, McpServer, Release};
 use crate::request::{Request, Sandbox, SystemPrompt, Trust};
+use crate::run_dir::RunDir;
 use crate::settings::read_settings;
-use crate::supervise::processes;
 use crate::supervise::protocol::{self, Launch};
 use crate::telemetry;
 
@@ -90,7 +91,7 @@ pub(crate) struct Ready {
     pub launch: Launch,
     pub home: Option<Home>,
     pub dir: PathBuf,
-    pub run_dir: tempfile::TempDir,
+    pub run_dir: RunDir,
     pub environment: Environment,
     pub warnings: Vec<String>,
 }
@@ -107,11 +108,10 @@ pub(crate) fn prepare(gemini: &Gemini, request: &Request, base: &Environment) ->
     args.extend(arguments::of(request, gemini, home.as_ref(), run_dir.path(), &user_home, &user_settings)?);
     args.extend(prompt.last);
     let (program, args) = command(gemini, request, &user_settings, &mut environment, args);
-    let temporary = temporary_directory(&mark(&run_dir))?;
-    environment.set("TMPDIR", temporary.clone());
+    environment.set("TMPDIR", run_dir.temporary());
     let launch = Launch {
         version: protocol::VERSION,
-        mark: mark(&run_dir),
+        mark: run_dir.mark().to_owned(),
         program,
         args,
         env: environment.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
@@ -121,7 +121,7 @@ pub(crate) fn prepare(gemini: &Gemini, request: &Request, base: &Environment) ->
         stderr: run_dir.path().join("stderr").into_os_string(),
         finish: home.as_ref().map(Home::plan),
         remove_when_abandoned: vec![run_dir.path().as_os_str().to_owned()],
-        remove: vec![temporary],
+        remove: vec![run_dir.temporary().as_os_str().to_owned()],
     };
     Ok(Ready { launch, home, dir, run_dir, environment, warnings })
 }
@@ -131,7 +131,7 @@ pub(crate) struct Common {
     pub environment: Environment,
     pub home: Option<Home>,
     pub dir: PathBuf,
-    pub run_dir: tempfile::TempDir,
+    pub run_dir: RunDir,
     pub user_home: PathBuf,
     pub user_settings: Value,
     pub warnings: Vec<String>,
@@ -160,12 +160,14 @@ pub(crate) fn common(
         )
     })?;
     let user_home = environment.gemini_home().unwrap_or_else(|| dir.clone());
-    let run_dir = private_directory(&dirs.state.join("runs"))?;
+    let run_dir = private_directories(&dirs.runs())?;
     let user_settings = read_settings(&user_home.join(".gemini/settings.json"))
         .map_err(|error| RunError::failed(FailureKind::Config, error.to_string()))?;
 
     let wanted = settings(request, gemini, &user_settings);
-    let home = make_home(gemini, request, &dir, &user_home, &dirs, wanted, &environment)?;
+    let mut wanted = home_request(gemini, request, &dir, &user_home, &dirs, wanted, &environment);
+    wanted.mark = Some(run_dir.mark().to_owned());
+    let home = home::prepare(&wanted).map_err(|error| RunError::failed(error.kind(), error.to_string()))?;
     let home = match home {
         home::Prepared::Overlay(home) => {
             warnings.extend_from_slice(home.warnings());
@@ -231,47 +233,16 @@ fn working_directory(request: &Request) -> Result<PathBuf, RunError> {
     }
 }
 
-/// A directory for one run, readable by nobody else.
-fn private_directory(parent: &Path) -> Result<tempfile::TempDir, RunError> {
-    sweep(parent, "");
-    let prefix = format!("{}-", std::process::id());
-    crate::dirs::create(parent)
-        .and_then(|parent| tempfile::Builder::new().prefix(&prefix).tempdir_in(parent))
-        .map_err(|error| RunError::failed(FailureKind::Config, format!("{}: {error}", parent.display())))
+/// The directories of one run, readable by nobody else.
+fn private_directories(runs: &Path) -> Result<RunDir, RunError> {
+    RunDir::create(runs).map_err(|error| {
+        let full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        let kind = if full { FailureKind::DiskFull } else { FailureKind::Config };
+        RunError::failed(kind, format!("the run has no directory of its own: {error}"))
+    })
 }
 
-/// Removes what runs left whose Alhena was killed before it had a keeper. Names begin with its process.
-fn sweep(parent: &Path, prefix: &str) {
-    let names = fs::read_dir(parent).into_iter().flatten().flatten();
-    let orphaned = names.filter(|entry| {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let Some(mark) = name.strip_prefix(prefix) else { return false };
-        let owner = mark.split('-').next().and_then(|owner| owner.parse::<i32>().ok());
-        owner.is_some_and(|owner| !processes::exists(owner)) && processes::marked(mark).is_empty()
-    });
-    for entry in orphaned {
-        let _gone = fs::remove_dir_all(entry.path());
-    }
-}
-
-/// Where the CLI and its tools put temporary files: it leaves reports with whole conversations there (0.61.0). In the
-/// system's own place, because a long path is too long for sockets. The keeper removes it.
-pub(crate) fn temporary_directory(mark: &str) -> Result<OsString, RunError> {
-    const PREFIX: &str = "alhena-";
-    let parent = std::env::temp_dir();
-    sweep(&parent, PREFIX);
-    let dir = parent.join(format!("{PREFIX}{mark}"));
-    crate::dirs::create(&dir)
-        .map_err(|error| RunError::failed(FailureKind::Config, format!("no temporary directory: {error}")))?;
-    Ok(dir.into_os_string())
-}
-
-/// The run's mark is the name of its directory.
-pub(crate) fn mark(run_dir: &tempfile::TempDir) -> String {
-    run_dir.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
-}
-
-fn make_home(
+fn home_request(
     gemini: &Gemini,
     request: &Request,
     dir: &Path,
@@ -279,7 +250,7 @@ fn make_home(
     dirs: &Dirs,
     settings: Map<String, Value>,
     environment: &Environment,
-) -> Result<home::Prepared, RunError> {
+) -> HomeRequest {
     let mut wanted = HomeRequest::new(user_home, dir, dirs.state.join("homes"));
     wanted.settings = settings;
     wanted.context = match &request.system_prompt {
@@ -299,7 +270,7 @@ fn make_home(
         has_slugs: gemini.version.has(Feature::SlugDirectories),
     };
     wanted.environment = environment.clone();
-    home::prepare(&wanted).map_err(|error| RunError::failed(error.kind(), error.to_string()))
+    wanted
 }
 
 /// What the run changes in the user's settings.

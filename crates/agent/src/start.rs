@@ -19,7 +19,7 @@ use crate::prepare::{self, Ready, RunError};
 use crate::recording::{Recorder, Secrets};
 use crate::request::{Prompt, Request};
 use crate::run::{About, Over, Queue, Run, Sessions, Stopper};
-use crate::supervise::custody::{Custody, keeper_program};
+use crate::supervise::custody::{Custody, Locks, keeper_program};
 use crate::supervise::processes;
 use crate::tail::SessionTail;
 
@@ -75,7 +75,8 @@ fn launch(
     let (queue, events, queued) = Queue::new();
     let since = changes::scan_start(&dir);
     let about = About { mark: launch.mark.clone(), kept: keeper.is_some() };
-    let custody = Custody::take(&launch, keeper.as_deref(), home.as_ref().map(|home| home.lock()))?;
+    let locks = Locks { home: home.as_ref().map(|home| home.lock()), run: Some(run_dir.lock()) };
+    let custody = Custody::take(&launch, keeper.as_deref(), locks)?;
     let mut disk = RealDisk::new(dir.clone(), since);
     disk.keep = recorder.is_some();
     disk.session = match &home {

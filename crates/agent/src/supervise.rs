@@ -11,6 +11,7 @@
 //! | [`guard`] | the process around the keeper: does the keeper's work when that is killed |
 //! | `keeper` | the keeper's loop: start, wait, stop, clean up |
 //! | [`sweep`] | ending everything that is left of a run |
+//! | [`machine`] | what all that needs of the system |
 //! | [`fork`] | a second process, and a child that dies with its parent |
 //! | [`processes`] | which processes belong to a run |
 //! | [`terminal`] | a terminal as standard input, for the one gentle way to stop the CLI |
@@ -22,6 +23,7 @@ pub mod custody;
 pub mod fork;
 pub mod guard;
 mod keeper;
+pub mod machine;
 pub mod processes;
 pub mod protocol;
 pub mod sweep;

@@ -98,7 +98,6 @@ fn run(record: &Path) -> Result<Ended, TerminalError> {
     let mut ended = hold(record, &interactive, &stop).map_err(failed)?;
     ended.swept = sweep(&interactive.mark, Life::Process).ended;
     let finished = plan.as_ref().map(home::finish).unwrap_or_default();
-    let _gone = std::fs::remove_dir_all(&interactive.temporary);
     ended.sessions = finished.published;
     say_ended(record, ended.clone());
     guard.dismiss();
@@ -238,15 +237,16 @@ impl Guard {
             record: record.to_owned(),
             mark: interactive.mark.clone(),
             plan: plan.cloned(),
-            remove: vec![interactive.temporary.clone(), interactive.run_dir.path().to_owned()],
+            remove: vec![interactive.run_dir.temporary().to_owned(), interactive.run_dir.path().to_owned()],
         };
         let spawn = || -> io::Result<ChildStdin> {
-            // It holds the lock on the home, so that nobody takes it for abandoned before it has been put away.
+            // It holds the locks of the run, so that nobody takes it for abandoned before it has been put away.
             let lock = interactive.home.as_ref().and_then(|home| home.lock().try_clone_to_owned().ok());
             let mut first = guard_command("1")?;
             first
                 .stdin(Stdio::piped())
-                .stdout(lock.map_or_else(Stdio::null, |lock| Stdio::from(File::from(lock))));
+                .stdout(lock.map_or_else(Stdio::null, |lock| Stdio::from(File::from(lock))))
+                .stderr(Stdio::from(interactive.run_dir.lock().try_clone_to_owned()?));
             let mut first = first.spawn()?;
             let stdin = first.stdin.take();
             first.wait()?;
@@ -269,7 +269,7 @@ impl Guard {
 
 fn guard_command(step: &str) -> io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(["terminal", "guard", step]).stderr(Stdio::null()).current_dir("/").env_clear();
+    command.args(["terminal", "guard", step]).current_dir("/").env_clear();
     Ok(command)
 }
 

@@ -17,6 +17,7 @@ impl Pair {
         fs::create_dir(&overlay).unwrap();
         fs::create_dir(&user).unwrap();
         let plan = FinishPlan {
+            mark: None,
             run: "run".into(),
             slot: dir.path().to_owned(),
             user_home: dir.path().to_owned(),

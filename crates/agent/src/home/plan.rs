@@ -11,6 +11,9 @@ use super::files::Fingerprint;
 pub struct FinishPlan {
     /// Tells this run from others that used the same place.
     pub(super) run: String,
+    /// Stands in the environment of its processes.
+    #[serde(default)]
+    pub(super) mark: Option<String>,
     /// The place: `<homes>/<key>/<slot>`; the plan and the lock are beside it.
     pub(super) slot: PathBuf,
     /// The user's home, which holds `.gemini`.

@@ -42,6 +42,8 @@ pub struct HomeRequest {
     pub release: Release,
     /// The environment of the run.
     pub environment: Environment,
+    /// What stands in the environment of all its processes, as `ALHENA_RUN`: by it they are found if it is killed.
+    pub mark: Option<String>,
 }
 
 /// What matters here about a release.
@@ -81,6 +83,7 @@ impl HomeRequest {
             folder_settings: false,
             release: Release::CURRENT,
             environment: Environment::default(),
+            mark: None,
         }
     }
 

@@ -8,7 +8,6 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
@@ -16,6 +15,8 @@ use rustix::fs::FlockOperation;
 use super::files;
 use super::finish::finish;
 use super::plan::{FinishPlan, Finished};
+use crate::lock::{is_at, try_lock};
+use crate::supervise::sweep::{Life, Swept, sweep};
 
 /// More runs of one project at once than any machine can bear.
 const MOST_SLOTS: u32 = 4096;
@@ -77,50 +78,34 @@ impl Slot {
     }
 }
 
-/// Takes a lock if nobody holds it. The file may be removed by a run that ends just now, so what was locked must still
-/// be what is there.
-fn try_lock(path: &Path) -> io::Result<Option<File>> {
-    loop {
-        let file = match OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let dir = path.parent().ok_or(error)?;
-                crate::dirs::create(dir)?;
-                continue;
-            }
-            Err(error) => return Err(error),
-        };
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
-            Err(rustix::io::Errno::INTR) => continue,
-            Err(error) => return Err(error.into()),
-        }
-        if is_at(&file, path)? {
-            return Ok(Some(file));
-        }
-    }
-}
-
-fn is_at(file: &File, path: &Path) -> io::Result<bool> {
-    let held = file.metadata()?;
-    match fs::symlink_metadata(path) {
-        Ok(there) => Ok((held.dev(), held.ino()) == (there.dev(), there.ino())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
 /// Makes a place empty that is locked by us: finishes what a crashed run left. None when there was nothing to finish.
 fn clear(path: &Path) -> io::Result<Option<Finished>> {
     match read_plan(path)? {
         Planned::Nothing => remove_tree(path).map(|()| None),
-        Planned::Run(plan) => Ok(Some(finish(&plan))),
+        Planned::Run(plan) => Ok(Some(finish_crashed(&plan))),
         Planned::Unreadable => {
             let warning = format!("{} holds an unfinished run that this version cannot read", path.display());
             Ok(Some(Finished { warnings: vec![warning], incomplete: true, ..Finished::default() }))
         }
     }
+}
+
+/// Nobody holds the run, but something that it started may still work in its home: that is ended first.
+fn finish_crashed(plan: &FinishPlan) -> Finished {
+    let Swept { ended, left, .. } =
+        plan.mark.as_deref().map(|mark| sweep(mark, Life::Thread)).unwrap_or_default();
+    if left > 0 {
+        let warning =
+            format!("{} is still used by {left} processes of a run that was killed", plan.slot.display());
+        return Finished { warnings: vec![warning], incomplete: true, ..Finished::default() };
+    }
+    let mut finished = finish(plan);
+    if ended > 0 {
+        finished
+            .warnings
+            .push(format!("{ended} processes of an earlier run, which had been killed, were ended"));
+    }
+    finished
 }
 
 /// What the file beside a place says.

@@ -3,6 +3,7 @@ use crate::home::plan::{ContextFile, Layout};
 
 fn plan(slot: &Path, user_home: &Path) -> FinishPlan {
     FinishPlan {
+        mark: None,
         run: "this run".into(),
         slot: slot.to_owned(),
         user_home: user_home.to_owned(),

@@ -39,6 +39,15 @@ pub fn keeper_program(environment: &Environment) -> Option<PathBuf> {
     named.or_else(|| OWN_KEEPER.get().cloned()).or_else(beside).or_else(on_path)
 }
 
+/// What says that a run is alive: held until the last of Alhena, the keeper and the guard is gone.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Locks<'a> {
+    /// On the run's home.
+    pub home: Option<BorrowedFd<'a>>,
+    /// On its directories.
+    pub run: Option<BorrowedFd<'a>>,
+}
+
 /// A run in the hands of a keeper.
 pub struct Custody {
     socket: UnixStream,
@@ -64,13 +73,13 @@ const PATIENCE_WITH_READER: Duration = Duration::from_secs(30);
 impl Custody {
     /// Hands the launch to a keeper: a process if there is a program for it, otherwise a thread.
     ///
-    /// The keeper and its guard inherit `lock`, the lock on the run's home, as their standard output: they outlive us.
-    pub fn take(launch: &Launch, program: Option<&Path>, lock: Option<BorrowedFd<'_>>) -> io::Result<Self> {
+    /// The keeper and its guard inherit the locks of the run, because they may outlive us.
+    pub fn take(launch: &Launch, program: Option<&Path>, locks: Locks<'_>) -> io::Result<Self> {
         let (socket, theirs) = UnixStream::pair()?;
         socket.set_write_timeout(Some(PATIENCE_WITH_READER))?;
         let holder = match program {
             Some(program) => {
-                let guard = spawn(program, theirs, lock)?;
+                let guard = spawn(program, theirs, locks)?;
                 adoption::keeps(guard.id() as i32);
                 Holder::Process(guard)
             }
@@ -185,11 +194,15 @@ impl Drop for Custody {
     }
 }
 
-fn spawn(program: &Path, socket: UnixStream, lock: Option<BorrowedFd<'_>>) -> io::Result<Child> {
+fn spawn(program: &Path, socket: UnixStream, locks: Locks<'_>) -> io::Result<Child> {
     let mut command = Command::new(program);
     command.arg0("alhena").arg("keeper").stdin(Stdio::from(OwnedFd::from(socket)));
-    let lock = lock.map(|lock| lock.try_clone_to_owned()).transpose()?;
-    command.stdout(lock.map_or_else(Stdio::null, Stdio::from)).stderr(Stdio::null()).current_dir("/");
+    let inherited = |lock: Option<BorrowedFd<'_>>| {
+        let lock = lock.map(|lock| lock.try_clone_to_owned()).transpose()?;
+        io::Result::Ok(lock.map_or_else(Stdio::null, Stdio::from))
+    };
+    // The CLI gets other files in these places, and so none of the locks.
+    command.stdout(inherited(locks.home)?).stderr(inherited(locks.run)?).current_dir("/");
     // The keeper needs nothing of the environment, and secrets need not lie about in one more process.
     // The second is where instrumented builds write what ran.
     let needed = ["PATH", "LLVM_PROFILE_FILE"].map(|name| std::env::var_os(name).map(|value| (name, value)));

@@ -96,14 +96,6 @@ pub fn marks() -> HashMap<String, Vec<i32>> {
     runs
 }
 
-/// Whether there is such a process.
-pub fn exists(pid: i32) -> bool {
-    Pid::from_raw(pid).is_some_and(|pid| {
-        // Somebody else's process answers with a refusal.
-        !matches!(rustix::process::test_kill_process(pid), Err(rustix::io::Errno::SRCH))
-    })
-}
-
 /// What a process calls itself, for people.
 pub fn name(pid: i32) -> String {
     let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();

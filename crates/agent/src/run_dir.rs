@@ -1,0 +1,180 @@
+//! The directories of a run: one in Alhena's state, and one for temporary files.
+//!
+//! Both go when the run is over. A run that was killed with everything around it leaves them, and a later one removes them:
+//! only when nobody holds the lock in the first, and of the second only what carries the run's mark and is the user's own.
+//! Nothing is ever judged by its name.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::lock;
+use crate::supervise::sweep::{Life, sweep};
+
+/// Held in a run's directory for as long as the run has an Alhena, a keeper or a guard.
+const LOCK: &str = "lock";
+/// In the directory for temporary files: whose it is.
+const MARK: &str = ".alhena-run";
+
+/// What the file that is locked says.
+#[derive(Debug, Serialize, Deserialize)]
+struct Record {
+    temporary: OsString,
+}
+
+/// The directories of one run, held. Gone when dropped.
+#[derive(Debug)]
+pub struct RunDir {
+    dir: tempfile::TempDir,
+    lock: File,
+    mark: String,
+    temporary: PathBuf,
+}
+
+impl RunDir {
+    /// Makes both, the first in `runs`, and clears away what killed runs have left there.
+    pub(crate) fn create(runs: &Path) -> io::Result<Self> {
+        let named = |path: &Path| {
+            let path = path.to_owned();
+            move |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+        };
+        clear_away(runs);
+        let (dir, lock) = Self::locked(runs).map_err(named(runs))?;
+        let mark = dir.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        // In the system's own place, because a long path is too long for sockets.
+        let temporary = std::env::temp_dir().join(format!("alhena-{mark}"));
+        let held = Self { dir, lock, mark, temporary };
+        let record = Record { temporary: held.temporary.clone().into_os_string() };
+        (&held.lock).write_all(&serde_json::to_vec(&record)?).map_err(named(runs))?;
+        crate::dirs::create(&held.temporary)
+            .and_then(|dir| fs::write(dir.join(MARK), &held.mark))
+            .map_err(named(&held.temporary))?;
+        Ok(held)
+    }
+
+    /// A new directory with its lock. One who clears away may be faster, and take the empty directory for a leftover.
+    fn locked(runs: &Path) -> io::Result<(tempfile::TempDir, File)> {
+        let prefix = format!("{}-", std::process::id());
+        crate::dirs::create(runs)?;
+        for _ in 0..20 {
+            let dir = tempfile::Builder::new().prefix(&prefix).tempdir_in(runs)?;
+            let path = dir.path().join(LOCK);
+            let made = File::options().write(true).create_new(true).open(&path);
+            match made.and_then(|_| lock::try_lock_existing(&path)) {
+                Ok(Some(lock)) => return Ok((dir, lock)),
+                Ok(None) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::Error::other("new directories are taken away at once"))
+    }
+
+    /// The one in Alhena's state.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Where the CLI and its tools put temporary files: it leaves reports with whole conversations there (0.61.0).
+    #[must_use]
+    pub fn temporary(&self) -> &Path {
+        &self.temporary
+    }
+
+    /// Stands in the environment of all processes of the run.
+    #[must_use]
+    pub fn mark(&self) -> &str {
+        &self.mark
+    }
+
+    /// The lock that says that the run is alive, for processes that may outlive this one. The CLI must not inherit it.
+    #[must_use]
+    pub fn lock(&self) -> BorrowedFd<'_> {
+        self.lock.as_fd()
+    }
+}
+
+impl Drop for RunDir {
+    fn drop(&mut self) {
+        let _gone = fs::remove_dir_all(&self.temporary);
+    }
+}
+
+/// Removes what runs have left that nobody holds, and ends what still runs of them.
+pub(crate) fn clear_away(runs: &Path) {
+    for entry in fs::read_dir(runs).into_iter().flatten().flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        match lock::try_lock_existing(&path.join(LOCK)) {
+            Ok(Some(lock)) => {
+                let mark = name.to_string_lossy().into_owned();
+                if sweep(&mark, Life::Thread).left == 0 {
+                    clear_away_one(&path, &mark, lock);
+                }
+            }
+            Ok(None) => {}
+            // Killed when it had just been made; if it has anything in it, it stays.
+            Err(_) => drop(fs::remove_dir(&path)),
+        }
+    }
+}
+
+fn clear_away_one(path: &Path, mark: &str, mut lock: File) {
+    let mut text = Vec::new();
+    let record = lock.read_to_end(&mut text).ok().and_then(|_| serde_json::from_slice::<Record>(&text).ok());
+    if let Some(temporary) =
+        record.map(|record| PathBuf::from(record.temporary)).filter(|dir| is_of(dir, mark))
+    {
+        let _gone = fs::remove_dir_all(temporary);
+    }
+    let _gone = fs::remove_dir_all(path);
+}
+
+/// Whether a directory is the user's own and carries this mark.
+fn is_of(dir: &Path, mark: &str) -> bool {
+    let own = |path: &Path, is: fn(&fs::Metadata) -> bool| {
+        fs::symlink_metadata(path)
+            .is_ok_and(|found| is(&found) && found.uid() == rustix::process::geteuid().as_raw())
+    };
+    let file = dir.join(MARK);
+    own(dir, fs::Metadata::is_dir)
+        && own(&file, fs::Metadata::is_file)
+        && fs::read(&file).is_ok_and(|text| text == mark.as_bytes())
+}
+
+/// Whether a run is alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// Somebody holds it, perhaps in another container.
+    Somebody,
+    /// All that could hold it are gone.
+    Nobody,
+    /// It is not among these runs: of another home, or gone.
+    Unknown,
+}
+
+/// Who holds the run with this mark.
+#[must_use]
+pub fn holder(runs: &Path, mark: &str) -> Holder {
+    let is_mark = mark.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    if mark.is_empty() || !is_mark {
+        return Holder::Unknown;
+    }
+    match lock::try_lock_existing(&runs.join(mark).join(LOCK)) {
+        Ok(Some(_)) => Holder::Nobody,
+        Ok(None) => Holder::Somebody,
+        Err(_) => Holder::Unknown,
+    }
+}
+
+#[cfg(test)]
+#[path = "run_dir_tests.rs"]
+mod tests;
