@@ -101,6 +101,10 @@ pub enum Step {
     CloseStdout,
     /// Closes stderr and goes on.
     CloseStderr,
+    /// Writes a session file with the prompt and an answer, where the CLI keeps it.
+    Session,
+    /// Adds to the session file what the CLI adds on ^C: a list of messages without the conversation.
+    WipeSession,
     /// Says the value of this variable, of its environment or of `.env` in its directory: as text, in a tool's output and
     /// on stderr, plain and encoded.
     Reveal(String),

@@ -34,7 +34,8 @@ pub fn script(plan: &Plan, place: &Place, run: usize) -> Script {
         let deaf = [Signal::INT, Signal::TERM, Signal::HUP];
         steps.push(Step::IgnoreSignals(deaf.map(Signal::as_raw).to_vec()));
     }
-    steps.extend([Step::Init, Step::User, Step::Text("one ".into()), touch("text"), Step::Sleep(50)]);
+    steps.extend([Step::Init, Step::User, Step::Session, touch("session")]);
+    steps.extend([Step::Text("one ".into()), touch("text"), Step::Sleep(50)]);
     if plan.secrets {
         steps.extend(secrets::names().map(|name| Step::Reveal(name.to_owned())));
     }
@@ -45,6 +46,7 @@ pub fn script(plan: &Plan, place: &Place, run: usize) -> Script {
         output: "made\n".into(),
     };
     steps.extend([touch("tool"), tool, Step::Sleep(100)]);
+    steps.extend(plan.wiped.then_some(Step::WipeSession));
     let stream = if run == 0 || plan.stream != Stream::Endless { plan.stream } else { Stream::Good };
     let (before, after) = stream_steps(stream);
     steps.extend(before);

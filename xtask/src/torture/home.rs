@@ -9,7 +9,7 @@ use alhena_testbed::{Snapshot, diff};
 use serde_json::Value;
 
 use super::agent::{mark, prompt};
-use super::place::Place;
+use super::place::{OLD_PROMPT, Place};
 use super::plan::{Home, Plan};
 use super::trial::Ended;
 
@@ -36,8 +36,12 @@ fn is_expected(plan: &Plan, change: &Change) -> bool {
     match change {
         Change::Added(path) => is_new(path) || (plan.home == Home::Workspace && !path.starts_with(".gemini")),
         Change::Removed(_) => false,
-        Change::Changed { path, before, after } => {
-            path == Path::new(".gemini/projects.json") && only_more(before, after)
+        Change::Changed { path, before, after } if path == Path::new(".gemini/projects.json") => {
+            only_more(before, after)
+        }
+        // A session that was resumed has more in it than before.
+        Change::Changed { path, after, .. } => {
+            plan.resumes && is_session(path) && still_holds(after, OLD_PROMPT)
         }
     }
 }
@@ -58,6 +62,14 @@ fn is_new(path: &Path) -> bool {
     }
 }
 
+fn is_session(path: &Path) -> bool {
+    path.starts_with(".gemini/tmp/work/chats") && is_new(path)
+}
+
+fn still_holds(entry: &Entry, text: &str) -> bool {
+    matches!(entry, Entry::File { bytes: Some(bytes), .. } if String::from_utf8_lossy(bytes).contains(text))
+}
+
 /// Whether all projects of the registry are still there, under their names.
 fn only_more(before: &Entry, after: &Entry) -> bool {
     let read = |entry: &Entry| match entry {
@@ -71,10 +83,11 @@ fn only_more(before: &Entry, after: &Entry) -> bool {
     }
 }
 
-/// Sessions of the real CLI that were lost: a run whose tool was called has one, with the prompt in it.
+/// Sessions that were lost: an agent that has written one, and a real CLI whose tool was called, has one in the user's store with
+/// the prompt in it.
 pub fn sessions(plan: &Plan, place: &Place, runs: &[Ended]) -> Vec<String> {
-    // There is no store that could be written to.
-    if plan.is_short() {
+    // There is no store that could be written to, or the agent writes to it by itself.
+    if plan.is_short() || plan.home == Home::Workspace {
         return Vec::new();
     }
     let stored: Vec<String> = files_under(&place.real_home.join(".gemini/tmp"))
@@ -85,7 +98,7 @@ pub fn sessions(plan: &Plan, place: &Place, runs: &[Ended]) -> Vec<String> {
     let mut findings = Vec::new();
     for run in runs {
         let prompt = prompt(plan, run.run);
-        let begun = mark(place, run.run, "tool").exists();
+        let begun = mark(place, run.run, if plan.real { "tool" } else { "session" }).exists();
         let promised =
             run.stderr.contains("--resume") || String::from_utf8_lossy(&run.stdout).contains("--resume");
         let kept = stored.iter().any(|text| text.contains(&prompt));

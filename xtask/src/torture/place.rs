@@ -52,8 +52,21 @@ pub struct Place {
     mounts: Vec<PathBuf>,
 }
 
-/// The user's own session of another project, which nothing may touch.
-const OLD_SESSION: &str = "{\"sessionId\":\"0ld00000-0000-4000-8000-000000000000\",\"projectHash\":\"h\",\"startTime\":\"2026-01-01T00:00:00.000Z\",\"lastUpdated\":\"2026-01-01T00:00:00.000Z\"}\n{\"id\":\"u1\",\"timestamp\":\"2026-01-01T00:00:01.000Z\",\"type\":\"user\",\"content\":\"an old prompt\"}\n";
+/// The session of this folder that can be resumed.
+pub const RESUMED: &str = "5e551000-0000-4000-8000-000000000000";
+/// What the user said in every session that was there before.
+pub const OLD_PROMPT: &str = "an old prompt";
+
+/// A session that the user has.
+fn session(id: &str) -> String {
+    let time = "2026-01-01T00:00:00.000Z";
+    let records = [
+        json!({"sessionId": id, "projectHash": "h", "startTime": time, "lastUpdated": time, "kind": "main"}),
+        json!({"id": "u1", "timestamp": time, "type": "user", "content": [{"text": OLD_PROMPT}]}),
+        json!({"id": "g1", "timestamp": time, "type": "gemini", "content": "An old answer.", "model": "gemini-2.5-flash"}),
+    ];
+    records.iter().map(|record| format!("{record}\n")).collect()
+}
 
 impl Place {
     /// Makes it as the plan says.
@@ -140,12 +153,19 @@ impl Place {
             json!({"security": {"auth": {"selectedType": "gemini-api-key"}}, "ui": {"theme": "Mine"}});
         write(&gemini.join("settings.json"), &format!("{settings:#}\n"))?;
         write(&gemini.join("GEMINI.md"), "My own instructions.\n")?;
-        write(
-            &gemini.join("projects.json"),
-            "{\n  \"projects\": {\n    \"/old/project\": \"project\"\n  }\n}\n",
-        )?;
+        let mut projects = json!({"/old/project": "project"});
+        let old = "01d00000-0000-4000-8000-000000000000";
         write(&gemini.join("tmp/project/.project_root"), "/old/project")?;
-        write(&gemini.join("tmp/project/chats/session-2026-01-01T00-00-0ld00000.jsonl"), OLD_SESSION)?;
+        write(&gemini.join("tmp/project/chats/session-2026-01-01T00-00-01d00000.jsonl"), &session(old))?;
+        if plan.resumes {
+            let folder = self.work.to_string_lossy().into_owned();
+            write(&gemini.join("tmp/work/.project_root"), &folder)?;
+            write(&gemini.join("tmp/work/chats/session-2026-01-01T00-00-5e551000.jsonl"), &session(RESUMED))?;
+            if let Some(projects) = projects.as_object_mut() {
+                projects.insert(folder, "work".into());
+            }
+        }
+        write(&gemini.join("projects.json"), &format!("{:#}\n", json!({"projects": projects})))?;
         write(&self.real_home.join(".bashrc"), "# mine\n")?;
         if !plan.traps {
             let folder = self.work.to_string_lossy().into_owned();

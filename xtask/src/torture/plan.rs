@@ -279,6 +279,8 @@ pub struct Plan {
     pub daemons: Vec<Child>,
     /// Whether the agent ignores signals.
     pub deaf: bool,
+    /// Whether its session file ends as after ^C.
+    pub wiped: bool,
     /// Whether the folder is full of traps.
     pub traps: bool,
     /// Whether secrets are in the environment and said by the agent.
@@ -287,6 +289,8 @@ pub struct Plan {
     pub record: bool,
     /// `--as`.
     pub view: View,
+    /// Whether all runs go on with one session that the user has.
+    pub resumes: bool,
     /// How many runs at once; the stop is for the first.
     pub runs: usize,
     /// The stop.
@@ -331,6 +335,7 @@ impl Plan {
             Kind::Shortage => shortage(&mut plan, &mut dice),
             Kind::Together => {
                 plan.runs = 2 + dice.below(3) as usize;
+                plan.resumes = dice.percent(40);
                 plan.stop = if dice.percent(40) { Stop::None } else { one_stop(&mut dice) };
             }
             Kind::Real => {
@@ -339,6 +344,8 @@ impl Plan {
                 plan.daemons = if dice.percent(50) { vec![daemon(&mut dice)] } else { Vec::new() };
                 plan.home = if dice.percent(30) { dice.pick(REAL_HOMES, Home::Plain) } else { Home::Plain };
                 plan.traps = dice.percent(20);
+                plan.resumes = plan.home == Home::Plain && dice.percent(20);
+                plan.runs = if dice.percent(15) { 2 } else { 1 };
             }
         }
         plan.stream = plan.fitting_stream(&mut dice);
@@ -363,10 +370,12 @@ impl Plan {
             stream: Stream::Good,
             daemons: if dice.percent(30) { vec![daemon(dice)] } else { Vec::new() },
             deaf: false,
+            wiped: dice.percent(20),
             traps: false,
             secrets: dice.percent(15),
             record: dice.percent(40),
             view,
+            resumes: false,
             runs: 1,
             stop: Stop::None,
         }

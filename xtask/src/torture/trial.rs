@@ -14,7 +14,7 @@ use alhena_testbed::script::{LIFETIME_VARIABLE, SCRIPT_VARIABLE};
 use rustix::process::Signal;
 
 use super::agent::{self, LIFETIME};
-use super::place::{Place, Programs, write};
+use super::place::{Place, Programs, RESUMED, write};
 use super::plan::{Home, Plan, Stop, View};
 use super::{after, home, secrets, stop, system, verdict};
 
@@ -121,9 +121,7 @@ fn attempt(plan: &Plan, programs: &Programs) -> io::Result<Vec<String>> {
     findings.extend(after::traps(plan, &place));
     findings.extend(after::secrets(plan, &place));
     findings.extend(home::changes(plan, &place, &before)?);
-    if plan.real {
-        findings.extend(home::sessions(plan, &place, &ended));
-    }
+    findings.extend(home::sessions(plan, &place, &ended));
     Ok(findings)
 }
 
@@ -180,6 +178,9 @@ fn start(
         Stop::Stall(time) => command.arg("--stall-timeout").arg(format!("{}ms", time.as_millis())),
         _ => &mut command,
     };
+    if plan.resumes {
+        command.arg(format!("--resume={RESUMED}"));
+    }
     if plan.record {
         command.arg("--record").arg(place.record.join(format!("run-{number}")));
     }

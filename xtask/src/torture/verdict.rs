@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
-use alhena_model::{Outcome, Status};
+use alhena_model::{FailureKind, Outcome, Status};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -110,7 +110,10 @@ fn one(plan: &Plan, run: &Ended, deed: &Deed, outcome: &Outcome, code: Option<i3
     let told = outcome.status;
     let expected = i32::from(outcome.exit_status());
     let output_lost = deed.closed.is_some() || stdout_is_short(plan);
-    if code.is_some_and(|code| code != expected && !(output_lost && code != 0)) {
+    // A request that was refused before the start is wrong usage.
+    let refused =
+        outcome.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Input) && code == Some(2);
+    if code.is_some_and(|code| code != expected && !refused && !(output_lost && code != 0)) {
         findings.push(format!("{told:?} with exit code {code:?}"));
     }
     let why = || outcome.failure.as_ref().map(|failure| format!("{:?}: {}", failure.kind, failure.message));

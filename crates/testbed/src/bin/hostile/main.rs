@@ -9,6 +9,7 @@ mod dump;
 mod os;
 mod output;
 mod reveal;
+mod session;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -99,6 +100,8 @@ fn take(step: Step, out: &mut Output) -> Result<(), String> {
         Step::CloseStdin => os::close(0),
         Step::CloseStdout => os::close(1),
         Step::CloseStderr => os::close(2),
+        Step::Session => session::write(out.session_id(), out.prompt()),
+        Step::WipeSession => session::wipe(),
         Step::Reveal(name) => reveal::say(&name, out),
         Step::Touch(path) => {
             // On a full disk the name at least is there.

@@ -26,6 +26,11 @@ impl Output {
         Self { arguments, line_end: b"\n", pieces: None, death: None, written: 0, tool_calls: 0 }
     }
 
+    /// What the run was asked.
+    pub fn prompt(&self) -> &str {
+        &self.arguments.prompt
+    }
+
     pub fn end_lines_with(&mut self, line_end: &'static [u8]) {
         self.line_end = line_end;
     }
@@ -200,7 +205,8 @@ impl Output {
         self.arguments.model.clone().unwrap_or_else(|| "gemini-2.5-flash".to_owned())
     }
 
-    fn session_id(&self) -> String {
+    /// The session's id, as `init` says it.
+    pub fn session_id(&self) -> String {
         let own = || format!("a1990dbd-d94c-47ca-8818-{:012x}", std::process::id());
         self.arguments.session_id.clone().unwrap_or_else(own)
     }
