@@ -1,4 +1,5 @@
-//! ^C and its relatives: they stop the run, whenever they come.
+//! ^C and its relatives: they stop the run, whenever they come, and a second one ends at once what the first one ends
+//! gently.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,6 +7,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use alhena::Stopper;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+
+/// The exit code of a run that was cancelled.
+const CANCELLED: i32 = 130;
+
+/// Lets a file that must not grow any more be an error like others: without this the system kills whoever writes.
+///
+/// By a handler that does nothing. Programs that we start are to have the signal as it was, and ignoring is inherited.
+pub fn outlive_file_limits() {
+    let signal = rustix::process::Signal::XFSZ.as_raw();
+    let _as_before = signal_hook::flag::register(signal, Arc::default());
+}
 
 /// Catches signals from now on. Made before a run is prepared: whoever is told to stop then must still clean up.
 pub struct Interrupts {
@@ -20,10 +32,14 @@ impl Interrupts {
         if let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) {
             std::thread::spawn(move || {
                 for signal in signals.forever() {
-                    let _first_counts =
-                        caught.compare_exchange(0, signal, Ordering::AcqRel, Ordering::Acquire);
-                    if let Some(stopper) = &*stopper.lock().unwrap_or_else(PoisonError::into_inner) {
-                        stopper.stop();
+                    let first =
+                        caught.compare_exchange(0, signal, Ordering::AcqRel, Ordering::Acquire).is_ok();
+                    match &*stopper.lock().unwrap_or_else(PoisonError::into_inner) {
+                        Some(stopper) if first => stopper.stop(),
+                        // Nothing of the run is left: what still keeps us is somebody who does not read what we print.
+                        Some(stopper) if stopper.is_over() => std::process::exit(CANCELLED),
+                        Some(stopper) => stopper.stop_at_once(),
+                        None => {}
                     }
                 }
             });

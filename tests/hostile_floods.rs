@@ -1,14 +1,17 @@
-//! Stand-ins that write more than anybody can read: clocks, stops and limits hold all the same.
+//! Clocks, stops and limits hold whatever a stand-in does: it writes more than anybody can read, or nothing at all.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
 mod lab;
 
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use alhena::{Outcome, Status};
 use alhena_testbed::script::Ending;
-use alhena_testbed::{Script, Step};
+use alhena_testbed::{Deadline, Script, Step};
 use lab::HostileLab;
+use rustix::process::{Pid, Signal, kill_process};
 
 /// More than a debug build reads in a minute.
 const FLOOD: u64 = 400 << 20;
@@ -40,7 +43,7 @@ fn a_stop_is_heard_while_the_output_of_an_agent_that_is_gone_is_still_read() {
     let hostile = HostileLab::new("flood rest", Script::new([Step::Init, Step::Deltas(FLOOD), Step::Result]));
     let mut run = hostile.lab.start(hostile.lab.request("hello"));
     run.next_blocking().unwrap();
-    let gone = alhena_testbed::Deadline::after(Duration::from_secs(60));
+    let gone = Deadline::after(Duration::from_secs(60));
     while !hostile.hostile.survivors().unwrap().is_empty() {
         assert!(gone.wait_until(|| run.next_blocking().is_some()));
     }
@@ -89,10 +92,131 @@ fn an_agent_that_ended_badly_is_not_called_cancelled_by_a_stop_that_comes_later(
     let hostile = HostileLab::new("too late", Script::new(steps));
     let mut run = hostile.lab.start(hostile.lab.request("hello"));
     run.next_blocking().unwrap();
-    let gone = alhena_testbed::Deadline::after(Duration::from_secs(60));
+    let gone = Deadline::after(Duration::from_secs(60));
     assert!(gone.wait_until(|| hostile.hostile.survivors().unwrap().is_empty()));
     std::thread::sleep(Duration::from_secs(1));
     run.stop();
     let outcome = run.outcome_blocking();
     assert_eq!((outcome.status, outcome.exit_code), (Status::Failed, Some(42)), "{:?}", outcome.warnings);
+}
+
+fn exit_code(alhena: &mut Child) -> Option<i32> {
+    let mut status = None;
+    let ended = Deadline::after(SOON).wait_until(|| {
+        status = alhena.try_wait().unwrap();
+        status.is_some()
+    });
+    if !ended {
+        alhena.kill().unwrap();
+        alhena.wait().unwrap();
+        panic!("alhena did not end");
+    }
+    status.unwrap().code()
+}
+
+/// A tool that runs for ever.
+fn long_tool() -> Step {
+    Step::Line(
+        r#"{"type":"tool_use","timestamp":"2026-11-15T17:58:39.984Z","tool_name":"run_shell_command","tool_id":"t1","parameters":{"command":"sleep 9999"}}"#
+            .into(),
+    )
+}
+
+#[test]
+fn a_reader_that_goes_away_while_a_tool_runs_ends_the_run() {
+    let hostile = HostileLab::new("reader", Script::new([Step::Init, long_tool(), Step::Hang]));
+    let mut command = hostile.lab.command(&["--as", "events", "go"]);
+    let mut alhena = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(alhena.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("tool_call")));
+    drop(lines);
+    assert_eq!(exit_code(&mut alhena), Some(130));
+    assert_eq!(hostile.hostile.survivors().unwrap(), [0u32; 0]);
+}
+
+#[test]
+fn a_second_signal_ends_at_once_what_ignores_the_first() {
+    let deaf = Step::IgnoreSignals(vec![15, 2, 1]);
+    let hostile = HostileLab::new("twice", Script::new([deaf, Step::Init, long_tool(), Step::Hang]));
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let mut command = hostile.lab.command(&["--as", "events", "go"]);
+        let mut alhena = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut stdout = BufReader::new(alhena.stdout.take().unwrap());
+        let mut lines = stdout.by_ref().lines().map(Result::unwrap);
+        assert!(lines.any(|line| line.contains("tool_call")));
+        kill_process(Pid::from_child(&alhena), signal).unwrap();
+        let began = Instant::now();
+        // Two signals of one kind that nobody has seen yet are one.
+        let mut signals = 1;
+        while alhena.try_wait().unwrap().is_none() && signals < 4 {
+            std::thread::sleep(Duration::from_millis(150));
+            let _gone = kill_process(Pid::from_child(&alhena), signal);
+            signals += 1;
+        }
+        assert_eq!(exit_code(&mut alhena), Some(130));
+        // Patience with ^C and with SIGTERM is four seconds.
+        assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+        let last = lines.last().unwrap();
+        assert!(last.contains(r#""status":"cancelled""#), "{last}");
+        assert_eq!(hostile.hostile.survivors().unwrap(), [0u32; 0]);
+    }
+}
+
+#[test]
+fn signals_end_a_program_whose_output_nobody_takes() {
+    let hostile = HostileLab::new("stuck", Script::new([Step::Init, Step::Deltas(4 << 20), Step::Result]));
+    let mut command = hostile.lab.command(&["--as", "events", "go"]);
+    let mut alhena = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    // Nobody reads: the pipe is full soon, and alhena waits for it.
+    let mut stuck = alhena.stdout.take().unwrap();
+    stuck.read_exact(&mut [0]).unwrap();
+    let deadline = Deadline::after(Duration::from_secs(60));
+    assert!(deadline.wait_until(|| hostile.hostile.survivors().unwrap().is_empty()));
+    let deadline = Deadline::after(SOON);
+    let ended = deadline.wait_until(|| {
+        let _gone = kill_process(Pid::from_child(&alhena), Signal::TERM);
+        std::thread::sleep(Duration::from_millis(200));
+        alhena.try_wait().unwrap().is_some()
+    });
+    assert!(ended);
+    assert_eq!(exit_code(&mut alhena), Some(130));
+    drop(stuck);
+    let runs = hostile.lab.home.path().join("alhena/state/runs");
+    assert_eq!(std::fs::read_dir(runs).map_or(0, Iterator::count), 0);
+}
+
+#[test]
+fn a_signal_while_the_prompt_is_awaited_is_a_run_that_was_cancelled() {
+    let hostile = HostileLab::new("prompt", Script::normal());
+    let mut command = hostile.lab.command(&["--as", "outcome", "-"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut alhena = command.spawn().unwrap();
+    let _never_closed = alhena.stdin.take().unwrap();
+    // Before it has begun it dies as any program would.
+    std::thread::sleep(Duration::from_millis(500));
+    kill_process(Pid::from_child(&alhena), Signal::INT).unwrap();
+    assert_eq!(exit_code(&mut alhena), Some(130));
+    let mut text = String::new();
+    alhena.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    let outcome: Outcome = serde_json::from_str(&text).unwrap();
+    assert_eq!(outcome.status, Status::Cancelled);
+}
+
+#[test]
+fn a_limit_on_file_sizes_is_an_error_and_no_death() {
+    let hostile = HostileLab::new("file limit", Script::normal());
+    let line =
+        r#"{"type":"message","timestamp":"2026-11-15T17:58:39.984Z","role":"assistant","content":"x"}"#;
+    let (input, output) = (hostile.lab.workspace().join("in"), hostile.lab.workspace().join("out"));
+    std::fs::write(&input, format!("{line}\n").repeat(20_000)).unwrap();
+    let script = format!(
+        "ulimit -f 64; exec {} parse --from stream-json --as events {} > {}",
+        lab::ALHENA,
+        input.display(),
+        output.display()
+    );
+    let done = std::process::Command::new("/bin/sh").args(["-c", &script]).output().unwrap();
+    assert!(done.status.code().is_some_and(|code| code != 0), "{:?}", done.status);
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(said.contains("too large"), "{said}");
 }

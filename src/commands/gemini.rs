@@ -19,6 +19,7 @@ use alhena::{
 };
 
 use super::complain;
+use crate::listener;
 use crate::output::{self, Stream as Standard, say, say_part};
 use crate::signals::Interrupts;
 use crate::stdin::{self, Expect};
@@ -98,7 +99,7 @@ fn run(gemini: &Gemini, drop_in: DropIn, environment: &Environment) -> ExitCode 
         Ok(run) => follow(run, &mut writer, &interrupts),
         Err(error) => {
             complain(&error, error.hint());
-            let outcome = Outcome { failure: Some(error.into_failure()), ..Outcome::default() };
+            let outcome = Outcome::not_begun(error.into_failure());
             let _closed = writer.close(&outcome);
             return ExitCode::from(42);
         }
@@ -158,6 +159,7 @@ fn request(drop_in: &DropIn, format: Format, interrupts: &Interrupts) -> Result<
 
 fn follow(mut run: Run, writer: &mut Writer, interrupts: &Interrupts) -> (Arc<Outcome>, io::Result<()>) {
     interrupts.stop(run.stopper());
+    listener::stop_when_gone(io::stdout(), run.stopper());
     let mut written = Ok(());
     while let Some(item) = run.next_item_blocking() {
         if written.is_ok() {

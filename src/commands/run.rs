@@ -14,6 +14,7 @@ use clap::ValueEnum;
 
 use super::agent::{Agent, time};
 use super::complain;
+use crate::listener;
 use crate::offline;
 use crate::output::{self, Stream, say};
 use crate::signals::Interrupts;
@@ -128,6 +129,10 @@ pub fn execute(args: Args) -> ExitCode {
                 // Said whatever else is quiet: nobody may take the scripted model for a real one.
                 say(format_args!("{}.", offline::NOTICE));
             }
+            match &file {
+                Some(file) => listener::stop_when_gone(file, run.stopper()),
+                None => listener::stop_when_gone(io::stdout(), run.stopper()),
+            }
             let outcome = follow(run, &interrupts, view, target, quiet);
             drop(offline);
             outcome
@@ -138,7 +143,7 @@ pub fn execute(args: Args) -> ExitCode {
                 complain(&error, error.hint());
             }
             // Whoever reads the outcome gets one also when nothing could be started.
-            let outcome = Outcome { failure: Some(error.into_failure()), ..Outcome::default() };
+            let outcome = Outcome::not_begun(error.into_failure());
             views::failed_to_start(view, outcome, target);
             return ExitCode::from(code);
         }

@@ -117,13 +117,7 @@ pub(crate) fn verdict(facts: &Facts, end: &End) -> (Status, Option<Failure>) {
     let mut failure = with_evidence(failure, end);
     let said = facts.result.as_ref().and_then(|result| result.error.as_ref());
     failure.reported = said.map(|said| ToolError { kind: said.kind.clone(), message: said.message.clone() });
-    let status = match failure.kind {
-        FailureKind::Timeout => Status::Timeout,
-        FailureKind::Stalled => Status::Stalled,
-        FailureKind::Cancelled => Status::Cancelled,
-        _ => Status::Failed,
-    };
-    (status, Some(failure))
+    (Status::of(failure.kind), Some(failure))
 }
 
 fn with_evidence(mut failure: Failure, end: &End) -> Failure {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureKind};
 use crate::usage::Usage;
 
 /// The result of a run. Never an error for what the agent did: a failed run is an outcome with a [`Failure`].
@@ -196,7 +196,24 @@ fn append(text: &mut String, piece: &str) -> bool {
     fitting.len() == piece.len()
 }
 
+impl Status {
+    /// The verdict on a run that failed in this way.
+    pub fn of(kind: FailureKind) -> Self {
+        match kind {
+            FailureKind::Timeout => Status::Timeout,
+            FailureKind::Stalled => Status::Stalled,
+            FailureKind::Cancelled => Status::Cancelled,
+            _ => Status::Failed,
+        }
+    }
+}
+
 impl Outcome {
+    /// The outcome of a run that never began.
+    pub fn not_begun(failure: Failure) -> Self {
+        Self { status: Status::of(failure.kind), failure: Some(failure), ..Self::default() }
+    }
+
     /// Whether the run succeeded.
     pub fn is_success(&self) -> bool {
         self.status == Status::Success
@@ -334,7 +351,6 @@ mod tests {
 
     #[test]
     fn the_exit_code_follows_from_the_verdict() {
-        use crate::failure::FailureKind;
         let exit = |status, kind: Option<FailureKind>| {
             let failure = kind.map(|kind| Failure::new(kind, ""));
             Outcome { status, failure, ..Outcome::default() }.exit_status()
