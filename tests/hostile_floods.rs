@@ -220,3 +220,37 @@ fn a_limit_on_file_sizes_is_an_error_and_no_death() {
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     assert!(said.contains("too large"), "{said}");
 }
+
+#[test]
+fn more_on_stderr_than_is_borne_ends_the_run() {
+    let hostile =
+        HostileLab::new("stderr", Script::new([Step::Init, Step::StderrFlood(300 << 20), Step::Hang]));
+    let mut request = hostile.lab.request("hello").timeout(Duration::from_secs(60));
+    request.max_stderr = 1 << 20;
+    let outcome = hostile.lab.run(request);
+    let failure = outcome.failure.as_ref().unwrap();
+    assert_eq!(failure.kind, alhena::FailureKind::Protocol);
+    assert!(failure.message.contains("1048576 bytes to standard error"), "{}", failure.message);
+    assert_eq!(hostile.hostile.survivors().unwrap(), [0u32; 0]);
+}
+
+#[test]
+fn a_run_needs_no_watches_of_the_system() {
+    let hostile = HostileLab::new("no inotify", Script::normal());
+    let command = hostile.lab.command(&["--as", "outcome", "go"]);
+    // In a user namespace of its own the limit can be lowered without taking anything from others.
+    let script = "echo 0 > /proc/sys/user/max_inotify_instances || exit 99; exec \"$@\"";
+    let mut without = std::process::Command::new("unshare");
+    without.args(["-Ur", "sh", "-c", script, "sh"]).arg(command.get_program()).args(command.get_args());
+    without.env_clear().envs(hostile.lab.env.iter()).current_dir(hostile.lab.workspace());
+    without.env("PATH", "/usr/bin:/bin");
+    let done = without.output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    if done.status.code() == Some(99) || said.contains("unshare:") {
+        eprintln!("this machine has no user namespaces to try it in: {said}");
+        return;
+    }
+    assert_eq!(done.status.code(), Some(0), "{said}");
+    let outcome: Outcome = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(outcome.status, Status::Success);
+}

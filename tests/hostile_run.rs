@@ -88,6 +88,10 @@ fn a_line_of_100_megabytes_is_malformed_with_its_size_and_the_rest_is_read() {
     );
     let outcome = hostile.run();
     assert_eq!(outcome.status, Status::Success);
+    assert_eq!(
+        outcome.warnings,
+        [format!("A line of {} bytes was too long to be read: a part of the text is missing", size - 1)]
+    );
     assert_eq!(outcome.text.all(), "after");
     assert_eq!((outcome.malformed.lines, outcome.malformed.bytes), (1, size - 1));
 }
@@ -114,7 +118,7 @@ fn exit_0_without_a_result_is_a_crash() {
 }
 
 #[test]
-fn what_comes_after_the_result_is_kept_and_a_second_result_is_a_warning() {
+fn what_comes_after_the_result_is_kept_and_a_second_result_of_error_counts() {
     let hostile = HostileLab::new(
         "after",
         script([
@@ -125,7 +129,7 @@ fn what_comes_after_the_result_is_kept_and_a_second_result_is_a_warning() {
         ]),
     );
     let (events, outcome) = hostile.lab.run_with_events(hostile.lab.request("hello"));
-    assert_eq!(outcome.status, Status::Success);
+    assert_eq!((outcome.status, kind(&outcome)), (Status::Failed, Some(FailureKind::InvalidResponse)));
     assert!(outcome.text.all().ends_with(" late"));
     assert!(
         outcome.warnings.iter().any(|warning| warning.contains("second result")),

@@ -211,7 +211,7 @@ fn one(
             view.line(line)?;
             interpreter.line(line, out);
         }
-        Frame::TooLong { bytes, sample } => interpreter.malformed(sample, bytes, out),
+        Frame::TooLong { bytes, sample } => interpreter.too_long(sample, bytes, out),
     }
     out.drain(..).try_for_each(|event| view.event(&event))
 }

@@ -39,6 +39,8 @@ const READING_AFTER_STOP: Duration = Duration::from_secs(3);
 const PATIENCE_WITH_GUARD: Duration = Duration::from_secs(20);
 /// What cleaning up may take beyond the time limit of the run.
 const TIME_TO_CLEAN_UP: Duration = Duration::from_secs(5);
+/// How often to look where the system does not tell when a file grows.
+const NOBODY_TELLS: Duration = Duration::from_millis(10);
 /// How long to wait for a reader that is behind before looking again.
 const READER_IS_BEHIND: Duration = Duration::from_millis(5);
 
@@ -51,6 +53,7 @@ pub(crate) struct Limits {
     pub first_event: Option<Duration>,
     pub stall: Option<Duration>,
     pub output: u64,
+    pub stderr: u64,
 }
 
 pub(crate) struct Engine {
@@ -153,7 +156,6 @@ impl Engine {
             nobody_can_ask: false,
             retries: Retries::new(&self.stderr),
         };
-        let _not_told = self.growth.watch(&self.stderr);
         self.warn_all(&mut watch);
         while !watch.keeper_gone {
             let progress = self.read(&mut watch);
@@ -194,6 +196,8 @@ impl Engine {
         }
         if self.stdout.len() > self.limits.output {
             self.stop(Stop::TooMuchOutput(self.limits.output), watch);
+        } else if watch.retries.written() > self.limits.stderr {
+            self.stop(Stop::TooMuchStderr(self.limits.stderr), watch);
         } else if let Some((_, stop)) = self.next_alarm(watch).filter(|(at, _)| *at <= Instant::now()) {
             self.stop(stop, watch);
         }
@@ -258,8 +262,10 @@ impl Engine {
         let behind = progress == Progress::ReaderIsBehind;
         let alarm = self.next_alarm(watch).map(|(at, _)| at.saturating_duration_since(Instant::now()));
         let longest = if behind { READER_IS_BEHIND } else { Duration::from_millis(500) };
-        let longest =
-            if self.growth.fd().is_none() { longest.min(Duration::from_millis(10)) } else { longest };
+        let session = self.interpreter.witness().session.as_ref().map(|session| session.growth());
+        let growths = || [Some(&self.growth), session].into_iter().flatten();
+        let blind = growths().any(|growth| growth.fd().is_none());
+        let longest = if blind { longest.min(NOBODY_TELLS) } else { longest };
         let time = alarm.unwrap_or(longest).min(longest);
         let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
         let mut fds = vec![PollFd::new(self.custody.socket(), PollFlags::IN)];
@@ -267,19 +273,12 @@ impl Engine {
             fds.push(PollFd::new(&self.asked_to_stop, PollFlags::IN));
         }
         // When the reader is behind, news of more output would only keep us awake.
-        let session = self.interpreter.witness().session.as_ref();
-        for growth in
-            [self.growth.fd(), session.and_then(|session| session.growth().fd())].into_iter().flatten()
-        {
-            if !behind {
-                fds.push(PollFd::from_borrowed_fd(growth, PollFlags::IN));
-            }
+        if !behind {
+            let told = growths().filter_map(Growth::fd);
+            fds.extend(told.map(|growth| PollFd::from_borrowed_fd(growth, PollFlags::IN)));
         }
         let _interrupted = poll(&mut fds, Some(&time));
-        self.growth.clear();
-        if let Some(session) = session {
-            session.growth().clear();
-        }
+        growths().for_each(Growth::clear);
     }
 
     fn hear_keeper(&mut self, watch: &mut Watch) {

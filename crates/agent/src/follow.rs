@@ -64,38 +64,46 @@ pub use other::Growth;
 #[cfg(target_os = "linux")]
 mod linux {
     use super::*;
+    use std::cell::Cell;
     use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
     use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 
-    /// Tells when files grow.
-    pub struct Growth(OwnedFd);
+    /// Tells when files grow. Where the system has no more watches to give, nobody tells: see [`Growth::fd`].
+    pub struct Growth {
+        inotify: Option<OwnedFd>,
+        /// A file could not be watched.
+        blind: Cell<bool>,
+    }
 
     impl Growth {
         /// Watches nothing yet.
-        pub fn new() -> io::Result<Self> {
-            Ok(Self(inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?))
+        pub fn new() -> Self {
+            let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
+            Self { inotify, blind: Cell::new(false) }
         }
 
         /// Watches this file, or the files of this directory.
-        pub fn watch(&self, path: &Path) -> io::Result<()> {
-            inotify::add_watch(
-                &self.0,
-                path,
-                WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO,
-            )?;
-            Ok(())
+        pub fn watch(&self, path: &Path) {
+            let flags = WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO;
+            let watched = self.inotify.as_ref().map(|inotify| inotify::add_watch(inotify, path, flags));
+            if !matches!(watched, Some(Ok(_))) {
+                self.blind.set(true);
+            }
         }
 
-        /// Readable when something grew.
+        /// Readable when something grew. None when that is not told of everything: the caller then looks again every few
+        /// milliseconds.
         pub fn fd(&self) -> Option<BorrowedFd<'_>> {
-            Some(self.0.as_fd())
+            self.inotify.as_ref().filter(|_| !self.blind.get()).map(AsFd::as_fd)
         }
 
         /// Forgets what has been told so far.
         pub fn clear(&self) {
             let mut buffer = [0; 4096];
-            while rustix::io::read(&self.0, &mut buffer).is_ok_and(|count| count > 0) {}
+            while let Some(inotify) = &self.inotify
+                && rustix::io::read(inotify, &mut buffer).is_ok_and(|count| count > 0)
+            {}
         }
     }
 }
@@ -110,14 +118,12 @@ mod other {
 
     impl Growth {
         /// Watches nothing.
-        pub fn new() -> io::Result<Self> {
-            Ok(Self)
+        pub fn new() -> Self {
+            Self
         }
 
         /// Does nothing.
-        pub fn watch(&self, _path: &Path) -> io::Result<()> {
-            Ok(())
-        }
+        pub fn watch(&self, _path: &Path) {}
 
         /// There is nothing to wait on.
         pub fn fd(&self) -> Option<BorrowedFd<'_>> {

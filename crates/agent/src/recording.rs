@@ -329,7 +329,7 @@ pub fn play(dir: &Path, mut each: impl FnMut(Item)) -> io::Result<Arc<Outcome>> 
                 items.push(Item::Line(line.to_vec()));
                 interpreter.line(line, &mut out);
             }
-            Frame::TooLong { bytes, sample } => interpreter.malformed(sample, bytes, &mut out),
+            Frame::TooLong { bytes, sample } => interpreter.too_long(sample, bytes, &mut out),
         }
         items.extend(out.into_iter().map(Item::Event));
     };

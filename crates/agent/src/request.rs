@@ -53,8 +53,10 @@ pub struct Request {
     pub max_turns: Option<u32>,
     /// How often a failing request is tried; 3 by default, where the CLI takes 10 and four minutes.
     pub max_attempts: Option<u32>,
-    /// How many bytes the CLI may write.
+    /// How many bytes the CLI may write to standard output.
     pub max_output: u64,
+    /// How many bytes it may write to standard error, where it has little to say.
+    pub max_stderr: u64,
     /// Where to keep everything that the CLI wrote.
     pub record: Option<PathBuf>,
     /// More arguments for the CLI itself.
@@ -215,6 +217,7 @@ impl Request {
             max_turns: None,
             max_attempts: None,
             max_output: 4 << 30,
+            max_stderr: 256 << 20,
             record: None,
             extra_args: Vec::new(),
             raw_lines: false,

@@ -28,6 +28,11 @@ impl Retries {
         Self { path: path.to_owned(), follower: None, framer: Framer::new(LONGEST_LINE) }
     }
 
+    /// How much is there by now, read or not.
+    pub(crate) fn written(&self) -> u64 {
+        self.follower.as_ref().map_or(0, Follower::len)
+    }
+
     /// A warning for each attempt that has failed since the last time and is followed by another.
     pub(crate) fn news(&mut self) -> Vec<String> {
         let mut found = Vec::new();

@@ -66,8 +66,11 @@ fn launch(
 ) -> std::io::Result<Run> {
     let Ready { launch, home, dir, run_dir, warnings, .. } = ready;
     let stdout = Follower::open(launch.stdout.as_ref())?;
-    let growth = Growth::new()?;
-    growth.watch(launch.stdout.as_ref())?;
+    // Here already, so that it can be watched from the start.
+    let _stderr = Follower::open(launch.stderr.as_ref())?;
+    let growth = Growth::new();
+    growth.watch(launch.stdout.as_ref());
+    growth.watch(launch.stderr.as_ref());
     let (stopper, asked_to_stop) = UnixStream::pair()?;
     stopper.set_nonblocking(true)?;
     asked_to_stop.set_nonblocking(true)?;
@@ -79,16 +82,15 @@ fn launch(
     let custody = Custody::take(&launch, keeper.as_deref(), locks)?;
     let mut disk = RealDisk::new(dir.clone(), since);
     disk.keep = recorder.is_some();
-    disk.session = match &home {
-        Some(home) => Some(SessionTail::new(home.chats_dir(), Timestamp::now(), Growth::new()?)),
-        None => None,
-    };
+    disk.session =
+        home.as_ref().map(|home| SessionTail::new(home.chats_dir(), Timestamp::now(), Growth::new()));
     let sessions = Sessions::default();
     let limits = Limits {
         timeout: request.timeout,
         first_event: request.first_event_timeout,
         stall: request.stall_timeout,
         output: request.max_output,
+        stderr: request.max_stderr,
     };
     let engine = Engine {
         custody,

@@ -164,7 +164,7 @@ impl SessionTail {
             if name.ends_with(".jsonl")
                 && let Ok(follower) = Follower::read_only(&path)
             {
-                let _not_told = self.growth.watch(&path);
+                self.growth.watch(&path);
                 self.files.push(Log { path, follower, framer: Framer::default() });
             } else if name.ends_with(".json") {
                 self.legacy.entry(path).or_insert(0);
@@ -205,7 +205,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("session-2026-11-15T17-49-11111111.jsonl");
         let mut file = fs::File::create(&path).unwrap();
-        let mut tail = SessionTail::new(dir.path().to_owned(), Timestamp::default(), Growth::new().unwrap());
+        let mut tail = SessionTail::new(dir.path().to_owned(), Timestamp::default(), Growth::new());
         tail.session("11111111-2222-4333-8444-555555555555");
         let began = Instant::now();
         for call in 0..500 {

@@ -4,6 +4,7 @@
 //! what the stream leaves out (0.61.0): results carry no tool name, so calls are remembered by id (C-32); a write
 //! has no diff; a command has no exit code; a cancelled call says success.
 
+mod broken;
 mod derive;
 mod joined;
 mod kept;
@@ -12,10 +13,10 @@ mod report;
 use std::borrow::Cow;
 
 use alhena_wire::Count;
+use alhena_wire::stream;
 use alhena_wire::stream::{
     ErrorEvent, Message, ResultEvent, Role, Severity, Status, StreamEvent, ToolResult, ToolUse,
 };
-use alhena_wire::{frame, stream};
 use serde_json::Value;
 
 use self::derive::{PromptFile, Ran};
@@ -142,7 +143,7 @@ impl<D: Disk> Interpreter<D> {
     pub fn line(&mut self, line: &[u8], out: &mut Vec<Event>) {
         match stream::parse_line(line) {
             Ok(event) => self.event(event, out),
-            Err(_) => self.malformed(frame::sample(line), line.len() as u64, out),
+            Err(error) => self.broken(line, &error, out),
         }
     }
 
@@ -383,11 +384,6 @@ impl<D: Disk> Interpreter<D> {
     }
 
     fn result(&mut self, result: ResultEvent<'_>, out: &mut Vec<Event>) {
-        if self.facts.result.is_some() {
-            let word = if result.status == Status::Success { "success" } else { "error" };
-            return self
-                .warn(format!("Gemini CLI wrote a second result ({word}); the first one counts"), out);
-        }
         let success = result.status == Status::Success;
         let error = result.error.map(|error| ReportedError {
             kind: owned(error.kind),
@@ -397,13 +393,33 @@ impl<D: Disk> Interpreter<D> {
         if let Some(error) = &error {
             self.emit(Source::Stream, EventKind::Error { message: error.message.clone() }, out);
         }
-        self.facts.result = Some(ResultFacts { success: success && error.is_none(), error });
+        let facts = ResultFacts { success: success && error.is_none(), error };
+        if self.facts.result.is_some() {
+            return self.second_result(facts, out);
+        }
+        self.facts.result = Some(facts);
         if let Some(stats) = result.stats {
             self.take_usage(Usage::from(&*stats));
             self.stats_duration = stats.duration_ms.map(Count::get);
             let usage = self.outcome.usage.clone();
             self.emit(Source::Stream, EventKind::Usage(usage), out);
         }
+    }
+
+    /// The CLI writes one `result`. A second one does not make a failure good, and one of error takes a success back; but
+    /// not when it is the answer to being stopped.
+    fn second_result(&mut self, second: ResultFacts, out: &mut Vec<Event>) {
+        let (word, counts) = match second.success {
+            true => ("success", "the first one counts"),
+            false if self.facts.stop.is_some() => {
+                ("error", "the first one counts: it was being stopped by then")
+            }
+            false => ("error", "the run is no success"),
+        };
+        if !second.success && self.facts.stop.is_none() {
+            self.facts.contradiction.get_or_insert(second);
+        }
+        self.warn(format!("Gemini CLI wrote a second result ({word}); {counts}"), out);
     }
 
     fn take_usage(&mut self, usage: Usage) {

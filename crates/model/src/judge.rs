@@ -2,7 +2,7 @@
 //!
 //! Gemini CLI 0.61.0 exits 0 after being killed, after invalid answers and after prompts it never sent, so its exit
 //! code alone says nothing. Success takes all of: exit 0, a last `result` of success, an answer of the model, no
-//! `error` event of severity error, and nobody who stopped it before the `result`.
+//! `error` event that is more than a warning, no second `result` of error, and nobody who stopped it before the `result`.
 
 mod api;
 mod stderr;
@@ -42,6 +42,8 @@ pub enum Stop {
     Cancelled,
     /// It wrote more than is borne.
     TooMuchOutput(u64),
+    /// It wrote more to standard error than is borne.
+    TooMuchStderr(u64),
     /// Its `result` had come, but it did not exit.
     NoExit,
 }
@@ -62,8 +64,11 @@ pub struct End {
 pub(crate) struct Facts {
     /// The first `result`.
     pub result: Option<ResultFacts>,
-    /// The last `error` event of severity error.
+    /// The last `error` event that was no warning.
     pub error: Option<String>,
+    /// Another `result` that says error, or could not be read. The CLI writes one; if two contradict each other the run is
+    /// no success.
+    pub contradiction: Option<ResultFacts>,
     /// The model said something, or a tool came back.
     pub answered: bool,
     /// A tool came back.
@@ -140,6 +145,9 @@ fn find_failure(facts: &Facts, end: &End) -> Option<Failure> {
     match (&facts.result, end.exit) {
         (None, exit) => Some(without_result(facts, exit, &end.stderr)),
         (Some(result), exit) if !result.success => Some(with_error(result, facts, exit, &end.stderr)),
+        (Some(_), exit) if let Some(other) = &facts.contradiction => {
+            Some(with_error(other, facts, exit, &end.stderr))
+        }
         (Some(_), Exit::Code(0) | Exit::Unknown) => success_in_doubt(facts, &end.stderr),
         (Some(_), _) if stopped_after_result => success_in_doubt(facts, &end.stderr),
         (Some(_), Exit::Code(code)) => Some(Failure::new(
@@ -174,6 +182,12 @@ fn stopped(stop: Stop, stderr: &str) -> Failure {
             return Failure::new(
                 FailureKind::Protocol,
                 format!("Gemini CLI wrote more than {limit} bytes and was stopped"),
+            );
+        }
+        Stop::TooMuchStderr(limit) => {
+            return Failure::new(
+                FailureKind::Protocol,
+                format!("Gemini CLI wrote more than {limit} bytes to standard error and was stopped"),
             );
         }
         Stop::NoExit => return Failure::new(FailureKind::Crashed, "Gemini CLI did not exit"),

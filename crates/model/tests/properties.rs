@@ -159,7 +159,7 @@ proptest! {
             Stop::Timeout(_) => Status::Timeout,
             Stop::NoFirstEvent(_) | Stop::Silence(_) => Status::Stalled,
             Stop::Cancelled => Status::Cancelled,
-            Stop::TooMuchOutput(_) | Stop::NoExit => Status::Failed,
+            Stop::TooMuchOutput(_) | Stop::TooMuchStderr(_) | Stop::NoExit => Status::Failed,
         };
         prop_assert!(!before || outcome.status == status);
     }

@@ -43,7 +43,7 @@ fn alhena(path: &Path) -> Result<Vec<Event>, String> {
         let bytes = buffer.get(..count).unwrap_or_default();
         let take = |frame: Frame<'_>| match frame {
             Frame::Line(line) => interpreter.line(line, &mut events),
-            Frame::TooLong { bytes, sample } => interpreter.malformed(sample, bytes, &mut events),
+            Frame::TooLong { bytes, sample } => interpreter.too_long(sample, bytes, &mut events),
         };
         match count {
             0 => framer.finish(take),

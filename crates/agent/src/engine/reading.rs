@@ -186,6 +186,6 @@ impl Engine {
 pub(super) fn take(interpreter: &mut Interpreter<RealDisk>, frame: Frame<'_>, out: &mut Vec<Event>) {
     match frame {
         Frame::Line(line) => interpreter.line(line, out),
-        Frame::TooLong { bytes, sample } => interpreter.malformed(sample, bytes, out),
+        Frame::TooLong { bytes, sample } => interpreter.too_long(sample, bytes, out),
     }
 }

@@ -574,21 +574,103 @@ fn an_ordinary_tool_error_is_no_warning_and_no_failure() {
 }
 
 #[test]
-fn a_second_result_is_a_warning_and_the_first_one_counts() {
+fn a_second_result_is_a_warning_and_one_of_error_takes_a_success_back() {
     let error = json!({"type": "result", "status": "error", "error": {"type": "Error", "message": "late"}});
     let (_, outcome) = interpret(&[delta("Hi."), result(), error.clone()], Exit::Code(0));
     assert_eq!(
-        (outcome.is_success(), &outcome.warnings, outcome.usage.all.total),
-        (true, &vec!["Gemini CLI wrote a second result (error); the first one counts".to_owned()], 124)
+        (failure(&outcome), &outcome.warnings, outcome.usage.all.total),
+        (
+            Some((FailureKind::InvalidResponse, "late")),
+            &vec!["Gemini CLI wrote a second result (error); the run is no success".to_owned()],
+            124
+        )
     );
     let (_, outcome) = interpret(&[delta("Hi."), error, result()], Exit::Code(0));
     assert_eq!(
-        (outcome.failure.as_ref().map(|failure| failure.kind), &outcome.warnings),
+        (failure(&outcome), &outcome.warnings),
         (
-            Some(FailureKind::InvalidResponse),
+            Some((FailureKind::InvalidResponse, "late")),
             &vec!["Gemini CLI wrote a second result (success); the first one counts".to_owned()]
         )
     );
+    let (_, outcome) = interpret(&[delta("Hi."), result(), result()], Exit::Code(0));
+    assert_eq!((failure(&outcome), outcome.warnings.len()), (None, 1));
+}
+
+#[test]
+fn a_second_result_that_answers_a_stop_does_not_take_the_first_one_back() {
+    let mut out = Vec::new();
+    let mut interpreter = Interpreter::new();
+    let error = json!({"type": "result", "status": "error", "error": {"type": "FatalCancellationError", "message": "^C"}});
+    for line in [delta("Hi."), result()] {
+        interpreter.line(line.to_string().as_bytes(), &mut out);
+    }
+    interpreter.stopping(Stop::NoExit);
+    interpreter.line(error.to_string().as_bytes(), &mut out);
+    let end = End { exit: Exit::Code(130), stderr: String::new(), duration_ms: None };
+    assert!(interpreter.conclude(&end, &mut out).is_success());
+}
+
+#[test]
+fn an_error_or_a_result_in_a_shape_that_nobody_knows_is_no_success() {
+    let no_severity = json!({"type": "error", "message": "broken"});
+    let odd_severity = json!({"type": "error", "severity": "catastrophe", "message": "broken"});
+    let number = json!({"type": "error", "severity": 3, "message": "broken"});
+    for error in [no_severity, odd_severity, number] {
+        let (events, outcome) = interpret(&[error.clone(), delta("Hi."), result()], Exit::Code(0));
+        assert_eq!(failure(&outcome), Some((FailureKind::InvalidResponse, "broken")), "{error}");
+        let told = EventKind::Error { message: "broken".into() };
+        assert!(events.iter().any(|event| event.kind == told), "{error}");
+    }
+    let (_, outcome) = interpret(&[delta("Hi."), json!({"type": "error"}), result()], Exit::Code(0));
+    assert!(!outcome.is_success());
+    for broken in [json!({"type": "result"}), json!({"type": "result", "status": 1})] {
+        for lines in [[broken.clone(), result()], [result(), broken.clone()]] {
+            let lines: Vec<_> = std::iter::once(delta("Hi.")).chain(lines).collect();
+            let (_, outcome) = interpret(&lines, Exit::Code(0));
+            assert!(!outcome.is_success(), "{lines:?}");
+            assert!(outcome.warnings[0].contains("a result that cannot be read"), "{:?}", outcome.warnings);
+        }
+    }
+    let (_, outcome) = interpret(&[json!({"type": "message"}), delta("Hi."), result()], Exit::Code(0));
+    assert!(outcome.is_success());
+}
+
+#[test]
+fn a_line_that_was_too_long_is_a_warning_and_no_success_where_it_may_have_been_the_result() {
+    let judged = |before: &[Value], sample: &str, after: &[Value]| {
+        let (mut out, mut interpreter) = (Vec::new(), Interpreter::new());
+        for line in before {
+            interpreter.line(line.to_string().as_bytes(), &mut out);
+        }
+        interpreter.too_long(sample.into(), 99, &mut out);
+        for line in after {
+            interpreter.line(line.to_string().as_bytes(), &mut out);
+        }
+        let end = End { exit: Exit::Code(0), stderr: String::new(), duration_ms: None };
+        let outcome = interpreter.conclude(&end, &mut out);
+        assert_eq!((outcome.malformed.lines, outcome.malformed.bytes), (1, 99));
+        (outcome.is_success(), outcome.warnings.join("\n"))
+    };
+    let (before, after) = ([delta("Hi.")], [result()]);
+    let whole = [delta("Hi."), result()];
+    let missing = |what: &str| format!("A line of 99 bytes was too long to be read: {what}");
+    let message = r#"{"type":"message","timestamp":"2026"#;
+    assert_eq!(judged(&before, message, &after), (true, missing("a part of the text is missing")));
+    assert_eq!(judged(&whole, message, &[]), (true, missing("a part of the text is missing")));
+    let tool = r#"{"type":"tool_result","#;
+    assert_eq!(judged(&before, tool, &after), (true, missing("the result of a tool call is missing")));
+    assert_eq!(judged(&before, "xxxx", &after), (true, missing("what it said is missing")));
+    assert!(!judged(&whole, "xxxx", &[]).0);
+    assert!(!judged(&before, "xxxx", &[]).0);
+    for odd in [r#"{"type":"result","status":"success""#, r#"{"type":"error","severity":"warning""#] {
+        assert!(!judged(&before, odd, &after).0, "{odd}");
+        assert!(!judged(&whole, odd, &[]).0, "{odd}");
+    }
+}
+
+fn failure(outcome: &Outcome) -> Option<(FailureKind, &str)> {
+    outcome.failure.as_ref().map(|failure| (failure.kind, failure.message.as_str()))
 }
 
 #[test]

@@ -84,7 +84,7 @@ pub fn feed(interpreter: &mut Interpreter, bytes: &[u8], out: &mut Vec<Event>) {
     let mut framer = Framer::default();
     let mut take = |frame: Frame<'_>| match frame {
         Frame::Line(line) => interpreter.line(line, out),
-        Frame::TooLong { bytes, sample } => interpreter.malformed(sample, bytes, out),
+        Frame::TooLong { bytes, sample } => interpreter.too_long(sample, bytes, out),
     };
     framer.push(bytes, &mut take);
     framer.finish(&mut take);
