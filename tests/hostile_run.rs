@@ -88,10 +88,9 @@ fn a_line_of_100_megabytes_is_malformed_with_its_size_and_the_rest_is_read() {
     );
     let outcome = hostile.run();
     assert_eq!(outcome.status, Status::Success);
-    assert_eq!(
-        outcome.warnings,
-        [format!("A line of {} bytes was too long to be read: a part of the text is missing", size - 1)]
-    );
+    let missing =
+        format!("A line of {} bytes was too long to be read: a part of the text is missing", size - 1);
+    assert!(outcome.warnings.contains(&missing), "{:?}", outcome.warnings);
     assert_eq!(outcome.text.all(), "after");
     assert_eq!((outcome.malformed.lines, outcome.malformed.bytes), (1, size - 1));
 }

@@ -159,7 +159,7 @@ fn request(drop_in: &DropIn, format: Format, interrupts: &Interrupts) -> Result<
 
 fn follow(mut run: Run, writer: &mut Writer, interrupts: &Interrupts) -> (Arc<Outcome>, io::Result<()>) {
     interrupts.stop(run.stopper());
-    listener::stop_when_gone(io::stdout(), run.stopper());
+    listener::stop_when_gone(rustix::stdio::stdout(), run.stopper());
     let mut written = Ok(());
     while let Some(item) = run.next_item_blocking() {
         if written.is_ok() {

@@ -131,7 +131,7 @@ pub fn execute(args: Args) -> ExitCode {
             }
             match &file {
                 Some(file) => listener::stop_when_gone(file, run.stopper()),
-                None => listener::stop_when_gone(io::stdout(), run.stopper()),
+                None => listener::stop_when_gone(rustix::stdio::stdout(), run.stopper()),
             }
             let outcome = follow(run, &interrupts, view, target, quiet);
             drop(offline);
