@@ -423,3 +423,30 @@ fn a_recording_plays_back_to_the_same_events_and_outcome() {
     assert_eq!(outcome.files.len(), 1);
     assert!(outcome.files[0].claimed && !outcome.files[0].verified);
 }
+
+#[test]
+fn a_disk_without_room_leaves_no_half_file_in_the_users_home() {
+    let hostile = HostileLab::new("full", Script::normal());
+    let gemini = hostile.lab.home.path().join(".gemini");
+    let run = hostile.lab.command(&["hello"]);
+    // No file can get longer than nothing: every write fails, as on a full disk.
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\""]);
+    command.arg(run.get_program()).args(run.get_args()).current_dir(hostile.lab.workspace());
+    command.env_clear().envs(hostile.lab.env.iter());
+    let output = command.output().unwrap();
+    assert!(!output.status.success());
+    let mut left = vec![gemini.clone()];
+    while let Some(path) = left.pop() {
+        if path.is_dir() {
+            left.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        } else {
+            assert_ne!(std::fs::metadata(&path).unwrap().len(), 0, "{} is empty", path.display());
+        }
+    }
+    // With room again, nothing of it is in the way.
+    let outcome = hostile.run();
+    assert_eq!(outcome.status, Status::Success);
+    let damaged = outcome.warnings.iter().find(|warning| warning.contains("projects.json"));
+    assert_eq!(damaged, None);
+}

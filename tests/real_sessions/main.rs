@@ -18,6 +18,7 @@ mod browser;
 mod joined;
 mod repaired;
 mod retries;
+mod stopped;
 
 use std::process::Command;
 use std::time::Duration;

@@ -20,7 +20,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use self::reading::Progress;
 use crate::disk::RealDisk;
 use crate::follow::{Follower, Growth};
-use crate::home::Home;
+use crate::home::{Finished, Home};
 use crate::recording::{Beside, Recorder};
 use crate::retries::Retries;
 use crate::run::{AT_ONCE, Item, Listener, Over, Queue, Sessions};
@@ -109,6 +109,8 @@ struct Watch {
     put_away: bool,
     /// Whoever could ask for a stop is gone.
     nobody_can_ask: bool,
+    /// The ids of the run's sessions that are in the user's store.
+    stored_sessions: Vec<String>,
     retries: Retries,
 }
 
@@ -154,6 +156,7 @@ impl Engine {
             keeper_gone: false,
             put_away: false,
             nobody_can_ask: false,
+            stored_sessions: Vec::new(),
             retries: Retries::new(&self.stderr),
         };
         self.warn_all(&mut watch);
@@ -333,11 +336,7 @@ impl Engine {
             Report::Finished(finished) => {
                 watch.keeper_gone = true;
                 watch.put_away = true;
-                self.warnings.extend(finished.warnings.iter().cloned());
-                if let Some(recorder) = &mut self.recorder {
-                    recorder.sessions(&finished.published);
-                }
-                *self.sessions.lock().unwrap_or_else(PoisonError::into_inner) = finished.published;
+                self.take_sessions(finished, watch);
             }
         }
     }
@@ -350,6 +349,16 @@ impl Engine {
         if watch.ended.is_none() {
             self.custody.stop(Gentle::AtOnce);
         }
+    }
+
+    /// What became of the sessions of the run.
+    fn take_sessions(&mut self, finished: Finished, watch: &mut Watch) {
+        self.warnings.extend(finished.warnings);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.sessions(&finished.published);
+        }
+        watch.stored_sessions = finished.sessions;
+        *self.sessions.lock().unwrap_or_else(PoisonError::into_inner) = finished.published;
     }
 
     fn hear_stop(&mut self, watch: &mut Watch) {

@@ -7,12 +7,12 @@
 //!
 //! ```no_run
 //! # fn main() -> Result<(), alhena_agent::home::HomeError> {
-//! use alhena_agent::home::{HomeRequest, Prepared, finish, prepare};
+//! use alhena_agent::home::{HomeRequest, Prepared, Stopped, finish, prepare};
 //! let request = HomeRequest::new("/home/me", "/home/me/app", "/home/me/.local/state/alhena/homes");
 //! match prepare(&request)? {
 //!     Prepared::Overlay(home) => {
 //!         // Start the CLI with `home.env()`, wait until its last process is gone, then:
-//!         let finished = finish(&home.plan());
+//!         let finished = finish(&home.plan(), Stopped::No);
 //!     }
 //!     Prepared::Direct { cost, .. } => println!("{}", cost.join("\n")),
 //! }
@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-pub use self::finish::{Swept, finish, sweep_stale};
+pub use self::finish::{Stopped, Swept, finish, sweep_stale};
 pub use self::mcp::{McpServer, NotAServer, Transport};
 use self::overlay::Overlay;
 pub use self::plan::{FinishPlan, Finished, KeptBoth, Layout};

@@ -57,6 +57,8 @@ pub(crate) enum Beside {
     Fact(Fact),
     /// A failed request to the API that the CLI repeats.
     Retry(String),
+    /// That the session is not in the user's store.
+    SessionLost,
 }
 
 impl Beside {
@@ -65,6 +67,7 @@ impl Beside {
             Beside::Tick(time) => interpreter.tick(time),
             Beside::Fact(fact) => interpreter.fact(fact, out),
             Beside::Retry(warning) => interpreter.warn(warning, out),
+            Beside::SessionLost => interpreter.session_is_lost(),
         }
     }
 }

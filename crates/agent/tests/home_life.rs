@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use alhena_agent::home::{
-    DirectReason, FinishPlan, Finished, Home, HomeError, HomeRequest, Prepared, Release, Resume, finish,
-    prepare, sweep_stale,
+    DirectReason, FinishPlan, Finished, Home, HomeError, HomeRequest, Prepared, Release, Resume, Stopped,
+    finish, prepare, sweep_stale,
 };
 use alhena_model::FailureKind;
 use alhena_testbed::snapshot::Change;
@@ -107,7 +107,7 @@ fn a_run_leaves_its_session_and_the_registration_and_nothing_else() {
         serde_json::from_slice(&fs::read(home.path().join(".gemini/settings.json")).unwrap()).unwrap();
     assert_eq!(settings, json!({"general": {"disableAutoUpdate": true, "maxAttempts": 2}}));
     converse(&home, "aaaaaaaa-1");
-    let done = finish(&home.plan());
+    let done = finish(&home.plan(), Stopped::No);
     let session = user.store().join("session-2026-01-01T00-00-aaaaaaaa.jsonl");
     assert_eq!(done, Finished { published: vec![session], ..Finished::default() });
 
@@ -200,7 +200,7 @@ fn the_path_is_the_same_for_the_same_project_and_settings() {
     let path_of = |request: &HomeRequest| {
         let home = overlay(request);
         let path = home.path().to_owned();
-        assert_eq!(finish(&home.plan()), Finished::default());
+        assert_eq!(finish(&home.plan(), Stopped::No), Finished::default());
         path
     };
     let first = path_of(&request);
@@ -225,7 +225,7 @@ fn a_plan_works_in_another_process_and_any_number_of_times() {
     let plan: FinishPlan = serde_json::from_str(&text).unwrap();
     assert_eq!(plan, home.plan());
     let results = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| finish(&plan))).collect();
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| finish(&plan, Stopped::No))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
     });
     assert_eq!(results.iter().map(|done| done.published.len()).sum::<usize>(), 1);
@@ -246,7 +246,7 @@ fn a_crashed_run_is_finished_by_a_sweep_and_a_living_one_is_left_alone() {
     let done = Finished { published: vec![session.clone()], ..Finished::default() };
     assert_eq!((swept.recovered, swept.alive), (vec![(path, done)], 1));
     assert_eq!(fs::read_dir(user.store()).unwrap().count(), 1);
-    assert_eq!(finish(&living.plan()).published.len(), 1);
+    assert_eq!(finish(&living.plan(), Stopped::No).published.len(), 1);
     drop(living);
     assert_eq!(sweep_stale(&user.path("homes")).unwrap(), Default::default());
     assert!(session.is_file());
@@ -292,7 +292,7 @@ fn a_session_is_continued_in_a_copy_and_comes_back() {
             conversation("aaaaaaaa-1", &[]),
         )
         .unwrap();
-        let done = finish(&home.plan());
+        let done = finish(&home.plan(), Stopped::No);
         assert_eq!(done, Finished { published: vec![session.clone()], ..Finished::default() });
         assert_eq!(fs::read_to_string(session).unwrap(), after);
         assert_eq!(fs::read_dir(user.store()).unwrap().count(), 1);
@@ -386,7 +386,7 @@ fn releases_before_slugs_use_the_hash_of_the_path() {
     let home = overlay(&request);
     assert_eq!(home.slug().len(), 64);
     converse(&home, "aaaaaaaa-1");
-    assert_eq!(finish(&home.plan()).published.len(), 1);
+    assert_eq!(finish(&home.plan(), Stopped::No).published.len(), 1);
     let dir = format!(".gemini/tmp/{}", home.slug());
     let session = format!("{dir}/chats/session-2026-01-01T00-00-aaaaaaaa.jsonl");
     assert_eq!(diff(&before, &user.home()), added(&[".gemini/tmp", &dir, &format!("{dir}/chats"), &session]));
@@ -402,7 +402,7 @@ fn sessions_of_other_projects_in_the_overlay_are_kept_too() {
     fs::write(other.join(".project_root"), "/somewhere/other").unwrap();
     let name = "session-2026-01-01T00-00-cccccccc.jsonl";
     fs::write(other.join("chats").join(name), conversation("cccccccc-1", &["hi"])).unwrap();
-    let done = finish(&home.plan());
+    let done = finish(&home.plan(), Stopped::No);
     assert_eq!(done.published, [user.path("home/.gemini/tmp/other/chats").join(name)]);
     let registry = fs::read_to_string(user.path("home/.gemini/projects.json")).unwrap();
     assert!(registry.contains("\"/somewhere/other\": \"other\""), "{registry}");
@@ -427,7 +427,7 @@ fn sessions_cross_from_one_file_system_to_another() {
     let after = conversation("aaaaaaaa-1", &["one", "two"]);
     fs::write(copy, &after).unwrap();
     converse(&home, "bbbbbbbb-1");
-    assert_eq!(finish(&home.plan()).published.len(), 2);
+    assert_eq!(finish(&home.plan(), Stopped::No).published.len(), 2);
     let mut names: Vec<_> =
         fs::read_dir(user.store()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
@@ -467,7 +467,7 @@ fn worker_process() {
         match number % 4 {
             // Crashes: somebody else publishes.
             3 => drop(home),
-            _ => assert!(!finish(&home.plan()).incomplete),
+            _ => assert!(!finish(&home.plan(), Stopped::No).incomplete),
         }
     }
 }

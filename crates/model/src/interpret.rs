@@ -76,6 +76,7 @@ pub struct Interpreter<D = NoDisk> {
     kept: Kept,
     joined: Joined,
     asked_model: Option<String>,
+    session_lost: bool,
     stats_duration: Option<u64>,
     changing_tools: bool,
     prompt_file: Option<PromptFile>,
@@ -108,6 +109,7 @@ impl<D: Disk> Interpreter<D> {
             kept: Kept::default(),
             joined: Joined::default(),
             asked_model: None,
+            session_lost: false,
             stats_duration: None,
             changing_tools: false,
             prompt_file: None,
@@ -429,6 +431,11 @@ impl<D: Disk> Interpreter<D> {
         self.outcome.usage = usage;
     }
 
+    /// The session of the run is not in the user's store, so that nobody can go on with it.
+    pub fn session_is_lost(&mut self) {
+        self.session_lost = true;
+    }
+
     /// Alhena begins to stop the run now. The first reason counts.
     pub fn stopping(&mut self, stop: Stop) {
         let after = if self.facts.result.is_some() { AfterResult::Yes } else { AfterResult::No };
@@ -475,8 +482,11 @@ impl<D: Disk> Interpreter<D> {
         outcome
     }
 
-    /// A run that was cut short can be gone on with: the hint says how.
+    /// A run that was cut short can be gone on with, unless its session is lost: the hint says how.
     fn say_how_to_go_on(&mut self) {
+        if self.session_lost {
+            return;
+        }
         let (Some(failure), Some(session)) = (&mut self.outcome.failure, &self.outcome.session_id) else {
             return;
         };

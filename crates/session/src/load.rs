@@ -119,6 +119,13 @@ impl Transcript {
         survey::outline_of(self.bytes()).records.into_iter().filter_map(|span| self.text(span)).collect()
     }
 
+    /// The conversation as it stood at this place of a log, each record in the version that says most.
+    pub(crate) fn records_before(&self, offset: u64) -> Vec<&str> {
+        let end = usize::try_from(offset).unwrap_or(usize::MAX);
+        let before = self.bytes().get(..end).unwrap_or_default();
+        survey::fold_lines(before).standing().filter_map(|span| self.text(span)).collect()
+    }
+
     fn text(&self, span: Span) -> Option<&str> {
         let start = usize::try_from(span.offset).ok()?;
         let end = start.checked_add(usize::try_from(span.length).ok()?)?;

@@ -21,7 +21,7 @@ use crate::load::Transcript;
 use crate::open::{self, Use};
 use crate::project::{names_in, project_hash};
 use crate::store::{Session, State};
-use crate::survey::{self, Ending};
+use crate::survey::{self, Ending, Survey};
 
 /// What would be done to a session.
 #[derive(Clone, Debug, PartialEq)]
@@ -167,30 +167,68 @@ fn addition(plan: &Plan) -> Result<Option<Vec<u8>>, NotRepaired> {
     for step in &plan.steps {
         match step {
             Step::AddHeader { id, .. } => text.push_str(&format!("{}\n", header(plan, id, &records))),
-            // The records as they stand: a line is put together from texts, because a value can change on the way.
-            Step::Restore { .. } => {
-                let now = Timestamp::now();
-                let messages = records.join(",");
-                text.push_str(&format!(
-                    "{{\"$set\":{{\"messages\":[{messages}],\"lastUpdated\":\"{now}\"}}}}\n"
-                ));
-            }
+            Step::Restore { .. } => text.push_str(&checkpoint(&records)),
             Step::MoveAway { .. } => {}
         }
     }
     if text.is_empty() {
         return Ok(None);
     }
-    if !transcript.bytes().ends_with(b"\n") {
-        text.insert(0, '\n');
+    let text = on_a_line_of_its_own(&transcript, text);
+    match changed(&transcript, &text) {
+        Some(after) if after.lost == 0 => Ok(Some(text.into_bytes())),
+        _ => Err(NotRepaired::NoBetter),
     }
-    let (before, after) = (
-        survey::of_bytes(transcript.bytes()),
-        survey::of_bytes(&[transcript.bytes(), text.as_bytes()].concat()),
-    );
-    let better =
-        after.header && after.lost == 0 && after.messages >= before.messages && after.spent == before.spent;
-    if better { Ok(Some(text.into_bytes())) } else { Err(NotRepaired::NoBetter) }
+}
+
+/// A checkpoint with these records as they stand: the line is put together from texts, because a value can change on the way.
+fn checkpoint(records: &[&str]) -> String {
+    let (messages, now) = (records.join(","), Timestamp::now());
+    format!("{{\"$set\":{{\"messages\":[{messages}],\"lastUpdated\":\"{now}\"}}}}\n")
+}
+
+/// The last line of a file may be cut off.
+fn on_a_line_of_its_own(transcript: &Transcript, text: String) -> String {
+    if transcript.bytes().ends_with(b"\n") { text } else { format!("\n{text}") }
+}
+
+/// What a session is with an addition, if that takes nothing away from it.
+fn changed(transcript: &Transcript, addition: &str) -> Option<Survey> {
+    let before = survey::of_bytes(transcript.bytes());
+    let after = survey::of_bytes(&[transcript.bytes(), addition.as_bytes()].concat());
+    let better = after.header && after.messages >= before.messages && after.spent == before.spent;
+    better.then_some(after)
+}
+
+/// Whether a stop had taken something back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Undone {
+    /// It had, and it is back.
+    Yes,
+    /// There was nothing to bring back.
+    Nothing,
+}
+
+/// Gives a session back what Gemini CLI took from it when it was stopped: from 0.44 on, ^C in a turn ends with a checkpoint
+/// that rolls the conversation back to the state before the turn's prompt, tool calls and all (0.61.0).
+///
+/// Only a rollback at the file's end counts, and only one that stands behind the first `since` bytes. What a person took back
+/// (`$rewindTo`), a summary in the place of old messages and a rollback that the conversation went on after stay as they are.
+/// The CLI must have ended; the file is appended to.
+pub fn undo_stop(path: &Path, since: u64) -> io::Result<Undone> {
+    let transcript = Transcript::read(path)?;
+    let Some(offset) = survey::fold_lines(transcript.bytes()).rolled_back().filter(|at| *at >= since) else {
+        return Ok(Undone::Nothing);
+    };
+    let before = transcript.records_before(offset);
+    let text = on_a_line_of_its_own(&transcript, checkpoint(&before));
+    if changed(&transcript, &text).is_none() {
+        return Ok(Undone::Nothing);
+    }
+    let mut file = File::options().append(true).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    Ok(Undone::Yes)
 }
 
 fn header(plan: &Plan, id: &str, records: &[&str]) -> Value {

@@ -97,7 +97,7 @@ fn run(record: &Path) -> Result<Ended, TerminalError> {
     })?;
     let mut ended = hold(record, &interactive, &stop).map_err(failed)?;
     ended.swept = sweep(&interactive.mark, Life::Process).ended;
-    let finished = plan.as_ref().map(home::finish).unwrap_or_default();
+    let finished = plan.as_ref().map(put_away).unwrap_or_default();
     ended.sessions = finished.published;
     say_ended(record, ended.clone());
     guard.dismiss();
@@ -143,6 +143,11 @@ fn end_workers(record: &Path) {
             agent.signal(Signal::TERM);
         }
     }
+}
+
+/// What the CLI took back in a terminal, a person took back.
+fn put_away(plan: &home::FinishPlan) -> home::Finished {
+    home::finish(plan, home::Stopped::No)
 }
 
 fn say_ended(record: &Path, ended: Ended) {
@@ -288,7 +293,7 @@ pub fn guard(step: &str) -> io::Result<()> {
         return Ok(());
     }
     sweep(&watch.mark, Life::Thread);
-    let finished = watch.plan.as_ref().map(home::finish).unwrap_or_default();
+    let finished = watch.plan.as_ref().map(put_away).unwrap_or_default();
     for path in &watch.remove {
         let _gone = std::fs::remove_dir_all(path);
     }

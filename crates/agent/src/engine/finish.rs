@@ -11,6 +11,8 @@ use alhena_wire::frame::{Frame, Framer};
 use super::reading::take;
 use super::{Engine, READER_IS_BEHIND, Watch};
 use crate::changes::ScanOptions;
+use crate::home::{self, Stopped};
+use crate::recording::Beside;
 use crate::run::{Item, Listener, Queue};
 use crate::supervise::protocol::Ended;
 use crate::telemetry;
@@ -23,8 +25,8 @@ impl Engine {
             if watch.taken_over.is_none() {
                 self.warnings.push(super::KEEPER_KILLED.to_owned());
             }
-            if let Some(home) = &self.home {
-                self.warnings.extend(crate::home::finish(&home.plan()).warnings);
+            if let Some(finished) = self.home.as_ref().map(|home| home::finish(&home.plan(), Stopped::Yes)) {
+                self.take_sessions(finished, &mut watch);
             }
         }
         self.read_rest(&mut watch);
@@ -49,6 +51,7 @@ impl Engine {
             session.catch_up();
         }
         self.read_session(&mut watch);
+        self.say_if_lost(&watch);
         self.tick(watch.lines);
         let interpreter = &mut self.interpreter;
         interpreter.verify_files();
@@ -95,6 +98,17 @@ impl Engine {
         self.over.store(true, Ordering::Release);
         watch.waiting.extend(out.into_iter().map(Item::Event));
         hand_out(&self.queue, watch.waiting);
+    }
+
+    /// A session that is not in the store cannot be gone on with.
+    fn say_if_lost(&mut self, watch: &Watch) {
+        let is_stored = |id: &str| watch.stored_sessions.iter().any(|stored| stored == id);
+        if self.interpreter.session_id().is_some_and(|id| !is_stored(id)) {
+            self.interpreter.session_is_lost();
+            if let Some(recorder) = &mut self.recorder {
+                recorder.beside(Beside::SessionLost, watch.lines);
+            }
+        }
     }
 
     fn scan_disk(&mut self, out: &mut Vec<Event>) {

@@ -44,6 +44,11 @@ impl Fingerprint {
         Ok(Some(Self { size, sha256: hex(&hash.finalize()) }))
     }
 
+    /// How much it was.
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
     /// Of bytes in memory.
     pub(super) fn of_bytes(bytes: &[u8]) -> Self {
         Self { size: bytes.len() as u64, sha256: sha256_hex(bytes) }
@@ -68,15 +73,30 @@ pub(super) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Replaces a file of the user's as a whole or not at all, also when the power fails. The mode of an existing file stays;
 /// a new one gets `mode`. A link is followed, so that a settings file kept elsewhere stays a link.
 pub(super) fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    write_whole(path, bytes, mode, File::sync_all)
+    write_whole(path, bytes, mode, Existing::Replace, File::sync_all)
+}
+
+/// Makes a file of the user's as a whole or not at all: a full disk must not leave an empty one, which the CLI and we would
+/// take for damaged. `AlreadyExists` when there is one.
+pub(super) fn create(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    if path.symlink_metadata().is_ok() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    write_whole(path, bytes, mode, Existing::Keep, File::sync_all)
 }
 
 /// The same for a file of our own, which need not survive the machine: 5 ms less at the start of every run.
 pub(super) fn replace_own(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    write_whole(path, bytes, 0o600, |_| Ok(()))
+    write_whole(path, bytes, 0o600, Existing::Replace, |_| Ok(()))
 }
 
-fn write_whole(path: &Path, bytes: &[u8], mode: u32, settle: fn(&File) -> io::Result<()>) -> io::Result<()> {
+fn write_whole(
+    path: &Path,
+    bytes: &[u8],
+    mode: u32,
+    existing: Existing,
+    settle: fn(&File) -> io::Result<()>,
+) -> io::Result<()> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mode = fs::metadata(&target).map_or(mode, |meta| meta.permissions().mode() & 0o7777);
     let temporary = temporary_beside(&target);
@@ -85,7 +105,7 @@ fn write_whole(path: &Path, bytes: &[u8], mode: u32, settle: fn(&File) -> io::Re
         file.write_all(bytes)?;
         file.set_permissions(fs::Permissions::from_mode(mode))?;
         settle(&file)?;
-        fs::rename(&temporary, &target)
+        rename(&temporary, &target, existing)
     })();
     if written.is_err() {
         let _ = fs::remove_file(&temporary);
@@ -109,13 +129,18 @@ pub(super) fn move_file(from: &Path, to: &Path, existing: Existing) -> io::Resul
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {}
         other => return other,
     }
-    let temporary = temporary_beside(to);
-    let moved = copy_durably(from, &temporary).and_then(|()| rename(&temporary, to, existing));
-    if moved.is_err() {
-        let _ = fs::remove_file(&temporary);
-        return moved;
-    }
+    copy_file(from, to, existing)?;
     fs::remove_file(from)
+}
+
+/// Copies a file, which appears under its name only when it is complete and on the disk.
+pub(super) fn copy_file(from: &Path, to: &Path, existing: Existing) -> io::Result<()> {
+    let temporary = temporary_beside(to);
+    let copied = copy_durably(from, &temporary).and_then(|()| rename(&temporary, to, existing));
+    if copied.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    copied
 }
 
 fn rename(from: &Path, to: &Path, existing: Existing) -> io::Result<()> {

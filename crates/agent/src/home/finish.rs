@@ -12,11 +12,20 @@ use super::publish::Project;
 use super::slot::{self, PlanLock};
 use super::{merge, registry};
 
+/// Whether a run of one prompt was stopped before it had come to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// It was: what the CLI took back of its last turn is brought back.
+    Yes,
+    /// It ended by itself, or a person at a terminal decides what counts.
+    No,
+}
+
 /// Does what is left to do for a run that has ended. No process of the run may be alive any more.
 ///
 /// What cannot be saved (a full disk, say) stays in the overlay, and [`Finished::incomplete`] says so.
 #[must_use]
-pub fn finish(plan: &FinishPlan) -> Finished {
+pub fn finish(plan: &FinishPlan, stopped: Stopped) -> Finished {
     let mut done = Finished::default();
     let lock = match PlanLock::of(plan) {
         Ok(Some(lock)) => lock,
@@ -27,7 +36,7 @@ pub fn finish(plan: &FinishPlan) -> Finished {
             return done;
         }
     };
-    if let Err(error) = save(plan, &mut done) {
+    if let Err(error) = save(plan, stopped, &mut done) {
         done.warnings.push(format!(
             "The session of this run is not in the session store yet ({error}); it is kept in {}",
             plan.slot.display()
@@ -42,17 +51,23 @@ pub fn finish(plan: &FinishPlan) -> Finished {
     done
 }
 
-fn save(plan: &FinishPlan, done: &mut Finished) -> io::Result<()> {
+fn save(plan: &FinishPlan, stopped: Stopped, done: &mut Finished) -> io::Result<()> {
     let (overlay, user) = (plan.slot.join(".gemini"), plan.user_home.join(".gemini"));
     if plan.publish {
-        publish_all(plan, &overlay, &user, done)?;
+        publish_all(plan, stopped, &overlay, &user, done)?;
     }
     merge::back(plan, &overlay, &user, done);
     Ok(())
 }
 
 /// Publishes every project of the overlay: the run's own, and those of CLIs that a tool of the run started elsewhere.
-fn publish_all(plan: &FinishPlan, overlay: &Path, user: &Path, done: &mut Finished) -> io::Result<()> {
+fn publish_all(
+    plan: &FinishPlan,
+    stopped: Stopped,
+    overlay: &Path,
+    user: &Path,
+    done: &mut Finished,
+) -> io::Result<()> {
     for name in super::files::names_in(&overlay.join("tmp"))? {
         let from = overlay.join("tmp").join(&name);
         let is_own = name == plan.slug;
@@ -63,7 +78,7 @@ fn publish_all(plan: &FinishPlan, overlay: &Path, user: &Path, done: &mut Finish
         let Some(to) = place_of(plan.layout, user, &name, project.as_deref(), &from)? else { continue };
         let resumed = plan.resumed.as_ref().filter(|_| is_own);
         let copied = if is_own { plan.copied.as_slice() } else { &[] };
-        Project { from: &from, to: &to, resumed, copied }.publish(done)?;
+        Project { from: &from, to: &to, resumed, copied, stopped }.publish(done)?;
     }
     Ok(())
 }

@@ -89,6 +89,8 @@ pub(super) struct OurContext {
 pub struct Finished {
     /// Session files that are now in the user's store. Empty when the run left no conversation.
     pub published: Vec<PathBuf>,
+    /// The ids of the sessions of the run that are in the user's store, whether they are new there or as they were.
+    pub sessions: Vec<String>,
     /// Sessions whose original was changed by somebody else during the run.
     pub kept_both: Vec<KeptBoth>,
     /// Files of the user's Gemini home that got something new: a login, a trusted folder.

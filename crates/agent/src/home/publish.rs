@@ -8,7 +8,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use alhena_session::repair;
+
 use super::files::{self, Existing, Fingerprint, move_file};
+use super::finish::Stopped;
 use super::plan::{CopiedFile, CopiedSession, Finished, KeptBoth};
 use super::resume::{PREFIX, is_plain_name, is_session_name, minute_of, with_minute};
 use super::scan::scan;
@@ -19,12 +22,14 @@ pub(super) struct Project<'a> {
     pub(super) to: &'a Path,
     pub(super) resumed: Option<&'a CopiedSession>,
     pub(super) copied: &'a [CopiedFile],
+    pub(super) stopped: Stopped,
 }
 
 impl Project<'_> {
     /// Moves everything worth keeping. An error leaves what is not moved yet where it is.
     pub(super) fn publish(&self, done: &mut Finished) -> io::Result<()> {
         let ids = self.publish_sessions(done)?;
+        done.sessions.extend(ids.iter().cloned());
         let mut all = ids.clone();
         for id in &ids {
             all.extend(self.publish_subagents(id, done)?);
@@ -65,11 +70,16 @@ impl Project<'_> {
                 "The CLI deleted the session {} in this run; it was left as it was",
                 resumed.id
             ));
+            done.sessions.push(resumed.id.clone());
         }
         for name in files::names_in(&chats)? {
             let path = chats.join(&name);
             if !is_session_name(&name) || !files::is_plain_file(&path) {
                 continue;
+            }
+            if self.stopped == Stopped::Yes {
+                let copied = self.resumed.filter(|resumed| resumed.name == name);
+                let _undone = repair::undo_stop(&path, copied.map_or(0, |copied| copied.fingerprint.size()))?;
             }
             let Some(facts) = scan(&path)? else {
                 done.warnings.push(format!("The session file {name} is damaged and was not kept"));
@@ -103,6 +113,12 @@ impl Project<'_> {
         match publish_file(path, &target, base, free_session_name)? {
             Moved::Beside(ours) if base.is_some() => {
                 done.published.push(ours.clone());
+                done.warnings.push(format!(
+                    "The session {} was changed by another program during the run; both versions are kept: {} and {}",
+                    resumed.id,
+                    target.display(),
+                    ours.display()
+                ));
                 done.kept_both.push(KeptBoth { theirs: target, ours });
             }
             moved => done.published.extend(moved.moved_to()),

@@ -25,8 +25,17 @@ impl Pair {
     }
 
     fn publish(&self, resumed: Option<&CopiedSession>, copied: &[CopiedFile]) -> Finished {
+        self.publish_after(Stopped::No, resumed, copied)
+    }
+
+    fn publish_after(
+        &self,
+        stopped: Stopped,
+        resumed: Option<&CopiedSession>,
+        copied: &[CopiedFile],
+    ) -> Finished {
         let mut done = Finished::default();
-        Project { from: &self.from, to: &self.to, resumed, copied }.publish(&mut done).unwrap();
+        Project { from: &self.from, to: &self.to, resumed, copied, stopped }.publish(&mut done).unwrap();
         done
     }
 
@@ -59,6 +68,11 @@ fn write(path: &Path, text: &str) {
 
 fn pairs<const N: usize>(pairs: [(&str, &str); N]) -> Vec<(String, String)> {
     pairs.map(|(name, text)| (name.to_owned(), text.to_owned())).into()
+}
+
+/// The id of the only session.
+fn one() -> Vec<String> {
+    vec!["aaaaaaaa-1".into()]
 }
 
 /// A session that was copied in, and then written to by the CLI, which also left its stub.
@@ -94,7 +108,7 @@ fn a_new_session_goes_to_the_users_store_with_all_that_belongs_to_it() {
     write(&pair.from.join("shell_history"), "not kept");
     write(&pair.from.join("checkpoints/c.json"), "not kept");
     let done = pair.publish(None, &[]);
-    assert_eq!(done, Finished { published: vec![pair.users(name)], ..Finished::default() });
+    assert_eq!(done, Finished { published: vec![pair.users(name)], sessions: one(), ..Finished::default() });
     let expected = [
         ("aaaaaaaa-1/plans/p.md", "plan"),
         ("chats/aaaaaaaa-1/sub-1.jsonl", "sub"),
@@ -136,7 +150,10 @@ fn a_continued_session_replaces_its_original_without_the_stub() {
     let after = format!("{before}{{\"id\":\"g\",\"type\":\"gemini\",\"content\":\"yes\"}}\n");
     let session = resumed(&pair, &before, &after);
     let done = pair.publish(Some(&session), &[]);
-    assert_eq!(done, Finished { published: vec![session.original.clone()], ..Finished::default() });
+    assert_eq!(
+        done,
+        Finished { published: vec![session.original.clone()], sessions: one(), ..Finished::default() }
+    );
     assert_eq!(pair.content(), pairs([("chats/session-2026-01-01T00-00-aaaaaaaa.jsonl", after.as_str())]));
 }
 
@@ -145,7 +162,7 @@ fn a_continued_session_that_did_not_change_is_left_alone() {
     let pair = Pair::new();
     let text = format!("{}\n{PROMPT}\n", header("aaaaaaaa-1"));
     let session = resumed(&pair, &text, &text);
-    assert_eq!(pair.publish(Some(&session), &[]), Finished::default());
+    assert_eq!(pair.publish(Some(&session), &[]), Finished { sessions: one(), ..Finished::default() });
     assert_eq!(pair.content(), pairs([("chats/session-2026-01-01T00-00-aaaaaaaa.jsonl", text.as_str())]));
 }
 
@@ -161,6 +178,12 @@ fn if_the_original_changed_meanwhile_both_are_kept() {
     let ours = pair.users("session-2026-01-01T00-02-aaaaaaaa.jsonl");
     let expected = Finished {
         published: vec![ours.clone()],
+        sessions: one(),
+        warnings: vec![format!(
+            "The session aaaaaaaa-1 was changed by another program during the run; both versions are kept: {} and {}",
+            session.original.display(),
+            ours.display()
+        )],
         kept_both: vec![KeptBoth { theirs: session.original.clone(), ours }],
         ..Finished::default()
     };
@@ -183,7 +206,8 @@ fn a_session_that_the_cli_deleted_stays_as_it_was() {
     fs::remove_dir_all(pair.from.join("chats")).unwrap();
     let warnings =
         vec!["The CLI deleted the session aaaaaaaa-1 in this run; it was left as it was".to_owned()];
-    assert_eq!(pair.publish(Some(&session), &[]), Finished { warnings, ..Finished::default() });
+    let done = pair.publish(Some(&session), &[]);
+    assert_eq!(done, Finished { warnings, sessions: one(), ..Finished::default() });
     assert_eq!(fs::read_to_string(&session.original).unwrap(), before);
 }
 
@@ -194,7 +218,10 @@ fn an_original_that_was_deleted_meanwhile_comes_back() {
     let session = resumed(&pair, &before, &before);
     fs::remove_file(&session.original).unwrap();
     let done = pair.publish(Some(&session), &[]);
-    assert_eq!(done, Finished { published: vec![session.original.clone()], ..Finished::default() });
+    assert_eq!(
+        done,
+        Finished { published: vec![session.original.clone()], sessions: one(), ..Finished::default() }
+    );
 }
 
 #[test]
@@ -213,7 +240,14 @@ fn a_session_of_an_older_release_is_continued_beside_its_original() {
         fingerprint: Fingerprint::of_bytes(old.as_bytes()),
     };
     let done = pair.publish(Some(&session), &[]);
-    assert_eq!(done, Finished { published: vec![original.with_extension("jsonl")], ..Finished::default() });
+    assert_eq!(
+        done,
+        Finished {
+            published: vec![original.with_extension("jsonl")],
+            sessions: one(),
+            ..Finished::default()
+        }
+    );
     assert_eq!(
         pair.content(),
         pairs([
@@ -266,4 +300,34 @@ fn plans_and_memories_replace_what_they_were_made_from_and_nothing_else() {
             ("memory/theirs.md", "theirs"),
         ])
     );
+}
+
+const CONTEXT: &str = r#"{"$set":{"messages":[{"id":"c","type":"user","content":"<session_context>"}]}}"#;
+
+// As 0.61.0 leaves it after ^C.
+#[test]
+fn what_the_cli_took_back_when_it_was_stopped_is_brought_back_and_only_then() {
+    let name = "session-2026-01-01T00-00-aaaaaaaa.jsonl";
+    let text = format!("{}\n{CONTEXT}\n{PROMPT}\n{CONTEXT}\n", header("aaaaaaaa-1"));
+    for (stopped, kept) in [(Stopped::Yes, true), (Stopped::No, false)] {
+        let pair = Pair::new();
+        write(&pair.from.join("chats").join(name), &text);
+        let done = pair.publish_after(stopped, None, &[]);
+        assert_eq!(done.sessions, if kept { one() } else { Vec::new() }, "{stopped:?}");
+        if kept {
+            let published = fs::read_to_string(pair.users(name)).unwrap();
+            assert!(published.starts_with(&text), "{published}");
+            assert!(published.contains(r#""messages":[{"id":"c""#), "{published}");
+            assert!(scan(&pair.users(name)).unwrap().unwrap().has_conversation);
+        }
+    }
+}
+
+#[test]
+fn what_was_taken_back_before_the_run_stays_taken_back() {
+    let pair = Pair::new();
+    let before = format!("{}\n{CONTEXT}\n{PROMPT}\n{CONTEXT}\n", header("aaaaaaaa-1"));
+    let session = resumed(&pair, &before, &before);
+    assert_eq!(pair.publish_after(Stopped::Yes, Some(&session), &[]), Finished::default());
+    assert_eq!(fs::read_to_string(&session.original).unwrap(), before);
 }

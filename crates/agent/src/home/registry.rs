@@ -5,13 +5,13 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::files::{self, read_if_there, replace, sha256_hex};
+use super::files::{self, Existing, read_if_there, replace, sha256_hex};
 use super::lockfile::{LockDir, NotLocked};
 
 /// The registry's file in `.gemini`.
@@ -97,16 +97,19 @@ fn register_locked(gemini_dir: &Path, project: &str) -> Result<(String, Vec<Stri
 
 /// The CLI makes an empty registry before it locks, and only if there is none; a later one would wipe out ours.
 fn create_empty(file: &Path) -> io::Result<()> {
-    match fs::OpenOptions::new().write(true).create_new(true).open(file) {
-        Ok(mut new) => new.write_all(b"{\n  \"projects\": {}\n}"),
+    match files::create(file, b"{\n  \"projects\": {}\n}", 0o644) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(error),
+        made => made,
     }
 }
 
 /// The registry, and whether the CLI would accept it; an unacceptable one counts as empty.
 fn load(gemini_dir: &Path) -> io::Result<(Map<String, Value>, bool)> {
     let Some(bytes) = read_if_there(&gemini_dir.join(REGISTRY))? else { return Ok((Map::new(), true)) };
+    // What a full disk left of it holds nothing that could be lost; the CLI (0.61.0) writes a new one too.
+    if bytes.trim_ascii().is_empty() {
+        return Ok((Map::new(), true));
+    }
     let Ok(Value::Object(registry)) = serde_json::from_slice(&bytes) else { return Ok((Map::new(), false)) };
     let slugs = registry.get("projects").and_then(Value::as_object);
     let valid = slugs.is_some_and(|slugs| slugs.values().all(|slug| slug.as_str().is_some_and(is_slug)));
@@ -213,8 +216,8 @@ pub(super) fn mark(gemini_dir: &Path, slug: &str, project: &str) -> io::Result<(
     for base in BASES {
         let dir = gemini_dir.join(base).join(slug);
         fs::create_dir_all(&dir)?;
-        match fs::OpenOptions::new().write(true).create_new(true).open(dir.join(MARKER)) {
-            Ok(mut marker) => marker.write_all(project.as_bytes())?,
+        match files::create(&dir.join(MARKER), project.as_bytes(), 0o644) {
+            Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 if owner(&dir) != Owner::Is(project.to_owned()) {
                     return Err(io::ErrorKind::AlreadyExists.into());
@@ -255,7 +258,7 @@ fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
             if kind.is_symlink() {
                 std::os::unix::fs::symlink(fs::read_link(&source)?, &target)?;
             } else if kind.is_file() {
-                fs::copy(&source, &target)?;
+                files::copy_file(&source, &target, Existing::Keep)?;
             }
         }
     }

@@ -136,3 +136,18 @@ fn many_processes_at_once_agree() {
     let expected: Map<_, _> = projects.iter().cloned().zip(first.iter().map(|slug| json!(slug))).collect();
     assert_eq!(projects_of(registry.as_object().unwrap()), expected);
 }
+
+// What a full disk left: nothing is in it that could be lost.
+#[test]
+fn an_empty_registry_is_filled_and_a_damaged_one_is_left_alone() {
+    let (_dir, gemini) = gemini();
+    fs::create_dir_all(&gemini).unwrap();
+    fs::write(gemini.join(REGISTRY), "\n").unwrap();
+    assert_eq!(slug(&gemini, "/work/app"), "app");
+    let registry = fs::read_to_string(gemini.join(REGISTRY)).unwrap();
+    assert_eq!(registry, "{\n  \"projects\": {\n    \"/work/app\": \"app\"\n  }\n}");
+    fs::write(gemini.join(REGISTRY), "{\"projects\": {").unwrap();
+    let registration = register(&gemini, "/work/other");
+    assert_eq!((registration.slug.as_str(), registration.warnings.len()), ("other", 1));
+    assert_eq!(fs::read_to_string(gemini.join(REGISTRY)).unwrap(), "{\"projects\": {");
+}

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FlockOperation;
 
 use super::files;
-use super::finish::finish;
+use super::finish::{Stopped, finish};
 use super::plan::{FinishPlan, Finished};
 use crate::lock::{is_at, try_lock};
 use crate::supervise::sweep::{Life, Swept, sweep};
@@ -99,7 +99,8 @@ fn finish_crashed(plan: &FinishPlan) -> Finished {
             format!("{} is still used by {left} processes of a run that was killed", plan.slot.display());
         return Finished { warnings: vec![warning], incomplete: true, ..Finished::default() };
     }
-    let mut finished = finish(plan);
+    // Whoever kept it is gone, so it did not come to its end.
+    let mut finished = finish(plan, Stopped::Yes);
     if ended > 0 {
         finished
             .warnings

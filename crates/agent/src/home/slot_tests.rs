@@ -71,7 +71,7 @@ fn many_at_once_never_share_a_place() {
                     let mut plan = plan(&slot.path, root);
                     plan.run = format!("{:?}", std::time::Instant::now());
                     write_plan(&plan).unwrap();
-                    assert_eq!(finish(&plan), Finished::default());
+                    assert_eq!(finish(&plan, Stopped::No), Finished::default());
                 }
             });
         }
@@ -89,7 +89,8 @@ fn a_crashed_run_is_finished_by_the_next() {
     drop(slot);
     let slot = Slot::take(&dir).unwrap();
     let session = home.join(".gemini/tmp/app/chats/session-2026-01-01T00-00-s.jsonl");
-    let expected = Finished { published: vec![session.clone()], ..Finished::default() };
+    let expected =
+        Finished { published: vec![session.clone()], sessions: vec!["s".into()], ..Finished::default() };
     assert_eq!((&slot.path, &slot.recovered), (&dir.join("0"), &vec![expected]));
     assert!(session.is_file());
     assert_eq!(files::names_in(&slot.path).unwrap(), Vec::<String>::new());
@@ -135,13 +136,13 @@ fn a_finished_plan_does_not_touch_the_run_that_came_after() {
     let old = plan(&slot.path, &root.path().join("home"));
     write_plan(&old).unwrap();
     drop(slot);
-    assert_eq!(finish(&old), Finished::default());
+    assert_eq!(finish(&old, Stopped::No), Finished::default());
     let slot = Slot::take(&dir).unwrap();
     put_session(&slot.path);
-    assert_eq!(finish(&old), Finished::default());
+    assert_eq!(finish(&old, Stopped::No), Finished::default());
     let mut new = old.clone();
     new.run = "another run".into();
     write_plan(&new).unwrap();
-    assert_eq!(finish(&old), Finished::default());
+    assert_eq!(finish(&old, Stopped::No), Finished::default());
     assert!(slot.path.join(".gemini").is_dir() && dir.join("0.lock").exists() && dir.join("0.json").exists());
 }

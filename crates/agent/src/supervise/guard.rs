@@ -21,6 +21,7 @@ use super::fork::{Fork, fork};
 use super::keeper;
 use super::protocol::{self, Launch, Report};
 use super::sweep::{Life, adopt_orphans};
+use crate::home::Stopped;
 
 /// How long a keeper may take when Alhena is gone: its ladder, its sweep and the session of the run.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -98,7 +99,7 @@ impl Guard {
             self.wait(abandoned.is_none());
         }
         let _gone = protocol::send(&self.control, &Report::KeeperLost);
-        keeper::clean_up(&self.launch, &self.control, Life::Process);
+        keeper::clean_up(&self.launch, &self.control, Life::Process, Stopped::Yes);
         Ok(())
     }
 

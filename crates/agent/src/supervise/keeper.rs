@@ -25,6 +25,7 @@ use super::processes;
 use super::protocol::{self, Ended, Gentle, Launch, Order, Report, Stdin};
 use super::sweep::{Life, Swept, sweep};
 use super::terminal::{Keyboard, Terminal};
+use crate::home::{Finished, Stopped, finish};
 
 /// ^C is obeyed within 0.2 s, SIGTERM within 0.1 s (0.61.0); these are for a machine that is busy.
 const PATIENCE_AFTER_INTERRUPT: Duration = Duration::from_millis(2500);
@@ -59,24 +60,25 @@ pub(super) fn serve(
         Err(error) => {
             let missing = error.kind() == io::ErrorKind::NotFound;
             let _gone = protocol::send(&control, &Report::NotStarted { missing, message: error.to_string() });
-            put_away(&launch, &control);
+            put_away(&launch, &control, Stopped::No);
             return Ok(());
         }
     };
-    let mut keeper = Keeper { control, orders, launch, life, running, abandoned: Abandoned::No };
+    let (abandoned, stopped) = (Abandoned::No, Stopped::No);
+    let mut keeper = Keeper { control, orders, launch, life, running, abandoned, stopped };
     keeper.tell(&Report::Started { pid: keeper.running.pid.as_raw_nonzero().get() });
     let ended = keeper.wait()?;
     keeper.tell(&Report::Exited(ended));
-    clean_up(&keeper.launch, &keeper.control, keeper.life);
+    clean_up(&keeper.launch, &keeper.control, keeper.life, keeper.stopped);
     Ok(())
 }
 
 /// What there is to do when the CLI is gone: nothing of it is left running, and its home is put away.
-pub(super) fn clean_up(launch: &Launch, control: &UnixStream, life: Life) {
+pub(super) fn clean_up(launch: &Launch, control: &UnixStream, life: Life, stopped: Stopped) {
     let Swept { ended, names, left } = sweep(&launch.mark, life);
     // When Alhena is gone there is nobody to tell.
     let _gone = protocol::send(control, &Report::Swept { ended, names, left });
-    let finished = put_away(launch, control);
+    let finished = put_away(launch, control, stopped);
     let _gone = protocol::send(control, &Report::Finished(finished));
 }
 
@@ -136,6 +138,7 @@ struct Keeper {
     life: Life,
     running: Running,
     abandoned: Abandoned,
+    stopped: Stopped,
 }
 
 /// How far the stopping has got.
@@ -166,6 +169,7 @@ impl Keeper {
         let mut step = Step::Running;
         loop {
             if let Some(ended) = self.reap()? {
+                self.stopped = if step == Step::Running { Stopped::No } else { Stopped::Yes };
                 return Ok(ended);
             }
             match self.poll(step)? {
@@ -274,8 +278,8 @@ fn how(status: WaitStatus) -> Ended {
     }
 }
 
-fn put_away(launch: &Launch, control: &UnixStream) -> crate::home::Finished {
-    let finished = launch.finish.as_ref().map(crate::home::finish).unwrap_or_default();
+fn put_away(launch: &Launch, control: &UnixStream, stopped: Stopped) -> Finished {
+    let finished = launch.finish.as_ref().map(|plan| finish(plan, stopped)).unwrap_or_default();
     let mut goes: Vec<&OsStr> = launch.remove.iter().map(AsRef::as_ref).collect();
     if has_hung_up(control) {
         goes.extend(launch.remove_when_abandoned.iter().map(|path| path.as_os_str()));

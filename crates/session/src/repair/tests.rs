@@ -147,3 +147,55 @@ fn what_is_well_needs_no_repair() {
         assert_eq!(plan(&Home::with(case).session()), None, "{case}");
     }
 }
+
+const HEADER: &str = r#"{"sessionId":"s-1","projectHash":"h"}"#;
+const CONTEXT: &str =
+    r#"{"$set":{"messages":[{"id":"c","type":"user","content":[{"text":"<session_context>"}]}]}}"#;
+const PROMPT: &str = r#"{"id":"u","type":"user","content":[{"text":"hi"}]}"#;
+const ANSWER: &str = r#"{"id":"g","type":"gemini","content":"","toolCalls":[{"id":"t","name":"x"}]}"#;
+
+/// What undoing a stop makes of a log: what was done, and the ids of its conversation.
+fn undone(lines: &[&str], since: usize) -> (Undone, Vec<String>) {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let text: Vec<String> = lines.iter().map(|line| format!("{line}\n")).collect();
+    fs::write(file.path(), text.concat()).unwrap();
+    let since = text.iter().take(since).map(|line| line.len() as u64).sum();
+    let undone = undo_stop(file.path(), since).unwrap();
+    assert_eq!(undo_stop(file.path(), since).unwrap(), Undone::Nothing, "it is done once");
+    let transcript = Transcript::read(file.path()).unwrap();
+    let log = transcript.session().log;
+    (undone, log.messages().iter().map(|stored| stored.decode().id.unwrap().into_owned()).collect())
+}
+
+// As recorded with 0.61.0: ^C writes the checkpoint of the start once more.
+#[test]
+fn a_stop_that_rolled_the_conversation_back_is_undone() {
+    let (done, ids) = undone(&[HEADER, CONTEXT, PROMPT, ANSWER, CONTEXT], 0);
+    assert_eq!((done, ids), (Undone::Yes, vec!["c".into(), "u".into(), "g".into()]));
+    let metadata = r#"{"$set":{"lastUpdated":"2026-01-01T00:00:00.000Z"}}"#;
+    let (done, ids) = undone(&[HEADER, CONTEXT, PROMPT, CONTEXT, metadata, CONTEXT], 0);
+    assert_eq!((done, ids), (Undone::Yes, vec!["c".into(), "u".into()]));
+}
+
+#[test]
+fn what_a_person_took_back_a_summary_and_older_rollbacks_are_not_undone() {
+    let rewind = r#"{"$rewindTo":"u"}"#;
+    let summary = r#"{"$set":{"messages":[{"id":"new","type":"user","content":[{"text":"so far"}]}]}}"#;
+    let next = r#"{"id":"u2","type":"user","content":[{"text":"again"}]}"#;
+    for (lines, since, expected) in [
+        (&[HEADER, CONTEXT][..], 0, &["c"][..]),
+        (&[HEADER, CONTEXT, PROMPT, ANSWER], 0, &["c", "u", "g"]),
+        (&[HEADER, CONTEXT, PROMPT, ANSWER, rewind], 0, &["c"]),
+        (&[HEADER, CONTEXT, PROMPT, ANSWER, summary], 0, &["new"]),
+        (&[HEADER, CONTEXT, PROMPT, CONTEXT, next], 0, &["c", "u2"]),
+        (&[HEADER, CONTEXT, PROMPT, CONTEXT, rewind], 0, &[]),
+        (&[HEADER, CONTEXT, PROMPT, CONTEXT], 4, &["c"]),
+    ] {
+        let (done, ids) = undone(lines, since);
+        assert_eq!(
+            (done, ids.as_slice()),
+            (Undone::Nothing, expected.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>().as_slice()),
+            "{lines:#?}"
+        );
+    }
+}

@@ -59,6 +59,8 @@ pub(crate) struct Fold {
     /// nobody said it, headers, checkpoints and rewinds.
     proviso: Vec<Span>,
     odd: bool,
+    /// Where the checkpoint stands that took something back, while nothing was said after it.
+    rolled_back: Option<u64>,
 }
 
 impl Fold {
@@ -74,6 +76,7 @@ impl Fold {
         self.base = (line.bytes.as_ptr().addr(), line.offset);
         match read(line.bytes) {
             Some(Record::Rewind(id, odd)) => {
+                self.rolled_back = None;
                 self.odd |= odd;
                 self.proviso.push(self.span(line.bytes));
                 let target = self.places.get(id).and_then(|place| self.entries.get(*place));
@@ -91,7 +94,7 @@ impl Fold {
                     self.proviso.push(self.span(line.bytes));
                 }
                 if let Some(list) = header.messages {
-                    self.checkpoint(list);
+                    self.checkpoint(list, line.offset);
                 }
                 self.header(&header);
             }
@@ -174,6 +177,7 @@ impl Fold {
     }
 
     fn message(&mut self, seen: &Seen<'_>) {
+        self.rolled_back = None;
         match self.places.get(seen.id).copied() {
             Some(place) => {
                 let entry = self.entry(seen);
@@ -248,7 +252,8 @@ impl Fold {
         }
     }
 
-    fn checkpoint(&mut self, list: &[u8]) {
+    fn checkpoint(&mut self, list: &[u8], offset: u64) {
+        let rolled_back = self.rolled_back;
         let before = std::mem::take(&mut self.order);
         self.titled = None;
         for place in &before {
@@ -278,7 +283,30 @@ impl Fold {
                     entry.standing = Standing::Gone;
                 }
             }
+            return;
         }
+        let dropped = |place: &usize| {
+            let entry = self.entries.get(*place);
+            entry
+                .is_some_and(|entry| entry.standing == Standing::Dropped && entry.speaker != Speaker::Machine)
+        };
+        self.rolled_back = match before.iter().any(dropped) {
+            true => Some(offset),
+            // The same conversation once more.
+            false => rolled_back.filter(|_| before == self.order),
+        };
+    }
+
+    /// Where the checkpoint begins that took back what was said last, if the log ends with one. A summary in the place of
+    /// what it took is none.
+    pub(crate) fn rolled_back(&self) -> Option<u64> {
+        self.rolled_back
+    }
+
+    /// The conversation with what nobody said, each message in the version that says most.
+    pub(crate) fn standing(&self) -> impl Iterator<Item = Span> {
+        let kept = self.order.iter().filter_map(|place| self.entries.get(*place));
+        kept.map(|entry| entry.best.unwrap_or(entry.span))
     }
 
     pub(super) fn end(mut self) -> Survey {
