@@ -31,7 +31,9 @@ use crate::style::{Colours, Paint};
     disable_help_subcommand = true,
     arg_required_else_help = true
 )]
-#[command(after_help = "`alhena help exit-codes`, `help environment` and `help views` explain more.")]
+#[command(
+    after_help = "`alhena help exit-codes`, `help environment`, `help views` and `help config` explain more."
+)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,

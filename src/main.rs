@@ -4,6 +4,8 @@
 #![deny(clippy::disallowed_macros, clippy::disallowed_methods)]
 
 mod commands;
+mod config;
+mod limit;
 mod listener;
 mod offline;
 mod output;

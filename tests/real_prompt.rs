@@ -99,15 +99,18 @@ fn real_cli_a_prompt_file_that_the_cli_denies_is_a_warning() {
 }
 
 #[test]
-fn real_cli_what_is_piped_in_reaches_the_model_before_the_prompt() {
+fn real_cli_what_is_piped_in_and_instructions_in_a_file_reach_the_model() {
     let lab = Lab::real("piped", "0.61.0", Scenario::new().turn(Turn::say("Fine.")));
     let mut input = tempfile::tempfile().unwrap();
     input.write_all(b"- old\n+ new").unwrap();
     input.rewind().unwrap();
-    let mut command = lab.command(&["--model", "gemini-2.5-flash", "Review this"]);
+    std::fs::write(lab.workspace().join("pirate.md"), "Always speak like a PIRATE-7731.").unwrap();
+    let arguments = ["--model", "gemini-2.5-flash", "--system-prompt-file", "pirate.md", "Review this"];
+    let mut command = lab.command(&arguments);
     let done = command.stdin(input).output().unwrap();
     assert_eq!((done.status.code(), String::from_utf8_lossy(&done.stdout).trim()), (Some(0), "Fine."));
     assert_eq!(sent(&lab), ["- old\n+ new\n\nReview this"]);
+    assert!(lab.server.requests("lab")[0].raw_body.contains("PIRATE-7731"));
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! What can be said of an agent, whether it runs headless or in a terminal.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use alhena::home::McpServer;
 use alhena::{Approval, Request, Resume, RunError, Sandbox, SystemPrompt, Trust};
 use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+
+use crate::config::Config;
 
 #[derive(Debug, clap::Args)]
 pub struct Agent {
@@ -18,8 +20,8 @@ pub struct Agent {
     /// The model.
     #[arg(long, short, value_name = "NAME")]
     model: Option<String>,
-    /// What the model may do without asking: default, auto-edit, yolo, plan.
-    #[arg(long, value_name = "MODE")]
+    /// What the model may do without asking.
+    #[arg(long, value_name = "MODE", value_parser = approval())]
     pub approval: Option<Approval>,
     /// Run in a folder that is not trusted; `=settings` loads the folder's own settings too.
     #[arg(long, value_name = "settings", num_args = 0..=1, require_equals = true)]
@@ -43,10 +45,13 @@ pub struct Agent {
     #[arg(long, value_name = "SERVER")]
     mcp_server: Vec<String>,
     /// Instructions for the model beside the prompt.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", group = "instructions")]
     system_prompt: Option<String>,
+    /// Read these instructions from a file.
+    #[arg(long, value_name = "FILE", group = "instructions")]
+    system_prompt_file: Option<PathBuf>,
     /// Whether the instructions come after the CLI's own or replace them.
-    #[arg(long, value_enum, default_value = "append", requires = "system_prompt")]
+    #[arg(long, value_enum, default_value = "append", requires = "instructions")]
     system_prompt_mode: PromptMode,
     /// Set a variable for the CLI (NAME=VALUE), or insist that it is set (NAME); can be repeated.
     #[arg(long, value_name = "NAME=VALUE")]
@@ -68,20 +73,30 @@ enum PromptMode {
 }
 
 impl Agent {
+    /// What the caller says of the folder's trust.
+    pub fn said_trust(&self) -> Option<Trust> {
+        self.trust.as_ref().map(|trust| match trust {
+            None => Trust::Run,
+            Some(TrustArg::Settings) => Trust::WithSettings,
+        })
+    }
+
+    /// Puts the defaults of the files where nothing was said.
+    pub fn fill(&mut self, config: &Config) {
+        self.model = self.model.take().or_else(|| config.model.clone());
+        self.approval = self.approval.or(config.approval);
+    }
+
     /// Puts all of it into a request.
     pub fn describe(self, request: &mut Request) -> Result<(), RunError> {
         let usage = |message: String, hint: &str| Err(RunError::Usage { message, hint: hint.to_owned() });
         if let Some(dir) = self.dir.as_ref().filter(|dir| !dir.is_dir()) {
             return usage(format!("{} is not a directory", dir.display()), "Give a directory that exists.");
         }
+        request.trust = self.said_trust().unwrap_or(request.trust);
         request.dir = self.dir;
         request.model = self.model;
         request.approval = self.approval.unwrap_or_default();
-        request.trust = match self.trust {
-            None => Trust::AsIs,
-            Some(None) => Trust::Run,
-            Some(Some(TrustArg::Settings)) => Trust::WithSettings,
-        };
         request.sandbox = self.sandbox.unwrap_or_default();
         request.include_dirs = self.include_dir;
         request.allow_tools = self.allow_tool;
@@ -96,7 +111,17 @@ impl Agent {
                 }
             }
         }
-        request.system_prompt = self.system_prompt.map(|text| match self.system_prompt_mode {
+        let instructions = match self.system_prompt_file {
+            None => self.system_prompt,
+            Some(file) => match std::fs::read_to_string(&file) {
+                Ok(text) => Some(text),
+                Err(error) => {
+                    let hint = "Give a text file that can be read.";
+                    return usage(format!("{}: {error}", file.display()), hint);
+                }
+            },
+        };
+        request.system_prompt = instructions.map(|text| match self.system_prompt_mode {
             PromptMode::Append => SystemPrompt::Append(text),
             PromptMode::Replace => SystemPrompt::Replace(text),
         });
@@ -112,20 +137,11 @@ impl Agent {
     }
 }
 
-/// `90s`, `10m`, `1h`, `500ms`, `2.5` (seconds).
-pub fn time(text: &str) -> Result<Duration, String> {
-    let bad = || format!("{text:?} is no time; write 90s, 10m, 1h or 500ms");
-    let (number, unit) = match text.find(|c: char| c.is_ascii_alphabetic()) {
-        Some(at) => text.split_at(at),
-        None => (text, "s"),
-    };
-    let number: f64 = number.trim().parse().map_err(|_| bad())?;
-    let seconds = match unit {
-        "ms" => number / 1000.0,
-        "s" | "sec" => number,
-        "m" | "min" => number * 60.0,
-        "h" => number * 3600.0,
-        _ => return Err(bad()),
-    };
-    Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero()).ok_or_else(bad)
+/// The names of the approval modes, for the help and the completions; other hosts' names are taken, too.
+fn approval() -> impl TypedValueParser<Value = Approval> {
+    let values = Approval::ALL.into_iter().filter_map(|approval| {
+        let (name, others) = approval.names().split_first()?;
+        Some(PossibleValue::new(*name).help(approval.meaning()).aliases(others.iter().copied()))
+    });
+    PossibleValuesParser::new(values).try_map(|name| name.parse::<Approval>())
 }

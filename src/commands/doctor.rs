@@ -15,6 +15,7 @@ use alhena::{Finder, Gemini, home, settings};
 use serde::Serialize;
 
 use super::complain;
+use crate::config::Config;
 use crate::output::{Stream, print, print_json};
 use crate::style::{Colours, Paint};
 
@@ -90,6 +91,7 @@ pub fn execute(args: Args) -> ExitCode {
     } else {
         findings.push(Finding::bad("home", "there is no home directory", "Set HOME."));
     }
+    findings.extend(config(&args.dir, &environment));
     findings.push(keeper());
     findings.push(kernel());
     findings.push(tmux());
@@ -213,6 +215,32 @@ fn of_home(home: &Path, dir: &Path, gemini: Option<&Gemini>, environment: &Envir
                 "The next start waits up to 13 s for it; wait, or remove that directory if nothing is starting.",
             ));
         }
+    }
+    findings
+}
+
+/// The defaults that a run here would have, and where they come from.
+fn config(dir: &Path, environment: &Environment) -> Vec<Finding> {
+    let config = match Config::load(dir, None, environment) {
+        Ok(config) => config,
+        Err(error) => return vec![Finding::bad("config", &error, error.hint())],
+    };
+    let set = config.set.iter().map(|set| format!("{} = {} ({})", set.key, set.value, set.file.display()));
+    let set: Vec<String> = set.collect();
+    let mut findings = vec![Finding::good(
+        "config",
+        match set.is_empty() {
+            true => "no defaults of your own".to_owned(),
+            false => set.join("\n"),
+        },
+    )];
+    if let Some(file) = &config.passed_over {
+        let detail = format!("{} does not count: the folder is not trusted", file.display());
+        findings.push(Finding::doubtful(
+            "config",
+            detail,
+            "`alhena run --trust=settings` takes it, and the folder's other settings.",
+        ));
     }
     findings
 }

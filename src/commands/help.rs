@@ -3,16 +3,18 @@
 use std::process::ExitCode;
 
 use alhena::FailureKind;
+use alhena::env::Environment;
 use clap::CommandFactory;
 
 use super::{Cli, complain};
+use crate::config::{KEYS, user_file};
 use crate::output::print;
 use crate::views::Name;
 
-/// Explain a command or a topic: exit-codes, environment, views.
+/// Explain a command or a topic: exit-codes, environment, views, config.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A command with its subcommands, or exit-codes, environment, views.
+    /// A command with its subcommands, or exit-codes, environment, views, config.
     topic: Vec<String>,
 }
 
@@ -23,12 +25,13 @@ pub fn execute(args: Args) -> ExitCode {
         ["exit-codes"] => print(&exit_codes()),
         ["environment"] => print(&environment()),
         ["views"] => print(&views()),
+        ["config"] => print(&config()),
         path => match command(path) {
             Some(mut command) => print(command.render_long_help().to_string().trim_end()),
             None => {
                 complain(
                     &format_args!("there is no command or topic {:?}", path.join(" ")),
-                    "Topics are exit-codes, environment and views; `alhena --help` lists the commands.",
+                    "Topics are exit-codes, environment, views and config; `alhena --help` lists the commands.",
                 );
                 ExitCode::from(2)
             }
@@ -78,6 +81,27 @@ fn environment() -> String {
         text.push_str(&format!("  {}\n      {}\n", variable.name, variable.meaning));
     }
     text.trim_end().to_owned()
+}
+
+fn config() -> String {
+    let environment = Environment::of_process();
+    let file = user_file(&environment)
+        .map_or("none: ALHENA_CONFIG is empty".to_owned(), |file| file.display().to_string());
+    let mut text = format!(
+        "Defaults of `alhena run` can stand in two files, as KEY = VALUE (TOML):\n  \
+         your own      {file}\n  \
+         a folder's    .alhena/config.toml in the working directory, if Gemini CLI trusts the folder\n\n\
+         The command line wins over the folder's file, and that over your own. --no-config, or an empty\n\
+         ALHENA_CONFIG, leaves both alone. `alhena doctor` shows what is in force.\n\nKeys:\n"
+    );
+    let width = KEYS.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    for (name, meaning) in KEYS {
+        text.push_str(&format!("  {name:<width$}  {meaning}\n"));
+    }
+    text.push_str(
+        "\nExample:\n  model = \"gemini-2.5-flash\"\n  approval = \"auto-edit\"\n  timeout = \"1h30m\"",
+    );
+    text
 }
 
 fn views() -> String {

@@ -5,15 +5,16 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use alhena::env::Environment;
 use alhena::hosts::dialect::with_stdin;
 use alhena::{Failure, FailureKind, Finder, Gemini, Item, Outcome, Prompt, PromptBy, Request, Run, RunError};
 use clap::ValueEnum;
 
-use super::agent::{Agent, time};
+use super::agent::Agent;
 use super::complain;
+use crate::config::Config;
+use crate::limit::Limit;
 use crate::listener;
 use crate::offline;
 use crate::output::{self, Stream, say};
@@ -60,15 +61,15 @@ pub struct Args {
     /// The id for the new session.
     #[arg(long, value_name = "ID")]
     session_id: Option<String>,
-    /// Stop the run after this time, such as 90s or 10m.
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    timeout: Option<Duration>,
-    /// Stop it when nothing comes within this time.
-    #[arg(long, value_name = "TIME", value_parser = time, default_value = "60s")]
-    first_event_timeout: Duration,
-    /// Stop it when it is silent for this long while no tool runs.
-    #[arg(long, value_name = "TIME", value_parser = time, default_value = "5m")]
-    stall_timeout: Duration,
+    /// Stop the run after this time, such as 90s or 1h30m, or none [default: none].
+    #[arg(long, value_name = "TIME")]
+    timeout: Option<Limit>,
+    /// Stop it when nothing comes within this time, or none [default: 60s].
+    #[arg(long, value_name = "TIME")]
+    first_event_timeout: Option<Limit>,
+    /// Stop it when it is silent for this long while no tool runs, or none [default: 5m].
+    #[arg(long, value_name = "TIME")]
+    stall_timeout: Option<Limit>,
     /// How many turns the model may take.
     #[arg(long, value_name = "N")]
     max_turns: Option<u32>,
@@ -87,6 +88,9 @@ pub struct Args {
     /// Say nothing on stderr but errors.
     #[arg(long, short)]
     quiet: bool,
+    /// Leave the defaults in files alone; `alhena help config` explains them.
+    #[arg(long)]
+    no_config: bool,
     /// More arguments for Gemini CLI itself.
     #[arg(last = true, value_name = "ARGS")]
     extra: Vec<OsString>,
@@ -102,7 +106,9 @@ enum By {
 }
 
 pub fn execute(args: Args) -> ExitCode {
-    let view = args.view.unwrap_or_else(|| {
+    let config = config(&args);
+    let chosen = args.view.or_else(|| config.as_ref().ok()?.view);
+    let view = chosen.unwrap_or_else(|| {
         match args.output.as_ref().is_none_or(|path| path.as_os_str() == "-") && Stream::Out.is_terminal() {
             true => Name::Pretty,
             false => Name::Text,
@@ -119,7 +125,7 @@ pub fn execute(args: Args) -> ExitCode {
     let interrupts = Interrupts::catch();
     // What a run leaves whose keeper and guard are killed together comes to us.
     let _by_mark_only = alhena::supervise::adoption::every_child_is_a_runs();
-    let started = begin(args, view, &interrupts);
+    let started = config.and_then(|config| begin(args, view, &config, &interrupts));
     if started.is_ok() || view.says_failures() {
         empty(file.as_ref());
     }
@@ -173,16 +179,28 @@ fn empty(file: Option<&File>) {
     let _not_a_file = file.map(|file| file.set_len(0));
 }
 
+/// The defaults in files, for where this runs.
+fn config(args: &Args) -> Result<Config, RunError> {
+    let dir = args.agent.dir.clone().unwrap_or_else(|| PathBuf::from("."));
+    match dir.canonicalize() {
+        Ok(dir) if !args.no_config => Config::load(&dir, args.agent.said_trust(), &Environment::of_process()),
+        // What is wrong with a directory is said when it is needed.
+        _ => Ok(Config::default()),
+    }
+}
+
 /// Everything up to the start.
 fn begin(
-    args: Args,
+    mut args: Args,
     view: Name,
+    config: &Config,
     interrupts: &Interrupts,
 ) -> Result<(Run, Option<offline::Offline>), RunError> {
     let mut environment = Environment::of_process();
+    args.agent.fill(config);
     let (scenario, gemini, approval, quiet) =
         (args.offline.clone(), args.agent.gemini.clone(), args.agent.approval, args.quiet);
-    let mut request = request(args, view, interrupts)?;
+    let mut request = request(args, view, config, interrupts)?;
     let offline = match &scenario {
         Some(scenario) => {
             Some(offline::prepare(scenario.as_deref(), approval, &mut request, &mut environment)?)
@@ -208,7 +226,7 @@ fn find(path: Option<PathBuf>, request: &Request, environment: &Environment) -> 
     finder.find().map_err(|error| super::detect::not_found(&error))
 }
 
-fn request(args: Args, view: Name, interrupts: &Interrupts) -> Result<Request, RunError> {
+fn request(args: Args, view: Name, config: &Config, interrupts: &Interrupts) -> Result<Request, RunError> {
     let prompt = prompt(args.prompt.or(args.prompt_option), args.prompt_file, args.prompt_by, interrupts)?;
     let mut request = Request::with_prompt(prompt);
     request.prompt_by = match args.prompt_by {
@@ -218,12 +236,20 @@ fn request(args: Args, view: Name, interrupts: &Interrupts) -> Result<Request, R
         By::File => PromptBy::File,
         By::Positional => PromptBy::Positional,
     };
+    request.trust = config.trust.unwrap_or_default();
     args.agent.describe(&mut request)?;
     request.session_id = args.session_id;
-    request.timeout = args.timeout;
-    request.first_event_timeout = Some(args.first_event_timeout);
-    request.stall_timeout = Some(args.stall_timeout);
-    request.max_turns = args.max_turns;
+    if let Some(limit) = args.timeout.or(config.timeout) {
+        request.timeout = limit.duration();
+    }
+    if let Some(limit) = args.first_event_timeout.or(config.first_event_timeout) {
+        request.first_event_timeout = limit.duration();
+    }
+    if let Some(limit) = args.stall_timeout.or(config.stall_timeout) {
+        request.stall_timeout = limit.duration();
+    }
+    request.max_turns = args.max_turns.or(config.max_turns);
+    request.notices.extend(config.notice());
     request.max_attempts = args.max_attempts;
     request.record = args.record;
     request.extra_args = args.extra;

@@ -49,6 +49,18 @@ fn bash_completes_a_command() {
 }
 
 #[test]
+fn approval_modes_are_completed() {
+    let desk = Desk::new();
+    assert!(desk.alhena(&["completions", "bash"]).stdout.contains("default auto-edit yolo plan"));
+    assert!(desk.alhena(&["completions", "zsh"]).stdout.contains(r"auto-edit\:"));
+    // Other hosts' names are taken all the same.
+    for name in ["acceptEdits", "full-auto", "suggest"] {
+        let seen = desk.alhena(&["run", "--gemini", "/nowhere/gemini", "--approval", name, "hello"]);
+        assert_eq!(seen.code(), Some(3), "{seen}");
+    }
+}
+
+#[test]
 fn an_unknown_shell_lists_the_known_ones() {
     assert_snapshot!(Desk::new().alhena(&["completions", "tcsh"]), @r#"
     ---- stderr ----

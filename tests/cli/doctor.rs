@@ -51,6 +51,7 @@ fn an_empty_machine_is_told_what_is_missing_and_how_to_get_it() {
                          → Set GEMINI_API_KEY, or run `gemini` once and sign in.
     note trust           [DESK]/work is not trusted: headless runs end with exit 55
                          → Run with --trust, or --trust=settings to load the folder's own settings too.
+    ok   config          no defaults of your own
     ok   keeper          [ALHENA]
     ok   kernel          allows all that it takes to leave nothing behind
     note tmux            not on PATH
@@ -71,6 +72,7 @@ fn a_good_machine_is_good() {
     ok   settings        none in [DESK]/home/.gemini
     ok   authentication  gemini-api-key
     ok   trust           [DESK]/work is trusted
+    ok   config          no defaults of your own
     ok   keeper          [ALHENA]
     ok   kernel          allows all that it takes to leave nothing behind
     ok   tmux            [DESK]/bin/tmux

@@ -13,6 +13,7 @@ mod common;
 
 mod capabilities;
 mod completions;
+mod config;
 mod detect;
 mod doctor;
 mod help;

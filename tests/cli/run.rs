@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::common::{Desk, Transcript};
 
 /// A desk whose `gemini` plays a script.
-fn desk_with(script: Script) -> (Desk, Hostile) {
+pub fn desk_with(script: Script) -> (Desk, Hostile) {
     let hostile = Hostile::new(script).unwrap();
     let mut desk = Desk::new().env("GEMINI_API_KEY", "none");
     for (name, value) in hostile.env() {
@@ -194,21 +194,22 @@ fn an_output_file_that_cannot_be_written_is_said() {
 fn words_that_mean_nothing_are_explained() {
     assert_snapshot!(refused(&["--timeout", "soon", "hello"]), @r#"
     ---- stderr ----
-    error: invalid value 'soon' for '--timeout <TIME>': "soon" is no time; write 90s, 10m, 1h or 500ms
+    error: invalid value 'soon' for '--timeout <TIME>': "soon" is no time; write 90s, 10m, 1h30m or 500ms, or none
 
     For more information, try '--help'.
     [exit 2]
     "#);
     assert_snapshot!(refused(&["--timeout", "0s", "hello"]), @r#"
     ---- stderr ----
-    error: invalid value '0s' for '--timeout <TIME>': "0s" is no time; write 90s, 10m, 1h or 500ms
+    error: invalid value '0s' for '--timeout <TIME>': "0s" is no time; write 90s, 10m, 1h30m or 500ms, or none
 
     For more information, try '--help'.
     [exit 2]
     "#);
     assert_snapshot!(refused(&["--approval", "sometimes", "hello"]), @r#"
     ---- stderr ----
-    error: invalid value 'sometimes' for '--approval <MODE>': unknown approval mode "sometimes"; use default, auto-edit, yolo or plan
+    error: invalid value 'sometimes' for '--approval <MODE>'
+      [possible values: default, auto-edit, yolo, plan]
 
     For more information, try '--help'.
     [exit 2]
@@ -238,6 +239,35 @@ fn words_that_mean_nothing_are_explained() {
       tip: a prompt that begins with a dash is given by --prompt=TEXT
 
     Usage: alhena run [OPTIONS] [PROMPT] [-- <ARGS>...]
+
+    For more information, try '--help'.
+    [exit 2]
+    "#);
+}
+
+#[test]
+fn instructions_come_from_a_file_or_from_the_command_line() {
+    assert_snapshot!(refused(&["--system-prompt-file", "nowhere.md", "hello"]), @r#"
+    ---- stderr ----
+    error: nowhere.md: No such file or directory (os error 2)
+    hint: Give a text file that can be read.
+    [exit 2]
+    "#);
+    assert_snapshot!(refused(&["--system-prompt-file", "empty.txt", "--system-prompt", "Be brief", "hello"]), @r#"
+    ---- stderr ----
+    error: the argument '--system-prompt-file <FILE>' cannot be used with '--system-prompt <TEXT>'
+
+    Usage: alhena run --system-prompt-file <FILE> <PROMPT> [-- <ARGS>...]
+
+    For more information, try '--help'.
+    [exit 2]
+    "#);
+    assert_snapshot!(refused(&["--system-prompt-mode", "replace", "hello"]), @r#"
+    ---- stderr ----
+    error: the following required arguments were not provided:
+      <--system-prompt <TEXT>|--system-prompt-file <FILE>>
+
+    Usage: alhena run --system-prompt-mode <SYSTEM_PROMPT_MODE> <--system-prompt <TEXT>|--system-prompt-file <FILE>> <PROMPT> [-- <ARGS>...]
 
     For more information, try '--help'.
     [exit 2]

@@ -15,6 +15,8 @@ pub struct Dirs {
     pub data: PathBuf,
     /// What can be deleted at any time at no more cost than time.
     pub cache: PathBuf,
+    /// What the user writes: `config.toml`.
+    pub config: PathBuf,
     /// What belongs to runs: homes, recordings in progress, leftovers to clean up.
     pub state: PathBuf,
 }
@@ -32,6 +34,7 @@ impl Dirs {
                 data: home.join("data"),
                 cache: home.join("cache"),
                 state: home.join("state"),
+                config: home,
             });
         }
         if cfg!(windows) {
@@ -41,6 +44,7 @@ impl Dirs {
                 data: base.join("data"),
                 cache: base.join("cache"),
                 state: base.join("state"),
+                config: base,
             });
         }
         let home = env.home()?;
@@ -50,6 +54,7 @@ impl Dirs {
                 data: support.clone(),
                 cache: home.join("Library/Caches/alhena"),
                 state: support.join("state"),
+                config: support,
             });
         }
         let xdg = |name: &str, default: &str| {
@@ -60,6 +65,7 @@ impl Dirs {
             data: xdg(env::XDG_DATA_HOME, ".local/share"),
             cache: xdg(env::XDG_CACHE_HOME, ".cache"),
             state: xdg(env::XDG_STATE_HOME, ".local/state"),
+            config: xdg(env::XDG_CONFIG_HOME, ".config"),
         })
     }
 
@@ -115,6 +121,7 @@ mod tests {
             data: "/data/alhena".into(),
             cache: "/home/u/.cache/alhena".into(),
             state: "/home/u/.local/state/alhena".into(),
+            config: "/home/u/.config/alhena".into(),
         };
         assert_eq!(Dirs::of(&env), Some(expected));
     }
@@ -128,6 +135,7 @@ mod tests {
             [&dirs.data, &dirs.cache, &dirs.state].map(|path| path.strip_prefix(root.path()).unwrap()),
             ["data", "cache", "state"].map(Path::new)
         );
+        assert_eq!(dirs.config, root.path());
     }
 
     #[test]

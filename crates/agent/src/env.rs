@@ -50,8 +50,9 @@ macro_rules! variables {
 
 variables! {
     Alhena {
-        ALHENA_HOME "Puts Alhena's data, cache and state into this one directory instead of the system's usual places."
+        ALHENA_HOME "Puts Alhena's data, cache, state and `config.toml` into this one directory instead of the system's usual places."
         ALHENA_KEEPER "The keeper program to start runs under, instead of the one found beside the library or on PATH."
+        ALHENA_CONFIG "A file with defaults instead of `~/.config/alhena/config.toml`; empty: no such file counts, no folder's either."
         ALHENA_PRICES "A file with the prices of models, instead of the one that comes with Alhena."
         ALHENA_LOG "What to log on stderr, such as `debug` or `alhena_agent=trace`; nothing by default."
         ALHENA_EXPLAIN "Any value: the drop-in `gemini` says on stderr why it hands a command to the CLI as it is."
@@ -105,6 +106,7 @@ variables! {
         HOME "The user's home directory."
         USERPROFILE "The user's home directory on Windows."
         PATH "Where programs are looked for."
+        XDG_CONFIG_HOME "Where configuration files are on Linux, `~/.config` by default."
         XDG_DATA_HOME "Where data files go on Linux, `~/.local/share` by default."
         XDG_CACHE_HOME "Where cache files go on Linux, `~/.cache` by default."
         XDG_STATE_HOME "Where state files go on Linux, `~/.local/state` by default."

@@ -107,6 +107,29 @@ pub enum Approval {
 }
 
 impl Approval {
+    /// All of them.
+    pub const ALL: [Approval; 4] = [Approval::Default, Approval::AutoEdit, Approval::Yolo, Approval::Plan];
+
+    /// Its name, and then every other that any host has for it.
+    pub fn names(self) -> &'static [&'static str] {
+        match self {
+            Approval::Default => &["default", "suggest"],
+            Approval::AutoEdit => &["auto-edit", "auto_edit", "autoEdit", "acceptEdits"],
+            Approval::Yolo => &["yolo", "full_auto", "full-auto", "bypassPermissions"],
+            Approval::Plan => &["plan"],
+        }
+    }
+
+    /// What it lets the model do.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Approval::Default => "Read only",
+            Approval::AutoEdit => "Files may be edited",
+            Approval::Yolo => "Everything, shell commands too",
+            Approval::Plan => "Read only, and plans",
+        }
+    }
+
     /// The value of `--approval-mode`.
     pub fn flag(self) -> &'static str {
         match self {
@@ -121,15 +144,9 @@ impl Approval {
 impl FromStr for Approval {
     type Err = String;
 
-    /// Every name that any host has for it.
     fn from_str(name: &str) -> Result<Self, String> {
-        match name {
-            "default" | "suggest" => Ok(Approval::Default),
-            "auto-edit" | "auto_edit" | "autoEdit" | "acceptEdits" => Ok(Approval::AutoEdit),
-            "yolo" | "full_auto" | "full-auto" | "bypassPermissions" => Ok(Approval::Yolo),
-            "plan" => Ok(Approval::Plan),
-            _ => Err(format!("unknown approval mode {name:?}; use default, auto-edit, yolo or plan")),
-        }
+        let found = Self::ALL.into_iter().find(|approval| approval.names().contains(&name));
+        found.ok_or_else(|| format!("unknown approval mode {name:?}; use default, auto-edit, yolo or plan"))
     }
 }
 

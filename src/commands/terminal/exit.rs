@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use alhena::terminal::{Exit, TerminalError, Terminals};
 
-use crate::commands::agent::time;
+use crate::limit::time;
 use crate::output::{print, print_json};
 
 /// Ask an agent to leave, end what does not, and put the terminal away.

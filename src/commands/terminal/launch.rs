@@ -12,7 +12,8 @@ use alhena::terminal::profile::{Places, Profile, ProfileBy};
 use alhena::terminal::{Launch, TerminalError, TerminalErrorKind, Terminals, Unready};
 
 use super::Described;
-use crate::commands::agent::{Agent, time};
+use crate::commands::agent::Agent;
+use crate::limit::time;
 use crate::output::{print, print_json, say};
 
 /// Launch an interactive agent and wait until it is ready; prints its name.

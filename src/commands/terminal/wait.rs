@@ -6,7 +6,7 @@ use std::time::Duration;
 use alhena::terminal::screen::Status;
 use alhena::terminal::{TerminalError, Terminals, Until};
 
-use crate::commands::agent::time;
+use crate::limit::time;
 
 /// Wait until an agent does something; exits 1 when its turn ended with an error, 124 when the time is up.
 #[derive(Debug, clap::Args)]
