@@ -1,7 +1,7 @@
 //! One trial: makes the place, starts the runs, strikes, waits, and asks everybody who checks something.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -32,6 +32,8 @@ pub struct Started {
     child: Child,
     status: Option<ExitStatus>,
     output: Option<io::PipeReader>,
+    /// What came on stdout before it was closed.
+    read: Vec<u8>,
     server: Option<(Arc<Server>, String)>,
 
     memory: u64,
@@ -52,10 +54,14 @@ impl Started {
         self.status.is_some()
     }
 
-    /// Goes away as the reader of its stdout.
+    /// Goes away as the reader of its stdout, after reading what is there.
     pub fn close_output(&mut self) -> Option<SystemTime> {
-        let open = self.output.take().is_some() && !self.has_ended();
-        open.then(SystemTime::now)
+        let mut reader = self.output.take()?;
+        let there = rustix::io::ioctl_fionread(&reader).unwrap_or(0);
+        self.read = vec![0; usize::try_from(there).unwrap_or_default()];
+        reader.read_exact(&mut self.read).ok()?;
+        drop(reader);
+        (!self.has_ended()).then(SystemTime::now)
     }
 
     /// Whether the real CLI has asked the model something.
@@ -196,7 +202,7 @@ fn start(
     // Not on the disk that may be full: what is said there has to be read.
     command.stderr(File::create(place.marks.join(format!("{number}.stderr")))?).stdin(Stdio::null());
     let child = command.spawn()?;
-    Ok(Started { child, status: None, output, server: asked, memory: 0 })
+    Ok(Started { child, status: None, output, read: Vec::new(), server: asked, memory: 0 })
 }
 
 fn view(view: View) -> &'static str {
@@ -232,7 +238,8 @@ fn wait(plan: &Plan, run: &mut Started, number: usize, deed: &stop::Deed) -> Vec
 }
 
 fn end(place: &Place, run: &Started, number: usize) -> io::Result<Ended> {
-    let stdout = std::fs::read(place.out.join(format!("{number}.stdout"))).unwrap_or_default();
+    let file = std::fs::read(place.out.join(format!("{number}.stdout")));
+    let stdout = file.unwrap_or_else(|_| run.read.clone());
     let stderr = std::fs::read(place.marks.join(format!("{number}.stderr")))?;
     let result = std::fs::metadata(agent::mark(place, number, "result")).and_then(|data| data.modified());
     Ok(Ended {
