@@ -1,7 +1,7 @@
 //! ^C and its relatives: they stop the run, whenever they come, and a second one ends at once what the first one ends
 //! gently.
 
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use alhena::Stopper;
@@ -19,6 +19,14 @@ pub fn outlive_file_limits() {
     let _as_before = signal_hook::flag::register(signal, Arc::default());
 }
 
+/// Whether one has come, for those who can only be asked: a plain function is all that an install takes.
+static COME: AtomicBool = AtomicBool::new(false);
+
+/// Whether a signal has been caught.
+pub fn have_come() -> bool {
+    COME.load(Ordering::Acquire)
+}
+
 /// Catches signals from now on. Made before a run is prepared: whoever is told to stop then must still clean up.
 pub struct Interrupts {
     caught: Arc<AtomicI32>,
@@ -32,6 +40,7 @@ impl Interrupts {
         if let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) {
             std::thread::spawn(move || {
                 for signal in signals.forever() {
+                    COME.store(true, Ordering::Release);
                     let first =
                         caught.compare_exchange(0, signal, Ordering::AcqRel, Ordering::Acquire).is_ok();
                     match &*stopper.lock().unwrap_or_else(PoisonError::into_inner) {

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::complain;
 use crate::output::{Own, Stream, print, print_json, say, say_part};
+use crate::signals::{self, Interrupts};
 use crate::style::duration;
 
 /// Fetch Gemini CLI by npm into Alhena's own directory.
@@ -56,10 +57,16 @@ pub fn execute(args: Args) -> ExitCode {
             Err(error) => failed(&error),
         };
     }
+    let interrupts = Interrupts::catch();
+    let installer = installer.stop_when(signals::have_come);
     match installer.install(version, Shown::new(false).progress()) {
         Ok(gemini) if args.json => print_json(&gemini),
         Ok(gemini) => print(&format!("{} {}", gemini.path.display(), gemini.version)),
-        Err(error) => failed(&error),
+        Err(error) => {
+            let failed = failed(&error);
+            // As a shell would say it.
+            interrupts.caught().map_or(failed, |signal| ExitCode::from(128 + signal as u8))
+        }
     }
 }
 
@@ -87,9 +94,13 @@ fn failed(error: &InstallError) -> ExitCode {
 
 /// The release that Alhena is tested with, fetched if it is not there yet.
 pub fn pinned(environment: &Environment, quiet: bool) -> Result<Gemini, RunError> {
-    let installer = Installer::new().env(environment.clone());
+    let installer = Installer::new().env(environment.clone()).stop_when(signals::have_come);
     installer.install(Some(PINNED), Shown::new(quiet).progress()).map_err(|error| {
-        let failure = Failure::new(FailureKind::NotInstalled, error.to_string());
+        let kind = match error {
+            InstallError::Stopped => FailureKind::Cancelled,
+            _ => FailureKind::NotInstalled,
+        };
+        let failure = Failure::new(kind, error.to_string());
         RunError::Failed(Box::new(failure.with_hint(error.hint())))
     })
 }

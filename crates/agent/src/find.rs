@@ -17,7 +17,7 @@ use std::time::Duration;
 use alhena_wire::release::Version;
 use serde::{Serialize, Serializer};
 
-pub(crate) use ask::{Answers, NoAnswer, ask, has_ended, kill_group};
+pub(crate) use ask::{Answers, NoAnswer, ask};
 pub use entry::PACKAGE;
 pub use node::{FastStart, NodeVersion};
 pub(crate) use node::{on_path, version as node_version};

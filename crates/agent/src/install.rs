@@ -12,8 +12,9 @@ mod npm;
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use alhena_wire::release::{NEWEST_KNOWN, Version};
 
@@ -80,6 +81,8 @@ pub enum InstallError {
         /// The end of what npm wrote.
         output: String,
     },
+    /// It was told to stop.
+    Stopped,
     /// npm succeeded and what it left is not that version of Gemini CLI.
     Incomplete {
         /// What is wrong.
@@ -116,6 +119,7 @@ impl InstallError {
                 )
             }
             Self::TooLate { .. } => "Check the network, and try again.".to_owned(),
+            Self::Stopped => "Nothing of it is left; the next time it begins anew.".to_owned(),
             Self::Incomplete { .. } => {
                 format!("Try again, or install it yourself: `npm install -g {PACKAGE}`.")
             }
@@ -136,6 +140,7 @@ impl fmt::Display for InstallError {
             Self::NoHome => f.write_str("there is no home directory to install Gemini CLI into"),
             Self::NotAVersion(text) => write!(f, "{text:?} is not a version of Gemini CLI"),
             Self::Npm { status, output } => write!(f, "npm failed ({status})\n{output}"),
+            Self::Stopped => f.write_str("the install was stopped"),
             Self::TooLate { limit, output } => write!(f, "npm was stopped after {limit:?}\n{output}"),
             Self::Incomplete { detail } => write!(f, "npm left an install that does not work: {detail}"),
             Self::Io { doing, error } => write!(f, "{doing}: {error}"),
@@ -168,6 +173,7 @@ pub struct Installed {
 pub struct Installer {
     env: Environment,
     limit: Duration,
+    stop_when: Option<fn() -> bool>,
 }
 
 impl Default for Installer {
@@ -180,7 +186,7 @@ impl Installer {
     /// With this process's environment.
     #[must_use]
     pub fn new() -> Self {
-        Self { env: Environment::of_process(), limit: LIMIT }
+        Self { env: Environment::of_process(), limit: LIMIT, stop_when: None }
     }
 
     /// With another environment: `PATH` for Node and npm, `ALHENA_HOME` or `HOME` for the place.
@@ -194,6 +200,13 @@ impl Installer {
     #[must_use]
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
+        self
+    }
+
+    /// Stops when this says so; it is asked several times a second. Nothing of what was begun is left then.
+    #[must_use]
+    pub fn stop_when(mut self, stop: fn() -> bool) -> Self {
+        self.stop_when = Some(stop);
         self
     }
 
@@ -228,20 +241,29 @@ impl Installer {
         }
         self.check_node()?;
         dirs::create(&installs).map_err(io_error("making a directory for Gemini CLI"))?;
-        let _lock = self.lock(&installs, &name, start, &mut progress)?;
+        let lock = self.lock(&installs, &name, start, &mut progress)?;
         if let Ok(gemini) = self.check(&place, &version) {
             return Ok(gemini);
         }
-        sweep(&installs);
+        sweep(&installs, &name);
         let making = tempfile::Builder::new()
-            .prefix(MAKING)
+            .prefix(&making_prefix(&name))
             .tempdir_in(&installs)
             .map_err(io_error("making a directory for Gemini CLI"))?;
         progress(Progress::Started { version: version.clone(), dir: place.clone() });
-        npm::install(&self.env, making.path(), &name, start + self.limit, self.limit, &mut progress)?;
+        let mut npm = npm::Npm {
+            env: &self.env,
+            dir: making.path(),
+            start,
+            limit: self.limit,
+            lock: lock.as_fd(),
+            stop_when: self.stop_when,
+            progress: &mut progress,
+        };
+        npm.install(&name)?;
         self.check(making.path(), &version)?;
         // What is in the way did not pass the check above.
-        remove(&installs, &place).map_err(io_error("removing a broken install"))?;
+        remove(&installs, &place, &name).map_err(io_error("removing a broken install"))?;
         fs::rename(making.keep(), &place).map_err(io_error("moving the install into place"))?;
         self.check(&place, &version)
     }
@@ -255,7 +277,8 @@ impl Installer {
             return Ok(false);
         }
         let _lock = self.lock(&installs, &name, Instant::now(), &mut |_| {})?;
-        remove(&installs, &place).map_err(io_error("removing an install"))?;
+        sweep(&installs, &name);
+        remove(&installs, &place, &name).map_err(io_error("removing an install"))?;
         Ok(true)
     }
 
@@ -298,14 +321,13 @@ impl Installer {
         start: Instant,
         progress: &mut impl FnMut(Progress),
     ) -> Result<File, InstallError> {
-        let file = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(installs.join(format!(".{name}.lock")));
+        let file = File::options().create(true).truncate(false).write(true).open(lock_file(installs, name));
         let file = file.map_err(io_error("locking the install"))?;
         let mut waited = false;
         while !try_lock(&file).map_err(io_error("locking the install"))? {
+            if self.stop_when.is_some_and(|stop| stop()) {
+                return Err(InstallError::Stopped);
+            }
             if start.elapsed() > self.limit {
                 let output = "another process is installing it".to_owned();
                 return Err(InstallError::TooLate { limit: self.limit, output });
@@ -337,6 +359,15 @@ fn try_lock(_file: &File) -> io::Result<bool> {
 /// The prefix of directories that are being made or removed.
 const MAKING: &str = ".making-";
 
+/// The same for a version: they belong to whoever holds the version's lock.
+fn making_prefix(name: &str) -> String {
+    format!("{MAKING}{name}-")
+}
+
+fn lock_file(installs: &Path, name: &str) -> PathBuf {
+    installs.join(format!(".{name}.lock"))
+}
+
 fn command_in(dir: &Path) -> PathBuf {
     dir.join("node_modules/.bin").join(if cfg!(windows) { "gemini.cmd" } else { "gemini" })
 }
@@ -353,21 +384,31 @@ fn directory_name(version: &Version) -> Result<String, InstallError> {
 }
 
 /// Removes an install: out of its place at once, from the disk after that.
-fn remove(installs: &Path, place: &Path) -> io::Result<()> {
+fn remove(installs: &Path, place: &Path, name: &str) -> io::Result<()> {
     if !place.exists() {
         return Ok(());
     }
-    let aside = tempfile::Builder::new().prefix(MAKING).tempdir_in(installs)?;
+    let aside = tempfile::Builder::new().prefix(&making_prefix(name)).tempdir_in(installs)?;
     fs::rename(place, aside.path().join("removed"))?;
     aside.close()
 }
 
-/// Removes what installs that were killed have left behind.
-fn sweep(installs: &Path) {
-    let old = SystemTime::now() - 6 * LIMIT;
+/// Removes what installs that were killed have left behind: those of `name`, whose lock we hold, and of versions whose lock
+/// nobody holds. npm and its keeper hold it as well.
+fn sweep(installs: &Path, name: &str) {
     for entry in fs::read_dir(installs).into_iter().flatten().flatten() {
-        let ours = entry.file_name().to_string_lossy().starts_with(MAKING);
-        if ours && entry.metadata().and_then(|data| data.modified()).is_ok_and(|time| time < old) {
+        let entry_name = entry.file_name().to_string_lossy().into_owned();
+        let Some((version, _)) = entry_name.strip_prefix(MAKING).and_then(|rest| rest.rsplit_once('-'))
+        else {
+            continue;
+        };
+        let lock = (version != name).then(|| File::options().write(true).open(lock_file(installs, version)));
+        let free = match &lock {
+            None => true,
+            Some(Ok(lock)) => try_lock(lock).unwrap_or(false),
+            Some(Err(_)) => false,
+        };
+        if free {
             let _next_time = fs::remove_dir_all(entry.path());
         }
     }

@@ -15,11 +15,13 @@
 //! | [`fork`] | a second process, and a child that dies with its parent |
 //! | [`processes`] | which processes belong to a run |
 //! | [`terminal`] | a terminal as standard input, for the one gentle way to stop the CLI |
+//! | `errand` | a short program under a keeper |
 //! | [`adoption`] | what a run leaves whose guard and keeper were killed together |
 //! | [`custody`] | Alhena's side: a keeper process, or a thread where there is none |
 
 pub mod adoption;
 pub mod custody;
+pub(crate) mod errand;
 pub mod fork;
 pub mod guard;
 mod keeper;

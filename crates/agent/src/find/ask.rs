@@ -1,18 +1,19 @@
 //! Asks a program something and takes no for an answer: a child process bounded in time and output, and a memory of
 //! answers so that a program is asked once.
 //!
-//! Gemini CLI 0.61.0 ignores SIGTERM and starts a second process of its own, so whoever is asked runs in a process group
-//! that is killed as a whole.
+//! Gemini CLI 0.61.0 ignores SIGTERM and starts a second process of its own, so whoever is asked runs under a keeper.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Seek};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant, SystemTime};
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
 use crate::dirs;
+use crate::env::Environment;
+use crate::supervise::errand::{Errand, Place};
 
 /// What a program answered.
 #[derive(Debug)]
@@ -32,96 +33,33 @@ pub(crate) enum NoAnswer {
 }
 
 /// Runs a command to its end, for at most `limit`, and keeps at most `most` bytes of each output. Nothing of it is left
-/// running: not after an answer, and not without one.
+/// running: not after an answer, not without one, and not when this process is killed.
 ///
 /// Output goes to files, because a pipe is held open by every grandchild that inherits it.
 pub(crate) fn ask(command: &mut Command, limit: Duration, most: u64) -> Result<Answer, NoAnswer> {
-    let stderr = tempfile::tempfile().map_err(NoAnswer::NotStarted)?;
-    command.stderr(stderr.try_clone().map_err(NoAnswer::NotStarted)?);
-    let (status, stdout) = run(command, limit)?;
-    Ok(Answer { status, stdout: contents(stdout, most), stderr: contents(stderr, most) })
+    let files = scratch().map_err(NoAnswer::NotStarted)?;
+    let (stdout, stderr) = (files.path().join("stdout"), files.path().join("stderr"));
+    let place = Place { stdout: &stdout, stderr: &stderr, remove_when_abandoned: files.path(), lock: None };
+    let mut errand = Errand::start(command, &place).map_err(NoAnswer::NotStarted)?;
+    let Some(status) = errand.wait(limit).map_err(NoAnswer::NotStarted)? else {
+        errand.stop();
+        return Err(NoAnswer::TooLate);
+    };
+    Ok(Answer { status, stdout: contents(&stdout, most), stderr: contents(&stderr, most) })
 }
 
-fn run(command: &mut Command, limit: Duration) -> Result<(ExitStatus, File), NoAnswer> {
-    let stdout = tempfile::tempfile().map_err(NoAnswer::NotStarted)?;
-    command.stdin(Stdio::null()).stdout(stdout.try_clone().map_err(NoAnswer::NotStarted)?);
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(command, 0);
-    let mut child = spawn(command).map_err(NoAnswer::NotStarted)?;
-    let ended = wait(&mut child, limit);
-    let status = kill_group(&mut child).map_err(NoAnswer::NotStarted)?;
-    match ended {
-        Ended::Yes => Ok((status, stdout)),
-        Ended::No => Err(NoAnswer::TooLate),
-    }
+/// A directory for an answer: Alhena's own, because the system's may be full or not ours to write to.
+fn scratch() -> io::Result<tempfile::TempDir> {
+    let own = dirs::Dirs::of(&Environment::of_process()).and_then(|dirs| {
+        let parent = dirs.cache.join("asking");
+        tempfile::tempdir_in(dirs::create(&parent).ok()?).ok()
+    });
+    own.map_or_else(tempfile::tempdir, Ok)
 }
 
-/// Starts a command, and waits a moment for a program that is just being written.
-fn spawn(command: &mut Command) -> io::Result<Child> {
-    for _ in 0..20 {
-        match command.spawn() {
-            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            started => return started,
-        }
-    }
-    command.spawn()
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ended {
-    Yes,
-    No,
-}
-
-/// Waits for a child's end with growing pauses, so that quick answers come quickly and slow ones cost nothing.
-fn wait(child: &mut Child, limit: Duration) -> Ended {
-    let start = Instant::now();
-    let mut pause = Duration::from_millis(1);
-    while !has_ended(child) {
-        if start.elapsed() >= limit {
-            return Ended::No;
-        }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(20));
-    }
-    Ended::Yes
-}
-
-/// Whether a child has ended. It is left for [`kill_group`] to collect: until then nobody else can get its number.
-#[cfg(unix)]
-pub(crate) fn has_ended(child: &mut Child) -> bool {
-    use rustix::process::{WaitId, WaitIdOptions, waitid};
-    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    pid(child).is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), look), Ok(None)))
-}
-
-/// Whether a child has ended.
-#[cfg(not(unix))]
-pub(crate) fn has_ended(child: &mut Child) -> bool {
-    !matches!(child.try_wait(), Ok(None))
-}
-
-#[cfg(unix)]
-fn pid(child: &Child) -> Option<rustix::process::Pid> {
-    i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw)
-}
-
-/// Kills what is left of a child's process group, and collects the child.
-pub(crate) fn kill_group(child: &mut Child) -> io::Result<ExitStatus> {
-    #[cfg(unix)]
-    if let Some(group) = pid(child) {
-        let _gone = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-    }
-    #[cfg(not(unix))]
-    let _gone = child.kill();
-    child.wait()
-}
-
-fn contents(mut file: File, most: u64) -> Vec<u8> {
+fn contents(path: &Path, most: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
-    if file.rewind().is_ok() {
+    if let Ok(file) = File::open(path) {
         let _what_there_is = file.take(most).read_to_end(&mut bytes);
     }
     bytes

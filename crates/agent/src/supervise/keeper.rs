@@ -10,7 +10,7 @@ use std::io::{self, BufReader};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -120,10 +120,23 @@ fn start(launch: &Launch) -> io::Result<Running> {
         }
     };
     die_with_parent(&mut command);
-    let child = command.spawn()?;
+    let child = spawn(&mut command)?;
     let pid = Pid::from_child(&child);
     let watch = pidfd_open(pid, PidfdFlags::empty()).ok();
     Ok(Running { pid, watch, keyboard })
+}
+
+/// Starts a command, and waits a moment for a program that is just being written.
+fn spawn(command: &mut Command) -> io::Result<Child> {
+    for _ in 0..20 {
+        match command.spawn() {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            started => return started,
+        }
+    }
+    command.spawn()
 }
 
 fn output(path: &OsStr) -> io::Result<File> {

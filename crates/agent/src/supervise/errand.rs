@@ -1,0 +1,109 @@
+//! A short program under a keeper: it has no home to put away, and nothing of it is left, whoever is killed meanwhile.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::custody::{Custody, Locks, keeper_program};
+use super::protocol::{self, Ended, Gentle, Launch, Report, Stdin};
+use crate::env::Environment;
+
+/// A program on its way. Dropping it ends it.
+pub(crate) struct Errand {
+    custody: Custody,
+    status: Option<ExitStatus>,
+    over: bool,
+}
+
+/// Where an errand writes and what goes with it.
+pub(crate) struct Place<'a> {
+    /// Its output; one file for both is fine.
+    pub stdout: &'a Path,
+    pub stderr: &'a Path,
+    /// A directory that goes when nobody is left to look at it.
+    pub remove_when_abandoned: &'a Path,
+    /// Held until nothing of it is left.
+    pub lock: Option<BorrowedFd<'a>>,
+}
+
+impl Errand {
+    /// Starts a command. An environment that it has been given is the whole of it; without one it gets this process's.
+    /// Its input is empty, and where its output goes the place says.
+    pub(crate) fn start(command: &Command, place: &Place<'_>) -> io::Result<Self> {
+        let given: Vec<(OsString, OsString)> = command
+            .get_envs()
+            .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
+            .collect();
+        let env = if given.is_empty() { std::env::vars_os().collect() } else { given };
+        let name = place.remove_when_abandoned.file_name().unwrap_or_default().to_string_lossy();
+        let launch = Launch {
+            version: protocol::VERSION,
+            mark: format!("errand-{}-{name}", std::process::id()),
+            program: command.get_program().to_owned(),
+            args: command.get_args().map(ToOwned::to_owned).collect(),
+            env,
+            dir: command.get_current_dir().unwrap_or(Path::new("/")).as_os_str().to_owned(),
+            stdin: Stdin::Null,
+            stdout: place.stdout.as_os_str().to_owned(),
+            stderr: place.stderr.as_os_str().to_owned(),
+            finish: None,
+            remove_when_abandoned: vec![place.remove_when_abandoned.as_os_str().to_owned()],
+            remove: Vec::new(),
+        };
+        let keeper = keeper_program(&Environment::of_process());
+        let locks = Locks { home: place.lock, run: None };
+        let custody = Custody::take(&launch, keeper.as_deref(), locks)?;
+        Ok(Self { custody, status: None, over: false })
+    }
+
+    /// Waits for its end, and for the end of all that it started. None when the time is up before.
+    pub(crate) fn wait(&mut self, longest: Duration) -> io::Result<Option<ExitStatus>> {
+        let deadline = Instant::now() + longest;
+        while !self.over {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if !self.custody.has_buffered_report() && !self.readable_within(left) {
+                if left.is_zero() {
+                    return Ok(None);
+                }
+                continue;
+            }
+            match self.custody.report()? {
+                Some(Report::Exited(Ended::Code(code))) => {
+                    self.status = Some(ExitStatus::from_raw(code << 8))
+                }
+                Some(Report::Exited(Ended::Signal(signal))) => {
+                    self.status = Some(ExitStatus::from_raw(signal))
+                }
+                Some(Report::NotStarted { missing, message }) => {
+                    let kind = if missing { io::ErrorKind::NotFound } else { io::ErrorKind::Other };
+                    return Err(io::Error::new(kind, message));
+                }
+                Some(Report::Started { .. } | Report::Swept { .. } | Report::KeeperLost) => {}
+                Some(Report::Finished(_)) | None => self.over = true,
+            }
+        }
+        // Without a word about its end it was killed with its keeper.
+        Ok(Some(self.status.unwrap_or_else(|| ExitStatus::from_raw(9))))
+    }
+
+    /// Ends it, and all that it started.
+    pub(crate) fn stop(mut self) {
+        self.custody.stop(Gentle::No);
+        let _in_time = self.wait(LONGEST_STOP);
+    }
+
+    fn readable_within(&self, time: Duration) -> bool {
+        let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
+        let mut fds = [PollFd::new(self.custody.socket(), PollFlags::IN)];
+        poll(&mut fds, Some(&time)).is_ok_and(|count| count > 0)
+    }
+}
+
+/// The keeper's ladder and its sweep; who takes longer is ended by [`Custody::end`].
+const LONGEST_STOP: Duration = Duration::from_secs(15);
