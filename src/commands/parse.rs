@@ -1,7 +1,9 @@
 //! `alhena parse`: the same conversion without a process.
 
+mod recognise;
+
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,7 +22,7 @@ use crate::views::{self, Claims, Name, Target, View};
 
 /// Convert what Gemini CLI wrote, without running it.
 ///
-/// A directory made by `alhena run --record` needs no --from. The exit code is that of the outcome.
+/// What it is, is recognised; --from says it where that fails. The exit code is that of the outcome.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   gemini -o stream-json -p hi | alhena parse --as events
@@ -30,9 +32,9 @@ pub struct Args {
     /// A file, a recording's directory, or `-` for stdin.
     #[arg(value_name = "FILE|DIR", default_value = "-")]
     input: PathBuf,
-    /// What it is.
-    #[arg(long, value_enum, default_value = "stream-json")]
-    from: From,
+    /// What it is; recognised by default, but plain text is not.
+    #[arg(long, value_enum)]
+    from: Option<From>,
     /// What to print; the outcome, or of a session and a message the messages, when not given.
     #[arg(long = "as", value_enum, value_name = "VIEW")]
     view: Option<Name>,
@@ -59,12 +61,7 @@ enum From {
 }
 
 pub fn execute(args: Args) -> ExitCode {
-    let done = match args.from {
-        From::Session => of_session(&args, Form::Session),
-        From::Message => of_session(&args, Form::Message),
-        From::StreamJson | From::Json | From::Text => convert(&args),
-    };
-    match done {
+    match convert(&args) {
         Ok(outcome) => ExitCode::from(outcome.exit_status()),
         Err(Trouble::Output(error)) => output::written(Err(error)),
         Err(Trouble::Input(error)) => {
@@ -91,24 +88,51 @@ impl std::convert::From<io::Error> for Trouble {
     }
 }
 
-/// A session has no outcome, and so nothing that could have failed.
-fn of_session(args: &Args, form: Form) -> Result<Arc<Outcome>, Trouble> {
-    sessions::convert::convert(&args.input, form, args.view.unwrap_or(Name::Messages))?;
+fn convert(args: &Args) -> Result<Arc<Outcome>, Trouble> {
+    let open = |claims| views::open(args.view.unwrap_or(Name::Outcome), Target::stdout(), true, claims);
+    if recording::is_recording(&args.input) {
+        let mut view = open(Claims::Checked);
+        view.sessions(&recording::session_files(&args.input));
+        let outcome = play(&args.input, &mut *view)?;
+        return view.close(&outcome).map(|()| outcome).map_err(Trouble::Output);
+    }
+    let mut input = input(&args.input)?;
+    let from = match args.from {
+        Some(from) => from,
+        None => {
+            let (head, from) = recognise::look(&mut *input).map_err(|error| named(&args.input, &error))?;
+            input = Box::new(Cursor::new(head).chain(input));
+            from
+        }
+    };
+    let form = match from {
+        From::Session => Form::Session,
+        From::Message => Form::Message,
+        From::StreamJson | From::Json | From::Text => {
+            let mut view = open(Claims::Unchecked);
+            let outcome = read(args, input, from, &mut *view)?;
+            return view.close(&outcome).map(|()| outcome).map_err(Trouble::Output);
+        }
+    };
+    let mut bytes = Vec::new();
+    input.read_to_end(&mut bytes).map_err(|error| named(&args.input, &error))?;
+    sessions::convert::convert(&bytes, form, args.view.unwrap_or(Name::Messages))?;
+    // A session has no outcome, and so nothing that could have failed.
     Ok(Arc::new(Outcome { status: alhena::Status::Success, ..Outcome::default() }))
 }
 
-fn convert(args: &Args) -> Result<Arc<Outcome>, Trouble> {
-    let claims = if recording::is_recording(&args.input) { Claims::Checked } else { Claims::Unchecked };
-    let mut view = views::open(args.view.unwrap_or(Name::Outcome), Target::stdout(), true, claims);
-    let outcome = match recording::is_recording(&args.input) {
-        true => {
-            view.sessions(&recording::session_files(&args.input));
-            play(&args.input, &mut *view)?
-        }
-        false => read(args, &mut *view)?,
-    };
-    view.close(&outcome).map_err(Trouble::Output)?;
-    Ok(outcome)
+fn input(path: &Path) -> io::Result<Box<dyn Read>> {
+    if path.is_dir() {
+        return Err(io::Error::other(format!("{} is a directory without a recording", path.display())));
+    }
+    Ok(match path.as_os_str() == "-" {
+        true => Box::new(io::stdin().lock()),
+        false => Box::new(File::open(path).map_err(|error| named(path, &error))?),
+    })
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 fn play(dir: &Path, view: &mut dyn View) -> Result<Arc<Outcome>, Trouble> {
@@ -121,17 +145,14 @@ fn play(dir: &Path, view: &mut dyn View) -> Result<Arc<Outcome>, Trouble> {
             };
         }
     })
-    .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", dir.display())))?;
+    .map_err(|error| named(dir, &error))?;
     written.map(|()| outcome).map_err(Trouble::Output)
 }
 
-fn read(args: &Args, view: &mut dyn View) -> Result<Arc<Outcome>, Trouble> {
-    let name = args.input.display();
-    let named = |error: io::Error| io::Error::new(error.kind(), format!("{name}: {error}"));
+fn read(args: &Args, input: Box<dyn Read>, from: From, view: &mut dyn View) -> Result<Arc<Outcome>, Trouble> {
     let stderr = match &args.stderr {
         Some(path) => {
-            let bytes = std::fs::read(path)
-                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+            let bytes = std::fs::read(path).map_err(|error| named(path, &error))?;
             String::from_utf8_lossy(&bytes).into_owned()
         }
         None => String::new(),
@@ -141,17 +162,10 @@ fn read(args: &Args, view: &mut dyn View) -> Result<Arc<Outcome>, Trouble> {
         code if code < 0 => Exit::Signal(code.saturating_neg()),
         code => Exit::Code(code),
     });
-    if args.input.is_dir() {
-        return Err(io::Error::other(format!("{name} is a directory without a recording")).into());
-    }
-    let input: Box<dyn Read> = match args.input.as_os_str() == "-" {
-        true => Box::new(io::stdin().lock()),
-        false => Box::new(File::open(&args.input).map_err(named)?),
-    };
     let mut interpreter = Interpreter::new();
-    match args.from {
+    match from {
         From::StreamJson => stream(input, &mut interpreter, view).map_err(|trouble| match trouble {
-            Trouble::Input(error) => Trouble::Input(named(error)),
+            Trouble::Input(error) => Trouble::Input(named(&args.input, &error)),
             output => output,
         })?,
         From::Json => json(input, &stderr, &mut interpreter, view)?,

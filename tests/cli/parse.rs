@@ -492,3 +492,16 @@ fn an_unknown_view_lists_the_known_ones() {
     [exit 2]
     "#);
 }
+
+#[test]
+fn what_is_given_needs_no_name() {
+    let desk = Desk::new();
+    for (recording, from) in [("01_json_plain", "json"), ("01_streamjson_plain", "stream-json")] {
+        desk.recording(recording);
+        let named = desk.alhena(&["parse", "--from", from, "stdout"]).to_string();
+        assert_eq!(desk.alhena(&["parse", "stdout"]).to_string(), named, "{recording}");
+        let piped = std::fs::read(desk.work().join("stdout")).unwrap();
+        assert_eq!(desk.alhena_reading(&piped, &["parse"]).to_string(), named, "{recording}");
+        assert!(named.contains("\"status\": \"success\"") || from == "json", "{named}");
+    }
+}

@@ -149,6 +149,11 @@ fn parse_reads_sessions_and_single_records() {
     let record = whole.split(|byte| *byte == b'\n').nth(2).unwrap();
     let one = desk.alhena_reading(record, &["parse", "--from", "message", "--as", "messages"]).json();
     assert_eq!(one[0]["content"], json!([{"type": "text", "text": "What is in main.py?"}]));
+    // None of them needs to be named.
+    let told = |input: &[u8]| desk.alhena_reading(input, &["parse"]).json();
+    assert_eq!(told(&whole).as_array().map(Vec::len), Some(3));
+    assert_eq!(told(&old).as_array().map(Vec::len), Some(3));
+    assert_eq!(told(record), one);
     for from in ["session", "message"] {
         for input in [&b""[..], b"garbage\n", b"[1,2]\n", b"{\"type\":\"init\"}\n", b"\xff\xfe"] {
             let bad = desk.alhena_reading(input, &["parse", "--from", from, "--as", "messages"]);

@@ -1,8 +1,6 @@
 //! Session files and single records for `alhena parse`: the same conversion, from anywhere.
 
-use std::fs;
-use std::io::{self, Read};
-use std::path::Path;
+use std::io;
 
 use alhena::model::message::{Include, Message, message, messages};
 use alhena::session::events::events;
@@ -22,26 +20,18 @@ pub enum Form {
     Message,
 }
 
-/// Reads the input and prints it as this view.
-pub fn convert(input: &Path, form: Form, view: Name) -> Result<(), Trouble> {
-    let mut bytes = Vec::new();
-    match input.as_os_str() == "-" {
-        true => io::stdin().lock().read_to_end(&mut bytes).map(drop)?,
-        false => {
-            bytes = fs::read(input)
-                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", input.display())))?;
-        }
-    }
+/// Prints what was read as this view.
+pub fn convert(bytes: &[u8], form: Form, view: Name) -> Result<(), Trouble> {
     match form {
         Form::Session => {
-            let session = Session::read(&bytes);
+            let session = Session::read(bytes);
             if !session.log.has_header() && session.log.messages().is_empty() {
                 return Err(invalid("this is no session of Gemini CLI").into());
             }
             print(&messages(&session.log, Include::Said), view)
         }
         Form::Message => {
-            let text = String::from_utf8_lossy(&bytes);
+            let text = String::from_utf8_lossy(bytes);
             let records = records(&text).ok_or_else(|| invalid("this is no record of a session"))?;
             let made = records.iter().map(|raw| {
                 let record = MessageRecord::from_text(raw.get()).filter(says_something);
