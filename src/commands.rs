@@ -16,10 +16,12 @@ mod terminal;
 
 use std::fmt;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Parser, Subcommand};
+use serde_json::json;
 
-use crate::output::{Stream, say};
+use crate::output::{Stream, say, write_json};
 use crate::style::{Colours, Paint};
 
 /// Makes Gemini CLI a part that other software can rely on.
@@ -76,8 +78,28 @@ impl Cli {
     }
 }
 
-/// Says what went wrong and what to do, on stderr.
+/// Whether what goes wrong is said as JSON: for whoever asked for JSON.
+static IN_JSON: AtomicBool = AtomicBool::new(false);
+
+/// From now on [`complain`] says everything as JSON.
+pub fn complain_in_json() {
+    IN_JSON.store(true, Ordering::Relaxed);
+}
+
+pub fn complains_in_json() -> bool {
+    IN_JSON.load(Ordering::Relaxed)
+}
+
+/// Says what went wrong and what to do, on stderr: as words on stderr, or to whoever asked for JSON on stdout, where the data would
+/// have been.
 pub fn complain(message: &dyn fmt::Display, hint: &str) {
+    if complains_in_json() {
+        let error = json!({ "error": { "message": message.to_string(), "hint": hint } });
+        // Where stdout is what is wrong, words are better than nothing.
+        if write_json(|out| writeln!(out, "{error:#}")).is_ok() {
+            return;
+        }
+    }
     let colours = Colours::of(Stream::Err);
     say(format_args!("{} {message}", colours.paint(Paint::Red, "error:")));
     if !hint.is_empty() {

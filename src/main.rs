@@ -5,6 +5,7 @@
 
 mod commands;
 mod config;
+mod echo;
 mod limit;
 mod listener;
 mod offline;
@@ -40,6 +41,9 @@ fn main() -> ExitCode {
     if called_gemini(&arguments) {
         return commands::gemini::stand_in(arguments.into_iter().skip(1).collect());
     }
+    if wants_json(&arguments) {
+        commands::complain_in_json();
+    }
     let is_run = arguments.get(1).is_some_and(|command| command == "run");
     match Cli::try_parse_from(with_scenario(arguments)) {
         Ok(cli) => cli.execute(),
@@ -59,12 +63,23 @@ fn refuse(error: &clap::Error) -> ExitCode {
     }
     // It quotes the arguments.
     let text = text.to_string();
+    if commands::complains_in_json() {
+        let message = text.strip_prefix("error: ").unwrap_or(&text);
+        commands::complain(&message.trim_end(), "");
+        return ExitCode::from(2);
+    }
     let painted = Colours::of(Stream::Err).paint(Paint::Red, "error:");
     match text.strip_prefix("error:") {
         Some(rest) => output::say_part(format_args!("{painted}{rest}")),
         None => output::say_part(text),
     }
     ExitCode::from(2)
+}
+
+/// Whether a command is asked for JSON; known before its arguments are understood, because those may be wrong.
+fn wants_json(arguments: &[OsString]) -> bool {
+    let foreign = arguments.get(1).is_some_and(|command| command == "gemini");
+    !foreign && arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "--json")
 }
 
 /// Whether this is the drop-in: the binary itself, or a link to it, under the name `gemini`.

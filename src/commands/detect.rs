@@ -64,9 +64,11 @@ pub fn execute(args: Args) -> ExitCode {
         }
         Err(error) => {
             if args.json {
-                print_json(&json!({ "found": false, "tried": error.tried }));
+                let said = json!({ "message": error.to_string(), "hint": error.hint() });
+                print_json(&json!({ "found": false, "tried": error.tried, "error": said }));
+            } else {
+                complain(&error, &error.hint());
             }
-            complain(&error, &error.hint());
             ExitCode::from(3)
         }
     }

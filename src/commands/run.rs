@@ -14,6 +14,7 @@ use clap::ValueEnum;
 use super::agent::Agent;
 use super::complain;
 use crate::config::Config;
+use crate::echo::Echo;
 use crate::limit::Limit;
 use crate::listener;
 use crate::offline;
@@ -88,6 +89,9 @@ pub struct Args {
     /// Say nothing on stderr but errors.
     #[arg(long, short)]
     quiet: bool,
+    /// Print what Gemini CLI says on its stderr while it says it, too.
+    #[arg(long, short, conflicts_with = "quiet")]
+    verbose: bool,
     /// Leave the defaults in files alone; `alhena help config` explains them.
     #[arg(long)]
     no_config: bool,
@@ -121,7 +125,7 @@ pub fn execute(args: Args) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let quiet = args.quiet;
+    let (quiet, verbose) = (args.quiet, args.verbose);
     let interrupts = Interrupts::catch();
     // What a run leaves whose keeper and guard are killed together comes to us.
     let _by_mark_only = alhena::supervise::adoption::every_child_is_a_runs();
@@ -139,7 +143,10 @@ pub fn execute(args: Args) -> ExitCode {
                 Some(file) => listener::stop_when_gone(file, run.stopper()),
                 None => listener::stop_when_gone(rustix::stdio::stdout(), run.stopper()),
             }
+            // A run that is over already has nothing more to say.
+            let echo = verbose.then(|| Echo::of(&run.about().stderr).ok());
             let outcome = follow(run, &interrupts, view, target, quiet);
+            drop(echo);
             drop(offline);
             outcome
         }

@@ -19,6 +19,7 @@ mod doctor;
 mod help;
 mod host;
 mod install;
+mod json_errors;
 mod output;
 mod parse;
 mod run;

@@ -409,6 +409,26 @@ fn output_can_go_to_a_file() {
 }
 
 #[test]
+fn verbose_shows_what_the_cli_says_on_stderr_and_no_terminal_has_to_fear_it() {
+    let script = Script::new([
+        Step::Stderr("[STARTUP] \x1b[31mslow\x1b[0m\nhalf".into()),
+        Step::Init,
+        Step::User,
+        Step::Text("Hi".into()),
+        Step::Result,
+    ]);
+    let (desk, _hostile) = desk_with(script);
+    let seen = desk.alhena(&["run", "--verbose", "hello"]);
+    assert_eq!((seen.code(), seen.stdout.as_str()), (Some(0), "Hi\n"), "{seen}");
+    assert!(
+        seen.stderr.contains("gemini: [STARTUP] slow\n") && seen.stderr.contains("gemini: half"),
+        "{seen}"
+    );
+    assert!(!desk.alhena(&["run", "hello"]).stderr.contains("STARTUP"));
+    assert_eq!(desk.alhena(&["run", "--verbose", "--quiet", "hello"]).code(), Some(2));
+}
+
+#[test]
 fn a_dash_as_the_output_is_stdout() {
     let (desk, _hostile) = desk_with(tools());
     let seen = desk.alhena(&["run", "-o", "-", "--quiet", "hello"]);

@@ -38,6 +38,8 @@ pub struct About {
     pub mark: String,
     /// Whether a keeper process holds it. Without one, processes that clear their environment can escape.
     pub kept: bool,
+    /// Where the CLI's stderr is while the run goes on.
+    pub stderr: PathBuf,
 }
 
 /// Stops a run from anywhere: a signal handler, another thread.

@@ -77,7 +77,8 @@ fn launch(
     let over = Over::default();
     let (queue, events, queued) = Queue::new();
     let since = changes::scan_start(&dir);
-    let about = About { mark: launch.mark.clone(), kept: keeper.is_some() };
+    let about =
+        About { mark: launch.mark.clone(), kept: keeper.is_some(), stderr: launch.stderr.clone().into() };
     let locks = Locks { home: home.as_ref().map(|home| home.lock()), run: Some(run_dir.lock()) };
     let custody = Custody::take(&launch, keeper.as_deref(), locks)?;
     let mut disk = RealDisk::new(dir.clone(), since);
