@@ -12,9 +12,11 @@ use alhena_session::Transcript;
 use serde::Serialize;
 
 use crate::error::{TerminalError, TerminalErrorKind};
+use crate::said::Said;
 use crate::screen::{ExtractError, Status, Turn};
-use crate::store::Record;
+use crate::store::{Phase, Record};
 use crate::terminal::{History, Look, Terminal};
+use crate::turn::How;
 
 /// How long the file may be behind the screen.
 const PATIENCE: Duration = Duration::from_millis(1500);
@@ -36,6 +38,12 @@ pub struct Answer {
     pub text: String,
     /// Where it comes from.
     pub source: Source,
+    /// The turn that it is the answer of, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn: Option<u64>,
+    /// What people should know of it: that it was cut off, or stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
 }
 
 /// A query and the answer to it, as a session has them.
@@ -52,16 +60,55 @@ impl Exchange {
 }
 
 impl Terminal {
-    /// The last answer, or what there is of it so far.
+    /// The last turn's answer, or what there is of it so far. Where it has none, why.
     pub fn last_answer(&self) -> Result<Answer, TerminalError> {
+        // What has ended meanwhile is noted by looking.
+        let _noted = self.glance();
         let record = self.record()?;
+        let Some(turn) = self.journal().last() else { return self.answer_without_turn(&record) };
+        let session = session_of(&record);
+        let said = session.as_deref().map(|session| Said::since(session, turn.sent)).unwrap_or_default();
+        let others = said.queries > 1;
+        let (id, end) = (turn.id, turn.ended);
+        let warning = end.as_ref().and_then(|end| end.warning.clone());
+        if !said.texts.is_empty() {
+            let warning = warning.filter(|_| !others);
+            return Ok(Answer { text: said.answer(), source: Source::Session, turn: Some(id), warning });
+        }
+        match end {
+            None => {
+                // What the screen had before it began is the turn before.
+                let look = self.live().and_then(|live| live.look(History::All)).ok();
+                let shown =
+                    look.filter(|_| turn.begun.is_some()).and_then(|look| from_screen(Some(&look)).ok());
+                shown.map(|answer| Answer { turn: Some(id), ..answer }).ok_or_else(|| {
+                    no_answer(&format!("turn {id} has no answer yet"))
+                        .hint("Wait for it with `alhena terminal wait`.")
+                })
+            }
+            Some(end) if end.how == How::Answered && said.queries == 0 => {
+                self.answer_without_turn(&record).map(|answer| Answer { turn: Some(id), ..answer })
+            }
+            Some(_) => {
+                let why = warning.unwrap_or_else(|| "the model returned no text".to_owned());
+                Err(no_answer(&format!("turn {id} has no answer: {why}")))
+            }
+        }
+    }
+
+    /// What the session and the screen have last, whoever asked for it.
+    fn answer_without_turn(&self, record: &Record) -> Result<Answer, TerminalError> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let look = self.live().and_then(|live| live.look(History::All)).ok();
-            let exchange = session_of(&record).and_then(|path| exchanges(&path).pop());
+            let exchange = session_of(record).and_then(|path| exchanges(&path).pop());
             let over = Instant::now() >= deadline;
             match (&exchange, &look) {
-                (Some(exchange), None) if !exchange.texts.is_empty() => return Ok(from_session(exchange)),
+                (Some(exchange), look)
+                    if !exchange.texts.is_empty() && (look.is_none() || record.phase == Phase::Ended) =>
+                {
+                    return Ok(from_session(exchange));
+                }
                 (Some(exchange), Some(look)) if agrees(exchange, look, over) => {
                     return Ok(from_session(exchange));
                 }
@@ -102,13 +149,17 @@ fn joined(exchange: Exchange, seen: Option<Turn>) -> Turn {
 }
 
 fn from_session(exchange: &Exchange) -> Answer {
-    Answer { text: exchange.answer(), source: Source::Session }
+    Answer { text: exchange.answer(), source: Source::Session, turn: None, warning: None }
 }
 
 fn from_screen(look: Option<&Look>) -> Result<Answer, TerminalError> {
     let text = look.ok_or(ExtractError::NoQuery).and_then(|look| look.capture().last_answer());
-    text.map(|text| Answer { text, source: Source::Screen })
-        .map_err(|error| TerminalError::new(TerminalErrorKind::NoAnswer, error.to_string()))
+    text.map(|text| Answer { text, source: Source::Screen, turn: None, warning: None })
+        .map_err(|error| no_answer(&error.to_string()))
+}
+
+fn no_answer(why: &str) -> TerminalError {
+    TerminalError::new(TerminalErrorKind::NoAnswer, why)
 }
 
 /// Whether the session is about what the screen shows, and has as much of it.
@@ -135,7 +186,7 @@ fn letters(text: &str) -> String {
 }
 
 /// The session file that the CLI writes now: the one that was written last.
-fn session_of(record: &Record) -> Option<PathBuf> {
+pub(crate) fn session_of(record: &Record) -> Option<PathBuf> {
     let published = record.ended.as_ref().map(|ended| ended.sessions.clone()).unwrap_or_default();
     let current = record.chats.iter().flat_map(|chats| {
         let entries = std::fs::read_dir(chats).into_iter().flatten().flatten();

@@ -23,12 +23,15 @@ use crate::store::{Phase, Record};
 use crate::terminal::{History, Terminal};
 use crate::terminals::Terminals;
 use crate::tmux::SESSION;
+use crate::turn::Journal;
 use crate::typing::Force;
 
 /// A longer prompt does not fit into an argument together with everything else; it is pasted.
 const LONGEST_ARGUMENT: usize = 32 << 10;
 /// What a shell may take until it answers.
 const SHELL: Duration = Duration::from_secs(20);
+/// How long a spinner about a login may turn.
+const PASSING: Duration = Duration::from_secs(15);
 /// Lines that tmux remembers of each pane.
 const HISTORY: &str = "50000";
 
@@ -156,6 +159,13 @@ impl Terminals {
         environment.set(crate::TERMINAL_ID, &id);
         Orders::new(&request, &gemini.path, &environment).leave_at(&self.inner.store.orders(&id))?;
         self.inner.store.put(&record)?;
+        if let Prompt::Text(text) = &request.prompt
+            && !text.trim().is_empty()
+        {
+            let journal = Journal::beside(&self.inner.store.path(&id));
+            let turn = journal.send(text).map_err(|error| TerminalError::io("the turn", &error))?;
+            journal.taken(turn);
+        }
         if let Err(error) = self.open_window(&record, launch) {
             self.inner.store.remove(&id);
             return Err(error);
@@ -348,6 +358,7 @@ impl Terminal {
         timeout: Duration,
         deadline: Instant,
     ) -> Result<(), TerminalError> {
+        let mut passing: Option<Instant> = None;
         loop {
             let live = self.live()?;
             let seen = live.control.activity(&live.pane);
@@ -355,11 +366,15 @@ impl Terminal {
             if record.phase == Phase::Ended {
                 return Err(self.ended_early(&record));
             }
-            let reading = self.status()?;
+            let reading = self.status_of_screen()?;
             if self.is_ready(&reading, expect) {
                 return Ok(());
             }
-            if let Some(error) = self.obstacle(&reading) {
+            // 0.30 says for a moment that it waits for authentication, in a box like that of a dialog.
+            passing =
+                passing.filter(|_| is_passing(&reading)).or_else(|| is_passing(&reading).then(Instant::now));
+            let passes = passing.is_some_and(|since| since.elapsed() < PASSING);
+            if let Some(error) = self.obstacle(&reading).filter(|_| !passes) {
                 return Err(error);
             }
             if Instant::now() >= deadline {
@@ -427,6 +442,14 @@ impl Terminal {
             Err(_) => error,
         }
     }
+}
+
+/// Whether a dialog about a login may go away by itself: it offers nothing to choose.
+fn is_passing(reading: &Reading) -> bool {
+    reading
+        .waiting_for
+        .as_ref()
+        .is_some_and(|waiting| waiting.kind == WaitingFor::Authentication && waiting.options.is_empty())
 }
 
 /// What an agent does when it is ready.

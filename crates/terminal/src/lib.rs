@@ -29,11 +29,14 @@ mod orders;
 pub mod pane;
 mod post;
 pub mod profile;
+mod said;
 pub mod screen;
+mod state;
 mod store;
 mod terminal;
 mod terminals;
 mod tmux;
+mod turn;
 mod typing;
 pub mod watcher;
 
@@ -45,6 +48,7 @@ pub use launch::{Launch, Unready};
 pub use store::{Ended, Phase, Record};
 pub use terminal::{Look, Terminal, Until, status_name};
 pub use terminals::{Options, SERVER, Terminals};
+pub use turn::{How, TurnEnd, TurnNote, TurnRecord};
 pub use typing::{Force, Sent};
 
 /// What `GEMINI_CLI_HOME` said where a terminal was launched; in it, the variable names the terminal's own home.

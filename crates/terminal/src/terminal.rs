@@ -1,32 +1,23 @@
-//! One terminal: what its agent does, what it said, and waiting for it.
-//!
-//! A status is the screen's and the title's, with the record's word on whether the CLI runs at all. 0.61.0 draws in steps, so
-//! one look can catch it between two: what is not plainly at work is looked at twice.
+//! One terminal: its record, its pane, and waiting for what its agent does.
 
 use std::time::{Duration, Instant};
 
-use alhena_model::Timestamp;
 use serde::Serialize;
 
 use crate::control::Control;
 use crate::error::{TerminalError, TerminalErrorKind};
 use crate::screen::{Capture, Reading, Status};
-use crate::store::{Phase, Record};
+use crate::store::Record;
 use crate::terminals::Terminals;
+use crate::turn::{Journal, TurnRecord};
 
-/// Between two looks that have to agree.
-const SECOND_LOOK: Duration = Duration::from_millis(60);
 /// A frame takes the CLI less than this to write.
-const FRAME: Duration = Duration::from_millis(20);
-const LONGEST_FRAME: Duration = Duration::from_millis(80);
+pub(crate) const FRAME: Duration = Duration::from_millis(20);
+pub(crate) const LONGEST_FRAME: Duration = Duration::from_millis(80);
 /// The records of other processes are looked at this often, output or not.
 const TICK: Duration = Duration::from_millis(500);
-/// A start takes three seconds, and with ten at once on two cores half a minute.
-const LONGEST_START: Duration = Duration::from_secs(120);
-/// A prompt without a banner (somebody has switched it off) that has not moved for so long is a prompt.
-const STARTED: Duration = Duration::from_secs(10);
 /// As much history as a status usually needs.
-const SOME_HISTORY: u32 = 200;
+pub(crate) const SOME_HISTORY: u32 = 200;
 
 /// One interactive agent.
 #[derive(Clone, Debug)]
@@ -103,7 +94,7 @@ pub struct Look {
     /// Whether the CLI uses the alternate buffer.
     pub alternate: bool,
     #[serde(skip)]
-    history: u32,
+    pub(crate) history: u32,
 }
 
 impl Look {
@@ -156,6 +147,16 @@ impl Terminal {
         Some(pane.to_owned())
     }
 
+    /// Its turns so far: what was sent, and what became of it.
+    #[must_use]
+    pub fn turn_records(&self) -> Vec<TurnRecord> {
+        self.journal().turns()
+    }
+
+    pub(crate) fn journal(&self) -> Journal {
+        Journal::beside(&self.terminals.inner.store.path(&self.id))
+    }
+
     pub(crate) fn live(&self) -> Result<Live, TerminalError> {
         let pane = self.pane().ok_or_else(|| self.exited())?;
         let control = self.terminals.inner.control()?;
@@ -165,75 +166,6 @@ impl Terminal {
     pub(crate) fn exited(&self) -> TerminalError {
         TerminalError::new(TerminalErrorKind::Exited, format!("the agent in {} has ended", self.name))
             .hint(format!("`alhena terminal exit {}` puts it away.", self.name))
-    }
-
-    /// What the agent does now. What is not plainly at work is looked at until two looks agree.
-    pub fn status(&self) -> Result<Reading, TerminalError> {
-        let mut before: Option<Reading> = None;
-        for _ in 0..20 {
-            let reading = self.glance()?;
-            let settled = before.as_ref().is_some_and(|before| before.status == reading.status);
-            let settled = settled || (reading.status == Status::Processing && self.says_working());
-            if settled || self.is_over()? {
-                return Ok(reading);
-            }
-            before = Some(reading);
-            std::thread::sleep(SECOND_LOOK);
-        }
-        // It does not stand still, so it is at work.
-        Ok(Reading { status: Status::Processing, ..before.unwrap_or_else(|| plain(Status::Unknown)) })
-    }
-
-    /// Whether the last title that came over the connection says that it works.
-    fn says_working(&self) -> bool {
-        self.live().is_ok_and(|live| live.control.activity(&live.pane).says_working())
-    }
-
-    pub(crate) fn is_over(&self) -> Result<bool, TerminalError> {
-        Ok(self.record()?.phase == Phase::Ended)
-    }
-
-    /// One look: what the screen, the title and the record say at this moment.
-    pub fn glance(&self) -> Result<Reading, TerminalError> {
-        let record = self.record()?;
-        match record.phase {
-            Phase::Ended => return Ok(plain(Status::Exited)),
-            Phase::Launching => {
-                let status = if self.pane().is_some() { Status::Starting } else { Status::Exited };
-                return Ok(plain(status));
-            }
-            Phase::Running => {}
-        }
-        let Some(pane) = self.pane() else { return Ok(plain(Status::Exited)) };
-        let live = Live { control: self.terminals.inner.control()?, pane, joined: record.joined };
-        live.control.wait_until_quiet(&live.pane, FRAME, LONGEST_FRAME);
-        let mut look = live.look(History::Some)?;
-        let mut reading = look.capture().read();
-        if (reading.truncated || reading.status == Status::Idle) && look.history > SOME_HISTORY {
-            // The last query is further up.
-            look = live.look(History::All)?;
-            reading = look.capture().read();
-        }
-        let listens = || look.capture().has_started() || live.control.quiet(&live.pane) > STARTED;
-        if reading.status == Status::Idle && is_young(&record) && !listens() {
-            // The prompt is there before anybody listens to it.
-            return Ok(plain(Status::Starting));
-        }
-        Ok(self.with_process(reading, &look.title, &record))
-    }
-
-    /// Whether the CLI runs is the system's word. While it does, a screen that looks like its end is one that is being drawn.
-    fn with_process(&self, reading: Reading, title: &str, record: &Record) -> Reading {
-        let lives = record.cli.is_some_and(crate::store::Process::alive);
-        if !lives && record.agent.is_none_or(|agent| !agent.alive()) {
-            return plain(Status::Exited);
-        }
-        match reading.status {
-            Status::Unknown | Status::Exited if title.starts_with('✦') => plain(Status::Processing),
-            Status::Unknown | Status::Exited if is_young(record) => plain(Status::Starting),
-            Status::Exited => plain(Status::Unknown),
-            _ => reading,
-        }
     }
 
     /// Waits until the agent does something.
@@ -296,17 +228,6 @@ impl Terminal {
     pub fn screen(&self) -> Result<Look, TerminalError> {
         self.live()?.look(History::None)
     }
-}
-
-/// Whether the CLI may still be starting.
-fn is_young(record: &Record) -> bool {
-    let age = record.started.map(|started| Timestamp::now().as_millis() - started.as_millis());
-    age.is_some_and(|age| age < LONGEST_START.as_millis() as i64)
-}
-
-/// A status without anything else.
-fn plain(status: Status) -> Reading {
-    Reading { status, message: None, error: None, waiting_for: None, truncated: false }
 }
 
 /// The name of a status, as in JSON.

@@ -14,6 +14,7 @@ use crate::error::{TerminalError, TerminalErrorKind};
 use crate::screen::{Reading, Status, Waiting, WaitingFor};
 use crate::store::Phase;
 use crate::terminal::{History, Live, Terminal, Until, status_name};
+use crate::turn::How;
 
 /// Enter within 40 ms of a paste becomes a newline.
 const AFTER_PASTE: Duration = Duration::from_millis(120);
@@ -45,12 +46,24 @@ pub enum Force {
 pub struct Sent {
     /// What the agent did when it had taken it.
     pub status: Status,
+    /// Its turn. A command of the CLI's own has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn: Option<u64>,
     /// How many control characters were left out: a terminal would obey them.
     #[serde(skip_serializing_if = "is_zero")]
     pub removed: usize,
     /// Where the text is, if it was too long to be typed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
+}
+
+/// What a text is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// For the model.
+    Message,
+    /// For the CLI itself.
+    Command,
 }
 
 /// What tells that a turn has begun is that these have grown.
@@ -77,13 +90,13 @@ impl Terminal {
         if text.len() > LONGEST_PASTE || text.lines().any(|line| line.len() > LONGEST_LINE) {
             let file = self.put_into_a_file(&text)?;
             let words = format!("Process the prompt in {}", file.display());
-            return Ok(Sent { file: Some(file), ..self.deliver(&words, removed, force)? });
+            return Ok(Sent { file: Some(file), ..self.deliver(&words, Kind::Message, removed, force)? });
         }
         let text = match text.trim_start().starts_with('/') {
             true => format!("\u{200b}{}", text.trim_start()),
             false => text,
         };
-        self.deliver(&text, removed, force)
+        self.deliver(&text, Kind::Message, removed, force)
     }
 
     /// A text that the CLI could not bear in its prompt, where the model may read it.
@@ -112,21 +125,38 @@ impl Terminal {
                 "Leave out --command.",
             ));
         }
-        self.deliver(&text, removed, force)
+        self.deliver(&text, Kind::Command, removed, force)
     }
 
-    fn deliver(&self, text: &str, removed: usize, force: Force) -> Result<Sent, TerminalError> {
+    fn deliver(&self, text: &str, kind: Kind, removed: usize, force: Force) -> Result<Sent, TerminalError> {
         let _lock = self.terminals.inner.store.lock_typing(self.id(), OTHERS)?;
         let before = self.status()?;
         self.check_ready(&before, force)?;
         let live = self.live()?;
         self.empty_the_box(&live, force)?;
+        let journal = self.journal();
+        let turn = match kind {
+            Kind::Message => Some(journal.send(text).map_err(|error| TerminalError::io("the turn", &error))?),
+            Kind::Command => None,
+        };
+        let status = self.type_in(&live, text, turn).inspect_err(|error| {
+            if let Some(turn) = turn {
+                journal.ended(turn, How::Lost, Some(error.message.clone()));
+            }
+        })?;
+        Ok(Sent { status, turn, removed, file: None })
+    }
+
+    fn type_in(&self, live: &Live, text: &str, turn: Option<u64>) -> Result<Status, TerminalError> {
         let queries = live.look(History::All)?.capture().query_count();
-        self.put_into_the_box(&live, text)?;
+        self.put_into_the_box(live, text)?;
         let before = Before { queries, begun: live.control.activity(&live.pane).begun };
-        self.submit(&live)?;
-        let status = self.wait_until_taken(&live, &before, text.starts_with('/'))?;
-        Ok(Sent { status, removed, file: None })
+        self.submit(live)?;
+        let Some(turn) = turn else { return self.wait_until_taken(live, &before, Kind::Command) };
+        self.journal().taken(turn);
+        let status = self.wait_until_taken(live, &before, Kind::Message)?;
+        self.journal().begun(turn);
+        Ok(status)
     }
 
     fn check_ready(&self, reading: &Reading, force: Force) -> Result<(), TerminalError> {
@@ -232,13 +262,14 @@ impl Terminal {
 
     /// The box is empty a moment before anything else tells that a turn has begun. A frame that is half drawn looks like
     /// work, too, so that alone has to last.
-    fn wait_until_taken(&self, live: &Live, before: &Before, command: bool) -> Result<Status, TerminalError> {
+    fn wait_until_taken(&self, live: &Live, before: &Before, kind: Kind) -> Result<Status, TerminalError> {
+        let command = kind == Kind::Command;
         let limit = if command { Duration::from_millis(500) } else { Duration::from_secs(10) };
         let deadline = Instant::now() + limit;
         let mut busy_since: Option<Instant> = None;
         loop {
             let activity = live.control.activity(&live.pane);
-            let reading = self.glance()?;
+            let reading = self.glimpse()?.reading;
             let queries = live.look(History::All)?.capture().query_count();
             let busy = matches!(reading.status, Status::Processing | Status::Waiting);
             busy_since = busy_since.filter(|_| busy).or_else(|| busy.then(Instant::now));
@@ -360,7 +391,11 @@ impl Terminal {
                 .hint(format!("`alhena terminal kill {}` ends it.", self.name())));
             }
             let live = self.live()?;
-            live.press("Escape")?;
+            match reading.waiting_for.as_ref().and_then(stop_of) {
+                // Escape does nothing there.
+                Some(number) => live.press(&number.to_string())?,
+                None => live.press("Escape")?,
+            }
             let patience = deadline.saturating_duration_since(Instant::now()).min(Duration::from_secs(2));
             match self.wait(Until::Idle, patience) {
                 Err(error) if error.kind != TerminalErrorKind::Timeout => return Err(error),
@@ -392,6 +427,12 @@ fn chosen(waiting: &Waiting, answer: &str) -> Result<Option<u32>, TerminalError>
             ))
         }
     }
+}
+
+/// The option of a dialog about the model or its quota that gives the turn up.
+fn stop_of(waiting: &Waiting) -> Option<u32> {
+    let asks = matches!(waiting.kind, WaitingFor::Model | WaitingFor::Quota);
+    waiting.options.iter().find(|option| asks && option.label == "Stop").map(|option| option.number)
 }
 
 fn settle(live: &Live) {

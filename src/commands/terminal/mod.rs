@@ -162,8 +162,8 @@ fn summary(reading: &Reading) -> String {
         }
         return text;
     }
-    match &reading.error {
-        Some(error) => format!("{status}: {error}"),
+    match reading.error.as_ref().or(reading.warning.as_ref()) {
+        Some(why) => format!("{status}: {why}"),
         None => status.to_owned(),
     }
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use alhena::terminal::{TerminalError, Terminals};
 use serde_json::json;
 
-use crate::output::{print, print_json};
+use crate::output::{print, print_json, say};
 
 /// Read what an agent said: the last answer, all turns, or the screen.
 ///
@@ -36,6 +36,9 @@ pub fn execute(args: &Args, terminals: &Terminals, json: bool) -> Result<ExitCod
     }
     if !args.all {
         let answer = terminal.last_answer()?;
+        if let Some(warning) = answer.warning.as_ref().filter(|_| !json) {
+            say(warning);
+        }
         return Ok(match json {
             true => print_json(&answer),
             false => print(&super::shown(&answer.text)),

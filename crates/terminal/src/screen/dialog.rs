@@ -106,6 +106,8 @@ fn kind(lines: &[String], choices: &[Choice]) -> WaitingFor {
         WaitingFor::Trust
     } else if label(&["Keep loop detection enabled"]) {
         WaitingFor::Loop
+    } else if choices.iter().any(|choice| choice.label == "Stop") && text(&["was not found or is invalid"]) {
+        WaitingFor::Model
     } else if label(&["Keep trying", "Switch to ", "Upgrade for higher limits", "Use AI Credits"]) {
         WaitingFor::Quota
     } else if label(&["Sign in with Google", "Login with Google", "Use Gemini API Key", "Vertex AI"])
@@ -148,7 +150,7 @@ fn question(kind: WaitingFor, before: &[String]) -> String {
         WaitingFor::ToolApproval => {
             lines.clone().rfind(|line| line.ends_with('?')).or_else(|| lines.next_back())
         }
-        WaitingFor::Loop | WaitingFor::Quota => lines.next(),
+        WaitingFor::Loop | WaitingFor::Quota | WaitingFor::Model => lines.next(),
         _ => lines.clone().find(|line| line.ends_with('?')).or_else(|| lines.next()),
     };
     found.unwrap_or_default().to_owned()

@@ -21,9 +21,23 @@ pub(super) fn status(title: Option<&str>, rows: &Rows<'_>, frame: &Frame, last: 
             (Title::ActionRequired, _) => Status::Waiting,
             (Title::Working, _) | (_, Activity::Busy | Activity::ShellInput(_)) => Status::Processing,
             (_, Activity::StartingUp) => Status::Starting,
+            _ if has_queued(rows, frame, last) => Status::Processing,
             _ => last.outcome(),
         },
     }
+}
+
+/// Whether the last thing in the conversation is a notice that prompts are queued: while MCP servers start. A prompt was sent
+/// then, and until its query is drawn below the notice, it is on its way, also after the list of queued ones has gone.
+fn has_queued(rows: &Rows<'_>, frame: &Frame, last: &mut Last<'_, '_>) -> bool {
+    let Some(notice) = (0..frame.body_end).rev().find(|index| rows.row(*index).marked('ℹ')) else {
+        return false;
+    };
+    if last.query().is_some_and(|query| query.rows.start > notice) {
+        return false;
+    }
+    let words: Vec<&str> = (notice..frame.body_end).map(|index| rows.row(index).body().trim()).collect();
+    words.join(" ").contains("rompts will be queued")
 }
 
 /// Neither a prompt nor a dialog: not drawn yet, or not the CLI's screen, or a capture that ends inside a turn.

@@ -7,7 +7,7 @@
 //! 2. A dialog: it is **waiting**, whatever the title says. The title says `Ready` during the trust, login and loop dialogs
 //!    and `Working…` during the one about quotas.
 //! 3. The title: `✦ Working…` is **processing**, `✋ Action Required` is **waiting**.
-//! 4. A spinner, queued messages, or a query without anything after it: **processing**. The last one matters: for up to
+//! 4. A spinner, queued messages, the notice that they are queued, or a query without anything after it: **processing**. The last one matters: for up to
 //!    seconds after a prompt was sent the title still says `Ready` and no spinner turns.
 //! 5. Otherwise the prompt is free: **error** if the last turn ended with one, **completed** if it has an answer or a tool
 //!    that ran, else **idle**.
@@ -56,7 +56,7 @@ mod title;
 mod tools;
 mod transcript;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use draft::Draft;
 use frame::{Activity, Frame, Live};
@@ -65,7 +65,7 @@ use rows::Rows;
 pub use tools::{ToolBox, ToolStatus};
 
 /// What the agent in a terminal does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// The CLI has not drawn its prompt yet.
@@ -87,7 +87,7 @@ pub enum Status {
 }
 
 /// What a dialog is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitingFor {
     /// A tool may run, or a change may be made.
@@ -96,8 +96,10 @@ pub enum WaitingFor {
     Trust,
     /// A login or a key is needed.
     Authentication,
-    /// A quota is used up, or the model is not available.
+    /// A quota is used up, or the model is overloaded.
     Quota,
+    /// There is no such model.
+    Model,
     /// The CLI thinks that the model goes round in circles.
     Loop,
     /// The model asks something, or presents a plan.
@@ -107,7 +109,7 @@ pub enum WaitingFor {
 }
 
 /// A dialog that waits for an answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting {
     /// What it is for.
     #[serde(rename = "for")]
@@ -122,7 +124,7 @@ pub struct Waiting {
 }
 
 /// An option of a dialog; its number is also the key that chooses it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
     /// Counted from 1.
     pub number: u32,
@@ -133,7 +135,7 @@ pub struct Choice {
 }
 
 /// Everything that a capture tells.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
     /// What the agent does.
     pub status: Status,
@@ -146,10 +148,31 @@ pub struct Reading {
     /// The dialog, when the status is [`Status::Waiting`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<Waiting>,
+    /// The last message that was sent, and how its turn ended. A screen alone does not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn: Option<crate::turn::TurnNote>,
+    /// What people should know of how that turn ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
     /// Whether the message is known to be incomplete: the capture starts in the middle of it, or the CLI hides lines. Not
     /// part of the JSON, whose keys others rely on.
     #[serde(skip)]
     pub truncated: bool,
+}
+
+impl Reading {
+    /// A status without anything else.
+    pub(crate) fn of(status: Status) -> Self {
+        Reading {
+            status,
+            message: None,
+            error: None,
+            waiting_for: None,
+            turn: None,
+            warning: None,
+            truncated: false,
+        }
+    }
 }
 
 /// A query of the user and what came of it.
@@ -248,18 +271,18 @@ impl<'a> Capture<'a> {
         let status = judge::status(self.title, rows, &frame, &mut last);
         let waiting_for = (status == Status::Waiting).then(|| judge::waiting(rows, &frame));
         if matches!(status, Status::Starting | Status::Exited | Status::Unknown) {
-            return Reading { status, message: None, error: None, waiting_for, truncated: false };
+            return Reading { waiting_for, ..Reading::of(status) };
         }
         if let (Status::Error, Live::Nothing) = (status, frame.live) {
             let error = judge::failure_outside(rows);
-            return Reading { status, message: None, error, waiting_for, truncated: false };
+            return Reading { error, waiting_for, ..Reading::of(status) };
         }
         let cut = last.query().is_none();
         let content = last.content();
         let message = (!content.answer.is_empty()).then(|| content.answer.clone());
         let truncated = message.is_some() && (content.truncated || cut);
         let error = if status == Status::Error { content.error.clone() } else { None };
-        Reading { status, message, error, waiting_for, truncated }
+        Reading { message, error, waiting_for, truncated, ..Reading::of(status) }
     }
 
     /// The text of the last answer.

@@ -23,17 +23,19 @@ fn prompt(text: &str) -> String {
 const EMPTY: &str = "*   Type your message or @path/to/file";
 
 fn completed(message: &str) -> Reading {
-    Reading {
-        status: Status::Completed,
-        message: Some(message.to_owned()),
-        error: None,
-        waiting_for: None,
-        truncated: false,
-    }
+    Reading { message: Some(message.to_owned()), ..plain(Status::Completed) }
 }
 
 fn plain(status: Status) -> Reading {
-    Reading { status, message: None, error: None, waiting_for: None, truncated: false }
+    Reading {
+        status,
+        message: None,
+        error: None,
+        waiting_for: None,
+        turn: None,
+        warning: None,
+        truncated: false,
+    }
 }
 
 // D-03, D-10, D-15, D-16
@@ -289,6 +291,7 @@ fn text_of_the_model_inside_a_dialog_does_not_change_its_kind() {
     assert_eq!(kind(dialog("echo Do you trust this folder?", "Allow once")), WaitingFor::ToolApproval);
     assert_eq!(kind(dialog("A potential loop was detected", "Allow once")), WaitingFor::ToolApproval);
     assert_eq!(kind(dialog("Usage limit reached for x.", "Keep trying")), WaitingFor::Quota);
+    assert_eq!(kind(dialog("Model \"x\" was not found or is invalid.", "Keep trying")), WaitingFor::Model);
     assert_eq!(kind(dialog("Something new", "Whatever")), WaitingFor::Other);
 }
 
@@ -374,4 +377,17 @@ fn without_borders_queries_stand_at_column_1_after_a_blank_row() {
 fn an_answer_that_is_being_written_is_work_even_if_nothing_else_is_visible() {
     assert_eq!(status("✦ Here is the beginning of", None), Status::Processing);
     assert_eq!(status("  and here is its middle\n", None), Status::Unknown);
+}
+
+#[test]
+fn a_prompt_that_was_queued_while_servers_start_is_work_until_its_query_is_drawn() {
+    let notice = "ℹ Waiting for MCP servers to initialize... Slash commands are still available and prompts\n  \
+                  will be queued.\n\n";
+    let queued = format!("{notice}{}", prompt(EMPTY));
+    assert_eq!(status(&queued, Some("◇  Ready (project)")), Status::Processing);
+    let query = format!("{TOP}\n > hello\n{BOTTOM}\n✦ Hi.\n\n");
+    let answered = format!("{notice}{query}{}", prompt(EMPTY));
+    assert_eq!(status(&answered, Some("◇  Ready (project)")), Status::Completed);
+    let before = format!("{query}ℹ Something else.\n\n{}", prompt(EMPTY));
+    assert_eq!(status(&before, Some("◇  Ready (project)")), Status::Completed);
 }

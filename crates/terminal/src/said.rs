@@ -1,0 +1,243 @@
+//! What a session file says about one turn: everything that was written since its message was sent.
+//!
+//! Read from the end, line by line, and not from the folded session: after a failed request 0.61.0 takes the question out of
+//! its history again (`$set.messages`), and the turn before would be taken for this one. The CLI's own notices are there too:
+//! an `info` when an answer was stopped or cut off, an `error` when there is none.
+
+use std::path::Path;
+
+use alhena_model::Timestamp;
+use serde_json::Value;
+
+use crate::turn::How;
+
+/// How long before a piece of an answer a notice can come that is about it. A second attempt takes longer.
+const SAME_ATTEMPT: i64 = 700;
+
+/// What was said since a moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Said {
+    /// How many questions.
+    pub(crate) queries: usize,
+    /// The texts of the last one's answer.
+    pub(crate) texts: Vec<String>,
+    /// Whether the last thing that the model said was a call of tools: there is more to come.
+    pub(crate) calls: bool,
+    /// The last error.
+    pub(crate) error: Option<String>,
+    /// Why an answer that is there is not all of it.
+    pub(crate) notice: Option<String>,
+    /// Somebody interrupted it.
+    pub(crate) cancelled: bool,
+}
+
+impl Said {
+    /// What a session says since a moment. Nothing if it cannot be read.
+    pub(crate) fn since(path: &Path, moment: Timestamp) -> Self {
+        let Ok(bytes) = std::fs::read(path) else { return Self::default() };
+        let mut said = Self::default();
+        for record in records(&bytes, moment) {
+            said.add(&record);
+        }
+        said
+    }
+
+    fn add(&mut self, record: &Record) {
+        match record.kind.as_str() {
+            "user" if !record.text.trim().is_empty() => {
+                *self = Self { queries: self.queries + 1, ..Self::default() };
+            }
+            "gemini" => {
+                if !record.text.trim().is_empty() {
+                    self.texts.push(record.text.clone());
+                    self.error = None;
+                }
+                self.calls = record.calls;
+            }
+            "error" => self.error = Some(record.text.clone()),
+            "info" if record.text.starts_with("Request cancelled") => self.cancelled = true,
+            "info" if stopped(&record.text) => self.notice = Some(plain(&record.text)),
+            _ => {}
+        }
+    }
+
+    /// Whether it tells that the turn has ended. Without that, only time does.
+    pub(crate) fn is_final(&self) -> bool {
+        self.queries > 0
+            && (self.cancelled || self.error.is_some() || (!self.texts.is_empty() && !self.calls))
+    }
+
+    /// The answer.
+    pub(crate) fn answer(&self) -> String {
+        self.texts.join("\n\n")
+    }
+
+    /// How the turn ended, given that it has, and what people should know about that.
+    pub(crate) fn ending(&self) -> (How, Option<String>) {
+        if self.cancelled {
+            return (How::Cancelled, Some("The request was cancelled.".to_owned()));
+        }
+        match (&self.error, &self.notice) {
+            (Some(error), _) => (how_of(error), Some(error.clone())),
+            (None, Some(notice)) => (how_of(notice), Some(notice.clone())),
+            (None, None) if self.texts.is_empty() => {
+                (How::Empty, Some("The model returned no text.".to_owned()))
+            }
+            (None, None) => (How::Answered, None),
+        }
+    }
+}
+
+/// How a turn ended that the CLI complained about.
+pub(crate) fn how_of(complaint: &str) -> How {
+    let about = |words: &[&str]| words.iter().any(|word| complaint.contains(word));
+    if about(&["truncated", "token limit"]) {
+        How::CutOff
+    } else if about(&["empty response", "no text"]) {
+        How::Empty
+    } else if about(&["blocked", "safety", "Response stopped", "prohibited"]) {
+        How::Blocked
+    } else {
+        How::Error
+    }
+}
+
+fn stopped(info: &str) -> bool {
+    plain(info).starts_with("Response ")
+}
+
+/// Without the sign in front.
+fn plain(info: &str) -> String {
+    info.trim_start_matches(|c: char| !c.is_alphanumeric()).trim().to_owned()
+}
+
+struct Record {
+    id: String,
+    at: Timestamp,
+    kind: String,
+    text: String,
+    calls: bool,
+}
+
+/// The records since a moment, the first one first; of those with the same id the last. Notices that a later attempt has made
+/// good are left out.
+fn records(bytes: &[u8], moment: Timestamp) -> Vec<Record> {
+    let mut records: Vec<Record> = Vec::new();
+    let mut take = |value: &Value| -> bool {
+        let Some(record) = Record::read(value) else { return true };
+        if record.at < moment {
+            return false;
+        }
+        if !records.iter().any(|later| later.id == record.id) {
+            records.push(record);
+        }
+        true
+    };
+    let whole = serde_json::from_slice::<Value>(bytes).ok();
+    match whole.as_ref().and_then(|whole| whole.get("messages")).and_then(Value::as_array) {
+        // Until 0.38 a session is one object.
+        Some(messages) => {
+            let _first = messages.iter().rev().find(|message| !take(message));
+        }
+        None => {
+            for line in bytes.split(|byte| *byte == b'\n').rev() {
+                if line.is_empty() || line.starts_with(b"{\"$") {
+                    continue;
+                }
+                if serde_json::from_slice::<Value>(line).is_ok_and(|value| !take(&value)) {
+                    break;
+                }
+            }
+        }
+    }
+    records.reverse();
+    let last = records.iter().rev().find(|record| record.kind == "gemini" && !record.text.trim().is_empty());
+    if let Some(last) = last.map(|record| record.at.as_millis()) {
+        records.retain(|record| record.kind != "info" || record.at.as_millis() + SAME_ATTEMPT >= last);
+    }
+    records
+}
+
+impl Record {
+    fn read(value: &Value) -> Option<Self> {
+        let text = |name: &str| value.get(name).and_then(Value::as_str);
+        let kind = text("type")?.to_owned();
+        let content = match value.get("content")? {
+            Value::String(text) => text.clone(),
+            Value::Array(parts) => parts
+                .iter()
+                .filter(|part| part.get("thought").and_then(Value::as_bool) != Some(true))
+                .filter_map(|part| part.get("text").and_then(Value::as_str))
+                .collect(),
+            _ => String::new(),
+        };
+        let own = ["<session_context>", "<hook_context>"].iter().any(|tag| content.starts_with(tag));
+        Some(Self {
+            id: text("id")?.to_owned(),
+            at: Timestamp::parse(text("timestamp")?)?,
+            text: if kind == "user" && own { String::new() } else { content },
+            kind,
+            calls: value.get("toolCalls").and_then(Value::as_array).is_some_and(|calls| !calls.is_empty()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(second: u32, kind: &str, text: &str) -> String {
+        let time = format!("2026-11-16T05:40:{second:02}.000Z");
+        serde_json::json!({"id": format!("{second}{kind}"), "timestamp": time, "type": kind, "content": text})
+            .to_string()
+    }
+
+    fn said(lines: &[String]) -> Said {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("session.jsonl");
+        let earlier = [line(1, "user", "earlier"), line(2, "gemini", "The answer before.")];
+        let checkpoint = ["{\"$set\":{\"messages\":[]}}".to_owned()];
+        let all: Vec<String> = earlier.iter().chain(lines).chain(&checkpoint).cloned().collect();
+        std::fs::write(&path, all.join("\n") + "\n").unwrap();
+        Said::since(&path, Timestamp::parse("2026-11-16T05:40:03.000Z").unwrap())
+    }
+
+    #[test]
+    fn a_turn_is_only_what_came_after_its_message() {
+        let nothing = said(&[]);
+        assert_eq!((nothing.queries, nothing.is_final()), (0, false));
+        let begun = said(&[line(4, "user", "hello")]);
+        assert_eq!((begun.queries, begun.is_final(), begun.answer()), (1, false, String::new()));
+        let done = said(&[line(4, "user", "hello"), line(5, "gemini", "Hi.")]);
+        assert_eq!(
+            (done.is_final(), done.answer(), done.ending()),
+            (true, "Hi.".into(), (How::Answered, None))
+        );
+    }
+
+    #[test]
+    fn an_answer_that_is_missing_or_cut_off_says_why() {
+        let how = |lines: &[String]| said(lines).ending().0;
+        let asked = line(4, "user", "hello");
+        let complaint = |text| how(&[asked.clone(), line(5, "error", text)]);
+        assert_eq!(complaint("The model returned an empty response with no text or thoughts."), How::Empty);
+        assert_eq!(complaint("The model response was blocked due to safety settings."), How::Blocked);
+        assert_eq!(
+            complaint("Model response was truncated because it exceeded the token limit."),
+            How::CutOff
+        );
+        assert_eq!(complaint("[API Error: {\"error\":{\"code\":500}}]"), How::Error);
+        let notice = |text| how(&[asked.clone(), line(5, "info", text), line(5, "gemini", "Half")]);
+        assert_eq!(notice("⚠️  Response truncated due to token limits."), How::CutOff);
+        assert_eq!(notice("⚠️  Response stopped due to safety reasons."), How::Blocked);
+        assert_eq!(notice("Something else"), How::Answered);
+        assert_eq!(how(&[asked.clone(), line(5, "info", "Request cancelled.")]), How::Cancelled);
+        // A second attempt made it good.
+        let retried = [
+            asked,
+            line(5, "info", "⚠️  Response stopped due to safety reasons."),
+            line(8, "gemini", "Whole"),
+        ];
+        assert_eq!(how(&retried), How::Answered);
+    }
+}

@@ -1,0 +1,230 @@
+//! What an agent does, by everything that is known: the screen, the title, the process, and the turn.
+//!
+//! 0.61.0 draws in steps, so one look can catch it between two: what is not plainly at work is looked at twice. And a screen
+//! that looks free says nothing about a message that is still on its way (see `turn.rs`): while a turn is open, the agent is
+//! at work or waits for somebody, until the session and the screen together say that it is over.
+
+use std::time::Duration;
+
+use alhena_model::Timestamp;
+
+use crate::answer::session_of;
+use crate::error::TerminalError;
+use crate::said::{Said, how_of};
+use crate::screen::{Reading, Status};
+use crate::store::{Phase, Process, Record};
+use crate::terminal::{FRAME, History, LONGEST_FRAME, Live, SOME_HISTORY, Terminal, Until};
+use crate::turn::{How, Journal, TurnRecord};
+
+/// Between two looks that have to agree.
+const SECOND_LOOK: Duration = Duration::from_millis(60);
+/// A start takes three seconds, and with ten at once on two cores half a minute.
+const LONGEST_START: Duration = Duration::from_secs(120);
+/// A prompt without a banner (somebody has switched it off) that has not moved for so long is a prompt.
+const STARTED: Duration = Duration::from_secs(10);
+/// A turn whose answer is in the session is over when the screen stands still; without an answer it has to stand longer.
+const STANDS: Duration = Duration::from_millis(60);
+const STANDS_WITHOUT_ANSWER: Duration = Duration::from_millis(800);
+/// A query without anything after it, and without a title that says so, may be the end of a turn (0.30 shows nothing for an
+/// empty answer).
+const UNANSWERED: Duration = Duration::from_secs(4);
+/// A message that was taken, and of which nothing came for so long, is lost.
+const LOST: Duration = Duration::from_secs(30);
+
+/// One look.
+pub(crate) struct Glimpse {
+    pub(crate) reading: Reading,
+    /// How long the pane has been quiet.
+    quiet: Duration,
+    /// Whether the title says that it works.
+    works: bool,
+    /// Whether the last query has nothing after it.
+    unanswered: bool,
+}
+
+impl From<Status> for Glimpse {
+    fn from(status: Status) -> Self {
+        Self { reading: Reading::of(status), quiet: Duration::ZERO, works: false, unanswered: false }
+    }
+}
+
+impl Terminal {
+    /// What the agent does now. What is not plainly at work is looked at until two looks agree.
+    pub fn status(&self) -> Result<Reading, TerminalError> {
+        self.settled(|| self.glance())
+    }
+
+    /// The same by the screen alone: a message that is on its way does not count.
+    pub(crate) fn status_of_screen(&self) -> Result<Reading, TerminalError> {
+        self.settled(|| self.glimpse().map(|glimpse| glimpse.reading))
+    }
+
+    fn settled(&self, look: impl Fn() -> Result<Reading, TerminalError>) -> Result<Reading, TerminalError> {
+        let mut before: Option<Reading> = None;
+        for _ in 0..20 {
+            let reading = look()?;
+            let settled = before.as_ref().is_some_and(|before| before.status == reading.status);
+            let settled = settled || (reading.status == Status::Processing && self.says_working());
+            if settled || self.is_over()? {
+                return Ok(reading);
+            }
+            before = Some(reading);
+            std::thread::sleep(SECOND_LOOK);
+        }
+        // It does not stand still, so it is at work.
+        let last = before.unwrap_or_else(|| Reading::of(Status::Unknown));
+        Ok(Reading { status: Status::Processing, ..last })
+    }
+
+    /// Whether the last title says that it works.
+    fn says_working(&self) -> bool {
+        self.live().is_ok_and(|live| live.control.activity(&live.pane).says_working())
+    }
+
+    pub(crate) fn is_over(&self) -> Result<bool, TerminalError> {
+        Ok(self.record()?.phase == Phase::Ended)
+    }
+
+    /// One look: what everything says at this moment.
+    pub fn glance(&self) -> Result<Reading, TerminalError> {
+        let glimpse = self.glimpse()?;
+        let journal = self.journal();
+        let Some(mut turn) = journal.last() else { return Ok(glimpse.reading) };
+        if turn.is_open() {
+            turn = self.follow(&journal, turn, &glimpse)?;
+        }
+        Ok(with_turn(glimpse.reading, &turn))
+    }
+
+    /// What the screen, the title and the process say.
+    pub(crate) fn glimpse(&self) -> Result<Glimpse, TerminalError> {
+        let record = self.record()?;
+        match record.phase {
+            Phase::Ended => return Ok(Status::Exited.into()),
+            Phase::Launching => {
+                let status = if self.pane().is_some() { Status::Starting } else { Status::Exited };
+                return Ok(status.into());
+            }
+            Phase::Running => {}
+        }
+        let Some(pane) = self.pane() else { return Ok(Status::Exited.into()) };
+        let live = Live { control: self.terminals.inner.control()?, pane, joined: record.joined };
+        live.control.wait_until_quiet(&live.pane, FRAME, LONGEST_FRAME);
+        let mut look = live.look(History::Some)?;
+        let mut reading = look.capture().read();
+        if (reading.truncated || reading.status == Status::Idle) && look.history > SOME_HISTORY {
+            // The last query is further up.
+            look = live.look(History::All)?;
+            reading = look.capture().read();
+        }
+        let quiet = live.control.quiet(&live.pane);
+        let listens = || look.capture().has_started() || quiet > STARTED;
+        if reading.status == Status::Idle && is_young(&record) && !listens() {
+            // The prompt is there before anybody listens to it.
+            return Ok(Status::Starting.into());
+        }
+        let unanswered = reading.status == Status::Processing && look.capture().is_unanswered();
+        let works = look.title.starts_with('✦');
+        Ok(Glimpse { reading: with_process(reading, &look.title, &record), quiet, works, unanswered })
+    }
+
+    /// What has become of an open turn. What is new of it is noted for everybody.
+    fn follow(
+        &self,
+        journal: &Journal,
+        turn: TurnRecord,
+        seen: &Glimpse,
+    ) -> Result<TurnRecord, TerminalError> {
+        let status = seen.reading.status;
+        let end = |how, warning: Option<String>| {
+            journal.ended(turn.id, how, warning);
+            Ok(journal.last().unwrap_or_else(|| turn.clone()))
+        };
+        if status == Status::Exited {
+            return end(How::Exited, Some("The agent ended before it had answered.".to_owned()));
+        }
+        if turn.is_on_its_way() {
+            return Ok(turn);
+        }
+        let Some(taken) = turn.taken else {
+            return end(How::Lost, Some("Whoever sent the message ended before it had arrived.".to_owned()));
+        };
+        if turn.begun.is_none() && (seen.works || status == Status::Waiting) {
+            journal.begun(turn.id);
+        }
+        let unanswered = seen.unanswered && !seen.works && seen.quiet > UNANSWERED;
+        if !Until::Idle.is_met(status) && !unanswered {
+            return Ok(turn);
+        }
+        let session = session_of(&self.record()?);
+        let said = session.map(|session| Said::since(&session, turn.sent)).unwrap_or_default();
+        if turn.begun.is_none() && said.queries == 0 {
+            let lost = age(taken) > LOST && seen.quiet > STANDS_WITHOUT_ANSWER;
+            return if lost {
+                end(How::Lost, Some("Nothing came of the message.".to_owned()))
+            } else {
+                Ok(turn)
+            };
+        }
+        if seen.quiet < if said.is_final() { STANDS } else { STANDS_WITHOUT_ANSWER } {
+            return Ok(turn);
+        }
+        let (how, warning) = if said.queries > 0 { said.ending() } else { ending_on_screen(&seen.reading) };
+        end(how, warning)
+    }
+}
+
+/// How a turn ended, where there is no session to ask.
+fn ending_on_screen(reading: &Reading) -> (How, Option<String>) {
+    match (&reading.error, &reading.message) {
+        (Some(error), _) => (how_of(error), Some(error.clone())),
+        (None, Some(_)) => (How::Answered, None),
+        (None, None) => (How::Empty, Some("The model returned no text.".to_owned())),
+    }
+}
+
+/// A reading of the screen, and what is known of the last turn.
+fn with_turn(reading: Reading, turn: &TurnRecord) -> Reading {
+    let reading = Reading { turn: Some(turn.note()), ..reading };
+    match (&turn.ended, reading.status) {
+        (None, Status::Waiting | Status::Exited) => reading,
+        (None, _) => {
+            // What the screen has may be the answer to the turn before.
+            let message = reading.message.filter(|_| turn.begun.is_some());
+            Reading { status: Status::Processing, message, error: None, ..reading }
+        }
+        // A query that nothing came after.
+        (Some(end), Status::Processing) if end.how == How::Empty => {
+            Reading { status: Status::Idle, warning: end.warning.clone(), ..reading }
+        }
+        (Some(end), status) if Until::Idle.is_met(status) || status == Status::Exited => {
+            Reading { warning: end.warning.clone(), ..reading }
+        }
+        // Somebody else gave it something to do.
+        (Some(_), _) => reading,
+    }
+}
+
+/// Whether the CLI runs is the system's word. While it does, a screen that looks like its end is one that is being drawn.
+fn with_process(reading: Reading, title: &str, record: &Record) -> Reading {
+    let lives = record.cli.is_some_and(Process::alive);
+    if !lives && (reading.status == Status::Exited || record.agent.is_none_or(|agent| !agent.alive())) {
+        return Reading::of(Status::Exited);
+    }
+    match reading.status {
+        Status::Unknown | Status::Exited if title.starts_with('✦') => Reading::of(Status::Processing),
+        Status::Unknown | Status::Exited if is_young(record) => Reading::of(Status::Starting),
+        Status::Exited => Reading::of(Status::Unknown),
+        _ => reading,
+    }
+}
+
+/// Whether the CLI may still be starting.
+fn is_young(record: &Record) -> bool {
+    record.started.is_some_and(|started| age(started) < LONGEST_START)
+}
+
+fn age(moment: Timestamp) -> Duration {
+    let millis = Timestamp::now().as_millis() - moment.as_millis();
+    Duration::from_millis(u64::try_from(millis).unwrap_or(0))
+}
