@@ -1,8 +1,8 @@
 //! Answers are what the API sent: hard content, three sizes, from the session exactly, from the screen as it is rendered.
 
 use alhena::scripted::{RecordedRequest, Scenario, Turn};
+use alhena::terminal::Source;
 use alhena::terminal::screen::Capture;
-use alhena::terminal::{Answer, Source};
 use serde_json::Value;
 
 use crate::place::{Place, ask};
@@ -34,8 +34,8 @@ fn check(place: &Place, columns: u16, rows: u16, answers: &[(String, String)]) {
     let terminal = place.again().launch(wanted).unwrap();
     for (name, sent) in answers {
         ask(&terminal, &format!("Give me {name}"));
-        let expected = Answer { text: sent.clone(), source: Source::Session };
-        assert_eq!(terminal.last_answer().unwrap(), expected, "{name} at {columns}x{rows}");
+        let read = terminal.last_answer().unwrap();
+        assert_eq!((&read.text, read.source), (sent, Source::Session), "{name} at {columns}x{rows}");
     }
     let captured = place.capture(&terminal);
     let excused = excused(columns);

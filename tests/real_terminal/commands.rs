@@ -45,7 +45,10 @@ fn a_whole_life_from_the_command_line() {
     assert_eq!(type_in(&place, &["wait", "one", "--until", "completed"]).1, "completed\n");
     assert_eq!(type_in(&place, &["read", "one"]).1, "Hello.\n");
     assert_eq!(type_in(&place, &["read", "one", "--all"]).1, "> Hi\n\nHello.\n");
-    assert_eq!(json_of(&place, &["read", "one"]).1, json!({"text": "Hello.", "source": "session"}));
+    assert_eq!(
+        json_of(&place, &["read", "one"]).1,
+        json!({"text": "Hello.", "source": "session", "turn": 1})
+    );
     assert!(type_in(&place, &["read", "one", "--screen"]).1.contains("✦ Hello."));
 
     type_in(&place, &["send", "one", "Go on"]);

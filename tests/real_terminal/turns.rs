@@ -27,7 +27,9 @@ fn three_turns_are_sent_waited_for_and_read_by_commands_that_know_nothing_of_eac
         let reading = place.again().find(&id).unwrap().wait(Until::Completed, LONG).unwrap();
         assert_eq!(reading.status, Status::Completed);
         let read = place.again().find(&id).unwrap().last_answer().unwrap();
-        assert_eq!(read, Answer { text: (*text).to_owned(), source: Source::Session });
+        let turn = Some(number as u64 + 1);
+        let expected = Answer { text: (*text).to_owned(), source: Source::Session, turn, warning: None };
+        assert_eq!(read, expected);
     }
     let terminal = place.again().find(&id).unwrap();
     let (turns, source) = terminal.turns().unwrap();

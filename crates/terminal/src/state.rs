@@ -125,7 +125,10 @@ impl Terminal {
         }
         let unanswered = reading.status == Status::Processing && look.capture().is_unanswered();
         let works = look.title.starts_with('✦');
-        Ok(Glimpse { reading: with_process(reading, &look.title, &record), quiet, works, unanswered })
+        // It says goodbye a moment before it goes.
+        let leaves = reading.status == Status::Exited && look.text.contains("Agent powering down");
+        let reading = if leaves { reading } else { with_process(reading, &look.title, &record) };
+        Ok(Glimpse { reading, quiet, works, unanswered })
     }
 
     /// What has become of an open turn. What is new of it is noted for everybody.
