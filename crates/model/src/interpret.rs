@@ -9,6 +9,7 @@ mod derive;
 mod joined;
 mod kept;
 mod report;
+mod whole;
 
 use std::borrow::Cow;
 
@@ -22,6 +23,7 @@ use serde_json::Value;
 use self::derive::{PromptFile, Ran};
 use self::joined::Joined;
 use self::kept::{Call, Kept, News, OpenCalls, Remembered};
+use self::whole::States;
 use crate::event::{Event, EventKind, FileChange, Source, ToolError};
 use crate::failure::FailureKind;
 use crate::join::{Fact, ToolFact};
@@ -263,7 +265,8 @@ impl<D: Disk> Interpreter<D> {
             Class::Command if ran != Ran::Not => self.command(id, &call, again, ran.exit_code(), out),
             Class::FileWrite if ok => {
                 let diff = fact.diff.or(again.filter(|output| derive::looks_like_diff(output))); // C-31
-                self.file_written(id, &call, diff, fact.created, out);
+                let states = States { before: fact.before, after: fact.after };
+                self.file_written(id, &call, diff, fact.created, states, out);
             }
             _ => {}
         }
@@ -292,6 +295,7 @@ impl<D: Disk> Interpreter<D> {
         call: &Call,
         diff: Option<String>,
         created: Option<bool>,
+        states: States,
         out: &mut Vec<Event>,
     ) {
         let Some(path) = tool::written_path(&call.name, &call.input) else { return };
@@ -307,7 +311,7 @@ impl<D: Disk> Interpreter<D> {
         let verified = matches!(fact, DiskFact::Created | DiskFact::Modified);
         let tool = Some(call.name.clone());
         let change = FileChange { path, change, tool, call_id: Some(id), diff, verified };
-        self.kept.file(&mut self.outcome, &change);
+        self.kept.file(&mut self.outcome, &change, states);
         self.emit(Source::Derived, EventKind::FileChange(change), out);
     }
 
@@ -349,7 +353,7 @@ impl<D: Disk> Interpreter<D> {
     /// A change that only the disk knows of.
     pub fn found_on_disk(&mut self, path: String, change: Change, out: &mut Vec<Event>) {
         let change = FileChange { path, change, tool: None, call_id: None, diff: None, verified: true };
-        self.kept.file(&mut self.outcome, &change);
+        self.kept.file(&mut self.outcome, &change, States::default());
         self.emit(Source::Derived, EventKind::FileChange(change), out);
     }
 

@@ -44,7 +44,16 @@ pub struct ToolFact {
     pub diff: Option<String>,
     /// Whether the file is new.
     pub created: Option<bool>,
+    /// The whole file before the edit, unless it is large; empty when there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// The whole file after it, unless it is large.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
 }
+
+/// Larger files are not carried along.
+const LARGEST_STATE: usize = 256 << 10;
 
 /// One thing that the session file says and the stream does not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -167,6 +176,8 @@ impl ToolFact {
             Some(ResultDisplay::FileDiff(diff)) => Some(diff),
             _ => None,
         };
+        let state = |text: &str| (text.len() <= LARGEST_STATE).then(|| text.to_owned());
+        let before = diff.map(|diff| diff.original_content.as_deref().unwrap_or(""));
         // Without what is written around it for the model: the stream does not have that either.
         let output = output.map(|text| if is_shell { shell_output(&text).to_owned() } else { text });
         Self {
@@ -174,7 +185,9 @@ impl ToolFact {
             error,
             exit_code,
             cancelled: call.status == Some(CallStatus::Cancelled),
-            created: diff.map(|diff| diff.original_content.as_deref().unwrap_or("").is_empty()),
+            created: diff.map(|diff| diff.is_new_file.unwrap_or_else(|| before.unwrap_or("").is_empty())),
+            before: before.and_then(state),
+            after: diff.and_then(|diff| diff.new_content.as_deref()).and_then(state),
             diff: diff.and_then(|diff| diff.file_diff.as_deref()).map(str::to_owned),
         }
     }

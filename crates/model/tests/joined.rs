@@ -88,7 +88,7 @@ fn a_real_run_gets_back_what_its_stream_dropped() {
         .map(|CommandRun { command, exit_code, output, .. }| (command.clone(), *exit_code, output.clone()))
         .collect();
     assert_eq!(commands, [run("echo bad; exit 3", 3, "bad"), run("true", 0, "")]);
-    let diff = "Index: n.txt\n===================================================================\n--- n.txt\tCurrent\n+++ n.txt\tProposed\n@@ -1,1 +1,1 @@\n-new\n+newer\n";
+    let diff = "Index: n.txt\n===================================================================\n--- n.txt\tCurrent\n+++ n.txt\tProposed\n@@ -0,0 +1 @@\n+newer\n";
     let file = FileRecord {
         path: "n.txt".into(),
         change: Change::Created,

@@ -14,6 +14,7 @@ use super::{error_message, error_type, exit_code};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JsonReport {
     tools: BTreeMap<String, Counts>,
+    lines: Lines,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,6 +29,11 @@ const MOST_NAMES: usize = 1000;
 impl JsonReport {
     /// An event of the run.
     pub fn event(&mut self, event: &Event) {
+        if let EventKind::FileChange(change) = &event.kind
+            && change.tool.is_some()
+        {
+            self.lines.count(change.diff.as_deref());
+        }
         let EventKind::ToolResult { name, ok, error, .. } = &event.kind else { return };
         if self.tools.len() >= MOST_NAMES && !self.tools.contains_key(name) {
             return;
@@ -80,7 +86,7 @@ impl JsonReport {
             })
             .collect();
         let mut stats = json!({"models": models, "tools": self.tools(outcome)});
-        if let (Value::Object(stats), Some(files)) = (&mut stats, files(outcome)) {
+        if let (Value::Object(stats), Some(files)) = (&mut stats, self.lines.report()) {
             stats.insert("files".to_owned(), files);
         }
         stats
@@ -105,16 +111,30 @@ impl JsonReport {
     }
 }
 
-/// Lines added and removed, if the diff of every claimed write is known.
-fn files(outcome: &Outcome) -> Option<Value> {
-    let (mut added, mut removed) = (0u64, 0u64);
-    for file in outcome.files.iter().filter(|file| file.claimed) {
+/// Lines added and removed: each edit counts, as for the CLI, also one that a later edit takes back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Lines {
+    added: u64,
+    removed: u64,
+    /// There was a write whose diff is not known, so that nothing can be said.
+    unknown: bool,
+}
+
+impl Lines {
+    fn count(&mut self, diff: Option<&str>) {
+        let Some(diff) = diff else {
+            self.unknown = true;
+            return;
+        };
         let mut in_hunk = false;
-        for line in file.diff.as_deref()?.lines() {
+        for line in diff.lines() {
             in_hunk |= line.starts_with("@@ ");
-            added += u64::from(in_hunk && line.starts_with('+'));
-            removed += u64::from(in_hunk && line.starts_with('-'));
+            self.added += u64::from(in_hunk && line.starts_with('+'));
+            self.removed += u64::from(in_hunk && line.starts_with('-'));
         }
     }
-    Some(json!({"totalLinesAdded": added, "totalLinesRemoved": removed}))
+
+    fn report(&self) -> Option<Value> {
+        (!self.unknown).then(|| json!({"totalLinesAdded": self.added, "totalLinesRemoved": self.removed}))
+    }
 }

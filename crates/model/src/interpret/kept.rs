@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::derive;
+use super::whole::{Originals, States};
 use crate::event::FileChange;
 use crate::outcome::{Change, CommandRun, FileRecord, Outcome};
 
@@ -122,20 +123,24 @@ pub(super) enum News {
 #[derive(Default)]
 pub(super) struct Kept {
     files: HashMap<String, usize>,
+    originals: Originals,
     warnings: HashSet<String>,
     details: usize,
     commands: usize,
 }
 
 impl Kept {
-    /// one entry per file, in the order of the first write.
-    pub(super) fn file(&mut self, outcome: &mut Outcome, change: &FileChange) {
-        let diff = change.diff.as_ref().and_then(|diff| self.detail(diff));
+    /// one entry per file, in the order of the first write, with the change from its first state to its last.
+    pub(super) fn file(&mut self, outcome: &mut Outcome, change: &FileChange, states: States) {
         let known = self.files.get(&change.path).copied();
-        if let Some(file) = known.and_then(|at| outcome.files.get_mut(at)) {
+        if let Some((at, file)) = known.and_then(|at| Some((at, outcome.files.get_mut(at)?))) {
             file.verified = change.verified;
             file.tool = change.tool.clone().or(file.tool.take());
-            file.diff = diff.or(file.diff.take());
+            let before = file.diff.take();
+            self.details -= before.as_ref().map_or(0, String::len).min(self.details);
+            // The diff of one edit alone would hide the others.
+            let whole = self.originals.diff(at, &states, change.diff.as_deref());
+            file.diff = whole.and_then(|diff| self.detail(&diff));
             if file.change == Change::Deleted {
                 file.change = change.change;
             }
@@ -145,7 +150,9 @@ impl Kept {
             self.warning(outcome, "Not all changed files are listed: there are too many");
             return;
         }
+        let diff = change.diff.as_ref().and_then(|diff| self.detail(diff));
         self.files.insert(change.path.clone(), outcome.files.len());
+        self.originals.first(outcome.files.len(), states);
         outcome.files.push(FileRecord {
             path: change.path.clone(),
             change: change.change,

@@ -1,0 +1,77 @@
+//! Files that runs of the real CLI change: what the outcome says of each.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+
+mod lab;
+
+use alhena::model::Change;
+use alhena::scripted::{Scenario, Turn};
+use alhena::{Approval, Outcome, Status};
+use alhena_testbed::versions;
+use lab::Lab;
+use serde_json::{Value, json};
+
+fn replace(file: &str, old: &str, new: &str) -> Turn {
+    let input = json!({"file_path": file, "instruction": "i", "old_string": old, "new_string": new});
+    Turn::new().call("replace", input)
+}
+
+fn write(file: &str, content: &str) -> Turn {
+    Turn::new().call("write_file", json!({"file_path": file, "content": content}))
+}
+
+fn hunks(outcome: &Outcome, path: &str) -> String {
+    let file = outcome.files.iter().find(|file| file.path.ends_with(path)).unwrap();
+    let diff = file.diff.as_deref().unwrap();
+    diff.get(diff.find("@@").unwrap_or(0)..).unwrap().to_owned()
+}
+
+#[test]
+fn real_cli_the_diff_of_a_file_is_from_its_first_state_to_its_last() {
+    let scenario = || {
+        Scenario::new()
+            .turn(replace("a.txt", "one", "1"))
+            .turn(replace("a.txt", "three", "3"))
+            // Fails: there is no such text.
+            .turn(replace("a.txt", "nowhere", "x"))
+            .turn(write("new.txt", "first\n"))
+            .turn(write("new.txt", "first\nsecond\n"))
+            .turn(Turn::say("Done."))
+    };
+    for version in versions() {
+        let lab = Lab::real("edits", &version, scenario());
+        std::fs::write(lab.workspace().join("a.txt"), "one\ntwo\nthree\n").unwrap();
+        let outcome = lab.run(lab.request("go").approval(Approval::Yolo));
+        assert_eq!(outcome.status, Status::Success, "{version} {:?}", outcome.failure);
+        assert_eq!(hunks(&outcome, "a.txt"), "@@ -1,3 +1,3 @@\n-one\n+1\n two\n-three\n+3\n", "{version}");
+        assert_eq!(hunks(&outcome, "new.txt"), "@@ -0,0 +1,2 @@\n+first\n+second\n", "{version}");
+        let changes: Vec<Change> = outcome.files.iter().map(|file| file.change).collect();
+        assert_eq!(changes, [Change::Modified, Change::Created], "{version}");
+        let header = outcome.files[0].diff.as_deref().unwrap();
+        assert!(header.contains("--- a.txt"), "{version} {header}");
+    }
+}
+
+#[test]
+fn real_cli_the_json_view_counts_lines_as_the_cli_does() {
+    let scenario = || {
+        Scenario::new()
+            .turn(replace("a.txt", "one", "1"))
+            .turn(replace("a.txt", "1", "uno\neins"))
+            .turn(Turn::say("Done."))
+    };
+    let lab = Lab::real("lines", "0.61.0", scenario());
+    let fresh = || std::fs::write(lab.workspace().join("a.txt"), "one\ntwo\nthree\n").unwrap();
+    fresh();
+    let model = ["--model", "gemini-2.5-flash"];
+    let mut ours = lab.command(&["--as", "json", "--approval", "yolo", "go"]);
+    let ours: Value = serde_json::from_slice(&ours.args(model).output().unwrap().stdout).unwrap();
+    fresh();
+    let url = lab.server.add("again", scenario());
+    let mut theirs = std::process::Command::new(&lab.gemini.path);
+    theirs.args(["--output-format", "json", "--yolo", "--prompt", "go"]).args(model);
+    theirs.env_clear().envs(lab.env.iter()).current_dir(lab.workspace());
+    let theirs = theirs.env("GOOGLE_GEMINI_BASE_URL", url).output().unwrap();
+    let theirs: Value = serde_json::from_slice(&theirs.stdout).unwrap();
+    assert_eq!(ours["stats"]["files"], theirs["stats"]["files"]);
+    assert_eq!(ours["stats"]["files"], json!({"totalLinesAdded": 3, "totalLinesRemoved": 2}));
+}
