@@ -15,5 +15,8 @@ pub mod lossless {}
 #[doc = include_str!("concepts/views.md")]
 pub mod views {}
 
+#[doc = include_str!("concepts/recordings.md")]
+pub mod recordings {}
+
 #[doc = include_str!("concepts/terminal.md")]
 pub mod terminal {}

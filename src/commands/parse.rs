@@ -146,6 +146,9 @@ fn play(dir: &Path, view: &mut dyn View) -> Result<Arc<Outcome>, Trouble> {
         }
     })
     .map_err(|error| named(dir, &error))?;
+    if outcome.warnings.iter().any(|warning| warning == recording::ENDS_EARLY) {
+        output::say(format_args!("{}: {}", dir.display(), recording::ENDS_EARLY));
+    }
     written.map(|()| outcome).map_err(Trouble::Output)
 }
 

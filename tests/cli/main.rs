@@ -22,6 +22,7 @@ mod install;
 mod json_errors;
 mod output;
 mod parse;
+mod recording;
 mod run;
 mod sessions;
 mod sessions_files;

@@ -6,6 +6,8 @@
 mod finish;
 mod reading;
 
+pub(crate) use self::finish::tail;
+
 use std::collections::VecDeque;
 use std::io::Read;
 use std::os::unix::net::UnixStream;
@@ -13,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant, SystemTime};
 
-use alhena_model::{Interpreter, Stop, Timestamp};
+use alhena_model::{Event, Interpreter, Stop, Timestamp};
 use alhena_wire::frame::Framer;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -21,7 +23,7 @@ use self::reading::Progress;
 use crate::disk::RealDisk;
 use crate::follow::{Follower, Growth};
 use crate::home::{Finished, Home};
-use crate::recording::{Beside, Recorder};
+use crate::recording::{Input, Recorder};
 use crate::retries::Retries;
 use crate::run::{AT_ONCE, Item, Listener, Over, Queue, Sessions};
 use crate::supervise::custody::Custody;
@@ -175,15 +177,23 @@ impl Engine {
         let now = Timestamp::now();
         self.interpreter.tick(now);
         if let Some(recorder) = &mut self.recorder {
-            recorder.beside(Beside::Tick(now), lines);
+            recorder.input(&Input::Tick(now), lines);
         }
+    }
+
+    /// Warns, and keeps that in the recording.
+    fn warn(&mut self, warning: String, lines: u64, out: &mut Vec<Event>) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.input(&Input::Warning(warning.clone()), lines);
+        }
+        self.interpreter.warn(warning, out);
     }
 
     fn warn_all(&mut self, watch: &mut Watch) {
         let mut out = Vec::new();
         self.tick(watch.lines);
         for warning in std::mem::take(&mut self.warnings) {
-            self.interpreter.warn(warning, &mut out);
+            self.warn(warning, watch.lines, &mut out);
         }
         watch.waiting.extend(out.into_iter().map(Item::Event));
     }

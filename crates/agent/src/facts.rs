@@ -19,6 +19,7 @@ pub use trust::{TrustLevel, TrustReason, TrustState, trust};
 
 use crate::env::{self, Environment};
 use crate::settings::{SettingsError, read_settings};
+pub(crate) use dotenv::everything as env_files;
 
 /// The settings files that count, strongest first: system, workspace if it is trusted, user, system defaults.
 struct Layers(Vec<Value>);

@@ -2,266 +2,93 @@
 //!
 //! | File | Holds |
 //! |---|---|
-//! | `recording.json` | what was asked, how it ended, what the disk said |
+//! | `recording.json` | the format, and what was asked |
 //! | `stdout`, `stderr` | the CLI's output |
-//! | `timing.jsonl` | `[milliseconds, bytes of stdout so far]` for each piece |
+//! | `inputs.jsonl` | what the interpreter was told beside the lines, in order: `[after so many lines, what]` |
 //! | `outcome.json` | the outcome |
 //! | `session/` | the session files |
 //!
-//! Values of secret variables are replaced by their names wherever they occur.
+//! All of it is written while the run goes on. The last input says how the run ended; without it the recording ends early.
+//! Nobody else can read the files, and secrets are replaced by their names ([`mask`]).
+
+mod mask;
+mod recorder;
+mod secrets;
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use alhena_model::{
-    Change, Disk, DiskFact, End, Event, Fact, FileRecord, Interpreter, Outcome, Stop, Timestamp, ToolFact,
+    Change, Disk, DiskFact, End, Event, Exit, Fact, FileRecord, Interpreter, Outcome, Stop, Timestamp,
+    ToolFact,
 };
 use alhena_wire::frame::{Frame, Framer};
-use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
-use crate::env::Environment;
+pub(crate) use self::recorder::Recorder;
+pub(crate) use self::secrets::secrets;
 use crate::run::Item;
 
 /// The layout of the directory.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
+
+/// What the outcome of a recording says that has no end.
+pub const ENDS_EARLY: &str =
+    "The recording ends early: Alhena was killed, or could not write on, before the run was over";
+
+/// The files.
+mod names {
+    pub(super) const HEADER: &str = "recording.json";
+    pub(super) const STDOUT: &str = "stdout";
+    pub(super) const STDERR: &str = "stderr";
+    pub(super) const INPUTS: &str = "inputs.jsonl";
+    pub(super) const OUTCOME: &str = "outcome.json";
+    pub(super) const SESSIONS: &str = "session";
+}
 
 /// `recording.json`.
 #[derive(Debug, Serialize, Deserialize)]
-struct Recording {
+struct Header {
     format: u32,
     request: serde_json::Value,
-    end: End,
-    stop: Option<StopMark>,
-    warnings_before: Vec<String>,
-    warnings_after: Vec<String>,
-    /// What came beside the stream, in order, each after so many lines of output.
-    beside: Vec<(u64, Beside)>,
-    /// What the session file said of tool calls, by id.
-    tools: Vec<(String, ToolFact)>,
-    /// So many lines were read before the run was stopped; absent when all were.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    lines_read: Option<u64>,
 }
 
 /// What the interpreter was told beside the lines.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Beside {
+pub(crate) enum Input {
     /// The time.
     Tick(Timestamp),
     /// Something from the session file.
     Fact(Fact),
-    /// A failed request to the API that the CLI repeats.
-    Retry(String),
-    /// That the session is not in the user's store.
+    /// What the session file said of a call when it was asked; it stands behind the line that asked.
+    Tool(String, ToolFact),
+    /// Something that people should know.
+    Warning(String),
+    /// Alhena began to stop the run.
+    Stop(Stop),
+    /// The session is not in the user's store.
     SessionLost,
-}
-
-impl Beside {
-    fn tell(self, interpreter: &mut Interpreter<RecordedDisk>, out: &mut Vec<Event>) {
-        match self {
-            Beside::Tick(time) => interpreter.tick(time),
-            Beside::Fact(fact) => interpreter.fact(fact, out),
-            Beside::Retry(warning) => interpreter.warn(warning, out),
-            Beside::SessionLost => interpreter.session_is_lost(),
-        }
-    }
-}
-
-/// When Alhena began to stop the run, counted in lines of output.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct StopMark {
-    why: Stop,
-    after_lines: u64,
-}
-
-/// Keeps a run.
-pub(crate) struct Recorder {
-    dir: PathBuf,
-    request: serde_json::Value,
-    secrets: Secrets,
-    timing: Vec<(u64, u64)>,
-    sessions: Vec<PathBuf>,
-    stop: Option<StopMark>,
-    warnings_before: Vec<String>,
-    beside: Vec<(u64, Beside)>,
-    tools: Vec<(String, ToolFact)>,
-    lines_read: Option<u64>,
-}
-
-impl Recorder {
-    /// Makes the directory; it must be empty or new.
-    pub(crate) fn new(dir: PathBuf, request: serde_json::Value, secrets: Secrets) -> io::Result<Self> {
-        fs::create_dir_all(&dir)?;
-        if fs::read_dir(&dir)?.next().is_some() {
-            return Err(io::Error::new(
-                io::ErrorKind::AlreadyExists,
-                format!("{} is not empty; a recording needs a directory of its own", dir.display()),
-            ));
-        }
-        let dir = fs::canonicalize(dir)?;
-        Ok(Self {
-            dir,
-            request,
-            secrets,
-            timing: Vec::new(),
-            sessions: Vec::new(),
-            stop: None,
-            warnings_before: Vec::new(),
-            beside: Vec::new(),
-            tools: Vec::new(),
-            lines_read: None,
-        })
-    }
-
-    pub(crate) fn dir(&self) -> &Path {
-        &self.dir
-    }
-
-    pub(crate) fn warned_before(&mut self, warnings: &[String]) {
-        self.warnings_before = warnings.to_vec();
-    }
-
-    pub(crate) fn heard(&mut self, position: u64, after: Duration) {
-        self.timing.push((after.as_millis() as u64, position));
-    }
-
-    pub(crate) fn stopping(&mut self, why: Stop, after_lines: u64) {
-        self.stop.get_or_insert(StopMark { why, after_lines });
-    }
-
-    /// What comes after these lines was not read.
-    pub(crate) fn cut_short(&mut self, after_lines: u64) {
-        self.lines_read = Some(after_lines);
-    }
-
-    pub(crate) fn beside(&mut self, what: Beside, after_lines: u64) {
-        self.beside.push((after_lines, what));
-    }
-
-    pub(crate) fn tools(&mut self, tools: Vec<(String, ToolFact)>) {
-        self.tools = tools;
-    }
-
-    pub(crate) fn sessions(&mut self, published: &[PathBuf]) {
-        self.sessions = published.to_vec();
-    }
-
-    /// Writes everything; what cannot be written is said in the log, since the run itself is over.
-    pub(crate) fn finish(
-        mut self,
-        end: &End,
-        outcome: &Arc<Outcome>,
-        warnings_after: Vec<String>,
-        run_dir: &Path,
-    ) {
-        let (beside, tools) = (std::mem::take(&mut self.beside), std::mem::take(&mut self.tools));
-        let recording = Recording {
-            format: FORMAT,
-            request: self.request.clone(),
-            end: End { stderr: self.secrets.hide(&end.stderr), ..end.clone() },
-            stop: self.stop,
-            warnings_before: std::mem::take(&mut self.warnings_before),
-            warnings_after,
-            beside,
-            tools,
-            lines_read: self.lines_read,
-        };
-        if let Err(error) = self.write(&recording, outcome, run_dir) {
-            tracing::error!(%error, dir = %self.dir.display(), "the recording is incomplete");
-        }
-    }
-
-    fn write(&self, recording: &Recording, outcome: &Outcome, run_dir: &Path) -> io::Result<()> {
-        for name in ["stdout", "stderr"] {
-            self.secrets.copy(&run_dir.join(name), &self.dir.join(name))?;
-        }
-        let mut timing = BufWriter::new(File::create(self.dir.join("timing.jsonl"))?);
-        for (millis, bytes) in &self.timing {
-            writeln!(timing, "[{millis},{bytes}]")?;
-        }
-        timing.flush()?;
-        for session in &self.sessions {
-            let Some(name) = session.file_name() else { continue };
-            fs::create_dir_all(self.dir.join("session"))?;
-            self.secrets.copy(session, &self.dir.join("session").join(name))?;
-        }
-        let outcome = self.secrets.hide(&serde_json::to_string_pretty(outcome)?);
-        fs::write(self.dir.join("outcome.json"), outcome + "\n")?;
-        // Last, because it says that the rest is there.
-        let recording = self.secrets.hide(&serde_json::to_string_pretty(recording)?);
-        fs::write(self.dir.join("recording.json"), recording + "\n")
-    }
-}
-
-/// Values that must not be written down.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Secrets(Vec<(String, String)>);
-
-impl Secrets {
-    /// The values of variables whose names say that they are secret.
-    pub(crate) fn of(env: &Environment) -> Self {
-        const SIGNS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH"];
-        let secret = |name: &str| SIGNS.iter().any(|sign| name.to_ascii_uppercase().contains(sign));
-        let mut values: Vec<(String, String)> = env
-            .iter()
-            .filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value.to_str()?.to_owned())))
-            // Short values occur by accident.
-            .filter(|(name, value)| secret(name) && value.len() >= 8 && !value.starts_with('/'))
-            .collect();
-        // A longer value may hold a shorter one.
-        values.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
-        Self(values)
-    }
-
-    fn hide(&self, text: &str) -> String {
-        self.0.iter().fold(text.to_owned(), |text, (name, value)| text.replace(value, &format!("[{name}]")))
-    }
-
-    fn copy(&self, from: &Path, to: &Path) -> io::Result<()> {
-        if self.0.is_empty() {
-            return fs::copy(from, to).map(|_| ());
-        }
-        let mut from = BufReader::with_capacity(1 << 16, File::open(from)?);
-        let mut to = BufWriter::new(File::create(to)?);
-        let mut line = Vec::new();
-        while from.read_until(b'\n', &mut line)? > 0 {
-            for (name, value) in &self.0 {
-                if memmem::find(&line, value.as_bytes()).is_some() {
-                    line = replace(&line, value.as_bytes(), format!("[{name}]").as_bytes());
-                }
-            }
-            to.write_all(&line)?;
-            line.clear();
-        }
-        to.flush()
-    }
-}
-
-fn replace(text: &[u8], what: &[u8], with: &[u8]) -> Vec<u8> {
-    let (mut out, mut rest) = (Vec::with_capacity(text.len()), text);
-    while let Some(at) = memmem::find(rest, what) {
-        let (before, after) = rest.split_at(at);
-        out.extend_from_slice(before);
-        out.extend_from_slice(with);
-        rest = after.get(what.len()..).unwrap_or_default();
-    }
-    out.extend_from_slice(rest);
-    out
+    /// The lines that follow were not read.
+    CutShort,
+    /// The disk was asked for the files that tools claim.
+    Verify,
+    /// A file that changed, and that no tool claims.
+    Found(String, Change),
+    /// The run is over.
+    End(End),
 }
 
 /// Whether a directory holds a recording.
 pub fn is_recording(dir: &Path) -> bool {
-    dir.join("recording.json").is_file()
+    dir.join(names::HEADER).is_file()
 }
 
 /// The session files of a recording.
 pub fn session_files(dir: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(dir.join("session")).into_iter().flatten().flatten();
+    let entries = fs::read_dir(dir.join(names::SESSIONS)).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
     paths.sort();
     paths
@@ -291,79 +118,123 @@ impl Disk for RecordedDisk {
 
 /// Plays a recording: the same lines and events in the same order, and the same outcome.
 pub fn play(dir: &Path, mut each: impl FnMut(Item)) -> io::Result<Arc<Outcome>> {
-    let recording: Recording = serde_json::from_slice(&fs::read(dir.join("recording.json"))?)?;
-    if recording.format != FORMAT {
+    let header: Header = serde_json::from_slice(&fs::read(dir.join(names::HEADER))?)?;
+    if header.format != FORMAT {
         return Err(io::Error::other(format!(
             "the recording has format {}; this release reads {FORMAT}",
-            recording.format
+            header.format
         )));
     }
-    let outcome: Outcome = serde_json::from_slice(&fs::read(dir.join("outcome.json"))?)?;
-    let found: Vec<FileRecord> = outcome.files.iter().filter(|file| !file.claimed).cloned().collect();
-    let mut interpreter =
-        Interpreter::with_disk(RecordedDisk { files: outcome.files, tools: recording.tools });
-    let mut beside = recording.beside.into_iter().peekable();
-    let mut out = Vec::new();
-    // The first tick is older than the first warning.
-    if let Some((_, first)) = beside.next() {
-        first.tell(&mut interpreter, &mut out);
-    }
-    for warning in recording.warnings_before {
-        interpreter.warn(warning, &mut out);
-    }
-    let mut stdout = BufReader::with_capacity(1 << 18, File::open(dir.join("stdout"))?);
-    let (mut framer, mut lines) = (Framer::default(), 0u64);
-    let (stop, lines_read) = (recording.stop, recording.lines_read.unwrap_or(u64::MAX));
-    let mut take = |interpreter: &mut Interpreter<RecordedDisk>, frame: Frame<'_>, items: &mut Vec<Item>| {
-        if lines >= lines_read {
-            return;
-        }
-        if let Some(stop) = stop.filter(|stop| stop.after_lines == lines) {
-            interpreter.stopping(stop.why);
-        }
-        let mut out = Vec::new();
-        while let Some((_, what)) = beside.next_if(|(after, _)| *after <= lines) {
-            what.tell(interpreter, &mut out);
-        }
-        items.extend(out.drain(..).map(Item::Event));
-        lines += 1;
-        match frame {
-            Frame::Line(line) => {
-                items.push(Item::Line(line.to_vec()));
-                interpreter.line(line, &mut out);
-            }
-            Frame::TooLong { bytes, sample } => interpreter.too_long(sample, bytes, &mut out),
-        }
-        items.extend(out.into_iter().map(Item::Event));
+    let files = match fs::read(dir.join(names::OUTCOME)) {
+        Ok(text) => serde_json::from_slice::<Outcome>(&text)?.files,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(error),
     };
-    let mut items: Vec<Item> = out.drain(..).map(Item::Event).collect();
+    let mut player = Player::new(files, inputs(dir)?);
+    let mut stdout = BufReader::with_capacity(1 << 18, File::open(dir.join(names::STDOUT))?);
+    let mut framer = Framer::default();
     loop {
         let bytes = stdout.fill_buf()?;
         if bytes.is_empty() {
             break;
         }
         let count = bytes.len();
-        framer.push(bytes, |frame| take(&mut interpreter, frame, &mut items));
+        framer.push(bytes, |frame| player.line(frame));
         stdout.consume(count);
-        items.drain(..).for_each(&mut each);
+        player.items.drain(..).for_each(&mut each);
     }
-    framer.finish(|frame| take(&mut interpreter, frame, &mut items));
-    items.into_iter().for_each(&mut each);
-    for (_, what) in beside {
-        what.tell(&mut interpreter, &mut out);
-    }
-    if let Some(stop) = stop {
-        // The first reason counts, so this is only for a stop after the last line.
-        interpreter.stopping(stop.why);
-    }
-    interpreter.verify_files();
-    for file in found {
-        interpreter.found_on_disk(file.path, file.change, &mut out);
-    }
-    for warning in recording.warnings_after {
-        interpreter.warn(warning, &mut out);
-    }
-    let outcome = interpreter.conclude(&recording.end, &mut out);
-    out.into_iter().map(Item::Event).for_each(each);
+    framer.finish(|frame| player.line(frame));
+    let (outcome, items) = player.end(dir);
+    items.into_iter().for_each(each);
     Ok(outcome)
+}
+
+/// The inputs; a last line that is not whole was being written when Alhena was killed.
+fn inputs(dir: &Path) -> io::Result<Vec<(u64, Input)>> {
+    let text = fs::read_to_string(dir.join(names::INPUTS))?;
+    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    whole.lines().map(|line| serde_json::from_str(line).map_err(io::Error::from)).collect()
+}
+
+struct Player {
+    interpreter: Interpreter<RecordedDisk>,
+    inputs: std::iter::Peekable<std::vec::IntoIter<(u64, Input)>>,
+    lines: u64,
+    /// So many lines were read before the run was stopped.
+    lines_read: u64,
+    end: Option<End>,
+    items: Vec<Item>,
+}
+
+impl Player {
+    fn new(files: Vec<FileRecord>, mut inputs: Vec<(u64, Input)>) -> Self {
+        let cut = inputs.iter().find(|(_, input)| matches!(input, Input::CutShort));
+        let lines_read = cut.map_or(u64::MAX, |(after, _)| *after);
+        let mut tools = Vec::new();
+        inputs.retain_mut(|(_, input)| match input {
+            Input::Tool(id, fact) => {
+                tools.push((std::mem::take(id), fact.clone()));
+                false
+            }
+            _ => true,
+        });
+        let interpreter = Interpreter::with_disk(RecordedDisk { files, tools });
+        let inputs = inputs.into_iter().peekable();
+        Self { interpreter, inputs, lines: 0, lines_read, end: None, items: Vec::new() }
+    }
+
+    fn line(&mut self, frame: Frame<'_>) {
+        if self.lines >= self.lines_read {
+            return;
+        }
+        while let Some((_, input)) = self.inputs.next_if(|(after, _)| *after <= self.lines) {
+            self.tell(input);
+        }
+        self.lines += 1;
+        let mut out = Vec::new();
+        match frame {
+            Frame::Line(line) => {
+                self.items.push(Item::Line(line.to_vec()));
+                self.interpreter.line(line, &mut out);
+            }
+            Frame::TooLong { bytes, sample } => self.interpreter.malformed(sample, bytes, &mut out),
+        }
+        self.hand_out(out);
+    }
+
+    fn tell(&mut self, input: Input) {
+        let (interpreter, mut out) = (&mut self.interpreter, Vec::new());
+        match input {
+            Input::Tick(time) => interpreter.tick(time),
+            Input::Fact(fact) => interpreter.fact(fact, &mut out),
+            Input::Warning(warning) => interpreter.warn(warning, &mut out),
+            Input::Stop(why) => interpreter.stopping(why),
+            Input::SessionLost => interpreter.session_is_lost(),
+            Input::Verify => interpreter.verify_files(),
+            Input::Found(path, change) => interpreter.found_on_disk(path, change, &mut out),
+            Input::End(end) => self.end = Some(end),
+            // Known from the start.
+            Input::Tool(..) | Input::CutShort => {}
+        }
+        self.hand_out(out);
+    }
+
+    fn end(mut self, dir: &Path) -> (Arc<Outcome>, Vec<Item>) {
+        while let Some((_, input)) = self.inputs.next() {
+            self.tell(input);
+        }
+        let end = self.end.take().unwrap_or_else(|| {
+            self.tell(Input::Warning(ENDS_EARLY.to_owned()));
+            let stderr = crate::engine::tail(&dir.join(names::STDERR));
+            End { exit: Exit::Unknown, stderr, duration_ms: None }
+        });
+        let mut out = Vec::new();
+        let outcome = self.interpreter.conclude(&end, &mut out);
+        self.items.extend(out.into_iter().map(Item::Event));
+        (outcome, self.items)
+    }
+
+    fn hand_out(&mut self, events: Vec<Event>) {
+        self.items.extend(events.into_iter().map(Item::Event));
+    }
 }

@@ -16,7 +16,7 @@ use crate::env::Environment;
 use crate::find::Gemini;
 use crate::follow::{Follower, Growth};
 use crate::prepare::{self, Ready, RunError};
-use crate::recording::{Recorder, Secrets};
+use crate::recording::{Recorder, secrets};
 use crate::request::{Prompt, Request};
 use crate::run::{About, Over, Queue, Run, Sessions, Stopper};
 use crate::supervise::custody::{Custody, Locks, keeper_program};
@@ -120,14 +120,13 @@ fn launch(
 fn recorder(request: &Request, gemini: &Gemini, ready: &Ready) -> Result<Option<Recorder>, RunError> {
     let Some(dir) = &request.record else { return Ok(None) };
     let hint = "Give --record a new or empty directory.";
-    let mut recorder =
-        Recorder::new(dir.clone(), described(request, gemini, ready), Secrets::of(&ready.environment))
-            .map_err(|error| RunError::usage(format!("--record: {error}"), hint))?;
-    recorder.warned_before(&ready.warnings);
-    Ok(Some(recorder))
+    let mask = secrets(request, &ready.environment, &ready.dir);
+    Recorder::new(dir, described(request, gemini, ready), mask, ready.launch.stderr.as_ref())
+        .map(Some)
+        .map_err(|error| RunError::usage(format!("--record: {error}"), hint))
 }
 
-/// What was asked, without any value that could be a secret: of the environment only the names.
+/// What was asked; of the environment only the names.
 fn described(request: &Request, gemini: &Gemini, ready: &Ready) -> Value {
     let text = |text: &OsString| text.to_string_lossy().into_owned();
     let launch = &ready.launch;

@@ -3,16 +3,17 @@
 use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use alhena_model::{Change, End, Event, Exit};
+use alhena_model::{Change, End, Event, EventKind, Exit, Outcome, Source};
 use alhena_wire::frame::{Frame, Framer};
 
 use super::reading::take;
 use super::{Engine, READER_IS_BEHIND, Watch};
 use crate::changes::ScanOptions;
 use crate::home::{self, Stopped};
-use crate::recording::Beside;
+use crate::recording::Input;
 use crate::run::{Item, Listener, Queue};
 use crate::supervise::protocol::Ended;
 use crate::telemetry;
@@ -36,7 +37,7 @@ impl Engine {
         if watch.cut_short {
             watch.framer = Framer::default();
             if let Some(recorder) = &mut self.recorder {
-                recorder.cut_short(watch.lines);
+                recorder.input(&Input::CutShort, watch.lines);
             }
         }
         watch.framer.finish(|frame| {
@@ -53,10 +54,12 @@ impl Engine {
         self.read_session(&mut watch);
         self.say_if_lost(&watch);
         self.tick(watch.lines);
-        let interpreter = &mut self.interpreter;
-        interpreter.verify_files();
-        if interpreter.may_have_changed_files() && watch.not_started.is_none() {
-            self.scan_disk(&mut out);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.input(&Input::Verify, watch.lines);
+        }
+        self.interpreter.verify_files();
+        if self.interpreter.may_have_changed_files() && watch.not_started.is_none() {
+            self.scan_disk(watch.lines, &mut out);
         }
         self.warnings.extend(telemetry::warnings(&self.run_dir.path().join("telemetry")));
         let began = self.interpreter.session_id().is_some();
@@ -65,9 +68,8 @@ impl Engine {
                 "The session file never appeared: thoughts, diffs and exit codes are missing".to_owned(),
             );
         }
-        let warnings = std::mem::take(&mut self.warnings);
-        for warning in &warnings {
-            self.interpreter.warn(warning.clone(), &mut out);
+        for warning in std::mem::take(&mut self.warnings) {
+            self.warn(warning, watch.lines, &mut out);
         }
         let mut stderr = tail(&self.stderr);
         if let Some(home) = &self.home {
@@ -86,11 +88,11 @@ impl Engine {
             None => stderr,
         };
         let end = End { exit, stderr, duration_ms: Some(self.started.elapsed().as_millis() as u64) };
-        let told = std::mem::take(&mut self.interpreter.disk().told);
+        self.record_beside(watch.lines);
         let outcome = self.interpreter.conclude(&end, &mut out);
-        if let Some(mut recorder) = self.recorder {
-            recorder.tools(told);
-            recorder.finish(&end, &outcome, warnings, self.run_dir.path());
+        if let Some(warning) = self.recorder.and_then(|recorder| recorder.finish(&end, &outcome, watch.lines))
+        {
+            warn_at_last(&outcome, warning, &mut out);
         }
         // Before the last event is out everything is cleaned up: whoever has it may exit at once.
         drop(self.run_dir);
@@ -106,12 +108,12 @@ impl Engine {
         if self.interpreter.session_id().is_some_and(|id| !is_stored(id)) {
             self.interpreter.session_is_lost();
             if let Some(recorder) = &mut self.recorder {
-                recorder.beside(Beside::SessionLost, watch.lines);
+                recorder.input(&Input::SessionLost, watch.lines);
             }
         }
     }
 
-    fn scan_disk(&mut self, out: &mut Vec<Event>) {
+    fn scan_disk(&mut self, lines: u64, out: &mut Vec<Event>) {
         let claimed: Vec<PathBuf> =
             self.interpreter.claimed_files().iter().map(|file| self.dir.join(&file.path)).collect();
         let exclude = self.recorder.iter().map(|recorder| recorder.dir().to_owned()).collect();
@@ -125,12 +127,16 @@ impl Engine {
             .chain(found.deleted.into_iter().map(|path| (path, Change::Deleted)));
         for (path, change) in all {
             if !claimed.contains(&self.dir.join(&path)) {
-                self.interpreter.found_on_disk(path.to_string_lossy().into_owned(), change, out);
+                let path = path.to_string_lossy().into_owned();
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.input(&Input::Found(path.clone(), change), lines);
+                }
+                self.interpreter.found_on_disk(path, change, out);
             }
         }
         if found.truncated {
-            self.interpreter
-                .warn("The scan for changed files was cut short; not all changes are listed", out);
+            let warning = "The scan for changed files was cut short; not all changes are listed";
+            self.warn(warning.to_owned(), lines, out);
         }
     }
 }
@@ -146,8 +152,24 @@ fn hand_out(queue: &Queue, mut waiting: VecDeque<Item>) {
     }
 }
 
+/// A recording that is not whole is no failure of the run, but it has to be said: the last event is the outcome, and it
+/// gets the warning too.
+fn warn_at_last(outcome: &Outcome, warning: String, out: &mut Vec<Event>) {
+    let Some(mut last) = out.pop() else { return };
+    let mut outcome = outcome.clone();
+    outcome.warnings.push(warning.clone());
+    out.push(Event {
+        source: Source::Derived,
+        kind: EventKind::Warning { message: warning },
+        ..last.clone()
+    });
+    last.seq += 1;
+    last.kind = EventKind::Finished { outcome: Arc::new(outcome) };
+    out.push(last);
+}
+
 /// The last 64 KiB of standard error.
-fn tail(path: &std::path::Path) -> String {
+pub(crate) fn tail(path: &std::path::Path) -> String {
     fn read(path: &std::path::Path) -> io::Result<Vec<u8>> {
         use std::io::{Read, Seek, SeekFrom};
         let mut file = std::fs::File::open(path)?;

@@ -7,7 +7,7 @@ use alhena_wire::frame::Frame;
 
 use super::{Engine, READER_IS_BEHIND, Watch};
 use crate::disk::RealDisk;
-use crate::recording::Beside;
+use crate::recording::Input;
 use crate::run::{Item, Listener};
 
 /// So long is read before everything else gets its turn.
@@ -36,6 +36,7 @@ impl Engine {
             let more = watch.may_read() && self.read_once(watch);
             self.read_session(watch);
             self.read_retries(watch);
+            self.record_beside(watch.lines);
             if !more && watch.waiting.is_empty() {
                 return Progress::AllRead;
             }
@@ -64,7 +65,7 @@ impl Engine {
         let mut out = Vec::new();
         for fact in session.news() {
             if let Some(recorder) = &mut self.recorder {
-                recorder.beside(Beside::Fact(fact.clone()), watch.lines);
+                recorder.input(&Input::Fact(fact.clone()), watch.lines);
             }
             self.interpreter.fact(fact, &mut out);
         }
@@ -76,12 +77,18 @@ impl Engine {
         let mut out = Vec::new();
         for warning in watch.retries.news() {
             self.tick(watch.lines);
-            if let Some(recorder) = &mut self.recorder {
-                recorder.beside(Beside::Retry(warning.clone()), watch.lines);
-            }
-            self.interpreter.warn(warning, &mut out);
+            self.warn(warning, watch.lines, &mut out);
         }
         watch.waiting.extend(out.into_iter().map(Item::Event));
+    }
+
+    /// What a recording has to know that the interpreter was told by asking, and what came on stderr.
+    pub(super) fn record_beside(&mut self, lines: u64) {
+        let Some(recorder) = &mut self.recorder else { return };
+        for (id, fact) in std::mem::take(&mut self.interpreter.disk().told) {
+            recorder.input(&Input::Tool(id, fact), lines);
+        }
+        recorder.follow_stderr();
     }
 
     fn read_once(&mut self, watch: &mut Watch) -> bool {
@@ -108,7 +115,8 @@ impl Engine {
         let now = Timestamp::now();
         interpreter.tick(now);
         if let Some(recorder) = &mut self.recorder {
-            recorder.beside(Beside::Tick(now), watch.lines);
+            recorder.input(&Input::Tick(now), watch.lines);
+            recorder.output(bytes);
         }
         let (lines, waiting, raw) = (&mut watch.lines, &mut watch.waiting, self.raw_lines);
         watch.framer.push(bytes, |frame| {
@@ -119,9 +127,6 @@ impl Engine {
             take(interpreter, frame, &mut out);
             waiting.extend(out.drain(..).map(Item::Event));
         });
-        if let Some(recorder) = &mut self.recorder {
-            recorder.heard(position, self.started.elapsed());
-        }
         watch.heard = Instant::now();
         if watch.result.is_none() && self.interpreter.has_result() {
             watch.result = Some(watch.heard);
@@ -143,7 +148,7 @@ impl Engine {
         stop.told = true;
         self.interpreter.stopping(stop.why);
         if let Some(recorder) = &mut self.recorder {
-            recorder.stopping(stop.why, watch.lines);
+            recorder.input(&Input::Stop(stop.why), watch.lines);
         }
     }
 

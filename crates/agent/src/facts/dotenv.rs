@@ -59,6 +59,16 @@ impl Rules<'_> {
     }
 }
 
+/// What all files say that the CLI could take, whatever is trusted.
+pub(crate) fn everything(dir: &Path, home: Option<&Path>) -> Vec<(String, String)> {
+    let places = dir.ancestors().chain(home);
+    let files = places.flat_map(|place| [place.join(".gemini/.env"), place.join(".env")]);
+    files
+        .filter_map(|path| read_file(&path).ok())
+        .flat_map(|text| parse(&String::from_utf8_lossy(&text)))
+        .collect()
+}
+
 /// The assignments in a file; of several to one name the last counts.
 fn parse(text: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();

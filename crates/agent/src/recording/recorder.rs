@@ -1,0 +1,232 @@
+//! Writes a recording while the run goes on: whatever kills Alhena, what had happened by then is there.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use alhena_model::{End, Outcome};
+use memchr::memrchr;
+
+use super::mask::Mask;
+use super::{FORMAT, Header, Input, names};
+
+/// A line is held back until it is whole, because a secret may be in two pieces of it; of a longer line only so much.
+const HELD: usize = 1 << 20;
+/// No secret is so long in any form.
+const OVERLAP: usize = 64 << 10;
+
+/// So much of stderr at a time.
+const PIECE: u64 = 1 << 20;
+
+/// Keeps a run.
+pub(crate) struct Recorder {
+    dir: PathBuf,
+    mask: Mask,
+    inputs: File,
+    stdout: Masked,
+    stderr: Masked,
+    stderr_source: Source,
+    sessions: Vec<PathBuf>,
+    /// Why nothing more can be written.
+    broken: Option<io::Error>,
+}
+
+impl Recorder {
+    /// Makes the directory, which must be empty or new, and writes down what was asked. `stderr` is where the CLI will write
+    /// its own.
+    pub(crate) fn new(dir: &Path, request: serde_json::Value, mask: Mask, stderr: &Path) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        if fs::read_dir(dir)?.next().is_some() {
+            return Err(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                format!("{} is not empty; a recording needs a directory of its own", dir.display()),
+            ));
+        }
+        fs::set_permissions(dir, Permissions::from_mode(0o700))?;
+        let dir = fs::canonicalize(dir)?;
+        let header = serde_json::to_string_pretty(&Header { format: FORMAT, request })? + "\n";
+        private(&dir.join(names::HEADER))?.write_all(&mask.hide(header.as_bytes()))?;
+        Ok(Self {
+            inputs: private(&dir.join(names::INPUTS))?,
+            stdout: Masked::new(private(&dir.join(names::STDOUT))?),
+            stderr: Masked::new(private(&dir.join(names::STDERR))?),
+            stderr_source: Source::At(stderr.to_owned()),
+            dir,
+            mask,
+            sessions: Vec::new(),
+            broken: None,
+        })
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// What the CLI has written, as it is read.
+    pub(crate) fn output(&mut self, bytes: &[u8]) {
+        self.attempt(|this| this.stdout.write(&this.mask, bytes));
+    }
+
+    /// What the interpreter was told, after so many lines of output.
+    pub(crate) fn input(&mut self, input: &Input, after_lines: u64) {
+        self.attempt(|this| {
+            let line = serde_json::to_string(&(after_lines, input))? + "\n";
+            this.inputs.write_all(&this.mask.hide(line.as_bytes()))
+        });
+    }
+
+    /// What has come on stderr since; not more than a piece of it, because there is more to do.
+    pub(crate) fn follow_stderr(&mut self) {
+        self.attempt(|this| {
+            let Some(source) = this.stderr_source.open()? else { return Ok(()) };
+            copy(source.take(PIECE), &mut this.stderr, &this.mask)
+        });
+    }
+
+    pub(crate) fn sessions(&mut self, published: &[PathBuf]) {
+        self.sessions = published.to_vec();
+    }
+
+    /// Writes the rest. Gives back what has to be said if the recording is not whole.
+    pub(crate) fn finish(mut self, end: &End, outcome: &Outcome, after_lines: u64) -> Option<String> {
+        self.attempt(|this| match this.stderr_source.open()? {
+            Some(source) => copy(source, &mut this.stderr, &this.mask),
+            None => Ok(()),
+        });
+        self.attempt(|this| this.stdout.close(&this.mask));
+        self.attempt(|this| this.stderr.close(&this.mask));
+        for session in std::mem::take(&mut self.sessions) {
+            self.attempt(|this| this.keep_session(&session));
+        }
+        self.attempt(|this| {
+            let text = serde_json::to_string_pretty(outcome)? + "\n";
+            private(&this.dir.join(names::OUTCOME))?.write_all(&this.mask.hide(text.as_bytes()))
+        });
+        // Last, because it says that the rest is there.
+        self.input(&Input::End(end.clone()), after_lines);
+        let (dir, error) = (self.dir.display(), self.broken?);
+        Some(format!("The recording in {dir} is not whole: {error}"))
+    }
+
+    fn keep_session(&mut self, path: &Path) -> io::Result<()> {
+        let Some(name) = path.file_name() else { return Ok(()) };
+        let dir = self.dir.join(names::SESSIONS);
+        DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+        let mut to = Masked::new(private(&dir.join(name))?);
+        copy(File::open(path)?, &mut to, &self.mask)?;
+        to.close(&self.mask)
+    }
+
+    /// Does something unless it failed before: a recording with a hole in it would be taken for whole.
+    fn attempt(&mut self, what: impl FnOnce(&mut Self) -> io::Result<()>) {
+        if self.broken.is_none() {
+            self.broken = what(self).err();
+        }
+    }
+}
+
+/// A file that is made later.
+enum Source {
+    At(PathBuf),
+    /// As far as it has been read.
+    Open(File),
+}
+
+impl Source {
+    fn open(&mut self) -> io::Result<Option<&mut File>> {
+        if let Source::At(path) = self {
+            match File::open(path) {
+                Ok(file) => *self = Source::Open(file),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(match self {
+            Source::Open(file) => Some(file),
+            Source::At(_) => None,
+        })
+    }
+}
+
+fn copy(mut from: impl Read, to: &mut Masked, mask: &Mask) -> io::Result<()> {
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        match from.read(&mut buffer)? {
+            0 => return Ok(()),
+            count => to.write(mask, buffer.get(..count).unwrap_or_default())?,
+        }
+    }
+}
+
+/// A new file that nobody else can read.
+fn private(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// A file without secrets.
+struct Masked {
+    to: File,
+    held: Vec<u8>,
+}
+
+impl Masked {
+    fn new(to: File) -> Self {
+        Self { to, held: Vec::new() }
+    }
+
+    fn write(&mut self, mask: &Mask, bytes: &[u8]) -> io::Result<()> {
+        self.held.extend_from_slice(bytes);
+        let mut ready = memrchr(b'\n', &self.held).map_or(0, |at| at + 1);
+        if self.held.len() - ready > HELD {
+            ready = mask.settled(&self.held, self.held.len() - OVERLAP);
+        }
+        self.put(mask, ready)
+    }
+
+    fn close(&mut self, mask: &Mask) -> io::Result<()> {
+        self.put(mask, self.held.len())
+    }
+
+    fn put(&mut self, mask: &Mask, count: usize) -> io::Result<()> {
+        let rest = self.held.split_off(count.min(self.held.len()));
+        let ready = std::mem::replace(&mut self.held, rest);
+        let lines = ready.split_inclusive(|byte| *byte == b'\n');
+        let hidden: Vec<u8> = lines.flat_map(|line| mask.hide(line).into_owned()).collect();
+        self.to.write_all(&hidden)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn masked(pieces: &[&[u8]], secret: &str) -> String {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mask = Mask::new([("KEY".to_owned(), secret.to_owned())]);
+        let mut masked = Masked::new(file.reopen().unwrap());
+        pieces.iter().for_each(|piece| masked.write(&mask, piece).unwrap());
+        masked.close(&mask).unwrap();
+        fs::read_to_string(file.path()).unwrap()
+    }
+
+    #[test]
+    fn a_secret_in_two_pieces_is_hidden() {
+        assert_eq!(
+            masked(&[b"a secret-va", b"lue b\nc sec", b"ret-value"], "secret-value"),
+            "a [KEY] b\nc [KEY]"
+        );
+    }
+
+    #[test]
+    fn a_line_that_does_not_end_is_let_go_of_but_no_secret_in_it() {
+        let mut text = vec![b'.'; HELD - OVERLAP + 5];
+        text.extend_from_slice(b"secret-value");
+        text.extend_from_slice(&vec![b','; OVERLAP - 10]);
+        for cut in 0..40 {
+            let (one, two) = text.split_at(HELD - OVERLAP + cut);
+            let seen = masked(&[one, two], "secret-value");
+            assert!(seen.contains(".[KEY],"), "{cut}");
+        }
+    }
+}
