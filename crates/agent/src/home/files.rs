@@ -10,6 +10,8 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+use rustix::fs::CWD;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -99,18 +101,11 @@ fn write_whole(
 ) -> io::Result<()> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mode = fs::metadata(&target).map_or(mode, |meta| meta.permissions().mode() & 0o7777);
-    let temporary = temporary_beside(&target);
-    let written = (|| {
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
-        file.write_all(bytes)?;
-        file.set_permissions(fs::Permissions::from_mode(mode))?;
-        settle(&file)?;
-        rename(&temporary, &target, existing)
-    })();
-    if written.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
-    written
+    let mut unfinished = Unfinished::beside(&target)?;
+    unfinished.file.write_all(bytes)?;
+    unfinished.file.set_permissions(fs::Permissions::from_mode(mode))?;
+    settle(&unfinished.file)?;
+    unfinished.appear(&target, existing)
 }
 
 /// Whether a move may take the place of a file that is already there.
@@ -135,12 +130,16 @@ pub(super) fn move_file(from: &Path, to: &Path, existing: Existing) -> io::Resul
 
 /// Copies a file, which appears under its name only when it is complete and on the disk.
 pub(super) fn copy_file(from: &Path, to: &Path, existing: Existing) -> io::Result<()> {
-    let temporary = temporary_beside(to);
-    let copied = copy_durably(from, &temporary).and_then(|()| rename(&temporary, to, existing));
-    if copied.is_err() {
-        let _ = fs::remove_file(&temporary);
+    let mut unfinished = Unfinished::beside(to)?;
+    let mut source = File::open(from)?;
+    let meta = source.metadata()?;
+    io::copy(&mut source, &mut unfinished.file)?;
+    unfinished.file.set_permissions(meta.permissions())?;
+    if let Ok(modified) = meta.modified() {
+        unfinished.file.set_modified(modified)?;
     }
-    copied
+    unfinished.file.sync_all()?;
+    unfinished.appear(to, existing)
 }
 
 fn rename(from: &Path, to: &Path, existing: Existing) -> io::Result<()> {
@@ -149,7 +148,7 @@ fn rename(from: &Path, to: &Path, existing: Existing) -> io::Result<()> {
     }
     #[cfg(any(target_os = "linux", target_os = "macos"))]
     {
-        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        use rustix::fs::{RenameFlags, renameat_with};
         match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
             Ok(()) => return Ok(()),
             // File systems without the flag.
@@ -163,16 +162,66 @@ fn rename(from: &Path, to: &Path, existing: Existing) -> io::Result<()> {
     fs::rename(from, to)
 }
 
-fn copy_durably(from: &Path, to: &Path) -> io::Result<()> {
-    let mut source = File::open(from)?;
-    let meta = source.metadata()?;
-    let mut target = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
-    io::copy(&mut source, &mut target)?;
-    target.set_permissions(meta.permissions())?;
-    if let Ok(modified) = meta.modified() {
-        target.set_modified(modified)?;
+/// A file that is being written. Where the system has files without a name it has none until it is whole, so that a
+/// process which is killed in the middle leaves nothing in the user's directories.
+struct Unfinished {
+    file: File,
+    temporary: PathBuf,
+    named: bool,
+}
+
+impl Unfinished {
+    fn beside(target: &Path) -> io::Result<Self> {
+        let temporary = temporary_beside(target);
+        if let Some(file) = nameless(target.parent().unwrap_or(Path::new("."))) {
+            return Ok(Self { file, temporary, named: false });
+        }
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+        Ok(Self { file, temporary, named: true })
     }
-    target.sync_all()
+
+    fn appear(mut self, target: &Path, existing: Existing) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        if !self.named {
+            use std::os::fd::AsRawFd;
+            let link = |to: &Path| {
+                let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+                rustix::fs::linkat(CWD, own, CWD, to, rustix::fs::AtFlags::SYMLINK_FOLLOW)
+            };
+            if existing == Existing::Keep {
+                return Ok(link(target)?);
+            }
+            // There is no way to replace a name by a file that has none.
+            link(&self.temporary)?;
+            self.named = true;
+        }
+        rename(&self.temporary, target, existing)?;
+        self.named = false;
+        Ok(())
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if self.named {
+            let _gone = fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn nameless(dir: &Path) -> Option<File> {
+    use rustix::fs::{Mode, OFlags};
+    let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+    // Without /proc it could not be given a name.
+    let has_proc = Path::new("/proc/self/fd").is_dir();
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    rustix::fs::open(dir, flags, Mode::RUSR | Mode::WUSR).ok().filter(|_| has_proc).map(File::from)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn nameless(_dir: &Path) -> Option<File> {
+    None
 }
 
 /// A name that no reader of the directory takes for its own: the CLI looks for `session-` at the start.
@@ -275,6 +324,22 @@ mod tests {
             (fs::read_to_string(&to).unwrap(), names_in(here.path()).unwrap()),
             ("content".into(), vec!["to".into()])
         );
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_file_that_is_being_written_has_no_name_that_a_killed_process_could_leave() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("projects.json");
+        let mut unfinished = Unfinished::beside(&target).unwrap();
+        unfinished.file.write_all(b"half").unwrap();
+        assert_eq!(names_in(dir.path()).unwrap(), Vec::<String>::new());
+        unfinished.appear(&target, Existing::Keep).unwrap();
+        let second = Unfinished::beside(&target).unwrap();
+        assert_eq!(second.appear(&target, Existing::Keep).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        Unfinished::beside(&target).unwrap().appear(&target, Existing::Replace).unwrap();
+        assert_eq!(names_in(dir.path()).unwrap(), ["projects.json"]);
+        assert_eq!(fs::read_to_string(&target).unwrap(), "");
     }
 
     #[test]
