@@ -450,3 +450,27 @@ fn a_disk_without_room_leaves_no_half_file_in_the_users_home() {
     let damaged = outcome.warnings.iter().find(|warning| warning.contains("projects.json"));
     assert_eq!(damaged, None);
 }
+
+#[test]
+fn processes_that_were_left_running_are_named_in_a_warning() {
+    let left = Child::default().daemon().new_session().cleared_environment();
+    let hostile = HostileLab::new("left", script([Step::Spawn(left), Step::Normal]));
+    let outcome = hostile.run();
+    assert_eq!(outcome.status, Status::Success);
+    let told = outcome.warnings.iter().filter(|warning| warning.contains("left running")).count();
+    assert_eq!(told, 1, "{:?}", outcome.warnings);
+    assert!(hostile.hostile.survivors().unwrap().is_empty());
+    let tidy = HostileLab::new("tidy", Script::normal()).run();
+    assert!(!tidy.warnings.iter().any(|warning| warning.contains("left running")), "{:?}", tidy.warnings);
+}
+
+#[test]
+fn a_cli_that_cannot_be_started_is_told_as_that() {
+    let mut hostile = HostileLab::new("not-started", Script::normal());
+    hostile.lab.gemini.path = hostile.lab.home.path().join("no-program");
+    std::fs::write(&hostile.lab.gemini.path, "not for the system to run").unwrap();
+    let outcome = hostile.run();
+    let said = outcome.failure.as_ref().map(|failure| failure.message.clone()).unwrap_or_default();
+    assert!(said.contains("could not be started: Permission denied"), "{said}");
+    assert_eq!((outcome.status, outcome.exit_code), (Status::Failed, Some(126)));
+}

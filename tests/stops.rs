@@ -227,3 +227,25 @@ fn a_killed_guard_costs_nothing() {
         assert_eq!((outcome.status, of_keepers), (Status::Timeout, 0));
     });
 }
+
+/// The limits are those of the run and of patience with its keeper, in whatever state that is.
+#[test]
+fn a_stopped_keeper_does_not_hold_alhena() {
+    for both in [false, true] {
+        let hostile = HostileLab::new("stopped keeper", busy());
+        let mut command = hostile.lab.command(&["--as", "outcome", "--timeout", "2s", "go"]);
+        let alhena = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let chain = Chain::of(alhena.id(), &hostile);
+        signal(chain.keeper, Signal::STOP);
+        if both {
+            signal(chain.guard, Signal::STOP);
+        }
+        // The watchdog of the lab ends a test that waits for ever.
+        let output = alhena.wait_with_output().unwrap();
+        let outcome: Outcome = serde_json::from_slice(&output.stdout).unwrap();
+        let told = outcome.warnings.iter().any(|warning| warning.contains("did not answer"));
+        assert_eq!((outcome.status, told), (Status::Timeout, true), "{:?}", outcome.warnings);
+        nothing_left(&hostile);
+        assert!(![chain.guard, chain.keeper].into_iter().any(alive), "{chain:?}");
+    }
+}

@@ -26,7 +26,7 @@ use crate::home::{Finished, Home};
 use crate::recording::{Input, Recorder};
 use crate::retries::Retries;
 use crate::run::{AT_ONCE, Item, Listener, Over, Queue, Sessions};
-use crate::supervise::custody::Custody;
+use crate::supervise::custody::{Custody, PATIENCE_WITH_GUARD};
 use crate::supervise::protocol::{Ended, Gentle, Report};
 
 /// A line beyond this is malformed.
@@ -34,11 +34,9 @@ const LONGEST_LINE: usize = 64 << 20;
 /// How long the CLI may take to exit after its `result`.
 const GRACE: Duration = Duration::from_secs(10);
 /// A keeper that does not finish within this is itself stuck.
-const PATIENCE_WITH_KEEPER: Duration = Duration::from_secs(45);
+const PATIENCE_WITH_KEEPER: Duration = Duration::from_secs(20);
 /// How long what a stopped CLI has written is read.
 const READING_AFTER_STOP: Duration = Duration::from_secs(3);
-/// A guard that does not finish within this is stuck as well.
-const PATIENCE_WITH_GUARD: Duration = Duration::from_secs(20);
 /// What cleaning up may take beyond the time limit of the run.
 const TIME_TO_CLEAN_UP: Duration = Duration::from_secs(5);
 /// How often to look where the system does not tell when a file grows.

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use alhena_model::{Failure, FailureKind};
 use alhena_wire::release::{Feature, NEWEST_KNOWN, OLDEST_SUPPORTED, Version};
+use rustix::fs::Access;
 use serde_json::{Map, Value, json};
 
 use crate::dirs::Dirs;
@@ -227,10 +228,14 @@ fn working_directory(request: &Request) -> Result<PathBuf, RunError> {
     let dir = fs::canonicalize(&dir).map_err(|error| {
         RunError::usage(format!("{}: {error}", dir.display()), "Give a directory that exists.")
     })?;
-    match dir.is_dir() {
-        true => Ok(dir),
-        false => Err(RunError::usage(format!("{} is not a directory", dir.display()), "Give a directory.")),
+    if !dir.is_dir() {
+        return Err(RunError::usage(format!("{} is not a directory", dir.display()), "Give a directory."));
     }
+    rustix::fs::access(&dir, Access::READ_OK | Access::EXEC_OK).map_err(|error| {
+        let message = format!("{}: {}", dir.display(), io::Error::from(error));
+        RunError::usage(message, "Give a directory that you may read.")
+    })?;
+    Ok(dir)
 }
 
 /// The directories of one run, readable by nobody else.

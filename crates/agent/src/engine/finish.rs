@@ -80,7 +80,9 @@ impl Engine {
         let exit = match (watch.ended, &watch.not_started) {
             (Some(Ended::Code(code)), _) => Exit::Code(code),
             (Some(Ended::Signal(signal)), _) => Exit::Signal(signal),
+            // As a shell would say it.
             (None, Some((true, _))) => Exit::Code(127),
+            (None, Some((false, _))) => Exit::Code(126),
             (None, _) => Exit::Signal(9),
         };
         let stderr = match watch.not_started {

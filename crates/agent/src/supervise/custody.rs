@@ -54,6 +54,8 @@ pub struct Custody {
     reports: BufReader<UnixStream>,
     holder: Holder,
     mark: String,
+    /// When the guard was told to do the keeper's work.
+    taken_over: Option<Instant>,
     over: bool,
 }
 
@@ -64,7 +66,7 @@ enum Holder {
 }
 
 /// How long a guard may take to do its keeper's work.
-const PATIENCE_WITH_GUARD: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE_WITH_GUARD: Duration = Duration::from_secs(20);
 /// How long it may take to end when all is done.
 const PATIENCE_AT_THE_END: Duration = Duration::from_secs(2);
 /// A keeper that does not read its orders within this is itself stuck.
@@ -98,6 +100,7 @@ impl Custody {
             socket,
             holder,
             mark: launch.mark.clone(),
+            taken_over: None,
             over: false,
         })
     }
@@ -128,7 +131,8 @@ impl Custody {
 
 impl Custody {
     /// The keeper does not answer: its guard ends it and does its work. What it reports then is the guard's.
-    pub fn take_over(&self) {
+    pub fn take_over(&mut self) {
+        self.taken_over.get_or_insert_with(Instant::now);
         if let Holder::Process(guard) = &self.holder {
             let _gone = rustix::process::kill_process(Pid::from_child(guard), guard::TAKE_OVER);
         }
@@ -142,8 +146,11 @@ impl Custody {
         }
         match &mut self.holder {
             Holder::Process(guard) => {
-                let patience = if finished { PATIENCE_AT_THE_END } else { PATIENCE_WITH_GUARD };
-                if !has_ended_within(guard, patience) {
+                let deadline = match self.taken_over {
+                    Some(since) if !finished => since + PATIENCE_WITH_GUARD,
+                    _ => Instant::now() + PATIENCE_AT_THE_END,
+                };
+                if !has_ended_by(guard, deadline) {
                     kill_tree(guard);
                 }
                 let _status = guard.wait();
@@ -163,8 +170,7 @@ impl Custody {
     }
 }
 
-fn has_ended_within(guard: &mut Child, patience: Duration) -> bool {
-    let deadline = Instant::now() + patience;
+fn has_ended_by(guard: &mut Child, deadline: Instant) -> bool {
     while matches!(guard.try_wait(), Ok(None)) {
         if Instant::now() >= deadline {
             return false;
