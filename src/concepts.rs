@@ -9,6 +9,9 @@ pub mod stopping {}
 #[doc = include_str!("concepts/home.md")]
 pub mod home {}
 
+#[doc = include_str!("concepts/trust.md")]
+pub mod trust {}
+
 #[doc = include_str!("concepts/lossless.md")]
 pub mod lossless {}
 

@@ -14,8 +14,8 @@ pub struct Agent {
     /// Work in this directory.
     #[arg(long, short = 'C', value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// The Gemini CLI to run.
-    #[arg(long, value_name = "PATH")]
+    /// The Gemini CLI to run: a path, a command on PATH, or a version, which is fetched if it is not there.
+    #[arg(long, value_name = "PATH|VERSION")]
     pub gemini: Option<PathBuf>,
     /// The model.
     #[arg(long, short, value_name = "NAME")]
@@ -62,7 +62,7 @@ pub struct Agent {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum TrustArg {
+pub enum TrustArg {
     Settings,
 }
 
@@ -72,13 +72,18 @@ enum PromptMode {
     Replace,
 }
 
+/// What `--trust` and `--trust=settings` mean.
+pub fn trust(given: Option<TrustArg>) -> Trust {
+    match given {
+        None => Trust::Run,
+        Some(TrustArg::Settings) => Trust::WithSettings,
+    }
+}
+
 impl Agent {
     /// What the caller says of the folder's trust.
     pub fn said_trust(&self) -> Option<Trust> {
-        self.trust.as_ref().map(|trust| match trust {
-            None => Trust::Run,
-            Some(TrustArg::Settings) => Trust::WithSettings,
-        })
+        self.trust.map(trust)
     }
 
     /// Puts the defaults of the files where nothing was said.

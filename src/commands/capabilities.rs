@@ -14,8 +14,8 @@ use crate::output::{print, print_json};
 /// List what the found Gemini CLI can do, by its version.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The Gemini CLI to look at.
-    #[arg(long, value_name = "PATH")]
+    /// The Gemini CLI to look at: a path, a command on PATH, or the version of one of Alhena's own installs.
+    #[arg(long, value_name = "PATH|VERSION")]
     gemini: Option<PathBuf>,
     /// Ask for a version instead of the one that is installed.
     #[arg(long, value_name = "VERSION")]

@@ -4,21 +4,38 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use alhena::wire::release::{NEWEST_KNOWN, OLDEST_SUPPORTED};
-use alhena::{Failure, FailureKind, Finder, NotFound, RunError};
-use serde_json::json;
+use alhena::{Failure, FailureKind, Finder, Gemini, NotFound, RunError, Trust};
+use serde_json::{Value, json};
 
+use super::agent::{self, TrustArg};
 use super::complain;
-use crate::output::{print, print_json};
+use crate::output::{print, print_json, say};
 
 /// Tell which Gemini CLI would be run, and its version.
+///
+/// Looked at in this order: --gemini, GEMINI_CLI_PATH, the project's own in node_modules/.bin here and above, PATH, the
+/// places of package managers, Alhena's own installs.
+///
+/// The project's own is used only if Gemini's own trust covers its folder, or with --trust=settings, and never if
+/// somebody else than you and root could have put it there. Relative entries of PATH are never used. What was there and
+/// not used is said on stderr, and is not run.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The Gemini CLI to look at.
-    #[arg(long, value_name = "PATH")]
+    /// The Gemini CLI to look at: a path, a command on PATH, or the version of one of Alhena's own installs.
+    #[arg(long, value_name = "PATH|VERSION")]
     gemini: Option<PathBuf>,
+    /// Look from this directory.
+    #[arg(long, short = 'C', value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+    /// Trust the folder: take its own CLI too.
+    #[arg(long, value_name = "settings", num_args = 0..=1, require_equals = true)]
+    trust: Option<Option<TrustArg>>,
     /// List every one that can be found, the one that would be run first.
     #[arg(long)]
     all: bool,
+    /// Also list every place that has none.
+    #[arg(long, short)]
+    verbose: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -32,49 +49,55 @@ pub fn not_found(error: &NotFound) -> RunError {
 }
 
 pub fn execute(args: Args) -> ExitCode {
-    let mut finder = Finder::new();
+    let mut finder = Finder::new().dir(&args.dir).trust(args.trust.map_or(Trust::AsIs, agent::trust));
     if let Some(path) = args.gemini {
         finder = finder.path(path);
     }
-    let found = match args.all {
-        true => Ok(finder.find_all().0).and_then(|all| match all.is_empty() {
-            true => finder.find().map(|gemini| vec![gemini]),
-            false => Ok(all),
-        }),
-        false => finder.find().map(|gemini| vec![gemini]),
-    };
-    match found {
-        Ok(all) if args.json && args.all => print_json(&all),
-        Ok(all) if args.json => all.first().map_or(ExitCode::FAILURE, print_json),
-        Ok(all) => {
-            let lines: Vec<String> = all
-                .iter()
-                .map(|gemini| {
-                    let known = match &gemini.version {
-                        version if *version > NEWEST_KNOWN => {
-                            format!(", newer than {NEWEST_KNOWN}, the newest known")
-                        }
-                        version if *version < OLDEST_SUPPORTED => ", too old to be driven".to_owned(),
-                        _ => String::new(),
-                    };
-                    format!("{} {} ({}{known})", gemini.path.display(), gemini.version, place(gemini))
-                })
-                .collect();
-            print(&lines.join("\n"))
+    let (found, mut tried) = match args.all {
+        true => finder.find_all(),
+        false => {
+            let (found, tried) = finder.find_first();
+            (Vec::from_iter(found), tried)
         }
-        Err(error) => {
-            if args.json {
+    };
+    if found.is_empty() {
+        let error = NotFound { tried };
+        match (args.json, args.verbose) {
+            (true, _) => {
                 let said = json!({ "message": error.to_string(), "hint": error.hint() });
                 print_json(&json!({ "found": false, "tried": error.tried, "error": said }));
-            } else {
-                complain(&error, &error.hint());
             }
-            ExitCode::from(3)
+            (false, true) => complain(&error.in_full(), &error.hint()),
+            (false, false) => complain(&error, &error.hint()),
         }
+        return ExitCode::from(3);
     }
+    tried.retain(|tried| args.verbose || tried.is_worth_telling());
+    if args.json {
+        return match (args.all, found.first().map(serde_json::to_value)) {
+            (false, Some(Ok(Value::Object(mut first)))) => {
+                first.insert("passed_over".to_owned(), json!(tried));
+                print_json(&first)
+            }
+            _ => print_json(&json!({ "found": found, "passed_over": tried })),
+        };
+    }
+    for tried in tried {
+        say(format_args!("passed over: {tried}"));
+    }
+    print(&found.iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
-fn place(gemini: &alhena::Gemini) -> String {
+fn line(gemini: &Gemini) -> String {
+    let known = match &gemini.version {
+        version if *version > NEWEST_KNOWN => format!(", newer than {NEWEST_KNOWN}, the newest known"),
+        version if *version < OLDEST_SUPPORTED => ", too old to be driven".to_owned(),
+        _ => String::new(),
+    };
+    format!("{} {} ({}{known})", gemini.path.display(), gemini.version, place(gemini))
+}
+
+fn place(gemini: &Gemini) -> String {
     serde_json::to_value(gemini.place)
         .ok()
         .and_then(|place| place.as_str().map(|place| place.replace('_', " ")))

@@ -8,10 +8,11 @@ use alhena::dirs::Dirs;
 use alhena::env::Environment;
 use alhena::facts::{LockState, TrustState, authentication, locks, trust};
 use alhena::install::Installer;
+use alhena::programs::on_path;
 use alhena::run_dir::{self, Holder};
 use alhena::supervise::{custody, machine, processes};
 use alhena::wire::release::{Feature, NEWEST_KNOWN, OLDEST_SUPPORTED};
-use alhena::{Finder, Gemini, home, settings};
+use alhena::{Finder, Gemini, NotFound, Tried, Why, home, settings};
 use serde::Serialize;
 
 use super::complain;
@@ -27,8 +28,8 @@ pub struct Args {
     /// The directory to check for.
     #[arg(long, short = 'C', value_name = "DIR", default_value = ".")]
     dir: PathBuf,
-    /// The Gemini CLI to check.
-    #[arg(long, value_name = "PATH")]
+    /// The Gemini CLI to check: a path, a command on PATH, or the version of one of Alhena's own installs.
+    #[arg(long, value_name = "PATH|VERSION")]
     gemini: Option<PathBuf>,
     /// Also mend what Alhena itself left: sessions of crashed runs are saved, their processes ended.
     #[arg(long)]
@@ -84,8 +85,9 @@ pub fn execute(args: Args) -> ExitCode {
     };
     let args = Args { dir, ..args };
     let mut findings = Vec::new();
-    let gemini = find_cli(&args, &mut findings);
-    findings.push(node(gemini.as_ref(), &environment));
+    let found = find_cli(&args, &mut findings);
+    findings.push(node(&found, &environment));
+    let gemini = found.ok();
     if let Some(home) = environment.gemini_home() {
         findings.extend(of_home(&home, &args.dir, gemini.as_ref(), &environment));
     } else {
@@ -123,19 +125,29 @@ fn listed(findings: &[Finding]) -> String {
     text.trim_end().to_owned()
 }
 
-fn find_cli(args: &Args, findings: &mut Vec<Finding>) -> Option<Gemini> {
+/// The CLI; without one, what was not taken because of its Node.
+fn find_cli(args: &Args, findings: &mut Vec<Finding>) -> Result<Gemini, Option<Tried>> {
     let mut finder = Finder::new().dir(&args.dir);
     if let Some(path) = &args.gemini {
         finder = finder.path(path);
     }
-    let gemini = match finder.find() {
-        Ok(gemini) => gemini,
-        Err(error) => {
-            findings.push(Finding::bad("Gemini CLI", &error, error.hint()));
-            return None;
-        }
+    let (found, tried) = finder.find_first();
+    let passed_over: Vec<String> =
+        tried.iter().filter(|tried| tried.is_worth_telling()).map(Tried::to_string).collect();
+    let old_node = tried.iter().find(|tried| matches!(tried.why, Why::NodeTooOld { .. })).cloned();
+    let Some(gemini) = found else {
+        let error = NotFound { tried };
+        findings.push(Finding::bad("Gemini CLI", &error, error.hint()));
+        return Err(old_node);
     };
     findings.push(Finding::good("Gemini CLI", gemini.path.display()));
+    if !passed_over.is_empty() {
+        findings.push(Finding::doubtful(
+            "passed over",
+            passed_over.join("\n"),
+            "`alhena help detect` says what is used and what is not.",
+        ));
+    }
     let version = &gemini.version;
     findings.push(match version {
         version if *version < OLDEST_SUPPORTED => Finding::bad(
@@ -155,17 +167,22 @@ fn find_cli(args: &Args, findings: &mut Vec<Finding>) -> Option<Gemini> {
         ),
         version => Finding::good("version", version),
     });
-    Some(gemini)
+    Ok(gemini)
 }
 
-fn node(gemini: Option<&Gemini>, environment: &Environment) -> Finding {
-    let cure = "Install Node 20 or newer, with npm, and put it on PATH.";
+fn node(found: &Result<Gemini, Option<Tried>>, environment: &Environment) -> Finding {
+    let cure = "Install Node 20 or newer, with npm, and put it first on PATH.";
+    if let Err(Some(Tried { why: Why::NodeTooOld { node, found, needed }, .. })) = found {
+        let detail = format!("{} is {found}, and Gemini CLI needs {needed} or newer", node.display());
+        return Finding::bad("Node", detail, cure);
+    }
+    let gemini = found.as_ref().ok();
     if let Some(node) = gemini.and_then(|gemini| gemini.node.as_ref()) {
         let version = gemini.and_then(|gemini| gemini.node_version);
         let version = version.map(|version| format!(" {version}")).unwrap_or_default();
         return Finding::good("Node", format_args!("{}{version}", node.display()));
     }
-    match on_path("node", environment) {
+    match on_path(environment, "node") {
         Some(path) => Finding::good("Node", path.display()),
         None if gemini.is_some() => Finding::good("Node", "not needed by this Gemini CLI"),
         None => Finding::bad("Node", "not on PATH", cure),
@@ -272,7 +289,7 @@ fn kernel() -> Finding {
 }
 
 fn tmux() -> Finding {
-    match on_path("tmux", &Environment::of_process()) {
+    match on_path(&Environment::of_process(), "tmux") {
         Some(path) => Finding::good("tmux", path.display()),
         None => Finding::doubtful(
             "tmux",
@@ -280,11 +297,6 @@ fn tmux() -> Finding {
             "Only interactive agents need it; install tmux 3.3 or newer.",
         ),
     }
-}
-
-fn on_path(name: &str, environment: &Environment) -> Option<PathBuf> {
-    let path = environment.get("PATH")?;
-    std::env::split_paths(path).map(|dir| dir.join(name)).find(|path| path.is_file())
 }
 
 /// What earlier runs left: processes without a keeper, homes without a run.

@@ -1,8 +1,8 @@
 //! `alhena gemini ARGS...`, also when the binary is called `gemini`: the drop-in.
 //!
 //! It takes the command line of any host, runs the real CLI under Alhena's supervision, and writes the CLI's own formats,
-//! its own lines verbatim, but truthful. Hosts expect to run, so the folder is trusted. What it changed is told on stderr
-//! with `ALHENA_EXPLAIN=1`.
+//! its own lines verbatim, but truthful. Hosts expect to run, so it does in a folder that is not trusted, without that
+//! folder's own settings. What it changed is told on stderr with `ALHENA_EXPLAIN=1`.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
@@ -14,6 +14,7 @@ use alhena::env::{self, Environment};
 use alhena::hosts::dialect::{self, DropIn, Invocation, Stream, Surroundings};
 use alhena::hosts::native::{self, Format, JsonReport, StreamJson, TextOutput};
 use alhena::model::Timestamp;
+use alhena::programs;
 use alhena::{
     Approval, Finder, Gemini, Item, Outcome, Prompt, Request, Resume, Run, RunError, Sandbox, Trust,
 };
@@ -82,7 +83,10 @@ fn surroundings() -> Surroundings {
 
 /// Becomes the real CLI: same process, same terminal.
 fn hand_over(gemini: &Gemini, arguments: &[OsString]) -> ExitCode {
-    let error = Command::new(&gemini.path).args(arguments).exec();
+    let mut environment = Environment::of_process();
+    programs::leave_out_relative(&mut environment);
+    let mut command = Command::new(&gemini.path);
+    let error = command.args(arguments).env_clear().envs(environment.iter()).exec();
     complain(&format_args!("{}: {error}", gemini.path.display()), "");
     ExitCode::from(126)
 }
@@ -133,7 +137,8 @@ fn request(drop_in: &DropIn, format: Format, interrupts: &Interrupts) -> Result<
         Some(dialect::Approval::Yolo) => Approval::Yolo,
         Some(dialect::Approval::Plan) => Approval::Plan,
     };
-    request.trust = Trust::WithSettings;
+    // Whoever calls `gemini` expects it to run; what the folder brings along still needs the user's word.
+    request.trust = Trust::Run;
     request.sandbox = match &drop_in.sandbox {
         dialect::Sandbox::Inherit => Sandbox::Inherit,
         dialect::Sandbox::Off => Sandbox::Off,

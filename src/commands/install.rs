@@ -1,5 +1,6 @@
 //! `alhena install`: Gemini CLI from npm, in Alhena's own directory.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use alhena::env::Environment;
@@ -92,10 +93,15 @@ fn failed(error: &InstallError) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// The release that Alhena is tested with, fetched if it is not there yet.
-pub fn pinned(environment: &Environment, quiet: bool) -> Result<Gemini, RunError> {
+/// The version that `--gemini` names instead of a path.
+pub fn as_version(gemini: &Path) -> Option<Version> {
+    gemini.to_str()?.parse().ok()
+}
+
+/// A release, by default the one that Alhena is tested with, fetched if it is not there yet.
+pub fn fetched(version: Option<Version>, environment: &Environment, quiet: bool) -> Result<Gemini, RunError> {
     let installer = Installer::new().env(environment.clone()).stop_when(signals::have_come);
-    installer.install(Some(PINNED), Shown::new(quiet).progress()).map_err(|error| {
+    installer.install(version, Shown::new(quiet).progress()).map_err(|error| {
         let kind = match error {
             InstallError::Stopped => FailureKind::Cancelled,
             _ => FailureKind::NotInstalled,

@@ -5,10 +5,14 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use alhena::env::Environment;
 use alhena::hosts::dialect::with_stdin;
-use alhena::{Failure, FailureKind, Finder, Gemini, Item, Outcome, Prompt, PromptBy, Request, Run, RunError};
+use alhena::{
+    Failure, FailureKind, Finder, Gemini, Item, NotFound, Outcome, Place, Prompt, PromptBy, Request, Run,
+    RunError, VersionSource,
+};
 use clap::ValueEnum;
 
 use super::agent::Agent;
@@ -215,22 +219,47 @@ fn begin(
         None => None,
     };
     let gemini = match (gemini, offline.is_some()) {
-        (None, true) => super::install::pinned(&environment, quiet)?,
-        (path, _) => find(path, &request, &environment)?,
+        (None, true) => super::install::fetched(None, &environment, quiet)?,
+        (path, _) => find(path, &mut request, &environment, quiet)?,
     };
     let run = gemini.run_in(request, &environment)?;
     Ok((run, offline))
 }
 
-fn find(path: Option<PathBuf>, request: &Request, environment: &Environment) -> Result<Gemini, RunError> {
-    let mut finder = Finder::new().env(environment.clone());
+/// Looks for the CLI, on the run's own time: a command that has to be asked for its version may take long.
+fn find(
+    path: Option<PathBuf>,
+    request: &mut Request,
+    environment: &Environment,
+    quiet: bool,
+) -> Result<Gemini, RunError> {
+    if let Some(version) = path.as_deref().and_then(super::install::as_version) {
+        return super::install::fetched(Some(version), environment, quiet);
+    }
+    let start = Instant::now();
+    let deadline = request.timeout.and_then(|timeout| start.checked_add(timeout));
+    let mut finder = Finder::new().env(environment.clone()).trust(request.trust).deadline(deadline);
     if let Some(dir) = &request.dir {
         finder = finder.dir(dir);
     }
     if let Some(path) = path {
         finder = finder.path(path);
     }
-    finder.find().map_err(|error| super::detect::not_found(&error))
+    let (found, tried) = finder.find_first();
+    let asked = found.as_ref().is_none_or(|gemini| gemini.version_source == VersionSource::Asked);
+    if let Some(timeout) = request.timeout.filter(|_| asked) {
+        let left = timeout.saturating_sub(start.elapsed());
+        if left.is_zero() {
+            let message =
+                format!("the time limit of {timeout:?} was over before Gemini CLI told its version");
+            return Err(RunError::Failed(Box::new(Failure::new(FailureKind::Timeout, message))));
+        }
+        request.timeout = Some(left);
+    }
+    // Whoever has a CLI in the project expects that one.
+    let passed_over = tried.iter().filter(|tried| tried.place == Place::Project && tried.is_worth_telling());
+    request.notices.extend(passed_over.map(|tried| format!("{tried}; it was passed over")));
+    found.ok_or_else(|| super::detect::not_found(&NotFound { tried }))
 }
 
 fn request(args: Args, view: Name, config: &Config, interrupts: &Interrupts) -> Result<Request, RunError> {

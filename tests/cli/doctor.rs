@@ -45,7 +45,7 @@ fn an_empty_machine_is_told_what_is_missing_and_how_to_get_it() {
                            /nowhere/gemini does not exist
                          → Give the path of a Gemini CLI that can be started, or none to have one looked for.
     BAD  Node            not on PATH
-                         → Install Node 20 or newer, with npm, and put it on PATH.
+                         → Install Node 20 or newer, with npm, and put it first on PATH.
     ok   settings        none in [DESK]/home/.gemini
     BAD  authentication  no sign-in is configured
                          → Set GEMINI_API_KEY, or run `gemini` once and sign in.

@@ -16,7 +16,7 @@ fn a_profile_that_cannot_be_used_is_said_with_its_line() {
     ");
     assert_snapshot!(desk.alhena(&["terminal", "here", "--profile", "nobody"]), @r"
     ---- stderr ----
-    error: Failed to load agent profile 'nobody': there is none; looked for [DESK]/home/alhena/data/profiles/nobody.md, ./.alhena/profiles/nobody.md, [DESK]/home/.aws/cli-agent-orchestrator/agent-store/nobody.md, [DESK]/home/.aws/cli-agent-orchestrator/agent-context/nobody.md, [DESK]/home/.aws/cli-agent-orchestrator/agent-context/nobody/agent.md
+    error: Failed to load agent profile 'nobody': there is none; looked for [DESK]/home/alhena/data/profiles/nobody.md, [DESK]/home/.aws/cli-agent-orchestrator/agent-store/nobody.md, [DESK]/home/.aws/cli-agent-orchestrator/agent-context/nobody.md, [DESK]/home/.aws/cli-agent-orchestrator/agent-context/nobody/agent.md, ./.alhena/profiles/nobody.md
     [exit 2]
     ");
 }

@@ -14,8 +14,9 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 pub use auth::{AuthMethod, AuthState, Chosen, Refusal, authentication};
+pub(crate) use dotenv::untrusted_names;
 pub use lock::{Lock, LockState, locks};
-pub use trust::{TrustLevel, TrustReason, TrustState, trust};
+pub use trust::{NotUsed, TrustLevel, TrustReason, TrustState, may_use, trust};
 
 use crate::env::{self, Environment};
 use crate::settings::{SettingsError, read_settings};

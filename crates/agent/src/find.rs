@@ -12,25 +12,29 @@ mod places;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use alhena_wire::release::Version;
 use serde::{Serialize, Serializer};
 
 pub(crate) use ask::{Answers, NoAnswer, ask};
 pub use entry::PACKAGE;
+pub(crate) use node::version as node_version;
 pub use node::{FastStart, NodeVersion};
-pub(crate) use node::{on_path, version as node_version};
 pub use not_found::{NotFound, Tried, Why};
 pub use own::DROP_IN_MARK;
 pub use places::Place;
 
 use crate::dirs::Dirs;
 use crate::env::{self, Environment};
+use crate::facts::{self, NotUsed};
+use crate::programs::{file_names, is_executable, leave_out_relative, on_path};
+use crate::request::Trust;
+use crate::{exposed, install};
 use entry::{Entry, Way};
 
 /// How long a program may take to tell its version.
-const VERSION_LIMIT: Duration = Duration::from_secs(20);
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
 /// A Gemini CLI that can be started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -54,6 +58,8 @@ pub struct Gemini {
     pub node: Option<PathBuf>,
     /// That Node's version; none where it depends on the directory.
     pub node_version: Option<NodeVersion>,
+    /// The oldest Node that the package says it runs on.
+    pub node_needed: Option<NodeVersion>,
     #[serde(skip)]
     start: Start,
 }
@@ -114,11 +120,17 @@ fn as_text<S: Serializer>(version: &Version, serializer: S) -> Result<S::Ok, S::
 
 /// Looks for Gemini CLI: an explicit path, `GEMINI_CLI_PATH`, `node_modules/.bin` upwards from the working directory,
 /// `PATH`, known places, Alhena's own installs.
+///
+/// What a folder brings along is taken only from a folder that is trusted, and never where others than the user and root
+/// could have put it. What is passed over is neither run nor asked.
 #[derive(Clone, Debug)]
 pub struct Finder {
     explicit: Option<PathBuf>,
+    here: PathBuf,
     dir: PathBuf,
     env: Environment,
+    trust: Trust,
+    deadline: Option<Instant>,
 }
 
 impl Default for Finder {
@@ -132,10 +144,18 @@ impl Finder {
     #[must_use]
     pub fn new() -> Self {
         let dir = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
-        Self { explicit: None, dir, env: Environment::of_process() }
+        Self {
+            explicit: None,
+            here: dir.clone(),
+            dir,
+            env: Environment::of_process(),
+            trust: Trust::AsIs,
+            deadline: None,
+        }
     }
 
-    /// Takes exactly this: a path, or the name of a command on `PATH`. Nothing else is looked for then.
+    /// Takes exactly this: a path, seen from this process's working directory, the name of a command on `PATH`, or the
+    /// version of one of Alhena's own installs. Nothing else is looked for then.
     #[must_use]
     pub fn path(mut self, path: impl Into<PathBuf>) -> Self {
         self.explicit = Some(path.into());
@@ -145,7 +165,8 @@ impl Finder {
     /// Looks from another working directory.
     #[must_use]
     pub fn dir(mut self, dir: impl AsRef<Path>) -> Self {
-        self.dir = self.dir.join(dir);
+        let dir = self.dir.join(dir);
+        self.dir = dir.canonicalize().unwrap_or(dir);
         self
     }
 
@@ -156,11 +177,33 @@ impl Finder {
         self
     }
 
+    /// Says how far the folder is trusted: [`Trust::WithSettings`] takes its own CLI too, otherwise Gemini's own trust
+    /// decides.
+    #[must_use]
+    pub fn trust(mut self, trust: Trust) -> Self {
+        self.trust = trust;
+        self
+    }
+
+    /// Asks nobody for a version after this time.
+    #[must_use]
+    pub fn deadline(mut self, deadline: Option<Instant>) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
     /// The first that can be started.
     pub fn find(&self) -> Result<Gemini, NotFound> {
+        let (found, tried) = self.find_first();
+        found.ok_or(NotFound { tried })
+    }
+
+    /// The first that can be started, and what was passed over before it.
+    #[must_use]
+    pub fn find_first(&self) -> (Option<Gemini>, Vec<Tried>) {
         let mut tried = Vec::new();
         let first = self.search(&mut tried).next();
-        first.ok_or(NotFound { tried })
+        (first, tried)
     }
 
     /// All that can be started, best first, each once, and what was passed over.
@@ -194,25 +237,46 @@ impl Finder {
         let Some(explicit) = &self.explicit else {
             return places::candidates(&self.env, &self.dir, Dirs::of(&self.env).as_ref());
         };
-        let here = self.dir.join(explicit);
-        let is_name = explicit.components().count() == 1 && !here.exists();
-        let by_name =
-            explicit.to_str().filter(|_| is_name).and_then(|name| on_path(&self.env, &self.dir, name));
-        vec![(Place::Explicit, by_name.unwrap_or(here))]
+        // As in a shell, a name without a slash is looked up, never taken from the folder one is in.
+        let name = explicit.to_str().filter(|name| !name.contains(std::path::is_separator));
+        let own = || Some(install::command_of(&name?.parse().ok()?, &Dirs::of(&self.env)?));
+        let found = name.and_then(|name| on_path(&self.env, name)).or_else(own);
+        let unknown = || if name.is_some() { explicit.clone() } else { self.here.join(explicit) };
+        vec![(Place::Explicit, found.unwrap_or_else(unknown))]
+    }
+
+    /// Whether what a folder brings along may be used: the folder is trusted, and nobody else could have put it there.
+    fn may_use(&self, place: Place, path: &Path) -> Result<(), Why> {
+        let Some(folder) = path.ancestors().nth(3).filter(|_| place == Place::Project) else { return Ok(()) };
+        facts::may_use(&self.env, folder, path, self.trust).map_err(Why::NotUsed)
     }
 
     /// Whether a path is a Gemini CLI that can be started.
     pub(crate) fn examine(&self, place: Place, path: &Path) -> Result<Gemini, Why> {
         check_file(path, place)?;
+        self.may_use(place, path)?;
         if own::is_alhena(path) {
             return Err(Why::Alhena);
         }
         let entry = entry::entry(path);
-        let node = entry.as_ref().and_then(|entry| self.node_for(path, entry));
+        for file in entry.iter().flat_map(|entry| entry.through.iter().chain([&entry.file])) {
+            if place == Place::Project {
+                exposed::check(file).map_err(|exposed| Why::NotUsed(NotUsed::Exposed(exposed)))?;
+            }
+        }
+        let node = entry.as_ref().and_then(|entry| self.node_for(place, path, entry));
         if node.is_none() && entry.as_ref().is_some_and(|entry| entry.way != Way::Wrapper) {
             return Err(Why::NoNode);
         }
         let package = entry.as_ref().and_then(|entry| entry::package(&entry.file));
+        let node_version =
+            node.as_ref().and_then(|node| node::settled_version(node, &self.answers(), self.time_left()));
+        let node_needed = package.as_ref().and_then(|package| package.node);
+        if let (Some(node), Some(found), Some(needed)) = (&node, node_version, node_needed)
+            && found < needed
+        {
+            return Err(Why::NodeTooOld { node: node.clone(), found, needed });
+        }
         let stated = package.as_ref().and_then(|package| package.version.parse().ok());
         let (version, version_source) = match stated {
             Some(version) => (version, VersionSource::PackageJson),
@@ -225,7 +289,6 @@ impl Finder {
             _ => Start::ByCommand,
         };
         let (package_dir, package_name) = package.map(|package| (package.dir, package.name)).unzip();
-        let node_version = node.as_ref().and_then(|node| node::settled_version(node, &self.answers()));
         let (path, entry) = (path.to_path_buf(), entry.map(|entry| entry.file));
         Ok(Gemini {
             path,
@@ -237,22 +300,24 @@ impl Finder {
             package_name,
             node,
             node_version,
+            node_needed,
             start,
         })
     }
 
     /// The Node that the command would run on: the one its first line names, the one beside a shim, the one on `PATH`, and
     /// last the one beside a link, where version managers install both.
-    fn node_for(&self, command: &Path, entry: &Entry) -> Option<PathBuf> {
+    fn node_for(&self, place: Place, command: &Path, entry: &Entry) -> Option<PathBuf> {
         let named = entry.shebang.first().map(PathBuf::from).filter(|path| path.is_absolute());
         let beside = || {
             let directory = command.parent()?;
-            places::file_names("node")
+            let safe = |path: &PathBuf| place != Place::Project || exposed::check(path).is_ok();
+            file_names("node")
                 .into_iter()
                 .map(|name| directory.join(name))
-                .find(|path| is_executable(path))
+                .find(|path| is_executable(path) && safe(path))
         };
-        let on_path = || on_path(&self.env, &self.dir, "node");
+        let on_path = || on_path(&self.env, "node");
         named.filter(|path| is_executable(path)).or_else(|| match entry.way {
             Way::Shim => beside().or_else(on_path),
             Way::Link | Way::Wrapper => on_path().or_else(beside),
@@ -272,13 +337,19 @@ impl Finder {
             return Err(no_version("it is being asked already"));
         }
         let home = tempfile::tempdir().map_err(|error| no_version(&error.to_string()))?;
+        let mut env = self.env.clone();
+        leave_out_relative(&mut env);
         let mut command = Command::new(path);
-        command.arg("--version").current_dir(&self.dir).env_clear().envs(self.env.iter());
+        command.arg("--version").current_dir(&self.dir).env_clear().envs(env.iter());
         command.env(env::GEMINI_CLI_HOME, home.path()).env(env::GEMINI_CLI_NO_RELAUNCH, "1");
         command.env(env::ALHENA_ASKING, "1");
-        let answer = match ask(&mut command, VERSION_LIMIT, 64 << 10) {
+        let limit = self.time_left();
+        let answer = match ask(&mut command, limit, 64 << 10) {
             Ok(answer) => answer,
-            Err(NoAnswer::TooLate) => return Err(no_version("it took more than 20 seconds and was stopped")),
+            Err(NoAnswer::TooLate) => {
+                let detail = format!("it took more than {:.1} seconds and was stopped", limit.as_secs_f64());
+                return Err(no_version(&detail));
+            }
             Err(NoAnswer::NotStarted(error)) => return Err(no_version(&error.to_string())),
         };
         let text = String::from_utf8_lossy(&answer.stdout);
@@ -294,12 +365,22 @@ impl Finder {
         Ok((version, VersionSource::Asked))
     }
 
+    /// How long a program may take to answer.
+    fn time_left(&self) -> Duration {
+        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        left.map_or(ANSWER_LIMIT, |left| left.min(ANSWER_LIMIT))
+    }
+
     fn answers(&self) -> Answers {
         Answers::in_directory(Dirs::of(&self.env).map(|dirs| dirs.answers()))
     }
 }
 
 fn check_file(path: &Path, place: Place) -> Result<(), Why> {
+    // A variable outlives the folder it was set for; only the user's own words of the moment are seen from here.
+    if !path.is_absolute() {
+        return Err(if place == Place::Environment { Why::Relative } else { Why::Missing });
+    }
     let Ok(metadata) = path.metadata() else {
         return Err(if path.is_symlink() { Why::Dangling } else { Why::Missing });
     };
@@ -310,18 +391,6 @@ fn check_file(path: &Path, place: Place) -> Result<(), Why> {
     let named = matches!(place, Place::Explicit | Place::Environment);
     let is_script = path.extension().is_some_and(|extension| extension == "js");
     if is_executable(path) || named && is_script { Ok(()) } else { Err(Why::NotExecutable) }
-}
-
-/// Whether a path is a file that may be run.
-#[cfg(unix)]
-pub(crate) fn is_executable(path: &Path) -> bool {
-    path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
-}
-
-/// Whether a path is a file that may be run.
-#[cfg(not(unix))]
-pub(crate) fn is_executable(path: &Path) -> bool {
-    path.is_file()
 }
 
 #[cfg(test)]

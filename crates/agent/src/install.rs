@@ -20,7 +20,8 @@ use alhena_wire::release::{NEWEST_KNOWN, Version};
 
 use crate::dirs::{self, Dirs};
 use crate::env::Environment;
-use crate::find::{Answers, Finder, Gemini, NodeVersion, PACKAGE, Place, node_version, on_path};
+use crate::find::{Answers, Finder, Gemini, NodeVersion, PACKAGE, Place, node_version};
+use crate::programs::on_path;
 
 /// The version that is installed when none is asked for.
 pub const PINNED: Version = NEWEST_KNOWN;
@@ -302,13 +303,13 @@ impl Installer {
 
     fn check_node(&self) -> Result<(), InstallError> {
         let here = Path::new("/");
-        let node = on_path(&self.env, here, "node").ok_or(InstallError::NoNode)?;
+        let node = on_path(&self.env, "node").ok_or(InstallError::NoNode)?;
         let answers = Answers::in_directory(Dirs::of(&self.env).map(|dirs| dirs.answers()));
         match node_version(&node, here, &answers) {
             Some(version) if version < NodeVersion::OLDEST => {
                 Err(InstallError::NodeTooOld { path: node, version })
             }
-            Some(_) => on_path(&self.env, here, "npm").map(drop).ok_or(InstallError::NoNpm),
+            Some(_) => on_path(&self.env, "npm").map(drop).ok_or(InstallError::NoNpm),
             None => Err(InstallError::NoNode),
         }
     }
@@ -366,6 +367,11 @@ fn making_prefix(name: &str) -> String {
 
 fn lock_file(installs: &Path, name: &str) -> PathBuf {
     installs.join(format!(".{name}.lock"))
+}
+
+/// Where the command of a version is, or would be.
+pub(crate) fn command_of(version: &Version, dirs: &Dirs) -> PathBuf {
+    command_in(&dirs.installs().join(version.to_string()))
 }
 
 fn command_in(dir: &Path) -> PathBuf {

@@ -5,6 +5,7 @@ pub mod dirs;
 mod disk;
 mod engine;
 pub mod env;
+mod exposed;
 pub mod facts;
 mod find;
 mod follow;
@@ -13,6 +14,7 @@ pub mod install;
 mod interactive;
 mod lock;
 mod prepare;
+pub mod programs;
 pub mod recording;
 mod request;
 mod retries;
@@ -24,6 +26,7 @@ pub mod supervise;
 mod tail;
 mod telemetry;
 
+pub use exposed::{Exposed, ExposedBy};
 pub use find::{
     DROP_IN_MARK, FastStart, Finder, Gemini, NodeVersion, NotFound, PACKAGE, Place, Tried, VersionSource, Why,
 };

@@ -22,6 +22,7 @@ use crate::env::{self, Environment};
 use crate::facts;
 use crate::find::Gemini;
 use crate::home::{self, Home, HomeRequest, McpServer, Release};
+use crate::programs;
 use crate::request::{Request, Sandbox, SystemPrompt, Trust};
 use crate::run_dir::RunDir;
 use crate::settings::read_settings;
@@ -160,7 +161,19 @@ pub(crate) fn common(
             "Set HOME, or ALHENA_HOME to a directory of its own.",
         )
     })?;
-    let user_home = environment.gemini_home().unwrap_or_else(|| dir.clone());
+    // Without one the folder's own settings would stand in for the user's.
+    let user_home = environment.gemini_home().ok_or_else(|| {
+        RunError::usage("there is no home directory for Gemini CLI", "Set HOME, or GEMINI_CLI_HOME.")
+    })?;
+    let relative = programs::leave_out_relative(&mut environment);
+    if !relative.is_empty() {
+        let named: Vec<String> =
+            relative.iter().map(|entry| format!("{:?}", entry.display().to_string())).collect();
+        warnings.push(format!(
+            "PATH has entries that mean whatever folder one is in ({}); the run does not get them",
+            named.join(", ")
+        ));
+    }
     let run_dir = private_directories(&dirs.runs())?;
     let user_settings = read_settings(&user_home.join(".gemini/settings.json"))
         .map_err(|error| RunError::failed(FailureKind::Config, error.to_string()))?;
@@ -181,6 +194,9 @@ pub(crate) fn common(
     };
     for (name, value) in home.iter().flat_map(Home::env) {
         environment.set(name, value);
+    }
+    if request.trust == Trust::Run {
+        warnings.extend(leave_out_untrusted(&user_home, &dir, &mut environment)?);
     }
     set_variables(request, run_dir.path(), &gemini.version, &mut environment)?;
     Ok(Common { environment, home, dir, run_dir, user_home, user_settings, warnings })
@@ -267,8 +283,9 @@ fn home_request(
     wanted.sandbox = matches!(request.sandbox, Sandbox::On | Sandbox::Engine(_));
     wanted.folder_settings = match request.trust {
         Trust::WithSettings => true,
-        Trust::Run => false,
-        Trust::AsIs => matches!(facts::trust(user_home, dir, environment), facts::TrustState::Trusted(_)),
+        Trust::Run | Trust::AsIs => {
+            matches!(facts::trust(user_home, dir, environment), facts::TrustState::Trusted(_))
+        }
     };
     wanted.release = Release {
         has_home_variable: gemini.version.has(Feature::CliHome),
@@ -298,6 +315,29 @@ pub(crate) fn settings_of_run(request: &Request, gemini: &Gemini, user: &Value) 
         settings.insert("tools".to_owned(), json!({"exclude": request.deny_tools}));
     }
     settings
+}
+
+/// Keeps the variables of an untrusted folder's `.env` out: the CLI sets only what is not set, and counts an empty one as
+/// set. Says which.
+fn leave_out_untrusted(
+    user_home: &Path,
+    dir: &Path,
+    environment: &mut Environment,
+) -> Result<Option<String>, RunError> {
+    let names = facts::untrusted_names(user_home, dir, environment).map_err(|(file, error)| {
+        let failure = Failure::new(FailureKind::Config, format!("{}: {error}", file.display()));
+        RunError::Failed(Box::new(failure.with_hint(
+            "Gemini CLI takes variables from that file, and nobody trusts its folder: remove it, or make it a plain file.",
+        )))
+    })?;
+    let names: Vec<String> = names.into_iter().filter(|name| environment.get(name).is_none()).collect();
+    for name in &names {
+        environment.set(name, "");
+    }
+    let listed = names.join(", ");
+    Ok((!names.is_empty()).then(|| {
+        format!("the folder's .env is not trusted, so these variables of it are left empty: {listed}")
+    }))
 }
 
 fn set_variables(

@@ -156,7 +156,7 @@ pub enum Trust {
     /// As the CLI has it; an untrusted folder is a failure that says so.
     #[default]
     AsIs,
-    /// Run, without the folder's own settings.
+    /// Run; with the folder's own settings only where the user trusts it.
     Run,
     /// Run, with the folder's own settings.
     WithSettings,

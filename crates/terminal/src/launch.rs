@@ -257,13 +257,12 @@ pub(crate) fn find(launch: &Launch, dir: &Path, environment: &Environment) -> Re
     for (name, value) in &launch.request.env {
         environment.set(name.clone(), value.clone());
     }
-    let mut finder = Finder::new().env(environment).dir(dir);
+    let mut finder = Finder::new().env(environment).dir(dir).trust(launch.request.trust);
     if let Some(path) = &launch.gemini {
         finder = finder.path(path);
     }
     finder.find().map_err(|error| {
-        TerminalError::new(TerminalErrorKind::NotInstalled, error.to_string())
-            .hint(FailureKind::NotInstalled.hint())
+        TerminalError::new(TerminalErrorKind::NotInstalled, error.to_string()).hint(error.hint())
     })
 }
 

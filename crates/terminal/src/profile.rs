@@ -7,11 +7,12 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use alhena_agent::facts::NotUsed;
 use alhena_agent::home::McpServer;
 use serde_json::{Map, Value};
 
 pub use self::context::ContextFile;
-pub use self::places::Places;
+pub use self::places::{Places, Project};
 use self::yaml::FrontMatter;
 
 mod context;
@@ -77,6 +78,13 @@ pub struct ProfileError {
 pub enum Cause {
     /// There is none of that name; these are the places that were looked at.
     NotFound(Vec<PathBuf>),
+    /// The folder has one, and may not decide what runs.
+    NotUsed {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: NotUsed,
+    },
     /// The name would lead somewhere else.
     NotAName,
     /// The file cannot be read.
@@ -111,6 +119,11 @@ impl fmt::Display for Cause {
                 let places: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
                 write!(f, "there is none; looked for {}", places.join(", "))
             }
+            Cause::NotUsed { path, why } => write!(
+                f,
+                "there is none of your own, and {} {why}; give its path, or trust the folder",
+                path.display()
+            ),
             Cause::NotAName => f.write_str("a name has no slashes, no `..` and is not empty"),
             Cause::Unreadable { path, message } => write!(f, "{}: {message}", path.display()),
             Cause::Invalid { path: Some(path), line, message } => {

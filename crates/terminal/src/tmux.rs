@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use alhena_agent::env::Environment;
+use alhena_agent::programs::on_path;
 
 use crate::error::{TerminalError, TerminalErrorKind};
 
@@ -34,7 +35,7 @@ impl Tmux {
         server: &str,
         environment: &Environment,
     ) -> Result<Self, TerminalError> {
-        let program = program.map_or_else(|| on_path(environment), |path| Some(path.to_owned()));
+        let program = program.map_or_else(|| on_path(environment, "tmux"), |path| Some(path.to_owned()));
         let Some(program) = program else {
             return Err(TerminalError::new(TerminalErrorKind::NoTmux, "tmux is not installed")
                 .hint("Install tmux 3.2 or newer, or say where it is with --tmux PATH."));
@@ -126,11 +127,6 @@ impl Tmux {
         let target = format!("={SESSION}");
         self.run(&["has-session".as_ref(), "-t".as_ref(), target.as_ref()]).is_ok()
     }
-}
-
-fn on_path(environment: &Environment) -> Option<PathBuf> {
-    let path = environment.get("PATH")?;
-    std::env::split_paths(path).map(|dir| dir.join("tmux")).find(|file| file.is_file())
 }
 
 /// `tmux 3.3a`, `tmux next-3.5`; none for what cannot be read, which is given the benefit of the doubt.

@@ -4,6 +4,9 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};
 
+use alhena::env::Environment;
+use alhena::programs::on_path;
+
 use crate::output::{self, Guard, Stream};
 
 /// Where text for people goes: through a pager on a terminal, and straight out everywhere else.
@@ -48,7 +51,11 @@ fn chosen() -> Option<Command> {
     let text: OsString = std::env::var_os("PAGER").unwrap_or_else(|| "less".into());
     let text = text.into_string().ok()?;
     let mut words = text.split_whitespace();
-    let mut command = Command::new(words.next()?);
+    // A bare name is looked up where no folder can put its own; a path is the user's word.
+    let name = words.next()?;
+    let bare = !name.contains('/');
+    let program = if bare { on_path(&Environment::of_process(), name)? } else { name.into() };
+    let mut command = Command::new(program);
     command.args(words);
     Some(command)
 }

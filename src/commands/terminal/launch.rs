@@ -13,6 +13,7 @@ use alhena::terminal::{Launch, TerminalError, TerminalErrorKind, Terminals, Unre
 
 use super::Described;
 use crate::commands::agent::Agent;
+use crate::commands::install;
 use crate::limit::time;
 use crate::output::{print, print_json, say};
 
@@ -71,10 +72,20 @@ pub fn launch(args: Args) -> Result<Launch, TerminalError> {
         |message: String, hint: &str| TerminalError::new(TerminalErrorKind::Usage, message).hint(hint);
     let mut request = Request::new(args.prompt.join(" "));
     let gemini = args.agent.gemini.clone();
+    let gemini = match gemini.as_deref().and_then(install::as_version) {
+        None => gemini,
+        Some(version) => {
+            let fetched = install::fetched(Some(version), &Environment::of_process(), false);
+            let missing = |error: alhena::RunError| {
+                TerminalError::new(TerminalErrorKind::NotInstalled, error.to_string()).hint(error.hint())
+            };
+            Some(fetched.map_err(missing)?.path)
+        }
+    };
     args.agent.describe(&mut request).map_err(|error| usage(error.to_string(), error.hint()))?;
     request.extra_args = args.cli_arg;
     let project = request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
-    let places = Places::usual(&Environment::of_process(), &project);
+    let places = Places::usual(&Environment::of_process(), &project, request.trust);
     let profile = args.profile.map(|name| Profile::load(&name, &places)).transpose();
     let profile = profile.map_err(|error| usage(error.to_string(), ""))?;
     Ok(Launch {

@@ -120,7 +120,7 @@ fn tools() -> Vec<Tool> {
     let work = || {
         json!({
             "message": text("The task, with everything that the worker has to know"),
-            "agent_profile": text("Who the worker is: the name of a profile, or its path. Optional"),
+            "agent_profile": text("Who the worker is: the name of a profile. Optional"),
             "working_directory": text("Where the worker works. Optional"),
             "name": text("What to call the worker. Optional"),
         })

@@ -4,9 +4,11 @@
 //! directory, then the one in the home; `.gemini/.env` only where the folder is trusted. In an untrusted folder it takes
 //! no more than four variables out of the file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::{Path, PathBuf};
 
+use super::trust::{TrustState, trust};
 use crate::env::{self, Environment};
 use crate::settings::read_file;
 
@@ -67,6 +69,50 @@ pub(crate) fn everything(dir: &Path, home: Option<&Path>) -> Vec<(String, String
         .filter_map(|path| read_file(&path).ok())
         .flat_map(|text| parse(&String::from_utf8_lossy(&text)))
         .collect()
+}
+
+/// Every variable that files of folders nobody trusts would set, from `dir` upwards to the user's home. A file that cannot
+/// be read here, and perhaps by the CLI, is an error.
+///
+/// `--skip-trust` keeps the folder's settings out and lets the whole of such a file in (0.61.0): a variable there can name
+/// another address for the API, or a program for every shell to run first.
+pub(crate) fn untrusted_names(
+    home: &Path,
+    dir: &Path,
+    env: &Environment,
+) -> Result<BTreeSet<String>, (PathBuf, io::Error)> {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let (home, dir) = (real(home), real(dir));
+    let mut names = BTreeSet::new();
+    for folder in dir.ancestors().take_while(|folder| *folder != home) {
+        for file in [folder.join(".gemini/.env"), folder.join(".env")] {
+            if !file.exists() || matches!(trust(&home, folder, env), TrustState::Trusted(_)) {
+                continue;
+            }
+            let text = read_file(&file).map_err(|error| (file, error))?;
+            names.extend(possible_names(&String::from_utf8_lossy(&text)));
+        }
+    }
+    for allowed in ALLOWED_UNTRUSTED {
+        names.remove(allowed);
+    }
+    Ok(names)
+}
+
+/// Everything in a text that could be taken for the name of a variable: a word before `=` or `:` with nothing but `export`
+/// in front of it. Rather too much than too little, as whoever wrote the file may know the CLI's parser well: to that a
+/// new line is a space.
+fn possible_names(text: &str) -> impl Iterator<Item = String> {
+    const NEW_LINES: [char; 4] = ['\n', '\r', '\u{2028}', '\u{2029}'];
+    let is_space = |character: char| character.is_whitespace() || character == '\u{feff}';
+    let is_name = |character: char| character.is_ascii_alphanumeric() || "_.-".contains(character);
+    text.split_inclusive(['=', ':']).filter_map(move |piece| {
+        let piece = piece.strip_suffix(['=', ':'])?.trim_end_matches(is_space);
+        let before = piece.trim_end_matches(is_name);
+        let name = piece.strip_prefix(before).filter(|name| !name.is_empty())?;
+        let line = before.rsplit(NEW_LINES).next().unwrap_or_default().trim_matches(is_space);
+        (line.is_empty() || line == "export").then(|| name.to_owned())
+    })
 }
 
 /// The assignments in a file; of several to one name the last counts.

@@ -4,6 +4,7 @@
 //! one with the longest path decides. No rule at all counts as untrusted in headless mode (exit 55).
 
 use std::collections::HashMap;
+use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
@@ -11,6 +12,8 @@ use serde_json::Value;
 
 use super::Layers;
 use crate::env::{self, Environment};
+use crate::exposed::{self, Exposed};
+use crate::request::Trust;
 use crate::settings;
 
 /// What is written about a folder.
@@ -93,6 +96,39 @@ pub fn trust(home: &Path, dir: &Path, env: &Environment) -> TrustState {
     }
     let chosen = env.filled(env::GEMINI_CLI_TRUSTED_FOLDERS_PATH).map(PathBuf::from);
     by_rules(&chosen.unwrap_or_else(|| home.join(".gemini/trustedFolders.json")), dir)
+}
+
+/// Why something that a folder brings along is not used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NotUsed {
+    /// The folder is not trusted.
+    Untrusted,
+    /// Somebody else could have put it there.
+    Exposed(Exposed),
+}
+
+impl fmt::Display for NotUsed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Untrusted => f.write_str("is in a folder that is not trusted"),
+            Self::Exposed(exposed) => write!(f, "could be somebody else's: {exposed}"),
+        }
+    }
+}
+
+/// Whether a file that a folder brings along may decide what runs, such as its own CLI or a profile: the folder is trusted
+/// by Gemini's own rules, or the caller says so with [`Trust::WithSettings`]; and nobody but the user and root could have
+/// put the file there.
+pub fn may_use(env: &Environment, folder: &Path, file: &Path, given: Trust) -> Result<(), NotUsed> {
+    let by_rule = || {
+        let home = env.gemini_home();
+        home.is_some_and(|home| matches!(trust(&home, folder, env), TrustState::Trusted(_)))
+    };
+    if given != Trust::WithSettings && !by_rule() {
+        return Err(NotUsed::Untrusted);
+    }
+    exposed::check(file).map_err(NotUsed::Exposed)
 }
 
 fn by_rules(file: &Path, dir: &Path) -> TrustState {

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::node::NodeVersion;
+
 /// The name of the package on npm; a fork has its own.
 pub const PACKAGE: &str = "@google/gemini-cli";
 
@@ -34,6 +36,8 @@ pub(super) struct Entry {
     pub(super) way: Way,
     /// What the file's first line asks for: an interpreter and its options.
     pub(super) shebang: Vec<String>,
+    /// The scripts on the way.
+    pub(super) through: Vec<PathBuf>,
 }
 
 /// The package a file belongs to.
@@ -42,18 +46,21 @@ pub(super) struct Package {
     pub(super) dir: PathBuf,
     pub(super) name: String,
     pub(super) version: String,
+    /// The oldest Node that it says it runs on.
+    pub(super) node: Option<NodeVersion>,
 }
 
 /// The JavaScript file that a command leads to, if that can be seen.
 pub(super) fn entry(command: &Path) -> Option<Entry> {
     let mut at = fs::canonicalize(command).ok()?;
     let mut way = Way::Link;
+    let mut through = Vec::new();
     // A shim may lead to a link that leads to another shim; more than a few is a circle.
     for _ in 0..5 {
         let start = beginning(&at)?;
         let shebang = shebang(&start);
         if is_javascript(&at, &shebang) {
-            return Some(Entry { file: at, way, shebang });
+            return Some(Entry { file: at, way, shebang, through });
         }
         if at.file_stem().is_some_and(|name| name == "volta-shim") {
             // Volta would have chosen the Node that this package was installed with.
@@ -64,7 +71,8 @@ pub(super) fn entry(command: &Path) -> Option<Entry> {
         let text = String::from_utf8(start).ok()?;
         way = if way != Way::Wrapper && is_generated(&text) { Way::Shim } else { Way::Wrapper };
         // What a shim calls its own directory is where it lies, not where a link to it does.
-        at = fs::canonicalize(target(&text, at.parent()?)?).ok()?;
+        let next = fs::canonicalize(target(&text, at.parent()?)?).ok()?;
+        through.push(std::mem::replace(&mut at, next));
     }
     None
 }
@@ -74,7 +82,9 @@ pub(super) fn package(file: &Path) -> Option<Package> {
     file.ancestors().skip(1).take(8).find_map(|dir| {
         let manifest = manifest(dir)?;
         let provides = manifest.name == PACKAGE || manifest.provides_gemini();
-        provides.then(|| Package { dir: dir.to_path_buf(), name: manifest.name, version: manifest.version })
+        let node = manifest.engines.get("node").and_then(|wanted| NodeVersion::oldest_in(wanted.as_str()?));
+        let (dir, name, version) = (dir.to_path_buf(), manifest.name, manifest.version);
+        provides.then_some(Package { dir, name, version, node })
     })
 }
 
@@ -84,6 +94,8 @@ struct Manifest {
     version: String,
     #[serde(default)]
     bin: serde_json::Value,
+    #[serde(default)]
+    engines: serde_json::Value,
 }
 
 impl Manifest {
@@ -215,11 +227,11 @@ mod tests {
         let shebang = ["node", "--no-warnings=DEP0040"].map(str::to_owned).to_vec();
         assert_eq!(
             entry(&root.path().join("gemini")),
-            Some(Entry { file: file.clone(), way: Way::Link, shebang })
+            Some(Entry { file: file.clone(), way: Way::Link, shebang, through: Vec::new() })
         );
         assert_eq!(
             package(&file),
-            Some(Package { dir, name: PACKAGE.to_owned(), version: "0.61.0".to_owned() })
+            Some(Package { dir, name: PACKAGE.to_owned(), version: "0.61.0".to_owned(), node: None })
         );
     }
 
@@ -304,7 +316,12 @@ fi
         let found = package(&dir.join("dist/src/x.js"));
         assert_eq!(
             found,
-            Some(Package { dir: dir.clone(), name: "@acme/gemini".into(), version: "1.2.3".into() })
+            Some(Package {
+                dir: dir.clone(),
+                name: "@acme/gemini".into(),
+                version: "1.2.3".into(),
+                node: None
+            })
         );
         fs::write(dir.join("package.json"), r#"{"name": "other", "version": "1.2.3", "bin": {"x": "y"}}"#)
             .unwrap();

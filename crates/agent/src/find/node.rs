@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::ANSWER_LIMIT;
 use super::ask::{self, Answers};
-use super::places;
 use crate::env::{self, Environment};
 
 /// A version of Node.
@@ -31,6 +31,18 @@ pub struct NodeVersion {
 impl NodeVersion {
     /// The oldest Node that Gemini CLI runs on (`engines` of 0.61.0 and of 0.38.2).
     pub const OLDEST: Self = Self { major: 20, minor: 0, patch: 0 };
+
+    /// The oldest version that a package's `engines` allows, where that is one plain bound such as `>=20`.
+    pub(super) fn oldest_in(engines: &str) -> Option<Self> {
+        let bound = engines.trim().strip_prefix(">=")?.trim();
+        let mut numbers = bound.split('.').map(|number| number.parse().ok());
+        let version = Self {
+            major: numbers.next()??,
+            minor: numbers.next().unwrap_or(Some(0))?,
+            patch: numbers.next().unwrap_or(Some(0))?,
+        };
+        numbers.next().is_none().then_some(version)
+    }
 
     /// The first Node with `NODE_COMPILE_CACHE`.
     pub const COMPILE_CACHE: Self = Self { major: 22, minor: 1, patch: 0 };
@@ -60,24 +72,16 @@ impl FromStr for NodeVersion {
     }
 }
 
-/// A program on `PATH`, as a shell in `dir` would find it.
-pub(crate) fn on_path(env: &Environment, dir: &Path, command: &str) -> Option<PathBuf> {
-    let names = places::file_names(command);
-    places::search_path(env, dir)
-        .flat_map(|directory| names.iter().map(move |name| directory.join(name)))
-        .find(|path| super::is_executable(path))
-}
-
 const QUESTION: &str = "node --version";
 
 /// The version of a Node for next to nothing: from an earlier answer, from the header file that comes with it, or by asking
 /// it once in its life. None for what a version manager puts on `PATH`, whose answer depends on where it is asked.
-pub(super) fn settled_version(node: &Path, answers: &Answers) -> Option<NodeVersion> {
+pub(super) fn settled_version(node: &Path, answers: &Answers, limit: Duration) -> Option<NodeVersion> {
     let file = fs::canonicalize(node).ok()?;
     file.file_stem().filter(|name| *name == "node" || *name == "nodejs")?;
     let remembered = answers.recall(&file, QUESTION).and_then(|answer| answer.parse().ok());
     remembered.or_else(|| header_version(&file)).or_else(|| {
-        let version = ask_version(&file, Path::new("/"))?;
+        let version = ask_version(&file, Path::new("/"), limit)?;
         answers.keep(&file, QUESTION, &version.to_string());
         Some(version)
     })
@@ -85,13 +89,13 @@ pub(super) fn settled_version(node: &Path, answers: &Answers) -> Option<NodeVers
 
 /// The version of whatever is called `node`, in a directory.
 pub(crate) fn version(node: &Path, dir: &Path, answers: &Answers) -> Option<NodeVersion> {
-    settled_version(node, answers).or_else(|| ask_version(node, dir))
+    settled_version(node, answers, ANSWER_LIMIT).or_else(|| ask_version(node, dir, ANSWER_LIMIT))
 }
 
-fn ask_version(node: &Path, dir: &Path) -> Option<NodeVersion> {
+fn ask_version(node: &Path, dir: &Path, limit: Duration) -> Option<NodeVersion> {
     let mut command = Command::new(node);
     command.arg("--version").current_dir(dir);
-    let answer = ask::ask(&mut command, Duration::from_secs(20), 1 << 10).ok()?;
+    let answer = ask::ask(&mut command, limit, 1 << 10).ok()?;
     let text = String::from_utf8(answer.stdout).ok().filter(|_| answer.status.success())?;
     text.parse().ok()
 }
@@ -184,6 +188,16 @@ mod tests {
     }
 
     #[test]
+    fn oldest_node_of_a_package_is_read_from_a_plain_bound_only() {
+        let oldest = |text: &str| NodeVersion::oldest_in(text).map(|found| found.to_string());
+        assert_eq!(oldest(">=20"), Some("20.0.0".to_owned()));
+        assert_eq!(oldest(" >= 20.19.1"), Some("20.19.1".to_owned()));
+        for unclear in ["^18 || >=20", "20", ">=20 <23", ">=x", ">=20.1.2.3", ""] {
+            assert_eq!(oldest(unclear), None, "{unclear}");
+        }
+    }
+
+    #[test]
     fn heap_is_half_of_memory_unless_node_options_allow_as_much() {
         let heap = |options: &str| heap_mb(&Environment::from([(env::NODE_OPTIONS, options)]), 16 * GB + 1);
         assert_eq!(heap_mb(&Environment::default(), 16 * GB + 1), Some(8192));
@@ -229,15 +243,18 @@ mod tests {
         let header = root.path().join("include/node/node_version.h");
         let text = "#ifndef X\n#define NODE_MAJOR_VERSION 22\n#define NODE_MINOR_VERSION 1\n#define NODE_PATCH_VERSION 4\n";
         fs::write(&header, text).unwrap();
-        assert_eq!(settled_version(&node, &answers), Some(NodeVersion { major: 22, minor: 1, patch: 4 }));
+        assert_eq!(
+            settled_version(&node, &answers, ANSWER_LIMIT),
+            Some(NodeVersion { major: 22, minor: 1, patch: 4 })
+        );
 
         fs::remove_file(header).unwrap();
-        assert_eq!(settled_version(&node, &answers), None);
+        assert_eq!(settled_version(&node, &answers, ANSWER_LIMIT), None);
         let asked = root.path().join("asked");
         super::super::tests::script(&node, &format!("echo asked >> {}; echo v21.2.3", asked.display()));
         let expected = Some(NodeVersion { major: 21, minor: 2, patch: 3 });
-        assert_eq!(settled_version(&node, &answers), expected);
-        assert_eq!(settled_version(&node, &answers), expected);
+        assert_eq!(settled_version(&node, &answers, ANSWER_LIMIT), expected);
+        assert_eq!(settled_version(&node, &answers, ANSWER_LIMIT), expected);
         assert_eq!(version(&node, root.path(), &answers), expected);
         assert_eq!(fs::read_to_string(&asked).unwrap(), "asked\n");
     }
@@ -255,7 +272,7 @@ mod tests {
         std::os::unix::fs::symlink("volta-shim", &node).unwrap();
         fs::create_dir(root.path().join("project")).unwrap();
         fs::write(root.path().join("project/pinned"), "").unwrap();
-        assert_eq!(settled_version(&node, &answers), None);
+        assert_eq!(settled_version(&node, &answers, ANSWER_LIMIT), None);
         let major = |dir: &Path| version(&node, dir, &answers).map(|version| version.major);
         assert_eq!((major(root.path()), major(&root.path().join("project"))), (Some(22), Some(18)));
     }

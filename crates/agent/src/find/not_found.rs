@@ -6,12 +6,14 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use alhena_wire::release::Version;
 use serde::Serialize;
 
 use super::entry::PACKAGE;
 use super::node::NodeVersion;
 use super::places::Place;
 use crate::env;
+use crate::facts::NotUsed;
 
 /// A path that was looked at and not taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -38,8 +40,21 @@ pub enum Why {
     NotExecutable,
     /// It is Alhena's own drop-in.
     Alhena,
+    /// A relative path in a variable: what it means depends on the folder.
+    Relative,
+    /// It is what a folder brings along, and may not be used.
+    NotUsed(NotUsed),
     /// It needs Node, and there is none.
     NoNode,
+    /// It needs a newer Node than there is.
+    NodeTooOld {
+        /// The Node that it would run on.
+        node: PathBuf,
+        /// The version of that.
+        found: NodeVersion,
+        /// The oldest that it runs on.
+        needed: NodeVersion,
+    },
     /// It did not tell its version.
     NoVersion {
         /// What it did instead.
@@ -55,7 +70,12 @@ impl fmt::Display for Why {
             Self::Directory => f.write_str("is a directory"),
             Self::NotExecutable => f.write_str("is not executable"),
             Self::Alhena => f.write_str("is Alhena's own stand-in for gemini"),
+            Self::Relative => f.write_str("is not an absolute path"),
+            Self::NotUsed(why) => why.fmt(f),
             Self::NoNode => f.write_str("needs Node, which is not on PATH"),
+            Self::NodeTooOld { node, found, needed } => {
+                write!(f, "needs Node {needed} or newer, and {} is {found}", node.display())
+            }
             Self::NoVersion { detail } => write!(f, "does not tell its version: {detail}"),
         }
     }
@@ -68,41 +88,87 @@ pub struct NotFound {
     pub tried: Vec<Tried>,
 }
 
+impl Tried {
+    /// Whether there is something that was not used, or somebody said that there is.
+    #[must_use]
+    pub fn is_worth_telling(&self) -> bool {
+        self.why != Why::Missing || matches!(self.place, Place::Explicit | Place::Environment)
+    }
+}
+
+impl fmt::Display for Tried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.path.display(), self.why)
+    }
+}
+
 impl NotFound {
     /// What to do about it.
     #[must_use]
     pub fn hint(&self) -> String {
-        if self.tried.iter().any(|tried| tried.place == Place::Explicit && tried.why != Why::NoNode) {
-            return "Give the path of a Gemini CLI that can be started, or none to have one looked for."
-                .to_owned();
+        let needed = self.tried.iter().find_map(|tried| match tried.why {
+            Why::NodeTooOld { needed, .. } => Some(needed),
+            Why::NoNode => Some(NodeVersion::OLDEST),
+            _ => None,
+        });
+        if let Some(needed) = needed {
+            return format!("Install Node {} or newer, and put it first on PATH.", needed.major);
         }
-        if self.tried.iter().any(|tried| tried.why == Why::NoNode) {
-            return format!("Install Node {} or newer, or put it on PATH.", NodeVersion::OLDEST.major);
+        if let Some(tried) = self.tried.iter().find(|tried| tried.place == Place::Explicit) {
+            let version = tried.path.ancestors().nth(3).and_then(|dir| dir.file_name()?.to_str());
+            return match version
+                .filter(|_| tried.why == Why::Missing)
+                .and_then(|name| name.parse::<Version>().ok())
+            {
+                Some(version) => format!("Fetch it with `alhena install {version}`."),
+                None => "Give the path of a Gemini CLI that can be started, or none to have one looked for."
+                    .to_owned(),
+            };
+        }
+        if self.tried.iter().any(|tried| tried.why == Why::NotUsed(NotUsed::Untrusted)) {
+            return format!(
+                "Install one of your own with `alhena install`, or use the folder's with --trust=settings or {}.",
+                env::GEMINI_CLI_PATH
+            );
         }
         format!(
             "Install it with `alhena install` or `npm install -g {PACKAGE}`, or say where it is with {}.",
             env::GEMINI_CLI_PATH
         )
     }
+
+    /// The same as it displays, with every directory that had nothing.
+    #[must_use]
+    pub fn in_full(&self) -> String {
+        let mut text = format!("{NONE}{}", self.unusable());
+        for tried in self.tried.iter().filter(|tried| !tried.is_worth_telling()) {
+            text.push_str(&format!("\n  {tried}"));
+        }
+        text
+    }
+
+    fn unusable(&self) -> String {
+        self.tried
+            .iter()
+            .filter(|tried| tried.is_worth_telling())
+            .map(|tried| format!("\n  {tried}"))
+            .collect()
+    }
 }
 
+const NONE: &str = "Gemini CLI was not found";
+
 impl fmt::Display for NotFound {
-    /// What is there and cannot be used, each with its reason, and then where else nothing was.
+    /// What is there and cannot be used, each with its reason, and in how many places nothing was.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Gemini CLI was not found")?;
-        let asked_for = |tried: &Tried| matches!(tried.place, Place::Explicit | Place::Environment);
-        let (named, absent): (Vec<_>, Vec<_>) =
-            self.tried.iter().partition(|tried| tried.why != Why::Missing || asked_for(tried));
-        for tried in named {
-            write!(f, "\n  {} {}", tried.path.display(), tried.why)?;
+        write!(f, "{NONE}{}", self.unusable())?;
+        match self.tried.iter().filter(|tried| !tried.is_worth_telling()).count() {
+            0 => Ok(()),
+            count => write!(
+                f,
+                "\n  nothing on PATH and in other usual places ({count}; `alhena detect --verbose` lists them)"
+            ),
         }
-        if !absent.is_empty() {
-            f.write_str("\n  nothing in")?;
-            for (index, directory) in absent.iter().filter_map(|tried| tried.path.parent()).enumerate() {
-                write!(f, "{} {}", if index == 0 { "" } else { "," }, directory.display())?;
-            }
-        }
-        Ok(())
     }
 }
 

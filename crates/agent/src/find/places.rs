@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::dirs::Dirs;
 use crate::env::{self, Environment};
+use crate::programs::{file_names, search_path};
 
 /// How a `gemini` command was come upon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -81,26 +82,16 @@ const KNOWN_ON_WINDOWS: &[Known] = &[
     Known(Base::Home, ".bun/bin"),
 ];
 
-/// The file names a command may have. npm writes `NAME.cmd` on Windows; the file without an extension beside it is for
-/// other shells and cannot be started directly (A-39, B-49).
-pub(super) fn file_names(command: &str) -> Vec<String> {
-    if cfg!(windows) {
-        ["cmd", "exe", "bat"].iter().map(|extension| format!("{command}.{extension}")).collect()
-    } else {
-        vec![command.to_owned()]
-    }
-}
-
 /// Every path where `gemini` may be, best first, without the explicit one.
 pub(super) fn candidates(env: &Environment, dir: &Path, dirs: Option<&Dirs>) -> Vec<(Place, PathBuf)> {
     let mut directories: Vec<(Place, PathBuf)> = Vec::new();
     directories.extend(dir.ancestors().map(|above| (Place::Project, above.join("node_modules/.bin"))));
-    directories.extend(search_path(env, dir).map(|path| (Place::Path, path)));
+    directories.extend(search_path(env).into_iter().map(|path| (Place::Path, path)));
     directories.extend(known_directories(env).into_iter().map(|path| (Place::Known, path)));
     directories.extend(dirs.into_iter().flat_map(installed_directories).map(|path| (Place::Installed, path)));
 
     let mut all = Vec::new();
-    all.extend(env.filled(env::GEMINI_CLI_PATH).map(|path| (Place::Environment, dir.join(path))));
+    all.extend(env.filled(env::GEMINI_CLI_PATH).map(|path| (Place::Environment, PathBuf::from(path))));
     let names = file_names("gemini");
     for (place, directory) in directories {
         for name in &names {
@@ -111,16 +102,6 @@ pub(super) fn candidates(env: &Environment, dir: &Path, dirs: Option<&Dirs>) -> 
         }
     }
     all
-}
-
-/// The directories on `PATH`; a relative entry is taken from `dir`, as a shell there would.
-pub(super) fn search_path(env: &Environment, dir: &Path) -> impl Iterator<Item = PathBuf> {
-    let path = env.filled(env::PATH).unwrap_or_else(|| OsStr::new(""));
-    std::env::split_paths(path)
-        .filter(|entry| !entry.as_os_str().is_empty())
-        .map(|entry| dir.join(entry))
-        .collect::<Vec<_>>()
-        .into_iter()
 }
 
 /// The bin directories of Alhena's own installs, newest first.
@@ -220,10 +201,7 @@ mod tests {
             ["/w/x/node_modules/.bin/gemini", "/w/node_modules/.bin/gemini", "/node_modules/.bin/gemini"]
                 .map(Path::new)
         );
-        assert_eq!(
-            paths(&all, Place::Path),
-            ["/p1/gemini", "/p2/gemini", "/w/x/relative/gemini"].map(Path::new)
-        );
+        assert_eq!(paths(&all, Place::Path), ["/p1/gemini", "/p2/gemini"].map(Path::new));
         assert_eq!(
             paths(&all, Place::Installed),
             ["0.61.0", "0.9.0"].map(|version| dirs.installs().join(version).join("node_modules/.bin/gemini"))

@@ -14,19 +14,32 @@ pub(super) fn script(path: &Path, body: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// A machine of its own: a home, a project, a directory on PATH with a `node` in it, and nothing else.
+/// A machine of its own: a home, a project that is trusted, a directory on PATH with a `node` in it, and nothing else.
 struct Machine {
     root: tempfile::TempDir,
 }
 
 impl Machine {
     fn new() -> Self {
+        // Others could write what is made with another one.
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
         let machine = Self { root: tempfile::tempdir().unwrap() };
         for directory in ["home", "project/deep", "path"] {
             fs::create_dir_all(machine.at(directory)).unwrap();
         }
         script(&machine.at("path/node"), "echo v20.1.0");
+        machine.trust(&machine.at("project"));
         machine
+    }
+
+    fn trust(&self, folder: &Path) {
+        let rules = serde_json::json!({folder.to_str().unwrap(): "TRUST_FOLDER"});
+        fs::create_dir_all(self.at("home/.gemini")).unwrap();
+        fs::write(self.at("home/.gemini/trustedFolders.json"), rules.to_string()).unwrap();
+    }
+
+    fn distrust(&self) {
+        fs::remove_file(self.at("home/.gemini/trustedFolders.json")).unwrap();
     }
 
     fn at(&self, path: &str) -> PathBuf {
@@ -89,6 +102,7 @@ fn everything_about_an_npm_install_is_known_without_running_it() {
         package_name: Some(PACKAGE.to_owned()),
         node: Some(machine.at("path/node")),
         node_version: Some(NodeVersion { major: 20, minor: 1, patch: 0 }),
+        node_needed: None,
         start: Start::Direct { node_options: Vec::new() },
     };
     assert_eq!(machine.finder().find(), Ok(expected));
@@ -153,10 +167,14 @@ fn explicit_path_may_be_relative_a_command_name_or_the_javascript_file() {
     assert_eq!(path(js.to_str().unwrap()), js);
     fs::set_permissions(&js, fs::Permissions::from_mode(0o755)).unwrap();
     assert_eq!(path("gemini-old"), machine.at("path/gemini-old"));
+    // Seen from where the caller is, whatever directory the run is for; and a bare name is never a file here.
+    let here = std::env::current_dir().unwrap();
     assert_eq!(
-        path("../../other/node_modules/.bin/gemini"),
-        machine.at("project/deep/../../other/node_modules/.bin/gemini")
+        machine.finder().path("other/gemini").find().unwrap_err().tried[0].path,
+        here.join("other/gemini")
     );
+    let found = machine.finder().path("Cargo.toml").find().unwrap_err();
+    assert_eq!(found.tried, [Tried { path: "Cargo.toml".into(), place: Place::Explicit, why: Why::Missing }]);
 }
 
 #[test]
@@ -204,7 +222,12 @@ fn not_found_says_what_was_tried_and_what_to_do() {
     assert_eq!(
         error.to_string(),
         "Gemini CLI was not found\n  /named/gemini does not exist\n  /p/gemini is a link that leads nowhere\n  \
-         nothing in /w/node_modules/.bin, /q"
+         nothing on PATH and in other usual places (2; `alhena detect --verbose` lists them)"
+    );
+    assert_eq!(
+        error.in_full(),
+        "Gemini CLI was not found\n  /named/gemini does not exist\n  /p/gemini is a link that leads nowhere\n  \
+         /w/node_modules/.bin/gemini does not exist\n  /q/gemini does not exist"
     );
     assert_eq!(
         error.hint(),
@@ -212,7 +235,7 @@ fn not_found_says_what_was_tried_and_what_to_do() {
          GEMINI_CLI_PATH."
     );
     let no_node = NotFound { tried: vec![tried("/p/gemini", Place::Path, Why::NoNode)] };
-    assert_eq!(no_node.hint(), "Install Node 20 or newer, or put it on PATH.");
+    assert_eq!(no_node.hint(), "Install Node 20 or newer, and put it first on PATH.");
 }
 
 #[test]
@@ -323,6 +346,143 @@ fn description_is_data_that_detect_can_print() {
             "package_name": "@google/gemini-cli",
             "node": machine.at("path/node"),
             "node_version": "20.1.0",
+            "node_needed": null,
         })
     );
+}
+
+/// A `gemini` that leaves a mark when it is run, in the working directory's own packages.
+fn planted(machine: &Machine, folder: &str) -> (PathBuf, PathBuf) {
+    let (gemini, mark) = (machine.at(folder).join("node_modules/.bin/gemini"), machine.at("it-ran"));
+    script(&gemini, &format!("touch {}; echo 0.61.0", mark.display()));
+    (gemini, mark)
+}
+
+/// What was passed over although it was there.
+fn passed_over(finder: &Finder) -> Vec<(PathBuf, Why)> {
+    let (_, tried) = finder.find_all();
+    tried.into_iter().filter(|tried| tried.why != Why::Missing).map(|tried| (tried.path, tried.why)).collect()
+}
+
+#[test]
+fn folders_own_cli_is_not_even_asked_unless_the_folder_is_trusted() {
+    let machine = Machine::new();
+    let (gemini, mark) = planted(&machine, "project");
+    machine.distrust();
+    assert_eq!(passed_over(&machine.finder()), [(gemini.clone(), Why::NotUsed(NotUsed::Untrusted))]);
+    assert_eq!(
+        passed_over(&machine.finder().trust(Trust::Run)),
+        [(gemini.clone(), Why::NotUsed(NotUsed::Untrusted))]
+    );
+    assert!(!mark.exists(), "a folder that nobody trusts ran something");
+
+    // Trusting a folder says nothing of the one above it.
+    machine.trust(&machine.at("project/deep"));
+    assert_eq!(passed_over(&machine.finder()), [(gemini.clone(), Why::NotUsed(NotUsed::Untrusted))]);
+    machine.distrust();
+    for finder in [machine.finder().trust(Trust::WithSettings), machine.finder().path(&gemini)] {
+        assert_eq!(finder.find().unwrap().path, gemini);
+    }
+    machine.trust(&machine.at("project"));
+    assert_eq!(machine.finder().find().unwrap().place, Place::Project);
+}
+
+#[test]
+fn folders_own_cli_is_never_taken_where_others_could_have_put_it() {
+    let machine = Machine::new();
+    let (gemini, mark) = planted(&machine, "project");
+    let exposed = |at: &str, by| Why::NotUsed(NotUsed::Exposed(crate::Exposed { at: machine.at(at), by }));
+    for (at, mode, by) in [
+        ("project", 0o777, crate::ExposedBy::Everybody),
+        ("project/node_modules", 0o775, crate::ExposedBy::Group),
+        ("project/node_modules/.bin/gemini", 0o757, crate::ExposedBy::Everybody),
+    ] {
+        fs::set_permissions(machine.at(at), fs::Permissions::from_mode(mode)).unwrap();
+        for finder in [machine.finder(), machine.finder().trust(Trust::WithSettings)] {
+            assert_eq!(passed_over(&finder), [(gemini.clone(), exposed(at, by))]);
+        }
+        fs::set_permissions(machine.at(at), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    assert!(!mark.exists());
+    assert_eq!(machine.finder().find().unwrap().path, gemini);
+}
+
+#[test]
+fn package_behind_a_link_counts_as_much_as_the_link() {
+    let machine = Machine::new();
+    let gemini = machine.npm_install("project", "0.61.0");
+    let bundle = "project/node_modules/@google/gemini-cli/bundle";
+    fs::set_permissions(machine.at(bundle), fs::Permissions::from_mode(0o777)).unwrap();
+    let exposed = crate::Exposed { at: machine.at(bundle), by: crate::ExposedBy::Everybody };
+    assert_eq!(passed_over(&machine.finder()), [(gemini, Why::NotUsed(NotUsed::Exposed(exposed)))]);
+}
+
+#[test]
+fn nothing_is_taken_by_a_path_that_depends_on_the_folder() {
+    let machine = Machine::new();
+    let (_, mark) = planted(&machine, "project");
+    machine.distrust();
+    for name in ["gemini", "node"] {
+        script(&machine.at("project/deep").join(name), &format!("touch {}; echo v22.0.0", mark.display()));
+    }
+    let mut env = machine.env();
+    env.set(env::PATH, format!(".:bin::{}", machine.at("path").display()));
+    env.set(env::GEMINI_CLI_PATH, "gemini");
+    let finder = machine.finder().env(env);
+    let passed: Vec<_> = passed_over(&finder).into_iter().map(|(_, why)| why).collect();
+    assert_eq!(passed, [Why::Relative, Why::NotUsed(NotUsed::Untrusted)]);
+    let target = machine.npm_install("elsewhere", "0.61.0");
+    assert_eq!(finder.path(target).find().unwrap().node, Some(machine.at("path/node")));
+    assert!(!mark.exists());
+}
+
+#[test]
+fn node_that_is_too_old_for_the_package_is_said_before_anything_starts() {
+    let machine = Machine::new();
+    let link = machine.npm_install("elsewhere", "0.61.0");
+    let manifest = machine.at("elsewhere/node_modules/@google/gemini-cli/package.json");
+    fs::write(
+        &manifest,
+        r#"{"name": "x", "version": "0.61.0", "bin": {"gemini": "x"}, "engines": {"node": ">=20"}}"#,
+    )
+    .unwrap();
+    script(&machine.at("path/node"), "echo v18.20.8");
+    let error = machine.finder().path(&link).find().unwrap_err();
+    let node = machine.at("path/node");
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "Gemini CLI was not found\n  {} needs Node 20.0.0 or newer, and {} is 18.20.8",
+            link.display(),
+            node.display()
+        )
+    );
+    assert_eq!(error.hint(), "Install Node 20 or newer, and put it first on PATH.");
+    script(&node, "echo v20.0.0 # newer");
+    assert_eq!(
+        machine.finder().path(&link).find().unwrap().node_needed,
+        Some(NodeVersion { major: 20, minor: 0, patch: 0 })
+    );
+}
+
+#[test]
+fn version_question_is_bounded_by_the_callers_clock() {
+    let machine = Machine::new();
+    script(&machine.at("path/gemini"), "sleep 600");
+    let start = Instant::now();
+    let finder = machine.finder().path(machine.at("path/gemini"));
+    let why =
+        finder.deadline(Some(start + Duration::from_millis(300))).find().unwrap_err().tried.remove(0).why;
+    assert!(matches!(why, Why::NoVersion { .. }), "{why:?}");
+    assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
+}
+
+#[test]
+fn number_means_an_install_of_alhenas_own() {
+    let machine = Machine::new();
+    machine.npm_install("alhena/data/gemini-cli/0.45.2", "0.45.2");
+    let found = machine.finder().path("0.45.2").find().unwrap();
+    assert_eq!((found.place, found.version), (Place::Explicit, version("0.45.2")));
+    let error = machine.finder().path("0.45.3").find().unwrap_err();
+    assert_eq!(error.hint(), "Fetch it with `alhena install 0.45.3`.");
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::{InstallError, PACKAGE, Progress, io_error};
 use crate::env::{self, Environment};
-use crate::find::on_path;
+use crate::programs::on_path;
 use crate::supervise::errand::{Errand, Place};
 
 /// How much of npm's output an error carries.
@@ -110,7 +110,7 @@ impl<P: FnMut(Progress)> Npm<'_, P> {
     }
 
     fn start(&self, arguments: &[&str], log: &Path) -> std::io::Result<Errand> {
-        let program = on_path(self.env, self.dir, "npm").unwrap_or_else(|| "npm".into());
+        let program = on_path(self.env, "npm").ok_or(std::io::ErrorKind::NotFound)?;
         // What the next one says is read from its beginning.
         File::create(log)?;
         let mut command = Command::new(program);

@@ -17,6 +17,7 @@ use super::protocol::{self, Gentle, Launch, Order, Report};
 use super::sweep::{Life, sweep};
 use super::{adoption, guard, keeper, processes};
 use crate::env::{self, Environment};
+use crate::programs;
 
 static OWN_KEEPER: OnceLock<PathBuf> = OnceLock::new();
 
@@ -29,13 +30,11 @@ pub fn this_program_is_the_keeper() {
 
 /// The program to run as the keeper: `ALHENA_KEEPER`, this program, one beside it, one on `PATH`.
 pub fn keeper_program(environment: &Environment) -> Option<PathBuf> {
-    let named = environment.filled(env::ALHENA_KEEPER).map(PathBuf::from).filter(|path| path.is_file());
+    let named = environment.filled(env::ALHENA_KEEPER).map(PathBuf::from);
+    let named = named.filter(|path| path.is_absolute() && path.is_file());
     let beside =
         || Some(std::env::current_exe().ok()?.parent()?.join("alhena")).filter(|path| path.is_file());
-    let on_path = || {
-        let path = environment.get(env::PATH)?;
-        std::env::split_paths(path).map(|dir| dir.join("alhena")).find(|path| path.is_file())
-    };
+    let on_path = || programs::on_path(environment, "alhena");
     named.or_else(|| OWN_KEEPER.get().cloned()).or_else(beside).or_else(on_path)
 }
 

@@ -1,4 +1,7 @@
-//! Where profiles are looked for by name: Alhena's own, the project's, and what CAO installed.
+//! Where profiles are looked for by name: Alhena's own, what CAO installed, and last the project's.
+//!
+//! A profile starts MCP servers, with the user's keys in their environment. So a project's is used only where the folder
+//! may decide what runs, and never in front of one of the user's own.
 //!
 //! CAO (2.5) keeps them in `~/.aws/cli-agent-orchestrator`, or where `CAO_HOME_DIR` says: `agent-store/NAME.md`, then
 //! `agent-context/NAME.md` or `agent-context/NAME/agent.md`. It fills in `${NAME}` from its own `.env` before it reads one.
@@ -6,8 +9,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use alhena_agent::Trust;
 use alhena_agent::dirs::Dirs;
 use alhena_agent::env::{CAO_HOME_DIR, Environment};
+use alhena_agent::facts::may_use;
 
 use super::{Cause, read_small};
 
@@ -16,10 +21,21 @@ use super::{Cause, read_small};
 pub struct Places {
     /// Alhena's own.
     pub own: Option<PathBuf>,
-    /// The project's.
-    pub project: Option<PathBuf>,
     /// CAO's home.
     pub cao: Option<PathBuf>,
+    /// The project's.
+    pub project: Option<Project>,
+}
+
+/// A project with profiles of its own, and what decides whether they are used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Project {
+    /// Its directory.
+    pub dir: PathBuf,
+    /// How far the caller trusts it.
+    pub trust: Trust,
+    /// Where the user's own trust is found.
+    pub env: Environment,
 }
 
 pub(super) struct Found {
@@ -29,13 +45,13 @@ pub(super) struct Found {
 }
 
 impl Places {
-    /// The usual places for an environment and a project.
+    /// The usual places for an environment and a project that is trusted so far.
     #[must_use]
-    pub fn usual(env: &Environment, project: &Path) -> Self {
+    pub fn usual(env: &Environment, project: &Path, trust: Trust) -> Self {
         let chosen = env.filled(CAO_HOME_DIR).map(PathBuf::from);
         Self {
             own: Dirs::of(env).map(|dirs| dirs.data.join("profiles")),
-            project: Some(project.join(".alhena/profiles")),
+            project: Some(Project { dir: project.to_path_buf(), trust, env: env.clone() }),
             cao: chosen.or_else(|| env.home().map(|home| home.join(".aws/cli-agent-orchestrator"))),
         }
     }
@@ -56,17 +72,33 @@ impl Places {
             return Err(Cause::NotAName);
         }
         let candidates = self.candidates(wanted);
+        let projects = self
+            .project
+            .as_ref()
+            .map(|project| project.dir.join(".alhena/profiles").join(format!("{wanted}.md")));
         match candidates.iter().find(|(path, _)| path.is_file()) {
             Some((path, of_cao)) => {
                 Ok(Found { path: path.clone(), name: wanted.to_owned(), of_cao: *of_cao })
             }
-            None => Err(Cause::NotFound(candidates.into_iter().map(|(path, _)| path).collect())),
+            None => match (projects, &self.project) {
+                (Some(path), Some(project)) if path.is_file() => {
+                    let path = std::path::absolute(&path).unwrap_or(path);
+                    match may_use(&project.env, &project.dir, &path, project.trust) {
+                        Ok(()) => Ok(Found { path, name: wanted.to_owned(), of_cao: false }),
+                        Err(why) => Err(Cause::NotUsed { path, why }),
+                    }
+                }
+                (projects, _) => {
+                    let candidates = candidates.into_iter().map(|(path, _)| path);
+                    Err(Cause::NotFound(candidates.chain(projects).collect()))
+                }
+            },
         }
     }
 
     fn candidates(&self, name: &str) -> Vec<(PathBuf, bool)> {
         let file = format!("{name}.md");
-        let ours = [&self.own, &self.project].into_iter().flatten().map(|dir| (dir.join(&file), false));
+        let ours = self.own.iter().map(|dir| (dir.join(&file), false));
         let caos = self.cao.iter().flat_map(|cao| {
             let context = cao.join("agent-context");
             [cao.join("agent-store").join(&file), context.join(&file), context.join(name).join("agent.md")]

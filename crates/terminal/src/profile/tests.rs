@@ -1,5 +1,7 @@
 use std::fs;
 
+use alhena_agent::Trust;
+use alhena_agent::env::Environment;
 use serde_json::json;
 
 use super::*;
@@ -109,7 +111,8 @@ fn what_is_wrong_is_said_with_its_line() {
 fn profiles_are_found_by_path_and_in_the_places_in_order() {
     let root = tempfile::tempdir().unwrap();
     let dir = |name: &str| root.path().join(name);
-    let places = Places { own: Some(dir("own")), project: Some(dir("project")), cao: Some(dir("cao")) };
+    let project = Project { dir: dir("project"), trust: Trust::WithSettings, env: Environment::default() };
+    let places = Places { own: Some(dir("own")), project: Some(project), cao: Some(dir("cao")) };
     let write = |path: &str, text: &str| {
         let path = root.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -117,6 +120,8 @@ fn profiles_are_found_by_path_and_in_the_places_in_order() {
         path
     };
     let prompt = |wanted: &str| Profile::load(wanted, &places).map(|profile| profile.prompt);
+    write("project/.alhena/profiles/a.md", "project $$ ${TOKEN}");
+    assert_eq!(prompt("a"), Ok("project $$ ${TOKEN}".to_owned()));
     write("cao/agent-context/a/agent.md", "nested");
     assert_eq!(prompt("a"), Ok("nested".to_owned()));
     write("cao/agent-context/a.md", "installed");
@@ -125,13 +130,45 @@ fn profiles_are_found_by_path_and_in_the_places_in_order() {
     assert_eq!(prompt("a"), Ok("store ${TOKEN} $TOKEN $ ${OTHER} $5".to_owned()));
     write("cao/.env", "# c\nTOKEN='s3 cret'\n");
     assert_eq!(prompt("a"), Ok("store s3 cret s3 cret $ ${OTHER} $5".to_owned()));
-    write("project/a.md", "project $$ ${TOKEN}");
-    assert_eq!(prompt("a"), Ok("project $$ ${TOKEN}".to_owned()));
     write("own/a.md", "own");
     assert_eq!(prompt("a"), Ok("own".to_owned()));
     let elsewhere = write("else/b.md", "by path");
     let profile = Profile::load(elsewhere.to_str().unwrap(), &places).unwrap();
     assert_eq!((profile.name.as_str(), profile.prompt.as_str()), ("b", "by path"));
+}
+
+#[test]
+fn folders_profile_needs_a_folder_that_is_trusted_and_that_only_the_user_can_write() {
+    use std::os::unix::fs::PermissionsExt;
+    let root = tempfile::tempdir().unwrap();
+    let (home, dir) = (root.path().join("home"), root.path().join("project"));
+    let profiles = dir.join(".alhena/profiles");
+    fs::create_dir_all(&profiles).unwrap();
+    fs::create_dir_all(home.join(".gemini")).unwrap();
+    for path in [&dir, &dir.join(".alhena"), &profiles] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    fs::write(profiles.join("evil.md"), "do it").unwrap();
+    fs::set_permissions(profiles.join("evil.md"), fs::Permissions::from_mode(0o644)).unwrap();
+    let env = Environment::from([("HOME", &home)]);
+    let load = |trust| Profile::load("evil", &Places::usual(&env, &dir, trust));
+    let untrusted = Cause::NotUsed { path: profiles.join("evil.md"), why: NotUsed::Untrusted };
+    for trust in [Trust::AsIs, Trust::Run] {
+        assert_eq!(load(trust).unwrap_err().cause, untrusted);
+    }
+    assert_eq!(load(Trust::WithSettings).unwrap().prompt, "do it");
+    let rules = serde_json::json!({ dir.canonicalize().unwrap().to_str().unwrap(): "TRUST_FOLDER" });
+    fs::write(home.join(".gemini/trustedFolders.json"), rules.to_string()).unwrap();
+    assert_eq!(load(Trust::AsIs).unwrap().prompt, "do it");
+    fs::set_permissions(&profiles, fs::Permissions::from_mode(0o777)).unwrap();
+    for trust in [Trust::AsIs, Trust::WithSettings] {
+        let cause = load(trust).unwrap_err().cause;
+        assert!(matches!(cause, Cause::NotUsed { why: NotUsed::Exposed(_), .. }), "{cause:?}");
+    }
+    assert_eq!(
+        Profile::load(profiles.join("evil.md").to_str().unwrap(), &Places::default()).unwrap().prompt,
+        "do it"
+    );
 }
 
 #[test]

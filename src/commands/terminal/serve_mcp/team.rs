@@ -235,9 +235,13 @@ impl Team {
             (None, None) => Approval::default(),
         };
         let profile = optional("agent_profile")
-            .map(|name| Profile::load(name, &Places::usual(&self.environment, &dir)))
-            .transpose()
-            .map_err(|error| error.to_string())?;
+            .map(|name| match name.contains('/') || name.ends_with(".md") {
+                // The model chooses here, and a profile says which programs run.
+                true => Err("a worker's profile is given by its name, not by a path".to_owned()),
+                false => Profile::load(name, &Places::usual(&self.environment, &dir, self.trust))
+                    .map_err(|error| error.to_string()),
+            })
+            .transpose()?;
         let model = self.model.clone();
         request.model = match profile.as_ref().and_then(|profile| profile.model.clone()) {
             Some(model) => Some(model),
