@@ -349,6 +349,8 @@ impl Plan {
             }
         }
         plan.stream = plan.fitting_stream(&mut dice);
+        // The CLI does that when it is stopped, and never before a result.
+        plan.wiped &= plan.stream == Stream::Endless;
         plan
     }
 

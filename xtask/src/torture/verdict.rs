@@ -23,7 +23,13 @@ pub fn must_end(plan: &Plan, deed: &Deed) -> bool {
         Target::Keeper | Target::Cli => hit.blow.signal == Signal::KILL,
         Target::Guard => false,
     });
-    fatal || deed.closed.is_some() || matches!(plan.stop, Stop::None | Stop::Timeout(_) | Stop::Stall(_))
+    let by_itself = match plan.stop {
+        Stop::None | Stop::Timeout(_) => true,
+        // Whoever holds the output and writes to it breaks the silence.
+        Stop::Stall(_) => plan.daemons.iter().all(|daemon| daemon.writes_every_ms.is_none()),
+        Stop::Blows { .. } | Stop::CloseOutput { .. } => false,
+    };
+    fatal || by_itself || deed.closed.is_some()
 }
 
 /// What is wrong with what a run said.
