@@ -56,8 +56,8 @@ pub struct Agent {
     /// Set a variable for the CLI (NAME=VALUE), or insist that it is set (NAME); can be repeated.
     #[arg(long, value_name = "NAME=VALUE")]
     env: Vec<String>,
-    /// Go on with a session: its id, or the latest.
-    #[arg(long, value_name = "ID", num_args = 0..=1, require_equals = true, default_missing_value = "latest")]
+    /// Go on with a session: its id or the beginning of it, or the latest. A text with spaces is the prompt.
+    #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = LATEST)]
     resume: Option<String>,
 }
 
@@ -80,6 +80,9 @@ pub fn trust(given: Option<TrustArg>) -> Trust {
     }
 }
 
+/// What `--resume` means without a value.
+const LATEST: &str = "latest";
+
 impl Agent {
     /// What the caller says of the folder's trust.
     pub fn said_trust(&self) -> Option<Trust> {
@@ -90,6 +93,13 @@ impl Agent {
     pub fn fill(&mut self, config: &Config) {
         self.model = self.model.take().or_else(|| config.model.clone());
         self.approval = self.approval.or(config.approval);
+    }
+
+    /// The prompt, where it follows `--resume` and was taken for its value: no id has a space in it.
+    pub fn prompt_behind_resume(&mut self) -> Option<String> {
+        let prompt = self.resume.take_if(|text| text.contains(char::is_whitespace))?;
+        self.resume = Some(LATEST.to_owned());
+        Some(prompt)
     }
 
     /// Puts all of it into a request.
@@ -137,7 +147,7 @@ impl Agent {
                 None => return usage(format!("{variable} is not set"), "Set it, or write NAME=VALUE."),
             }
         }
-        request.resume = self.resume.map(|id| if id == "latest" { Resume::Latest } else { Resume::Id(id) });
+        request.resume = self.resume.map(|id| if id == LATEST { Resume::Latest } else { Resume::Id(id) });
         Ok(())
     }
 }

@@ -262,8 +262,16 @@ fn find(
     found.ok_or_else(|| super::detect::not_found(&NotFound { tried }))
 }
 
-fn request(args: Args, view: Name, config: &Config, interrupts: &Interrupts) -> Result<Request, RunError> {
-    let prompt = prompt(args.prompt.or(args.prompt_option), args.prompt_file, args.prompt_by, interrupts)?;
+fn request(
+    mut args: Args,
+    view: Name,
+    config: &Config,
+    interrupts: &Interrupts,
+) -> Result<Request, RunError> {
+    let given = args.prompt.or(args.prompt_option);
+    let given =
+        if given.is_none() && args.prompt_file.is_none() { args.agent.prompt_behind_resume() } else { given };
+    let prompt = prompt(given, args.prompt_file, args.prompt_by, interrupts)?;
     let mut request = Request::with_prompt(prompt);
     request.prompt_by = match args.prompt_by {
         By::Auto => PromptBy::Auto,

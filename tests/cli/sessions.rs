@@ -577,3 +577,46 @@ fn control_characters_in_a_session_do_not_reach_the_terminal() {
         assert!(seen.stdout.contains("hi") && !seen.stdout.contains(['\u{1b}', '\u{7}']), "{seen}");
     }
 }
+
+#[test]
+fn a_renamed_session_is_shown_by_its_id_and_a_linked_directory_lists_nothing_twice() {
+    let desk = desk_with(&[("0.61.0", "plain")]);
+    let chats = chats(&desk);
+    let name = "session-2026-11-15T20-29-3e9f236b.jsonl";
+    fs::rename(chats.join(name), chats.join("session-2026-11-15T20-29-myown.jsonl")).unwrap();
+    std::os::unix::fs::symlink(&chats, chats.join("linked")).unwrap();
+    let listed = desk.alhena(&["sessions", "list", "--json"]).json();
+    assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed:#}");
+    assert!(listed[0]["id"].as_str().unwrap().starts_with("3e9f236b"), "{listed:#}");
+    let shown = desk.alhena(&["sessions", "show", "3e9f236b", "--as", "text"]);
+    assert!(shown.stdout.contains("It defines main()."), "{shown}");
+}
+
+#[test]
+fn events_have_what_was_said_before_the_tool_that_followed() {
+    let desk = desk_with(&[("0.61.0", "tools")]);
+    let events = desk.alhena(&["sessions", "show", "--as", "events"]).stdout;
+    let kinds: Vec<String> = events
+        .lines()
+        .take(5)
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["type"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(kinds, ["prompt", "thinking", "text", "tool_call", "tool_result"]);
+}
+
+#[test]
+fn of_sessions_that_fit_equally_well_the_newest_is_found_first() {
+    let desk = desk_with(&[]);
+    let chats = chats(&desk);
+    for (id, day) in [("aaaaaaaa-1", "03"), ("bbbbbbbb-1", "09"), ("cccccccc-1", "05")] {
+        let time = format!("2026-11-{day}T10:00:00.000Z");
+        let header = json!({"sessionId": id, "projectHash": "h", "startTime": time, "lastUpdated": time});
+        let prompt = json!({"id": "u", "type": "user", "content": [{"text": "find the needle"}]});
+        let name = format!("session-2026-11-{day}T10-00-{}.jsonl", id.get(..8).unwrap());
+        fs::write(chats.join(name), format!("{header}\n{prompt}\n")).unwrap();
+    }
+    for _indexed in 0..2 {
+        let found = desk.alhena(&["sessions", "search", "needle", "-n", "1", "--json"]).stdout;
+        assert!(found.contains("bbbbbbbb-1") && !found.contains("aaaaaaaa-1"), "{found}");
+    }
+}

@@ -85,6 +85,54 @@ fn follow_prints_what_another_process_writes() {
     assert_eq!((ended.status.signal(), ended.stderr.as_str()), (Some(2), ""), "{ended}");
 }
 
+/// Waits until these types of events have been printed.
+fn wait_for_events(started: &mut Started, expected: &[&str]) {
+    let expected: Vec<Value> = expected.iter().map(|kind| json!(kind)).collect();
+    let mut seen = Vec::new();
+    let came = Deadline::after(Duration::from_secs(30)).wait_until(|| {
+        let text = started.so_far();
+        let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        seen = whole.map(|line| serde_json::from_str::<Value>(line).unwrap()["type"].clone()).collect();
+        seen == expected
+    });
+    assert!(came, "{seen:?}, not {expected:?}");
+}
+
+#[test]
+fn follow_prints_what_is_there_when_the_first_session_appears() {
+    let desk = desk_with(&[]);
+    let args = ["sessions", "follow", "--json"];
+    let mut started = Started::new(&desk, desk.command(&args), b"");
+    std::thread::sleep(Duration::from_millis(500));
+    let name = "session-2026-11-15T20-29-3e9f236b.jsonl";
+    fs::copy(recorded("0.61.0", &format!("plain/{name}")), chats(&desk).join(name)).unwrap();
+    wait_for_events(&mut started, &["prompt", "tool_call", "tool_result", "usage", "text", "usage"]);
+    started.child.kill().unwrap();
+    started.finish(&desk, &args, Duration::from_secs(30));
+}
+
+// 0.61.0 writes thoughts and texts in another form when a session is resumed in the minute in which it was made.
+#[test]
+fn follow_prints_nothing_twice_when_a_resume_writes_it_in_another_form() {
+    let desk = desk_with(&[]);
+    let path = chats(&desk).join("session-2026-11-15T20-29-aaaaaaaa.jsonl");
+    let header = r#"{"sessionId":"aaaaaaaa-1","projectHash":"h"}"#;
+    let prompt = r#"{"id":"u","type":"user","content":[{"text":"hi"}]}"#;
+    let answer = r#"{"id":"g","type":"gemini","content":"Yes.","thoughts":[{"subject":"First","description":"Look."}]}"#;
+    fs::write(&path, format!("{header}\n{prompt}\n{answer}\n")).unwrap();
+    let args = ["sessions", "follow", "--json", "--from-start"];
+    let mut started = Started::new(&desk, desk.command(&args), b"");
+    wait_for_events(&mut started, &["prompt", "thinking", "text"]);
+    let resumed = r#"{"id":"g","type":"gemini","content":[{"text":"**First** Look.","thought":true},{"text":"Yes. "}]}"#;
+    let next = r#"{"id":"u2","type":"user","content":[{"text":"And now?"}]}"#;
+    let mut file = File::options().append(true).open(&path).unwrap();
+    writeln!(file, r#"{{"$set":{{"messages":[{prompt},{resumed}]}}}}"#).unwrap();
+    writeln!(file, "{next}").unwrap();
+    wait_for_events(&mut started, &["prompt", "thinking", "text", "prompt"]);
+    started.child.kill().unwrap();
+    started.finish(&desk, &args, Duration::from_secs(30));
+}
+
 /// As it would be long after the CLI has ended.
 fn make_old(dir: &Path) {
     for entry in fs::read_dir(dir).unwrap() {

@@ -95,3 +95,23 @@ fn real_cli_messages_that_were_dropped_come_back_to_the_model() {
     printed(&lab, &["sessions", "repair", "--apply"]);
     assert_resumes(&lab, &id);
 }
+
+#[test]
+fn real_cli_goes_on_with_what_a_list_prints_with_or_without_an_equals_sign() {
+    let lab = lab();
+    let (id, _) = recorded(&lab);
+    let short = &id[..8];
+    let equals = format!("--resume={short}");
+    for args in [
+        vec!["--resume", short, "Say it again"],
+        vec![&equals, "Say it again"],
+        vec!["--resume", "Say it again"],
+    ] {
+        let mut all = vec!["--model", "gemini-2.5-flash", "--as", "outcome"];
+        all.extend(&args);
+        let done = alhena_testbed::run_bounded(&mut lab.command(&all), Duration::from_secs(120)).unwrap();
+        let outcome: Value = serde_json::from_str(&done.stdout_text()).unwrap();
+        assert_eq!(outcome["session_id"], json!(id), "{args:?}: {outcome:#}");
+        assert!(history(&lab).contains("The word is xyzzy."), "{args:?}");
+    }
+}

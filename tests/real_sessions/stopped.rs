@@ -190,3 +190,49 @@ fn real_cli_that_failed_by_itself_leaves_no_half_session() {
     assert_ne!(outcome.status, Status::Success);
     assert_eq!(printed(&lab, &["sessions", "list", "--json"]).trim(), "[]");
 }
+
+#[test]
+fn real_cli_in_a_run_is_followed_while_it_goes_on_and_nothing_is_said_twice() {
+    let lab = lab(vec![writes(), waits()]);
+    let mut follow = std::process::Command::new(crate::lab::ALHENA);
+    follow.env_clear().envs(lab.env.iter()).current_dir(lab.workspace());
+    follow.args(["sessions", "follow", "--json"]).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut follow = follow.spawn().unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    let lines = BufReader::new(follow.stdout.take().unwrap()).lines();
+    std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| tell.send(line)));
+    let next = |kind: &str| {
+        let mut before = Vec::new();
+        loop {
+            let line =
+                told.recv_timeout(Duration::from_secs(60)).unwrap_or_else(|_| panic!("{kind}: {before:#?}"));
+            let event: Value = serde_json::from_str(&line).unwrap();
+            if event["type"] == kind {
+                return (event, before);
+            }
+            before.push(event);
+        }
+    };
+    let mut command = lab.command(&["--model", "gemini-2.5-flash", "--approval", "yolo", "Do it"]);
+    let mut run = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    // While the shell command still runs.
+    let (prompt, _) = next("prompt");
+    assert_eq!(prompt["text"], json!("Do it"));
+    next("thinking");
+    next("tool_result");
+    assert!(run.try_wait().unwrap().is_none());
+    let begun = lab.workspace().join("begun.txt");
+    assert!(Deadline::after(Duration::from_secs(60)).wait_until(|| begun.exists()));
+    kill_process(Pid::from_child(&run), Signal::TERM).unwrap();
+    run.wait().unwrap();
+    let id = printed(&lab, &["sessions", "list", "--json"]);
+    let id = serde_json::from_str::<Value>(&id).unwrap()[0]["id"].as_str().unwrap().to_owned();
+    // The next turn is in the store's file, then in the home of another run.
+    let request = lab.request("Go on").approval(Approval::Yolo).resume(Resume::Id(id));
+    assert_eq!(lab.run(request).status, Status::Success);
+    let (prompt, before) = next("prompt");
+    assert_eq!(prompt["text"], json!("Go on"), "{before:#?}");
+    assert!(before.iter().all(|event| event["type"] != "thinking"), "{before:#?}");
+    follow.kill().unwrap();
+    follow.wait().unwrap();
+}

@@ -299,13 +299,23 @@ fn session_to_continue(
     let Some(wanted) = &request.resume else { return Ok(None) };
     match (resume::find(stores, wanted).map_err(failed)?, wanted) {
         (Some(found), _) => Ok(Some(found)),
-        (None, Resume::Id(id)) => Err(HomeError::NoSession { id: id.clone(), project: project.into() }),
+        (None, Resume::Id(start)) => match resume::ids_beginning(stores, start).map_err(failed)?.as_slice() {
+            [id] => resume::find(stores, &Resume::Id(id.clone())).map_err(failed),
+            [] => Err(HomeError::NoSession { id: start.clone(), project: project.into() }),
+            several => Err(HomeError::SeveralSessions { start: start.clone(), ids: several.to_vec() }),
+        },
         (None, Resume::Latest) => {
             warnings
                 .push("There is no session to continue in this project; a new one was started".to_owned());
             Ok(None)
         }
     }
+}
+
+/// The `.gemini` directories of runs that are going on for this home, or that nobody has finished yet. Each is a store of its
+/// own, with the sessions that [`finish`] will move to the user's.
+pub fn unpublished(homes: &Path, user_home: &Path) -> io::Result<Vec<PathBuf>> {
+    slot::overlays_of(&std::path::absolute(homes)?, &resolved(user_home))
 }
 
 /// The same for the same project and settings.

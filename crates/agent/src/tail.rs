@@ -162,6 +162,7 @@ impl SessionTail {
                 continue;
             }
             if name.ends_with(".jsonl")
+                && entry.file_type().is_ok_and(|kind| kind.is_file())
                 && let Ok(follower) = Follower::read_only(&path)
             {
                 self.growth.watch(&path);

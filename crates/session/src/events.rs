@@ -38,7 +38,11 @@ impl Stream {
         if let Content::Text(text) = &message.content {
             self.text(message.role, text);
         }
-        for block in message.content.blocks() {
+        // A model speaks first and then calls tools; messages have their text last, as Claude's hosts expect it.
+        let is_tool = |block: &&Block<'_>| matches!(block, Block::ToolUse { .. } | Block::ToolResult(_));
+        let blocks = message.content.blocks();
+        let said_first = blocks.iter().filter(|block| !is_tool(block)).chain(blocks.iter().filter(is_tool));
+        for block in said_first {
             match block {
                 Block::Thinking { thinking } => self.thinking(thinking),
                 Block::ToolUse { id, name, input } => self.call(id, name, input, &calls),

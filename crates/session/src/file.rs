@@ -102,7 +102,10 @@ pub(crate) fn in_project(project: &Arc<Project>) -> io::Result<Vec<SessionFile>>
         match name.to_str().and_then(read_name) {
             Some((id_start, format)) => files.extend(look(&entry, project, format, id_start, None)?),
             // Anything else with a dot is a temporary or a damaged file of the CLI.
-            None if name.to_str().is_some_and(|name| !name.contains('.')) => {
+            // A link would show the sessions of another directory a second time.
+            None if name.to_str().is_some_and(|name| !name.contains('.'))
+                && entry.file_type().is_ok_and(|kind| kind.is_dir()) =>
+            {
                 files.extend(children(&entry.path(), project, &name.to_string_lossy())?);
             }
             None => {}

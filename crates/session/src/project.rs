@@ -68,8 +68,14 @@ pub(crate) fn of(gemini: &Path, folder: &Path) -> io::Result<Vec<Project>> {
     Ok(projects)
 }
 
+/// What is in a regular file: reading a pipe in its place would take for ever.
+fn read_file(path: &Path) -> Option<Vec<u8>> {
+    let is_file = fs::metadata(path).is_ok_and(|data| data.is_file());
+    if is_file { fs::read(path).ok() } else { None }
+}
+
 fn marked(dir: &Path) -> Option<PathBuf> {
-    let text = fs::read_to_string(dir.join(MARKER)).ok()?;
+    let text = String::from_utf8(read_file(&dir.join(MARKER))?).ok()?;
     let root = text.trim();
     (!root.is_empty()).then(|| PathBuf::from(root))
 }
@@ -86,7 +92,7 @@ impl Registry {
         struct File {
             projects: BTreeMap<PathBuf, String>,
         }
-        let file = fs::read(gemini.join(REGISTRY)).ok();
+        let file = read_file(&gemini.join(REGISTRY));
         let file = file.and_then(|bytes| serde_json::from_slice::<File>(&bytes).ok());
         Self { slugs: file.map(|file| file.projects).unwrap_or_default() }
     }

@@ -28,7 +28,7 @@ pub use query::Query;
 pub use snippet::{Place, Snippet};
 
 use self::index::Index;
-use self::rank::{Ranking, Spot};
+use self::rank::{Candidate, Ranking, Spot};
 use crate::file::SessionFile;
 use crate::store::{Scope, Session, Store};
 use crate::{survey, threads};
@@ -182,6 +182,12 @@ fn find(
     candidates.retain(|candidate| {
         candidate.phrases == query.all()
             && files.get(candidate.file).is_some_and(|file| session_of(file).is_some())
+    });
+    // Of those that fit equally well the newest come first, before only a few are looked into.
+    let updated =
+        |candidate: &Candidate| files.get(candidate.file).and_then(session_of).map(Session::updated);
+    candidates.sort_by(|one, other| {
+        other.score.total_cmp(&one.score).then_with(|| updated(other).cmp(&updated(one)))
     });
     let asked = candidates.len();
     let (mut hits, mut looked_into, mut total) = (Vec::new(), 0, 0);

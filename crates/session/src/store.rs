@@ -256,7 +256,11 @@ impl Store {
     /// The session that somebody means.
     pub fn find(&self, scope: &Scope, which: &Which) -> Result<Session, FindError> {
         let mut sessions = match which {
-            Which::Id(id) => self.with_id(scope, id)?,
+            Which::Id(id) => match self.with_id(scope, id)? {
+                // Somebody may have given a file another name; what it says counts, as in a list.
+                none if none.is_empty() => beginning_with(id, self.list(scope)?),
+                found => found,
+            },
             Which::Latest => self.list(scope)?,
         };
         match which {
@@ -299,17 +303,21 @@ impl Store {
         let surveyed = threads::map(&wanted, || (), |(), file| survey::survey(file));
         let surveyed =
             wanted.iter().cloned().zip(surveyed).filter_map(|(file, survey)| Some((file, survey.ok()?)));
-        let mut sessions = group(surveyed.collect());
-        let children: Vec<Session> = sessions
-            .iter()
-            .flat_map(|session| session.children.iter())
-            .filter(|child| child.id.starts_with(id))
-            .cloned()
-            .collect();
-        sessions.retain(|session| session.id.starts_with(id));
-        sessions.extend(children);
-        Ok(sessions)
+        Ok(beginning_with(id, group(surveyed.collect())))
     }
+}
+
+/// Those whose id begins like this, sub-agents included.
+fn beginning_with(id: &str, mut sessions: Vec<Session>) -> Vec<Session> {
+    let children: Vec<Session> = sessions
+        .iter()
+        .flat_map(|session| session.children.iter())
+        .filter(|child| child.id.starts_with(id))
+        .cloned()
+        .collect();
+    sessions.retain(|session| session.id.starts_with(id));
+    sessions.extend(children);
+    sessions
 }
 
 /// The session that somebody means.

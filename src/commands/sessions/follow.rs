@@ -2,16 +2,18 @@
 
 use std::collections::HashSet;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use alhena::dirs::Dirs;
+use alhena::env::Environment;
 use alhena::model::message::{Block, Content, messages};
 use alhena::model::{Include, Message};
 use alhena::session::events::events;
 use alhena::session::export::Page;
 use alhena::session::follow::{Follow, News};
-use alhena::session::{FindError, Store, Which};
+use alhena::session::{FindError, Scope, Session, Store, Which};
 
 use super::pretty::{Detail, Pretty};
 use super::{Where, find, store};
@@ -48,57 +50,115 @@ pub struct Args {
 const LONGEST: Duration = Duration::from_secs(1);
 
 pub fn execute(args: &Args) -> ExitCode {
-    let path = match store().and_then(|store| file(&store, args)) {
-        Ok(path) => path,
+    let places = match Places::here() {
+        Ok(places) => places,
         Err(code) => return code,
     };
-    match follow(&path, args) {
+    let (session, noticed) = match places.wait_for(args) {
+        Ok(found) => found,
+        Err(code) => return code,
+    };
+    match follow(&places, &session, noticed, args) {
         Ok(done) => done,
         Err(error) => {
-            complain(&format_args!("{}: {error}", path.display()), "");
+            complain(&format_args!("{}: {error}", session.file.path.display()), "");
             ExitCode::FAILURE
         }
     }
 }
 
-/// The file to follow; waits for the first session of a folder that has none.
-fn file(store: &Store, args: &Args) -> Result<PathBuf, ExitCode> {
-    let mut said = false;
-    loop {
-        if args.which != "latest" {
-            break;
-        }
-        match store.find(&args.place.scope(), &Which::Latest) {
-            Ok(session) => return Ok(session.file.path),
-            Err(FindError::NoneIn(_)) => {}
-            Err(_) => break,
-        }
-        if !said {
-            say("Waiting for a session …");
-            said = true;
-        }
-        std::thread::sleep(Duration::from_millis(300));
+/// When a session was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Noticed {
+    /// It was there.
+    AtOnce,
+    /// It appeared later, so that all of it is news.
+    WhileWaiting,
+}
+
+/// Where sessions are: the user's store, and the homes of Alhena's own runs, whose sessions go there when they end.
+struct Places {
+    store: Store,
+    homes: Option<(PathBuf, PathBuf)>,
+}
+
+impl Places {
+    fn here() -> Result<Self, ExitCode> {
+        let environment = Environment::of_process();
+        let homes = Dirs::of(&environment).zip(environment.gemini_home());
+        let homes = homes.map(|(dirs, user_home)| (dirs.state.join("homes"), user_home));
+        Ok(Self { store: store()?, homes })
     }
-    find(store, &args.place, &args.which).map(|session| session.file.path)
+
+    /// The session in the home of a run that is going on. A run that has just ended may take its home away meanwhile.
+    fn unpublished(&self, scope: &Scope, which: &Which) -> Option<Session> {
+        let (homes, user_home) = self.homes.as_ref()?;
+        let overlays = alhena::home::unpublished(homes, user_home).unwrap_or_default();
+        let found = overlays.into_iter().filter_map(|gemini| Store::at(gemini).find(scope, which).ok());
+        found.max_by_key(Session::updated)
+    }
+
+    /// The session to follow; waits for the first of a folder that has none.
+    fn wait_for(&self, args: &Args) -> Result<(Session, Noticed), ExitCode> {
+        let (scope, which) = (args.place.scope(), Which::of(&args.which));
+        let mut noticed = Noticed::AtOnce;
+        loop {
+            // What is being said now is the latest.
+            if let Some(session) = self.unpublished(&scope, &which) {
+                return Ok((session, noticed));
+            }
+            match self.store.find(&scope, &which) {
+                Err(FindError::NoneIn(_)) => {}
+                _ => return find(&self.store, &args.place, &args.which).map(|session| (session, noticed)),
+            }
+            if noticed == Noticed::AtOnce {
+                say("Waiting for a session …");
+                noticed = Noticed::WhileWaiting;
+            }
+            std::thread::sleep(Duration::from_millis(300));
+        }
+    }
+
+    /// Where the session has gone: a run that goes on with it works on a copy, and takes that to the store in the end.
+    fn moved(&self, session: &Session, path: &Path, news: &News) -> Option<PathBuf> {
+        // A file that is no part of the store stays where it is.
+        session.file.project.root.as_ref()?;
+        let which = Which::Id(session.id.clone());
+        let found = self.unpublished(&Scope::All, &which);
+        let found = match news {
+            News::Gone => found.or_else(|| self.store.find(&Scope::All, &which).ok()),
+            _ => found,
+        };
+        found.filter(|found| found.id == session.id && found.file.path != path).map(|found| found.file.path)
+    }
 }
 
 /// Goes on until nothing can be printed any more. An error is about the file.
-fn follow(path: &std::path::Path, args: &Args) -> io::Result<ExitCode> {
-    let mut session = Follow::start(path)?;
+fn follow(places: &Places, session: &Session, noticed: Noticed, args: &Args) -> io::Result<ExitCode> {
+    let mut path = session.file.path.clone();
+    let mut file = Follow::start(&path)?;
     let mut printer = Printer::new(args);
-    let mut printed = printer.news(&messages(session.log(), Include::Said), args.from_start);
+    let show = args.from_start || noticed == Noticed::WhileWaiting;
+    let mut printed = printer.news(&messages(file.log(), Include::Said), show);
     loop {
         if printed.is_err() {
             return Ok(output::written(printed));
         }
-        session.wait(LONGEST);
-        match session.look()? {
-            News::Nothing => {}
-            News::Gone => say("Gemini CLI has deleted the file; waiting for it to come back."),
-            News::Records(_) | News::Rewritten => {
-                printed = printer.news(&messages(session.log(), Include::Said), true);
+        file.wait(LONGEST);
+        let news = file.look()?;
+        match (&news, places.moved(session, &path, &news)) {
+            (_, Some(now)) => {
+                file = Follow::start(&now)?;
+                path = now;
             }
+            (News::Nothing, None) => continue,
+            (News::Gone, None) => {
+                say("Gemini CLI has deleted the file; waiting for it to come back.");
+                continue;
+            }
+            (News::Records(_) | News::Rewritten, None) => {}
         }
+        printed = printer.news(&messages(file.log(), Include::Said), true);
     }
 }
 
@@ -156,13 +216,10 @@ impl Printer {
         let mut is_new = |part: String| self.done.insert((message.id.to_string(), part));
         let news = match &mut fresh.content {
             Content::Text(text) if text.trim().is_empty() => false,
-            Content::Text(_) => is_new(String::new()),
+            Content::Text(_) => is_new(key(&Block::Text { text: Default::default() }, &mut [0; 3])),
             Content::Blocks(blocks) => {
-                let mut number = 0;
-                blocks.retain(|block| {
-                    number += 1;
-                    is_new(key(block, number))
-                });
+                let mut counts = [0; 3];
+                blocks.retain(|block| is_new(key(block, &mut counts)));
                 !blocks.is_empty()
             }
         };
@@ -177,13 +234,19 @@ impl Printer {
     }
 }
 
-/// What makes a part of a message the same when the message is written again.
-fn key(block: &Block<'_>, number: usize) -> String {
+/// What makes a part of a message the same when the message is written again: its id, or how many of its kind were before it.
+/// What it says does not: a resume writes thoughts and texts in another form (0.61.0).
+fn key(block: &Block<'_>, counts: &mut [u32; 3]) -> String {
+    let [thoughts, images, texts] = counts;
+    let numbered = |kind: &str, count: &mut u32| {
+        *count += 1;
+        format!("{kind} {count}")
+    };
     match block {
-        Block::Thinking { thinking } => format!("thinking {thinking}"),
+        Block::Thinking { .. } => numbered("thinking", thoughts),
         Block::ToolUse { id, .. } => format!("call {id}"),
         Block::ToolResult(result) => format!("result {}", result.tool_use_id),
-        Block::Image { .. } => format!("image {number}"),
-        Block::Text { text } => format!("text {text}"),
+        Block::Image { .. } => numbered("image", images),
+        Block::Text { .. } => numbered("text", texts),
     }
 }

@@ -20,7 +20,8 @@ use crate::style::{Colours, Paint, one_line};
 
 /// Add up tokens and cost, by day, model or project.
 ///
-/// Everything that was spent counts, also what was cancelled, taken back or dropped, and sub-agents. Days are UTC. Prices come
+/// Everything that a session records counts, also what was cancelled, taken back or dropped, and sub-agents. Gemini CLI does not
+/// record the calls beside the conversation: its model router (when no model is named), summaries and web searches. Days are UTC. Prices come
 /// from a dated file; ALHENA_PRICES or --prices names another one. A model that it does not name has no cost, and a sum with
 /// such a model in it says so.
 #[derive(Debug, clap::Args)]

@@ -15,6 +15,16 @@ use rustix::fs::CWD;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+/// Opens a file for reading, following links. What is no file is an error: reading a pipe or a device can take for ever.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    let no_waiting = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let file = OpenOptions::new().read(true).custom_flags(no_waiting).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
+    }
+}
+
 /// What a file held at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
@@ -25,7 +35,7 @@ pub struct Fingerprint {
 impl Fingerprint {
     /// Of a file, following links; none when there is no such file.
     pub(super) fn of(path: &Path) -> io::Result<Option<Self>> {
-        let mut file = match File::open(path) {
+        let mut file = match open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
@@ -131,7 +141,7 @@ pub(super) fn move_file(from: &Path, to: &Path, existing: Existing) -> io::Resul
 /// Copies a file, which appears under its name only when it is complete and on the disk.
 pub(super) fn copy_file(from: &Path, to: &Path, existing: Existing) -> io::Result<()> {
     let mut unfinished = Unfinished::beside(to)?;
-    let mut source = File::open(from)?;
+    let mut source = open(from)?;
     let meta = source.metadata()?;
     io::copy(&mut source, &mut unfinished.file)?;
     unfinished.file.set_permissions(meta.permissions())?;
@@ -234,11 +244,14 @@ fn temporary_beside(path: &Path) -> PathBuf {
 
 /// Reads a file; none when there is none.
 pub(super) fn read_if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+    let mut file = match open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
 }
 
 /// The names in a directory, sorted; none when there is no such directory. Names that are not Unicode are left out.

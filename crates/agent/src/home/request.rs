@@ -137,6 +137,14 @@ pub enum HomeError {
         /// The project.
         project: PathBuf,
     },
+    /// Several sessions begin like this.
+    #[error("{} sessions begin with {start}: {}", ids.len(), ids.join(", "))]
+    SeveralSessions {
+        /// What was asked for.
+        start: String,
+        /// All of their ids.
+        ids: Vec<String>,
+    },
     /// There is a session with this id already.
     #[error("the session {id} exists already")]
     SessionExists {
@@ -159,7 +167,9 @@ impl HomeError {
     pub fn kind(&self) -> FailureKind {
         match self {
             HomeError::Settings(_) => FailureKind::Config,
-            HomeError::NoSession { .. } | HomeError::SessionExists { .. } => FailureKind::Input,
+            HomeError::NoSession { .. }
+            | HomeError::SeveralSessions { .. }
+            | HomeError::SessionExists { .. } => FailureKind::Input,
             HomeError::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 FailureKind::DiskFull
             }

@@ -17,7 +17,8 @@ use super::scan::{SessionFacts, scan, scan_header};
 pub enum Resume {
     /// The one that was started last, as the CLI's own `latest`.
     Latest,
-    /// The one with exactly this id; or, as for the CLI, a number that counts from the one that was started first.
+    /// The one with exactly this id; or, as for the CLI, a number that counts from the one that was started first; or the
+    /// only one whose id begins like this.
     Id(String),
 }
 
@@ -55,14 +56,38 @@ pub(super) fn find(stores: &[PathBuf], wanted: &Resume) -> io::Result<Option<Sto
     Ok(None)
 }
 
+/// The ids that begin like this, for somebody who has only the beginning: lists show eight characters.
+pub(super) fn ids_beginning(stores: &[PathBuf], start: &str) -> io::Result<Vec<String>> {
+    let mut ids = Vec::new();
+    for store in stores.iter().filter(|_| !start.is_empty()) {
+        for id in ids_by_start(store)?.into_iter().filter(|id| id.starts_with(start)) {
+            if !ids.contains(&id) && find_id(store, &id)?.is_some() {
+                ids.push(id);
+            }
+        }
+    }
+    Ok(ids)
+}
+
 /// Several files can carry one id: the stub of an earlier resume, or two versions that were kept. The one with a
 /// conversation counts, and of several the one that was written last.
 pub(super) fn find_id(chats: &Path, id: &str) -> io::Result<Option<Stored>> {
+    let (likely, others): (Vec<String>, Vec<String>) = files::names_in(chats)?
+        .into_iter()
+        .filter(|name| is_session_name(name))
+        .partition(|name| may_hold(name, id));
+    let found = best_of(chats, &likely, id);
+    // The CLI goes by what a file says, not by its name; somebody may have given it another one.
+    let holds = |name: &&String| {
+        let header = scan_header(&chats.join(name)).unwrap_or_default();
+        header.is_some_and(|facts| facts.id == id)
+    };
+    Ok(found.or_else(|| best_of(chats, others.iter().filter(holds), id)))
+}
+
+fn best_of<'a>(chats: &Path, names: impl IntoIterator<Item = &'a String>, id: &str) -> Option<Stored> {
     let mut best: Option<Stored> = None;
-    for name in files::names_in(chats)? {
-        if !is_session_name(&name) || !may_hold(&name, id) {
-            continue;
-        }
+    for name in names {
         let path = chats.join(name);
         let Ok(Some(facts)) = scan(&path) else { continue };
         let newer = best.as_ref().is_none_or(|best| facts.last_updated >= best.facts.last_updated);
@@ -70,7 +95,7 @@ pub(super) fn find_id(chats: &Path, id: &str) -> io::Result<Option<Stored>> {
             best = Some(Stored { path, facts });
         }
     }
-    Ok(best)
+    best
 }
 
 /// The name carries the first eight characters of the id, after those the CLI does not allow in file names are replaced.

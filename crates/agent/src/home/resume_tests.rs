@@ -138,3 +138,48 @@ fn the_minute_in_a_name_can_be_changed() {
         assert_eq!(minute_of(other), None, "{other}");
     }
 }
+
+#[test]
+fn the_beginning_of_an_id_finds_all_that_begin_like_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let chats = [dir.path().to_owned()];
+    for (number, id) in ["aaaaaaaa-1", "aaaaaaaa-2", "abbbbbbb-1"].into_iter().enumerate() {
+        let name = format!("session-2026-01-01T00-0{number}-{}.jsonl", id.get(..8).unwrap());
+        session(dir.path(), &name, &[&header(id, &format!("0{number}")), PROMPT]);
+    }
+    // A stub is no session.
+    session(dir.path(), "session-2026-01-01T00-09-abbbbbbb.jsonl", &[&header("abbbbbbb-2", "09")]);
+    let ids = |start: &str| ids_beginning(&chats, start).unwrap();
+    assert_eq!(ids("abbb"), ["abbbbbbb-1"]);
+    assert_eq!(ids("aaaaaaaa"), ["aaaaaaaa-1", "aaaaaaaa-2"]);
+    assert_eq!(ids("a").len(), 3);
+    assert_eq!((ids("b"), ids("")), (vec![], vec![]));
+}
+
+#[test]
+fn a_file_with_another_name_is_found_by_what_it_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let renamed = session(dir.path(), "session-mine.jsonl", &[&header("aaaaaaaa-1", "01"), PROMPT]);
+    assert_eq!(found(&[dir.path().to_owned()], &id("aaaaaaaa-1")), Some(renamed));
+}
+
+// Reading a pipe or a device would take for ever.
+#[test]
+fn what_is_no_file_is_passed_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let chats = [dir.path().to_owned()];
+    let name = |minute: &str| dir.path().join(format!("session-2026-01-01T00-{minute}-aaaaaaaa.jsonl"));
+    let real = session(
+        dir.path(),
+        "session-2026-01-01T00-01-aaaaaaaa.jsonl",
+        &[&header("aaaaaaaa-1", "01"), PROMPT],
+    );
+    assert!(std::process::Command::new("mkfifo").arg(name("02")).status().unwrap().success());
+    std::os::unix::fs::symlink("/dev/zero", name("03")).unwrap();
+    std::os::unix::fs::symlink("nowhere", name("04")).unwrap();
+    fs::create_dir(name("05")).unwrap();
+    assert_eq!(found(&chats, &id("aaaaaaaa-1")), Some(real.clone()));
+    assert_eq!(found(&chats, &Resume::Latest), Some(real.clone()));
+    assert_eq!(found(&chats, &id("1")), Some(real));
+    assert_eq!(Fingerprint::of(&name("02")).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+}

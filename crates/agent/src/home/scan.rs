@@ -5,11 +5,12 @@
 //! with every other file of the same short id. So they must not reach the user's store.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
 use serde_json::Value;
+
+use super::files;
 
 /// The facts of one session file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub(super) struct SessionFacts {
 /// Reads a whole file, JSONL (0.39 and later) or one JSON object (before). None when it is not a session.
 pub(super) fn scan(path: &Path) -> io::Result<Option<SessionFacts>> {
     let mut fold = Fold::default();
-    let mut reader = BufReader::new(File::open(path)?);
+    let mut reader = BufReader::new(files::open(path)?);
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -51,7 +52,7 @@ pub(super) fn scan(path: &Path) -> io::Result<Option<SessionFacts>> {
 pub(super) fn scan_header(path: &Path) -> io::Result<Option<SessionFacts>> {
     const LONGEST_HEADER: u64 = 64 * 1024;
     let mut line = Vec::new();
-    io::Read::take(BufReader::new(File::open(path)?), LONGEST_HEADER).read_until(b'\n', &mut line)?;
+    io::Read::take(BufReader::new(files::open(path)?), LONGEST_HEADER).read_until(b'\n', &mut line)?;
     let mut fold = Fold::default();
     if let Ok(record) = serde_json::from_slice::<Value>(&line) {
         fold.header(&record);

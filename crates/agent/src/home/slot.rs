@@ -198,6 +198,23 @@ pub(super) fn numbers_in(dir: &Path) -> io::Result<Vec<u32>> {
     Ok(numbers)
 }
 
+/// The `.gemini` directories of runs that stand for this home: what is said in them is not in the user's store yet.
+pub(super) fn overlays_of(homes: &Path, user_home: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut overlays = Vec::new();
+    for key in files::names_in(homes)?.into_iter().filter(|name| is_key(name)) {
+        let dir = homes.join(key);
+        for number in numbers_in(&dir)? {
+            let path = dir.join(number.to_string());
+            if let Ok(Planned::Run(plan)) = read_plan(&path)
+                && plan.user_home == user_home
+            {
+                overlays.push(path.join(".gemini"));
+            }
+        }
+    }
+    Ok(overlays)
+}
+
 /// What a look at somebody else's place gave.
 pub(super) enum Taken {
     /// A run is alive there.
