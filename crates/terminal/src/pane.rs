@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use alhena_agent::env::Environment;
 use alhena_agent::home::{self, FinishPlan};
+use alhena_agent::supervise::fork::die_with_parent;
 use alhena_agent::supervise::sweep::{Life, adopt_orphans, sweep};
 use alhena_agent::{Finder, Interactive};
 use alhena_model::{Failure, FailureKind, Timestamp};
@@ -190,6 +191,7 @@ fn start(interactive: &Interactive) -> io::Result<Child> {
     let mut command = Command::new(&interactive.program);
     command.args(&interactive.args).env_clear().envs(interactive.env.iter().cloned());
     command.current_dir(&interactive.dir);
+    die_with_parent(&mut command);
     command.spawn()
 }
 
