@@ -60,8 +60,8 @@ logger = logging.getLogger(__name__)
 # How much of the history is looked at for a status: the last query must be in it.
 HISTORY_LINES = 400
 SECOND_LOOK = 0.4
-# How long the CLI may take to begin with what was sent to it.
-PICK_UP = 5.0
+# How long the CLI may take to begin with what was sent to it. While its MCP servers start, it queues.
+PICK_UP = 30.0
 READY = {TerminalStatus.IDLE, TerminalStatus.COMPLETED}
 STATUS = {
     "starting": TerminalStatus.PROCESSING,
@@ -164,6 +164,7 @@ class GeminiCliProvider(BaseProvider):
 
     def get_status(self, buffer: str) -> TerminalStatus:
         """What the agent does, by what its pane shows; the buffer is asked only when there is no pane."""
+        looked = time.monotonic()
         pane = self._look() or Pane("", "", buffer or "")
         if not pane.text.strip():
             return TerminalStatus.UNKNOWN
@@ -173,14 +174,17 @@ class GeminiCliProvider(BaseProvider):
             time.sleep(SECOND_LOOK)
             pane = self._look() or pane
             status = self._judged(pane)
+        sent = self._sent_after
         if status not in READY:
-            if status is TerminalStatus.PROCESSING:
+            # Only the title says that a turn has begun; the screen also shows work while a message is still queued. And
+            # several may ask at once: what one saw before the message was sent says nothing about it.
+            if pane.title.lstrip().startswith("✦") and sent is not None and looked > sent[1]:
                 self._sent_after = None
             return status
         turn = self._last_turn(pane)
-        if self._sent_after is not None:
-            before, since = self._sent_after
-            if turn == before and time.monotonic() - since < PICK_UP:
+        if sent is not None:
+            before, since = sent
+            if looked <= since or (turn == before and time.monotonic() - since < PICK_UP):
                 return TerminalStatus.PROCESSING
             self._sent_after = None
         self._turn = turn
@@ -192,7 +196,8 @@ class GeminiCliProvider(BaseProvider):
         arguments = ["--last"] + (["--columns", pane.columns] if pane else [])
         done = _alhena(["terminal", "classify", *arguments], script_output)
         if done.returncode != 0:
-            message = done.stderr.strip().removeprefix("error:").strip()
+            failed = self._classify(pane._replace(text=script_output)).get("error") if pane else None
+            message = str(failed or done.stderr.strip().removeprefix("error:").strip())
             raise OutputExtractionError(message.splitlines()[0] if message else "no answer was found")
         return done.stdout.rstrip("\n")
 
@@ -334,8 +339,13 @@ class GeminiCliProvider(BaseProvider):
     def _judged(self, pane: Pane) -> TerminalStatus:
         status = self._classify(pane).get("status")
         # While the pane runs something other than its shell, the agent has not ended.
-        if status == "exited" and pane.command and pane.command != self._shell:
+        lives = pane.command and pane.command != self._shell
+        if status == "exited" and lives:
             return TerminalStatus.UNKNOWN
+        # CAO takes an error for the end of the agent, and types nothing more into it. A turn that failed is over, and the
+        # agent is ready for the next; what there is to read of it is the error.
+        if status == "error" and lives:
+            return TerminalStatus.COMPLETED
         return STATUS.get(str(status), TerminalStatus.UNKNOWN)
 
     def _last_turn(self, pane: Pane) -> tuple[int, str]:

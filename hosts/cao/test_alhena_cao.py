@@ -104,6 +104,41 @@ class Screens(unittest.TestCase):
             ended = ended._replace(command="sh")
             self.assertEqual(ours.get_status(""), TerminalStatus.ERROR)
 
+    def test_a_turn_that_failed_is_over_and_the_agent_is_ready(self):  # D-06
+        ours = provider()
+        seen = alhena_cao.Pane("◇  Ready (w)", "80", "✕ [API Error: no]", "node")
+        with (
+            mock.patch.object(ours, "_look", lambda: seen),
+            mock.patch.object(ours, "_classify", lambda pane: {"status": "error", "error": "[API Error: no]"}),
+            mock.patch.object(alhena_cao, "SECOND_LOOK", 0.0),
+        ):
+            self.assertEqual(ours.get_status(""), TerminalStatus.COMPLETED)
+            with self.assertRaisesRegex(Exception, "API Error: no"):
+                ours.extract_last_message_from_script("nothing")
+            seen = seen._replace(command="sh")
+            self.assertEqual(ours.get_status(""), TerminalStatus.ERROR)
+
+    def test_a_queue_is_no_turn_and_an_old_look_says_nothing(self):
+        ours = provider()
+        pane = alhena_cao.Pane("◇  Ready (w)", "80", ANSWERED, "node")
+        states = {"status": "completed"}
+        with (
+            mock.patch.object(ours, "_look", lambda: pane),
+            mock.patch.object(ours, "_classify", lambda _: states),
+        ):
+            self.assertEqual(ours.get_status(""), TerminalStatus.COMPLETED)
+            ours.notify_status_buffer_reset(1)
+            ours.mark_input_received()
+            states = {"status": "processing"}
+            self.assertEqual(ours.get_status(""), TerminalStatus.PROCESSING)
+            # The queue has gone, and the query is not there yet.
+            states = {"status": "completed"}
+            self.assertEqual(ours.get_status(""), TerminalStatus.PROCESSING)
+            pane, states = pane._replace(title="✦  Working… (w)"), {"status": "processing"}
+            self.assertEqual(ours.get_status(""), TerminalStatus.PROCESSING)
+            pane, states = pane._replace(title="◇  Ready (w)"), {"status": "completed"}
+            self.assertEqual(ours.get_status(""), TerminalStatus.COMPLETED)
+
     def test_what_was_sent_counts_as_work_until_it_is_picked_up(self):
         ours = provider()
         self.assertEqual(ours.get_status(ANSWERED), TerminalStatus.COMPLETED)
