@@ -57,6 +57,18 @@ impl Place {
         Self::make(name, scenario, Trust::Trusted, Turn::Alone { _guard: guard })
     }
 
+    /// For longer, on whatever tmux is wanted.
+    pub fn soak(name: &str, scenario: Scenario, time: Duration) -> Self {
+        let guard = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
+        let mut place = Self::make(name, scenario, Trust::Trusted, Turn::Shared { _guard: guard });
+        place._watchdog = Watchdog::new(name, time + Duration::from_secs(240));
+        if let Some(tmux) = std::env::var_os("ALHENA_SOAK_TMUX") {
+            place.tmux = tmux.into();
+            place.terminals = place.again();
+        }
+        place
+    }
+
     fn make(name: &str, scenario: Scenario, trust: Trust, turn: Turn) -> Self {
         let watchdog = Watchdog::new(name, Duration::from_secs(240));
         let home = PrivateHome::with(trust).unwrap();
@@ -78,6 +90,11 @@ impl Place {
     /// As another process would see it.
     pub fn again(&self) -> Terminals {
         open(&self.env, &self.tmux, &self.server)
+    }
+
+    /// The same with another environment.
+    pub fn with_env(&self, env: &Environment) -> Terminals {
+        open(env, &self.tmux, &self.server)
     }
 
     pub fn work(&self) -> PathBuf {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use alhena_agent::env::Environment;
 use alhena_agent::supervise::custody::keeper_program;
-use alhena_agent::{Finder, Gemini, Prompt, Request};
+use alhena_agent::{Finder, Gemini, Prompt, Request, Trust};
 use alhena_model::{FailureKind, Timestamp};
 
 use crate::equip::equip;
@@ -94,6 +94,7 @@ impl Terminals {
     /// Launches an agent and waits until it is ready; with a prompt, until it works on it.
     pub fn launch(&self, launch: Launch) -> Result<Terminal, TerminalError> {
         let deadline = Instant::now() + launch.timeout;
+        self.inner.tmux.check()?;
         let id = new_id();
         let launch = equip(launch, &id, &self.inner.ledger, &self.inner.environment)?;
         let terminal = self.begin(&launch, id.clone()).inspect_err(|_| {
@@ -278,11 +279,11 @@ impl Terminal {
         self.warm_up(deadline.min(Instant::now() + SHELL))?;
         self.type_agent()?;
         let Prompt::Text(prompt) = &launch.request.prompt else {
-            return self.wait_for_ready(Expect::Idle, launch.timeout, deadline);
+            return self.wait_for_ready(Expect::Idle, launch, deadline);
         };
         let by_paste = prompt.len() > LONGEST_ARGUMENT;
         let expect = if by_paste || prompt.trim().is_empty() { Expect::Idle } else { Expect::Work };
-        self.wait_for_ready(expect, launch.timeout, deadline)?;
+        self.wait_for_ready(expect, launch, deadline)?;
         if by_paste {
             self.send(prompt, Force::No)?;
         }
@@ -354,7 +355,7 @@ impl Terminal {
     fn wait_for_ready(
         &self,
         expect: Expect,
-        timeout: Duration,
+        launch: &Launch,
         deadline: Instant,
     ) -> Result<(), TerminalError> {
         let mut passing: Option<Instant> = None;
@@ -366,19 +367,19 @@ impl Terminal {
                 return Err(self.ended_early(&record));
             }
             let reading = self.status_of_screen()?;
-            if self.is_ready(&reading, expect) {
+            if self.is_ready(&reading, expect, launch) {
                 return Ok(());
             }
             // 0.30 says for a moment that it waits for authentication, in a box like that of a dialog.
             passing =
                 passing.filter(|_| is_passing(&reading)).or_else(|| is_passing(&reading).then(Instant::now));
             let passes = passing.is_some_and(|since| since.elapsed() < PASSING);
-            if let Some(error) = self.obstacle(&reading).filter(|_| !passes) {
+            if let Some(error) = self.obstacle(&reading, launch)?.filter(|_| !passes) {
                 return Err(error);
             }
             if Instant::now() >= deadline {
                 let screen = live.look(History::None)?.text;
-                let message = format!("the agent was not ready after {:.0} s", timeout.as_secs_f64());
+                let message = format!("the agent was not ready after {:.0} s", launch.timeout.as_secs_f64());
                 return Err(TerminalError::new(TerminalErrorKind::Timeout, message)
                     .hint("Give it more time with --timeout.")
                     .screen(&screen));
@@ -388,20 +389,28 @@ impl Terminal {
         }
     }
 
-    fn is_ready(&self, reading: &Reading, expect: Expect) -> bool {
+    fn is_ready(&self, reading: &Reading, expect: Expect, launch: &Launch) -> bool {
         match (reading.status, expect) {
             (Status::Processing | Status::Completed | Status::Error, Expect::Work) => true,
-            (Status::Waiting, Expect::Work) => self.obstacle(reading).is_none(),
+            (Status::Waiting, Expect::Work) => matches!(self.obstacle(reading, launch), Ok(None)),
             (Status::Idle | Status::Completed | Status::Error, Expect::Idle) => true,
             _ => false,
         }
     }
 
     /// A dialog that has to be answered before anything else.
-    fn obstacle(&self, reading: &Reading) -> Option<TerminalError> {
-        let waiting = reading.waiting_for.as_ref()?;
+    fn obstacle(&self, reading: &Reading, launch: &Launch) -> Result<Option<TerminalError>, TerminalError> {
+        let Some(waiting) = reading.waiting_for.as_ref() else { return Ok(None) };
         let name = self.name();
-        match waiting.kind {
+        let version = self.record()?.gemini_version;
+        Ok(match waiting.kind {
+            WaitingFor::Trust if launch.request.trust != Trust::AsIs => Some(
+                TerminalError::new(
+                    TerminalErrorKind::Untrusted,
+                    format!("Gemini CLI {version} cannot run in a folder that is not trusted"),
+                )
+                .hint("--trust needs a newer release. Launch with --keep and answer the dialog."),
+            ),
             WaitingFor::Trust => Some(
                 TerminalError::new(TerminalErrorKind::Untrusted, "the folder is not trusted")
                     .hint("Launch with --trust, or with --keep and answer the dialog."),
@@ -415,7 +424,7 @@ impl Terminal {
                 None
             }
             _ => None,
-        }
+        })
     }
 
     fn ended_early(&self, record: &Record) -> TerminalError {

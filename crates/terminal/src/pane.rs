@@ -175,7 +175,8 @@ fn hold(record: &Path, interactive: &Interactive, stop: &AtomicBool) -> io::Resu
         });
         let status = wait(&child, stop)?;
         if status.code() != Some(RESTART) || stop.load(Ordering::Relaxed) {
-            return Ok(Ended { code: status.code(), signal: status.signal(), ..Ended::default() });
+            let stopped = stop.load(Ordering::Relaxed);
+            return Ok(Ended { code: status.code(), signal: status.signal(), stopped, ..Ended::default() });
         }
         let _ended = sweep(&interactive.mark, Life::Process);
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use alhena_model::Timestamp;
 
 use crate::answer::session_of;
+use crate::control::Control;
 use crate::error::TerminalError;
 use crate::said::{Said, how_of};
 use crate::screen::{Reading, Status};
@@ -24,10 +25,10 @@ const LONGEST_START: Duration = Duration::from_secs(120);
 const STARTED: Duration = Duration::from_secs(10);
 /// A turn whose answer is in the session is over when the screen stands still; without an answer it has to stand longer.
 const STANDS: Duration = Duration::from_millis(60);
-const STANDS_WITHOUT_ANSWER: Duration = Duration::from_millis(800);
+const STANDS_WITHOUT_ANSWER: Duration = Duration::from_millis(1500);
 /// A query without anything after it, and without a title that says so, may be the end of a turn (0.30 shows nothing for an
 /// empty answer).
-const UNANSWERED: Duration = Duration::from_secs(4);
+const UNANSWERED: Duration = Duration::from_secs(15);
 /// A message that was taken, and of which nothing came for so long, is lost.
 const LOST: Duration = Duration::from_secs(30);
 
@@ -51,7 +52,18 @@ impl From<Status> for Glimpse {
 impl Terminal {
     /// What the agent does now. What is not plainly at work is looked at until two looks agree.
     pub fn status(&self) -> Result<Reading, TerminalError> {
-        self.settled(|| self.glance())
+        match self.told() {
+            Some(reading) => Ok(reading),
+            None => self.settled(|| self.look()),
+        }
+    }
+
+    /// What the watcher says. None without one.
+    fn told(&self) -> Option<Reading> {
+        match self.terminals.inner.control().ok()?.as_ref() {
+            Control::Watcher(client) => client.state(self.id()),
+            Control::Own(_) | Control::Plain(_) => None,
+        }
     }
 
     /// The same by the screen alone: a message that is on its way does not count.
@@ -87,12 +99,19 @@ impl Terminal {
 
     /// One look: what everything says at this moment.
     pub fn glance(&self) -> Result<Reading, TerminalError> {
-        let glimpse = self.glimpse()?;
+        self.told().map_or_else(|| self.look(), Ok)
+    }
+
+    fn look(&self) -> Result<Reading, TerminalError> {
         let journal = self.journal();
-        let Some(mut turn) = journal.last() else { return Ok(glimpse.reading) };
-        if turn.is_open() {
-            turn = self.follow(&journal, turn, &glimpse)?;
-        }
+        // In this order: a look from before the message was sent says nothing about its turn.
+        let before = journal.last();
+        let glimpse = self.glimpse()?;
+        let Some(turn) = journal.last() else { return Ok(glimpse.reading) };
+        let turn = match before.filter(|before| before.id == turn.id && before.is_open()) {
+            Some(before) => self.follow(&journal, before, &glimpse)?,
+            None => turn,
+        };
         Ok(with_turn(glimpse.reading, &turn))
     }
 
@@ -161,7 +180,12 @@ impl Terminal {
         }
         let session = session_of(&self.record()?);
         let said = session.map(|session| Said::since(&session, turn.sent)).unwrap_or_default();
-        if turn.begun.is_none() && said.queries == 0 {
+        if turn.begun.is_none() && said.queries > 0 {
+            // Whether it has ended, the next look tells.
+            journal.begun(turn.id);
+            return Ok(turn);
+        }
+        if turn.begun.is_none() {
             let lost = age(taken) > LOST && seen.quiet > STANDS_WITHOUT_ANSWER;
             return if lost {
                 end(How::Lost, Some("Nothing came of the message.".to_owned()))

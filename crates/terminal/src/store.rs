@@ -93,12 +93,42 @@ pub struct Ended {
     /// Why it was not even started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<alhena_model::Failure>,
+    /// Whether it was told to end: its pane was closed, or somebody ended it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
     /// How many other processes of it had to be ended.
     #[serde(default)]
     pub swept: usize,
     /// Its sessions, in the user's store.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sessions: Vec<PathBuf>,
+}
+
+impl Ended {
+    /// Why it ended, for people.
+    #[must_use]
+    pub fn why(&self) -> String {
+        let how = match (&self.failure, self.code, self.signal) {
+            (Some(failure), _, _) => failure.message.clone(),
+            (None, _, Some(signal)) => format!("ended by signal {signal}"),
+            (None, Some(code), None) => format!("ended with exit code {code}"),
+            (None, None, None) => "ended".to_owned(),
+        };
+        match self.stopped {
+            true => format!("{how}, told to: its pane or tmux's server was closed, or somebody ended it"),
+            false => how,
+        }
+    }
+
+    /// The session to go on with, by its id.
+    #[must_use]
+    pub fn session_id(&self) -> Option<String> {
+        let bytes = fs::read(self.sessions.last()?).ok()?;
+        let first = bytes.split(|byte| *byte == b'\n').next()?;
+        let header: serde_json::Value =
+            serde_json::from_slice(first).or_else(|_| serde_json::from_slice(&bytes)).ok()?;
+        Some(header.get("sessionId")?.as_str()?.to_owned())
+    }
 }
 
 /// A process that cannot be mistaken for a later one of the same number.

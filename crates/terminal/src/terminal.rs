@@ -1,5 +1,6 @@
 //! One terminal: its record, its pane, and waiting for what its agent does.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -153,8 +154,12 @@ impl Terminal {
         self.journal().turns()
     }
 
+    pub(crate) fn record_path(&self) -> PathBuf {
+        self.terminals.inner.store.path(&self.id)
+    }
+
     pub(crate) fn journal(&self) -> Journal {
-        Journal::beside(&self.terminals.inner.store.path(&self.id))
+        Journal::beside(&self.record_path())
     }
 
     pub(crate) fn live(&self) -> Result<Live, TerminalError> {

@@ -1,6 +1,6 @@
 //! All terminals of one tmux server.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use alhena_agent::dirs::Dirs;
@@ -85,6 +85,19 @@ impl Terminals {
         Ok(Self { inner: Arc::new(inner) })
     }
 
+    /// The terminals whose records are in a directory, as their watcher sees them.
+    pub(crate) fn watched(
+        tmux: Tmux,
+        dir: &Path,
+        environment: Environment,
+        control: Arc<Control>,
+    ) -> Result<Self, TerminalError> {
+        let state = dir.ancestors().nth(2).unwrap_or(dir);
+        let store = Store::open(state, tmux.server())?;
+        let control = Mutex::new(Some(control));
+        Ok(Self { inner: Arc::new(Inner { tmux, store, environment, ledger: Ledger::new(state), control }) })
+    }
+
     /// All terminals, the oldest first, those that have ended by themselves included.
     pub fn list(&self) -> Result<Vec<Terminal>, TerminalError> {
         let records = self.inner.store.all()?;
@@ -124,6 +137,9 @@ impl Inner {
         let mut slot = self.control.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(control) = slot.as_ref().filter(|control| !control.is_gone()) {
             return Ok(Arc::clone(control));
+        }
+        if let Some(Control::Own(_)) = slot.as_deref() {
+            return Err(TerminalError::tmux("the server has ended"));
         }
         let ground = watcher::Ground {
             tmux: self.tmux.clone(),

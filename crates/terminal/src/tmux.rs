@@ -29,7 +29,7 @@ pub(crate) struct Tmux {
 }
 
 impl Tmux {
-    /// Finds the program and checks its version.
+    /// Finds the program.
     pub(crate) fn find(
         program: Option<&Path>,
         server: &str,
@@ -43,13 +43,18 @@ impl Tmux {
         let mut environment = environment.clone();
         environment.remove("TMUX").remove("TMUX_PANE");
         let tmux = Self { program, server: server.to_owned(), environment };
-        let said = tmux.output(tmux.bare().arg("-V"), None)?;
+        Ok(tmux)
+    }
+
+    /// Checks that it runs, and its version.
+    pub(crate) fn check(&self) -> Result<(), TerminalError> {
+        let said = self.output(self.bare().arg("-V"), None)?;
         match version(&said) {
             Some(found) if found < OLDEST => {
                 Err(TerminalError::new(TerminalErrorKind::NoTmux, format!("{} is too old", said.trim()))
                     .hint("Install tmux 3.2 or newer, or say where it is with --tmux PATH."))
             }
-            _ => Ok(tmux),
+            _ => Ok(()),
         }
     }
 

@@ -5,6 +5,7 @@
 //! first terminal (whichever command needs it and finds none starts it), ends with the last one, and keeps nothing that is
 //! not on disk: when it is killed, the next command starts another. What ends it is that tmux ends the connection.
 
+mod board;
 mod client;
 mod serve;
 mod socket;

@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
-use alhena::terminal::{TerminalError, Terminals, status_name};
+use alhena::terminal::{Ended, TerminalError, Terminals, status_name};
 
 use super::Described;
 use crate::output::{print, print_json};
 
-/// List the terminals and what their agents do.
+/// List the terminals and what their agents do; of those that have gone, why, and how to go on.
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 
@@ -30,8 +30,21 @@ pub fn execute(terminals: &Terminals, json: bool) -> Result<ExitCode, TerminalEr
         .iter()
         .map(|row| {
             let (name, status) = (&row.record.name, status_name(row.reading.status));
-            format!("{name:<width$}  {}  {status:<10}  {}", row.record.id, row.record.dir.display())
+            let line =
+                format!("{name:<width$}  {}  {status:<10}  {}", row.record.id, row.record.dir.display());
+            match &row.record.ended {
+                Some(ended) => format!("{line}\n{:width$}  {}", "", farewell(ended)),
+                None => line,
+            }
         })
         .collect();
     Ok(print(&super::shown(&lines.join("\n"))))
+}
+
+/// Why an agent has gone, and how to go on.
+fn farewell(ended: &Ended) -> String {
+    match ended.session_id() {
+        Some(id) => format!("{}; go on with `alhena terminal launch --resume {id}`", ended.why()),
+        None => ended.why(),
+    }
 }

@@ -15,6 +15,7 @@ use super::start::{self, Ground};
 use super::wire::{self, Answer, Hello, Question};
 use crate::control::Activity;
 use crate::error::TerminalError;
+use crate::screen::Reading;
 
 /// How long the watcher may take for what tmux may take 15 s for.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -76,6 +77,14 @@ impl Client {
             if (now.count, now.windows) != (count, windows) || Instant::now() >= deadline {
                 return now;
             }
+        }
+    }
+
+    /// What the agent of a terminal does. None where the watcher cannot tell.
+    pub(crate) fn state(&self, id: &str) -> Option<Reading> {
+        match self.ask(&Question::State(id.to_owned())) {
+            Ok(Answer::State(reading)) => Some(*reading),
+            _ => None,
         }
     }
 

@@ -14,15 +14,19 @@ use alhena_agent::env::Environment;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FlockOperation;
 
+use super::board::Board;
 use super::socket;
 use super::wire::{self, Answer, Hello, Question};
 use crate::control::{Activity, Connection, Control};
+use crate::terminals::Terminals;
 use crate::tmux::Tmux;
 
 /// How long the one before may take to go.
 const BEFORE: Duration = Duration::from_secs(10);
 /// The longest that one question may wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// Between two looks at what has moved.
+const PAUSE: Duration = Duration::from_millis(40);
 /// More connections at once are somebody's mistake.
 const MOST_CLIENTS: usize = 200;
 
@@ -65,7 +69,9 @@ fn tell(word: &str) {
 }
 
 struct Watcher {
-    control: Control,
+    control: Arc<Control>,
+    terminals: Terminals,
+    board: Board,
     dir: PathBuf,
     clients: AtomicUsize,
     /// Held by the watcher and by tmux's client, until both have gone.
@@ -78,15 +84,32 @@ impl Watcher {
         let environment = Environment::of_process();
         let tmux = Tmux::find(Some(tmux), server, &environment).map_err(|error| error.to_string())?;
         let theirs = lock.try_clone().map_err(|error| error.to_string())?;
-        let control = Connection::open(&tmux, theirs).map(Control::Own).map_err(|error| error.to_string())?;
+        tmux.check().map_err(|error| error.to_string())?;
+        let control = Connection::open(&tmux, theirs).map_err(|error| error.to_string())?;
+        let control = Arc::new(Control::Own(control));
+        let terminals = Terminals::watched(tmux, dir, environment, Arc::clone(&control))
+            .map_err(|error| error.to_string())?;
         let listener = socket::listen(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
         let clients = AtomicUsize::new(0);
-        Ok((Arc::new(Self { control, dir: dir.to_owned(), clients, _lock: lock }), listener))
+        Ok((
+            Arc::new(Self {
+                control,
+                terminals,
+                board: Board::default(),
+                dir: dir.to_owned(),
+                clients,
+                _lock: lock,
+            }),
+            listener,
+        ))
     }
 
     /// Answers until tmux ends the connection.
     fn listen(self: Arc<Self>, listener: &UnixListener) {
         let _blocking = listener.set_nonblocking(true);
+        let watcher = Arc::clone(&self);
+        let _refused =
+            std::thread::Builder::new().name("alhena-board".to_owned()).spawn(move || watcher.look());
         while !self.control.is_gone() && self.owns_socket() {
             let time = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
             let _interrupted = poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&time));
@@ -95,6 +118,13 @@ impl Watcher {
             }
         }
         socket::remove(&self.dir);
+    }
+
+    fn look(&self) {
+        while !self.control.is_gone() {
+            self.board.refresh(&self.terminals, &self.control);
+            std::thread::sleep(PAUSE);
+        }
     }
 
     /// Somebody may have cleaned up the whole directory.
@@ -151,6 +181,13 @@ impl Watcher {
                 let seen = Activity { count, windows, ..Activity::default() };
                 let deadline = Instant::now() + Duration::from_millis(ms).min(LONGEST_WAIT);
                 Answer::Activity(self.control.wait_for_output(&pane, &seen, deadline).into())
+            }
+            Question::State(id) => {
+                let found = self.terminals.find(&id);
+                match found.and_then(|terminal| self.board.reading(&terminal, &self.control)) {
+                    Ok(reading) => Answer::State(Box::new(reading)),
+                    Err(error) => Answer::Failed(error.message),
+                }
             }
             Question::Retire => Answer::Retiring,
         }

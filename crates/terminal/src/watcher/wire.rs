@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::control::Activity;
+use crate::screen::Reading;
 
 /// Goes up with every change of what is said here, or of what it means.
 pub(super) const PROTOCOL: u32 = 1;
@@ -40,6 +41,8 @@ pub(super) enum Question {
     Activity(String),
     /// What has it done, once it has done more than was seen, or after so many milliseconds?
     Wait { pane: String, count: u64, windows: u64, ms: u64 },
+    /// What does the agent of this terminal do?
+    State(String),
     /// Will you make room for another?
     Retire,
 }
@@ -52,7 +55,7 @@ impl Question {
             Question::Run(commands) => {
                 commands.iter().all(|words| words.first().is_some_and(|word| READ.contains(&word.as_str())))
             }
-            Question::Hello(_) | Question::Activity(_) | Question::Wait { .. } => true,
+            Question::Hello(_) | Question::Activity(_) | Question::Wait { .. } | Question::State(_) => true,
             Question::Retire => false,
         }
     }
@@ -65,6 +68,7 @@ pub(super) enum Answer {
     Hello(Hello),
     Ran(Vec<String>),
     Activity(Seen),
+    State(Box<Reading>),
     Retiring,
     Failed(String),
 }

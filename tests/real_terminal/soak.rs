@@ -1,0 +1,137 @@
+//! Commands from all sides at once, for a while: tmux's server and every agent must outlive them.
+//!
+//! tmux 3.3a crashes when control clients come and go together. Two loops of a command that was such a client ended it within
+//! four seconds. The agents here are stand-ins that draw like the CLI at work: what matters is that panes write all the time.
+//! `ALHENA_SOAK_SECONDS` makes it longer, `ALHENA_SOAK_TMUX` names another tmux.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use alhena::scripted::Scenario;
+use alhena_testbed::Deadline;
+use alhena_testbed::processes::command_line;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::place::{ALHENA, LONG, Place};
+
+const AGENTS: usize = 8;
+const LOOPS: usize = 8;
+
+/// Draws a free prompt, and moves all the time.
+const STAND_IN: &str = r#"#!/bin/sh
+case "$*" in *--version*) echo 0.61.0; exit 0 ;; esac
+stty -echo
+printf '\033]0;◇  Ready (work)\007'
+printf ' ▝▜▄     Gemini CLI v0.61.0\n\nTips for getting started:\n1. Be specific\n\n'
+printf '────────────────────────────────────────────────────────────\n Shift+Tab to accept edits\n'
+printf '▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄\n'
+printf ' >   Type your message or @path/to/file\n'
+printf '▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀\n ~/work   no sandbox   /model\n'
+sleep 3
+while :; do
+  printf '\033[s\033[1;60H%s\033[u\033]0;◇  Ready (work)\007' "$(date +%N)"
+  sleep 0.1
+done
+"#;
+
+fn stand_in(place: &Place) -> PathBuf {
+    let path = place.home.path().join("gemini");
+    std::fs::write(&path, STAND_IN).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+fn command(place: &Place, args: &[&str]) -> Command {
+    let mut command = Command::new(ALHENA);
+    command.env_clear().envs(place.env.iter()).args(["terminal", "--server", &place.server, "--tmux"]);
+    command.arg(&place.tmux).args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    command
+}
+
+fn server(place: &Place) -> String {
+    place.tmux(&["display-message", "-p", "#{pid}"]).trim().to_owned()
+}
+
+fn watchers(place: &Place) -> Vec<u32> {
+    let mark = format!("HOME={}", place.home.path().display());
+    let watches = |pid: &u32| command_line(*pid).contains(" watcher ");
+    alhena_testbed::processes_with_env(&mark).into_iter().filter(watches).collect()
+}
+
+#[test]
+fn eight_loops_of_commands_at_once_end_neither_the_server_nor_an_agent() {
+    let seconds = std::env::var("ALHENA_SOAK_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
+    let place = Place::soak("soak", Scenario::new(), Duration::from_secs(seconds));
+    let names: Vec<String> = (0..AGENTS).map(|number| format!("agent{number}")).collect();
+    let gemini = stand_in(&place);
+    std::thread::scope(|scope| {
+        for name in &names {
+            let (place, gemini) = (&place, &gemini);
+            scope.spawn(move || {
+                let mut wanted = place.wanted("");
+                (wanted.name, wanted.gemini, wanted.timeout) =
+                    (Some(name.clone()), Some(gemini.clone()), LONG * 2);
+                place.again().launch(wanted).unwrap();
+            });
+        }
+    });
+    let (before, count) = (server(&place), AtomicUsize::new(0));
+    let end = Instant::now() + Duration::from_secs(seconds);
+    std::thread::scope(|scope| {
+        for number in 0..LOOPS {
+            let (place, name, count) = (&place, &names[number % AGENTS], &count);
+            scope.spawn(move || {
+                while Instant::now() < end {
+                    let all: [&[&str]; 4] =
+                        [&["status", name], &["list"], &["read", name, "--screen"], &["status", name]];
+                    for args in all {
+                        let done = command(place, args).output().unwrap();
+                        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+                        assert!(done.status.success(), "{args:?}: {said}");
+                        count.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    println!("{} commands in {seconds} s", count.into_inner());
+    assert_eq!(server(&place), before, "the server is another one");
+    assert_eq!(watchers(&place).len(), 1);
+    assert_eq!(place.tmux(&["list-clients", "-F", "#{client_control_mode}"]).trim(), "1");
+    for name in &names {
+        assert!(place.again().find(name).unwrap().record().unwrap().ended.is_none(), "{name} has ended");
+    }
+}
+
+#[test]
+fn a_watcher_that_is_killed_is_replaced_and_without_one_plain_commands_do() {
+    let place = Place::new("watcher", Scenario::new());
+    let mut wanted = place.wanted("");
+    wanted.gemini = Some(stand_in(&place));
+    let terminal = place.terminals.launch(wanted).unwrap();
+    let first = watchers(&place);
+    assert_eq!(first.len(), 1);
+    kill_process(Pid::from_raw(first[0] as i32).unwrap(), Signal::KILL).unwrap();
+    // The same process goes on, and so does another.
+    let status = terminal.status().unwrap().status;
+    assert_eq!(place.again().find(terminal.id()).unwrap().status().unwrap().status, status);
+    let second = watchers(&place);
+    assert_eq!(second.len(), 1);
+    assert_ne!(first, second);
+    kill_process(Pid::from_raw(second[0] as i32).unwrap(), Signal::KILL).unwrap();
+    let gone = || place.tmux(&["list-clients"]).trim().is_empty();
+    assert!(Deadline::after(LONG).wait_until(gone));
+
+    // No program to start one with.
+    let mut env = place.env.clone();
+    env.set("ALHENA_KEEPER", "/nowhere").set("PATH", "/nowhere");
+    let plain = place.with_env(&env).find(terminal.id()).unwrap();
+    assert_eq!(plain.status().unwrap().status, status);
+    assert!(plain.screen().unwrap().text.contains("Type your message"));
+    assert_eq!(place.tmux(&["list-clients"]), "");
+    terminal.kill().unwrap();
+    assert!(Deadline::after(LONG).wait_until(|| watchers(&place).is_empty()));
+}
