@@ -49,3 +49,16 @@ fn a_program_that_is_no_gemini_cli_is_told_from_one() {
     [exit 3]
     "#);
 }
+
+#[test]
+fn a_useless_place_for_temporary_files_is_not_called_a_missing_cli() {
+    let elsewhere = Desk::new();
+    let file = elsewhere.write("file", "");
+    let desk = Desk::new().env("TMPDIR", &file);
+    let gemini = desk.program("gemini", "#!/bin/sh\necho 0.61.0\n");
+    let gemini = gemini.to_str().unwrap();
+    assert_eq!(desk.alhena(&["detect", "--gemini", gemini]).code(), Some(0));
+    let seen = desk.alhena(&["run", "--gemini", gemini, "--as", "outcome", "hi"]);
+    assert_eq!(seen.json()["failure"]["kind"], "config", "{seen}");
+    assert!(seen.stderr.contains(file.to_str().unwrap()), "{seen}");
+}

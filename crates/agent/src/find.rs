@@ -336,7 +336,7 @@ impl Finder {
         if self.env.get(env::ALHENA_ASKING).is_some() {
             return Err(no_version("it is being asked already"));
         }
-        let home = tempfile::tempdir().map_err(|error| no_version(&error.to_string()))?;
+        let home = ask::scratch().map_err(|error| no_version(&error.to_string()))?;
         let mut env = self.env.clone();
         leave_out_relative(&mut env);
         let mut command = Command::new(path);

@@ -49,7 +49,7 @@ pub(crate) fn ask(command: &mut Command, limit: Duration, most: u64) -> Result<A
 }
 
 /// A directory for an answer: Alhena's own, because the system's may be full or not ours to write to.
-fn scratch() -> io::Result<tempfile::TempDir> {
+pub(super) fn scratch() -> io::Result<tempfile::TempDir> {
     let own = dirs::Dirs::of(&Environment::of_process()).and_then(|dirs| {
         let parent = dirs.cache.join("asking");
         tempfile::tempdir_in(dirs::create(&parent).ok()?).ok()
