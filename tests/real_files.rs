@@ -75,3 +75,40 @@ fn real_cli_the_json_view_counts_lines_as_the_cli_does() {
     assert_eq!(ours["stats"]["files"], theirs["stats"]["files"]);
     assert_eq!(ours["stats"]["files"], json!({"totalLinesAdded": 3, "totalLinesRemoved": 2}));
 }
+
+#[test]
+fn real_cli_runs_at_the_same_time_do_not_take_each_others_files_for_theirs() {
+    let shell = |command: &str| Turn::new().call("run_shell_command", json!({"command": command}));
+    let wait_for = |file: &str| shell(&format!("until [ -e {file} ]; do sleep 0.1; done"));
+    let one = Scenario::new()
+        .turn(write("one.txt", "1\n"))
+        .turn(wait_for("two.txt"))
+        .turn(shell("echo 3 > three.txt"))
+        .turn(wait_for("over"))
+        .turn(Turn::say("Done."));
+    let two = Scenario::new()
+        .turn(wait_for("one.txt"))
+        .turn(write("two.txt", "2\n"))
+        .turn(wait_for("three.txt"))
+        .turn(Turn::say("Done."));
+    let lab = Lab::real("neighbours", "0.61.0", one);
+    std::fs::write(lab.workspace().join(".gitignore"), "over\n").unwrap();
+    let mut other = lab.env.clone();
+    other.set("GOOGLE_GEMINI_BASE_URL", lab.server.add("other", two));
+    let request = || lab.request("go").approval(Approval::Yolo);
+    let longer = lab.start(request());
+    let shorter = lab.gemini.run_in(request(), &other).unwrap().outcome_blocking();
+    std::fs::write(lab.workspace().join("over"), "").unwrap();
+    let longer = longer.outcome_blocking();
+    let files = |outcome: &Outcome| {
+        assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
+        let said = outcome.warnings.iter().any(|warning| warning.contains("Another run worked"));
+        assert!(said, "{:?}", outcome.warnings);
+        let files = outcome.files.iter().filter(|file| !file.path.contains(".gitignore"));
+        files.map(|file| (file.path.clone(), file.claimed, file.verified)).collect::<Vec<_>>()
+    };
+    // Nobody says who made the third: it changed during both.
+    let file = |name: &str, claimed| (name.to_owned(), claimed, true);
+    assert_eq!(files(&longer), [file("one.txt", true), file("three.txt", false)]);
+    assert_eq!(files(&shorter), [file("two.txt", true), file("three.txt", false)]);
+}

@@ -23,6 +23,7 @@ use self::reading::Progress;
 use crate::disk::RealDisk;
 use crate::follow::{Follower, Growth};
 use crate::home::{Finished, Home};
+use crate::neighbours::Neighbours;
 use crate::recording::{Input, Recorder};
 use crate::retries::Retries;
 use crate::run::{AT_ONCE, Item, Listener, Over, Queue, Sessions};
@@ -73,6 +74,8 @@ pub(crate) struct Engine {
     /// Ours as long as nobody else holds it: without a keeper process we keep it.
     pub home: Option<Home>,
     pub dir: PathBuf,
+    /// Other runs in the folder; none when that cannot be said.
+    pub neighbours: Option<Neighbours>,
     pub since: SystemTime,
     /// Whether the CLI's own lines are handed out too.
     pub raw_lines: bool,

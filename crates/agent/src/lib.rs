@@ -13,6 +13,7 @@ pub mod home;
 pub mod install;
 mod interactive;
 mod lock;
+mod neighbours;
 mod prepare;
 pub mod programs;
 pub mod recording;

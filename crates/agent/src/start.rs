@@ -15,6 +15,7 @@ use crate::engine::{Engine, Limits};
 use crate::env::Environment;
 use crate::find::Gemini;
 use crate::follow::{Follower, Growth};
+use crate::neighbours::Neighbours;
 use crate::prepare::{self, Ready, RunError};
 use crate::recording::{Recorder, secrets};
 use crate::request::{Prompt, Request};
@@ -93,7 +94,9 @@ fn launch(
         output: request.max_output,
         stderr: request.max_stderr,
     };
+    let neighbours = Neighbours::announce(run_dir.path(), &dir).ok();
     let engine = Engine {
+        neighbours,
         custody,
         stdout,
         stderr: launch.stderr.into(),

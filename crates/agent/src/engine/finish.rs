@@ -13,6 +13,7 @@ use super::reading::take;
 use super::{Engine, READER_IS_BEHIND, Watch};
 use crate::changes::ScanOptions;
 use crate::home::{self, Stopped};
+use crate::neighbours::Others;
 use crate::recording::Input;
 use crate::run::{Item, Listener, Queue};
 use crate::supervise::protocol::Ended;
@@ -58,8 +59,12 @@ impl Engine {
             recorder.input(&Input::Verify, watch.lines);
         }
         self.interpreter.verify_files();
+        let others = match &mut self.neighbours {
+            Some(neighbours) => neighbours.part(self.interpreter.claimed_files()),
+            None => Others::default(),
+        };
         if self.interpreter.may_have_changed_files() && watch.not_started.is_none() {
-            self.scan_disk(watch.lines, &mut out);
+            self.scan_disk(&others, watch.lines, &mut out);
         }
         self.warnings.extend(telemetry::warnings(&self.run_dir.path().join("telemetry")));
         let began = self.interpreter.session_id().is_some();
@@ -115,7 +120,7 @@ impl Engine {
         }
     }
 
-    fn scan_disk(&mut self, lines: u64, out: &mut Vec<Event>) {
+    fn scan_disk(&mut self, others: &Others, lines: u64, out: &mut Vec<Event>) {
         let claimed: Vec<PathBuf> =
             self.interpreter.claimed_files().iter().map(|file| self.dir.join(&file.path)).collect();
         let exclude = self.recorder.iter().map(|recorder| recorder.dir().to_owned()).collect();
@@ -127,14 +132,23 @@ impl Engine {
             .map(|path| (path, Change::Created))
             .chain(found.modified.into_iter().map(|path| (path, Change::Modified)))
             .chain(found.deleted.into_iter().map(|path| (path, Change::Deleted)));
+        let mut whose = false;
         for (path, change) in all {
-            if !claimed.contains(&self.dir.join(&path)) {
+            let full = self.dir.join(&path);
+            if !claimed.contains(&full) && !others.wrote.contains(&full) {
+                whose = others.any;
                 let path = path.to_string_lossy().into_owned();
                 if let Some(recorder) = &mut self.recorder {
                     recorder.input(&Input::Found(path.clone(), change), lines);
                 }
                 self.interpreter.found_on_disk(path, change, out);
             }
+        }
+        if whose {
+            self.warnings.push(
+                "Another run worked in this folder at the same time: files that no tool claims may be of its making"
+                    .to_owned(),
+            );
         }
         if found.truncated {
             let warning = "The scan for changed files was cut short; not all changes are listed";

@@ -127,6 +127,9 @@ impl Engine {
             take(interpreter, frame, &mut out);
             waiting.extend(out.drain(..).map(Item::Event));
         });
+        if let Some(neighbours) = &mut self.neighbours {
+            neighbours.claim(self.interpreter.claimed_files());
+        }
         watch.heard = Instant::now();
         if watch.result.is_none() && self.interpreter.has_result() {
             watch.result = Some(watch.heard);
