@@ -179,7 +179,8 @@ fn none(plan: &Plan, run: &Ended, deed: &Deed, code: Option<i32>) -> Vec<String>
             findings.push(format!("exit code {code:?} where nothing was wrong: {}", last_lines(&run.stderr)));
         }
         Some(_) if silent_view || plan.is_short() || deed.closed.is_some() => {
-            let wordless = run.stderr.trim().is_empty() && run.stdout.is_empty() && deed.is_nothing();
+            let could_speak = plan.limits.file_size.is_none() && deed.is_nothing();
+            let wordless = could_speak && run.stderr.trim().is_empty() && run.stdout.is_empty();
             findings.extend(wordless.then(|| format!("exit code {code:?} without a word")));
         }
         // Told to stop before the run was under way.
