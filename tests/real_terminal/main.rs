@@ -10,6 +10,7 @@ mod endings;
 mod launching;
 mod many;
 mod place;
+mod releases;
 mod soak;
 mod states;
 mod truth;

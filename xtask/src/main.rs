@@ -5,6 +5,7 @@ mod checks;
 mod commands;
 mod coverage;
 mod setup;
+mod soak;
 mod tally;
 mod torture;
 
@@ -15,6 +16,8 @@ cargo xtask test [--quick] [FILTER]   everything that has to hold: format, lints
 cargo xtask fetch [NAME [VERSION]]    what the tests need from outside; without NAME: the table
 cargo xtask bench NAME [ARGS]         measurements; without NAME: their names
 cargo xtask coverage [PACKAGE...]     line coverage per crate
+cargo xtask soak terminal [--minutes N] [--tmux PATH]
+                                      eight agents, eight loops of commands: nothing may end
 cargo xtask torture [--minutes N] [--seed S] [--jobs N] [--kind NAME] [--json]
                                       stops, faults and attacks at random; `--trial SEED` repeats one
 ";
@@ -27,6 +30,7 @@ fn main() -> ExitCode {
         ["fetch", rest @ ..] => setup::fetch(rest),
         ["bench", rest @ ..] => bench::run(rest),
         ["coverage", rest @ ..] => coverage::run(rest),
+        ["soak", rest @ ..] => soak::command(rest),
         ["torture", rest @ ..] => torture::command(rest),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

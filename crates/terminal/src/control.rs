@@ -86,6 +86,14 @@ impl Control {
         }
     }
 
+    /// How often anything happened, in any pane. Only the watcher counts.
+    pub(crate) fn changes(&self) -> u64 {
+        match self {
+            Control::Own(connection) => connection.changes(),
+            Control::Watcher(_) | Control::Plain(_) => 0,
+        }
+    }
+
     /// What a pane has done so far.
     pub(crate) fn activity(&self, pane: &str) -> Activity {
         match self {

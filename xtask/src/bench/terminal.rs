@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use alhena_agent::env::Environment;
 use alhena_agent::{Approval, Request};
@@ -20,6 +20,7 @@ use crate::commands::{cargo, follow};
 
 const VERSION: &str = "0.61.0";
 const TURNS: usize = 50;
+const COMMANDS: usize = 40;
 const LONG: Duration = Duration::from_secs(60);
 /// What the API has sent, the CLI has still to draw: what is said in this time is neither right nor wrong.
 const GREY: Duration = Duration::from_secs(1);
@@ -43,6 +44,8 @@ pub fn run(words: &[&str]) -> Result<(), String> {
 }
 
 struct Lab {
+    alhena: PathBuf,
+    environment: Environment,
     home: PrivateHome,
     api: Server,
     terminals: Terminals,
@@ -63,6 +66,8 @@ type Matrix = BTreeMap<(Truth, &'static str), usize>;
 
 #[derive(Default)]
 struct Outcome {
+    /// Times of a command, the shortest first.
+    commands: Vec<(&'static str, Vec<f64>)>,
     delays: Vec<f64>,
     ours: Matrix,
     document: Matrix,
@@ -75,14 +80,19 @@ impl Lab {
         let api = Server::start().map_err(text)?;
         let url = api.add("api", Scenario::dynamic(scripted));
         let mut environment: Environment = home.env(&url).into_iter().collect();
-        environment.set("ALHENA_HOME", home.path().join("alhena")).set("ALHENA_KEEPER", alhena);
+        environment.set("ALHENA_HOME", home.path().join("alhena")).set("ALHENA_KEEPER", &alhena);
         environment.set("SHELL", "/bin/sh").remove("NO_COLOR");
         let server = format!("alhena-bench-{}", std::process::id());
         let tmux = tools::tmux().map_err(text)?;
-        let options = Options { server: server.clone(), tmux: Some(tmux.clone()), state: None, environment };
+        let options = Options {
+            server: server.clone(),
+            tmux: Some(tmux.clone()),
+            state: None,
+            environment: environment.clone(),
+        };
         let terminals = Terminals::open(options).map_err(|error| error.to_string())?;
         let gemini = RealCli::get(VERSION).map_err(text)?.bin;
-        Ok(Self { home, api, terminals, gemini, tmux, server })
+        Ok(Self { alhena, environment, home, api, terminals, gemini, tmux, server })
     }
 
     fn close(&self) {
@@ -100,10 +110,34 @@ impl Lab {
             Launch { request, gemini: Some(self.gemini.clone()), timeout: LONG, ..Launch::default() };
         let terminal = self.terminals.launch(launch).map_err(|error| error.to_string())?;
         let mut outcome = Outcome::default();
+        for command in ["status", "list"] {
+            outcome.commands.push((command, self.time(command, terminal.name())?));
+        }
         for number in 0..turns {
             self.turn(&terminal, number, &mut outcome)?;
         }
         Ok(outcome)
+    }
+
+    /// How long a command takes, in milliseconds, from its start to its end.
+    fn time(&self, command: &str, name: &str) -> Result<Vec<f64>, String> {
+        let mut times = Vec::new();
+        for _ in 0..COMMANDS {
+            let mut typed = Command::new(&self.alhena);
+            typed.env_clear().envs(self.environment.iter());
+            typed.args(["terminal", "--server", &self.server, "--tmux"]).arg(&self.tmux).arg(command);
+            if command == "status" {
+                typed.arg(name);
+            }
+            let began = Instant::now();
+            let done = typed.output().map_err(|error| error.to_string())?;
+            times.push(began.elapsed().as_secs_f64() * 1e3);
+            if !done.status.success() {
+                return Err(format!("{command} failed: {}", String::from_utf8_lossy(&done.stderr)));
+            }
+        }
+        times.sort_by(f64::total_cmp);
+        Ok(times)
     }
 
     fn turn(&self, terminal: &Terminal, number: usize, outcome: &mut Outcome) -> Result<(), String> {
@@ -211,6 +245,14 @@ fn documents_rule(screen: &str) -> &'static str {
 
 impl Outcome {
     fn print(&self) {
+        for (command, times) in &self.commands {
+            let middle = times.get(times.len() / 2).copied().unwrap_or(f64::NAN);
+            let last = times.last().copied().unwrap_or(f64::NAN);
+            println!(
+                "command  {command} takes {middle:.1} ms (p50), {last:.1} ms at most ({} times, aim 10 ms)",
+                times.len()
+            );
+        }
         let mut sorted = self.delays.clone();
         sorted.sort_by(f64::total_cmp);
         let at = |part: f64| {

@@ -41,6 +41,8 @@ struct State {
     panes: HashMap<String, Pane>,
     /// How often windows came or went.
     windows: u64,
+    /// How often anything happened.
+    changes: u64,
     gone: bool,
 }
 
@@ -89,6 +91,11 @@ impl Connection {
     pub(crate) fn leave(&self) {
         let _refused = self.run(&[&["refresh-client", "-f", "no-output"]]);
         let _gone = lock(&self.talk).write_all(b"\n");
+    }
+
+    /// How often anything happened, in any pane.
+    pub(crate) fn changes(&self) -> u64 {
+        lock(&self.shared.state).changes
     }
 
     /// Whether tmux has ended the connection.
@@ -187,6 +194,7 @@ fn listen(stdout: BufReader<std::process::ChildStdout>, shared: &Shared) {
             Line::Exit => break,
             Line::Other => continue,
         }
+        state.changes += 1;
         shared.changed.notify_all();
     }
     lock(&shared.state).gone = true;

@@ -81,6 +81,13 @@ impl Board {
         });
     }
 
+    /// Whether somebody is at work, as far as was seen, or has not stood still yet.
+    pub(super) fn is_busy(&self) -> bool {
+        self.kept()
+            .values()
+            .any(|kept| kept.reading.status == Status::Processing || kept.at < kept.since + STOOD)
+    }
+
     fn kept(&self) -> std::sync::MutexGuard<'_, HashMap<String, Kept>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -25,8 +25,9 @@ use crate::tmux::Tmux;
 const BEFORE: Duration = Duration::from_secs(10);
 /// The longest that one question may wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// Between two looks at what has moved.
+/// Between two looks at what has moved, and at what has not.
 const PAUSE: Duration = Duration::from_millis(40);
+const IDLE: Duration = Duration::from_secs(1);
 /// More connections at once are somebody's mistake.
 const MOST_CLIENTS: usize = 200;
 
@@ -121,8 +122,14 @@ impl Watcher {
     }
 
     fn look(&self) {
+        let (mut seen, mut looked) = (0, Instant::now());
         while !self.control.is_gone() {
-            self.board.refresh(&self.terminals, &self.control);
+            // Where nothing moves, little has to be looked at: overnight, nothing does.
+            let changes = self.control.changes();
+            if changes != seen || self.board.is_busy() || looked.elapsed() > IDLE {
+                (seen, looked) = (changes, Instant::now());
+                self.board.refresh(&self.terminals, &self.control);
+            }
             std::thread::sleep(PAUSE);
         }
     }
