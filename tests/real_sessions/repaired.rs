@@ -115,3 +115,23 @@ fn real_cli_goes_on_with_what_a_list_prints_with_or_without_an_equals_sign() {
         assert!(history(&lab).contains("The word is xyzzy."), "{args:?}");
     }
 }
+
+#[test]
+fn real_cli_that_goes_on_with_one_session_several_times_at_once_keeps_all_and_says_so() {
+    let lab = lab();
+    let (id, _) = recorded(&lab);
+    let request = || lab.request("Say it again").approval(Approval::Yolo).resume(Resume::Id(id.clone()));
+    let runs: Vec<_> = (0..3).map(|_| lab.start(request())).collect();
+    let outcomes: Vec<_> = runs.into_iter().map(alhena::Run::outcome_blocking).collect();
+    let mut kept: Vec<String> = Vec::new();
+    for outcome in &outcomes {
+        assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
+        kept.extend(outcome.warnings.iter().filter(|text| text.contains("both versions are kept")).cloned());
+    }
+    // The first to end takes the session's place; each of the others says where its version is.
+    assert_eq!(kept.len(), 2, "{outcomes:#?}");
+    for warning in &kept {
+        let ours = warning.rsplit(" and ").next().unwrap();
+        assert!(fs::read_to_string(ours).unwrap().contains("Say it again"), "{warning}");
+    }
+}

@@ -90,6 +90,11 @@ const REGISTRATION: [&str; 7] = [
     ".gemini/tmp/app/.project_root",
 ];
 
+/// The id of the only session.
+fn one() -> Vec<String> {
+    vec!["aaaaaaaa-1".into()]
+}
+
 #[test]
 fn a_run_leaves_its_session_and_the_registration_and_nothing_else() {
     let user = User::new();
@@ -109,7 +114,7 @@ fn a_run_leaves_its_session_and_the_registration_and_nothing_else() {
     converse(&home, "aaaaaaaa-1");
     let done = finish(&home.plan(), Stopped::No);
     let session = user.store().join("session-2026-01-01T00-00-aaaaaaaa.jsonl");
-    assert_eq!(done, Finished { published: vec![session], ..Finished::default() });
+    assert_eq!(done, Finished { published: vec![session], sessions: one(), ..Finished::default() });
 
     let mut expected = REGISTRATION.to_vec();
     expected
@@ -243,7 +248,7 @@ fn a_crashed_run_is_finished_by_a_sweep_and_a_living_one_is_left_alone() {
     drop(crashed);
     let swept = sweep_stale(&user.path("homes")).unwrap();
     let session = user.store().join("session-2026-01-01T00-00-aaaaaaaa.jsonl");
-    let done = Finished { published: vec![session.clone()], ..Finished::default() };
+    let done = Finished { published: vec![session.clone()], sessions: one(), ..Finished::default() };
     assert_eq!((swept.recovered, swept.alive), (vec![(path, done)], 1));
     assert_eq!(fs::read_dir(user.store()).unwrap().count(), 1);
     assert_eq!(finish(&living.plan(), Stopped::No).published.len(), 1);
@@ -293,7 +298,10 @@ fn a_session_is_continued_in_a_copy_and_comes_back() {
         )
         .unwrap();
         let done = finish(&home.plan(), Stopped::No);
-        assert_eq!(done, Finished { published: vec![session.clone()], ..Finished::default() });
+        assert_eq!(
+            done,
+            Finished { published: vec![session.clone()], sessions: one(), ..Finished::default() }
+        );
         assert_eq!(fs::read_to_string(session).unwrap(), after);
         assert_eq!(fs::read_dir(user.store()).unwrap().count(), 1);
     }

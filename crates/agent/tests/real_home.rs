@@ -232,7 +232,7 @@ fn a_session_can_be_continued_at_once_and_stays_whole() {
             let done = finish(&home.plan(), Stopped::No);
             assert_eq!(
                 done,
-                Finished { published: vec![session.clone()], ..Finished::default() },
+                Finished { published: vec![session.clone()], sessions: vec![id], ..Finished::default() },
                 "{version}"
             );
         }
