@@ -39,7 +39,7 @@ fn pretty_shows_tools_that_failed_and_warnings() {
 
     done 1.1 s · 416 tokens (400 in, 16 out) · 3 tool calls · gemini-2.5-flash
       ! A call of run_shell_command was denied by policy
-      ! The model asked for write_file, which this approval mode does not offer; --approval auto-edit or yolo does
+      ! The model asked for write_file, which was not offered to it; --approval auto-edit or yolo offers it, unless it is denied
       session [ID]
     [exit 0]
     "#);

@@ -29,6 +29,9 @@ use crate::settings::read_settings;
 use crate::supervise::protocol::{self, Launch};
 use crate::telemetry;
 
+/// Where the CLI's debug log of a run is: only that names MCP servers that did not answer (0.61.0).
+pub(crate) const DEBUG_LOG: &str = "debug.log";
+
 /// Why a run could not begin. Nothing has been started.
 #[derive(Debug)]
 pub enum RunError {
@@ -103,6 +106,9 @@ pub(crate) fn prepare(gemini: &Gemini, request: &Request, base: &Environment) ->
     let Common { mut environment, home, dir, run_dir, user_home, user_settings, warnings } =
         common(gemini, request, base, settings_of_run)?;
     telemetry::switch_on(&run_dir.path().join("telemetry"), &user_settings, &mut environment);
+    if environment.filled(env::GEMINI_DEBUG_LOG_FILE).is_none() {
+        environment.set(env::GEMINI_DEBUG_LOG_FILE, run_dir.path().join(DEBUG_LOG));
+    }
 
     let prompt = prompt.place(run_dir.path(), &dir, gemini, request)?;
     let mut args = prompt.first;
@@ -150,6 +156,7 @@ pub(crate) fn common(
 ) -> Result<Common, RunError> {
     let mut warnings = request.notices.clone();
     warnings.extend(check_version(&gemini.version)?);
+    warnings.extend(arguments::mistaken_tools(request));
     let dir = working_directory(request)?;
     let mut environment = base.clone();
     for (name, value) in &request.env {

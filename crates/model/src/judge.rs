@@ -5,7 +5,10 @@
 //! `error` event that is more than a warning, no second `result` of error, and nobody who stopped it before the `result`.
 
 mod api;
+mod complaints;
 mod stderr;
+
+pub use complaints::complaints;
 
 use std::time::Duration;
 

@@ -19,7 +19,7 @@ pub use event::{Event, EventKind, FileChange, Source, ToolError};
 pub use failure::{Failure, FailureKind};
 pub use interpret::{Disk, DiskFact, Interpreter, NoDisk};
 pub use join::{Fact, SessionFacts, ToolFact};
-pub use judge::{End, Exit, Stop};
+pub use judge::{End, Exit, Stop, complaints};
 pub use message::{Include, Message};
 pub use outcome::{Change, CommandRun, FileRecord, Malformed, Outcome, Status};
 pub use time::Timestamp;

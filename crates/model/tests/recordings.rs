@@ -455,7 +455,7 @@ fn warnings_say_which_tools_were_missing() {
             "The model asked for read_many_files, which was not offered to it",
             "A call of write_file was denied by policy",
             "A call of replace was denied by policy",
-            "The model asked for run_shell_command, which this approval mode does not offer; --approval yolo does",
+            "The model asked for run_shell_command, which was not offered to it; --approval yolo offers it, unless it is denied",
             "The model asked for web_fetch, which was not offered to it",
             "The model asked for write_todos, which was not offered to it",
             "The model asked for save_memory, which was not offered to it",
@@ -468,7 +468,7 @@ fn warnings_say_which_tools_were_missing() {
         outcome.warnings,
         [
             "A call of run_shell_command was denied by policy",
-            "The model asked for write_file, which this approval mode does not offer; --approval auto-edit or yolo does",
+            "The model asked for write_file, which was not offered to it; --approval auto-edit or yolo offers it, unless it is denied",
         ]
     );
     for name in ["03_toolloop_json", "03_toolloop_streamjson", "03_contentloop_streamjson"] {

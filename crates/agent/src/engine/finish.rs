@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use alhena_model::{Change, End, Event, EventKind, Exit, Outcome, Source};
+use alhena_model::{Change, End, Event, EventKind, Exit, Outcome, Source, complaints};
 use alhena_wire::frame::{Frame, Framer};
 
 use super::reading::take;
@@ -14,6 +14,8 @@ use super::{Engine, READER_IS_BEHIND, Watch};
 use crate::changes::ScanOptions;
 use crate::home::{self, Stopped};
 use crate::neighbours::Others;
+use crate::prepare::DEBUG_LOG;
+use crate::prepare::arguments::OUR_POLICY;
 use crate::recording::Input;
 use crate::run::{Item, Listener, Queue};
 use crate::supervise::protocol::Ended;
@@ -67,6 +69,7 @@ impl Engine {
             self.scan_disk(&others, watch.lines, &mut out);
         }
         self.warnings.extend(telemetry::warnings(&self.run_dir.path().join("telemetry")));
+        self.warnings.extend(self.complaints());
         let began = self.interpreter.session_id().is_some();
         if began && self.interpreter.witness().session.as_ref().is_some_and(|session| !session.found()) {
             self.warnings.push(
@@ -76,12 +79,7 @@ impl Engine {
         for warning in std::mem::take(&mut self.warnings) {
             self.warn(warning, watch.lines, &mut out);
         }
-        let mut stderr = tail(&self.stderr);
-        if let Some(home) = &self.home {
-            // People know their own home, not the one that stood in for it.
-            let (ours, theirs) = (home.path().to_string_lossy(), home.user_home().to_string_lossy());
-            stderr = stderr.replace(&*ours, &theirs);
-        }
+        let stderr = self.in_the_users_words(tail(&self.stderr));
         let exit = match (watch.ended, &watch.not_started) {
             (Some(Ended::Code(code)), _) => Exit::Code(code),
             (Some(Ended::Signal(signal)), _) => Exit::Signal(signal),
@@ -107,6 +105,23 @@ impl Engine {
         self.over.store(true, Ordering::Release);
         watch.waiting.extend(out.into_iter().map(Item::Event));
         hand_out(&self.queue, watch.waiting);
+    }
+
+    /// What the CLI went on without, by its own words.
+    fn complaints(&self) -> Vec<String> {
+        let said = self.in_the_users_words(head(&self.stderr));
+        let log = head(&self.run_dir.path().join(DEBUG_LOG));
+        let mut complaints = complaints(&said, &log);
+        complaints.retain(|complaint| !complaint.contains(OUR_POLICY));
+        complaints
+    }
+
+    /// People know their own home, not the one that stood in for it.
+    fn in_the_users_words(&self, text: String) -> String {
+        match &self.home {
+            Some(home) => text.replace(&*home.path().to_string_lossy(), &home.user_home().to_string_lossy()),
+            None => text,
+        }
     }
 
     /// A session that is not in the store cannot be gone on with.
@@ -182,6 +197,14 @@ fn warn_at_last(outcome: &Outcome, warning: String, out: &mut Vec<Event>) {
     last.seq += 1;
     last.kind = EventKind::Finished { outcome: Arc::new(outcome) };
     out.push(last);
+}
+
+/// The first 64 KiB of a file: the CLI complains when it starts.
+fn head(path: &std::path::Path) -> String {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(64 << 10).read_to_end(&mut bytes));
+    String::from_utf8_lossy(if read.is_ok() { &bytes } else { &[] }).into_owned()
 }
 
 /// The last 64 KiB of standard error.

@@ -8,6 +8,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use alhena_model::tool::{TOOLS, Tool};
 use serde_json::{Map, Value};
 
 use super::settings::written_out;
@@ -41,6 +42,46 @@ impl fmt::Display for NotARule {
 }
 
 impl std::error::Error for NotARule {}
+
+impl ToolRule {
+    /// The tool that was probably meant, if no release of the CLI has one of this name: the rule would never apply. What
+    /// could be an MCP server's, a discovered one or a pattern is not judged.
+    #[must_use]
+    pub fn mistaken(&self) -> Option<Mistaken> {
+        let name = self.tool.as_str();
+        let foreign = name.contains('*') || name.starts_with("mcp_") || name.starts_with("discovered_tool_");
+        if self.server.is_some() || foreign || Tool::find(name).is_some() {
+            return None;
+        }
+        let known = TOOLS.iter().flat_map(|tool| std::iter::once(tool.name).chain(tool.claude));
+        let close = |known: &str| strsim::jaro_winkler(&name.to_lowercase(), &known.to_lowercase());
+        let nearest = known.map(|known| (close(known), known)).max_by(|one, other| one.0.total_cmp(&other.0));
+        let nearest = nearest.filter(|(closeness, _)| *closeness > 0.8).map(|(_, known)| known);
+        // People know Claude's names too.
+        let meant =
+            nearest.and_then(|name| TOOLS.iter().find(|tool| tool.name == name || tool.claude == Some(name)));
+        Some(Mistaken { name: name.to_owned(), meant: meant.map(|tool| tool.name) })
+    }
+}
+
+/// A name that no tool of the CLI has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistaken {
+    /// The name.
+    pub name: String,
+    /// The tool that was probably meant.
+    pub meant: Option<&'static str>,
+}
+
+impl fmt::Display for Mistaken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Gemini CLI has no tool called {:?}", self.name)?;
+        match self.meant {
+            Some(meant) => write!(f, "; did you mean {meant}?"),
+            None => f.write_str(", unless an extension brings it"),
+        }
+    }
+}
 
 impl FromStr for ToolRule {
     type Err = NotARule;

@@ -96,3 +96,30 @@ fn the_users_own_policies_are_kept() {
     assert_eq!(paths(&["/x"], own), [ours, Path::new("/x")]);
     assert_eq!(paths(&["/x"], none), [ours, Path::new("/x")]);
 }
+
+#[test]
+fn name_that_no_tool_has_is_told_with_what_was_probably_meant() {
+    let mistaken = |text: &str| text.parse::<ToolRule>().unwrap().mistaken().map(|found| found.to_string());
+    for known in [
+        "write_file",
+        "run_shell_command(git)",
+        "search_file_content",
+        "mcp_x_y",
+        "a__b",
+        "*",
+        "mcp_*",
+        "ShellTool",
+    ] {
+        assert_eq!(mistaken(known), None, "{known}");
+    }
+    let says = |name: &str, meant: &str| {
+        Some(format!("Gemini CLI has no tool called {name:?}; did you mean {meant}?"))
+    };
+    assert_eq!(mistaken("writefile"), says("writefile", "write_file"));
+    assert_eq!(mistaken("run_shell_comand"), says("run_shell_comand", "run_shell_command"));
+    assert_eq!(mistaken("Bash"), says("Bash", "run_shell_command"));
+    assert_eq!(
+        mistaken("zzz"),
+        Some("Gemini CLI has no tool called \"zzz\", unless an extension brings it".to_owned())
+    );
+}

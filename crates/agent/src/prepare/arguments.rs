@@ -10,8 +10,23 @@ use serde_json::{Map, Value};
 
 use super::RunError;
 use crate::find::Gemini;
-use crate::home::{Home, Resume, ToolRule, policy_paths, policy_text};
+use crate::home::{Home, Resume, ToolRule, check_policy, policy_paths, policy_text};
 use crate::request::{Approval, Request, Sandbox, Trust};
+
+/// The policy file that Alhena writes; what the CLI says about it is not the user's concern.
+pub(crate) const OUR_POLICY: &str = "alhena-rules.toml";
+
+/// A warning for each `--allow-tool` and `--deny-tool` that names no tool: it would be without effect.
+pub(crate) fn mistaken_tools(request: &Request) -> Vec<String> {
+    let options = [("--allow-tool", &request.allow_tools), ("--deny-tool", &request.deny_tools)];
+    let named = options.into_iter().flat_map(|(option, names)| names.iter().map(move |name| (option, name)));
+    named
+        .filter_map(|(option, name)| {
+            let mistaken = name.parse::<ToolRule>().ok()?.mistaken()?;
+            Some(format!("{option} {name} has no effect: {mistaken}"))
+        })
+        .collect()
+}
 
 pub(crate) fn of(
     request: &Request,
@@ -136,15 +151,25 @@ fn tool_flags(
         // Denials are in the settings.
         return Ok(request.allow_tools.iter().map(|tool| ("--allowed-tools", tool.into())).collect());
     }
+    let policies: Vec<PathBuf> = request
+        .policies
+        .iter()
+        .map(|path| {
+            check_policy(path).map_err(|bad| {
+                let hint = "Gemini CLI would run without it; mend the file, or leave out --policy.";
+                RunError::usage(bad.to_string(), hint)
+            })
+        })
+        .collect::<Result<_, _>>()?;
     if allow.is_empty() && deny.is_empty() {
-        return Ok(request.policies.iter().map(|path| ("--policy", path.into())).collect());
+        return Ok(policies.into_iter().map(|path| ("--policy", path.into_os_string())).collect());
     }
-    let ours = run_dir.join("policy.toml");
+    let ours = run_dir.join(OUR_POLICY);
     fs::write(&ours, policy_text(&allow, &deny))
         .map_err(|error| RunError::failed(FailureKind::Config, format!("{}: {error}", ours.display())))?;
     let none = Map::new();
     let settings = user_settings.as_object().unwrap_or(&none);
-    let paths = policy_paths(&ours, &request.policies, user_home, settings);
+    let paths = policy_paths(&ours, &policies, user_home, settings);
     Ok(paths.into_iter().map(|path| ("--policy", path.into_os_string())).collect())
 }
 

@@ -132,11 +132,11 @@ pub(super) fn refusal(name: &str, ran: Ran, error: Option<&ToolError>) -> Option
     match error.kind.as_str() {
         "tool_not_registered" => Some(match tool::class(name) {
             Class::FileWrite => format!(
-                "The model asked for {name}, which this approval mode does not offer; --approval auto-edit or yolo does"
+                "The model asked for {name}, which was not offered to it; --approval auto-edit or yolo offers it, unless it is denied"
             ),
             Class::Command => {
                 format!(
-                    "The model asked for {name}, which this approval mode does not offer; --approval yolo does"
+                    "The model asked for {name}, which was not offered to it; --approval yolo offers it, unless it is denied"
                 )
             }
             _ => format!("The model asked for {name}, which was not offered to it"),

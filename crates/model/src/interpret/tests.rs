@@ -510,13 +510,13 @@ fn refused_calls_are_warnings_that_say_what_to_type() {
             "write_file",
             "tool_not_registered",
             "Tool \"write_file\" not found.",
-            "The model asked for write_file, which this approval mode does not offer; --approval auto-edit or yolo does",
+            "The model asked for write_file, which was not offered to it; --approval auto-edit or yolo offers it, unless it is denied",
         ),
         (
             "run_shell_command",
             "tool_not_registered",
             "",
-            "The model asked for run_shell_command, which this approval mode does not offer; --approval yolo does",
+            "The model asked for run_shell_command, which was not offered to it; --approval yolo offers it, unless it is denied",
         ),
         (
             "save_memory",
