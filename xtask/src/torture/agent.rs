@@ -46,7 +46,7 @@ pub fn script(plan: &Plan, place: &Place, run: usize) -> Script {
         output: "made\n".into(),
     };
     steps.extend([touch("tool"), tool, Step::Sleep(100)]);
-    steps.extend(plan.wiped.then_some(Step::WipeSession));
+    steps.extend((plan.wiped && run == 0).then_some(Step::WipeSession));
     let stream = if run == 0 || plan.stream != Stream::Endless { plan.stream } else { Stream::Good };
     let (before, after) = stream_steps(stream);
     steps.extend(before);

@@ -245,6 +245,19 @@ pub enum Stop {
     Stall(Duration),
 }
 
+impl Stop {
+    /// Whether Alhena is the one who stops the agent, which it does by ^C first: then the CLI wipes its session.
+    fn is_gentle(&self) -> bool {
+        match self {
+            Stop::None => false,
+            Stop::Blows { blows, .. } => {
+                blows.iter().all(|blow| blow.target == Target::Alhena && blow.signal != Signal::KILL)
+            }
+            Stop::CloseOutput { .. } | Stop::Timeout(_) | Stop::Stall(_) => true,
+        }
+    }
+}
+
 /// How the output is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
@@ -351,8 +364,7 @@ impl Plan {
             }
         }
         plan.stream = plan.fitting_stream(&mut dice);
-        // The CLI does that when it is stopped, and never before a result.
-        plan.wiped &= plan.stream == Stream::Endless;
+        plan.wiped &= plan.stream == Stream::Endless && plan.stop.is_gentle();
         plan
     }
 

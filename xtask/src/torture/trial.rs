@@ -15,13 +15,15 @@ use rustix::process::Signal;
 
 use super::agent::{self, LIFETIME};
 use super::place::{Place, Programs, RESUMED, write};
-use super::plan::{Home, Plan, Stop, View};
+use super::plan::{Home, Plan, Stop, Stream, View};
 use super::{after, home, secrets, stop, system, verdict};
 
 /// No run takes longer than this, whatever happens to it.
 const LIMIT: Duration = Duration::from_secs(60);
 /// The real CLI alone takes seconds to start on a busy machine.
 const REAL_LIMIT: Duration = Duration::from_secs(120);
+/// 50 MB of short lines, each an event to print and to record, in a build without optimisation.
+const FLOOD_LIMIT: Duration = Duration::from_secs(300);
 /// A stop that leaves the run alone, such as a signal that its agent ignores, is followed by another after this.
 const PATIENCE: Duration = Duration::from_secs(8);
 /// Alhena's memory at most, in KiB.
@@ -215,7 +217,11 @@ fn view(view: View) -> &'static str {
 
 /// Waits for the end of a run, and sees that it keeps its bounds.
 fn wait(plan: &Plan, run: &mut Started, number: usize, deed: &stop::Deed) -> Vec<String> {
-    let limit = if plan.real { REAL_LIMIT } else { LIMIT };
+    let limit = match (plan.real, plan.stream) {
+        (true, _) => REAL_LIMIT,
+        (false, Stream::Flood) if plan.stop == Stop::None => FLOOD_LIMIT,
+        (false, _) => LIMIT,
+    };
     let (waiting, mut told) = (Instant::now(), false);
     while !run.has_ended() {
         if waiting.elapsed() > limit {
