@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use alhena_model::{
-    Change, Disk, DiskFact, End, Event, Exit, Fact, FileRecord, Interpreter, Outcome, Stop, Timestamp,
-    ToolFact,
+    Change, Disk, DiskFact, End, Event, Exit, Fact, FileRecord, Interpreter, Outcome, Statistics, Stop,
+    Timestamp, ToolFact,
 };
 use alhena_wire::frame::{Frame, Framer};
 use serde::{Deserialize, Serialize};
@@ -65,6 +65,8 @@ pub(crate) enum Input {
     Fact(Fact),
     /// What the session file said of a call when it was asked; it stands behind the line that asked.
     Tool(String, ToolFact),
+    /// What the CLI measured.
+    Statistics(Statistics),
     /// Something that people should know.
     Warning(String),
     /// Alhena began to stop the run.
@@ -207,6 +209,7 @@ impl Player {
         match input {
             Input::Tick(time) => interpreter.tick(time),
             Input::Fact(fact) => interpreter.fact(fact, &mut out),
+            Input::Statistics(statistics) => interpreter.statistics(statistics),
             Input::Warning(warning) => interpreter.warn(warning, &mut out),
             Input::Stop(why) => interpreter.stopping(why),
             Input::SessionLost => interpreter.session_is_lost(),

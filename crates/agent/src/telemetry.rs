@@ -1,16 +1,22 @@
-//! Finish reasons, from the CLI's own telemetry.
+//! Finish reasons and measurements, from the CLI's own telemetry.
 //!
 //! An answer that was cut off by the token limit or by a filter after some text is a plain success in every output of
-//! 0.61.0. Only its telemetry names the finish reason. The file is a row of pretty-printed JSON objects; of all of it only
-//! the lists of finish reasons matter, so they are looked for and nothing else is read.
+//! 0.61.0. Only its telemetry names the finish reason, and how long calls and tools took. The file is a row of
+//! pretty-printed JSON objects, most of them large and of no use here, so it is read by lines and not parsed as a whole.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use memchr::memmem;
+use alhena_model::{Statistics, Tokens};
+use alhena_wire::frame::{Frame, Framer};
+use serde_json::Value;
 
 use crate::env::{self, Environment};
+
+/// Longer lines are prompts and answers.
+const LONGEST_LINE: usize = 64 << 10;
 
 /// Switches telemetry into a file on, unless the user has telemetry of their own.
 pub(crate) fn switch_on(path: &Path, settings: &serde_json::Value, environment: &mut Environment) -> bool {
@@ -25,40 +31,124 @@ pub(crate) fn switch_on(path: &Path, settings: &serde_json::Value, environment: 
     true
 }
 
-/// Warnings for answers that did not end by themselves.
-pub(crate) fn warnings(path: &Path) -> Vec<String> {
-    let Ok(mut file) = File::open(path) else { return Vec::new() };
-    let finder = memmem::Finder::new(b"\n    \"finish_reasons\": [");
-    let (mut buffer, mut chunk, mut found) = (Vec::new(), vec![0; 256 << 10], Vec::new());
-    loop {
-        let count = file.read(&mut chunk).unwrap_or(0);
-        buffer.extend_from_slice(chunk.get(..count).unwrap_or_default());
-        let mut used = 0;
-        while let Some(at) = finder.find(buffer.get(used..).unwrap_or_default()) {
-            let start = used + at + finder.needle().len();
-            let Some(length) = buffer.get(start..).and_then(|rest| memchr::memchr(b']', rest)) else { break };
-            found.extend(last_reason(buffer.get(start..start + length).unwrap_or_default()));
-            used = start + length;
-        }
-        // What may be the beginning of the next list is kept, but never the whole file.
-        let keep = used.max(buffer.len().saturating_sub(64 << 10));
-        buffer.drain(..keep.min(buffer.len()));
-        if count == 0 {
-            break;
-        }
-    }
-    let mut warnings: Vec<String> = found.iter().filter_map(|reason| warning(reason)).collect();
-    warnings.dedup();
-    warnings
+/// What the telemetry says that nothing else does.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Measured {
+    /// For answers that did not end by themselves.
+    pub warnings: Vec<String>,
+    pub statistics: Statistics,
 }
 
-/// The reason of the last piece of an answer is that of the answer.
-fn last_reason(list: &[u8]) -> Option<String> {
-    let text = std::str::from_utf8(list).ok()?;
-    text.split(',')
-        .map(|word| word.trim().trim_matches('"'))
-        .rfind(|word| !word.is_empty())
-        .map(str::to_owned)
+/// Reads the telemetry of a run that is over.
+pub(crate) fn read(path: &Path) -> Measured {
+    let mut reader = Reader::default();
+    let Ok(mut file) = File::open(path) else { return reader.measured };
+    let (mut framer, mut chunk) = (Framer::new(LONGEST_LINE), vec![0; 256 << 10]);
+    while let Some(bytes) = file.read(&mut chunk).ok().and_then(|count| chunk.get(..count)) {
+        if bytes.is_empty() {
+            break;
+        }
+        framer.push(bytes, |frame| {
+            if let Frame::Line(line) = frame {
+                reader.line(line);
+            }
+        });
+    }
+    reader.measured.warnings.dedup();
+    reader.measured
+}
+
+/// Goes through the file line by line: the attributes of an event stand one to a line, at a depth of their own.
+#[derive(Default)]
+struct Reader {
+    /// Those of the event at hand that count.
+    attributes: HashMap<&'static str, Value>,
+    /// Inside the list of finish reasons: the last of them is that of the answer.
+    reasons: Option<String>,
+    measured: Measured,
+}
+
+/// What is read of an event.
+const ATTRIBUTES: &[&str] = &[
+    "event.name",
+    "model",
+    "role",
+    "duration_ms",
+    "error_type",
+    "function_name",
+    "decision",
+    "input_token_count",
+    "output_token_count",
+    "cached_content_token_count",
+    "thoughts_token_count",
+    "tool_token_count",
+    "total_token_count",
+];
+
+impl Reader {
+    fn line(&mut self, line: &[u8]) {
+        if line.starts_with(b"}") {
+            self.event();
+        } else if let Some(reason) = line.strip_prefix(b"      \"") {
+            if let Some(last) = &mut self.reasons {
+                *last = String::from_utf8_lossy(reason).trim_end_matches(['"', ',']).to_owned();
+            }
+        } else if let Some(line) = line.strip_prefix(b"    \"") {
+            self.attribute(line);
+        } else if line.starts_with(b"    ]") {
+            self.measured.warnings.extend(self.reasons.take().and_then(|reason| warning(&reason)));
+        }
+    }
+
+    fn attribute(&mut self, line: &[u8]) {
+        if line.starts_with(b"finish_reasons\": [") {
+            self.reasons = Some(String::new());
+            return;
+        }
+        let known = ATTRIBUTES.iter().find_map(|name| {
+            let value = line.strip_prefix(name.as_bytes())?.strip_prefix(b"\": ")?;
+            Some((*name, value.strip_suffix(b",").unwrap_or(value)))
+        });
+        if let Some((name, value)) = known
+            && let Ok(value) = serde_json::from_slice(value)
+        {
+            self.attributes.insert(name, value);
+        }
+    }
+
+    /// The end of an object of the outermost level.
+    fn event(&mut self) {
+        self.reasons = None;
+        let attributes = std::mem::take(&mut self.attributes);
+        let text = |name| attributes.get(name).and_then(Value::as_str);
+        // Times are fractions in some events.
+        let number = |name| attributes.get(name).and_then(Value::as_f64).unwrap_or(0.0).max(0.0) as u64;
+        let statistics = &mut self.measured.statistics;
+        match text("event.name") {
+            Some("gemini_cli.api_response") => {
+                let tokens = Tokens {
+                    prompt: number("input_token_count"),
+                    cached: number("cached_content_token_count"),
+                    output: number("output_token_count"),
+                    thoughts: number("thoughts_token_count"),
+                    tool: number("tool_token_count"),
+                    total: number("total_token_count"),
+                };
+                let Some(model) = text("model") else { return };
+                statistics.call(model, text("role"), number("duration_ms"), Ok(tokens));
+            }
+            Some("gemini_cli.api_error") => {
+                let Some(model) = text("model") else { return };
+                let kind = text("error_type").filter(|kind| !kind.is_empty()).unwrap_or("UNKNOWN");
+                statistics.call(model, text("role"), number("duration_ms"), Err(kind));
+            }
+            Some("gemini_cli.tool_call") => {
+                let Some(name) = text("function_name") else { return };
+                statistics.tool(name, number("duration_ms"), text("decision"));
+            }
+            _ => {}
+        }
+    }
 }
 
 fn warning(reason: &str) -> Option<String> {
@@ -89,12 +179,46 @@ mod tests {
         .concat();
         std::fs::write(&path, "x".repeat(300_000) + "\n" + &text).unwrap();
         assert_eq!(
-            warnings(&path),
+            read(&path).warnings,
             [
                 "An answer was cut off at the limit of output tokens (MAX_TOKENS)",
                 "An answer was cut off by a content filter (SAFETY)"
             ]
         );
-        assert_eq!(warnings(&dir.path().join("none")), [""; 0]);
+        assert_eq!(read(&dir.path().join("none")), Measured::default());
+    }
+
+    #[test]
+    fn calls_and_tools_are_counted_with_times_roles_and_decisions() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("telemetry");
+        let event = |attributes: Value| {
+            format!("{:#}\n", serde_json::json!({"hrTime": [1, 2], "attributes": attributes, "_body": "x"}))
+        };
+        let call = |role: &str| {
+            event(serde_json::json!({
+                "event.name": "gemini_cli.api_response", "model": "m", "duration_ms": 82, "role": role,
+                "input_token_count": 100, "output_token_count": 10, "total_token_count": 110,
+                "finish_reasons": ["stop"], "response_text": "}\n{ \"role\": \"x\" }",
+            }))
+        };
+        let failed = event(serde_json::json!({
+            "event.name": "gemini_cli.api_error", "model": "m", "duration_ms": 8, "role": "main", "error_type": "ApiError",
+        }));
+        let tool = event(serde_json::json!({
+            "event.name": "gemini_cli.tool_call", "function_name": "glob", "duration_ms": 75.5, "decision": "accept",
+        }));
+        let other = event(serde_json::json!({"event.name": "gemini_cli.config", "model": "other"}));
+        std::fs::write(&path, [call("main"), other, failed, call("utility_router"), tool].concat()).unwrap();
+        let statistics = read(&path).statistics;
+        let model = &statistics.models["m"];
+        assert_eq!((model.all.requests, model.all.errors, model.all.latency_ms), (3, 1, 172));
+        assert_eq!((model.roles["main"].requests, model.roles["main"].tokens.total), (2, 110));
+        assert_eq!(model.errors_by_type["ApiError"], 1);
+        assert_eq!(
+            (statistics.tools["glob"].duration_ms, statistics.tools["glob"].decisions["accept"]),
+            (75, 1)
+        );
+        assert_eq!(statistics.models.len(), 1);
     }
 }

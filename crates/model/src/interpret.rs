@@ -29,6 +29,7 @@ use crate::failure::FailureKind;
 use crate::join::{Fact, ToolFact};
 use crate::judge::{self, AfterResult, End, Exit, Facts, Output, ReportedError, ResultFacts, Stop};
 use crate::outcome::{Change, CommandRun, FileRecord, Outcome, Text};
+use crate::statistics::Statistics;
 use crate::time::Timestamp;
 use crate::tool::{self, Class};
 use crate::usage::Usage;
@@ -433,6 +434,11 @@ impl<D: Disk> Interpreter<D> {
         let answered = usage.models.iter().filter(|(_, tokens)| tokens.total > 0);
         self.outcome.models = answered.map(|(name, _)| name.clone()).collect();
         self.outcome.usage = usage;
+    }
+
+    /// What the CLI measured.
+    pub fn statistics(&mut self, statistics: Statistics) {
+        self.outcome.statistics = Some(statistics);
     }
 
     /// The session of the run is not in the user's store, so that nobody can go on with it.

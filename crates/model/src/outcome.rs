@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::failure::{Failure, FailureKind};
+use crate::statistics::Statistics;
 use crate::usage::Usage;
 
 /// The result of a run. Never an error for what the agent did: a failed run is an outcome with a [`Failure`].
@@ -24,6 +25,8 @@ pub struct Outcome {
     pub commands: Vec<CommandRun>,
     /// Tokens.
     pub usage: Usage,
+    /// What the CLI measured; none without its telemetry.
+    pub statistics: Option<Statistics>,
     /// How many tool calls the model made.
     pub tool_calls: u64,
     /// How long it took.
@@ -258,6 +261,8 @@ struct Shape<'a> {
     files: Cow<'a, [FileRecord]>,
     commands: Cow<'a, [CommandRun]>,
     usage: Cow<'a, Usage>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    statistics: Option<Cow<'a, Statistics>>,
     tool_calls: u64,
     duration_ms: u64,
     warnings: Cow<'a, [String]>,
@@ -280,6 +285,7 @@ impl Serialize for Outcome {
             files: Borrowed(&self.files),
             commands: Borrowed(&self.commands),
             usage: Borrowed(&self.usage),
+            statistics: self.statistics.as_ref().map(Borrowed),
             tool_calls: self.tool_calls,
             duration_ms: self.duration_ms,
             warnings: Borrowed(&self.warnings),
@@ -307,6 +313,7 @@ impl<'de> Deserialize<'de> for Outcome {
             files: shape.files.into_owned(),
             commands: shape.commands.into_owned(),
             usage: shape.usage.into_owned(),
+            statistics: shape.statistics.map(Cow::into_owned),
             tool_calls: shape.tool_calls,
             duration_ms: shape.duration_ms,
             warnings: shape.warnings.into_owned(),

@@ -30,7 +30,7 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    fn add(&mut self, other: &Tokens) {
+    pub(crate) fn add(&mut self, other: &Tokens) {
         self.prompt = self.prompt.saturating_add(other.prompt);
         self.cached = self.cached.saturating_add(other.cached);
         self.output = self.output.saturating_add(other.output);

@@ -30,6 +30,18 @@ export type Block =
     text: string;
   };
 
+/** How many calls, how long they took, and what they cost. */
+export interface Calls {
+  /** How many, failed ones included. */
+  requests: number;
+  /** How many failed. */
+  errors: number;
+  /** How long they took together. */
+  latency_ms: number;
+  /** Tokens of those that were answered. */
+  tokens: Tokens;
+}
+
 /** What became of a file. */
 export type Change =
   "created"
@@ -303,6 +315,22 @@ export interface MessageUsage {
   thought_tokens?: number;
 }
 
+/** Calls of one model. */
+export interface ModelCalls {
+  /** How many, failed ones included. */
+  requests: number;
+  /** How many failed. */
+  errors: number;
+  /** How long they took together. */
+  latency_ms: number;
+  /** Tokens of those that were answered. */
+  tokens: Tokens;
+  /** How often each kind of error came. */
+  errors_by_type: Record<string, number>;
+  /** What they were for: `main`, `utility_router`, `subagent` and others. */
+  roles: Record<string, Calls>;
+}
+
 /** How a run ended. */
 export interface Outcome {
   status: Status;
@@ -314,6 +342,7 @@ export interface Outcome {
   files: Array<FileRecord>;
   commands: Array<CommandRun>;
   usage: Usage;
+  statistics?: Statistics;
   tool_calls: number;
   duration_ms: number;
   warnings: Array<string>;
@@ -333,6 +362,14 @@ export type Source =
   | "session"
   | "telemetry"
   | "derived";
+
+/** Measured by the CLI itself. */
+export interface Statistics {
+  /** Calls of the API, by model. */
+  models: Record<string, ModelCalls>;
+  /** Tools that ran, by name. */
+  tools: Record<string, ToolRuns>;
+}
 
 /** The verdict on a run. */
 export type Status =
@@ -388,6 +425,14 @@ export interface ToolResult {
   exit_code?: number;
   /** True when it was cancelled. */
   cancelled?: boolean;
+}
+
+/** Runs of one tool. */
+export interface ToolRuns {
+  /** How long they took together. */
+  duration_ms: number;
+  /** How often each decision was made on it: `accept`, `reject`, `modify`, `auto_accept`. */
+  decisions: Record<string, number>;
 }
 
 /** What a run used, in all and by model. */

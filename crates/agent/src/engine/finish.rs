@@ -68,7 +68,14 @@ impl Engine {
         if self.interpreter.may_have_changed_files() && watch.not_started.is_none() {
             self.scan_disk(&others, watch.lines, &mut out);
         }
-        self.warnings.extend(telemetry::warnings(&self.run_dir.path().join("telemetry")));
+        let measured = telemetry::read(&self.run_dir.path().join("telemetry"));
+        self.warnings.extend(measured.warnings);
+        if !measured.statistics.is_empty() {
+            if let Some(recorder) = &mut self.recorder {
+                recorder.input(&Input::Statistics(measured.statistics.clone()), watch.lines);
+            }
+            self.interpreter.statistics(measured.statistics);
+        }
         self.warnings.extend(self.complaints());
         let began = self.interpreter.session_id().is_some();
         if began && self.interpreter.witness().session.as_ref().is_some_and(|session| !session.found()) {

@@ -1,11 +1,11 @@
 //! `json`: the one object at the end, on standard output also when the run failed.
 //!
-//! Alhena always runs the CLI with stream-json, so the statistics are put together from the events. What neither stream nor
-//! session file carries (API latencies, roles, decisions) is left out, not made up.
+//! Alhena always runs the CLI with stream-json, so the statistics are put together from the events. API latencies, roles
+//! and decisions come from the CLI's telemetry; without that they are left out, not made up.
 
 use std::collections::BTreeMap;
 
-use alhena_model::{Event, EventKind, Outcome};
+use alhena_model::{Calls, Event, EventKind, Outcome, Tokens, ToolRuns};
 use serde_json::{Map, Value, json};
 
 use super::{error_message, error_type, exit_code};
@@ -68,21 +68,27 @@ impl JsonReport {
     }
 
     fn stats(&self, outcome: &Outcome) -> Value {
+        let calls = outcome.statistics.as_ref().map(|statistics| &statistics.models);
         let models: Map<String, Value> = outcome
             .usage
             .models
             .iter()
             .map(|(name, tokens)| {
-                let tokens = json!({
-                    "input": tokens.prompt.saturating_sub(tokens.cached),
-                    "prompt": tokens.prompt,
-                    "candidates": tokens.output,
-                    "total": tokens.total,
-                    "cached": tokens.cached,
-                    "thoughts": tokens.thoughts,
-                    "tool": tokens.tool,
-                });
-                (name.clone(), json!({"tokens": tokens}))
+                let mut model = json!({"tokens": tokens_of(tokens)});
+                if let (Some(calls), Value::Object(model)) =
+                    (calls.and_then(|calls| calls.get(name)), &mut model)
+                {
+                    let mut api = calls_of(&calls.all);
+                    api.insert("errorsByType".to_owned(), json!(calls.errors_by_type));
+                    model.insert("api".to_owned(), Value::Object(api));
+                    let roles = calls.roles.iter().map(|(role, calls)| {
+                        let mut shape = calls_of(calls);
+                        shape.insert("tokens".to_owned(), tokens_of(&calls.tokens));
+                        (role.clone(), Value::Object(shape))
+                    });
+                    model.insert("roles".to_owned(), Value::Object(roles.collect()));
+                }
+                (name.clone(), model)
             })
             .collect();
         let mut stats = json!({"models": models, "tools": self.tools(outcome)});
@@ -94,21 +100,65 @@ impl JsonReport {
 
     fn tools(&self, outcome: &Outcome) -> Value {
         let sum = |count: fn(&Counts) -> u64| self.tools.values().map(count).sum::<u64>();
+        let runs = outcome.statistics.as_ref().map(|statistics| &statistics.tools);
         let by_name: Map<String, Value> = self
             .tools
             .iter()
             .map(|(name, counts)| {
                 let count = counts.success + counts.fail;
-                (name.clone(), json!({"count": count, "success": counts.success, "fail": counts.fail}))
+                let mut tool = json!({"count": count, "success": counts.success, "fail": counts.fail});
+                if let (Some(run), Value::Object(tool)) = (runs.and_then(|runs| runs.get(name)), &mut tool) {
+                    tool.insert("durationMs".to_owned(), json!(run.duration_ms));
+                    tool.insert("decisions".to_owned(), decisions(std::iter::once(run)));
+                }
+                (name.clone(), tool)
             })
             .collect();
-        json!({
+        let mut tools = json!({
             "totalCalls": outcome.tool_calls,
             "totalSuccess": sum(|counts| counts.success),
             "totalFail": sum(|counts| counts.fail),
-            "byName": by_name,
-        })
+        });
+        if let Value::Object(tools) = &mut tools {
+            if let Some(runs) = runs {
+                let duration: u64 = runs.values().map(|run| run.duration_ms).sum();
+                tools.insert("totalDurationMs".to_owned(), json!(duration));
+                tools.insert("totalDecisions".to_owned(), decisions(runs.values()));
+            }
+            tools.insert("byName".to_owned(), Value::Object(by_name));
+        }
+        tools
     }
+}
+
+fn tokens_of(tokens: &Tokens) -> Value {
+    json!({
+        "input": tokens.prompt.saturating_sub(tokens.cached),
+        "prompt": tokens.prompt,
+        "candidates": tokens.output,
+        "total": tokens.total,
+        "cached": tokens.cached,
+        "thoughts": tokens.thoughts,
+        "tool": tokens.tool,
+    })
+}
+
+fn calls_of(calls: &Calls) -> Map<String, Value> {
+    [("totalRequests", calls.requests), ("totalErrors", calls.errors), ("totalLatencyMs", calls.latency_ms)]
+        .map(|(name, value)| (name.to_owned(), json!(value)))
+        .into_iter()
+        .collect()
+}
+
+/// All four kinds are in the CLI's report, those that were never made too.
+fn decisions<'a>(runs: impl Iterator<Item = &'a ToolRuns> + Clone) -> Value {
+    let count = |kind: &str| -> u64 { runs.clone().filter_map(|run| run.decisions.get(kind)).sum() };
+    json!({
+        "accept": count("accept"),
+        "reject": count("reject"),
+        "modify": count("modify"),
+        "auto_accept": count("auto_accept"),
+    })
 }
 
 /// Lines added and removed: each edit counts, as for the CLI, also one that a later edit takes back.
