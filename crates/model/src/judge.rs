@@ -367,6 +367,9 @@ fn call<'a>(status: Option<u16>, message: &'a str, stderr: &'a str) -> api::Call
 
 /// A failure of a known kind, with what to do about this one in particular.
 fn of_kind(kind: FailureKind, message: &str) -> Failure {
+    // What the CLI advises are options of its own; the hint names ours.
+    let advice = (kind == FailureKind::Untrusted).then_some(" To proceed,");
+    let message = advice.and_then(|advice| message.split_once(advice)).map_or(message, |(said, _)| said);
     let failure = Failure::new(kind, api::readable(message));
     let said = |words: &str| failure.message.contains(words);
     let hint = match kind {

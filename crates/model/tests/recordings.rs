@@ -372,7 +372,7 @@ fn every_failure_is_explained_with_what_to_do() {
         ),
         (
             "20_untrusted",
-            "Gemini CLI is not running in a trusted directory. To proceed, either use `--skip-trust`, set the `GEMINI_CLI_TRUST_WORKSPACE=true` environment variable, or trust this directory in interactive mode. For more details, see https://geminicli.com/docs/cli/trusted-folders/#headless-and-automated-environments",
+            "Gemini CLI is not running in a trusted directory.",
             "Run with --trust to run here without the folder's own settings, or --trust=settings to load them too.",
         ),
         (
