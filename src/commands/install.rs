@@ -19,7 +19,7 @@ use crate::style::duration;
 /// Nothing is installed for the system; `alhena run` finds it there when there is no other.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The version; by default the one that Alhena is tested with.
+    /// The version, or `latest`; by default the one that Alhena is tested with.
     version: Option<String>,
     /// List what is installed there.
     #[arg(long, conflicts_with_all = ["version", "remove"])]
@@ -37,11 +37,17 @@ pub fn execute(args: Args) -> ExitCode {
     if args.list {
         return list(&installer, args.json);
     }
+    if args.version.as_deref() == Some("latest") && !args.remove {
+        return match installer.latest() {
+            Ok(version) => fetch(&installer, Some(version), args.json),
+            Err(error) => failed(&error),
+        };
+    }
     let version = match args.version.as_deref().map(str::parse::<Version>).transpose() {
         Ok(version) => version,
         Err(_) => {
             let text = args.version.as_deref().unwrap_or("");
-            complain(&format_args!("{text:?} is no version"), "Write it as 0.61.0.");
+            complain(&format_args!("{text:?} is no version"), "Write it as 0.61.0, or latest.");
             return ExitCode::from(2);
         }
     };
@@ -58,10 +64,14 @@ pub fn execute(args: Args) -> ExitCode {
             Err(error) => failed(&error),
         };
     }
+    fetch(&installer, version, args.json)
+}
+
+fn fetch(installer: &Installer, version: Option<Version>, as_json: bool) -> ExitCode {
     let interrupts = Interrupts::catch();
-    let installer = installer.stop_when(signals::have_come);
+    let installer = installer.clone().stop_when(signals::have_come);
     match installer.install(version, Shown::new(false).progress()) {
-        Ok(gemini) if args.json => print_json(&gemini),
+        Ok(gemini) if as_json => print_json(&gemini),
         Ok(gemini) => print(&format!("{} {}", gemini.path.display(), gemini.version)),
         Err(error) => {
             let failed = failed(&error);

@@ -28,7 +28,7 @@ fn what_is_no_version_is_refused() {
     assert_snapshot!(Desk::new().alhena(&["install", "newest"]), @r#"
     ---- stderr ----
     error: "newest" is no version
-    hint: Write it as 0.61.0.
+    hint: Write it as 0.61.0, or latest.
     [exit 2]
     "#);
 }

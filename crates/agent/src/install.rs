@@ -14,17 +14,21 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use alhena_wire::release::{NEWEST_KNOWN, Version};
 
 use crate::dirs::{self, Dirs};
 use crate::env::Environment;
-use crate::find::{Answers, Finder, Gemini, NodeVersion, PACKAGE, Place, node_version};
-use crate::programs::on_path;
+use crate::find::{Answers, Finder, Gemini, NoAnswer, NodeVersion, PACKAGE, Place, ask, node_version};
+use crate::programs::{leave_out_relative, on_path};
 
 /// The version that is installed when none is asked for.
 pub const PINNED: Version = NEWEST_KNOWN;
+
+/// How long npm may take to name a version.
+const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
 /// How long an install may take altogether.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -267,6 +271,35 @@ impl Installer {
         remove(&installs, &place, &name).map_err(io_error("removing a broken install"))?;
         fs::rename(making.keep(), &place).map_err(io_error("moving the install into place"))?;
         self.check(&place, &version)
+    }
+
+    /// The newest version that the registry has, by npm's word.
+    pub fn latest(&self) -> Result<Version, InstallError> {
+        self.check_node()?;
+        // Where no project's configuration can send npm elsewhere.
+        let here = tempfile::tempdir().map_err(io_error("asking npm"))?;
+        fs::write(here.path().join("package.json"), "{\"private\": true}\n")
+            .map_err(io_error("asking npm"))?;
+        let mut env = self.env.clone();
+        leave_out_relative(&mut env);
+        let mut command = Command::new(on_path(&env, "npm").ok_or(InstallError::NoNpm)?);
+        command.args(["view", &format!("{PACKAGE}@latest"), "version", "--no-color", "--no-update-notifier"]);
+        command.current_dir(here.path()).env_clear().envs(env.iter());
+        let limit = self.limit.min(ANSWER_LIMIT);
+        let answer = match ask(&mut command, limit, 64 << 10) {
+            Ok(answer) => answer,
+            Err(NoAnswer::TooLate) => return Err(InstallError::TooLate { limit, output: String::new() }),
+            Err(NoAnswer::NotStarted(error)) => return Err(io_error("asking npm")(error)),
+        };
+        let text = String::from_utf8_lossy(&answer.stdout);
+        match text.trim().parse() {
+            Ok(version) if answer.status.success() => Ok(version),
+            _ => {
+                let said = String::from_utf8_lossy(&answer.stderr);
+                let output = said.chars().filter(|c| *c == '\n' || !c.is_control()).collect();
+                Err(InstallError::Npm { status: answer.status.to_string(), output })
+            }
+        }
     }
 
     /// Removes one of Alhena's own installs; says whether there was one.

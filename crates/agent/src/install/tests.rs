@@ -224,3 +224,18 @@ fn version_cannot_name_a_directory_elsewhere() {
     assert!(matches!(error, InstallError::NotAVersion(_)), "{error}");
     assert!(matches!(machine.installer().uninstall(&version), Err(InstallError::NotAVersion(_))));
 }
+
+#[test]
+fn latest_version_is_npms_word_and_no_folder_has_a_say() {
+    let machine = Machine::new("");
+    let log = machine.at("log");
+    machine.program("npm", &format!("echo \"$PWD\" \"$1\" \"$2\" \"$3\" > {}; echo 0.99.1", log.display()));
+    assert_eq!(machine.installer().latest().unwrap().to_string(), "0.99.1");
+    let asked = fs::read_to_string(&log).unwrap();
+    assert!(asked.ends_with(" view @google/gemini-cli@latest version\n"), "{asked}");
+    let here = std::env::current_dir().unwrap();
+    assert!(!asked.starts_with(here.to_str().unwrap()), "{asked}");
+    machine.program("npm", "echo 'npm error code E404' >&2; exit 1");
+    let error = machine.installer().latest().unwrap_err();
+    assert_eq!(error.to_string(), "npm failed (exit status: 1)\nnpm error code E404\n");
+}
