@@ -7,8 +7,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use alhena_session::repair;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use super::files::{self, Existing, Fingerprint, move_file};
 use super::finish::Stopped;
@@ -198,6 +201,36 @@ impl Moved {
     }
 }
 
+/// The right to replace files of a directory, until dropped. Without it two runs that went on with one session would both find
+/// it unchanged, and the second would take the place of the first. It is a lock on the directory itself, so that nothing is
+/// added to the user's home.
+#[derive(Debug)]
+enum Turn {
+    Ours(#[expect(dead_code, reason = "its end is the end of the lock")] fs::File),
+    /// Somebody does not let go: then nothing is replaced.
+    Others,
+    /// There are no locks here.
+    Unknown,
+}
+
+impl Turn {
+    fn take(dir: &Path) -> Self {
+        let Ok(handle) = fs::File::open(dir) else { return Turn::Unknown };
+        let until = Instant::now() + LONGEST_TURN;
+        loop {
+            match flock(&handle, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Turn::Ours(handle),
+                Err(Errno::WOULDBLOCK) if Instant::now() >= until => return Turn::Others,
+                Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(Duration::from_millis(5)),
+                Err(_) => return Turn::Unknown,
+            }
+        }
+    }
+}
+
+/// To compare and replace a file takes milliseconds.
+const LONGEST_TURN: Duration = Duration::from_secs(5);
+
 /// Moves a file to its place, which may hold what it was made from (`base`) and nothing else.
 fn publish_file(
     from: &Path,
@@ -205,16 +238,16 @@ fn publish_file(
     base: Option<&Fingerprint>,
     free: fn(&Path, u32) -> PathBuf,
 ) -> io::Result<Moved> {
-    if let Some(dir) = to.parent() {
-        fs::create_dir_all(dir)?;
-    }
+    let dir = to.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(dir)?;
+    let turn = Turn::take(dir);
     let ours = Fingerprint::of(from)?;
     let theirs = Fingerprint::of(to)?;
     if ours == theirs || (ours.as_ref() == base && theirs.is_some()) {
         fs::remove_file(from)?;
         return Ok(Moved::NotNeeded);
     }
-    if theirs.is_some() && theirs.as_ref() == base {
+    if theirs.is_some() && theirs.as_ref() == base && !matches!(turn, Turn::Others) {
         move_file(from, to, Existing::Replace)?;
         return Ok(Moved::ToPlace(to.to_owned()));
     }

@@ -199,6 +199,39 @@ fn if_the_original_changed_meanwhile_both_are_kept() {
 }
 
 #[test]
+fn runs_that_end_at_the_same_instant_with_one_session_are_all_kept() {
+    let before = format!("{}\n{PROMPT}\n", header("aaaaaaaa-1"));
+    for _ in 0..30 {
+        let pairs: Vec<Pair> = (0..4).map(|_| Pair::new()).collect();
+        let store = pairs[0].to.clone();
+        let starts = std::sync::Barrier::new(pairs.len());
+        std::thread::scope(|scope| {
+            for (number, pair) in pairs.iter().enumerate() {
+                let after = format!("{before}{}\n", PROMPT.replace("hi", &format!("version {number}")));
+                let mut copied = resumed(pair, &before, &after);
+                copied.original = store.join("chats/session-2026-01-01T00-00-aaaaaaaa.jsonl");
+                let (store, starts) = (&store, &starts);
+                scope.spawn(move || {
+                    starts.wait();
+                    let project = Project {
+                        from: &pair.from,
+                        to: store,
+                        resumed: Some(&copied),
+                        copied: &[],
+                        stopped: Stopped::No,
+                    };
+                    project.publish(&mut Finished::default()).unwrap();
+                });
+            }
+        });
+        let kept: String = pairs[0].content().into_iter().map(|(_, text)| text).collect();
+        for number in 0..pairs.len() {
+            assert!(kept.contains(&format!("version {number}")), "version {number} is lost: {kept}");
+        }
+    }
+}
+
+#[test]
 fn a_session_that_the_cli_deleted_stays_as_it_was() {
     let pair = Pair::new();
     let before = format!("{}\n{PROMPT}\n", header("aaaaaaaa-1"));
