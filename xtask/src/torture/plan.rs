@@ -161,12 +161,13 @@ impl Plan {
                 plan.real = true;
                 plan.stop = if dice.percent(25) { Stop::None } else { one_stop(&mut dice) };
                 plan.daemons = if dice.percent(50) { vec![daemon(&mut dice)] } else { Vec::new() };
-                // The CLI waits for whoever holds a command's output open, as long as it takes.
-                plan.daemons.iter_mut().for_each(|daemon| daemon.closed_files |= plan.stop == Stop::None);
                 plan.home = if dice.percent(30) { dice.pick(REAL_HOMES, Home::Plain) } else { Home::Plain };
                 plan.traps = dice.percent(20);
                 plan.resumes = plan.home == Home::Plain && dice.percent(20);
                 plan.runs = if dice.percent(15) { 2 } else { 1 };
+                // The CLI waits for whoever holds a command's output open, as long as it takes.
+                let ends_by_itself = plan.stop == Stop::None || plan.runs > 1;
+                plan.daemons.iter_mut().for_each(|daemon| daemon.closed_files |= ends_by_itself);
             }
         }
         plan.stream = plan.fitting_stream(&mut dice);

@@ -25,8 +25,8 @@ pub fn must_end(plan: &Plan, deed: &Deed) -> bool {
     });
     let by_itself = match plan.stop {
         Stop::None | Stop::Timeout(_) => true,
-        // Whoever holds the output and writes to it breaks the silence.
-        Stop::Stall(_) => plan.daemons.iter().all(|daemon| daemon.writes_every_ms.is_none()),
+        // Whoever holds the output and writes to it breaks the silence, and a tool that runs may be silent.
+        Stop::Stall(_) => !plan.real && plan.daemons.iter().all(|daemon| daemon.writes_every_ms.is_none()),
         Stop::Blows { .. } | Stop::CloseOutput { .. } => false,
     };
     fatal || by_itself || deed.closed.is_some()
@@ -173,6 +173,8 @@ fn none(plan: &Plan, run: &Ended, deed: &Deed, code: Option<i32>) -> Vec<String>
     let mut findings = Vec::new();
     match code {
         Some(0) if stdout_is_short(plan) && silent_view => {}
+        // It came to its end, and then there was nobody to be told.
+        Some(0) if deed.closed.is_some() => findings.extend(false_success(plan, run, deed)),
         Some(0) if !silent_view => findings.push("exit code 0 without an outcome".to_owned()),
         Some(0) => findings.extend(false_success(plan, run, deed)),
         Some(_) if must_succeed(plan, deed) => {
