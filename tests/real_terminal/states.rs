@@ -98,11 +98,14 @@ fn a_message_that_slow_servers_hold_up_is_work_for_every_observer_until_it_is_an
             })
             .collect();
         let sent = Instant::now();
-        terminal.send("Be slow", Force::No).unwrap();
-        let reading = terminal.wait(Until::Settled, LONG).unwrap();
+        let taken = terminal.send("Be slow", Force::No);
+        let reading = terminal.wait(Until::Settled, LONG);
+        // Whatever went wrong, the observers have to end.
+        over.store(true, Ordering::Relaxed);
+        taken.unwrap();
+        let reading = reading.unwrap();
         assert_eq!((reading.status, reading.message.as_deref()), (Status::Completed, Some("Slowly.")));
         assert_eq!(terminal.last_answer().unwrap().text, "Slowly.");
-        over.store(true, Ordering::Relaxed);
         for observer in observers {
             let samples = observer.join().unwrap();
             // What was asked before the message was sent may be told a little later.
