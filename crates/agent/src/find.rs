@@ -344,7 +344,7 @@ impl Finder {
         command.env(env::GEMINI_CLI_HOME, home.path()).env(env::GEMINI_CLI_NO_RELAUNCH, "1");
         command.env(env::ALHENA_ASKING, "1");
         let limit = self.time_left();
-        let answer = match ask(&mut command, limit, 64 << 10) {
+        let answer = match ask::ask_in(&home, &mut command, limit, 64 << 10) {
             Ok(answer) => answer,
             Err(NoAnswer::TooLate) => {
                 let detail = format!("it took more than {:.1} seconds and was stopped", limit.as_secs_f64());

@@ -37,7 +37,16 @@ pub(crate) enum NoAnswer {
 ///
 /// Output goes to files, because a pipe is held open by every grandchild that inherits it.
 pub(crate) fn ask(command: &mut Command, limit: Duration, most: u64) -> Result<Answer, NoAnswer> {
-    let files = scratch().map_err(NoAnswer::NotStarted)?;
+    ask_in(&scratch().map_err(NoAnswer::NotStarted)?, command, limit, most)
+}
+
+/// The same with a directory that goes with the answer, and also when this process is killed before it has come.
+pub(super) fn ask_in(
+    files: &tempfile::TempDir,
+    command: &mut Command,
+    limit: Duration,
+    most: u64,
+) -> Result<Answer, NoAnswer> {
     let (stdout, stderr) = (files.path().join("stdout"), files.path().join("stderr"));
     let place = Place { stdout: &stdout, stderr: &stderr, remove_when_abandoned: files.path(), lock: None };
     let mut errand = Errand::start(command, &place).map_err(NoAnswer::NotStarted)?;
