@@ -11,7 +11,7 @@ use alhena::env::Environment;
 use alhena::hosts::dialect::with_stdin;
 use alhena::{
     Failure, FailureKind, Finder, Gemini, Item, NotFound, Outcome, Place, Prompt, PromptBy, Request, Run,
-    RunError, VersionSource,
+    RunError,
 };
 use clap::ValueEnum;
 
@@ -246,16 +246,11 @@ fn find(
         finder = finder.path(path);
     }
     let (found, tried) = finder.find_first();
-    let asked = found.as_ref().is_none_or(|gemini| gemini.version_source == VersionSource::Asked);
-    if let Some(timeout) = request.timeout.filter(|_| asked) {
-        let left = timeout.saturating_sub(start.elapsed());
-        if left.is_zero() {
-            let message =
-                format!("the time limit of {timeout:?} was over before Gemini CLI told its version");
-            return Err(RunError::Failed(Box::new(Failure::new(FailureKind::Timeout, message))));
-        }
-        request.timeout = Some(left);
+    if let Some(timeout) = request.timeout.filter(|timeout| start.elapsed() >= *timeout) {
+        let message = format!("the time limit of {timeout:?} was over before Gemini CLI told its version");
+        return Err(RunError::Failed(Box::new(Failure::new(FailureKind::Timeout, message))));
     }
+    request.began = Some(start);
     // Whoever has a CLI in the project expects that one.
     let passed_over = tried.iter().filter(|tried| tried.place == Place::Project && tried.is_worth_telling());
     request.notices.extend(passed_over.map(|tried| format!("{tried}; it was passed over")));

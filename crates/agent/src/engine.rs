@@ -50,7 +50,9 @@ const KEEPER_KILLED: &str = "The keeper of the run was killed; what it held was 
 /// The limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
+    /// Of the whole, and since when.
     pub timeout: Option<Duration>,
+    pub began: Instant,
     pub first_event: Option<Duration>,
     pub stall: Option<Duration>,
     pub output: u64,
@@ -225,7 +227,7 @@ impl Engine {
         }
         let Some(since) = watch.exited.or(watch.stopping) else { return };
         let out_of_time = watch.exited.is_some()
-            && self.limits.timeout.is_some_and(|limit| self.started.elapsed() > limit)
+            && self.limits.timeout.is_some_and(|limit| self.limits.began.elapsed() > limit)
             && since.elapsed() > TIME_TO_CLEAN_UP;
         if out_of_time || since.elapsed() > PATIENCE_WITH_KEEPER {
             watch.taken_over = Some(Instant::now());
@@ -239,7 +241,7 @@ impl Engine {
         if watch.stopping.is_some() || watch.ended.is_some() {
             return None;
         }
-        let total = self.limits.timeout.map(|limit| (self.started + limit, Stop::Timeout(limit)));
+        let total = self.limits.timeout.map(|limit| (self.limits.began + limit, Stop::Timeout(limit)));
         let quiet = match watch.result {
             Some(result) => Some((result + GRACE, Stop::NoExit)),
             None if self.stdout.position() == 0 => {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::home::McpServer;
 pub use crate::home::Resume;
@@ -45,6 +45,8 @@ pub struct Request {
     pub session_id: Option<String>,
     /// How long the whole run may take.
     pub timeout: Option<Duration>,
+    /// When that time began, if it was before the start: looking for the CLI can take long.
+    pub began: Option<Instant>,
     /// How long it may take until the first event.
     pub first_event_timeout: Option<Duration>,
     /// How long it may be silent while no tool runs.
@@ -229,6 +231,7 @@ impl Request {
             resume: None,
             session_id: None,
             timeout: None,
+            began: None,
             first_event_timeout: Some(Duration::from_secs(60)),
             stall_timeout: Some(Duration::from_secs(300)),
             max_turns: None,

@@ -89,6 +89,7 @@ fn launch(
     let sessions = Sessions::default();
     let limits = Limits {
         timeout: request.timeout,
+        began: request.began.unwrap_or(started),
         first_event: request.first_event_timeout,
         stall: request.stall_timeout,
         output: request.max_output,

@@ -173,7 +173,7 @@ impl Engine {
                 Progress::ThereIsMore => {}
             }
             self.hear_stop(watch);
-            let late = |limit: &Duration| self.started.elapsed() > *limit + watch.waited_for_reader;
+            let late = |limit: &Duration| self.limits.began.elapsed() > *limit + watch.waited_for_reader;
             if let Some(limit) = self.limits.timeout.filter(late) {
                 self.stop(Stop::Timeout(limit), watch);
             }
