@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use alhena::dirs::Dirs;
 use alhena::env::{self, Environment};
-use alhena::facts::{self, TrustState};
+use alhena::facts::{self, NotUsed};
 use alhena::{Approval, RunError, Trust};
 use clap::ValueEnum;
 use toml::Spanned;
@@ -55,7 +55,7 @@ pub struct Config {
     /// What was set, to what, and where; a later one wins.
     pub set: Vec<Set>,
     /// A folder's file that does not count.
-    pub passed_over: Option<PathBuf>,
+    pub passed_over: Option<(PathBuf, NotUsed)>,
 }
 
 /// One line of a file.
@@ -91,11 +91,9 @@ impl Config {
         if fs::symlink_metadata(&file).is_err() {
             return Ok(config);
         }
-        let home = environment.gemini_home().unwrap_or_else(|| dir.to_owned());
-        let trusted = trust.or(config.trust) == Some(Trust::WithSettings)
-            || matches!(facts::trust(&home, dir, environment), TrustState::Trusted(_));
-        if !trusted {
-            config.passed_over = Some(file);
+        let given = trust.or(config.trust).unwrap_or_default();
+        if let Err(why) = facts::may_use(environment, dir, &file, given) {
+            config.passed_over = Some((file, why));
             return Ok(config);
         }
         let text = read(&file).map_err(|error| wrong(format!("{}: {error}", file.display()), HINT))?;
@@ -105,11 +103,14 @@ impl Config {
 
     /// What somebody who wrote a file has to be told.
     pub fn notice(&self) -> Option<String> {
-        let file = self.passed_over.as_ref()?;
-        Some(format!(
-            "{} is not used: Gemini CLI does not trust this folder; --trust=settings does",
-            file.display()
-        ))
+        let (file, why) = self.passed_over.as_ref()?;
+        Some(match why {
+            NotUsed::Untrusted => format!(
+                "{} is not used: Gemini CLI does not trust this folder; --trust=settings does",
+                file.display()
+            ),
+            NotUsed::Exposed(_) => format!("{} is not used: it {why}", file.display()),
+        })
     }
 
     fn take(&mut self, text: &str, file: &Path, owner: Owner) -> Result<(), RunError> {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use alhena::dirs::Dirs;
 use alhena::env::Environment;
-use alhena::facts::{LockState, TrustState, authentication, locks, trust};
+use alhena::facts::{LockState, NotUsed, TrustState, authentication, locks, trust};
 use alhena::install::Installer;
 use alhena::programs::on_path;
 use alhena::run_dir::{self, Holder};
@@ -251,13 +251,12 @@ fn config(dir: &Path, environment: &Environment) -> Vec<Finding> {
             false => set.join("\n"),
         },
     )];
-    if let Some(file) = &config.passed_over {
-        let detail = format!("{} does not count: the folder is not trusted", file.display());
-        findings.push(Finding::doubtful(
-            "config",
-            detail,
-            "`alhena run --trust=settings` takes it, and the folder's other settings.",
-        ));
+    if let Some((file, why)) = &config.passed_over {
+        let cure = match why {
+            NotUsed::Untrusted => "`alhena run --trust=settings` takes it, and the folder's other settings.",
+            NotUsed::Exposed(_) => "Take the others' permission to write away.",
+        };
+        findings.push(Finding::doubtful("config", format_args!("{} {why}", file.display()), cure));
     }
     findings
 }

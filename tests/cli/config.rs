@@ -137,7 +137,7 @@ fn doctor_shows_what_is_in_force_and_from_where() {
     };
     assert_snapshot!(shown(&desk), @r#"
     ok   config          model = users ([DESK]/home/alhena/config.toml)
-    note config          [DESK]/work/.alhena/config.toml does not count: the folder is not trusted
+    note config          [DESK]/work/.alhena/config.toml is in a folder that is not trusted
                          → `alhena run --trust=settings` takes it, and the folder's other settings.
     "#);
     trust(&desk);
