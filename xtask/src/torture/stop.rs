@@ -22,6 +22,8 @@ pub struct Hit {
     pub blow: Blow,
     /// When.
     pub at: SystemTime,
+    /// Whether the agent was at work: before, it is asked for its version, by a keeper of its own.
+    pub at_work: bool,
 }
 
 /// What was done to the first run.
@@ -57,7 +59,8 @@ pub fn perform(plan: &Plan, place: &Place, run: &mut Started) -> Deed {
         Stop::Blows { moment, delay, blows } => {
             wait_for(*moment, plan, place, run);
             std::thread::sleep(*delay);
-            strike(blows, &place.alhena, run, &mut deed);
+            let at_work = if plan.real { run.was_asked() } else { mark(place, 0, "text").exists() };
+            strike(blows, &place.alhena, at_work, run, &mut deed);
         }
     }
     deed
@@ -85,7 +88,7 @@ fn wait_for(moment: Moment, plan: &Plan, place: &Place, run: &mut Started) {
     });
 }
 
-fn strike(blows: &[Blow], alhena: &Path, run: &mut Started, deed: &mut Deed) {
+fn strike(blows: &[Blow], alhena: &Path, at_work: bool, run: &mut Started, deed: &mut Deed) {
     // Found first, so that those of one instant are struck as closely together as can be.
     let team = Team::of(run.pid(), alhena);
     for blow in blows {
@@ -98,7 +101,7 @@ fn strike(blows: &[Blow], alhena: &Path, run: &mut Started, deed: &mut Deed) {
         };
         if let Some(pid) = victim.filter(|pid| alive(*pid)) {
             signal(pid, blow.signal);
-            deed.hits.push(Hit { blow: *blow, at: SystemTime::now() });
+            deed.hits.push(Hit { blow: *blow, at: SystemTime::now(), at_work });
         }
     }
 }

@@ -20,7 +20,7 @@ const GENTLE: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
 pub fn must_end(plan: &Plan, deed: &Deed) -> bool {
     let fatal = deed.hits.iter().any(|hit| match hit.blow.target {
         Target::Alhena => true,
-        Target::Keeper | Target::Cli => hit.blow.signal == Signal::KILL,
+        Target::Keeper | Target::Cli => hit.blow.signal == Signal::KILL && hit.at_work,
         Target::Guard => false,
     });
     let by_itself = match plan.stop {
