@@ -1,7 +1,7 @@
 //! Writes a recording while the run goes on: whatever kills Alhena, what had happened by then is there.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
-use std::io::{self, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -100,8 +100,14 @@ impl Recorder {
             self.attempt(|this| this.keep_session(&session));
         }
         self.attempt(|this| {
-            let text = serde_json::to_string_pretty(outcome)? + "\n";
-            private(&this.dir.join(names::OUTCOME))?.write_all(&this.mask.hide(text.as_bytes()))
+            let mut to = Masked::new(private(&this.dir.join(names::OUTCOME))?);
+            // In pieces: to look through a long answer at once takes twenty times its memory.
+            let mut pieces = BufWriter::with_capacity(64 << 10, Masking { to: &mut to, mask: &this.mask });
+            serde_json::to_writer_pretty(&mut pieces, outcome)?;
+            pieces.write_all(b"\n")?;
+            pieces.flush()?;
+            drop(pieces);
+            to.close(&this.mask)
         });
         // Last, because it says that the rest is there.
         self.input(&Input::End(end.clone()), after_lines);
@@ -194,6 +200,23 @@ impl Masked {
         let lines = ready.split_inclusive(|byte| *byte == b'\n');
         let hidden: Vec<u8> = lines.flat_map(|line| mask.hide(line).into_owned()).collect();
         self.to.write_all(&hidden)
+    }
+}
+
+/// For those who write to anything that can be written to.
+struct Masking<'a> {
+    to: &'a mut Masked,
+    mask: &'a Mask,
+}
+
+impl Write for Masking<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.to.write(self.mask, bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
