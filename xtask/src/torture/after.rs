@@ -51,7 +51,8 @@ pub fn leftovers(plan: &Plan, place: &Place) -> Vec<String> {
     let of_cli = |name: &str| plan.real && !name.starts_with("alhena");
     let mut findings = Vec::new();
     for entry in names(&place.tmp) {
-        if entry != BALLAST && !of_cli(&entry) {
+        // Without any home there is no place to remember what a killed run has left.
+        if entry != BALLAST && !of_cli(&entry) && plan.home != Home::Unset {
             findings.push(format!("left in TMPDIR: {entry}"));
         }
     }

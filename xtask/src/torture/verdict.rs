@@ -7,8 +7,8 @@ use alhena_model::{FailureKind, Outcome, Status};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::plan::{Disk, Moment, Plan, Stop, Target, View};
-use super::stop::Deed;
+use super::plan::{Disk, Moment, Plan, Stop, Stream, Target, View};
+use super::stop::{Deed, Hit};
 use super::trial::Ended;
 
 /// A signal and a result that come this close together may be seen in either order on a busy machine.
@@ -137,21 +137,21 @@ fn one(plan: &Plan, run: &Ended, deed: &Deed, outcome: &Outcome, code: Option<i3
     findings
 }
 
-/// The only right status of a run whose agent wrote no result.
+/// The only right status of a run whose agent wrote no result. One that ends by itself may have been faster.
 fn wanted(plan: &Plan, deed: &Deed) -> Option<Status> {
-    let gentle =
-        |hit: &super::stop::Hit| hit.blow.target == Target::Alhena && GENTLE.contains(&hit.blow.signal);
+    let gentle = |hit: &Hit| hit.blow.target == Target::Alhena && GENTLE.contains(&hit.blow.signal);
     match &plan.stop {
+        _ if plan.stream != Stream::Endless => None,
         Stop::Blows { .. } if !deed.hits.is_empty() && deed.hits.iter().all(gentle) => {
             Some(Status::Cancelled)
         }
-        Stop::Timeout(_) if plan.stream == super::plan::Stream::Endless => Some(Status::Timeout),
+        Stop::Timeout(_) => Some(Status::Timeout),
         _ => None,
     }
 }
 
 fn false_success(plan: &Plan, run: &Ended, deed: &Deed) -> Option<String> {
-    if !plan.stream.may_succeed() && (run.run == 0 || plan.stream != super::plan::Stream::Endless) {
+    if !plan.stream.may_succeed() && (run.run == 0 || plan.stream != Stream::Endless) {
         return Some(format!("success for a stream that is {:?}", plan.stream));
     }
     let Some(result) = run.result else {
