@@ -193,14 +193,20 @@ fn overlay(
     let slot = Slot::take(&homes.join(key(user_home, project, &request.settings))).map_err(failed(homes))?;
     warnings.extend(slot.recovered.iter().flat_map(|finished| finished.warnings.iter().cloned()));
     let overlay = Overlay { home: &slot.path, user_home, project, slug: &registration.slug, layout };
-    let plan = build(request, &overlay, &settings, session, homes, publish, &mut warnings)
-        .map_err(failed(&slot.path))?;
+    let plan = match build(request, &overlay, &settings, session, homes, publish, &mut warnings) {
+        Ok(plan) => plan,
+        Err(error) => {
+            let error = failed(&slot.path)(error);
+            slot.give_back();
+            return Err(error);
+        }
+    };
     let system_prompt = request.environment.get(crate::env::GEMINI_SYSTEM_MD).and_then(|path| path.to_str());
     let system_prompt = system_prompt.and_then(|path| settings::written_out(path.trim(), user_home));
     Ok(Prepared::Overlay(Home { slot, plan: Box::new(plan), system_prompt, warnings }))
 }
 
-/// Fills an empty slot. An error leaves it to the next run to be cleared.
+/// Fills an empty slot.
 fn build(
     request: &HomeRequest,
     overlay: &Overlay<'_>,

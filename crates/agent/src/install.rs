@@ -120,7 +120,7 @@ impl InstallError {
             Self::NotAVersion(_) => format!("Give a version such as {PINNED}."),
             Self::Npm { .. } => {
                 format!(
-                    "Check the network and npm's configuration; `npm view {PACKAGE} versions` lists what there is."
+                    "Check the network, the room on the disk and npm's configuration; `npm view {PACKAGE} versions` lists what there is."
                 )
             }
             Self::TooLate { .. } => "Check the network, and try again.".to_owned(),

@@ -72,6 +72,16 @@ impl Slot {
         Err(io::Error::other(format!("{} is full of runs", dir.display())))
     }
 
+    /// Gives a place back in which nothing was done: its home could not be made.
+    pub(super) fn give_back(self) {
+        let _ = remove_tree(&self.path);
+        let _ = fs::remove_file(beside(&self.path, "json"));
+        let _ = fs::remove_file(beside(&self.path, "lock"));
+        if let Some(dir) = self.path.parent() {
+            let _ = fs::remove_dir(dir);
+        }
+    }
+
     /// The lock, for a child process to inherit: it is held until the last of them ends.
     pub(super) fn lock(&self) -> BorrowedFd<'_> {
         self.lock.as_fd()

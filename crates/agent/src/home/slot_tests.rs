@@ -146,3 +146,18 @@ fn a_finished_plan_does_not_touch_the_run_that_came_after() {
     assert_eq!(finish(&old, Stopped::No), Finished::default());
     assert!(slot.path.join(".gemini").is_dir() && dir.join("0.lock").exists() && dir.join("0.json").exists());
 }
+
+#[test]
+fn a_home_that_cannot_be_made_leaves_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let (user_home, project, homes) =
+        (root.path().join("user"), root.path().join("app"), root.path().join("homes"));
+    for directory in [&user_home, &project, &homes] {
+        fs::create_dir(directory).unwrap();
+    }
+    // Where a directory has to be.
+    fs::write(homes.join("bin"), "").unwrap();
+    let failed = crate::home::prepare(&crate::home::HomeRequest::new(&user_home, &project, &homes));
+    assert!(failed.is_err(), "{failed:?}");
+    assert_eq!(files::names_in(&homes).unwrap(), ["bin"]);
+}
