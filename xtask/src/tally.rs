@@ -1,4 +1,5 @@
-//! Adds up what test runners really said: nextest's summary line, and libtest's `test result` lines.
+//! Adds up what test runners really said: nextest's summary line, libtest's `test result` lines, and the last words of
+//! `cargo xtask torture`.
 //!
 //! A failed test's own output is printed between them, and a test of a test runner prints such lines too. nextest 0.9
 //! indents it, and its own summary stands under a rule at the margin; libtest does not, but says before how many tests
@@ -36,6 +37,12 @@ impl Tally {
         let complete = tally.passed + tally.failed + tally.skipped == expected;
         tally.skipped += filtered;
         complete.then_some(tally)
+    }
+
+    /// `351 passed, 0 failed`
+    fn of_torture(rest: &str) -> Option<Self> {
+        let (passed, failed) = rest.strip_suffix(" failed")?.split_once(" passed, ")?;
+        Some(Self { passed: passed.parse().ok()?, failed: failed.parse().ok()?, skipped: 0 })
     }
 
     /// `5/6 tests` and `3 passed (1 slow, 1 leaky), 1 failed, 1 timed out, 2 skipped`
@@ -88,6 +95,8 @@ impl Reading {
                 // A later one that fits is printed by the runner; an earlier one was a test's output.
                 *end = Tally::of_libtest(rest, *expected).or(*end);
             }
+        } else if let Some(end) = line.strip_prefix("torture: ").and_then(Tally::of_torture) {
+            self.finished += end;
         } else if let Some(expected) = announced(line)
             && !matches!(self.binary, Some((_, None)))
         {
@@ -214,6 +223,14 @@ mod tests {
             format!("\nrunning 4 tests\ntest a ... ok\n\n{ended}\n\n\nrunning 5 tests\n\n{failed}\n");
         assert_eq!(read(&output), tally(6, 2, 3));
         assert_eq!(read("running 0 tests\n"), tally(0, 0, 0), "it ended without a word");
+    }
+
+    #[test]
+    fn the_last_words_of_torture_are_read() {
+        let output =
+            "torture: seed 1, 120 s, 2 at once\ntorture: 10 s, 17 trials, 1 failed (stop 16+1 failed)\n";
+        assert_eq!(read(&format!("{output}torture: 350 passed, 1 failed\n")), tally(350, 1, 0));
+        assert_eq!(read(output), tally(0, 0, 0), "it ended without a word");
     }
 
     /// As nextest 0.9.143 prints a failed test, immediately and again after its summary.

@@ -90,7 +90,7 @@ fn one(plan: &Plan, programs: &Programs, report: &Report) {
 /// Builds what is attacked, and copies it: a build beside us must not change it.
 fn programs(can_mount: bool) -> std::io::Result<Programs> {
     let mut build = cargo();
-    build.args(["build", "--quiet", "--package", "alhena", "--package", "alhena-testbed", "--bins"]);
+    build.args(["build", "--quiet", "--workspace", "--bins"]);
     if !follow(&mut build, BUILD_LIMIT, |_| ()).map_err(std::io::Error::other)? {
         return Err(std::io::Error::other("alhena does not build"));
     }
