@@ -57,6 +57,7 @@ fn exit_codes() -> String {
         (5, "untrusted folder"),
         (6, "rate limited"),
         (7, "turn limit"),
+        (alhena::terminal::WAITING, "an agent in a terminal waits for somebody to answer"),
         (124, "timeout or stall"),
         (130, "cancelled"),
     ];

@@ -19,6 +19,7 @@ fn exit_codes_are_listed_with_the_kinds_of_failure() {
         5  untrusted folder (untrusted)
         6  rate limited (rate_limited)
         7  turn limit (turn_limit)
+       10  an agent in a terminal waits for somebody to answer
       124  timeout or stall (timeout, stalled)
       130  cancelled (cancelled)
     [exit 0]

@@ -1,26 +1,9 @@
 //! The commands, as people and scripts type them.
 
-use std::process::Command;
-use std::time::Duration;
-
 use alhena::scripted::{After, Scenario, Turn};
-use alhena_testbed::run_bounded;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::place::{ALHENA, Place};
-
-fn type_in(place: &Place, args: &[&str]) -> (i32, String, String) {
-    let mut command = Command::new(ALHENA);
-    command.env_clear().envs(place.env.iter()).current_dir(place.work());
-    command.args(["terminal", "--server", &place.server, "--tmux", place.tmux.to_str().unwrap()]).args(args);
-    let done = run_bounded(&mut command, Duration::from_secs(120)).unwrap();
-    (done.status.code().unwrap(), done.stdout_text(), done.stderr_text())
-}
-
-fn json_of(place: &Place, args: &[&str]) -> (i32, Value) {
-    let (code, out, err) = type_in(place, &[args, &["--json"]].concat());
-    (code, serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}{err}")))
-}
+use crate::place::{Place, json_of, type_in};
 
 #[test]
 fn a_whole_life_from_the_command_line() {

@@ -12,7 +12,10 @@ use alhena::terminal::screen::{Reading, Status};
 use alhena::terminal::{Force, Launch, Options, Terminal, Terminals, Until};
 use alhena::{Approval, Request};
 use alhena_testbed::processes::{command_line, descendants};
-use alhena_testbed::{Deadline, PrivateHome, RealCli, Trust, Watchdog, processes_with_env, tools};
+use alhena_testbed::{
+    Deadline, PrivateHome, RealCli, Trust, Watchdog, processes_with_env, run_bounded, tools,
+};
+use serde_json::Value;
 
 pub const ALHENA: &str = env!("CARGO_BIN_EXE_alhena");
 /// Long enough for anything on a busy machine.
@@ -204,4 +207,19 @@ pub fn answer(terminal: &Terminal, text: &str) -> String {
     let reading = ask(terminal, text);
     assert_eq!(reading.status, Status::Completed, "{reading:?}");
     terminal.last_answer().unwrap().text
+}
+
+/// A command as people type it: its exit code, what it printed, what it said.
+pub fn type_in(place: &Place, args: &[&str]) -> (i32, String, String) {
+    let mut command = Command::new(ALHENA);
+    command.env_clear().envs(place.env.iter()).current_dir(place.work());
+    command.args(["terminal", "--server", &place.server, "--tmux", place.tmux.to_str().unwrap()]).args(args);
+    let done = run_bounded(&mut command, Duration::from_secs(120)).unwrap();
+    (done.status.code().unwrap(), done.stdout_text(), done.stderr_text())
+}
+
+/// The same for programs.
+pub fn json_of(place: &Place, args: &[&str]) -> (i32, Value) {
+    let (code, out, err) = type_in(place, &[args, &["--json"]].concat());
+    (code, serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}{err}")))
 }

@@ -16,7 +16,7 @@ use crate::said::Said;
 use crate::screen::{ExtractError, Status, Turn};
 use crate::store::{Phase, Record};
 use crate::terminal::{History, Look, Terminal};
-use crate::turn::How;
+use crate::turn::{How, TurnRecord};
 
 /// How long the file may be behind the screen.
 const PATIENCE: Duration = Duration::from_millis(1500);
@@ -64,10 +64,29 @@ impl Terminal {
     pub fn last_answer(&self) -> Result<Answer, TerminalError> {
         // What has ended meanwhile is noted by looking.
         let _noted = self.glance();
+        match self.journal().last() {
+            Some(turn) => self.answer_to(turn, None),
+            None => self.answer_without_turn(&self.record()?),
+        }
+    }
+
+    /// The answer of one turn, or what there is of it so far. Where it has none, why.
+    pub fn answer_of(&self, turn: u64) -> Result<Answer, TerminalError> {
+        let _noted = self.glance();
+        let mut turns = self.journal().turns().into_iter().skip_while(|one| one.id != turn);
+        let Some(turn) = turns.next() else {
+            let message = format!("{} has no turn {turn}", self.name());
+            return Err(TerminalError::usage(message, "`alhena terminal logs` lists its turns."));
+        };
+        self.answer_to(turn, turns.next().as_ref())
+    }
+
+    fn answer_to(&self, turn: TurnRecord, next: Option<&TurnRecord>) -> Result<Answer, TerminalError> {
         let record = self.record()?;
-        let Some(turn) = self.journal().last() else { return self.answer_without_turn(&record) };
         let session = session_of(&record);
-        let said = session.as_deref().map(|session| Said::since(session, turn.sent)).unwrap_or_default();
+        let next = next.map(|next| next.sent);
+        let said = session.as_deref().map(|session| Said::between(session, turn.sent, next));
+        let said = said.unwrap_or_default();
         let others = said.queries > 1;
         let (id, end) = (turn.id, turn.ended);
         let warning = end.as_ref().and_then(|end| end.warning.clone());
@@ -76,6 +95,11 @@ impl Terminal {
             return Ok(Answer { text: said.answer(), source: Source::Session, turn: Some(id), warning });
         }
         match end {
+            // What the screen has is about a later one.
+            _ if next.is_some() => {
+                let why = warning.unwrap_or_else(|| "its session has none".to_owned());
+                Err(no_answer(&format!("turn {id} has no answer: {why}")))
+            }
             None => {
                 // What the screen had before it began is the turn before.
                 let look = self.live().and_then(|live| live.look(History::All)).ok();

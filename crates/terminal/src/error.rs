@@ -5,6 +5,9 @@ use std::fmt;
 use alhena_model::FailureKind;
 use serde::Serialize;
 
+/// The exit code of `alhena` when an agent waits for somebody to answer: not done, and nothing that went wrong.
+pub const WAITING: u8 = 10;
+
 /// Kinds of trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -15,6 +15,7 @@
 //! ```
 
 mod answer;
+mod ask;
 mod attach;
 mod control;
 mod ending;
@@ -41,8 +42,9 @@ mod typing;
 pub mod watcher;
 
 pub use answer::{Answer, Source};
+pub use ask::Asked;
 pub use ending::Exit;
-pub use error::{TerminalError, TerminalErrorKind};
+pub use error::{TerminalError, TerminalErrorKind, WAITING};
 pub use here::here;
 pub use launch::{Launch, Unready};
 pub use store::{Ended, Phase, Record};

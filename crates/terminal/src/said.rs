@@ -34,9 +34,16 @@ pub(crate) struct Said {
 impl Said {
     /// What a session says since a moment. Nothing if it cannot be read.
     pub(crate) fn since(path: &Path, moment: Timestamp) -> Self {
+        Self::between(path, moment, None)
+    }
+
+    /// What it says from a moment to the next.
+    pub(crate) fn between(path: &Path, moment: Timestamp, next: Option<Timestamp>) -> Self {
         let Ok(bytes) = std::fs::read(path) else { return Self::default() };
+        let mut records = records(&bytes, moment);
+        records.retain(|record| next.is_none_or(|next| record.at < next));
         let mut said = Self::default();
-        for record in records(&bytes, moment) {
+        for record in without_what_was_made_good(records) {
             said.add(&record);
         }
         said
@@ -119,8 +126,7 @@ struct Record {
     calls: bool,
 }
 
-/// The records since a moment, the first one first; of those with the same id the last. Notices that a later attempt has made
-/// good are left out.
+/// The records since a moment, the first one first; of those with the same id the last.
 fn records(bytes: &[u8], moment: Timestamp) -> Vec<Record> {
     let mut records: Vec<Record> = Vec::new();
     let mut take = |value: &Value| -> bool {
@@ -151,6 +157,11 @@ fn records(bytes: &[u8], moment: Timestamp) -> Vec<Record> {
         }
     }
     records.reverse();
+    records
+}
+
+/// Without notices that a later attempt has made good.
+fn without_what_was_made_good(mut records: Vec<Record>) -> Vec<Record> {
     let last = records.iter().rev().find(|record| record.kind == "gemini" && !record.text.trim().is_empty());
     if let Some(last) = last.map(|record| record.at.as_millis()) {
         records.retain(|record| record.kind != "info" || record.at.as_millis() + SAME_ATTEMPT >= last);

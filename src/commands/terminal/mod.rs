@@ -1,6 +1,7 @@
 //! `alhena terminal`: interactive agents in tmux. One file per command.
 
 mod answer;
+mod ask;
 mod attach;
 mod classify;
 mod exit;
@@ -8,6 +9,7 @@ mod here;
 mod interrupt;
 mod launch;
 mod list;
+mod message;
 mod read;
 mod send;
 mod serve_mcp;
@@ -17,7 +19,7 @@ mod wait;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use alhena::terminal::screen::Reading;
+use alhena::terminal::screen::{Reading, Waiting};
 use alhena::terminal::{Options, Record, SERVER, Terminal, TerminalError, Terminals, pane, watcher};
 use clap::Subcommand;
 use serde::Serialize;
@@ -33,6 +35,7 @@ use crate::style::Harmless;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   alhena terminal launch --name fixer --approval yolo --trust
+  alhena terminal ask fixer \"What does this project do?\"
   alhena terminal send fixer \"Fix the failing test\"
   alhena terminal wait fixer --timeout 10m
   alhena terminal read fixer
@@ -63,6 +66,7 @@ enum Command {
     Launch(Box<launch::Args>),
     List(list::Args),
     Status(status::Args),
+    Ask(ask::Args),
     Send(send::Args),
     Wait(wait::Args),
     Read(read::Args),
@@ -116,6 +120,7 @@ pub fn execute(args: Args) -> ExitCode {
         Command::Launch(args) => launch::execute(*args, &terminals, json),
         Command::List(_) => list::execute(&terminals, json),
         Command::Status(args) => status::execute(&args, &terminals, json),
+        Command::Ask(args) => ask::execute(args, &terminals, json),
         Command::Send(args) => send::execute(args, &terminals, json),
         Command::Wait(args) => wait::execute(&args, &terminals, json),
         Command::Read(args) => read::execute(&args, &terminals, json),
@@ -156,15 +161,27 @@ struct Described {
 fn summary(reading: &Reading) -> String {
     let status = alhena::terminal::status_name(reading.status);
     if let Some(waiting) = &reading.waiting_for {
-        let mut text = format!("{status}: {}", waiting.question);
-        for option in &waiting.options {
-            text.push_str(&format!("\n  {}. {}", option.number, option.label));
-        }
-        return text;
+        return format!("{status}: {}", question(waiting));
     }
     match reading.error.as_ref().or(reading.warning.as_ref()) {
         Some(why) => format!("{status}: {why}"),
         None => status.to_owned(),
+    }
+}
+
+/// What an agent wants to know, and what can be chosen.
+fn question(waiting: &Waiting) -> String {
+    let options = waiting.options.iter().map(|option| format!("\n  {}. {}", option.number, option.label));
+    format!("{}{}", waiting.question, options.collect::<String>())
+}
+
+/// What to type to answer it.
+fn how_to_answer(name: &str, waiting: &Waiting) -> String {
+    match waiting.options.as_slice() {
+        [] => format!("Answer it with `alhena terminal answer {name} TEXT`."),
+        [first, ..] => {
+            format!("Answer it with `alhena terminal answer {name} {}`, or another number.", first.number)
+        }
     }
 }
 

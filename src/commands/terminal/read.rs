@@ -17,6 +17,9 @@ pub struct Args {
     /// The last answer; the default.
     #[arg(long)]
     last: bool,
+    /// The answer of one turn, by its number.
+    #[arg(long, value_name = "N", conflicts_with_all = ["last", "all", "screen"])]
+    turn: Option<u64>,
     /// All turns.
     #[arg(long, conflicts_with = "last")]
     all: bool,
@@ -35,7 +38,10 @@ pub fn execute(args: &Args, terminals: &Terminals, json: bool) -> Result<ExitCod
         });
     }
     if !args.all {
-        let answer = terminal.last_answer()?;
+        let answer = match args.turn {
+            Some(turn) => terminal.answer_of(turn)?,
+            None => terminal.last_answer()?,
+        };
         if let Some(warning) = answer.warning.as_ref().filter(|_| !json) {
             say(warning);
         }

@@ -1,0 +1,184 @@
+//! A whole turn in one call, and waiting for whichever agent is first.
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::answer::Source;
+use crate::error::{TerminalError, TerminalErrorKind, WAITING};
+use crate::screen::{Reading, Status, Waiting};
+use crate::terminal::{Terminal, Until};
+use crate::terminals::Terminals;
+use crate::turn::How;
+use crate::typing::Force;
+
+/// Between two looks at several agents: the watcher answers from what it has seen.
+const GLANCE: Duration = Duration::from_millis(100);
+
+/// What came of a question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Asked {
+    /// The turn of that question and no other.
+    pub turn: u64,
+    /// What the agent does now.
+    pub status: Status,
+    /// How the turn ended. None while it goes on: the agent waits for an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<How>,
+    /// Its answer, all of it or what there is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Where the text comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
+    /// What people should know of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
+    /// What the agent has to be told before it goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_for: Option<Waiting>,
+    /// How many control characters were left out of the question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub removed: Option<usize>,
+}
+
+impl Asked {
+    /// The exit code of `alhena` for it: only a whole answer is a success.
+    #[must_use]
+    pub fn exit_status(&self) -> u8 {
+        match self.ended {
+            Some(How::Answered) => 0,
+            Some(How::Cancelled) => alhena_model::FailureKind::Cancelled.exit_status(),
+            Some(How::Empty | How::Blocked | How::CutOff | How::Error | How::Lost | How::Exited) => 1,
+            None => WAITING,
+        }
+    }
+}
+
+impl Terminal {
+    /// Sends a message, waits for the end of its turn, and gives its answer. Comes back early when the agent has to be told
+    /// something first; how it ended is told by the result, not by an error.
+    pub fn ask(&self, text: &str, force: Force, timeout: Duration) -> Result<Asked, TerminalError> {
+        let deadline = Instant::now() + timeout;
+        let sent = self.send(text, force)?;
+        let turn = sent.turn.unwrap_or_default();
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let reading =
+                self.wait(Until::Settled, left).map_err(|error| self.goes_on(error, turn, timeout))?;
+            let removed = Some(sent.removed).filter(|removed| *removed > 0);
+            if let Some(asked) = self.outcome(turn, reading) {
+                return Ok(Asked { removed, ..asked });
+            }
+            std::thread::sleep(GLANCE);
+        }
+    }
+
+    /// What became of a turn, given what the agent does. None while it goes on.
+    fn outcome(&self, turn: u64, reading: Reading) -> Option<Asked> {
+        let turns = self.turn_records();
+        let own = turns.iter().find(|one| one.id == turn)?;
+        // A message that somebody else sent behind it is the last turn now, and only that is followed.
+        let overtaken = turns.last().is_some_and(|last| last.id > turn);
+        let ended = own.ended.as_ref().map(|end| end.how);
+        let waits = ended.is_none() && reading.status == Status::Waiting;
+        if ended.is_none() && !waits && !overtaken {
+            return None;
+        }
+        let answer = self.answer_of(turn);
+        let ended = match (ended, &answer) {
+            (None, Ok(_)) if overtaken && !waits => Some(How::Answered),
+            (None, Err(_)) if overtaken && !waits => Some(How::Empty),
+            (ended, _) => ended,
+        };
+        let warning = own.ended.as_ref().and_then(|end| end.warning.clone());
+        let (text, source, why) = match answer {
+            Ok(answer) => (Some(answer.text), Some(answer.source), answer.warning),
+            Err(error) => (None, None, Some(error.message).filter(|_| !waits)),
+        };
+        Some(Asked {
+            turn,
+            status: reading.status,
+            ended,
+            text,
+            source,
+            warning: warning.or(why),
+            waiting_for: reading.waiting_for,
+            removed: None,
+        })
+    }
+
+    /// A wait that was too short says what becomes of the turn.
+    fn goes_on(&self, error: TerminalError, turn: u64, timeout: Duration) -> TerminalError {
+        if error.kind != TerminalErrorKind::Timeout {
+            return error;
+        }
+        let message =
+            format!("{} had not finished turn {turn} after {:.1} s", self.name(), timeout.as_secs_f64());
+        TerminalError::new(error.kind, message).hint(format!(
+            "It goes on: `alhena terminal wait {0}` waits for it, `alhena terminal read {0}` reads its answer.",
+            self.name()
+        ))
+    }
+}
+
+impl Terminals {
+    /// Waits until one of several agents does something, and says which. Without any, those are meant that do not do it yet.
+    pub fn wait_any(
+        &self,
+        among: Vec<Terminal>,
+        until: Until,
+        timeout: Duration,
+    ) -> Result<(Terminal, Reading), TerminalError> {
+        let among = if among.is_empty() { self.all_but(until)? } else { among };
+        let deadline = Instant::now() + timeout;
+        loop {
+            let mut there = 0;
+            for terminal in &among {
+                // Somebody may end one meanwhile.
+                let Ok(reading) = terminal.glance() else { continue };
+                there += 1;
+                if until.is_met(reading.status) {
+                    let sure = terminal.status()?;
+                    if until.is_met(sure.status) {
+                        return Ok((terminal.clone(), sure));
+                    }
+                }
+            }
+            if there == 0 {
+                return Err(TerminalError::new(TerminalErrorKind::NotFound, "all of them have gone")
+                    .hint("Somebody ended them; `alhena terminal list` shows what is there."));
+            }
+            if Instant::now() >= deadline {
+                let names: Vec<&str> = among.iter().map(Terminal::name).collect();
+                let message =
+                    format!("none of {} was done after {:.1} s", names.join(", "), timeout.as_secs_f64());
+                return Err(TerminalError::new(TerminalErrorKind::Timeout, message)
+                    .hint("Give them more time with --timeout."));
+            }
+            std::thread::sleep(GLANCE.min(deadline.saturating_duration_since(Instant::now())));
+        }
+    }
+
+    /// The agents that do not do something yet; one that waits for somebody if there are none.
+    fn all_but(&self, until: Until) -> Result<Vec<Terminal>, TerminalError> {
+        let mut waiting = Vec::new();
+        let mut others = Vec::new();
+        for terminal in self.list()? {
+            match terminal.glance() {
+                Ok(reading) if reading.status == Status::Exited => {}
+                Ok(reading) if reading.status == Status::Waiting && until.is_met(Status::Waiting) => {
+                    waiting.push(terminal);
+                }
+                Ok(reading) if !until.is_met(reading.status) => others.push(terminal),
+                _ => {}
+            }
+        }
+        let found = if waiting.is_empty() { others } else { waiting };
+        if found.is_empty() {
+            return Err(TerminalError::new(TerminalErrorKind::NotReady, "there is no agent to wait for")
+                .hint("None is at work; `alhena terminal list` shows what they do."));
+        }
+        Ok(found)
+    }
+}

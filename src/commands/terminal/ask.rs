@@ -1,0 +1,53 @@
+//! `alhena terminal ask`.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use alhena::terminal::{Asked, Force, TerminalError, Terminals};
+
+use super::message::Message;
+use crate::limit::time;
+use crate::output::{print, print_json, say};
+
+/// Send a message to an agent, wait for the end of its turn, and print its answer.
+///
+/// Exits 0 with a whole answer, 1 when there is none or it is not whole (empty, blocked, cut off, an error), 10 when the agent
+/// waits for somebody to answer, 124 when the time is up, 130 when somebody interrupted it.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The terminal, by its name or id.
+    terminal: String,
+    #[command(flatten)]
+    message: Message,
+    /// Send it although the agent works (the CLI queues it), and throw away an unsent text.
+    #[arg(long)]
+    force: bool,
+    /// How long it may take.
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "10m")]
+    timeout: Duration,
+}
+
+pub fn execute(args: Args, terminals: &Terminals, json: bool) -> Result<ExitCode, TerminalError> {
+    let terminal = terminals.find(&args.terminal)?;
+    let force = if args.force { Force::Yes } else { Force::No };
+    let asked = terminal.ask(&args.message.read()?, force, args.timeout)?;
+    let printed = if json { print_json(&asked) } else { told(terminal.name(), &asked) };
+    Ok(match asked.exit_status() {
+        0 => printed,
+        code => ExitCode::from(code),
+    })
+}
+
+fn told(name: &str, asked: &Asked) -> ExitCode {
+    if let Some(count) = asked.removed {
+        say(format_args!("{count} control characters were left out."));
+    }
+    let printed = asked.text.as_deref().map_or(ExitCode::SUCCESS, |text| print(&super::shown(text)));
+    if let Some(waiting) = &asked.waiting_for {
+        say(super::question(waiting));
+        say(super::how_to_answer(name, waiting));
+    } else if let Some(warning) = &asked.warning {
+        say(format_args!("warning: {warning}"));
+    }
+    printed
+}
