@@ -3,6 +3,7 @@
 
 mod asking;
 mod here;
+mod logs;
 #[allow(dead_code)]
 #[path = "../real_terminal/place.rs"]
 mod place;

@@ -205,18 +205,24 @@ fn agrees(exchange: &Exchange, look: &Look, over: bool) -> bool {
     !answer.is_empty() && (answer.ends_with(&end) || over)
 }
 
-fn letters(text: &str) -> String {
+pub(crate) fn letters(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).collect()
 }
 
 /// The session file that the CLI writes now: the one that was written last.
 pub(crate) fn session_of(record: &Record) -> Option<PathBuf> {
+    let written = |path: &PathBuf| std::fs::metadata(path).and_then(|data| data.modified()).ok();
+    sessions_of(record).max_by_key(written)
+}
+
+/// All session files of a terminal: those that its CLI writes, and those that went to the store.
+pub(crate) fn sessions_of(record: &Record) -> impl Iterator<Item = PathBuf> {
     let published = record.ended.as_ref().map(|ended| ended.sessions.clone()).unwrap_or_default();
     let current = record.chats.iter().flat_map(|chats| {
         let entries = std::fs::read_dir(chats).into_iter().flatten().flatten();
         entries.map(|entry| entry.path()).filter(|path| is_session(path))
     });
-    current.chain(published).max_by_key(|path| std::fs::metadata(path).and_then(|data| data.modified()).ok())
+    current.chain(published)
 }
 
 fn is_session(path: &Path) -> bool {

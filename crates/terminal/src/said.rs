@@ -29,6 +29,21 @@ pub(crate) struct Said {
     pub(crate) notice: Option<String>,
     /// Somebody interrupted it.
     pub(crate) cancelled: bool,
+    /// What its calls of the model took, where the session says so.
+    pub(crate) tokens: Option<u64>,
+}
+
+/// A question that a session has, and all that came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Exchange {
+    /// When it was asked.
+    pub(crate) at: Timestamp,
+    /// What was asked.
+    pub(crate) query: String,
+    /// What was said to it.
+    pub(crate) said: Said,
+    /// When the last of that was written.
+    pub(crate) until: Timestamp,
 }
 
 impl Said {
@@ -49,9 +64,33 @@ impl Said {
         said
     }
 
+    /// Every question since a moment, apart from the others.
+    pub(crate) fn each_since(path: &Path, moment: Timestamp) -> Vec<Exchange> {
+        let bytes = std::fs::read(path).unwrap_or_default();
+        let mut pieces: Vec<Vec<Record>> = Vec::new();
+        for record in records(&bytes, moment) {
+            match pieces.last_mut() {
+                Some(piece) if !record.is_query() => piece.push(record),
+                None if !record.is_query() => {}
+                _ => pieces.push(vec![record]),
+            }
+        }
+        let exchange = |piece: Vec<Record>| {
+            let (at, query) = piece.first().map(|first| (first.at, first.text.clone()))?;
+            let until = piece.last().map_or(at, |last| last.at);
+            let mut said = Self::default();
+            without_what_was_made_good(piece).iter().for_each(|record| said.add(record));
+            Some(Exchange { at, query, said, until })
+        };
+        pieces.into_iter().filter_map(exchange).collect()
+    }
+
     fn add(&mut self, record: &Record) {
+        if let Some(tokens) = record.tokens {
+            *self.tokens.get_or_insert(0) += tokens;
+        }
         match record.kind.as_str() {
-            "user" if !record.text.trim().is_empty() => {
+            "user" if record.is_query() => {
                 *self = Self { queries: self.queries + 1, ..Self::default() };
             }
             "gemini" => {
@@ -124,6 +163,7 @@ struct Record {
     kind: String,
     text: String,
     calls: bool,
+    tokens: Option<u64>,
 }
 
 /// The records since a moment, the first one first; of those with the same id the last.
@@ -170,6 +210,10 @@ fn without_what_was_made_good(mut records: Vec<Record>) -> Vec<Record> {
 }
 
 impl Record {
+    fn is_query(&self) -> bool {
+        self.kind == "user" && !self.text.trim().is_empty()
+    }
+
     fn read(value: &Value) -> Option<Self> {
         let text = |name: &str| value.get(name).and_then(Value::as_str);
         let kind = text("type")?.to_owned();
@@ -188,6 +232,7 @@ impl Record {
             at: Timestamp::parse(text("timestamp")?)?,
             text: if kind == "user" && own { String::new() } else { content },
             kind,
+            tokens: value.pointer("/tokens/total").and_then(Value::as_u64),
             calls: value.get("toolCalls").and_then(Value::as_array).is_some_and(|calls| !calls.is_empty()),
         })
     }

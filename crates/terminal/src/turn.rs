@@ -71,6 +71,23 @@ pub enum How {
     Exited,
 }
 
+impl How {
+    /// Its name, as in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            How::Answered => "answered",
+            How::Empty => "empty",
+            How::Blocked => "blocked",
+            How::CutOff => "cut_off",
+            How::Error => "error",
+            How::Cancelled => "cancelled",
+            How::Lost => "lost",
+            How::Exited => "exited",
+        }
+    }
+}
+
 /// What a status says of the last turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnNote {

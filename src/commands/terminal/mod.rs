@@ -9,6 +9,7 @@ mod here;
 mod interrupt;
 mod launch;
 mod list;
+mod logs;
 mod message;
 mod read;
 mod send;
@@ -70,6 +71,7 @@ enum Command {
     Send(send::Args),
     Wait(wait::Args),
     Read(read::Args),
+    Logs(logs::Args),
     Answer(answer::Args),
     Interrupt(interrupt::Args),
     Attach(attach::Args),
@@ -124,6 +126,7 @@ pub fn execute(args: Args) -> ExitCode {
         Command::Send(args) => send::execute(args, &terminals, json),
         Command::Wait(args) => wait::execute(&args, &terminals, json),
         Command::Read(args) => read::execute(&args, &terminals, json),
+        Command::Logs(args) => logs::execute(&args, &terminals, json),
         Command::Answer(args) => answer::execute(&args, &terminals, json),
         Command::Interrupt(args) => interrupt::execute(&args, &terminals, json),
         Command::Attach(args) => attach::execute(&args, &terminals),
