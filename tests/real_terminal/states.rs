@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use alhena::home::McpServer;
 use alhena::scripted::{RecordedRequest, Scenario, Turn};
 use alhena::terminal::screen::{Status, WaitingFor};
-use alhena::terminal::{Force, How, TerminalErrorKind, Until};
+use alhena::terminal::{Force, How, Terminal, TerminalErrorKind, Until};
 use serde_json::json;
 
 use crate::place::{LONG, Place, answer, ask};
@@ -70,53 +70,85 @@ fn a_turn_without_an_answer_says_why_and_is_never_given_the_one_before() {
     assert_eq!(how, expected.map(Some));
 }
 
+/// What a second process is told while something goes on: when, the status, and how the last turn ended.
+type Sample = (Instant, Status, Option<How>);
+
+/// Asks for the status of the first terminal all the time, from two sides, while something is done.
+fn observed<T>(place: &Place, act: impl FnOnce() -> T) -> (T, Vec<Sample>) {
+    let over = AtomicBool::new(false);
+    let watch = || {
+        let mut samples = Vec::new();
+        let terminals = place.again();
+        while !over.load(Ordering::Relaxed) {
+            let asked = Instant::now();
+            if let Some(Ok(reading)) = terminals.list().unwrap().first().map(Terminal::status) {
+                samples.push((asked, reading.status, reading.turn.and_then(|turn| turn.ended)));
+            }
+            std::thread::sleep(Duration::from_millis(30));
+        }
+        samples
+    };
+    std::thread::scope(|scope| {
+        let observers = [scope.spawn(watch), scope.spawn(watch)];
+        // Whatever goes wrong, the observers have to end.
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act));
+        over.store(true, Ordering::Relaxed);
+        let samples = observers.map(|observer| observer.join().unwrap()).concat();
+        (done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)), samples)
+    })
+}
+
+/// A server of its own profile or settings that never answers, and ends after some seconds.
+fn slow_server() -> McpServer {
+    McpServer::process("slow", "sh", ["-c", "sleep 8; date +%s%N > started.txt"])
+}
+
 #[test]
-fn a_message_that_slow_servers_hold_up_is_work_for_every_observer_until_it_is_answered() {
+fn a_launch_is_ready_when_slow_servers_have_started_and_until_then_everybody_is_told_so() {
     let place = Place::new("slow servers", Scenario::dynamic(scripted));
     let mut wanted = place.wanted("");
-    let server = McpServer::process("slow", "sh", ["-c", "sleep 8"]);
-    wanted.request.mcp_servers.push(server);
-    let terminal = place.terminals.launch(wanted).unwrap();
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let observers: Vec<_> = (0..2)
-            .map(|_| {
-                scope.spawn(|| {
-                    let observer = place.again().find(terminal.id()).unwrap();
-                    let mut samples = Vec::new();
-                    while !over.load(Ordering::Relaxed) {
-                        let reading = observer.status().unwrap();
-                        samples.push((
-                            Instant::now(),
-                            reading.status,
-                            reading.turn.and_then(|turn| turn.ended),
-                        ));
-                        std::thread::sleep(Duration::from_millis(30));
-                    }
-                    samples
-                })
-            })
-            .collect();
-        let sent = Instant::now();
-        let taken = terminal.send("Be slow", Force::No);
-        let reading = terminal.wait(Until::Settled, LONG);
-        // Whatever went wrong, the observers have to end.
-        over.store(true, Ordering::Relaxed);
-        taken.unwrap();
-        let reading = reading.unwrap();
-        assert_eq!((reading.status, reading.message.as_deref()), (Status::Completed, Some("Slowly.")));
-        assert_eq!(terminal.last_answer().unwrap().text, "Slowly.");
-        for observer in observers {
-            let samples = observer.join().unwrap();
-            // What was asked before the message was sent may be told a little later.
-            let sent = sent + Duration::from_millis(1500);
-            let during = samples.iter().filter(|(at, _, ended)| *at > sent && ended.is_none());
-            let wrong: Vec<_> =
-                during.clone().filter(|(_, status, _)| *status != Status::Processing).collect();
-            assert!(wrong.is_empty(), "{wrong:?}");
-            assert!(during.count() > 3);
-        }
+    wanted.request.mcp_servers.push(slow_server());
+    let (terminal, samples) = observed(&place, || place.terminals.launch(wanted).unwrap());
+    assert!(place.work().join("started.txt").exists(), "launched before the server had started");
+    let wrong: Vec<_> = samples.iter().filter(|(_, status, _)| Until::Idle.is_met(*status)).collect();
+    // The launch itself looks a moment later than the others may.
+    let ready = samples.last().unwrap().0;
+    assert!(wrong.iter().all(|(at, ..)| ready - *at < Duration::from_millis(1500)), "{wrong:?}");
+    assert!(samples.len() > 20);
+    assert_eq!(terminal.status().unwrap().status, Status::Idle);
+
+    let (reading, samples) = observed(&place, || {
+        terminal.send("Be slow", Force::No).unwrap();
+        (Instant::now(), terminal.wait(Until::Settled, LONG).unwrap())
     });
+    let (sent, reading) = reading;
+    assert_eq!((reading.status, reading.message.as_deref()), (Status::Completed, Some("Slowly.")));
+    assert_eq!(terminal.last_answer().unwrap().text, "Slowly.");
+    let during = samples.iter().filter(|(at, _, ended)| *at > sent && ended.is_none());
+    let wrong: Vec<_> = during.clone().filter(|(_, status, _)| *status != Status::Processing).collect();
+    assert!(wrong.is_empty() && during.count() > 3, "{wrong:?}");
+}
+
+#[test]
+fn a_launch_whose_servers_never_start_says_which_and_one_with_a_prompt_works_on_it_until_it_is_answered() {
+    let place = Place::new("servers that hang", Scenario::dynamic(scripted));
+    let mut hangs = place.wanted("");
+    hangs.request.mcp_servers.push(McpServer::process("hangs", "sleep", ["600"]));
+    hangs.timeout = Duration::from_secs(20);
+    let error = place.terminals.launch(hangs).unwrap_err();
+    assert_eq!(error.kind, TerminalErrorKind::Timeout);
+    assert!(error.message.ends_with("Its MCP servers are starting: hangs"), "{error}");
+
+    let mut wanted = place.wanted("Be slow");
+    wanted.request.mcp_servers.push(slow_server());
+    let ((taken, reading), samples) = observed(&place, || {
+        let terminal = place.terminals.launch(wanted).unwrap();
+        (Instant::now(), terminal.wait(Until::Settled, LONG).unwrap())
+    });
+    assert_eq!((reading.status, reading.message.as_deref()), (Status::Completed, Some("Slowly.")));
+    let during = samples.iter().filter(|(at, _, ended)| *at > taken && ended.is_none());
+    let wrong: Vec<_> = during.clone().filter(|(_, status, _)| *status != Status::Processing).collect();
+    assert!(wrong.is_empty() && during.count() > 3, "{wrong:?}");
 }
 
 #[test]

@@ -79,7 +79,7 @@ variables! {
         GEMINI_MODEL "The model to use when no flag names one."
         GEMINI_SYSTEM_MD "A file that replaces the CLI's system prompt."
         GEMINI_SANDBOX "Which sandbox engine to use; wins over the flag."
-        GEMINI_DEBUG_LOG_FILE "The file that the CLI writes its debug log to; Alhena reads from it which MCP servers did not answer."
+        GEMINI_DEBUG_LOG_FILE "The file that the CLI writes its debug log to; Alhena reads from it which MCP servers did not answer, and when all have started."
         GEMINI_TELEMETRY_ENABLED "Whether the CLI writes telemetry."
         GEMINI_TELEMETRY_TARGET "`local` or `gcp`."
         GEMINI_TELEMETRY_OUTFILE "The file that telemetry is written to."

@@ -58,7 +58,7 @@ impl Layers {
     }
 }
 
-fn system_settings(env: &Environment) -> PathBuf {
+pub(crate) fn system_settings(env: &Environment) -> PathBuf {
     let usual = if cfg!(target_os = "macos") {
         "/Library/Application Support/GeminiCli/settings.json"
     } else if cfg!(windows) {

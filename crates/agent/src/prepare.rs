@@ -106,9 +106,7 @@ pub(crate) fn prepare(gemini: &Gemini, request: &Request, base: &Environment) ->
     let Common { mut environment, home, dir, run_dir, user_home, user_settings, warnings } =
         common(gemini, request, base, settings_of_run)?;
     telemetry::switch_on(&run_dir.path().join("telemetry"), &user_settings, &mut environment);
-    if environment.filled(env::GEMINI_DEBUG_LOG_FILE).is_none() {
-        environment.set(env::GEMINI_DEBUG_LOG_FILE, run_dir.path().join(DEBUG_LOG));
-    }
+    debug_log(&run_dir, &mut environment);
 
     let prompt = prompt.place(run_dir.path(), &dir, gemini, request)?;
     let mut args = prompt.first;
@@ -132,6 +130,16 @@ pub(crate) fn prepare(gemini: &Gemini, request: &Request, base: &Environment) ->
         remove: vec![run_dir.temporary().as_os_str().to_owned()],
     };
     Ok(Ready { launch, home, dir, run_dir, environment, warnings })
+}
+
+/// Where the CLI writes its debug log: where the user wants it, or among the run's own files.
+pub(crate) fn debug_log(run_dir: &RunDir, environment: &mut Environment) -> PathBuf {
+    if let Some(chosen) = environment.filled(env::GEMINI_DEBUG_LOG_FILE) {
+        return chosen.into();
+    }
+    let own = run_dir.path().join(DEBUG_LOG);
+    environment.set(env::GEMINI_DEBUG_LOG_FILE, &own);
+    own
 }
 
 /// What headless and interactive starts have in common.
@@ -288,18 +296,28 @@ fn home_request(
     wanted.resume = request.resume.clone();
     wanted.session_id = request.session_id.clone();
     wanted.sandbox = matches!(request.sandbox, Sandbox::On | Sandbox::Engine(_));
-    wanted.folder_settings = match request.trust {
-        Trust::WithSettings => true,
-        Trust::Run | Trust::AsIs => {
-            matches!(facts::trust(user_home, dir, environment), facts::TrustState::Trusted(_))
-        }
-    };
+    wanted.folder_settings = takes_folder_settings(request, user_home, dir, environment);
     wanted.release = Release {
         has_home_variable: gemini.version.has(Feature::CliHome),
         has_slugs: gemini.version.has(Feature::SlugDirectories),
     };
     wanted.environment = environment.clone();
     wanted
+}
+
+/// Whether the folder's own settings count.
+pub(crate) fn takes_folder_settings(
+    request: &Request,
+    user_home: &Path,
+    dir: &Path,
+    environment: &Environment,
+) -> bool {
+    match request.trust {
+        Trust::WithSettings => true,
+        Trust::Run | Trust::AsIs => {
+            matches!(facts::trust(user_home, dir, environment), facts::TrustState::Trusted(_))
+        }
+    }
 }
 
 /// What the run changes in the user's settings.

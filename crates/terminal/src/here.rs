@@ -66,6 +66,7 @@ pub fn here(
         started: None,
         mark: None,
         chats: None,
+        mcp: None,
         warnings: launch.request.notices.clone(),
         ended: None,
     };

@@ -153,6 +153,7 @@ impl Terminals {
             started: None,
             mark: None,
             chats: None,
+            mcp: None,
             warnings: request.notices.clone(),
             ended: None,
         };
@@ -379,7 +380,12 @@ impl Terminal {
             }
             if Instant::now() >= deadline {
                 let screen = live.look(History::None)?.text;
-                let message = format!("the agent was not ready after {:.0} s", launch.timeout.as_secs_f64());
+                let why = reading.warning.map(|why| format!(": {}", why.trim_end_matches('.')));
+                let message = format!(
+                    "the agent was not ready after {:.0} s{}",
+                    launch.timeout.as_secs_f64(),
+                    why.unwrap_or_default()
+                );
                 return Err(TerminalError::new(TerminalErrorKind::Timeout, message)
                     .hint("Give it more time with --timeout.")
                     .screen(&screen));

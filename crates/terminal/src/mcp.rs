@@ -9,6 +9,7 @@ use alhena_agent::home::{McpServer, Transport};
 pub use self::user::Servers;
 
 mod jsonc;
+pub(crate) mod start;
 pub(crate) mod user;
 
 /// Tells a server which terminal it serves; the name is CAO's (D-33).

@@ -20,6 +20,7 @@ use alhena_agent::supervise::fork::die_with_parent;
 use alhena_agent::supervise::sweep::{Life, adopt_orphans, sweep};
 use alhena_agent::{Finder, Interactive};
 use alhena_model::{Failure, FailureKind, Timestamp};
+use alhena_wire::release::Version;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open};
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::error::{TerminalError, TerminalErrorKind};
 use crate::loan::Ledger;
+use crate::mcp::start::McpStart;
 use crate::orders::Orders;
 use crate::store::{self, Ended, Phase, Process};
 
@@ -96,7 +98,7 @@ fn run(record: &Path) -> Result<Ended, TerminalError> {
         record.chats = interactive.home.as_ref().map(home::Home::chats_dir);
         record.warnings.extend(interactive.warnings.iter().cloned());
     })?;
-    let mut ended = hold(record, &interactive, &stop).map_err(failed)?;
+    let mut ended = hold(record, &interactive, &gemini.version, &stop).map_err(failed)?;
     ended.swept = sweep(&interactive.mark, Life::Process).ended;
     let finished = plan.as_ref().map(put_away).unwrap_or_default();
     ended.sessions = finished.published;
@@ -163,13 +165,15 @@ fn say_ended(record: &Path, ended: Ended) {
 }
 
 /// Starts the CLI, again if it wants so, and waits for its end.
-fn hold(record: &Path, interactive: &Interactive, stop: &AtomicBool) -> io::Result<Ended> {
+fn hold(record: &Path, interactive: &Interactive, release: &Version, stop: &AtomicBool) -> io::Result<Ended> {
     loop {
         clear_screen();
+        let mcp = McpStart::new(&interactive.log, &interactive.servers, release);
         let child = start(interactive)?;
         let pid = child.id() as i32;
         let _unwritten = store::update(record, |record| {
             record.phase = Phase::Running;
+            record.mcp = Some(mcp);
             record.cli = Process::of(pid);
             record.started = Some(Timestamp::now());
         });

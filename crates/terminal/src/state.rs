@@ -13,7 +13,7 @@ use crate::control::Control;
 use crate::error::TerminalError;
 use crate::said::{Said, how_of};
 use crate::screen::{Reading, Status};
-use crate::store::{Phase, Process, Record};
+use crate::store::{self, Phase, Process, Record};
 use crate::terminal::{FRAME, History, LONGEST_FRAME, Live, SOME_HISTORY, Terminal, Until};
 use crate::turn::{How, Journal, TurnRecord};
 
@@ -21,6 +21,8 @@ use crate::turn::{How, Journal, TurnRecord};
 const SECOND_LOOK: Duration = Duration::from_millis(60);
 /// A start takes three seconds, and with ten at once on two cores half a minute.
 const LONGEST_START: Duration = Duration::from_secs(120);
+/// The CLI gives each MCP server ten minutes.
+const LONGEST_MCP_START: Duration = Duration::from_secs(660);
 /// A prompt without a banner (somebody has switched it off) that has not moved for so long is a prompt.
 const STARTED: Duration = Duration::from_secs(10);
 /// A turn whose answer is in the session is over when the screen stands still; without an answer it has to stand longer.
@@ -142,12 +144,30 @@ impl Terminal {
             // The prompt is there before anybody listens to it.
             return Ok(Status::Starting.into());
         }
+        if Until::Idle.is_met(reading.status)
+            && let Some(why) = self.waits_for_servers(&record)
+        {
+            // What is typed now is queued, and nothing on the screen says so.
+            let reading = Reading { warning: Some(why), ..Reading::of(Status::Starting) };
+            return Ok(Glimpse { reading, quiet, works: false, unanswered: false });
+        }
         let unanswered = reading.status == Status::Processing && look.capture().is_unanswered();
         let works = look.title.starts_with('✦');
         // It says goodbye a moment before it goes.
         let leaves = reading.status == Status::Exited && look.text.contains("Agent powering down");
         let reading = if leaves { reading } else { with_process(reading, &look.title, &record) };
         Ok(Glimpse { reading, quiet, works, unanswered })
+    }
+
+    /// Why the CLI does not take a prompt yet although it looks free.
+    fn waits_for_servers(&self, record: &Record) -> Option<String> {
+        let mcp = record.mcp.as_ref()?;
+        let why = mcp.waits_for().filter(|_| record.started.is_some_and(|at| age(at) < LONGEST_MCP_START));
+        if why.is_none() {
+            let over = |record: &mut Record| record.mcp = record.mcp.take().filter(|now| now != mcp);
+            let _seen_again_by_the_next = store::update(&self.record_path(), over);
+        }
+        why
     }
 
     /// What has become of an open turn. What is new of it is noted for everybody.

@@ -14,6 +14,7 @@ use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
 use crate::error::TerminalError;
+use crate::mcp::start::McpStart;
 
 /// Everything that is kept about a terminal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -61,6 +62,9 @@ pub struct Record {
     /// Where the CLI writes its session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) chats: Option<PathBuf>,
+    /// What tells whether its MCP servers have started, until they have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mcp: Option<McpStart>,
     /// What people should know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -362,6 +366,7 @@ mod tests {
             started: None,
             mark: None,
             chats: None,
+            mcp: None,
             warnings: Vec::new(),
             ended: None,
         }

@@ -83,9 +83,7 @@ impl Board {
 
     /// Whether somebody is at work, as far as was seen, or has not stood still yet.
     pub(super) fn is_busy(&self) -> bool {
-        self.kept()
-            .values()
-            .any(|kept| kept.reading.status == Status::Processing || kept.at < kept.since + STOOD)
+        self.kept().values().any(|kept| kept.is_unfinished() || kept.at < kept.since + STOOD)
     }
 
     fn kept(&self) -> std::sync::MutexGuard<'_, HashMap<String, Kept>> {
@@ -94,6 +92,11 @@ impl Board {
 }
 
 impl Kept {
+    /// Whether it can change although nothing moves: nothing on the screen says that a turn, or a start, is over.
+    fn is_unfinished(&self) -> bool {
+        matches!(self.reading.status, Status::Processing | Status::Starting)
+    }
+
     fn holds(&self, control: &Control, files: &Files, work: Duration, open: Duration) -> bool {
         if self.files != *files || self.cli.is_some_and(|cli| !cli.alive()) {
             return false;
@@ -105,7 +108,7 @@ impl Kept {
         if now.windows != self.windows {
             return false;
         }
-        if self.reading.status == Status::Processing {
+        if self.is_unfinished() {
             let limit = if now.says_working() { work } else { open };
             return self.at.elapsed() < limit;
         }
