@@ -42,6 +42,20 @@ pub(super) fn is_overwritten(row: &Row<'_>) -> bool {
         && (run(['▀', '▄']) >= 10 || run(['─', '─']) >= 10)
 }
 
+/// Whether a row is a complaint of the CLI itself, or of what was started in its place: text of the model stands further right.
+pub(super) fn is_failure(row: &Row<'_>) -> bool {
+    const WORDS: [&str; 4] =
+        ["Error:", "APIError:", "ConnectionError:", "Traceback (most recent call last):"];
+    row.indent == 0 && WORDS.iter().any(|words| row.text.starts_with(words))
+}
+
+/// What a complaint in these rows says: of a traceback, the last row does.
+pub(super) fn failure<'r, 'a: 'r>(mut rows: impl Iterator<Item = &'r Row<'a>>) -> Option<String> {
+    let first = rows.find(|row| is_failure(row))?;
+    let said = if first.text.starts_with("Traceback") { rows.last().unwrap_or(first) } else { first };
+    Some(said.text.to_string())
+}
+
 /// Whether the CLI started here: its banner, or the tips below it.
 pub(super) fn is_banner(row: &Row<'_>) -> bool {
     match row.indent {

@@ -63,12 +63,7 @@ fn without_prompt(rows: &Rows<'_>, title: Title, last: &mut Last<'_, '_>) -> Sta
 
 /// What the CLI, or whatever was started in its place, complained about before it drew anything.
 pub(super) fn failure_outside(rows: &Rows<'_>) -> Option<String> {
-    const WORDS: [&str; 4] =
-        ["Error:", "APIError:", "ConnectionError:", "Traceback (most recent call last):"];
-    let written = || (0..rows.len()).map(|index| rows.row(index)).filter(|row| !row.is_blank());
-    let first = written().find(|row| WORDS.iter().any(|words| row.text.starts_with(words)))?;
-    let line = if first.text.starts_with("Traceback") { written().last().unwrap_or(first) } else { first };
-    Some(line.text.to_string())
+    chrome::failure((0..rows.len()).map(|index| rows.row(index)).filter(|row| !row.is_blank()))
 }
 
 /// Whether the CLI says below a dialog that it starts again.

@@ -237,6 +237,13 @@ impl<'r, 'a> Reader<'r, 'a> {
             self.apart = true;
             return self.read_note(index, range, note);
         }
+        if self.apart && chrome::is_failure(row) {
+            self.end_block();
+            let end = (index..range.end).find(|index| self.rows.row(*index).is_blank()).unwrap_or(range.end);
+            self.content.error = chrome::failure((index..end).map(|index| self.rows.row(index)));
+            self.content.failed = true;
+            return end;
+        }
         if row.indent == 0 && chrome::box_edge(row).is_some() {
             let (tools, next) = tools::read_box(self.rows, index, range.end);
             self.add_tools(tools);

@@ -99,6 +99,26 @@ fn errors_count_only_where_the_cli_reports_them() {
     assert_eq!(classify(outside, None), Reading { status: Status::Error, error, ..plain(Status::Error) });
 }
 
+// D-06, D-09
+#[test]
+fn the_documents_words_are_an_error_as_the_clis_own_last_word_and_text_in_an_answer() {
+    let screen = |body: &str| classify(&format!("{}{body}\n\n{}", query("fix it"), prompt(EMPTY)), None);
+    let failed = |error: &str| Reading { error: Some(error.to_owned()), ..plain(Status::Error) };
+    for word in ["Error: broken", "APIError: 500", "ConnectionError: refused"] {
+        assert_eq!(screen(word), failed(word));
+        let after = screen(&format!("✦ Half of it.\n\n{word}"));
+        assert_eq!((after.status, after.error.as_deref()), (Status::Error, Some(word)));
+        // The model went on after it.
+        assert_eq!(screen(&format!("{word}\n\n✦ Done.")), completed("Done."));
+        // The model speaks of it.
+        assert_eq!(screen(&format!("✦ {word}\n\n  {word}")), completed(&format!("{word}\n\n{word}")));
+    }
+    let traceback = "Traceback (most recent call last):\n  File \"x.py\", line 1\nValueError: no";
+    assert_eq!(screen(traceback), failed("ValueError: no"));
+    let quoted = traceback.replace('\n', "\n  ");
+    assert_eq!(screen(&format!("✦ It says:\n\n  {quoted}")).status, Status::Completed);
+}
+
 // D-12, D-14, D-20
 #[test]
 fn the_model_line_tools_and_chrome_are_not_part_of_the_answer() {
