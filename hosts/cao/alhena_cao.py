@@ -7,7 +7,8 @@ CAO dropped its own Gemini provider and closed its list of providers, so this mo
     python3 -m alhena_cao mcp-server        # cao-mcp-server
 
 CAO owns the tmux pane. In it runs `alhena terminal here`, which gives the CLI a home of its own, with the profile and its
-MCP servers, and leaves no process behind. What the pane shows is judged by `alhena terminal classify`.
+MCP servers, and leaves no process behind. What the pane shows, and what the session says, is judged by
+`alhena terminal classify`.
 """
 
 from __future__ import annotations
@@ -50,7 +51,11 @@ from cli_agent_orchestrator.agent_plugins.mcp_delivery import with_plugin_mcp  #
 from cli_agent_orchestrator.backends.registry import get_backend  # noqa: E402
 from cli_agent_orchestrator.constants import CAO_HOME_DIR, PROVIDERS  # noqa: E402
 from cli_agent_orchestrator.models.terminal import TerminalStatus  # noqa: E402
-from cli_agent_orchestrator.providers.base import BaseProvider, OutputExtractionError  # noqa: E402
+from cli_agent_orchestrator.providers.base import (  # noqa: E402
+    BaseProvider,
+    OutputExtractionError,
+    OutputExtractionRejected,
+)
 from cli_agent_orchestrator.utils import enforcement  # noqa: E402
 from cli_agent_orchestrator.utils.agent_profiles import load_agent_profile  # noqa: E402
 from cli_agent_orchestrator.utils.terminal import wait_for_shell  # noqa: E402
@@ -59,9 +64,13 @@ logger = logging.getLogger(__name__)
 
 # How much of the history is looked at for a status: the last query must be in it.
 HISTORY_LINES = 400
-SECOND_LOOK = 0.4
-# How long the CLI may take to begin with what was sent to it. While its MCP servers start, it queues.
+SECOND_LOOK = 0.2
+# How long the CLI may take to begin with what was sent to it; while its MCP servers start, that does not count.
 PICK_UP = 30.0
+# The same where its session cannot be found.
+UNSEEN = 5.0
+# What `alhena` ends with when it knows nothing of an agent.
+NOT_FOUND = 2
 READY = {TerminalStatus.IDLE, TerminalStatus.COMPLETED}
 STATUS = {
     "starting": TerminalStatus.PROCESSING,
@@ -97,6 +106,15 @@ class Pane(NamedTuple):
     command: str = ""
 
 
+class Sent(NamedTuple):
+    """Something that was sent to the agent."""
+
+    # When CAO had typed it, by the monotonic clock.
+    at: float
+    # When it began to, in milliseconds since 1970: the session has it later.
+    since: int
+
+
 class GeminiCliProvider(BaseProvider):
     """An interactive Gemini CLI in a pane of CAO's."""
 
@@ -115,9 +133,8 @@ class GeminiCliProvider(BaseProvider):
         self._model = model
         self._initialized = False
         self._shell = "sh"
-        # The last turn that was seen while the agent was ready, and the one when something was sent to it.
-        self._turn: tuple[int, str] | None = None
-        self._sent_after: tuple[tuple[int, str] | None, float] | None = None
+        # When something was sent to it that has not been answered, and when that was seen to be so.
+        self._sent: Sent | None = None
 
     # -- CAO's surface
 
@@ -163,42 +180,36 @@ class GeminiCliProvider(BaseProvider):
         return True
 
     def get_status(self, buffer: str) -> TerminalStatus:
-        """What the agent does, by what its pane shows; the buffer is asked only when there is no pane."""
+        """What the agent does, by what its pane and its session say; the buffer is asked only when there is no pane."""
         looked = time.monotonic()
-        pane = self._look() or Pane("", "", buffer or "")
-        if not pane.text.strip():
-            return TerminalStatus.UNKNOWN
-        status = self._judged(pane)
-        if status is TerminalStatus.ERROR:
+        sent = self._sent
+        status = self._status_now(buffer, sent)
+        if status is TerminalStatus.ERROR or (status in READY and sent is not None):
             # A frame that is half drawn, or a start, can look like an end: it has to stay so.
             time.sleep(SECOND_LOOK)
-            pane = self._look() or pane
-            status = self._judged(pane)
-        sent = self._sent_after
-        if status not in READY:
-            # Only the title says that a turn has begun; the screen also shows work while a message is still queued. And
-            # several may ask at once: what one saw before the message was sent says nothing about it.
-            if pane.title.lstrip().startswith("✦") and sent is not None and looked > sent[1]:
-                self._sent_after = None
-            return status
-        turn = self._last_turn(pane)
-        if sent is not None:
-            before, since = sent
-            if looked <= since or (turn == before and time.monotonic() - since < PICK_UP):
-                return TerminalStatus.PROCESSING
-            self._sent_after = None
-        self._turn = turn
+            again = self._status_now(buffer, sent)
+            status = again if again is status else TerminalStatus.PROCESSING
+        # Several may ask at once: what one saw before the message was sent says nothing about it.
+        if self._sent is not sent or (sent is not None and looked <= sent.at):
+            return TerminalStatus.PROCESSING
         return status
 
     def extract_last_message_from_script(self, script_output: str) -> str:
-        """The last answer, without the CLI's decorations (D-18 to D-24)."""
+        """The last answer, as the model wrote it; without a session, as the CLI draws it (D-18 to D-24)."""
         pane = self._look()
         arguments = ["--last"] + (["--columns", pane.columns] if pane else [])
-        done = _alhena(["terminal", "classify", *arguments], script_output)
+        command = ["terminal", "classify", *arguments]
+        done = _alhena([*command, *self._here(self._sent)], script_output)
+        if done.returncode == NOT_FOUND:
+            done = _alhena(command, script_output)
         if done.returncode != 0:
-            failed = self._classify(pane._replace(text=script_output)).get("error") if pane else None
+            reading = self._classify(pane._replace(text=script_output), self._sent) if pane else {}
+            failed = reading.get("error") or reading.get("warning")
             message = str(failed or done.stderr.strip().removeprefix("error:").strip())
-            raise OutputExtractionError(message.splitlines()[0] if message else "no answer was found")
+            # Of a turn that has ended without an answer, CAO must not take the screen for one.
+            over = (reading.get("turn") or {}).get("ended")
+            kind = OutputExtractionRejected if over else OutputExtractionError
+            raise kind(message.splitlines()[0] if message else "no answer was found")
         return done.stdout.rstrip("\n")
 
     def get_error_message(self, buffer: str) -> str | None:
@@ -217,12 +228,12 @@ class GeminiCliProvider(BaseProvider):
 
     def notify_status_buffer_reset(self, epoch: int) -> None:
         """Something is about to be sent: what is on the screen is the turn before."""
-        self._sent_after = (self._turn, time.monotonic())
+        self._sent = Sent(time.monotonic(), int(time.time() * 1000))
 
     def mark_input_received(self) -> None:
         super().mark_input_received()
-        if self._sent_after is not None:
-            self._sent_after = (self._sent_after[0], time.monotonic())
+        if self._sent is not None:
+            self._sent = self._sent._replace(at=time.monotonic())
 
     # -- the launch
 
@@ -305,7 +316,6 @@ class GeminiCliProvider(BaseProvider):
             # Since 0.45 the prompt is there a moment before the CLI listens.
             stable = stable + 1 if reading.get("status") in {"idle", "completed"} else 0
             if stable >= 3:
-                self._turn = self._last_turn(pane)
                 return
         seen = _tail(pane) if pane else "no pane"
         raise TimeoutError(f"Gemini CLI initialization timed out after {timeout:.0f} seconds:\n{seen}")
@@ -333,24 +343,35 @@ class GeminiCliProvider(BaseProvider):
         columns, command, title = (first.split(" ", 2) + ["", ""])[:3]
         return Pane(title, columns, text, command)
 
-    def _classify(self, pane: Pane) -> dict[str, Any]:
-        return _classified(pane, []) or {}
+    def _classify(self, pane: Pane, sent: Sent | None = None) -> dict[str, Any]:
+        """By the session too, where there is one; else by the pane alone."""
+        found = _classified(pane, self._here(sent))
+        if found is None and sent is not None and time.monotonic() - sent.at < UNSEEN:
+            return {"status": "processing"}
+        return found or _classified(pane, []) or {}
 
-    def _judged(self, pane: Pane) -> TerminalStatus:
-        status = self._classify(pane).get("status")
+    def _here(self, sent: Sent | None) -> list[str]:
+        return ["--here", self.terminal_id] + (["--since", str(sent.since)] if sent else [])
+
+    def _status_now(self, buffer: str, sent: Sent | None) -> TerminalStatus:
+        pane = self._look() or Pane("", "", buffer or "")
+        if not pane.text.strip():
+            return TerminalStatus.UNKNOWN
+        reading = self._classify(pane, sent)
+        status, turn = reading.get("status"), reading.get("turn")
         # While the pane runs something other than its shell, the agent has not ended.
         lives = pane.command and pane.command != self._shell
         if status == "exited" and lives:
             return TerminalStatus.UNKNOWN
         # CAO takes an error for the end of the agent, and types nothing more into it. A turn that failed is over, and the
-        # agent is ready for the next; what there is to read of it is the error.
-        if status == "error" and lives:
+        # agent is ready for the next; what there is to read of it is the error. So is one without an answer.
+        if (status == "error" and lives) or (status == "idle" and turn):
             return TerminalStatus.COMPLETED
+        picked_up = turn is not None or sent is None or time.monotonic() - sent.at < PICK_UP
+        if status == "processing" and not picked_up:
+            # A command of the CLI's own is no turn.
+            return self._status_now(buffer, None)
         return STATUS.get(str(status), TerminalStatus.UNKNOWN)
-
-    def _last_turn(self, pane: Pane) -> tuple[int, str]:
-        turns = _classified(pane, ["--turns"]) or []
-        return len(turns), str(turns[-1].get("query")) if turns else ""
 
 
 def _tail(pane: Pane) -> str:
@@ -363,7 +384,7 @@ def _classified(pane: Pane, arguments: list[str]) -> Any:
         command += ["--columns", pane.columns]
     done = _alhena(command, pane.text)
     if done.returncode != 0:
-        logger.warning("alhena terminal classify failed: %s", done.stderr.strip())
+        logger.debug("alhena terminal classify failed: %s", done.stderr.strip())
         return None
     return json.loads(done.stdout)
 

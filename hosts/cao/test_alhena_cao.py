@@ -9,6 +9,7 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 import time
 import unittest
 import urllib.error
@@ -48,6 +49,20 @@ ANSWERED = f"""
     code
 {IDLE}"""
 WORKING = ANSWERED.replace("\n────", "\n ⠋ Thinking... (esc to cancel, 4s)\n────", 1)
+
+
+# What the screen draws in another way.
+MARKDOWN = """# A heading
+
+Some **bold** text, and [a link](https://127.0.0.1/x).
+
+```python
+print("hi")
+```
+
+| a | b |
+| --- | --- |
+| 1 | 2 |"""
 
 
 def provider(**options):
@@ -97,7 +112,7 @@ class Screens(unittest.TestCase):
         ended = alhena_cao.Pane("", "80", "Agent powering down. Goodbye!\n$ ", "node")
         with (
             mock.patch.object(ours, "_look", lambda: ended),
-            mock.patch.object(ours, "_classify", lambda pane: {"status": "exited"}),
+            mock.patch.object(ours, "_classify", lambda *_: {"status": "exited"}),
             mock.patch.object(alhena_cao, "SECOND_LOOK", 0.0),
         ):
             self.assertEqual(ours.get_status(""), TerminalStatus.UNKNOWN)
@@ -109,7 +124,7 @@ class Screens(unittest.TestCase):
         seen = alhena_cao.Pane("◇  Ready (w)", "80", "✕ [API Error: no]", "node")
         with (
             mock.patch.object(ours, "_look", lambda: seen),
-            mock.patch.object(ours, "_classify", lambda pane: {"status": "error", "error": "[API Error: no]"}),
+            mock.patch.object(ours, "_classify", lambda *_: {"status": "error", "error": "[API Error: no]"}),
             mock.patch.object(alhena_cao, "SECOND_LOOK", 0.0),
         ):
             self.assertEqual(ours.get_status(""), TerminalStatus.COMPLETED)
@@ -118,42 +133,54 @@ class Screens(unittest.TestCase):
             seen = seen._replace(command="sh")
             self.assertEqual(ours.get_status(""), TerminalStatus.ERROR)
 
-    def test_a_queue_is_no_turn_and_an_old_look_says_nothing(self):
+    def test_what_was_sent_is_work_until_its_turn_has_ended_whoever_asks(self):
         ours = provider()
         pane = alhena_cao.Pane("◇  Ready (w)", "80", ANSWERED, "node")
-        states = {"status": "completed"}
+        before, begun = {"status": "completed"}, {"status": "processing", "turn": {"id": 1}}
+        told = [before]
         with (
             mock.patch.object(ours, "_look", lambda: pane),
-            mock.patch.object(ours, "_classify", lambda _: states),
+            mock.patch.object(ours, "_classify", lambda _, sent: told[-1] if sent else before),
+            mock.patch.object(alhena_cao, "SECOND_LOOK", 0.0),
         ):
             self.assertEqual(ours.get_status(""), TerminalStatus.COMPLETED)
             ours.notify_status_buffer_reset(1)
+            told.append({"status": "processing"})
+            self.assertEqual(ours.get_status(""), TerminalStatus.PROCESSING)
             ours.mark_input_received()
-            states = {"status": "processing"}
             self.assertEqual(ours.get_status(""), TerminalStatus.PROCESSING)
-            # The queue has gone, and the query is not there yet.
-            states = {"status": "completed"}
-            self.assertEqual(ours.get_status(""), TerminalStatus.PROCESSING)
-            pane, states = pane._replace(title="✦  Working… (w)"), {"status": "processing"}
-            self.assertEqual(ours.get_status(""), TerminalStatus.PROCESSING)
-            pane, states = pane._replace(title="◇  Ready (w)"), {"status": "completed"}
-            self.assertEqual(ours.get_status(""), TerminalStatus.COMPLETED)
+            with mock.patch.object(alhena_cao, "PICK_UP", 0.0):
+                # A command of the CLI's own: there will be no turn.
+                self.assertEqual(ours.get_status(""), TerminalStatus.COMPLETED)
+                told.append(begun)
+                self.assertEqual(ours.get_status(""), TerminalStatus.PROCESSING)
+            for ended in ["answered", "error", "empty"]:
+                states = {"answered": "completed", "error": "error", "empty": "idle"}
+                told.append({"status": states[ended], "turn": {"id": 1, "ended": ended}})
+                self.assertEqual(ours.get_status(""), TerminalStatus.COMPLETED, ended)
 
-    def test_what_was_sent_counts_as_work_until_it_is_picked_up(self):
+    def test_an_answer_from_before_the_message_says_nothing(self):
+        ours = provider()
+        pane = alhena_cao.Pane("◇  Ready (w)", "80", ANSWERED, "node")
+
+        def slow_look():
+            # While this one looks, somebody else sends.
+            ours.notify_status_buffer_reset(1)
+            return pane
+
+        with (
+            mock.patch.object(ours, "_look", slow_look),
+            mock.patch.object(ours, "_classify", lambda *_: {"status": "completed"}),
+        ):
+            self.assertEqual(ours.get_status(""), TerminalStatus.PROCESSING)
+
+    def test_without_a_session_a_message_counts_for_a_while(self):
         ours = provider()
         self.assertEqual(ours.get_status(ANSWERED), TerminalStatus.COMPLETED)
         ours.notify_status_buffer_reset(1)
         ours.mark_input_received()
         self.assertEqual(ours.get_status(ANSWERED), TerminalStatus.PROCESSING)
-        again = ANSWERED.replace("say hello", "say hello again")
-        self.assertEqual(ours.get_status(again), TerminalStatus.COMPLETED)
-        self.assertEqual(ours.get_status(ANSWERED), TerminalStatus.COMPLETED)
-
-    def test_what_is_never_picked_up_is_not_work_for_ever(self):
-        ours = provider()
-        ours.get_status(ANSWERED)
-        ours.notify_status_buffer_reset(1)
-        with mock.patch.object(alhena_cao, "PICK_UP", 0.0):
+        with mock.patch.object(alhena_cao, "UNSEEN", 0.0):
             self.assertEqual(ours.get_status(ANSWERED), TerminalStatus.COMPLETED)
 
     def test_the_answer(self):  # D-18 to D-24
@@ -309,9 +336,9 @@ class InCao(unittest.TestCase):
     def status(self, terminal):
         return self.server.call("GET", f"/terminals/{terminal}")["status"]
 
-    def ask(self, terminal, message):
+    def ask(self, terminal, message, seconds=90):
         self.server.call("POST", f"/terminals/{terminal}/input", message=message)
-        self.server.wait("completed", lambda: self.status(terminal) == "completed")
+        self.server.wait("completed", lambda: self.status(terminal) == "completed", seconds)
         return self.server.call("GET", f"/terminals/{terminal}/output", mode="last")["output"]
 
     def create(self, profile):
@@ -338,6 +365,63 @@ class InCao(unittest.TestCase):
         self.server.wait("a shell again", lambda: show() in {"sh", "bash", "dash", "zsh"}, 60)
         self.server.call("DELETE", "/sessions/cao-worker")
         self.server.wait("gone", lambda: "cao-worker" not in sessions(), 30)
+
+    def poll(self, terminal, over, samples):
+        while not over.is_set():
+            asked = time.monotonic()
+            samples.append((asked, self.status(terminal), time.monotonic()))
+            time.sleep(0.1)
+
+    def test_two_pollers_see_work_until_it_is_answered_and_an_error_is_not_the_end(self):
+        terminal = self.create("worker")["id"]
+        self.server.wait("ready", lambda: self.status(terminal) in {"idle", "completed"})
+        over, samples = threading.Event(), []
+        pollers = [threading.Thread(target=self.poll, args=(terminal, over, samples)) for _ in range(2)]
+        for poller in pollers:
+            poller.start()
+        turns = [("Answer at once", "At once."), ("Fail now", None), ("Take your time", "Late."), ("Draw it", MARKDOWN)]
+        wrong = []
+        try:
+            for message, expected in turns:
+                self.server.call("POST", f"/terminals/{terminal}/input", message=message)
+                sent = time.monotonic()
+                self.server.wait("completed", lambda: self.status(terminal) == "completed")
+                ended = time.monotonic()
+                if expected is None:
+                    with self.assertRaisesRegex(AssertionError, "no such thing"):
+                        self.server.call("GET", f"/terminals/{terminal}/output", mode="last")
+                else:
+                    said = self.server.call("GET", f"/terminals/{terminal}/output", mode="last")["output"]
+                    self.assertEqual(said, expected)
+                if message == "Take your time":
+                    # The answer takes 3 s; a sample counts when it was asked for and told within them.
+                    inside = [one for one in samples if sent < one[0] and one[2] < min(ended, sent + 2.0)]
+                    self.assertGreater(len(inside), 4)
+                    wrong += [one for one in inside if one[1] != "processing"]
+        finally:
+            over.set()
+            for poller in pollers:
+                poller.join()
+        self.assertEqual(wrong, [])
+        self.server.call("DELETE", "/sessions/cao-worker")
+        self.server.wait("gone", lambda: "cao-worker" not in sessions(), 30)
+
+    def test_three_handoffs_with_answers_of_0_3_and_15_seconds_while_two_look_on(self):
+        terminal = self.create("boss")["id"]
+        over, samples = threading.Event(), []
+        pollers = [threading.Thread(target=self.poll, args=(terminal, over, samples)) for _ in range(2)]
+        for poller in pollers:
+            poller.start()
+        try:
+            for seconds in [0, 3, 15]:
+                answer = self.ask(terminal, f"Have {seconds} seconds spent", 150)
+                self.assertEqual(answer, f"The worker says: {seconds} seconds were spent.")
+        finally:
+            over.set()
+            for poller in pollers:
+                poller.join()
+        self.server.call("DELETE", "/sessions/cao-boss")
+        self.server.wait("gone", lambda: sessions() == [] or "cao-boss" not in sessions(), 30)
 
     def test_a_handoff_to_a_second_agent(self):
         terminal = self.create("boss")

@@ -1,6 +1,7 @@
 //! CAO itself, with the provider, on the real CLI in tmux.
 
 use std::path::Path;
+use std::time::Duration;
 
 use alhena::scripted::{After, Scenario, Turn, When};
 use alhena_testbed::tools;
@@ -13,7 +14,8 @@ fn scenario() -> Scenario {
     let handoff = "mcp_cao-mcp-server_handoff";
     let ask = json!({"agent_profile": "worker", "message": "Count the files"});
     let asked = |prompt: &str| When::new().prompt(prompt).body("You are the WORKER");
-    Scenario::new()
+    let timed = [0, 3, 15].into_iter().flat_map(timed_handoff).fold(Scenario::new(), Scenario::turn);
+    timed
         .turn(Turn::say("It is 42.").when(asked("6 times 7")))
         .turn(Turn::say("Second answer:\n\n- one\n- two").when(asked("Second question")))
         .turn(Turn::say("3 files.").when(asked("Count the files")))
@@ -22,8 +24,34 @@ fn scenario() -> Scenario {
                 .call(handoff, ask)
                 .when(When::new().prompt("Have it counted").body("You are the BOSS").offers(handoff)),
         )
+        .turn(Turn::say("At once.").when(asked("Answer at once")))
+        .turn(
+            Turn::error(400, json!({"code": 400, "message": "no such thing", "status": "INVALID_ARGUMENT"}))
+                .when(asked("Fail now")),
+        )
+        .turn(Turn::new().delay(Duration::from_secs(3)).text("Late.").when(asked("Take your time")))
+        .turn(Turn::say(MARKDOWN).when(asked("Draw it")))
         .turn(Turn::say("The worker says: 3 files.").when(When::new().response_of(handoff).body("3 files.")))
         .after(After::Error)
+}
+
+/// The same as in the tests of the provider.
+const MARKDOWN: &str = "# A heading\n\nSome **bold** text, and [a link](https://127.0.0.1/x).\n\n\
+    ```python\nprint(\"hi\")\n```\n\n| a | b |\n| --- | --- |\n| 1 | 2 |";
+
+/// The boss hands over, the worker takes its time, the boss says what it said.
+fn timed_handoff(seconds: u64) -> [Turn; 3] {
+    let handoff = "mcp_cao-mcp-server_handoff";
+    let message = format!("Spend {seconds} seconds");
+    let said = format!("{seconds} seconds were spent.");
+    let wanted = format!("Have {seconds} seconds spent");
+    let boss = When::new().prompt(&wanted).body("You are the BOSS").offers(handoff);
+    let worker = When::new().prompt(&message).body("You are the WORKER");
+    [
+        Turn::new().call(handoff, json!({"agent_profile": "worker", "message": message})).when(boss),
+        Turn::new().delay(Duration::from_secs(seconds)).text(&said).when(worker),
+        Turn::say(format!("The worker says: {said}")).when(When::new().response_of(handoff).body(&said)),
+    ]
 }
 
 /// Runs some of the provider's tests in a home and a tmux of their own.
@@ -61,4 +89,15 @@ fn cao_knows_the_provider_and_runs_a_session_with_it() {
 fn an_agent_in_cao_hands_work_to_another() {
     // D-45
     run("cao-handoff", &["InCao.test_a_handoff_to_a_second_agent"]);
+}
+
+#[test]
+fn two_pollers_of_cao_see_work_until_it_is_answered_and_an_error_is_not_the_end() {
+    // D-06, D-09
+    run("cao-pollers", &["InCao.test_two_pollers_see_work_until_it_is_answered_and_an_error_is_not_the_end"]);
+}
+
+#[test]
+fn three_handoffs_in_cao_bring_the_answers_of_0_3_and_15_seconds() {
+    run("cao-handoffs", &["InCao.test_three_handoffs_with_answers_of_0_3_and_15_seconds_while_two_look_on"]);
 }

@@ -4,6 +4,9 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use alhena::env::Environment;
+use alhena::model::Timestamp;
+use alhena::terminal::Hosted;
 use alhena::terminal::screen::Capture;
 
 use crate::commands::complain;
@@ -29,6 +32,12 @@ pub struct Args {
     /// Print all turns that can be seen.
     #[arg(long)]
     turns: bool,
+    /// The agent, by the id that `here` was given: what its screen cannot tell is taken from its session.
+    #[arg(long, value_name = "ID", conflicts_with = "turns")]
+    here: Option<String>,
+    /// When something was sent to it, in milliseconds since 1970: it is work until its turn has ended.
+    #[arg(long, value_name = "MS", requires = "here")]
+    since: Option<i64>,
 }
 
 pub fn execute(args: Args) -> ExitCode {
@@ -53,10 +62,22 @@ pub fn execute(args: Args) -> ExitCode {
     if args.turns {
         return print_json(&capture.turns());
     }
+    let hosted = args.here.as_deref().map(|id| Hosted::find(id, &Environment::of_process()));
+    let hosted = match hosted.transpose() {
+        Ok(hosted) => hosted,
+        Err(error) => {
+            complain(&error, &error.hint);
+            return ExitCode::from(error.exit_status());
+        }
+    };
+    let since = args.since.map(Timestamp::from_millis);
     if !args.last {
-        return print_json(&capture.read());
+        let reading = hosted.map_or_else(|| capture.read(), |hosted| hosted.read(&capture, since));
+        return print_json(&reading);
     }
-    match capture.last_answer() {
+    let from_session = hosted.and_then(|hosted| hosted.last_answer(since));
+    let answer = from_session.map(|answer| answer.map_err(|error| error.message));
+    match answer.unwrap_or_else(|| capture.last_answer().map_err(|error| error.to_string())) {
         Ok(answer) => print(&answer),
         Err(error) => {
             complain(&error, "");
