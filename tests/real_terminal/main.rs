@@ -9,6 +9,7 @@ mod dialogs;
 mod endings;
 mod launching;
 mod many;
+mod matrix;
 mod place;
 mod releases;
 mod soak;
