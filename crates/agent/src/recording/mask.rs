@@ -104,8 +104,14 @@ impl Mask {
         let mut view = View::of(text);
         for _ in 0..=DEEPEST {
             self.look(&view, &mut spans);
-            if memchr(b'%', &view.bytes).is_some() {
-                self.look(&view.decoded(b'%', percent), &mut spans);
+            // A URL inside a URL is escaped twice.
+            let mut url = Cow::Borrowed(&view);
+            for _ in 0..2 {
+                if memchr(b'%', &url.bytes).is_none() {
+                    break;
+                }
+                url = Cow::Owned(url.decoded(b'%', percent));
+                self.look(&url, &mut spans);
             }
             if memchr(b'\\', &view.bytes).is_none() {
                 break;
@@ -181,6 +187,7 @@ fn is_number(text: &[u8], span: &Span) -> bool {
 }
 
 /// A text as it is read by somebody who takes escapes away, and where each byte of it comes from.
+#[derive(Clone)]
 struct View<'t> {
     bytes: Cow<'t, [u8]>,
     /// The source of each byte and of the end; empty when the text is the source itself.
@@ -269,6 +276,10 @@ fn forms_of(value: &str) -> Vec<Vec<u8>> {
     let mut forms = Vec::new();
     for text in std::iter::once(value).chain(lines) {
         forms.push(text.as_bytes().to_vec());
+        // As forms write it, before the escapes of a URL.
+        if text.contains(' ') {
+            forms.push(text.replace(' ', "+").into_bytes());
+        }
         if text.len() >= PART {
             forms.extend((0..3).flat_map(|shift| base64(text.as_bytes(), shift)));
         }

@@ -69,8 +69,10 @@ impl Found {
                 self.add(name, token.trim());
             }
         }
-        for password in passwords(value) {
-            self.add(name, &password);
+        for secret in passwords(value).chain(settings_in(value)) {
+            // In other forms of the text it may stand as it is written here.
+            self.add(name, secret);
+            self.add(name, &plain(secret));
         }
     }
 
@@ -123,21 +125,25 @@ fn is_count(name: &str, value: &str) -> bool {
 }
 
 /// The passwords in the URLs of a text: `scheme://user:password@host`, and tokens that stand for a user.
-fn passwords(text: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for (_, rest) in text.match_indices("://").filter_map(|(at, sign)| text.split_at_checked(at + sign.len()))
-    {
+fn passwords(text: &str) -> impl Iterator<Item = &str> {
+    let rests = text.match_indices("://").filter_map(|(at, sign)| text.get(at + sign.len()..));
+    rests.filter_map(|rest| {
         let end = rest.find(|c: char| "/?#\"'<>".contains(c) || c.is_whitespace()).unwrap_or(rest.len());
-        let Some((user, _)) = rest.get(..end).and_then(|authority| authority.rsplit_once('@')) else {
-            continue;
-        };
+        let (user, _) = rest.get(..end)?.rsplit_once('@')?;
         match user.split_once(':') {
-            Some((_, password)) => found.push(plain(password)),
-            None if user.len() >= TOKEN => found.push(plain(user)),
-            None => {}
+            Some((_, password)) => Some(password),
+            None => (user.len() >= TOKEN).then_some(user),
         }
-    }
-    found
+    })
+}
+
+/// The secrets among settings inside a value: `?api_key=x&y=z` of a URL, `Password=x;User=y` of a connection string.
+fn settings_in(text: &str) -> impl Iterator<Item = &str> {
+    let ends = |c: char| "?&;#,\"'<>".contains(c) || c.is_whitespace();
+    text.split(ends).filter_map(|setting| setting.split_once('=')).filter_map(move |(name, value)| {
+        let value = value.trim();
+        (is_secret_name(name) && !is_count(name, value)).then_some(value)
+    })
 }
 
 /// Without the escapes of a URL.
@@ -175,10 +181,24 @@ mod tests {
     #[test]
     fn a_password_in_a_url_is_one_in_any_variable() {
         assert_eq!(found("DATABASE_URL", "postgres://app:p%40ss/w@rd@db:5432/x"), [""; 0]);
-        assert_eq!(found("DATABASE_URL", "postgres://app:p%40ssw%2Frd@db:5432/x?y"), ["p@ssw/rd"]);
-        assert_eq!(found("HTTPS_PROXY", "http://u:hunter2@p:80 and ftp://a:other@b"), ["hunter2", "other"]);
-        assert_eq!(found("REPO", "https://ghp_0123456789abcdef@github.com/a/b"), ["ghp_0123456789abcdef"]);
+        assert_eq!(
+            found("DATABASE_URL", "postgres://app:p%40ssw%2Frd@db:5432/x?y"),
+            ["p%40ssw%2Frd", "p@ssw/rd"]
+        );
+        assert_eq!(
+            found("HTTPS_PROXY", "http://u:hunter2@p:80 and ftp://a:other@b"),
+            ["hunter2", "hunter2", "other", "other"]
+        );
+        assert_eq!(found("REPO", "https://ghp_0123456789abcdef@github.com/a/b"), ["ghp_0123456789abcdef"; 2]);
         assert_eq!(found("REPO", "https://github.com/a@b"), [""; 0]);
+    }
+
+    #[test]
+    fn a_secret_among_the_settings_of_a_value_is_one_in_any_variable() {
+        let url = "https://host/path?x=1&api_key=qk_1122&max_tokens=8192#access_token=at%2F33";
+        assert_eq!(found("WEBHOOK_URL", url), ["qk_1122", "qk_1122", "at%2F33", "at/33"]);
+        let connection = "Server=x;Password=connpw_99;User=sa";
+        assert_eq!(found("CONNECTION_STRING", connection), ["connpw_99", "connpw_99"]);
     }
 
     #[test]
@@ -196,7 +216,15 @@ mod tests {
         let values: Vec<&str> = all.0.iter().map(|(_, value)| value.as_str()).collect();
         assert_eq!(
             values,
-            ["Bearer one-one-one", "one-one-one", "two-two-two", "three-three", "four-four", "five-five"]
+            [
+                "Bearer one-one-one",
+                "one-one-one",
+                "two-two-two",
+                "three-three",
+                "four-four",
+                "five-five",
+                "five-five"
+            ]
         );
     }
 }
