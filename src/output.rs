@@ -11,6 +11,7 @@ mod own;
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fd::BorrowedFd;
 
@@ -67,8 +68,28 @@ pub fn say(text: impl fmt::Display) {
 
 /// The same without a line end.
 pub fn say_part(text: impl fmt::Display) {
+    on_stderr(text, false);
+}
+
+/// Shows on stderr, which is a terminal, what is being waited for: until something else is said there, or this again.
+pub fn progress(line: impl fmt::Display) {
+    on_stderr(format_args!("{}{line}", Own::ClearLine), true);
+}
+
+/// Takes it away.
+pub fn progress_over() {
+    on_stderr("", false);
+}
+
+/// Whether the last line on stderr only shows progress.
+static PROGRESS: Mutex<bool> = Mutex::new(false);
+
+fn on_stderr(text: impl fmt::Display, is_progress: bool) {
+    let mut progress = PROGRESS.lock().unwrap_or_else(PoisonError::into_inner);
+    let stale = std::mem::replace(&mut *progress, is_progress) && !is_progress;
+    let text = if stale { format!("{}{text}", Own::ClearLine) } else { text.to_string() };
     // In one write: others may use the same terminal.
-    let _closed = Stream::Err.open().write_all(text.to_string().as_bytes());
+    let _closed = Stream::Err.open().write_all(text.as_bytes());
 }
 
 /// Prints text and a line end.

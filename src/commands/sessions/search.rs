@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::list::{Entry, age};
 use super::store;
 use crate::commands::complain;
-use crate::output::{Own, Stream, print, print_json, say, say_part};
+use crate::output::{Stream, print, print_json, progress, progress_over, say};
 use crate::style::{Colours, Paint, one_line};
 
 /// Find sessions by what was said, thought, called or printed in them.
@@ -188,13 +188,13 @@ impl Meter {
         const WORTH_SAYING: u64 = 50_000_000;
         let percent = done * 100 / all.max(1);
         if self.terminal && all > WORTH_SAYING && self.shown.swap(percent, Ordering::Relaxed) != percent {
-            say_part(format_args!("{}Indexing {percent} % of {} MB …", Own::ClearLine, all / 1_000_000));
+            progress(format_args!("Indexing {percent} % of {} MB …", all / 1_000_000));
         }
     }
 
     fn clear(&self) {
         if self.shown.load(Ordering::Relaxed) > 0 {
-            say_part(Own::ClearLine);
+            progress_over();
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use unicode_width::UnicodeWidthChar;
 
-use crate::output::{Own, Stream, say_part};
+use crate::output::{Stream, progress, progress_over};
 use crate::style::{Colours, Paint};
 
 const FRAMES: &[&str] = &["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -24,7 +24,6 @@ struct Shared {
 
 struct State {
     text: Option<String>,
-    drawn: bool,
     over: bool,
 }
 
@@ -39,7 +38,7 @@ impl Spinner {
         if colours == Colours::No || !Stream::Err.is_terminal() {
             return Self { shared: None, thread: None };
         }
-        let state = State { text: Some("starting".to_owned()), drawn: false, over: false };
+        let state = State { text: Some("starting".to_owned()), over: false };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
         let theirs = shared.clone();
         let thread =
@@ -59,9 +58,7 @@ impl Spinner {
         if let Some(shared) = &self.shared {
             let mut state = shared.lock();
             state.text = None;
-            if std::mem::take(&mut state.drawn) {
-                say_part(Own::ClearLine);
-            }
+            progress_over();
         }
     }
 }
@@ -91,8 +88,7 @@ fn turn(shared: &Shared, colours: Colours) {
             let clock = format!(" ({} s)", elapsed.as_secs());
             let text = fitting(text, columns().saturating_sub(clock.len() + 3));
             let line = format!("{frame} {text}{clock}");
-            say_part(format_args!("{}{}", Own::ClearLine, colours.paint(Paint::Dim, line)));
-            state.drawn = true;
+            progress(colours.paint(Paint::Dim, line));
         }
         let waited = shared.changed.wait_timeout(state, Duration::from_millis(100));
         state = waited.unwrap_or_else(PoisonError::into_inner).0;
