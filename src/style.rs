@@ -149,6 +149,27 @@ pub fn number(value: u64) -> String {
     out
 }
 
+/// `12s`, `5m`, `3h`, `2d`, `8w`.
+pub fn age(millis: i64) -> String {
+    let seconds = millis.max(0) / 1000;
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m", seconds / 60),
+        3600..86_400 => format!("{}h", seconds / 3600),
+        86_400..1_209_600 => format!("{}d", seconds / 86_400),
+        _ => format!("{}w", seconds / 604_800),
+    }
+}
+
+/// `950`, `1.2k`, `3.4M`.
+pub fn short(count: u64) -> String {
+    match count {
+        0..1000 => count.to_string(),
+        1000..1_000_000 => format!("{}.{}k", count / 1000, count % 1000 / 100),
+        _ => format!("{}.{}M", count / 1_000_000, count % 1_000_000 / 100_000),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,5 +215,12 @@ mod tests {
         assert_eq!([number(0), number(999), number(1234567)], ["0", "999", "1,234,567"]);
         assert_eq!([duration(7), duration(1234), duration(184_000)], ["7 ms", "1.2 s", "3 min 4 s"]);
         assert_eq!(one_line("a\n  b\x1b[1m c", 3), "a b…");
+    }
+
+    #[test]
+    fn ages_and_counts_are_short() {
+        let ages: Vec<String> = [0, 59_999, 60_000, 7_200_000, 200_000_000, 90_000_000_000].map(age).to_vec();
+        assert_eq!(ages, ["0s", "59s", "1m", "2h", "2d", "148w"]);
+        assert_eq!([short(0), short(999), short(1250), short(3_450_000)], ["0", "999", "1.2k", "3.4M"]);
     }
 }

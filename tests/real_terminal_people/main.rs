@@ -10,3 +10,4 @@ mod place;
 mod post;
 mod profiles;
 mod team;
+mod top;

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::{Where, complain, store};
 use crate::output::{Stream, print, print_json, say};
 use crate::style::{Colours, Paint, one_line};
+pub(super) use crate::style::{age, short};
 
 /// List sessions, the newest first.
 ///
@@ -162,38 +163,5 @@ fn look(state: State) -> (Paint, &'static str) {
         State::Lost => (Paint::Red, "lost"),
         State::Endangered => (Paint::Red, "endangered"),
         State::Headless => (Paint::Red, "headless"),
-    }
-}
-
-/// `12s`, `5m`, `3h`, `2d`, `8w`.
-pub(super) fn age(millis: i64) -> String {
-    let seconds = millis.max(0) / 1000;
-    match seconds {
-        0..60 => format!("{seconds}s"),
-        60..3600 => format!("{}m", seconds / 60),
-        3600..86_400 => format!("{}h", seconds / 3600),
-        86_400..1_209_600 => format!("{}d", seconds / 86_400),
-        _ => format!("{}w", seconds / 604_800),
-    }
-}
-
-/// `950`, `1.2k`, `3.4M`.
-pub(super) fn short(count: u64) -> String {
-    match count {
-        0..1000 => count.to_string(),
-        1000..1_000_000 => format!("{}.{}k", count / 1000, count % 1000 / 100),
-        _ => format!("{}.{}M", count / 1_000_000, count % 1_000_000 / 100_000),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ages_and_counts_are_short() {
-        let ages: Vec<String> = [0, 59_999, 60_000, 7_200_000, 200_000_000, 90_000_000_000].map(age).to_vec();
-        assert_eq!(ages, ["0s", "59s", "1m", "2h", "2d", "148w"]);
-        assert_eq!([short(0), short(999), short(1250), short(3_450_000)], ["0", "999", "1.2k", "3.4M"]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use alhena::terminal::{Ended, TerminalError, Terminals, status_name};
+use alhena::terminal::{TerminalError, Terminals, status_name};
 
 use super::Described;
 use crate::output::{print, print_json};
@@ -33,18 +33,10 @@ pub fn execute(terminals: &Terminals, json: bool) -> Result<ExitCode, TerminalEr
             let line =
                 format!("{name:<width$}  {}  {status:<10}  {}", row.record.id, row.record.dir.display());
             match &row.record.ended {
-                Some(ended) => format!("{line}\n{:width$}  {}", "", farewell(ended)),
+                Some(ended) => format!("{line}\n{:width$}  {}", "", super::farewell(name, ended)),
                 None => line,
             }
         })
         .collect();
     Ok(print(&super::shown(&lines.join("\n"))))
-}
-
-/// Why an agent has gone, and how to go on.
-fn farewell(ended: &Ended) -> String {
-    match ended.session_id() {
-        Some(id) => format!("{}; go on with `alhena terminal launch --resume {id}`", ended.why()),
-        None => ended.why(),
-    }
 }

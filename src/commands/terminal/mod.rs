@@ -15,13 +15,14 @@ mod read;
 mod send;
 mod serve_mcp;
 mod status;
+mod top;
 mod wait;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use alhena::terminal::screen::{Reading, Waiting};
-use alhena::terminal::{Options, Record, SERVER, Terminal, TerminalError, Terminals, pane, watcher};
+use alhena::terminal::{Ended, Options, Record, SERVER, Terminal, TerminalError, Terminals, pane, watcher};
 use clap::Subcommand;
 use serde::Serialize;
 use serde_json::json;
@@ -66,6 +67,7 @@ struct Place {
 enum Command {
     Launch(Box<launch::Args>),
     List(list::Args),
+    Top(top::Args),
     Status(status::Args),
     Ask(ask::Args),
     Send(send::Args),
@@ -121,6 +123,7 @@ pub fn execute(args: Args) -> ExitCode {
     let done = Terminals::open(options).and_then(|terminals| match args.command {
         Command::Launch(args) => launch::execute(*args, &terminals, json),
         Command::List(_) => list::execute(&terminals, json),
+        Command::Top(_) => top::execute(&terminals),
         Command::Status(args) => status::execute(&args, &terminals, json),
         Command::Ask(args) => ask::execute(args, &terminals, json),
         Command::Send(args) => send::execute(args, &terminals, json),
@@ -185,6 +188,16 @@ fn how_to_answer(name: &str, waiting: &Waiting) -> String {
         [first, ..] => {
             format!("Answer it with `alhena terminal answer {name} {}`, or another number.", first.number)
         }
+    }
+}
+
+/// Why an agent has gone, and how to go on.
+fn farewell(name: &str, ended: &Ended) -> String {
+    match ended.session_id() {
+        Some(id) => {
+            format!("{}; go on with `alhena terminal launch --name {name} --resume {id}`", ended.why())
+        }
+        None => ended.why(),
     }
 }
 

@@ -1,0 +1,126 @@
+//! All agents on one screen: seen, steered, and the terminal as it was afterwards.
+
+use std::time::Duration;
+
+use alhena::scripted::{After, Scenario, Turn, When};
+use alhena::terminal::{Force, Launch, Until};
+use alhena_testbed::Deadline;
+use alhena_testbed::processes::{command_line, signal};
+use alhena_testbed::processes_with_env;
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::place::{ALHENA, LONG, Place, type_in};
+
+/// A person at a terminal: a pane with a shell beside the agents' session.
+struct Person<'a>(&'a Place);
+
+impl<'a> Person<'a> {
+    fn sit_down(place: &'a Place) -> Self {
+        place.tmux(&["new-session", "-d", "-s", "person", "-x", "100", "-y", "30", "/bin/sh"]);
+        Self(place)
+    }
+
+    fn press(&self, keys: &[&str]) {
+        self.0.tmux(&[&["send-keys", "-t", "=person:"], keys].concat());
+    }
+
+    fn shown(&self) -> String {
+        self.0.tmux(&["capture-pane", "-p", "-t", "=person:"])
+    }
+
+    fn sees(&self, text: &str) {
+        let seen = Deadline::after(LONG).wait_until(|| self.shown().contains(text));
+        assert!(seen, "no {text:?} in:\n{}", self.shown());
+    }
+
+    fn alternate(&self) -> String {
+        self.0.tmux(&["display-message", "-p", "-t", "=person:", "#{alternate_on}"]).trim().to_owned()
+    }
+
+    fn start_top(&self) {
+        let (server, tmux) = (&self.0.server, self.0.tmux.display());
+        let line = format!("clear; {ALHENA} terminal --server {server} --tmux {tmux} top; echo code $?");
+        self.press(&["-l", &line]);
+        self.press(&["Enter"]);
+        self.sees("q quit");
+    }
+}
+
+#[test]
+fn top_shows_agents_live_obeys_its_keys_and_gives_the_terminal_back() {
+    let call = Turn::new().call("run_shell_command", json!({"command": "touch asked.txt"}));
+    let scenario = Scenario::new()
+        .turn(Turn::say("All done.").when(When::new().response_of("run_shell_command")))
+        .turn(call.when(When::new().prompt("Touch")))
+        .turn(Turn::new().text("Thinking hard").hang().when(When::new().prompt("Hang")))
+        .after(After::Error);
+    let place = Place::new("top", scenario);
+    let (code, _, err) = type_in(&place, &["top"]);
+    assert_eq!(code, 2);
+    assert!(err.contains("needs a terminal") && err.contains("alhena terminal list"), "{err}");
+
+    let named = |name: &str| Launch { name: Some(name.to_owned()), ..place.wanted("") };
+    let [one, _two] = ["one", "two"].map(|name| place.terminals.launch(named(name)).unwrap());
+    let person = Person::sit_down(&place);
+    person.start_top();
+    person.sees("2 agents: 2 idle");
+    assert_eq!(person.alternate(), "1");
+
+    // Where nothing happens, next to nothing is written: an age here and there, no frame.
+    let written = place.home.path().join("written");
+    place.tmux(&["pipe-pane", "-t", "=person:", &format!("cat >> '{}'", written.display())]);
+    std::thread::sleep(Duration::from_secs(2));
+    place.tmux(&["pipe-pane", "-t", "=person:"]);
+    let bytes = std::fs::read(&written).unwrap_or_default();
+    assert!(bytes.len() < 500, "{} bytes: {:?}", bytes.len(), String::from_utf8_lossy(&bytes));
+
+    one.send("Touch", Force::No).unwrap();
+    person.sees("1 waiting, 1 idle");
+    person.sees("  1. ");
+    person.press(&["a"]);
+    person.sees("Answer one:");
+    person.press(&["1"]);
+    person.press(&["Enter"]);
+    person.sees("1 completed, 1 idle");
+    person.press(&["r"]);
+    person.sees("All done.\n");
+    person.press(&["q"]);
+    person.press(&["?"]);
+    person.sees("interrupt what it does");
+    person.press(&["q"]);
+
+    one.send("Hang", Force::No).unwrap();
+    person.sees("Thinking hard");
+    person.press(&["i"]);
+    one.wait(Until::Idle, LONG).unwrap();
+
+    // Somebody looks, and comes back.
+    person.press(&["Enter"]);
+    person.sees("Type your message");
+    person.press(&["C-b", "d"]);
+    person.sees("q quit");
+    person.press(&["x"]);
+    person.sees("End one?");
+    person.press(&["y"]);
+    person.sees("1 agent: 1 idle");
+
+    person.press(&["q"]);
+    person.sees("code 0");
+    assert_eq!(person.alternate(), "0");
+
+    for (way, code) in [(Signal::TERM, "code 130"), (Signal::HUP, "code 130"), (Signal::INT, "code 130")] {
+        person.start_top();
+        let mark = format!("HOME={}", place.home.path().display());
+        let is_top = |pid: &u32| command_line(*pid).ends_with(" top");
+        let top = processes_with_env(&mark).into_iter().find(is_top).unwrap();
+        signal(top, way);
+        person.sees(code);
+        assert_eq!(person.alternate(), "0", "{way:?}");
+        // What is typed is echoed again, and lines end where they should.
+        person.press(&["-l", "echo re''stored"]);
+        person.sees("echo re''stored");
+        person.press(&["Enter"]);
+        person.sees("\nrestored");
+    }
+}
