@@ -1,9 +1,15 @@
 //! What is sent arrives as it was written, whatever it holds.
 
 use alhena::scripted::{After, Scenario, Turn};
-use alhena::terminal::{Force, TerminalErrorKind, Until};
+use alhena::terminal::screen::Status;
+use alhena::terminal::{Force, Terminal, TerminalErrorKind, Until};
+use alhena_testbed::processes::{command_line, descendants, signal};
+use rustix::process::Signal;
 
-use crate::place::{LONG, Place, answer};
+use crate::place::{LONG, Place, answer, ask};
+
+/// What stands in front of a text that would otherwise be a command.
+const MARK: &str = "\u{2060} ";
 
 #[test]
 fn text_of_any_content_arrives_as_it_was_written() {
@@ -82,4 +88,149 @@ fn two_who_send_at_once_do_not_mix_their_words() {
     let mut asked: Vec<String> = turns.into_iter().map(|turn| turn.query).collect();
     asked.sort();
     assert_eq!(asked, texts);
+}
+
+#[test]
+fn a_message_is_text_whatever_it_begins_with() {
+    let place = Place::new("text", Scenario::new().turn(Turn::say("ok")).after(After::Repeat));
+    std::fs::write(place.work().join("notes.txt"), "SECRET OF THE FILE").unwrap();
+    let file = place.work().join("notes.txt");
+    let file = file.to_str().unwrap();
+    let terminal = place.launch();
+    for text in
+        ["/quit", "/about the weather", "/ clear", "/clear\nand more\nlines", "/chat list\n1\n2\n3\n4\n5\n6"]
+    {
+        let sent = terminal.send(text, Force::No).unwrap();
+        terminal.wait(Until::Completed, LONG).unwrap();
+        assert_eq!((place.last_prompt(), sent.marked), (format!("{MARK}{text}"), true));
+    }
+    let paths = [file.to_owned(), format!("'{file}' {file}"), format!("{file} is a file")];
+    let exact = [
+        "/etc/hosts",
+        "//comment",
+        "/* comment */",
+        "!ls",
+        "?",
+        "@",
+        "a @ b",
+        "~/.bashrc",
+        "Type your message or",
+    ];
+    for text in exact.into_iter().chain(paths.iter().map(String::as_str)) {
+        let sent = terminal.send(text, Force::No).unwrap();
+        terminal.wait(Until::Completed, LONG).unwrap();
+        assert_eq!((place.last_prompt().as_str(), sent.marked, sent.escaped), (text, false, 0));
+    }
+    let ats = [
+        ("@notes.txt", "\\@notes.txt", 1),
+        ("what is in @notes.txt", "what is in \\@notes.txt", 1),
+        ("a@notes.txt, and \\@notes.txt @no", "a\\@notes.txt, and \\@notes.txt \\@no", 2),
+        ("Type your message or @path/to/file", "Type your message or \\@path/to/file", 1),
+    ];
+    for (text, arrives, escaped) in ats {
+        let sent = terminal.send(text, Force::No).unwrap();
+        terminal.wait(Until::Completed, LONG).unwrap();
+        assert_eq!((place.last_prompt().as_str(), sent.escaped), (arrives, escaped));
+    }
+    let requests = place.api.requests("api");
+    assert!(!requests.iter().any(|request| request.body.to_string().contains("SECRET OF THE FILE")));
+}
+
+#[test]
+fn a_prompt_of_a_launch_is_text_whatever_it_begins_with() {
+    let place = Place::new("launch text", Scenario::new().turn(Turn::say("ok")).after(After::Repeat));
+    std::fs::write(place.work().join("notes.txt"), "SECRET OF THE FILE").unwrap();
+    for (text, arrives) in
+        [("/quit", format!("{MARK}/quit")), ("see @notes.txt", "see \\@notes.txt".to_owned())]
+    {
+        let terminal = place.terminals.launch(place.wanted(text)).unwrap();
+        terminal.wait(Until::Completed, LONG).unwrap();
+        assert_eq!(place.last_prompt(), arrives);
+        terminal.exit(LONG).unwrap();
+    }
+}
+
+/// The processes of the CLI itself.
+fn cli_of(place: &Place, terminal: &Terminal) -> Vec<u32> {
+    let shell = place.tmux(&["display-message", "-p", "-t", &place.pane_of(terminal), "#{pane_pid}"]);
+    let mut found = descendants(shell.trim().parse().unwrap());
+    found.retain(|pid| !command_line(*pid).contains("terminal agent"));
+    assert!(!found.is_empty());
+    found
+}
+
+#[test]
+fn a_slow_agent_gets_a_message_once() {
+    let place = Place::new("slow", Scenario::new().turn(Turn::say("ok")).after(After::Repeat));
+    let terminal = place.launch();
+    for (text, pause) in [("one word", 2), ("several\nlines", 6), ("the last", 12)] {
+        let cli = cli_of(&place, &terminal);
+        cli.iter().for_each(|pid| signal(*pid, Signal::STOP));
+        std::thread::scope(|scope| {
+            let sent = scope.spawn(|| terminal.send(text, Force::No));
+            std::thread::sleep(std::time::Duration::from_secs(pause));
+            cli.iter().for_each(|pid| signal(*pid, Signal::CONT));
+            sent.join().unwrap().unwrap();
+        });
+        terminal.wait(Until::Completed, LONG).unwrap();
+        assert_eq!(place.last_prompt(), text);
+    }
+    let (turns, _) = terminal.turns().unwrap();
+    assert_eq!(turns.len(), 3, "{turns:?}");
+}
+
+#[test]
+fn a_command_is_run_as_it_was_given() {
+    let place = Place::new("command", Scenario::new().turn(Turn::say("ok")).after(After::Repeat));
+    let terminal = place.launch();
+    let deep = place.home.tmp().join("deep");
+    std::fs::create_dir_all(deep.join("inside")).unwrap();
+    let command = format!("/directory add {}", deep.display());
+    // Completion makes a folder inside, or a slash at the end, of it.
+    terminal.command(&command, Force::No).unwrap();
+    let shown = |wanted: &str| {
+        let seen = alhena_testbed::Deadline::after(LONG)
+            .wait_until(|| place.capture(&terminal).replace("\n", "").contains(wanted));
+        assert!(seen, "{wanted}\n{}", place.capture(&terminal));
+    };
+    shown("Do you trust the following folders");
+    let screen = place.capture(&terminal);
+    assert!(screen.lines().any(|line| line.trim() == format!("> {command}")), "{screen}");
+    terminal.answer("1").unwrap();
+    shown("Successfully added");
+    terminal.wait(Until::Idle, LONG).unwrap();
+    terminal.command("/stats", Force::No).unwrap();
+    shown("Session Stats");
+    assert_eq!(ask(&terminal, "still there").status, Status::Completed);
+}
+
+#[test]
+fn whoever_scrolls_in_a_pane_does_not_keep_others_from_typing() {
+    let scenario = Scenario::new()
+        .turn(Turn::say("ok"))
+        .turn(Turn::new().call("run_shell_command", serde_json::json!({"command": "touch allowed.txt"})))
+        .turn(Turn::say("done"))
+        .turn(Turn::new().text("Working").hang());
+    let place = Place::new("copy mode", scenario);
+    let terminal = place.launch();
+    // A turn of the mouse wheel does it, too.
+    let scroll = || {
+        let pane = place.pane_of(&terminal);
+        place.tmux(&["copy-mode", "-t", &pane, ";", "send-keys", "-t", &pane, "-X", "scroll-up"]);
+        assert_eq!(place.tmux(&["display-message", "-p", "-t", &pane, "#{pane_in_mode}"]), "1\n");
+    };
+    scroll();
+    assert_eq!(answer(&terminal, "hello"), "ok");
+    assert_eq!(ask(&terminal, "touch").status, Status::Waiting);
+    scroll();
+    terminal.answer("1").unwrap();
+    terminal.wait(Until::Completed, LONG).unwrap();
+    assert!(place.work().join("allowed.txt").exists());
+    terminal.send("work", Force::No).unwrap();
+    scroll();
+    let reading = terminal.interrupt(LONG).unwrap();
+    assert!(Until::Idle.is_met(reading.status), "{reading:?}");
+    scroll();
+    let exit = terminal.exit(LONG).unwrap();
+    assert!(exit.gracefully, "{exit:?}");
 }

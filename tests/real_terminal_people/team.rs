@@ -134,3 +134,44 @@ fn interrupting_a_supervisor_ends_the_handoff_that_it_waits_for() {
     boss.exit(LONG).unwrap();
     place.nothing_left();
 }
+
+#[test]
+fn every_tool_of_the_server_gives_a_result_that_the_cli_takes() {
+    let tool = |name: &str| format!("mcp_alhena_{name}");
+    let scenario = Scenario::new()
+        .turn(Turn::say("All called.").when(When::new().response_of(tool("send_message"))))
+        // An answer that is JSON, and no object.
+        .turn(Turn::say("[1, 2]").when(When::new().prompt("A task")).always())
+        .turn(Turn::say("Got it.").when(When::new().prompt("[Message from terminal boss]")))
+        .turn(
+            Turn::new()
+                .call(tool("assign"), json!({"message": "A task", "name": "worker"}))
+                .when(When::new().prompt("Call all").offers(tool("assign"))),
+        )
+        .turn(
+            Turn::new()
+                .call(tool("list"), json!({}))
+                .call(tool("status"), json!({"terminal": "boss"}))
+                .call(tool("handoff"), json!({"message": "A task", "name": "other"}))
+                .call(tool("send_message"), json!({"receiver": "worker", "message": "Well done."}))
+                .when(When::new().response_of(tool("assign"))),
+        )
+        .after(After::Error);
+    let place = Place::new("every tool", scenario);
+    let boss = boss(&place);
+    ask(&boss, "Call all");
+    let requests = place.api.requests("api");
+    let mut good: Vec<String> = Vec::new();
+    for (name, answer) in requests.iter().flat_map(|request| request.responses()) {
+        let text = answer.to_string();
+        assert!(answer.get("error").is_none() && !text.contains("MCP error"), "{name}: {text}");
+        good.push(name.to_owned());
+    }
+    good.sort();
+    good.dedup();
+    assert!(tools_said(&place).contains("[1, 2]"), "{}", tools_said(&place));
+    assert_eq!(good, ["assign", "handoff", "list", "send_message", "status"].map(tool));
+    place.terminals.find("worker").unwrap().exit(LONG).unwrap();
+    boss.exit(LONG).unwrap();
+    place.nothing_left();
+}

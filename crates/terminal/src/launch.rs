@@ -16,7 +16,7 @@ use alhena_model::{FailureKind, Timestamp};
 use crate::equip::equip;
 use crate::error::{TerminalError, TerminalErrorKind, kind_of};
 use crate::mcp::McpScope;
-use crate::orders::Orders;
+use crate::orders::{Orders, prompt_of};
 use crate::profile::{Profile, ProfileBy};
 use crate::screen::{Reading, Status, WaitingFor};
 use crate::store::{Phase, Record};
@@ -135,6 +135,10 @@ impl Terminals {
         {
             request.prompt = Prompt::Text(String::new());
         }
+        let notices = match &request.prompt {
+            Prompt::Text(text) => prompt_of(text).notices(),
+            Prompt::File(_) => Vec::new(),
+        };
         let record = Record {
             id: id.clone(),
             name: name.clone(),
@@ -154,7 +158,7 @@ impl Terminals {
             mark: None,
             chats: None,
             mcp: None,
-            warnings: request.notices.clone(),
+            warnings: [request.notices.clone(), notices].concat(),
             ended: None,
         };
         let mut environment = self.inner.environment.clone();

@@ -15,6 +15,7 @@
 //! ```
 
 mod answer;
+mod answering;
 mod ask;
 mod attach;
 mod control;
@@ -42,6 +43,7 @@ mod tmux;
 mod turn;
 mod typing;
 pub mod watcher;
+mod wording;
 
 pub use answer::{Answer, Source};
 pub use ask::Asked;
@@ -56,6 +58,7 @@ pub use terminal::{Look, Terminal, Until, status_name};
 pub use terminals::{Options, SERVER, Terminals};
 pub use turn::{How, TurnEnd, TurnNote, TurnRecord};
 pub use typing::{Force, Sent};
+pub use wording::At;
 
 /// What `GEMINI_CLI_HOME` said where a terminal was launched; in it, the variable names the terminal's own home.
 pub const OUTER_GEMINI_HOME: &str = alhena_agent::env::ALHENA_OUTER_GEMINI_HOME;

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::error::TerminalError;
 use crate::store;
+use crate::wording::{At, Slash, Wording};
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Orders {
@@ -39,10 +40,15 @@ pub(crate) struct Orders {
     extra_args: Vec<OsString>,
 }
 
+/// A prompt as the CLI takes it at its start. It does not know all its commands then.
+pub(crate) fn prompt_of(text: &str) -> Wording {
+    Wording::of(text, Slash::Refuses, At::Text)
+}
+
 impl Orders {
     pub(crate) fn new(request: &Request, gemini: &Path, environment: &Environment) -> Self {
         let prompt = match &request.prompt {
-            Prompt::Text(text) => text.clone(),
+            Prompt::Text(text) => prompt_of(text).text,
             Prompt::File(_) => String::new(),
         };
         let (append_prompt, replace_prompt) = match request.system_prompt.clone() {

@@ -285,9 +285,15 @@ impl Live {
         })
     }
 
-    /// Presses keys, by tmux's names for them.
-    pub(crate) fn press(&self, keys: &str) -> Result<(), TerminalError> {
-        let [_] = self.control.run([&["send-keys", "-t", &self.pane, keys]])?;
+    /// Presses a key, by tmux's name for it.
+    pub(crate) fn press(&self, key: &str) -> Result<(), TerminalError> {
+        self.alone(&["send-keys", "-t", &self.pane, key])
+    }
+
+    /// Runs a command that types, once the pane is out of tmux's own modes: in copy mode, which a turn of the mouse wheel
+    /// begins, keys would be for tmux.
+    pub(crate) fn alone(&self, command: &[&str]) -> Result<(), TerminalError> {
+        let [_, _] = self.control.run([&["copy-mode", "-q", "-t", &self.pane], command])?;
         Ok(())
     }
 }

@@ -2,14 +2,15 @@
 
 use std::process::ExitCode;
 
-use alhena::terminal::{Force, TerminalError, Terminals};
+use alhena::terminal::{At, Force, TerminalError, Terminals};
 
 use super::message::Message;
 use crate::output::{print_json, say};
 
 /// Send a message to an agent, and wait until it has taken it.
 ///
-/// A message is text of any content. What the CLI understands in it is still understood: `@path` adds a file.
+/// A message is text of any content. What Gemini CLI would take for a command (`/quit`) gets an invisible mark in front, and
+/// an `@` that could add a file a backslash: the CLI knows no other way. The command says so when it did.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The terminal, by its name or id.
@@ -19,7 +20,10 @@ pub struct Args {
     /// Send it although the agent works (the CLI queues it), and throw away an unsent text.
     #[arg(long)]
     force: bool,
-    /// It is a command of the CLI's own, such as /compress.
+    /// Let @path add files, as for somebody who types it.
+    #[arg(long, conflicts_with = "command")]
+    at_files: bool,
+    /// It is a command of the CLI's own, such as /compress: run it exactly as it is given.
     #[arg(long)]
     command: bool,
 }
@@ -30,13 +34,13 @@ pub fn execute(args: Args, terminals: &Terminals, json: bool) -> Result<ExitCode
     let force = if args.force { Force::Yes } else { Force::No };
     let sent = match args.command {
         true => terminal.command(&text, force)?,
-        false => terminal.send(&text, force)?,
+        false => terminal.send_with(&text, force, if args.at_files { At::Files } else { At::Text })?,
     };
     if json {
         return Ok(print_json(&sent));
     }
-    if sent.removed > 0 {
-        say(format_args!("{} control characters were left out.", sent.removed));
+    for notice in sent.notices() {
+        say(notice);
     }
     Ok(ExitCode::SUCCESS)
 }

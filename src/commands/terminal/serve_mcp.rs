@@ -106,12 +106,21 @@ impl ServerHandler for Server {
             team.call(&request.name, &arguments, &|| cancelled.is_cancelled())
         });
         let done = done.await.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
-        Ok(match done {
+        let structured = structured(done.as_ref().unwrap_or_else(|text| text));
+        let mut result = match done {
             Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
             Err(text) => CallToolResult::error(vec![ContentBlock::text(text)]),
-        }
-        .into())
+        };
+        result.structured_content = structured;
+        Ok(result.into())
     }
+}
+
+/// The structured content of a text that is JSON. Gemini CLI 0.61.0 makes it of the text where there is none, and then refuses
+/// whatever is no object: a worker's answer `42`, too.
+fn structured(text: &str) -> Option<Value> {
+    let value: Value = serde_json::from_str(text).ok()?;
+    Some(if value.is_object() { value } else { json!({"text": text}) })
 }
 
 /// A name, what it is for, its arguments.
@@ -164,4 +173,18 @@ fn tools() -> Vec<Tool> {
         Tool::new(name, about, schema)
     };
     table.into_iter().map(tool).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn structured_content_is_an_object_or_nothing() {
+        assert_eq!(structured("An answer."), None);
+        assert_eq!(structured(r#"{"a": 1}"#), Some(json!({"a": 1})));
+        for text in ["42", "[1]", "null", "\"a\"", "true"] {
+            assert_eq!(structured(text), Some(json!({"text": text})));
+        }
+    }
 }

@@ -78,10 +78,14 @@ pub(super) fn prompt_text<'r>(row: &'r Row<'_>) -> Option<&'r str> {
 
 /// Whether a row is an empty prompt, that is, one with its placeholder.
 pub(super) fn is_empty_prompt(row: &Row<'_>) -> bool {
-    row.indent <= 1
-        && prompt_text(row).is_some_and(|text| {
-            PLACEHOLDERS.iter().any(|placeholder| text.trim_start().starts_with(placeholder))
-        })
+    row.indent <= 1 && row.body().strip_prefix(PROMPTS).is_some_and(is_placeholder)
+}
+
+/// Whether what stands after the prompt character is a placeholder. It is two columns further in than what somebody types,
+/// which may say the same.
+pub(super) fn is_placeholder(rest: &str) -> bool {
+    rest.strip_prefix("   ")
+        .is_some_and(|text| PLACEHOLDERS.iter().any(|placeholder| text.starts_with(placeholder)))
 }
 
 /// Whether a row is the line that says that the CLI works: a spinner, or `(esc to cancel, 3s)`.

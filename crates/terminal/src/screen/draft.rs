@@ -11,6 +11,8 @@ use super::rows::Rows;
 pub struct Draft {
     /// The text, its rows joined by line ends. Empty when the placeholder is there.
     pub text: String,
+    /// How many rows it takes.
+    pub rows: usize,
     /// Whether the prompt is that for shell commands (`!`).
     pub shell: bool,
 }
@@ -32,14 +34,12 @@ pub(super) fn read(rows: &Rows<'_>, body_end: usize) -> Draft {
             && text.get(1..).is_none_or(|rest| rest.is_empty() || rest.starts_with(' '))
     };
     let Some(first) = (body_end..rows.len()).rev().find(is_prompt) else {
-        return Draft { text: String::new(), shell: false };
+        return Draft { text: String::new(), rows: 0, shell: false };
     };
     let start = inside(first);
     let shell = start.starts_with('!');
-    if chrome::is_empty_prompt(rows.row(first))
-        || start.trim_start_matches(['>', '*', '!', ' ']).starts_with("Type your ")
-    {
-        return Draft { text: String::new(), shell };
+    if start.get(1..).is_some_and(|rest| rest.is_empty() || chrome::is_placeholder(rest)) {
+        return Draft { text: String::new(), rows: 1, shell };
     }
     let mut lines = vec![start.get(1..).unwrap_or_default().trim().to_owned()];
     for index in first + 1..rows.len() {
@@ -50,5 +50,8 @@ pub(super) fn read(rows: &Rows<'_>, body_end: usize) -> Draft {
         }
         lines.push(inside(index).trim().to_owned());
     }
-    Draft { text: lines.join("\n").trim().to_owned(), shell }
+    let is_end =
+        |index: &usize| chrome::is_half_block_border(rows.row(*index)) || chrome::is_rule(rows.row(*index));
+    let end = (first + 1..rows.len()).find(is_end).unwrap_or(first + lines.len());
+    Draft { text: lines.join("\n").trim().to_owned(), rows: end - first, shell }
 }

@@ -196,7 +196,7 @@ impl Team {
                 json!({"terminal": terminal.id(), "name": terminal.name(), "status": status, "you": own}),
             );
         }
-        Ok(Value::Array(rows).to_string())
+        Ok(json!({"terminals": rows}).to_string())
     }
 
     fn status(&self, arguments: &Map<String, Value>) -> Done {
