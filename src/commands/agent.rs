@@ -102,6 +102,22 @@ impl Agent {
         Some(prompt)
     }
 
+    /// Whether it is to go on with a session.
+    pub fn resumes(&self) -> bool {
+        self.resume.is_some()
+    }
+
+    /// Goes on as one that has gone, where nothing else is said.
+    pub fn go_on(&mut self, gone: &alhena::terminal::Record, session: Option<String>) {
+        self.dir.get_or_insert_with(|| gone.dir.clone());
+        self.gemini.get_or_insert_with(|| gone.gemini.clone());
+        self.model = self.model.take().or_else(|| gone.model.clone());
+        self.approval = self.approval.or_else(|| gone.approval.parse().ok());
+        if self.resume.as_deref() == Some(LATEST) {
+            self.resume = session.or(self.resume.take());
+        }
+    }
+
     /// Puts all of it into a request.
     pub fn describe(self, request: &mut Request) -> Result<(), RunError> {
         let usage = |message: String, hint: &str| Err(RunError::Usage { message, hint: hint.to_owned() });

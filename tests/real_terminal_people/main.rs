@@ -2,8 +2,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
 mod asking;
+mod back;
 mod here;
 mod logs;
+mod lying;
+mod person;
 #[allow(dead_code)]
 #[path = "../real_terminal/place.rs"]
 mod place;

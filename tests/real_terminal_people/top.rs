@@ -4,47 +4,17 @@ use std::time::Duration;
 
 use alhena::scripted::{After, Scenario, Turn, When};
 use alhena::terminal::{Force, Launch, Until};
-use alhena_testbed::Deadline;
 use alhena_testbed::processes::{command_line, signal};
 use alhena_testbed::processes_with_env;
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::place::{ALHENA, LONG, Place, type_in};
+use crate::person::Person;
+use crate::place::{LONG, Place, type_in};
 
-/// A person at a terminal: a pane with a shell beside the agents' session.
-struct Person<'a>(&'a Place);
-
-impl<'a> Person<'a> {
-    fn sit_down(place: &'a Place) -> Self {
-        place.tmux(&["new-session", "-d", "-s", "person", "-x", "100", "-y", "30", "/bin/sh"]);
-        Self(place)
-    }
-
-    fn press(&self, keys: &[&str]) {
-        self.0.tmux(&[&["send-keys", "-t", "=person:"], keys].concat());
-    }
-
-    fn shown(&self) -> String {
-        self.0.tmux(&["capture-pane", "-p", "-t", "=person:"])
-    }
-
-    fn sees(&self, text: &str) {
-        let seen = Deadline::after(LONG).wait_until(|| self.shown().contains(text));
-        assert!(seen, "no {text:?} in:\n{}", self.shown());
-    }
-
-    fn alternate(&self) -> String {
-        self.0.tmux(&["display-message", "-p", "-t", "=person:", "#{alternate_on}"]).trim().to_owned()
-    }
-
-    fn start_top(&self) {
-        let (server, tmux) = (&self.0.server, self.0.tmux.display());
-        let line = format!("clear; {ALHENA} terminal --server {server} --tmux {tmux} top; echo code $?");
-        self.press(&["-l", &line]);
-        self.press(&["Enter"]);
-        self.sees("q quit");
-    }
+fn start_top(person: &Person<'_>) {
+    person.type_line(&format!("clear; {} top; echo code $?", person.alhena()));
+    person.sees("q quit");
 }
 
 #[test]
@@ -63,7 +33,7 @@ fn top_shows_agents_live_obeys_its_keys_and_gives_the_terminal_back() {
     let named = |name: &str| Launch { name: Some(name.to_owned()), ..place.wanted("") };
     let [one, _two] = ["one", "two"].map(|name| place.terminals.launch(named(name)).unwrap());
     let person = Person::sit_down(&place);
-    person.start_top();
+    start_top(&person);
     person.sees("2 agents: 2 idle");
     assert_eq!(person.alternate(), "1");
 
@@ -110,7 +80,7 @@ fn top_shows_agents_live_obeys_its_keys_and_gives_the_terminal_back() {
     assert_eq!(person.alternate(), "0");
 
     for (way, code) in [(Signal::TERM, "code 130"), (Signal::HUP, "code 130"), (Signal::INT, "code 130")] {
-        person.start_top();
+        start_top(&person);
         let mark = format!("HOME={}", place.home.path().display());
         let is_top = |pid: &u32| command_line(*pid).ends_with(" top");
         let top = processes_with_env(&mark).into_iter().find(is_top).unwrap();

@@ -64,6 +64,10 @@ variables! {
         ALHENA_OUTER_GEMINI_HOME "What GEMINI_CLI_HOME said where a terminal was launched; agents launched from it need it."
         ALHENA_OUTER_TMPDIR "The same for TMPDIR."
         CAO_TERMINAL_ID "Tells processes and MCP servers in a terminal which one it is; the name is CAO's."
+        ALHENA_TERMINAL "For the command of `terminal launch --notify`: the name of the agent that waits for somebody."
+        ALHENA_TERMINAL_ID "For that command: the terminal's id."
+        ALHENA_STATUS "For that command: what the agent does, such as `waiting`."
+        ALHENA_QUESTION "For that command: what the agent asks."
         ALHENA_ASKING "Set while a program is asked for its version; an Alhena below it asks nobody in turn."
     }
     Gemini {

@@ -145,6 +145,12 @@ impl Terminal {
         }
     }
 
+    /// The session that the CLI writes, or wrote last, by its id.
+    #[must_use]
+    pub fn session_id(&self) -> Option<String> {
+        session_id(&session_of(&self.record().ok()?)?)
+    }
+
     /// All turns: from the session if it can be found, else those that the screen and its history show.
     pub fn turns(&self) -> Result<(Vec<Turn>, Source), TerminalError> {
         let record = self.record()?;
@@ -223,6 +229,15 @@ pub(crate) fn sessions_of(record: &Record) -> impl Iterator<Item = PathBuf> {
         entries.map(|entry| entry.path()).filter(|path| is_session(path))
     });
     current.chain(published)
+}
+
+/// The id of a session, by its first line, or by all of it: until 0.38 a session is one object.
+pub(crate) fn session_id(path: &Path) -> Option<String> {
+    let bytes = std::fs::read(path).ok()?;
+    let first = bytes.split(|byte| *byte == b'\n').next()?;
+    let header: serde_json::Value =
+        serde_json::from_slice(first).or_else(|_| serde_json::from_slice(&bytes)).ok()?;
+    Some(header.get("sessionId")?.as_str()?.to_owned())
 }
 
 fn is_session(path: &Path) -> bool {

@@ -1,14 +1,18 @@
 //! Showing a terminal to a person.
 //!
 //! Through a session of their own that shares the windows, so that what they look at moves nobody else's view, and with the
-//! size of their terminal: 0.61.0 draws everything anew when that changes, also in the middle of an answer.
+//! size of their terminal: 0.61.0 draws everything anew when that changes, also in the middle of an answer. When the last of
+//! them has left, the window gets its own size back: a small screen would stay small for everybody.
 
 use std::ffi::OsStr;
 use std::process::ExitStatus;
 
 use crate::error::TerminalError;
 use crate::terminal::Terminal;
-use crate::tmux::SESSION;
+use crate::tmux::{SESSION, Tmux};
+
+/// What the sessions of those who look are called.
+const VIEW: &str = "alhena-view-";
 
 impl Terminal {
     /// Shows the terminal in the caller's own, until they leave it.
@@ -19,11 +23,29 @@ impl Terminal {
         let tmux = &self.terminals.inner.tmux;
         // Fixed while nobody looks; from now on the person's.
         let _default = tmux.run(&["set-option", "-wu", "-t", window, "window-size"].map(OsStr::new));
-        let view = format!("{SESSION}-view-{}", std::process::id());
+        let view = format!("{VIEW}{}", std::process::id());
         let mut command = tmux.command();
         command.args(["new-session", "-t", &format!("={SESSION}"), "-s", &view, ";"]);
         command.args(["set-option", "-t", &view, "destroy-unattached", "on", ";"]);
-        command.args(["select-window", "-t", &format!("{view}:{window}")]);
-        command.status().map_err(TerminalError::tmux)
+        command.args(["select-window", "-t", &format!("{view}:{window}"), ";"]);
+        command.args(["select-pane", "-t", &live.pane]);
+        let done = command.status().map_err(TerminalError::tmux);
+        give_size_back(tmux, window);
+        done
+    }
+}
+
+/// Makes a window as large as it was launched, unless somebody else still looks at it.
+fn give_size_back(tmux: &Tmux, window: &str) {
+    let looking = ["list-clients", "-F", "#{session_name} #{window_id}"].map(OsStr::new);
+    let looking = tmux.run(&looking).unwrap_or_default();
+    if looking.lines().any(|client| client.starts_with(VIEW) && client.ends_with(&format!(" {window}"))) {
+        return;
+    }
+    let size = ["show-options", "-wv", "-t", window, "@alhena-size"].map(OsStr::new);
+    let size = tmux.run(&size).unwrap_or_default();
+    if let Some((columns, rows)) = size.trim().split_once(' ') {
+        let resize = ["resize-window", "-t", window, "-x", columns, "-y", rows].map(OsStr::new);
+        let _closed_meanwhile = tmux.run(&resize);
     }
 }

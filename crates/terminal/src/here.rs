@@ -56,6 +56,7 @@ pub fn here(
         approval: launch.request.approval.flag().to_owned(),
         profile: launch.profile.as_ref().map(|profile| profile.name.clone()),
         supervisor: None,
+        notify: None,
         gemini: gemini.path.clone(),
         gemini_version: gemini.version.to_string(),
         created: Timestamp::now(),

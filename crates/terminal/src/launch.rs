@@ -22,9 +22,9 @@ use crate::screen::{Reading, Status, WaitingFor};
 use crate::store::{Phase, Record};
 use crate::terminal::{History, Terminal};
 use crate::terminals::Terminals;
-use crate::tmux::SESSION;
 use crate::turn::Journal;
 use crate::typing::Force;
+use crate::window::Layout;
 
 /// A longer prompt does not fit into an argument together with everything else; it is pasted.
 const LONGEST_ARGUMENT: usize = 32 << 10;
@@ -32,8 +32,6 @@ const LONGEST_ARGUMENT: usize = 32 << 10;
 const SHELL: Duration = Duration::from_secs(20);
 /// How long a spinner about a login may turn.
 const PASSING: Duration = Duration::from_secs(15);
-/// Lines that tmux remembers of each pane.
-const HISTORY: &str = "50000";
 
 /// What to launch.
 #[derive(Clone, Debug)]
@@ -52,6 +50,12 @@ pub struct Launch {
     pub supervisor: Option<String>,
     /// The Gemini CLI to use; found by the usual rules when not given.
     pub gemini: Option<PathBuf>,
+    /// Where it lies in tmux: in a window of its own, or beside others.
+    pub layout: Layout,
+    /// A person's own configuration of tmux, for the whole server.
+    pub tmux_conf: Option<PathBuf>,
+    /// What to do when the agent waits for somebody: `bell`, or a command for a shell.
+    pub notify: Option<String>,
     /// How wide.
     pub columns: u16,
     /// How high.
@@ -82,6 +86,9 @@ impl Default for Launch {
             mcp_scope: McpScope::default(),
             supervisor: None,
             gemini: None,
+            layout: Layout::default(),
+            tmux_conf: None,
+            notify: None,
             columns: 150,
             rows: 46,
             timeout: Duration::from_secs(60),
@@ -97,7 +104,7 @@ impl Terminals {
         self.inner.tmux.check()?;
         let id = new_id();
         let launch = equip(launch, &id, &self.inner.ledger, &self.inner.environment)?;
-        let terminal = self.begin(&launch, id.clone()).inspect_err(|_| {
+        let (terminal, before) = self.begin(&launch, id.clone()).inspect_err(|_| {
             self.inner.ledger.give_back(&id);
         })?;
         let _later = self.inner.ledger.confirm(&id);
@@ -111,13 +118,17 @@ impl Terminals {
                     return Ok(terminal);
                 }
                 let _already_gone = terminal.kill();
+                if let Some(before) = before {
+                    // How to go on with it is still worth knowing.
+                    let _unwritten = self.inner.store.put(&before);
+                }
                 Err(error)
             }
         }
     }
 
-    /// Everything up to a window with a record.
-    fn begin(&self, launch: &Launch, id: String) -> Result<Terminal, TerminalError> {
+    /// Everything up to a pane with a record. The record of one that had gone, and is brought back, comes with it.
+    fn begin(&self, launch: &Launch, id: String) -> Result<(Terminal, Option<Record>), TerminalError> {
         let dir = launch.request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
         let dir = std::fs::canonicalize(&dir).ok().filter(|dir| dir.is_dir()).ok_or_else(|| {
             TerminalError::usage(
@@ -127,7 +138,7 @@ impl Terminals {
         })?;
         let gemini = find(launch, &dir, &self.inner.environment)?;
         let _lock = self.inner.store.lock_all()?;
-        let name = self.free_name(launch.name.as_deref())?;
+        let (name, before) = self.free_name(launch)?;
         let mut request = launch.request.clone();
         request.dir = Some(dir.clone());
         if let Prompt::Text(text) = &request.prompt
@@ -147,6 +158,7 @@ impl Terminals {
             approval: request.approval.flag().to_owned(),
             profile: launch.profile.as_ref().map(|profile| profile.name.clone()),
             supervisor: launch.supervisor.clone(),
+            notify: launch.notify.clone(),
             gemini: gemini.path.clone(),
             gemini_version: gemini.version.to_string(),
             created: Timestamp::now(),
@@ -172,19 +184,20 @@ impl Terminals {
             let turn = journal.send(text).map_err(|error| TerminalError::io("the turn", &error))?;
             journal.taken(turn);
         }
-        if let Err(error) = self.open_window(&record, launch) {
+        if let Err(error) = self.open_pane(&record, launch) {
             self.inner.store.remove(&id);
             return Err(error);
         }
-        Ok(self.terminal(&record))
+        Ok((self.terminal(&record), before))
     }
 
-    fn free_name(&self, wanted: Option<&str>) -> Result<String, TerminalError> {
+    /// The name of a new terminal. One that has gone makes room for the one that goes on with its work.
+    fn free_name(&self, launch: &Launch) -> Result<(String, Option<Record>), TerminalError> {
         let taken: Vec<Record> = self.inner.store.all()?;
-        let is_taken = |name: &str| taken.iter().any(|record| record.name == name || record.id == name);
-        let Some(name) = wanted else {
-            let number = (1..).find(|number| !is_taken(&format!("agent-{number}")));
-            return Ok(format!("agent-{}", number.unwrap_or(1)));
+        let owner = |name: &str| taken.iter().find(|record| record.name == name || record.id == name);
+        let Some(name) = launch.name.as_deref() else {
+            let number = (1..).find(|number| owner(&format!("agent-{number}")).is_none());
+            return Ok((format!("agent-{}", number.unwrap_or(1)), None));
         };
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if name.is_empty() || name.len() > 64 || !name.chars().all(plain) || name.starts_with('-') {
@@ -193,68 +206,25 @@ impl Terminals {
                 "Use up to 64 letters, digits, - and _.",
             ));
         }
-        if is_taken(name) {
-            return Err(TerminalError::usage(
+        let Some(before) = owner(name) else { return Ok((name.to_owned(), None)) };
+        let gone = !before.is_alive() && before.name == name;
+        if gone && launch.request.resume.is_some() {
+            self.terminal(before).kill()?;
+            return Ok((name.to_owned(), Some(before.clone())));
+        }
+        Err(match gone {
+            true => TerminalError::usage(
+                format!("there was a terminal {name}, which has gone"),
+                format!(
+                    "`alhena terminal launch --name {name} --resume` goes on with it, `alhena terminal exit {name}` \
+                     forgets it."
+                ),
+            ),
+            false => TerminalError::usage(
                 format!("there is a terminal {name} already"),
                 format!("Choose another name, or end it with `alhena terminal exit {name}`."),
-            ));
-        }
-        Ok(name.to_owned())
-    }
-
-    fn open_window(&self, record: &Record, launch: &Launch) -> Result<(), TerminalError> {
-        let tmux = &self.inner.tmux;
-        let (columns, rows) = (launch.columns.max(20).to_string(), launch.rows.max(5).to_string());
-        let target = format!("={SESSION}:");
-        let mut args: Vec<&OsStr> = Vec::new();
-        let mut words = |words: &[&'static str]| args.extend(words.iter().map(|word| OsStr::new(*word)));
-        words(&[
-            "set-option",
-            "-g",
-            "history-limit",
-            HISTORY,
-            ";",
-            "set-option",
-            "-s",
-            "escape-time",
-            "20",
-            ";",
-        ]);
-        words(&["set-option", "-g", "remain-on-exit", "off", ";", "set-option", "-g", "mouse", "on", ";"]);
-        let first = !tmux.has_session();
-        if first {
-            words(&["new-session", "-d", "-s", SESSION]);
-            args.extend([OsStr::new("-x"), columns.as_ref(), OsStr::new("-y"), rows.as_ref()]);
-        } else {
-            words(&["new-window", "-d", "-t"]);
-            args.push(target.as_ref());
-        }
-        args.extend([OsStr::new("-n"), record.name.as_ref(), OsStr::new("-c"), record.dir.as_ref()]);
-        args.extend(["-P", "-F", "#{window_id}"].map(OsStr::new));
-        let window = tmux.run(&args)?;
-        let window = window.trim();
-        let set: [&OsStr; 18] = [
-            "set-option".as_ref(),
-            "-w".as_ref(),
-            "-t".as_ref(),
-            window.as_ref(),
-            "@alhena-id".as_ref(),
-            record.id.as_ref(),
-            ";".as_ref(),
-            "set-option".as_ref(),
-            "-w".as_ref(),
-            "-t".as_ref(),
-            window.as_ref(),
-            "@alhena-name".as_ref(),
-            record.name.as_ref(),
-            ";".as_ref(),
-            "resize-window".as_ref(),
-            "-t".as_ref(),
-            window.as_ref(),
-            "-x".as_ref(),
-        ];
-        let size: [&OsStr; 3] = [columns.as_ref(), "-y".as_ref(), rows.as_ref()];
-        tmux.run(&[&set[..], &size[..]].concat()).map(|_| ())
+            ),
+        })
     }
 }
 

@@ -29,6 +29,7 @@ mod launch;
 pub mod loan;
 mod log;
 pub mod mcp;
+mod notify;
 mod orders;
 pub mod pane;
 mod post;
@@ -43,6 +44,7 @@ mod tmux;
 mod turn;
 mod typing;
 pub mod watcher;
+mod window;
 mod wording;
 
 pub use answer::{Answer, Source};
@@ -58,6 +60,7 @@ pub use terminal::{Look, Terminal, Until, status_name};
 pub use terminals::{Options, SERVER, Terminals};
 pub use turn::{How, TurnEnd, TurnNote, TurnRecord};
 pub use typing::{Force, Sent};
+pub use window::{Layout, usual_tmux_conf};
 pub use wording::At;
 
 /// What `GEMINI_CLI_HOME` said where a terminal was launched; in it, the variable names the terminal's own home.

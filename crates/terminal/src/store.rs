@@ -36,6 +36,9 @@ pub struct Record {
     /// The terminal, by its id, that it works for: when that ends, it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub supervisor: Option<String>,
+    /// What to do when it waits for somebody: `bell`, or a command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notify: Option<String>,
     /// The Gemini CLI that runs there.
     pub gemini: PathBuf,
     /// Its version.
@@ -127,11 +130,7 @@ impl Ended {
     /// The session to go on with, by its id.
     #[must_use]
     pub fn session_id(&self) -> Option<String> {
-        let bytes = fs::read(self.sessions.last()?).ok()?;
-        let first = bytes.split(|byte| *byte == b'\n').next()?;
-        let header: serde_json::Value =
-            serde_json::from_slice(first).or_else(|_| serde_json::from_slice(&bytes)).ok()?;
-        Some(header.get("sessionId")?.as_str()?.to_owned())
+        crate::answer::session_id(self.sessions.last()?)
     }
 }
 
@@ -356,6 +355,7 @@ mod tests {
             approval: "default".to_owned(),
             profile: None,
             supervisor: None,
+            notify: None,
             gemini: "/g".into(),
             gemini_version: "0.61.0".to_owned(),
             created: Timestamp::from_millis(0),

@@ -28,6 +28,13 @@ pub(crate) struct Tmux {
     environment: Environment,
 }
 
+/// What commands came to.
+pub(crate) struct Outcome {
+    pub(crate) success: bool,
+    pub(crate) printed: String,
+    pub(crate) said: String,
+}
+
 impl Tmux {
     /// Finds the program.
     pub(crate) fn find(
@@ -82,6 +89,18 @@ impl Tmux {
     /// Runs a command and gives what it printed.
     pub(crate) fn run(&self, args: &[&OsStr]) -> Result<String, TerminalError> {
         self.output(self.command().args(args), None)
+    }
+
+    /// Runs commands and gives everything that they printed, also where one of them failed: tmux complains on either stream.
+    pub(crate) fn outcome(&self, args: &[&OsStr]) -> Result<Outcome, TerminalError> {
+        let mut command = self.command();
+        let output = command.args(args).stdin(Stdio::null()).output().map_err(TerminalError::tmux)?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+        Ok(Outcome {
+            success: output.status.success(),
+            printed: text(&output.stdout),
+            said: text(&output.stderr),
+        })
     }
 
     /// Runs several commands in one process and gives what each printed.

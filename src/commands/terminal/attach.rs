@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use alhena::terminal::{TerminalError, Terminals};
 
+use crate::signals::Interrupts;
+
 /// Show a terminal in this one, to watch and to type; ^B D leaves it running.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -12,6 +14,8 @@ pub struct Args {
 }
 
 pub fn execute(args: &Args, terminals: &Terminals) -> Result<ExitCode, TerminalError> {
+    // Whoever closes their window ends tmux's client; the agent's window gets its size back after that.
+    let _caught = Interrupts::catch();
     let status = terminals.find(&args.terminal)?.attach()?;
     Ok(ExitCode::from(u8::from(!status.success())))
 }

@@ -9,7 +9,11 @@ use alhena::Request;
 use alhena::env::Environment;
 use alhena::terminal::mcp::McpScope;
 use alhena::terminal::profile::{Places, Profile, ProfileBy};
-use alhena::terminal::{Launch, TerminalError, TerminalErrorKind, Terminals, Unready};
+use alhena::terminal::screen::Status;
+use alhena::terminal::{
+    Launch, Layout, TerminalError, TerminalErrorKind, Terminals, Unready, usual_tmux_conf,
+};
+use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser};
 
 use super::Described;
 use crate::commands::agent::Agent;
@@ -34,6 +38,16 @@ pub struct Args {
     /// Where its MCP servers are written down: terminal (only it sees them), or user (the user's settings).
     #[arg(long, value_name = "SCOPE", default_value = "terminal")]
     mcp_scope: McpScope,
+    /// How it lies in tmux: in a window of its own, or in one pane beside others that were launched so.
+    #[arg(long, value_name = "LAYOUT", default_value = "windows", value_parser = layout())]
+    layout: Layout,
+    /// What to do when it waits for somebody: `bell`, or a command for a shell, which finds ALHENA_TERMINAL, ALHENA_STATUS
+    /// and ALHENA_QUESTION in its environment and may take 30 s.
+    #[arg(long, value_name = "bell|COMMAND", value_parser = NonEmptyStringValueParser::new())]
+    notify: Option<String>,
+    /// Use your own configuration of tmux, or this file, for Alhena's server.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    tmux_conf: Option<Option<PathBuf>>,
     /// How wide the terminal is.
     #[arg(long, value_name = "N", default_value = "150", value_parser = clap::value_parser!(u16).range(20..=1000))]
     columns: u16,
@@ -54,7 +68,16 @@ pub struct Args {
     prompt: Vec<String>,
 }
 
-pub fn execute(args: Args, terminals: &Terminals, json: bool) -> Result<ExitCode, TerminalError> {
+/// By name, so that shells can complete it.
+fn layout() -> impl TypedValueParser<Value = Layout> {
+    PossibleValuesParser::new(["windows", "tiled", "columns", "rows"])
+        .map(|name| name.parse().unwrap_or_default())
+}
+
+pub fn execute(mut args: Args, terminals: &Terminals, json: bool) -> Result<ExitCode, TerminalError> {
+    if let Some(gone) = args.name.as_deref().filter(|_| args.agent.resumes()) {
+        go_on(&mut args.agent, terminals, gone);
+    }
     let terminal = terminals.launch(launch(args)?)?;
     let record = terminal.record()?;
     if json {
@@ -65,6 +88,15 @@ pub fn execute(args: Args, terminals: &Terminals, json: bool) -> Result<ExitCode
         say(warning);
     }
     Ok(print(terminal.name()))
+}
+
+/// Goes on as an agent of that name that has gone: where it was, with its session, model and mode, where nothing else is said.
+fn go_on(agent: &mut Agent, terminals: &Terminals, name: &str) {
+    let Ok(gone) = terminals.find(name) else { return };
+    let has_gone = gone.glance().is_ok_and(|reading| reading.status == Status::Exited);
+    if let Some(record) = gone.record().ok().filter(|_| has_gone) {
+        agent.go_on(&record, gone.session_id());
+    }
 }
 
 pub fn launch(args: Args) -> Result<Launch, TerminalError> {
@@ -96,9 +128,22 @@ pub fn launch(args: Args) -> Result<Launch, TerminalError> {
         mcp_scope: args.mcp_scope,
         supervisor: None,
         gemini,
+        layout: args.layout,
+        tmux_conf: args.tmux_conf.map(conf).transpose()?,
+        notify: args.notify,
         columns: args.columns,
         rows: args.rows,
         timeout: args.timeout,
         unready: if args.keep { Unready::Keep } else { Unready::End },
+    })
+}
+
+/// The configuration that was named, or the usual one.
+fn conf(named: Option<PathBuf>) -> Result<PathBuf, TerminalError> {
+    let found = named.or_else(|| usual_tmux_conf(&Environment::of_process()));
+    let file = found.and_then(|file| std::path::absolute(file).ok());
+    file.ok_or_else(|| {
+        TerminalError::new(TerminalErrorKind::Usage, "there is no configuration of tmux in your home")
+            .hint("Name it with --tmux-conf=FILE.")
     })
 }

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use alhena::terminal::screen::Status;
 use alhena::terminal::{TerminalError, Terminals, status_name};
 
 use super::Described;
@@ -12,10 +13,13 @@ use crate::output::{print, print_json};
 pub struct Args {}
 
 pub fn execute(terminals: &Terminals, json: bool) -> Result<ExitCode, TerminalError> {
-    let mut rows = Vec::new();
+    let (mut rows, mut gone) = (Vec::new(), Vec::new());
     for terminal in terminals.list()? {
         // Somebody may end one meanwhile.
         if let (Ok(reading), Ok(record)) = (terminal.glance(), terminal.record()) {
+            gone.push(
+                (reading.status == Status::Exited).then(|| super::farewell(&terminal, record.ended.as_ref())),
+            );
             rows.push(Described { record, reading });
         }
     }
@@ -28,12 +32,13 @@ pub fn execute(terminals: &Terminals, json: bool) -> Result<ExitCode, TerminalEr
     let width = rows.iter().map(|row| row.record.name.len()).max().unwrap_or(0);
     let lines: Vec<String> = rows
         .iter()
-        .map(|row| {
+        .zip(&gone)
+        .map(|(row, gone)| {
             let (name, status) = (&row.record.name, status_name(row.reading.status));
             let line =
                 format!("{name:<width$}  {}  {status:<10}  {}", row.record.id, row.record.dir.display());
-            match &row.record.ended {
-                Some(ended) => format!("{line}\n{:width$}  {}", "", super::farewell(name, ended)),
+            match gone {
+                Some(farewell) => format!("{line}\n{:width$}  {farewell}", ""),
                 None => line,
             }
         })

@@ -192,12 +192,15 @@ fn how_to_answer(name: &str, waiting: &Waiting) -> String {
 }
 
 /// Why an agent has gone, and how to go on.
-fn farewell(name: &str, ended: &Ended) -> String {
-    match ended.session_id() {
+fn farewell(terminal: &Terminal, ended: Option<&Ended>) -> String {
+    let why =
+        ended.map_or_else(|| "its terminal has gone, and nobody was left to say why".to_owned(), Ended::why);
+    match terminal.session_id() {
         Some(id) => {
-            format!("{}; go on with `alhena terminal launch --name {name} --resume {id}`", ended.why())
+            let id: String = id.chars().take(8).collect();
+            format!("{why}; `alhena terminal launch --name {} --resume {id}` goes on", terminal.name())
         }
-        None => ended.why(),
+        None => why,
     }
 }
 

@@ -11,9 +11,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::control::{Activity, Control};
 use crate::error::TerminalError;
+use crate::notify;
 use crate::screen::{Reading, Status};
-use crate::store::Process;
-use crate::terminal::Terminal;
+use crate::store::{Process, Record};
+use crate::terminal::{Terminal, status_name};
 use crate::terminals::Terminals;
 
 /// A screen that has stood still for so long when it was looked at need not be looked at again.
@@ -59,8 +60,18 @@ impl Board {
         let Activity { count, windows, since, .. } = control.activity(&pane);
         let reading = terminal.status()?;
         let at = Instant::now();
-        let kept = Kept { reading: reading.clone(), pane, count, windows, since, at, files, cli: record.cli };
-        self.kept().insert(terminal.id().to_owned(), kept);
+        let kept = Kept {
+            reading: reading.clone(),
+            pane: pane.clone(),
+            count,
+            windows,
+            since,
+            at,
+            files,
+            cli: record.cli,
+        };
+        let before = self.kept().insert(terminal.id().to_owned(), kept).map(|kept| kept.reading);
+        tell(&record, before.as_ref(), &reading, &pane, control);
         Ok(reading)
     }
 
@@ -113,6 +124,20 @@ impl Kept {
             return self.at.elapsed() < limit;
         }
         now.count == self.count && self.at >= self.since + STOOD
+    }
+}
+
+/// Tells others of a change: tmux's bar, and whoever wanted to know of questions.
+fn tell(record: &Record, before: Option<&Reading>, now: &Reading, pane: &str, control: &Control) {
+    if pane.is_empty() {
+        return;
+    }
+    if before.is_none_or(|before| before.status != now.status) {
+        let set = ["set-option", "-p", "-t", pane, "@alhena-state", status_name(now.status)];
+        let _closed_meanwhile = control.run([&set]);
+    }
+    if notify::is_new_question(before, now) {
+        notify::tell(record, now, pane, control);
     }
 }
 

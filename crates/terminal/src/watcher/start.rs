@@ -19,7 +19,7 @@ use crate::tmux::Tmux;
 const OTHERS: Duration = Duration::from_secs(20);
 
 /// What tmux, and what speaks of it, may need from the environment. The rest is not the watcher's business, secrets least.
-const VARIABLES: [&str; 11] = [
+const VARIABLES: [&str; 15] = [
     "HOME",
     "USER",
     "LOGNAME",
@@ -31,6 +31,11 @@ const VARIABLES: [&str; 11] = [
     "TMPDIR",
     "TMUX_TMPDIR",
     "ALHENA_HOME",
+    // What a person's own command may need to reach their desktop.
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "XDG_RUNTIME_DIR",
+    "DBUS_SESSION_BUS_ADDRESS",
 ];
 
 /// Where a watcher is, and what it takes to start one.

@@ -83,7 +83,7 @@ fn agent(terminal: &Terminal, spent: &mut Spent) -> Option<Agent> {
         turn: last.as_ref().map(|turn| turn.id),
         tokens,
         doing: doing(&reading, &record, last.as_ref()),
-        detail: detail(&reading, &record),
+        detail: detail(terminal, &reading, &record),
     })
 }
 
@@ -119,11 +119,11 @@ fn doing(reading: &Reading, record: &Record, last: Option<&TurnRecord>) -> Strin
     }
 }
 
-fn detail(reading: &Reading, record: &Record) -> Option<String> {
+fn detail(terminal: &Terminal, reading: &Reading, record: &Record) -> Option<String> {
     let waits = reading.waiting_for.as_ref().map(|waiting| match &waiting.detail {
         Some(detail) => format!("{}\n{detail}", question(waiting)),
         None => question(waiting),
     });
-    let ended = record.ended.as_ref().filter(|_| reading.status == Status::Exited);
-    waits.or_else(|| ended.map(|ended| farewell(&record.name, ended))).or_else(|| reading.error.clone())
+    let gone = (reading.status == Status::Exited).then(|| farewell(terminal, record.ended.as_ref()));
+    waits.or(gone).or_else(|| reading.error.clone())
 }

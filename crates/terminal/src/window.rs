@@ -1,0 +1,207 @@
+//! Where a terminal is in tmux: a window of its own, or a pane beside others.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use crate::error::TerminalError;
+use crate::launch::Launch;
+use crate::store::Record;
+use crate::terminals::Terminals;
+use crate::tmux::{SESSION, Tmux};
+
+/// Lines that tmux remembers of each pane.
+const HISTORY: &str = "50000";
+/// What stands in the bar for each window, and above each pane that shares one: its agent, and what that does.
+const IN_BAR: &str = "#I:#W#{?@alhena-state, #{@alhena-state},}";
+const IN_BAR_WAITING: &str = "#{?#{==:#{@alhena-state},waiting},#[fg=yellow],}";
+const ABOVE_PANE: &str = " #{@alhena-name} #{@alhena-state} ";
+
+/// How terminals lie in tmux.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Layout {
+    /// Each has a window of its own.
+    #[default]
+    Windows,
+    /// Side by side and one below the other, in one window.
+    Tiled,
+    /// Side by side.
+    Columns,
+    /// One below the other.
+    Rows,
+}
+
+impl std::str::FromStr for Layout {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Ok(match name {
+            "windows" => Layout::Windows,
+            "tiled" => Layout::Tiled,
+            "columns" => Layout::Columns,
+            "rows" => Layout::Rows,
+            _ => return Err(format!("unknown layout {name:?}; use windows, tiled, columns or rows")),
+        })
+    }
+}
+
+impl Layout {
+    /// Its name here, and in tmux.
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Layout::Windows => ("windows", ""),
+            Layout::Tiled => ("tiled", "tiled"),
+            Layout::Columns => ("columns", "even-horizontal"),
+            Layout::Rows => ("rows", "even-vertical"),
+        }
+    }
+
+    /// The name in tmux of a layout that a window has.
+    pub(crate) fn in_tmux(name: &str) -> Option<&'static str> {
+        let layout: Layout = name.parse().ok()?;
+        Some(layout.names().1).filter(|name| !name.is_empty())
+    }
+
+    /// How large a window has to be so that each of its panes is as large as was wanted.
+    fn size(self, panes: u16, columns: u16, rows: u16) -> (u16, u16) {
+        let across = match self {
+            Layout::Windows | Layout::Rows => 1,
+            Layout::Columns => panes,
+            Layout::Tiled => (1..=panes).find(|side| side * side >= panes).unwrap_or(1),
+        };
+        let down = panes.div_ceil(across.max(1));
+        // A line between two, and one above each.
+        let many = |count: u16, one: u16| count.saturating_mul(one.saturating_add(1)).min(10_000);
+        match self {
+            Layout::Windows => (columns, rows),
+            _ => (many(across, columns) - 1, many(down, rows)),
+        }
+    }
+}
+
+/// A command of tmux, as it is put together.
+struct Words(Vec<OsString>);
+
+impl Words {
+    fn add<W: AsRef<OsStr>>(&mut self, words: impl IntoIterator<Item = W>) -> &mut Self {
+        self.0.extend(words.into_iter().map(|word| word.as_ref().to_owned()));
+        self
+    }
+
+    fn all(&self) -> Vec<&OsStr> {
+        self.0.iter().map(OsString::as_os_str).collect()
+    }
+}
+
+impl Terminals {
+    /// Opens a pane for a terminal, where its launch wants it.
+    pub(crate) fn open_pane(&self, record: &Record, launch: &Launch) -> Result<(), TerminalError> {
+        let tmux = &self.inner.tmux;
+        let (columns, rows) = (launch.columns.max(20), launch.rows.max(5));
+        let mut words = Words(Vec::new());
+        if let Some(file) = &launch.tmux_conf {
+            check_conf(tmux, file)?;
+            words.add(["source-file"]).add([file.as_os_str()]).add([";"]);
+        }
+        set_up(&mut words, launch.tmux_conf.is_none());
+        let beside = self.window_with(launch.layout);
+        let target = format!("={SESSION}:");
+        if let Some(window) = &beside {
+            let (width, height) = launch.layout.size(panes_in(tmux, window) + 1, columns, rows);
+            let (width, height) = (width.to_string(), height.to_string());
+            words.add(["resize-window", "-t", window, "-x", &width, "-y", &height, ";"]);
+            words.add(["split-window", "-d", "-t", window]);
+        } else if tmux.has_session() {
+            words.add(["new-window", "-d", "-t", &target, "-n", &record.name]);
+        } else {
+            let (columns, rows) = (columns.to_string(), rows.to_string());
+            words.add(["new-session", "-d", "-s", SESSION, "-x", &columns, "-y", &rows, "-n", &record.name]);
+        }
+        words.add(["-c".as_ref(), record.dir.as_os_str()]).add(["-P", "-F", "#{pane_id} #{window_id}"]);
+        // An option in it that this tmux does not know makes tmux complain and go on.
+        let opened = tmux.outcome(&words.all())?;
+        let last = opened.printed.lines().last().filter(|line| line.starts_with('%'));
+        let Some((pane, window)) = last.and_then(|line| line.split_once(' ')) else {
+            return Err(TerminalError::tmux(format!("{} {}", opened.printed, opened.said).trim()));
+        };
+        let mut words = Words(Vec::new());
+        words.add(["set-option", "-p", "-t", pane, "@alhena-id", &record.id, ";"]);
+        words.add(["set-option", "-p", "-t", pane, "@alhena-name", &record.name, ";"]);
+        let (name, layout) = launch.layout.names();
+        let (width, height) = launch.layout.size(panes_in(tmux, window), columns, rows);
+        let (width, height) = (width.to_string(), height.to_string());
+        // For whoever has looked at it from a terminal of another size.
+        let size = format!("{width} {height}");
+        words.add(["set-option", "-w", "-t", window, "@alhena-size", &size, ";"]);
+        if launch.layout != Layout::Windows {
+            words.add(["set-option", "-w", "-t", window, "@alhena-layout", name, ";"]);
+            words.add(["set-option", "-w", "-t", window, "pane-border-status", "top", ";"]);
+            words.add(["set-option", "-w", "-t", window, "pane-border-format", ABOVE_PANE, ";"]);
+            words.add(["rename-window", "-t", window, name, ";"]);
+        }
+        words.add(["resize-window", "-t", window, "-x", &width, "-y", &height]);
+        if !layout.is_empty() {
+            words.add([";", "select-layout", "-t", window, layout]);
+        }
+        tmux.run(&words.all()).map(|_| ())
+    }
+
+    /// The window where terminals of a layout are, if there is one.
+    fn window_with(&self, layout: Layout) -> Option<String> {
+        let (name, _) = layout.names();
+        let session = format!("={SESSION}");
+        let list = ["list-windows", "-t", &session, "-F", "#{window_id} #{@alhena-layout}"].map(OsStr::new);
+        let windows = self.inner.tmux.run(&list).ok()?;
+        let found = windows.lines().find_map(|line| line.strip_suffix(name)?.strip_suffix(' '));
+        found.map(str::to_owned)
+    }
+}
+
+/// What every pane of ours needs, whatever a person's own configuration says.
+fn set_up(words: &mut Words, is_ours_alone: bool) {
+    words.add(["set-option", "-g", "history-limit", HISTORY, ";"]);
+    words.add(["set-option", "-s", "escape-time", "20", ";"]);
+    words.add(["set-option", "-g", "remain-on-exit", "off", ";"]);
+    words.add(["set-option", "-g", "destroy-unattached", "off", ";"]);
+    // Not every release has it: titles tell what the CLI does.
+    words.add(["set-option", "-gq", "allow-set-title", "on", ";"]);
+    let in_bar = format!("{IN_BAR_WAITING}{IN_BAR}");
+    words.add(["set-option", "-g", "window-status-format", &in_bar, ";"]);
+    words.add(["set-option", "-g", "window-status-current-format", &format!("{in_bar}*"), ";"]);
+    if is_ours_alone {
+        words.add(["set-option", "-g", "mouse", "on", ";"]);
+    }
+}
+
+/// Whether tmux can read a person's configuration, before anything is done with it.
+fn check_conf(tmux: &Tmux, file: &Path) -> Result<(), TerminalError> {
+    let refused = |why: String| {
+        let hint = "Mend it, or launch without --tmux-conf.";
+        TerminalError::usage(format!("the tmux configuration cannot be used: {why}"), hint)
+    };
+    std::fs::File::open(file).map_err(|error| refused(format!("{}: {error}", file.display())))?;
+    let words =
+        ["start-server".as_ref(), ";".as_ref(), "source-file".as_ref(), "-n".as_ref(), file.as_os_str()];
+    let checked = tmux.outcome(&words)?;
+    if checked.success {
+        return Ok(());
+    }
+    Err(refused([checked.printed, checked.said].join(" ").trim().to_owned()))
+}
+
+/// Where a person's configuration is, by tmux's own rules.
+#[must_use]
+pub fn usual_tmux_conf(environment: &alhena_agent::env::Environment) -> Option<PathBuf> {
+    let home = environment.filled("HOME").map(PathBuf::from);
+    let config = environment.filled("XDG_CONFIG_HOME").map(PathBuf::from);
+    let candidates = [
+        home.as_ref().map(|home| home.join(".tmux.conf")),
+        config.map(|config| config.join("tmux/tmux.conf")),
+        home.map(|home| home.join(".config/tmux/tmux.conf")),
+    ];
+    candidates.into_iter().flatten().find(|file| file.is_file())
+}
+
+fn panes_in(tmux: &Tmux, window: &str) -> u16 {
+    let count = ["display-message", "-p", "-t", window, "#{window_panes}"].map(OsStr::new);
+    tmux.run(&count).ok().and_then(|count| count.trim().parse().ok()).unwrap_or(1)
+}

@@ -1,0 +1,62 @@
+//! Agents that have gone, and come back.
+
+use std::time::Duration;
+
+use alhena::scripted::{After, Scenario, Turn, When};
+use alhena_testbed::Deadline;
+use alhena_testbed::processes::signal;
+use rustix::process::Signal;
+
+use crate::place::{LONG, Place, type_in};
+
+#[test]
+fn an_agent_that_crashed_is_listed_with_why_and_comes_back_under_its_name() {
+    let scenario = Scenario::new()
+        .turn(Turn::say("Noted: 7319.").when(When::new().prompt("Remember 7319")))
+        .turn(Turn::say("It was 7319.").when(When::new().prompt("First").body("Noted: 7319.")))
+        .turn(Turn::say("Still 7319.").when(When::new().prompt("Second").body("Noted: 7319.")))
+        .after(After::Error);
+    let place = Place::new("back", scenario);
+    let gemini = place.gemini.to_str().unwrap().to_owned();
+    let launch = ["launch", "--name", "one", "--gemini", &gemini, "--model", "gemini-2.5-flash"];
+    assert_eq!(type_in(&place, &launch).0, 0);
+    assert_eq!(type_in(&place, &["ask", "one", "Remember 7319"]).1, "Noted: 7319.\n");
+
+    let record = serde_json::to_value(place.terminals.find("one").unwrap().record().unwrap()).unwrap();
+    signal(record["cli"]["pid"].as_u64().unwrap() as u32, Signal::KILL);
+    assert_eq!(type_in(&place, &["wait", "one", "--until", "exited"]).0, 0);
+    let listed = type_in(&place, &["list"]).1;
+    assert!(listed.contains("ended by signal 9"), "{listed}");
+    let (code, _, err) = type_in(&place, &launch);
+    assert_eq!(code, 2);
+    assert!(err.contains("which has gone") && err.contains("launch --name one --resume"), "{err}");
+    // Where it was, and with its CLI and model: nothing has to be said again.
+    assert_eq!(
+        type_in(&place, &["launch", "--name", "one", "--resume"]),
+        (0, "one\n".to_owned(), String::new())
+    );
+    assert_eq!(type_in(&place, &["ask", "one", "First"]).1, "It was 7319.\n");
+
+    // The server goes, with everything in it. What the list says to type works as it is printed.
+    place.tmux(&["kill-server"]);
+    let told = || type_in(&place, &["list"]).1;
+    let said = Deadline::after(LONG).wait_until(|| told().contains("--resume "));
+    let listed = told();
+    assert!(said, "{listed}");
+    let (_, command) = listed.split_once("`alhena terminal ").unwrap();
+    let words: Vec<&str> = command.split_once('`').unwrap().0.split(' ').collect();
+    assert_eq!(words.last().unwrap().len(), 8, "a short id: {words:?}");
+    let ended = || place.terminals.find("one").unwrap().record().unwrap().ended.is_some();
+    assert!(Deadline::after(Duration::from_secs(30)).wait_until(ended));
+    assert_eq!(type_in(&place, &words), (0, "one\n".to_owned(), String::new()));
+    assert_eq!(type_in(&place, &["ask", "one", "Second"]).1, "Still 7319.\n");
+    assert_eq!(place.terminals.list().unwrap().len(), 1);
+
+    // One that lives is not taken away from anybody.
+    let (code, _, err) = type_in(&place, &["launch", "--name", "one", "--resume"]);
+    assert_eq!((code, err.lines().next()), (2, Some("error: there is a terminal one already")));
+    let (code, _, err) =
+        type_in(&place, &["launch", "--name", "two", "--gemini", &gemini, "--resume", "0123456"]);
+    assert_eq!(code, 2, "{err}");
+    assert!(place.terminals.find("two").is_err());
+}

@@ -1,0 +1,118 @@
+//! How terminals lie in tmux: beside each other, in the bar, and for whoever looks.
+
+use alhena::scripted::{After, Scenario, Turn, When};
+use alhena_testbed::processes::command_line;
+use alhena_testbed::{Deadline, processes_with_env};
+use serde_json::json;
+
+use crate::person::Person;
+use crate::place::{LONG, Place, json_of, type_in};
+
+fn launch<'a>(name: &'a str, gemini: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let words = ["launch", "--name", name, "--gemini", gemini, "--model", "gemini-2.5-flash"];
+    words.iter().chain(more).copied().collect()
+}
+
+#[test]
+fn panes_lie_side_by_side_tell_their_state_and_have_their_size_back_when_nobody_looks() {
+    let scenario = Scenario::new().turn(Turn::say("Here.").always()).after(After::Repeat);
+    let place = Place::new("layout", scenario);
+    let gemini = place.gemini.to_str().unwrap().to_owned();
+    let conf = place.home.path().join("own.conf");
+    std::fs::write(&conf, "set -g @mine yes\nset -g history-limit 10\nset -g no-such-option 1\n").unwrap();
+    let bad = place.home.path().join("bad.conf");
+    std::fs::write(&bad, "set -g @mine yes\nno-such-command\n").unwrap();
+
+    let with = |file: &std::path::Path| format!("--tmux-conf={}", file.display());
+    let (code, _, err) = type_in(&place, &launch("one", &gemini, &[&with(&bad)]));
+    assert_eq!(code, 2);
+    assert!(err.contains("bad.conf:2") && err.contains("--tmux-conf"), "{err}");
+    assert_eq!(type_in(&place, &["list"]).1, "There are no terminals.\n");
+    assert_eq!(type_in(&place, &["launch", "--tmux-conf=/no/such/file"]).0, 2);
+    assert_eq!(type_in(&place, &["launch", "--layout", "circle"]).0, 2);
+
+    let more = ["--layout", "columns", "--columns", "100", "--rows", "30", &with(&conf)];
+    assert_eq!(type_in(&place, &launch("one", &gemini, &more)).0, 0);
+    assert_eq!(type_in(&place, &launch("two", &gemini, &more[..6])).0, 0);
+    assert_eq!(place.tmux(&["show-options", "-gv", "@mine"]).trim(), "yes");
+    assert_eq!(place.tmux(&["show-options", "-gv", "history-limit"]).trim(), "50000");
+
+    let panes = || {
+        let format = "#{@alhena-name} #{window_id} #{pane_width} #{pane_height}";
+        let panes = place.tmux(&["list-panes", "-s", "-t", "alhena", "-F", format]);
+        let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        panes.lines().map(words).collect::<Vec<_>>()
+    };
+    let [one, two] = ["one", "two"].map(|name| place.terminals.find(name).unwrap());
+    let at_launch = panes();
+    assert_eq!(at_launch.len(), 2, "{at_launch:?}");
+    assert_eq!(at_launch[0][1], at_launch[1][1], "in one window: {at_launch:?}");
+    for pane in &at_launch {
+        let (width, height): (u16, u16) = (pane[2].parse().unwrap(), pane[3].parse().unwrap());
+        assert!((98..=102).contains(&width) && (29..=31).contains(&height), "{at_launch:?}");
+    }
+    for name in ["one", "two"] {
+        assert_eq!(type_in(&place, &["ask", name, "Where?"]), (0, "Here.\n".to_owned(), String::new()));
+    }
+    let state = |terminal| {
+        let pane = place.pane_of(terminal);
+        place.tmux(&["display-message", "-p", "-t", &pane, "#{@alhena-state}"]).trim().to_owned()
+    };
+    assert!(Deadline::after(LONG).wait_until(|| state(&one) == "completed"), "{}", state(&one));
+    let bar = place.tmux(&["display-message", "-p", "-t", "alhena:", "#{T:window-status-format}"]);
+    assert!(bar.contains("columns completed"), "{bar}");
+
+    // Somebody looks from a small screen, and leaves; and once more, and their screen is closed.
+    let width = || panes()[0][2].parse::<u16>().unwrap();
+    for way in ["leaves", "is gone"] {
+        let person = Person::with_size(&place, "60", "15");
+        person.type_line(&format!("{} attach two", person.alhena()));
+        assert!(Deadline::after(LONG).wait_until(|| width() < 60), "{:?}\n{}", panes(), person.shown());
+        match way {
+            "leaves" => person.press(&["C-b", "d"]),
+            _ => person.leave(),
+        }
+        assert!(Deadline::after(LONG).wait_until(|| panes() == at_launch), "{way}: {:?}", panes());
+        person.leave();
+    }
+    assert_eq!(type_in(&place, &["ask", "two", "Still?"]).1, "Here.\n");
+
+    // The one that stays has the window to itself.
+    assert_eq!(type_in(&place, &["exit", "one"]).0, 0);
+    assert_eq!(panes().len(), 1);
+    assert_eq!(type_in(&place, &["ask", "two", "Alone?"]).1, "Here.\n");
+    two.kill().unwrap();
+    place.nothing_left();
+}
+
+#[test]
+fn whoever_wants_to_be_told_is_told_once_that_an_agent_waits() {
+    let call = Turn::new().call("run_shell_command", json!({"command": "touch asked.txt"}));
+    let scenario = Scenario::new()
+        .turn(Turn::say("Done.").when(When::new().response_of("run_shell_command")).always())
+        .turn(call.when(When::new().prompt("Touch")).always());
+    let place = Place::new("notify", scenario);
+    let gemini = place.gemini.to_str().unwrap().to_owned();
+    let told = place.work().join("told.txt");
+    let command = "echo \"$ALHENA_TERMINAL $ALHENA_STATUS $ALHENA_QUESTION\" >> told.txt; sleep 600.77";
+    assert_eq!(type_in(&place, &["launch", "--notify", ""]).0, 2);
+    assert_eq!(type_in(&place, &launch("one", &gemini, &["--notify", command])).0, 0);
+    assert_eq!(type_in(&place, &launch("two", &gemini, &["--notify", "bell"])).0, 0);
+    for name in ["one", "two"] {
+        let (code, asked) = json_of(&place, &["ask", name, "Touch it"]);
+        assert_eq!((code, &asked["status"]), (10, &json!("waiting")), "{asked}");
+    }
+    let lines = || std::fs::read_to_string(&told).unwrap_or_default();
+    assert!(Deadline::after(LONG).wait_until(|| lines().starts_with("one waiting ")), "{}", lines());
+    let bells = || place.tmux(&["list-windows", "-t", "alhena", "-F", "#{window_name} #{window_bell_flag}"]);
+    assert!(Deadline::after(LONG).wait_until(|| bells().contains("two 1")), "{}", bells());
+    for name in ["one", "two"] {
+        assert_eq!(type_in(&place, &["answer", name, "1"]).0, 0);
+        assert_eq!(type_in(&place, &["wait", name]).0, 0);
+    }
+    assert_eq!(lines().lines().count(), 1, "{}", lines());
+    // A command that does not come to an end is ended.
+    let mark = format!("HOME={}", place.home.path().display());
+    let sleeps = || processes_with_env(&mark).into_iter().any(|pid| command_line(pid).contains("600.77"));
+    assert!(Deadline::after(LONG).wait_until(|| !sleeps()));
+}
