@@ -3,11 +3,12 @@
 //! Everything about it is private: a Gemini home of its own, so that nothing of the user's is needed or touched, and a
 //! server on loopback that ends with the run.
 
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use alhena::env::{self, Environment};
 use alhena::scripted::{Scenario, Server, tour};
-use alhena::{Approval, Request, RunError, Trust};
+use alhena::{Approval, Failure, FailureKind, Request, RunError, Trust};
 use serde_json::json;
 
 /// What stands in the outcome of every offline run.
@@ -39,9 +40,15 @@ pub fn prepare(
             Scenario::from_json(&text).map_err(|error| failed(error.to_string()))?
         }
     };
-    let broken = |error: std::io::Error| RunError::Usage {
-        message: format!("the scripted model could not be started: {error}"),
-        hint: "It needs a free port on 127.0.0.1 and a directory to write to.".into(),
+    let broken = |error: std::io::Error| match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => RunError::Failed(Box::new(Failure::new(
+            FailureKind::DiskFull,
+            format!("the scripted model has no home: {error}"),
+        ))),
+        _ => RunError::Usage {
+            message: format!("the scripted model could not be started: {error}"),
+            hint: "It needs a free port on 127.0.0.1 and a directory to write to.".into(),
+        },
     };
     let server = Server::start().map_err(broken)?;
     let url = server.add("offline", scenario);
@@ -52,7 +59,7 @@ pub fn prepare(
     let home = dirs.state.join("offline");
     let settings = json!({ "security": { "auth": { "selectedType": "gemini-api-key" } } });
     alhena::dirs::create(&home.join(".gemini")).map_err(broken)?;
-    std::fs::write(home.join(".gemini/settings.json"), settings.to_string()).map_err(broken)?;
+    write_whole(&home.join(".gemini"), "settings.json", &settings.to_string()).map_err(broken)?;
     environment.set(env::GEMINI_CLI_HOME, home);
     environment.set(env::GEMINI_API_KEY, "offline");
     environment.set(env::GOOGLE_GEMINI_BASE_URL, url);
@@ -68,4 +75,16 @@ pub fn prepare(
     }
     request.notices.push(NOTICE.to_owned());
     Ok(Offline { _server: server })
+}
+
+/// Writes a small file as a whole or not at all, unless it is there already.
+fn write_whole(dir: &Path, name: &str, text: &str) -> std::io::Result<()> {
+    let path = dir.join(name);
+    if std::fs::read(&path).is_ok_and(|there| there == text.as_bytes()) {
+        return Ok(());
+    }
+    let mut file = tempfile::NamedTempFile::new_in(dir)?;
+    file.write_all(text.as_bytes())?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
 }

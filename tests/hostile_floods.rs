@@ -235,6 +235,20 @@ fn more_on_stderr_than_is_borne_ends_the_run() {
 }
 
 #[test]
+fn a_recording_keeps_no_more_of_stderr_than_is_borne_and_says_what_it_left_out() {
+    let hostile =
+        HostileLab::new("recorded", Script::new([Step::Init, Step::StderrFlood(300 << 20), Step::Hang]));
+    let record = hostile.lab.workspace().join("recording");
+    let mut request = hostile.lab.request("hello").timeout(Duration::from_secs(60));
+    request.max_stderr = 1 << 20;
+    request.record = Some(record.clone());
+    let outcome = hostile.lab.run(request);
+    assert_eq!(std::fs::metadata(record.join("stderr")).unwrap().len(), 1 << 20);
+    let said = outcome.warnings.iter().any(|warning| warning.contains("bytes of stderr were left out"));
+    assert!(said, "{:?}", outcome.warnings);
+}
+
+#[test]
 fn a_run_needs_no_watches_of_the_system() {
     let hostile = HostileLab::new("no inotify", Script::normal());
     let command = hostile.lab.command(&["--as", "outcome", "go"]);

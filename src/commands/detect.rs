@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use alhena::wire::release::{NEWEST_KNOWN, OLDEST_SUPPORTED};
-use alhena::{Failure, FailureKind, Finder, Gemini, NotFound, RunError, Trust};
+use alhena::{Failure, Finder, Gemini, NotFound, RunError, Trust};
 use serde_json::{Value, json};
 
 use super::agent::{self, TrustArg};
@@ -43,9 +43,7 @@ pub struct Args {
 
 /// The failure of a run that has no CLI.
 pub fn not_found(error: &NotFound) -> RunError {
-    RunError::Failed(Box::new(
-        Failure::new(FailureKind::NotInstalled, error.to_string()).with_hint(error.hint()),
-    ))
+    RunError::Failed(Box::new(Failure::new(error.kind(), error.to_string()).with_hint(error.hint())))
 }
 
 pub fn execute(args: Args) -> ExitCode {

@@ -10,6 +10,7 @@ mod not_found;
 mod own;
 mod places;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 use alhena_wire::release::Version;
 use serde::{Serialize, Serializer};
 
-pub(crate) use ask::{Answers, NoAnswer, ask};
+pub(crate) use ask::{Answers, NoAnswer, ask_in, scratch};
 pub use entry::PACKAGE;
 pub(crate) use node::version as node_version;
 pub use node::{FastStart, NodeVersion};
@@ -336,7 +337,10 @@ impl Finder {
         if self.env.get(env::ALHENA_ASKING).is_some() {
             return Err(no_version("it is being asked already"));
         }
-        let home = ask::scratch().map_err(|error| no_version(&error.to_string()))?;
+        let home = ask::scratch().map_err(|error| match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Why::NoRoom,
+            _ => no_version(&error.to_string()),
+        })?;
         let mut env = self.env.clone();
         leave_out_relative(&mut env);
         let mut command = Command::new(path);

@@ -21,7 +21,9 @@ use alhena_wire::release::{NEWEST_KNOWN, Version};
 
 use crate::dirs::{self, Dirs};
 use crate::env::Environment;
-use crate::find::{Answers, Finder, Gemini, NoAnswer, NodeVersion, PACKAGE, Place, ask, node_version};
+use crate::find::{
+    Answers, Finder, Gemini, NoAnswer, NodeVersion, PACKAGE, Place, ask_in, node_version, scratch,
+};
 use crate::programs::{leave_out_relative, on_path};
 
 /// The version that is installed when none is asked for.
@@ -277,7 +279,7 @@ impl Installer {
     pub fn latest(&self) -> Result<Version, InstallError> {
         self.check_node()?;
         // Where no project's configuration can send npm elsewhere.
-        let here = tempfile::tempdir().map_err(io_error("asking npm"))?;
+        let here = scratch().map_err(io_error("asking npm"))?;
         fs::write(here.path().join("package.json"), "{\"private\": true}\n")
             .map_err(io_error("asking npm"))?;
         let mut env = self.env.clone();
@@ -286,7 +288,7 @@ impl Installer {
         command.args(["view", &format!("{PACKAGE}@latest"), "version", "--no-color", "--no-update-notifier"]);
         command.current_dir(here.path()).env_clear().envs(env.iter());
         let limit = self.limit.min(ANSWER_LIMIT);
-        let answer = match ask(&mut command, limit, 64 << 10) {
+        let answer = match ask_in(&here, &mut command, limit, 64 << 10) {
             Ok(answer) => answer,
             Err(NoAnswer::TooLate) => return Err(InstallError::TooLate { limit, output: String::new() }),
             Err(NoAnswer::NotStarted(error)) => return Err(io_error("asking npm")(error)),

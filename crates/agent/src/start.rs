@@ -1,6 +1,7 @@
 //! Starting a run.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -125,9 +126,15 @@ fn recorder(request: &Request, gemini: &Gemini, ready: &Ready) -> Result<Option<
     let Some(dir) = &request.record else { return Ok(None) };
     let hint = "Give --record a new or empty directory.";
     let mask = secrets(request, &ready.environment, &ready.dir);
-    Recorder::new(dir, described(request, gemini, ready), mask, ready.launch.stderr.as_ref())
-        .map(Some)
-        .map_err(|error| RunError::usage(format!("--record: {error}"), hint))
+    let asked = described(request, gemini, ready);
+    Recorder::new(dir, asked, mask, ready.launch.stderr.as_ref(), request.max_stderr).map(Some).map_err(
+        |error| match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                RunError::failed(FailureKind::DiskFull, format!("--record: {error}"))
+            }
+            _ => RunError::usage(format!("--record: {error}"), hint),
+        },
+    )
 }
 
 /// What was asked; of the environment only the names.

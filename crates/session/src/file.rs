@@ -159,9 +159,10 @@ fn read_name(name: &str) -> Option<(String, Format)> {
     let minute = rest.as_bytes().get(..17).is_some_and(is_minute);
     let id = match minute {
         true => rest.get(17..)?,
-        false => rest.rsplit_once('-')?.1,
+        // Somebody may have given it any name: the CLI looks only at its beginning and its end.
+        false => rest.rsplit_once('-').map_or(rest, |(_, id)| id),
     };
-    Some((id.to_owned(), format))
+    (!id.is_empty()).then(|| (id.to_owned(), format))
 }
 
 /// `2026-11-15T18-07-`.
@@ -183,6 +184,7 @@ mod tests {
         assert_eq!(read("session-2025-10-29T10-36-9c9a14e1.json"), Some(("9c9a14e1".into(), Format::Json)));
         assert_eq!(read("session-1794766072729-abcdef01.jsonl"), Some(("abcdef01".into(), Format::Jsonl)));
         assert_eq!(read("session-2026-11-15T18-07-my-sessi.jsonl"), Some(("my-sessi".into(), Format::Jsonl)));
+        assert_eq!(read("session-renamed.jsonl"), Some(("renamed".into(), Format::Jsonl)));
         for other in [
             "session-2026-11-15T18-07-cccccccc.jsonl.unreadable-17",
             "session-2026-11-15T18-07-cccccccc.jsonl.tmp-1234",

@@ -15,6 +15,9 @@ use crate::dirs;
 use crate::env::Environment;
 use crate::supervise::errand::{Errand, Place};
 
+/// An answer needs no more.
+const ROOM: usize = 64 << 10;
+
 /// What a program answered.
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -41,7 +44,7 @@ pub(crate) fn ask(command: &mut Command, limit: Duration, most: u64) -> Result<A
 }
 
 /// The same with a directory that goes with the answer, and also when this process is killed before it has come.
-pub(super) fn ask_in(
+pub(crate) fn ask_in(
     files: &tempfile::TempDir,
     command: &mut Command,
     limit: Duration,
@@ -57,13 +60,21 @@ pub(super) fn ask_in(
     Ok(Answer { status, stdout: contents(&stdout, most), stderr: contents(&stderr, most) })
 }
 
-/// A directory for an answer: Alhena's own, because the system's may be full or not ours to write to.
-pub(super) fn scratch() -> io::Result<tempfile::TempDir> {
-    let own = dirs::Dirs::of(&Environment::of_process()).and_then(|dirs| {
-        let parent = dirs.cache.join("asking");
-        tempfile::tempdir_in(dirs::create(&parent).ok()?).ok()
-    });
-    own.map_or_else(tempfile::tempdir, Ok)
+/// A directory with room for an answer: Alhena's own, because the system's may be full or not ours to write to; or the other
+/// way round.
+pub(crate) fn scratch() -> io::Result<tempfile::TempDir> {
+    let own = dirs::Dirs::of(&Environment::of_process()).map(|dirs| dirs.cache.join("asking"));
+    let in_own = own.and_then(|parent| with_room(tempfile::tempdir_in(dirs::create(&parent).ok()?)).ok());
+    in_own.map_or_else(|| with_room(tempfile::tempdir()), Ok)
+}
+
+/// What a program cannot write would be taken for what it did not say.
+fn with_room(made: io::Result<tempfile::TempDir>) -> io::Result<tempfile::TempDir> {
+    let made = made?;
+    let probe = made.path().join("probe");
+    fs::write(&probe, vec![0; ROOM])?;
+    fs::remove_file(&probe)?;
+    Ok(made)
 }
 
 fn contents(path: &Path, most: u64) -> Vec<u8> {

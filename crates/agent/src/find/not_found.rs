@@ -6,6 +6,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use alhena_model::FailureKind;
 use alhena_wire::release::Version;
 use serde::Serialize;
 
@@ -55,6 +56,8 @@ pub enum Why {
         /// The oldest that it runs on.
         needed: NodeVersion,
     },
+    /// There is no room on any disk for its answer.
+    NoRoom,
     /// It did not tell its version.
     NoVersion {
         /// What it did instead.
@@ -76,6 +79,7 @@ impl fmt::Display for Why {
             Self::NodeTooOld { node, found, needed } => {
                 write!(f, "needs Node {needed} or newer, and {} is {found}", node.display())
             }
+            Self::NoRoom => f.write_str("cannot be asked for its version: the disk is full"),
             Self::NoVersion { detail } => write!(f, "does not tell its version: {detail}"),
         }
     }
@@ -103,6 +107,15 @@ impl fmt::Display for Tried {
 }
 
 impl NotFound {
+    /// What a run that has no CLI fails by.
+    #[must_use]
+    pub fn kind(&self) -> FailureKind {
+        match self.tried.iter().any(|tried| tried.why == Why::NoRoom) {
+            true => FailureKind::DiskFull,
+            false => FailureKind::NotInstalled,
+        }
+    }
+
     /// What to do about it.
     #[must_use]
     pub fn hint(&self) -> String {
@@ -113,6 +126,9 @@ impl NotFound {
         });
         if let Some(needed) = needed {
             return format!("Install Node {} or newer, and put it first on PATH.", needed.major);
+        }
+        if self.kind() == FailureKind::DiskFull {
+            return FailureKind::DiskFull.hint().to_owned();
         }
         if let Some(tried) = self.tried.iter().find(|tried| tried.place == Place::Explicit) {
             let version = tried.path.ancestors().nth(3).and_then(|dir| dir.file_name()?.to_str());

@@ -186,43 +186,60 @@ fn is_number(text: &[u8], span: &Span) -> bool {
         && matches!(after.trim_ascii_start().first(), Some(b',' | b'}' | b']'))
 }
 
-/// A text as it is read by somebody who takes escapes away, and where each byte of it comes from.
+/// A text as it is read by somebody who takes escapes away, and where its pieces come from.
 #[derive(Clone)]
 struct View<'t> {
     bytes: Cow<'t, [u8]>,
-    /// The source of each byte and of the end; empty when the text is the source itself.
-    from: Vec<usize>,
+    /// Where a piece begins here and in the source, in order; empty when the text is the source itself.
+    pieces: Vec<(usize, usize)>,
 }
 
 impl<'t> View<'t> {
     fn of(text: &'t [u8]) -> Self {
-        Self { bytes: Cow::Borrowed(text), from: Vec::new() }
+        Self { bytes: Cow::Borrowed(text), pieces: Vec::new() }
     }
 
+    /// Where a byte comes from; where one does that is made of an escape, the escape begins.
     fn source(&self, at: usize) -> usize {
-        if self.from.is_empty() { at } else { self.from.get(at).copied().unwrap_or(usize::MAX) }
+        let before = self.pieces.partition_point(|(start, _)| *start <= at);
+        match before.checked_sub(1).and_then(|piece| self.pieces.get(piece)) {
+            Some((start, source)) => source + (at - start),
+            None => at,
+        }
     }
 
     /// Takes one kind of escape away. `read` gets what follows the sign, and says how much of it belongs to the escape.
     fn decoded(&self, sign: u8, read: fn(&[u8], &mut Vec<u8>) -> Option<usize>) -> View<'static> {
-        let (mut bytes, mut from) =
-            (Vec::with_capacity(self.bytes.len()), Vec::with_capacity(self.bytes.len() + 1));
-        let mut at = 0;
-        while let Some(byte) = self.bytes.get(at) {
-            let length = bytes.len();
-            let taken = if *byte == sign {
-                read(self.bytes.get(at + 1..).unwrap_or_default(), &mut bytes)
-            } else {
-                None
+        let mut view = View { bytes: Cow::Owned(Vec::new()), pieces: Vec::new() };
+        let bytes = view.bytes.to_mut();
+        bytes.reserve(self.bytes.len());
+        let (mut at, mut from) = (0, 0);
+        while let Some(found) = self.bytes.get(from..).and_then(|rest| memchr(sign, rest)) {
+            let escape = from + found;
+            let mut decoded = Vec::new();
+            from = escape + 1;
+            let Some(taken) = read(self.bytes.get(from..).unwrap_or_default(), &mut decoded) else {
+                continue;
             };
-            if taken.is_none() {
-                bytes.push(*byte);
-            }
-            from.resize(from.len() + bytes.len() - length, self.source(at));
-            at += 1 + taken.unwrap_or(0);
+            self.copy(at..escape, bytes, &mut view.pieces);
+            view.pieces.push((bytes.len(), self.source(escape)));
+            bytes.append(&mut decoded);
+            from += taken;
+            at = from;
         }
-        from.push(self.source(at));
-        View { bytes: Cow::Owned(bytes), from }
+        self.copy(at..self.bytes.len(), bytes, &mut view.pieces);
+        // The end has a source too.
+        view.pieces.push((bytes.len(), self.source(self.bytes.len())));
+        view
+    }
+
+    /// A run without escapes, with the pieces that it is made of.
+    fn copy(&self, run: std::ops::Range<usize>, bytes: &mut Vec<u8>, pieces: &mut Vec<(usize, usize)>) {
+        let within = self.pieces.partition_point(|(start, _)| *start <= run.start);
+        pieces.push((bytes.len(), self.source(run.start)));
+        let inner = self.pieces.iter().skip(within).take_while(|(start, _)| *start < run.end);
+        pieces.extend(inner.map(|(start, source)| (bytes.len() + (start - run.start), *source)));
+        bytes.extend_from_slice(self.bytes.get(run).unwrap_or_default());
     }
 }
 

@@ -1,9 +1,10 @@
 //! Writes a recording while the run goes on: whatever kills Alhena, what had happened by then is there.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use alhena_model::{End, Outcome};
 use memchr::memrchr;
@@ -18,6 +19,8 @@ const OVERLAP: usize = 64 << 10;
 
 /// So much of stderr at a time.
 const PIECE: u64 = 1 << 20;
+/// How long the rest of it is copied when the run is over: nobody waits for a flood.
+const COPYING_THE_REST: Duration = Duration::from_secs(3);
 
 /// Keeps a run.
 pub(crate) struct Recorder {
@@ -27,6 +30,8 @@ pub(crate) struct Recorder {
     stdout: Masked,
     stderr: Masked,
     stderr_source: Source,
+    /// So much of it may still come; a CLI that is being stopped for too much of it goes on for a while.
+    stderr_left: u64,
     sessions: Vec<PathBuf>,
     /// Why nothing more can be written.
     broken: Option<io::Error>,
@@ -34,8 +39,14 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// Makes the directory, which must be empty or new, and writes down what was asked. `stderr` is where the CLI will write
-    /// its own.
-    pub(crate) fn new(dir: &Path, request: serde_json::Value, mask: Mask, stderr: &Path) -> io::Result<Self> {
+    /// its own, of which so much is kept.
+    pub(crate) fn new(
+        dir: &Path,
+        request: serde_json::Value,
+        mask: Mask,
+        stderr: &Path,
+        most_stderr: u64,
+    ) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
         if fs::read_dir(dir)?.next().is_some() {
             return Err(io::Error::new(
@@ -45,6 +56,21 @@ impl Recorder {
         }
         fs::set_permissions(dir, Permissions::from_mode(0o700))?;
         let dir = fs::canonicalize(dir)?;
+        Self::begin(&dir, request, mask, stderr, most_stderr).inspect_err(|_| {
+            // So that it can be given again.
+            for name in [names::HEADER, names::INPUTS, names::STDOUT, names::STDERR] {
+                let _ = fs::remove_file(dir.join(name));
+            }
+        })
+    }
+
+    fn begin(
+        dir: &Path,
+        request: serde_json::Value,
+        mask: Mask,
+        stderr: &Path,
+        most_stderr: u64,
+    ) -> io::Result<Self> {
         let header = serde_json::to_string_pretty(&Header { format: FORMAT, request })? + "\n";
         private(&dir.join(names::HEADER))?.write_all(&mask.hide(header.as_bytes()))?;
         Ok(Self {
@@ -52,7 +78,8 @@ impl Recorder {
             stdout: Masked::new(private(&dir.join(names::STDOUT))?),
             stderr: Masked::new(private(&dir.join(names::STDERR))?),
             stderr_source: Source::At(stderr.to_owned()),
-            dir,
+            stderr_left: most_stderr,
+            dir: dir.to_owned(),
             mask,
             sessions: Vec::new(),
             broken: None,
@@ -80,8 +107,16 @@ impl Recorder {
     pub(crate) fn follow_stderr(&mut self) {
         self.attempt(|this| {
             let Some(source) = this.stderr_source.open()? else { return Ok(()) };
-            copy(source.take(PIECE), &mut this.stderr, &this.mask)
+            let piece = PIECE.min(this.stderr_left);
+            this.stderr_left -= copy(source.take(piece), &mut this.stderr, &this.mask)?;
+            Ok(())
         });
+    }
+
+    /// What there is more of it than was copied.
+    fn stderr_left_out(&mut self) -> u64 {
+        let left = |file: &mut File| Ok(file.metadata()?.len().saturating_sub(file.stream_position()?));
+        self.stderr_source.open().and_then(|source| source.map_or(Ok(0), left)).unwrap_or(0)
     }
 
     pub(crate) fn sessions(&mut self, published: &[PathBuf]) {
@@ -90,10 +125,15 @@ impl Recorder {
 
     /// Writes the rest. Gives back what has to be said if the recording is not whole.
     pub(crate) fn finish(mut self, end: &End, outcome: &Outcome, after_lines: u64) -> Option<String> {
-        self.attempt(|this| match this.stderr_source.open()? {
-            Some(source) => copy(source, &mut this.stderr, &this.mask),
-            None => Ok(()),
-        });
+        let deadline = Instant::now() + COPYING_THE_REST;
+        while self.broken.is_none()
+            && self.stderr_left > 0
+            && self.stderr_left_out() > 0
+            && Instant::now() < deadline
+        {
+            self.follow_stderr();
+        }
+        let left_out = self.stderr_left_out();
         self.attempt(|this| this.stdout.close(&this.mask));
         self.attempt(|this| this.stderr.close(&this.mask));
         for session in std::mem::take(&mut self.sessions) {
@@ -111,8 +151,12 @@ impl Recorder {
         });
         // Last, because it says that the rest is there.
         self.input(&Input::End(end.clone()), after_lines);
-        let (dir, error) = (self.dir.display(), self.broken?);
-        Some(format!("The recording in {dir} is not whole: {error}"))
+        let missing = match self.broken {
+            Some(error) => error.to_string(),
+            None if left_out > 0 => format!("{left_out} bytes of stderr were left out"),
+            None => return None,
+        };
+        Some(format!("The recording in {} is not whole: {missing}", self.dir.display()))
     }
 
     fn keep_session(&mut self, path: &Path) -> io::Result<()> {
@@ -120,7 +164,7 @@ impl Recorder {
         let dir = self.dir.join(names::SESSIONS);
         DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
         let mut to = Masked::new(private(&dir.join(name))?);
-        copy(File::open(path)?, &mut to, &self.mask)?;
+        let _all = copy(File::open(path)?, &mut to, &self.mask)?;
         to.close(&self.mask)
     }
 
@@ -155,12 +199,16 @@ impl Source {
     }
 }
 
-fn copy(mut from: impl Read, to: &mut Masked, mask: &Mask) -> io::Result<()> {
-    let mut buffer = vec![0; 64 << 10];
+/// Copies to the end, and says how much that was.
+fn copy(mut from: impl Read, to: &mut Masked, mask: &Mask) -> io::Result<u64> {
+    let (mut buffer, mut copied) = (vec![0; 64 << 10], 0);
     loop {
         match from.read(&mut buffer)? {
-            0 => return Ok(()),
-            count => to.write(mask, buffer.get(..count).unwrap_or_default())?,
+            0 => return Ok(copied),
+            count => {
+                to.write(mask, buffer.get(..count).unwrap_or_default())?;
+                copied += count as u64;
+            }
         }
     }
 }
@@ -197,8 +245,10 @@ impl Masked {
     fn put(&mut self, mask: &Mask, count: usize) -> io::Result<()> {
         let rest = self.held.split_off(count.min(self.held.len()));
         let ready = std::mem::replace(&mut self.held, rest);
-        let lines = ready.split_inclusive(|byte| *byte == b'\n');
-        let hidden: Vec<u8> = lines.flat_map(|line| mask.hide(line).into_owned()).collect();
+        let mut hidden = Vec::with_capacity(ready.len());
+        for line in ready.split_inclusive(|byte| *byte == b'\n') {
+            hidden.extend_from_slice(&mask.hide(line));
+        }
         self.to.write_all(&hidden)
     }
 }
