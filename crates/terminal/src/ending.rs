@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::error::TerminalError;
 use crate::screen::Status;
-use crate::store::{Ended, Phase, Record};
+use crate::store::{Cause, Ended, Phase, Record};
 use crate::terminal::{History, Terminal};
 use crate::tmux::SESSION;
 use crate::window::Layout;
@@ -100,7 +100,8 @@ impl Terminal {
     /// Ends what runs, closes the window, and forgets the terminal.
     fn put_away(&self) -> Result<Ended, TerminalError> {
         let record = self.record()?;
-        if record.phase != Phase::Ended {
+        let ours = record.phase != Phase::Ended;
+        if ours {
             self.end_processes(&record)?;
         }
         let record = self.record().unwrap_or(record);
@@ -117,7 +118,8 @@ impl Terminal {
         for warning in self.terminals.inner.ledger.give_back(self.id()) {
             tracing::warn!("{warning}");
         }
-        Ok(record.ended.unwrap_or_default())
+        let ended = record.ended.unwrap_or_default();
+        Ok(Ended { cause: if ours { Some(Cause::Told) } else { ended.cause }, ..ended })
     }
 
     fn end_processes(&self, record: &Record) -> Result<(), TerminalError> {

@@ -55,7 +55,7 @@ pub use here::here;
 pub use hosted::Hosted;
 pub use launch::{Launch, Unready};
 pub use log::LogEntry;
-pub use store::{Ended, Phase, Record};
+pub use store::{Cause, Ended, Phase, Record};
 pub use terminal::{Look, Terminal, Until, status_name};
 pub use terminals::{Options, SERVER, Terminals};
 pub use turn::{How, TurnEnd, TurnNote, TurnRecord};

@@ -30,10 +30,12 @@ use crate::error::{TerminalError, TerminalErrorKind};
 use crate::loan::Ledger;
 use crate::mcp::start::McpStart;
 use crate::orders::Orders;
-use crate::store::{self, Ended, Phase, Process};
+use crate::store::{self, Cause, Ended, Phase, Process};
 
 /// 0.61.0 ends with it when it wants to be started again, after a folder was trusted.
 const RESTART: i32 = 199;
+/// How long tmux's server may take to end after its panes.
+const SERVER_END: Duration = Duration::from_millis(300);
 /// How long the CLI may take to obey a signal.
 const PATIENCE: Duration = Duration::from_millis(2500);
 
@@ -68,9 +70,11 @@ fn failure_kind(kind: TerminalErrorKind) -> FailureKind {
 fn run(record: &Path) -> Result<Ended, TerminalError> {
     let failed = |error: io::Error| TerminalError::io("the agent could not be started", &error);
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGHUP, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(failed)?;
+    let hung_up = Arc::new(AtomicBool::new(false));
+    for (signal, flag) in [(SIGHUP, &stop), (SIGTERM, &stop), (SIGHUP, &hung_up)] {
+        signal_hook::flag::register(signal, Arc::clone(flag)).map_err(failed)?;
     }
+    let server = tmux_server();
     // Keys reach the CLI as bytes, so these come only when it has left the terminal in another state: they are not for us.
     let ignored = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGQUIT] {
@@ -100,11 +104,33 @@ fn run(record: &Path) -> Result<Ended, TerminalError> {
     })?;
     let mut ended = hold(record, &interactive, &gemini.version, &stop).map_err(failed)?;
     ended.swept = sweep(&interactive.mark, Life::Process).ended;
+    ended.cause = Some(match (stop.load(Ordering::Relaxed), hung_up.load(Ordering::Relaxed), ended.code) {
+        (true, true, _) if server.is_some_and(ends) => Cause::ServerGone,
+        (true, true, _) => Cause::PaneClosed,
+        (true, false, _) => Cause::Told,
+        (false, _, Some(0)) => Cause::Quit,
+        (false, _, _) => Cause::Crashed,
+    });
     let finished = plan.as_ref().map(put_away).unwrap_or_default();
     ended.sessions = finished.published;
     say_ended(record, ended.clone());
     guard.dismiss();
     Ok(ended)
+}
+
+/// The server of the pane that this process is in.
+fn tmux_server() -> Option<Process> {
+    let tmux = std::env::var("TMUX").ok()?;
+    Process::of(tmux.split(',').nth(1)?.parse().ok()?)
+}
+
+/// Whether a server that has closed a pane ends as well. It may do so a moment later.
+fn ends(server: Process) -> bool {
+    let deadline = Instant::now() + SERVER_END;
+    while server.alive() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    !server.alive()
 }
 
 /// The launcher's environment, but with what the pane says about its terminal.
@@ -179,8 +205,7 @@ fn hold(record: &Path, interactive: &Interactive, release: &Version, stop: &Atom
         });
         let status = wait(&child, stop)?;
         if status.code() != Some(RESTART) || stop.load(Ordering::Relaxed) {
-            let stopped = stop.load(Ordering::Relaxed);
-            return Ok(Ended { code: status.code(), signal: status.signal(), stopped, ..Ended::default() });
+            return Ok(Ended { code: status.code(), signal: status.signal(), ..Ended::default() });
         }
         let _ended = sweep(&interactive.mark, Life::Process);
     }
@@ -304,6 +329,8 @@ pub fn guard(step: &str) -> io::Result<()> {
     for path in &watch.remove {
         let _gone = std::fs::remove_dir_all(path);
     }
-    say_ended(&watch.record, Ended { sessions: finished.published, signal: Some(9), ..Ended::default() });
+    let cause = Some(Cause::Killed);
+    let sessions = finished.published;
+    say_ended(&watch.record, Ended { sessions, cause, signal: Some(9), ..Ended::default() });
     Ok(())
 }

@@ -97,18 +97,36 @@ pub struct Ended {
     /// The signal that ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
+    /// Who or what ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
     /// Why it was not even started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<alhena_model::Failure>,
-    /// Whether it was told to end: its pane was closed, or somebody ended it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub stopped: bool,
     /// How many other processes of it had to be ended.
     #[serde(default)]
     pub swept: usize,
     /// Its sessions, in the user's store.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sessions: Vec<PathBuf>,
+}
+
+/// Who or what can end an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// It left by itself: `/quit`, or ^D.
+    Quit,
+    /// The CLI crashed, or somebody killed it.
+    Crashed,
+    /// Its pane was closed.
+    PaneClosed,
+    /// tmux's server ended.
+    ServerGone,
+    /// It was told to end: by `exit` or `kill`, or because its supervisor ended.
+    Told,
+    /// The process that held it was killed.
+    Killed,
 }
 
 impl Ended {
@@ -121,9 +139,14 @@ impl Ended {
             (None, Some(code), None) => format!("ended with exit code {code}"),
             (None, None, None) => "ended".to_owned(),
         };
-        match self.stopped {
-            true => format!("{how}, told to: its pane or tmux's server was closed, or somebody ended it"),
-            false => how,
+        match self.cause {
+            Some(Cause::Quit) => format!("left by itself, {how}"),
+            Some(Cause::Crashed) => format!("crashed, {how}"),
+            Some(Cause::PaneClosed) => "its pane was closed".to_owned(),
+            Some(Cause::ServerGone) => "tmux's server ended, and its panes with it".to_owned(),
+            Some(Cause::Told) => "somebody ended it".to_owned(),
+            Some(Cause::Killed) => "the process that held it was killed".to_owned(),
+            None => how,
         }
     }
 
