@@ -10,7 +10,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use alhena::scripted::Scenario;
+use alhena::scripted::{Scenario, Turn};
+use alhena::terminal::screen::Status;
 use alhena_testbed::Deadline;
 use alhena_testbed::processes::command_line;
 use rustix::process::{Pid, Signal, kill_process};
@@ -134,4 +135,68 @@ fn a_watcher_that_is_killed_is_replaced_and_without_one_plain_commands_do() {
     assert_eq!(place.tmux(&["list-clients"]), "");
     terminal.kill().unwrap();
     assert!(Deadline::after(LONG).wait_until(|| watchers(&place).is_empty()));
+}
+
+#[test]
+fn a_watcher_that_is_stopped_is_replaced_and_one_that_cannot_listen_connects_to_nothing() {
+    let place = Place::new("stuck watcher", Scenario::new());
+    let mut wanted = place.wanted("");
+    wanted.gemini = Some(stand_in(&place));
+    let terminal = place.terminals.launch(wanted).unwrap();
+    let status = terminal.status().unwrap().status;
+    let stopped = watchers(&place);
+    kill_process(Pid::from_raw(stopped[0] as i32).unwrap(), Signal::STOP).unwrap();
+    let began = Instant::now();
+    let told = command(&place, &["status", terminal.name()]).output().unwrap();
+    assert!(told.status.success(), "{told:?}");
+    // Not after every patience has run out one after the other.
+    assert!(began.elapsed() < Duration::from_secs(25), "{:?}", began.elapsed());
+    let second = watchers(&place);
+    assert_eq!(second.len(), 1);
+    assert_ne!(stopped, second);
+    assert_eq!(place.again().find(terminal.id()).unwrap().status().unwrap().status, status);
+
+    // Something else is where the socket belongs.
+    kill_process(Pid::from_raw(second[0] as i32).unwrap(), Signal::KILL).unwrap();
+    assert!(Deadline::after(LONG).wait_until(|| place.tmux(&["list-clients"]).trim().is_empty()));
+    let socket = place.home.path().join("alhena/state/terminals").join(&place.server).join("watcher.sock");
+    std::fs::remove_file(&socket).unwrap();
+    std::fs::create_dir(&socket).unwrap();
+    let seen = AtomicUsize::new(0);
+    let over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                let clients = place.tmux(&["list-clients", "-F", "#{client_control_mode}"]);
+                seen.fetch_add(clients.lines().count(), Ordering::Relaxed);
+            }
+        });
+        for _ in 0..3 {
+            let told = command(&place, &["status", terminal.name()]).output().unwrap();
+            assert!(told.status.success(), "{told:?}");
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(seen.into_inner(), 0, "a control client came");
+    assert!(terminal.record().unwrap().ended.is_none());
+}
+
+#[test]
+fn a_watcher_that_is_killed_in_the_middle_of_a_turn_costs_nothing() {
+    let turn = || Turn::new().delay(Duration::from_secs(2)).text("Well.");
+    let place = Place::new("killed in a turn", Scenario::new().turn(turn()).turn(turn()));
+    let terminal = place.launch();
+    for signal in [Signal::KILL, Signal::STOP] {
+        terminal.send("Be well", alhena::terminal::Force::No).unwrap();
+        kill_process(Pid::from_raw(watchers(&place)[0] as i32).unwrap(), signal).unwrap();
+        let other = place.again().find(terminal.id()).unwrap();
+        let reading = other.status().unwrap();
+        let works = place.api.state("api").turns_in_flight() > 0;
+        assert!(!works || reading.status == Status::Processing, "{reading:?}");
+        let reading = other.wait(alhena::terminal::Until::Completed, LONG).unwrap();
+        assert_eq!((reading.status, reading.warning), (Status::Completed, None));
+        assert_eq!(terminal.last_answer().unwrap().text, "Well.");
+    }
+    let how: Vec<_> = terminal.turn_records().into_iter().map(|turn| turn.ended.unwrap().how).collect();
+    assert_eq!(how, [alhena::terminal::How::Answered; 2]);
 }

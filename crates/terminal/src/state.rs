@@ -179,8 +179,10 @@ impl Terminal {
     ) -> Result<TurnRecord, TerminalError> {
         let status = seen.reading.status;
         let end = |how, warning: Option<String>| {
-            journal.ended(turn.id, how, warning);
-            Ok(journal.last().unwrap_or_else(|| turn.clone()))
+            journal.ended(turn.id, how, warning.clone());
+            let noted = journal.last().filter(|last| last.id == turn.id && !last.is_open());
+            // On a full disk it is over all the same.
+            Ok(noted.unwrap_or_else(|| turn.clone().over(how, warning)))
         };
         if status == Status::Exited {
             return end(How::Exited, Some("The agent ended before it had answered.".to_owned()));
@@ -188,7 +190,11 @@ impl Terminal {
         if turn.is_on_its_way() {
             return Ok(turn);
         }
-        let Some(taken) = turn.taken else {
+        let session = session_of(&self.record()?);
+        let said = || session.as_deref().map(|session| Said::since(session, turn.sent)).unwrap_or_default();
+        // Whoever sent it may have ended in the moment between its arrival and the note of that.
+        let arrived = |turn: &TurnRecord| turn.begun.is_some() || seen.works || said().queries > 0;
+        let Some(taken) = turn.taken.or_else(|| arrived(&turn).then_some(turn.sent)) else {
             return end(How::Lost, Some("Whoever sent the message ended before it had arrived.".to_owned()));
         };
         if turn.begun.is_none() && (seen.works || status == Status::Waiting) {
@@ -198,8 +204,7 @@ impl Terminal {
         if !Until::Idle.is_met(status) && !unanswered {
             return Ok(turn);
         }
-        let session = session_of(&self.record()?);
-        let said = session.map(|session| Said::since(&session, turn.sent)).unwrap_or_default();
+        let said = said();
         if turn.begun.is_none() && said.queries > 0 {
             // Whether it has ended, the next look tells.
             journal.begun(turn.id);

@@ -110,6 +110,11 @@ impl TurnRecord {
         self.taken.is_none() && self.sender.is_some_and(Process::alive)
     }
 
+    /// The turn, ended now.
+    pub(crate) fn over(self, how: How, warning: Option<String>) -> Self {
+        Self { ended: Some(TurnEnd { at: Timestamp::now(), how, warning }), ..self }
+    }
+
     pub(crate) fn note(&self) -> TurnNote {
         TurnNote { id: self.id, ended: self.ended.as_ref().map(|end| end.how) }
     }

@@ -19,6 +19,8 @@ use crate::screen::Reading;
 
 /// How long the watcher may take for what tmux may take 15 s for.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How long it may take to say who it is, on a busy machine. One that does not is stuck: somebody has stopped it.
+const GREETING: Duration = Duration::from_secs(6);
 /// The longest wait in one question: the watcher does not notice at once that nobody waits any more.
 const SLICE: Duration = Duration::from_secs(2);
 
@@ -42,7 +44,7 @@ impl Client {
     /// The watcher of a server's terminals.
     pub(super) fn find(ground: &Ground) -> io::Result<Found> {
         let (hello, stream) = greet(ground.store.dir())?;
-        if hello != Hello::ours() {
+        if !hello.will_do() {
             return Ok(Found::Other(hello, stream));
         }
         let free = Mutex::new(vec![stream]);
@@ -130,12 +132,20 @@ impl Client {
 
 fn greet(dir: &Path) -> io::Result<(Hello, BufReader<UnixStream>)> {
     let stream = socket::connect(dir)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(GREETING))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut stream = BufReader::new(stream);
     wire::write(stream.get_mut(), &Question::Hello(Hello::ours()))?;
-    match wire::read(&mut stream)? {
-        Some(Answer::Hello(hello)) => Ok((hello, stream)),
+    match wire::read(&mut stream) {
+        Ok(Some(Answer::Hello(hello))) => {
+            stream.get_ref().set_read_timeout(Some(PATIENCE))?;
+            Ok((hello, stream))
+        }
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+            // It keeps nothing that is not on disk, so another can take its place.
+            socket::end_peer(stream.get_ref());
+            Err(error)
+        }
         _ => Err(io::Error::other("no watcher")),
     }
 }

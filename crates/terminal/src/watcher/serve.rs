@@ -86,11 +86,12 @@ impl Watcher {
         let tmux = Tmux::find(Some(tmux), server, &environment).map_err(|error| error.to_string())?;
         let theirs = lock.try_clone().map_err(|error| error.to_string())?;
         tmux.check().map_err(|error| error.to_string())?;
+        // Before the connection: where nobody can listen, none must come and go.
+        let listener = socket::listen(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
         let control = Connection::open(&tmux, theirs).map_err(|error| error.to_string())?;
         let control = Arc::new(Control::Own(control));
         let terminals = Terminals::watched(tmux, dir, environment, Arc::clone(&control))
             .map_err(|error| error.to_string())?;
-        let listener = socket::listen(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
         let clients = AtomicUsize::new(0);
         Ok((
             Arc::new(Self {

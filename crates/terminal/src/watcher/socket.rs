@@ -36,6 +36,23 @@ pub(super) fn check_peer(stream: &UnixStream) -> io::Result<()> {
     }
 }
 
+/// Ends the watcher at the other side: a process of this user, by the system's word.
+pub(super) fn end_peer(stream: &UnixStream) {
+    if let Ok(peer) = rustix::net::sockopt::socket_peercred(stream)
+        && peer.uid == rustix::process::geteuid()
+        && is_watcher(peer.pid)
+    {
+        let _gone = rustix::process::kill_process(peer.pid, rustix::process::Signal::KILL);
+    }
+}
+
+/// Whether a process is a watcher, by its arguments: nothing else is to be ended by mistake.
+fn is_watcher(pid: rustix::process::Pid) -> bool {
+    let line = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
+    let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+    words.get(1) == Some(&&b"terminal"[..]) && words.contains(&&b"watcher"[..])
+}
+
 /// A path that is too long for a socket is shortened by way of an open directory.
 fn with_short_path<T>(dir: &Path, act: impl Fn(&Path) -> io::Result<T>) -> io::Result<T> {
     let path = dir.join(NAME);

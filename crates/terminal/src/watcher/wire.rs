@@ -5,6 +5,7 @@
 use std::io::{self, BufRead, Write};
 use std::time::{Duration, Instant};
 
+use alhena_wire::release::Version;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,14 @@ pub(super) struct Hello {
 impl Hello {
     pub(super) fn ours() -> Self {
         Self { protocol: PROTOCOL, release: env!("CARGO_PKG_VERSION").to_owned() }
+    }
+
+    /// Whether we can ask it: it says the same things, and is not older. Two releases that are used at once must not take
+    /// turns in replacing each other's, or connections to tmux would come and go.
+    pub(super) fn will_do(&self) -> bool {
+        let ours = Self::ours();
+        let release = |hello: &Self| hello.release.parse::<Version>().ok();
+        self.protocol == ours.protocol && (*self == ours || release(self) >= release(&ours))
     }
 }
 
@@ -139,6 +148,18 @@ mod tests {
         assert!(read::<Question>(&mut &b"\"retire\""[..]).is_err());
         assert!(read::<Question>(&mut &b"\xff\xfe\n"[..]).is_err());
         assert!(matches!(read::<Question>(&mut &b"\"retire\"\n"[..]).unwrap(), Some(Question::Retire)));
+    }
+
+    #[test]
+    fn of_two_releases_the_newer_ones_watcher_does_for_both() {
+        let hello = |protocol, release: &str| Hello { protocol, release: release.to_owned() };
+        let ours = Hello::ours();
+        assert!(ours.will_do());
+        assert!(hello(PROTOCOL, "99.0.0").will_do());
+        assert!(!hello(PROTOCOL, "0.0.1").will_do());
+        assert!(!hello(PROTOCOL, "who knows").will_do());
+        assert!(!hello(PROTOCOL + 1, &ours.release).will_do());
+        assert!(!hello(PROTOCOL - 1, "99.0.0").will_do());
     }
 
     #[test]
