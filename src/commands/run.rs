@@ -23,7 +23,7 @@ use crate::limit::Limit;
 use crate::listener;
 use crate::offline;
 use crate::output::{self, Stream, say};
-use crate::signals::Interrupts;
+use crate::signals::{self, Interrupts};
 use crate::stdin::{self, Expect, Unread};
 use crate::views::{self, Claims, Name, Target};
 
@@ -220,7 +220,7 @@ fn begin(
     };
     let gemini = match (gemini, offline.is_some()) {
         (None, true) => super::install::fetched(None, &environment, quiet)?,
-        (path, _) => find(path, &mut request, &environment, quiet)?,
+        (path, _) => find(path, &mut request, &environment, quiet, interrupts)?,
     };
     let run = gemini.run_in(request, &environment)?;
     Ok((run, offline))
@@ -232,13 +232,15 @@ fn find(
     request: &mut Request,
     environment: &Environment,
     quiet: bool,
+    interrupts: &Interrupts,
 ) -> Result<Gemini, RunError> {
     if let Some(version) = path.as_deref().and_then(super::install::as_version) {
         return super::install::fetched(Some(version), environment, quiet);
     }
     let start = Instant::now();
     let deadline = request.timeout.and_then(|timeout| start.checked_add(timeout));
-    let mut finder = Finder::new().env(environment.clone()).trust(request.trust).deadline(deadline);
+    let mut finder = Finder::new().env(environment.clone()).trust(request.trust);
+    finder = finder.deadline(deadline).stop_when(signals::have_come);
     if let Some(dir) = &request.dir {
         finder = finder.dir(dir);
     }
@@ -246,6 +248,9 @@ fn find(
         finder = finder.path(path);
     }
     let (found, tried) = finder.find_first();
+    if interrupts.caught().is_some() {
+        return Err(cancelled("Stopped before Gemini CLI was found"));
+    }
     if let Some(timeout) = request.timeout.filter(|timeout| start.elapsed() >= *timeout) {
         let message = format!("the time limit of {timeout:?} was over before Gemini CLI told its version");
         return Err(RunError::Failed(Box::new(Failure::new(FailureKind::Timeout, message))));
@@ -334,11 +339,13 @@ fn prompt(
     }
 }
 
+fn cancelled(message: &str) -> RunError {
+    RunError::Failed(Box::new(Failure::new(FailureKind::Cancelled, message)))
+}
+
 fn from_stdin(expect: Expect, interrupts: &Interrupts) -> Result<String, RunError> {
     let bytes = stdin::read(expect, interrupts).map_err(|unread| match unread {
-        Unread::Interrupted => {
-            RunError::Failed(Box::new(Failure::new(FailureKind::Cancelled, unread.to_string())))
-        }
+        Unread::Interrupted => cancelled(&unread.to_string()),
         Unread::Failed(_) => RunError::Usage {
             message: unread.to_string(),
             hint: "Give the prompt as an argument or by --prompt-file.".to_owned(),

@@ -24,6 +24,7 @@ mod output;
 mod parse;
 mod recording;
 mod run;
+mod run_stopped;
 mod sessions;
 mod sessions_files;
 mod terminal;

@@ -1,10 +1,9 @@
 //! `alhena run`, as far as it gets without the real CLI: what is wrong before anything starts, and the views.
 
 use std::fs;
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::Stdio;
 
-use alhena_testbed::{Deadline, Hostile, Script, Step};
+use alhena_testbed::{Hostile, Script, Step};
 use insta::assert_snapshot;
 use serde_json::json;
 
@@ -509,27 +508,6 @@ fn a_pipe_that_stays_silent_adds_nothing_to_a_prompt() {
     assert!(status.unwrap().success());
     let starts = hostile.starts().unwrap();
     assert!(starts.last().unwrap().argv.contains(&"--prompt=hello".to_owned()));
-}
-
-#[test]
-fn a_signal_ends_the_wait_for_a_prompt_on_stdin() {
-    let (desk, hostile) = desk_with(Script::normal());
-    let (stdin, _open) = std::io::pipe().unwrap();
-    let mut child =
-        desk.command(&["run", "-", "--as", "outcome"]).stdin(stdin).stdout(Stdio::piped()).spawn().unwrap();
-    // It waits for stdin as soon as it catches signals.
-    let caught = || {
-        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
-        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:\t")).unwrap();
-        u64::from_str_radix(mask, 16).unwrap() & (1 << 14) != 0
-    };
-    assert!(Deadline::after(Duration::from_secs(60)).wait_until(caught));
-    let sent = Command::new("kill").arg(child.id().to_string()).status().unwrap();
-    assert!(sent.success());
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    let outcome: serde_json::Value = serde_json::from_reader(child.stdout.take().unwrap()).unwrap();
-    assert_eq!(outcome["failure"]["kind"], json!("cancelled"));
-    assert_eq!(hostile.starts().unwrap().len(), 0);
 }
 
 #[test]

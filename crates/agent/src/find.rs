@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use alhena_wire::release::Version;
 use serde::{Serialize, Serializer};
 
-pub(crate) use ask::{Answers, NoAnswer, ask_in, scratch};
+pub(crate) use ask::{Answers, NoAnswer, Patience, ask_in, scratch};
 pub use entry::PACKAGE;
 pub(crate) use node::version as node_version;
 pub use node::{FastStart, NodeVersion};
@@ -132,6 +132,7 @@ pub struct Finder {
     env: Environment,
     trust: Trust,
     deadline: Option<Instant>,
+    stop_when: Option<fn() -> bool>,
 }
 
 impl Default for Finder {
@@ -152,6 +153,7 @@ impl Finder {
             env: Environment::of_process(),
             trust: Trust::AsIs,
             deadline: None,
+            stop_when: None,
         }
     }
 
@@ -190,6 +192,13 @@ impl Finder {
     #[must_use]
     pub fn deadline(mut self, deadline: Option<Instant>) -> Self {
         self.deadline = deadline;
+        self
+    }
+
+    /// Gives up when this says so: who is being asked for its version is ended, and nobody is asked any more.
+    #[must_use]
+    pub fn stop_when(mut self, stop: fn() -> bool) -> Self {
+        self.stop_when = Some(stop);
         self
     }
 
@@ -271,7 +280,7 @@ impl Finder {
         }
         let package = entry.as_ref().and_then(|entry| entry::package(&entry.file));
         let node_version =
-            node.as_ref().and_then(|node| node::settled_version(node, &self.answers(), self.time_left()));
+            node.as_ref().and_then(|node| node::settled_version(node, &self.answers(), self.patience()));
         let node_needed = package.as_ref().and_then(|package| package.node);
         if let (Some(node), Some(found), Some(needed)) = (&node, node_version, node_needed)
             && found < needed
@@ -347,13 +356,14 @@ impl Finder {
         command.arg("--version").current_dir(&self.dir).env_clear().envs(env.iter());
         command.env(env::GEMINI_CLI_HOME, home.path()).env(env::GEMINI_CLI_NO_RELAUNCH, "1");
         command.env(env::ALHENA_ASKING, "1");
-        let limit = self.time_left();
-        let answer = match ask::ask_in(&home, &mut command, limit, 64 << 10) {
+        let patience = self.patience();
+        let answer = match ask::ask_in(&home, &mut command, patience, 64 << 10) {
             Ok(answer) => answer,
             Err(NoAnswer::TooLate) => {
-                let detail = format!("it took more than {:.1} seconds and was stopped", limit.as_secs_f64());
-                return Err(no_version(&detail));
+                let limit = patience.limit.as_secs_f64();
+                return Err(no_version(&format!("it took more than {limit:.1} seconds and was stopped")));
             }
+            Err(NoAnswer::Stopped) => return Err(no_version("it was not waited for")),
             Err(NoAnswer::NotStarted(error)) => return Err(no_version(&error.to_string())),
         };
         let text = String::from_utf8_lossy(&answer.stdout);
@@ -370,9 +380,10 @@ impl Finder {
     }
 
     /// How long a program may take to answer.
-    fn time_left(&self) -> Duration {
+    fn patience(&self) -> Patience {
         let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        left.map_or(ANSWER_LIMIT, |left| left.min(ANSWER_LIMIT))
+        let limit = left.map_or(ANSWER_LIMIT, |left| left.min(ANSWER_LIMIT));
+        Patience { limit, stop_when: self.stop_when }
     }
 
     fn answers(&self) -> Answers {

@@ -22,7 +22,7 @@ use alhena_wire::release::{NEWEST_KNOWN, Version};
 use crate::dirs::{self, Dirs};
 use crate::env::Environment;
 use crate::find::{
-    Answers, Finder, Gemini, NoAnswer, NodeVersion, PACKAGE, Place, ask_in, node_version, scratch,
+    Answers, Finder, Gemini, NoAnswer, NodeVersion, PACKAGE, Patience, Place, ask_in, node_version, scratch,
 };
 use crate::programs::{leave_out_relative, on_path};
 
@@ -288,9 +288,11 @@ impl Installer {
         command.args(["view", &format!("{PACKAGE}@latest"), "version", "--no-color", "--no-update-notifier"]);
         command.current_dir(here.path()).env_clear().envs(env.iter());
         let limit = self.limit.min(ANSWER_LIMIT);
-        let answer = match ask_in(&here, &mut command, limit, 64 << 10) {
+        let patience = Patience { limit, stop_when: self.stop_when };
+        let answer = match ask_in(&here, &mut command, patience, 64 << 10) {
             Ok(answer) => answer,
             Err(NoAnswer::TooLate) => return Err(InstallError::TooLate { limit, output: String::new() }),
+            Err(NoAnswer::Stopped) => return Err(InstallError::Stopped),
             Err(NoAnswer::NotStarted(error)) => return Err(io_error("asking npm")(error)),
         };
         let text = String::from_utf8_lossy(&answer.stdout);

@@ -7,13 +7,14 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
 use crate::dirs;
 use crate::env::Environment;
 use crate::supervise::errand::{Errand, Place};
+use crate::supervise::protocol::Gentle;
 
 /// An answer needs no more.
 const ROOM: usize = 64 << 10;
@@ -33,29 +34,72 @@ pub(crate) enum NoAnswer {
     NotStarted(io::Error),
     /// It took longer than allowed and was killed.
     TooLate,
+    /// Nobody wanted to know any more, and it was killed.
+    Stopped,
 }
 
-/// Runs a command to its end, for at most `limit`, and keeps at most `most` bytes of each output. Nothing of it is left
+/// How long an answer is waited for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    pub(crate) limit: Duration,
+    /// Whether to give up at once; asked all the time.
+    pub(crate) stop_when: Option<fn() -> bool>,
+}
+
+impl From<Duration> for Patience {
+    fn from(limit: Duration) -> Self {
+        Self { limit, stop_when: None }
+    }
+}
+
+impl Patience {
+    fn is_over(&self) -> bool {
+        self.stop_when.is_some_and(|stop| stop())
+    }
+}
+
+/// How often it is looked whether to give up.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// Runs a command to its end, as long as there is patience, and keeps at most `most` bytes of each output. Nothing of it is left
 /// running: not after an answer, not without one, and not when this process is killed.
 ///
 /// Output goes to files, because a pipe is held open by every grandchild that inherits it.
-pub(crate) fn ask(command: &mut Command, limit: Duration, most: u64) -> Result<Answer, NoAnswer> {
-    ask_in(&scratch().map_err(NoAnswer::NotStarted)?, command, limit, most)
+pub(crate) fn ask(
+    command: &mut Command,
+    patience: impl Into<Patience>,
+    most: u64,
+) -> Result<Answer, NoAnswer> {
+    ask_in(&scratch().map_err(NoAnswer::NotStarted)?, command, patience, most)
 }
 
 /// The same with a directory that goes with the answer, and also when this process is killed before it has come.
 pub(crate) fn ask_in(
     files: &tempfile::TempDir,
     command: &mut Command,
-    limit: Duration,
+    patience: impl Into<Patience>,
     most: u64,
 ) -> Result<Answer, NoAnswer> {
+    let patience = patience.into();
+    if patience.is_over() {
+        return Err(NoAnswer::Stopped);
+    }
     let (stdout, stderr) = (files.path().join("stdout"), files.path().join("stderr"));
     let place = Place { stdout: &stdout, stderr: &stderr, remove_when_abandoned: files.path(), lock: None };
     let mut errand = Errand::start(command, &place).map_err(NoAnswer::NotStarted)?;
-    let Some(status) = errand.wait(limit).map_err(NoAnswer::NotStarted)? else {
-        errand.stop();
-        return Err(NoAnswer::TooLate);
+    let begun = Instant::now();
+    let status = loop {
+        let left = patience.limit.saturating_sub(begun.elapsed());
+        let time = if patience.stop_when.is_some() { left.min(GLANCE) } else { left };
+        if let Some(status) = errand.wait(time).map_err(NoAnswer::NotStarted)? {
+            break status;
+        }
+        let stopped = patience.is_over();
+        if stopped || left.is_zero() {
+            // An answer is all that it had to give.
+            errand.stop(Gentle::AtOnce);
+            return Err(if stopped { NoAnswer::Stopped } else { NoAnswer::TooLate });
+        }
     };
     Ok(Answer { status, stdout: contents(&stdout, most), stderr: contents(&stderr, most) })
 }

@@ -9,12 +9,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::str::FromStr;
-use std::time::Duration;
 
 use serde::Serialize;
 
 use super::ANSWER_LIMIT;
-use super::ask::{self, Answers};
+use super::ask::{self, Answers, Patience};
 use crate::env::{self, Environment};
 
 /// A version of Node.
@@ -76,12 +75,16 @@ const QUESTION: &str = "node --version";
 
 /// The version of a Node for next to nothing: from an earlier answer, from the header file that comes with it, or by asking
 /// it once in its life. None for what a version manager puts on `PATH`, whose answer depends on where it is asked.
-pub(super) fn settled_version(node: &Path, answers: &Answers, limit: Duration) -> Option<NodeVersion> {
+pub(super) fn settled_version(
+    node: &Path,
+    answers: &Answers,
+    patience: impl Into<Patience>,
+) -> Option<NodeVersion> {
     let file = fs::canonicalize(node).ok()?;
     file.file_stem().filter(|name| *name == "node" || *name == "nodejs")?;
     let remembered = answers.recall(&file, QUESTION).and_then(|answer| answer.parse().ok());
     remembered.or_else(|| header_version(&file)).or_else(|| {
-        let version = ask_version(&file, Path::new("/"), limit)?;
+        let version = ask_version(&file, Path::new("/"), patience)?;
         answers.keep(&file, QUESTION, &version.to_string());
         Some(version)
     })
@@ -92,10 +95,10 @@ pub(crate) fn version(node: &Path, dir: &Path, answers: &Answers) -> Option<Node
     settled_version(node, answers, ANSWER_LIMIT).or_else(|| ask_version(node, dir, ANSWER_LIMIT))
 }
 
-fn ask_version(node: &Path, dir: &Path, limit: Duration) -> Option<NodeVersion> {
+fn ask_version(node: &Path, dir: &Path, patience: impl Into<Patience>) -> Option<NodeVersion> {
     let mut command = Command::new(node);
     command.arg("--version").current_dir(dir);
-    let answer = ask::ask(&mut command, limit, 1 << 10).ok()?;
+    let answer = ask::ask(&mut command, patience, 1 << 10).ok()?;
     let text = String::from_utf8(answer.stdout).ok().filter(|_| answer.status.success())?;
     text.parse().ok()
 }

@@ -15,6 +15,7 @@ use super::{InstallError, PACKAGE, Progress, io_error};
 use crate::env::{self, Environment};
 use crate::programs::on_path;
 use crate::supervise::errand::{Errand, Place};
+use crate::supervise::protocol::Gentle;
 
 /// How much of npm's output an error carries.
 const KEPT_LINES: usize = 60;
@@ -81,7 +82,7 @@ impl<P: FnMut(Progress)> Npm<'_, P> {
         let mut in_time = true;
         while status.is_none() && in_time {
             if self.stop_when.is_some_and(|stop| stop()) {
-                errand.stop();
+                errand.stop(Gentle::No);
                 return Err(InstallError::Stopped);
             }
             status = errand.wait(Duration::from_millis(100)).map_err(io_error("starting npm"))?;
@@ -101,7 +102,7 @@ impl<P: FnMut(Progress)> Npm<'_, P> {
         let output = kept.into_iter().collect::<Vec<_>>().join("\n");
         Ok(match status {
             None => {
-                errand.stop();
+                errand.stop(Gentle::No);
                 Ended::TooLate { output }
             }
             Some(status) if status.success() => Ended::Well,

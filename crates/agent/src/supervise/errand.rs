@@ -93,8 +93,8 @@ impl Errand {
     }
 
     /// Ends it, and all that it started.
-    pub(crate) fn stop(mut self) {
-        self.custody.stop(Gentle::No);
+    pub(crate) fn stop(mut self, gentle: Gentle) {
+        self.custody.stop(gentle);
         let _in_time = self.wait(LONGEST_STOP);
     }
 
