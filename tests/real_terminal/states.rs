@@ -126,7 +126,7 @@ fn a_launch_is_ready_when_slow_servers_have_started_and_until_then_everybody_is_
     assert_eq!(terminal.last_answer().unwrap().text, "Slowly.");
     let during = samples.iter().filter(|(at, _, ended)| *at > sent && ended.is_none());
     let wrong: Vec<_> = during.clone().filter(|(_, status, _)| *status != Status::Processing).collect();
-    assert!(wrong.is_empty() && during.count() > 3, "{wrong:?}");
+    assert!(wrong.is_empty() && during.count() > 1, "{wrong:?}");
 }
 
 #[test]
@@ -141,14 +141,18 @@ fn a_launch_whose_servers_never_start_says_which_and_one_with_a_prompt_works_on_
 
     let mut wanted = place.wanted("Be slow");
     wanted.request.mcp_servers.push(slow_server());
-    let ((taken, reading), samples) = observed(&place, || {
+    let (reading, samples) = observed(&place, || {
         let terminal = place.terminals.launch(wanted).unwrap();
-        (Instant::now(), terminal.wait(Until::Settled, LONG).unwrap())
+        terminal.wait(Until::Settled, LONG).unwrap()
     });
     assert_eq!((reading.status, reading.message.as_deref()), (Status::Completed, Some("Slowly.")));
-    let during = samples.iter().filter(|(at, _, ended)| *at > taken && ended.is_none());
-    let wrong: Vec<_> = during.clone().filter(|(_, status, _)| *status != Status::Processing).collect();
-    assert!(wrong.is_empty() && during.count() > 3, "{wrong:?}");
+    // From its very beginning: it starts, and then it works.
+    let during = samples.iter().filter(|(_, _, ended)| ended.is_none());
+    let wrong: Vec<_> = during
+        .clone()
+        .filter(|(_, status, _)| !matches!(status, Status::Starting | Status::Processing))
+        .collect();
+    assert!(wrong.is_empty() && during.count() > 10, "{wrong:?}");
 }
 
 #[test]

@@ -36,6 +36,10 @@ impl McpStart {
     /// What the CLI waits for, for people. None when the start is over.
     pub(crate) fn waits_for(&self) -> Option<String> {
         let log = self.read();
+        if log.is_empty() {
+            // The user has sent it somewhere that cannot be read: by the time there is a prompt, it would say something.
+            return None;
+        }
         let servers = waits_for(&log, &self.servers)?;
         Some(match servers.as_slice() {
             // Those before name each server once it has answered or failed.
@@ -47,8 +51,9 @@ impl McpStart {
 
     fn read(&self) -> String {
         let mut bytes = Vec::new();
-        // One that is not there yet says nothing.
-        if let Ok(mut file) = File::open(&self.log)
+        // A pipe would be waited for.
+        if std::fs::metadata(&self.log).is_ok_and(|data| data.is_file())
+            && let Ok(mut file) = File::open(&self.log)
             && file.seek(SeekFrom::Start(self.from)).is_ok()
         {
             let _half = file.take(START).read_to_end(&mut bytes);
@@ -134,8 +139,12 @@ mod tests {
         let old = Version::new(0, 30, 1);
         let line = |text: &str| format!("[time] [LOG] {text}\n");
         std::fs::write(&path, line(REFRESH)).unwrap();
+        let begun = line("Authenticated via \"gemini-api-key\".");
         let servers = ["slow".to_owned()];
         let [new, old] = [Version::new(0, 61, 0), old].map(|it| McpStart::new(&path, &servers, &it));
+        // Nothing was written: it goes to somewhere else.
+        assert_eq!(new.waits_for(), None);
+        std::fs::write(&path, line(REFRESH) + &begun).unwrap();
         assert_eq!(new.waits_for().as_deref(), Some("Its MCP servers are starting: slow."));
         let heard = line("Registering notification handlers for server 'slow'.");
         std::fs::write(&path, line(REFRESH) + &heard).unwrap();
