@@ -2,7 +2,7 @@
 
 use alhena::scripted::{Scenario, Turn, When};
 use alhena::terminal::screen::{Status, WaitingFor};
-use alhena::terminal::{Force, TerminalErrorKind, Until};
+use alhena::terminal::{Force, Reply, TerminalErrorKind, Until};
 use serde_json::json;
 
 use crate::place::{LONG, Place, ask};
@@ -42,4 +42,88 @@ fn an_approval_is_shown_with_its_options_and_can_be_accepted_and_refused() {
     assert_eq!(terminal.answer("1").unwrap_err().kind, TerminalErrorKind::NotReady);
     terminal.exit(LONG).unwrap();
     place.nothing_left();
+}
+
+fn asks(question: serde_json::Value) -> Turn {
+    Turn::new().call("ask_user", json!({"questions": [question]}))
+}
+
+/// What the model was told last by a tool.
+fn told(place: &Place) -> String {
+    let requests = place.api.requests("api");
+    let answers = requests.iter().rev().flat_map(|request| request.responses().collect::<Vec<_>>());
+    answers.map(|(_, answer)| answer.to_string()).next().unwrap_or_default()
+}
+
+#[test]
+fn questions_take_one_option_several_options_and_texts_of_ones_own() {
+    let colours = json!([
+        {"label": "Red", "description": "As blood"},
+        {"label": "Green", "description": "As grass"},
+        {"label": "Blue", "description": "As the sky"},
+    ]);
+    let choice = |several: bool| json!({"question": "Which colour?", "header": "Colour", "type": "choice", "options": colours, "multiSelect": several});
+    let text = json!({"question": "What is it called?", "header": "Name", "type": "text"});
+    let scenario = Scenario::new()
+        .turn(asks(choice(false)).when(When::new().prompt("one of them")))
+        .turn(asks(choice(false)).when(When::new().prompt("own words")))
+        .turn(asks(choice(true)).when(When::new().prompt("two of them")))
+        .turn(asks(choice(true)).when(When::new().prompt("two and words")))
+        .turn(asks(text).when(When::new().prompt("a name")))
+        .turn(Turn::say("Noted.").always());
+    let place = Place::new("questions", scenario);
+    let terminal = place.launch();
+    let reply = |prompt: &str, choose: &[&str], text: Option<&str>| {
+        let reading = ask(&terminal, prompt);
+        assert_eq!(reading.status, Status::Waiting, "{reading:?}\n{}", place.capture(&terminal));
+        let choose = choose.iter().map(|one| (*one).to_owned()).collect();
+        let replied = terminal.reply(&Reply { choose, text: text.map(str::to_owned) });
+        replied.unwrap_or_else(|error| panic!("{prompt}: {error}\n{}", place.capture(&terminal)));
+        let reading = terminal.wait(Until::Settled, LONG).unwrap();
+        assert_eq!(reading.status, Status::Completed, "{reading:?}\n{}", place.capture(&terminal));
+        told(&place)
+    };
+    let said = |answer: &str| format!("\\\"0\\\":\\\"{answer}\\\"");
+    for (prompt, choose, text, answer) in [
+        ("one of them", &["2"][..], None, "Green"),
+        ("own words", &[], Some("7"), "7"),
+        ("two of them", &["1", "blue"], None, "Red, Blue"),
+        ("two and words", &["1", "3"], Some("and a bit of /grey"), "Red, Blue, and a bit of /grey"),
+        ("a name", &[], Some("Rover, 2"), "Rover, 2"),
+    ] {
+        let told = reply(prompt, choose, text);
+        assert!(told.contains(&said(answer)), "{prompt}: {told}");
+    }
+}
+
+#[test]
+fn a_word_of_feedback_goes_with_an_approval_and_with_a_refusal() {
+    let call =
+        |name: &str| Turn::new().call("run_shell_command", json!({"command": format!("touch {name}")}));
+    let scenario = Scenario::new()
+        .turn(call("refused.txt").when(When::new().prompt("first")))
+        .turn(call("allowed.txt").when(When::new().prompt("second")))
+        .turn(Turn::say("Done.").when(When::new().response_of("run_shell_command").prompt("second")))
+        .turn(Turn::say("Well.").always());
+    let place = Place::new("feedback", scenario);
+    let terminal = place.launch();
+    let reply = |choose: &str, text: &str| {
+        let reply = Reply { choose: vec![choose.to_owned()], text: Some(text.to_owned()) };
+        terminal.reply(&reply).unwrap_or_else(|error| panic!("{error}\n{}", place.capture(&terminal)));
+        terminal.wait(Until::Completed, LONG).unwrap();
+    };
+    assert_eq!(ask(&terminal, "first").status, Status::Waiting);
+    // The CLI sends it together with the news of the refusal.
+    let heard = |text: &str| {
+        let asked =
+            || place.api.requests("api").last().is_some_and(|request| request.texts().any(|one| one == text));
+        assert!(alhena_testbed::Deadline::after(LONG).wait_until(asked), "{}", place.capture(&terminal));
+    };
+    reply("No", "Use another name");
+    heard("Use another name");
+    assert!(!place.work().join("refused.txt").exists());
+    assert_eq!(ask(&terminal, "second").status, Status::Waiting);
+    reply("1", "Thank you");
+    heard("Thank you");
+    assert!(place.work().join("allowed.txt").exists());
 }

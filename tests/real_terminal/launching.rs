@@ -72,10 +72,36 @@ fn a_missing_login_a_missing_cli_and_a_crash_are_told_apart() {
     assert!(crashed.message.contains("exit code 3"), "{crashed}");
     assert!(crashed.screen.unwrap().contains("Cannot find module x"));
 
+    // A key alone does not choose how to sign in; whoever has one need not be told to set it.
     place.home.write_settings(&json!({})).unwrap();
+    let refused = place.terminals.launch(place.wanted("")).unwrap_err();
+    assert_eq!(refused.kind, TerminalErrorKind::Auth, "{refused}");
+    assert!(refused.hint.contains("GEMINI_API_KEY is set"), "{}", refused.hint);
+
     place.env.remove("GEMINI_API_KEY").remove("GOOGLE_GEMINI_BASE_URL");
     let refused = place.again().launch(place.wanted("")).unwrap_err();
     assert_eq!(refused.kind, TerminalErrorKind::Auth, "{refused}");
     assert_eq!(place.terminals.list().unwrap().len(), 0);
     place.nothing_left();
+}
+
+#[test]
+fn a_launch_leaves_nothing_in_the_history_of_the_shell() {
+    let mut place = Place::new("history", Scenario::new());
+    place.env.set("SHELL", "/bin/bash");
+    let terminal = place.again().launch(place.wanted("")).unwrap();
+    let pane = place.pane_of(&terminal);
+    let shell = place.tmux(&["display-message", "-p", "-t", &pane, "#{pane_pid}"]);
+    place.tmux(&["send-keys", "-t", &pane, "C-d", "C-d"]);
+    let command = || place.tmux(&["display-message", "-p", "-t", &pane, "#{pane_current_command}"]);
+    assert!(alhena_testbed::Deadline::after(LONG).wait_until(|| command().trim() == "bash"));
+    // A person goes on in the pane, and leaves.
+    for line in ["echo mine", "exit"] {
+        place.tmux(&["send-keys", "-t", &pane, "-l", line]);
+        place.tmux(&["send-keys", "-t", &pane, "Enter"]);
+    }
+    let shell: u32 = shell.trim().parse().unwrap();
+    assert!(alhena_testbed::Deadline::after(LONG).wait_until(|| !alhena_testbed::processes::alive(shell)));
+    let history = fs::read_to_string(place.home.path().join(".bash_history")).unwrap();
+    assert_eq!(history, "echo mine\nexit\n");
 }

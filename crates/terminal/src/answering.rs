@@ -1,25 +1,57 @@
 //! Answering dialogs, and interrupting what an agent does.
+//!
+//! A key that is pressed twice may land in the next dialog and allow what nobody has seen. So each key is pressed once, and
+//! what it does is seen before the next. In a question of 0.61.0 a number chooses, or ticks where several may be chosen;
+//! a paste goes to the option with a text of one's own, whichever is marked.
 
 use std::time::{Duration, Instant};
 
 use alhena_model::Timestamp;
 
 use crate::error::{TerminalError, TerminalErrorKind};
-use crate::screen::{Reading, Status, Waiting, WaitingFor};
+use crate::screen::{Choice, Reading, Status, Waiting, WaitingFor};
 use crate::store::Phase;
 use crate::terminal::{History, Live, Terminal, Until, status_name};
-use crate::typing::{AFTER_PASTE, ATTEMPTS, OTHERS, not_taken, settle};
+use crate::typing::{AFTER_PASTE, Force, OTHERS, PATIENCE, not_taken, settle};
 use crate::wording::cleaned;
 
-/// How long a dialog may take to show that a key has reached it.
-const TAKEN: Duration = Duration::from_millis(1500);
+/// How long a list takes a digit for the first of a number.
+const DIGITS: Duration = Duration::from_millis(1500);
 /// How long the CLI may take to start again, if it does.
 const RESTART: Duration = Duration::from_secs(5);
+/// What follows the options of a question with several answers.
+const DONE: &str = "Done";
+/// How many options may be out of sight.
+const MORE: usize = 20;
+/// The option for a text of one's own, as long as there is none.
+const OWN: &str = "Enter a custom value";
+
+/// An answer to a dialog.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reply {
+    /// Options, each by its number or the beginning of its label.
+    pub choose: Vec<String>,
+    /// A text of one's own; to an approval, a word of feedback.
+    pub text: Option<String>,
+}
 
 impl Terminal {
     /// Answers a dialog: by the number of an option, by the beginning of its label, or, where text is asked for, by that.
     pub fn answer(&self, answer: &str) -> Result<Reading, TerminalError> {
-        let _lock = self.terminals.inner.store.lock_typing(self.id(), OTHERS)?;
+        self.answer_by(|waiting| match waiting.options.is_empty() {
+            true => Reply { text: Some(answer.to_owned()), ..Reply::default() },
+            false => Reply { choose: vec![answer.to_owned()], ..Reply::default() },
+        })
+    }
+
+    /// Answers a dialog with several options, or with a text of one's own. What goes with an approval is sent as a message
+    /// when the agent can take it: at once after a refusal, and queued by the CLI after a permission.
+    pub fn reply(&self, reply: &Reply) -> Result<Reading, TerminalError> {
+        self.answer_by(|_| reply.clone())
+    }
+
+    fn answer_by(&self, reply: impl FnOnce(&Waiting) -> Reply) -> Result<Reading, TerminalError> {
+        let lock = self.terminals.inner.store.lock_typing(self.id(), OTHERS)?;
         let reading = self.status()?;
         let Some(waiting) = reading.waiting_for.filter(|_| reading.status == Status::Waiting) else {
             return Err(TerminalError::new(
@@ -29,23 +61,49 @@ impl Terminal {
             .hint("`alhena terminal send` sends a message."));
         };
         let live = self.live()?;
+        let list = List::of(&live.look(History::None)?.text);
+        let plan = Plan::of(&waiting, &reply(&waiting), list)?;
         let started = self.record()?.started;
-        match chosen(&waiting, answer)? {
-            Some(number) => {
-                self.choose(&live, &waiting, number)?;
+        match &plan {
+            Plan::Choose(number, _) => {
+                self.choose(&live, &waiting, *number)?;
                 if waiting.kind == WaitingFor::Trust {
                     self.wait_for_restart(started)?;
                 }
             }
-            None => {
-                let (text, _) = cleaned(answer);
-                self.paste(&live, &text)?;
-                std::thread::sleep(AFTER_PASTE);
-                live.press("Enter")?;
-                settle(&live);
+            Plan::Tick(numbers, None) => {
+                self.tick(&live, numbers)?;
+                self.finish(&live)?;
             }
+            Plan::Tick(numbers, Some(text)) => {
+                self.tick(&live, numbers)?;
+                self.write(&live, text)?;
+            }
+            Plan::Write(text) => self.write(&live, text)?,
+            Plan::Confirm => self.confirm(&live)?,
+        }
+        drop(lock);
+        if let Plan::Choose(number, Some(feedback)) = &plan {
+            let refused = |option: &&Choice| option.number == *number && option.label.starts_with("No");
+            let refused = waiting.options.iter().find(refused).is_some();
+            return self.give_feedback(feedback, refused);
         }
         self.status()
+    }
+
+    /// A refusal ends the turn, which takes a moment; after a permission the CLI queues what is sent.
+    fn give_feedback(&self, text: &str, refused: bool) -> Result<Reading, TerminalError> {
+        let sent = match refused {
+            true => self.wait(Until::Settled, PATIENCE).and_then(|_| self.send(text, Force::No)),
+            false => self.send(text, Force::Yes),
+        };
+        match sent {
+            Ok(_) => self.status(),
+            Err(error) => {
+                let message = format!("it was answered, but the text was not sent: {}", error.message);
+                Err(TerminalError { message, ..error })
+            }
+        }
     }
 
     /// After a decision about trust 0.61.0 shows its prompt for a moment, and starts again.
@@ -61,29 +119,131 @@ impl Terminal {
         Ok(())
     }
 
+    /// Chooses one option. A number alone does; where it only moves the mark, Enter does.
     fn choose(&self, live: &Live, waiting: &Waiting, number: u32) -> Result<(), TerminalError> {
-        for attempt in 0..ATTEMPTS {
-            // A number alone chooses; where it only moves the mark, Enter does.
-            let selected = self.dialog()?.filter(|now| now.question == waiting.question);
-            let Some(now) = selected else { return Ok(()) };
-            let marked = now.options.iter().any(|option| option.number == number && option.selected);
-            match attempt > 0 && marked {
-                true => live.press("Enter")?,
-                false => live.press(&number.to_string())?,
+        let Some(before) = self.dialog()?.filter(|now| is_same(now, waiting)) else { return Ok(()) };
+        press_number(live, number)?;
+        let after = self.wait_for_dialog(live, PATIENCE, |now| now != Some(&before))?;
+        let goes_on = |now: Option<&Waiting>| now.is_some_and(|now| is_same(now, waiting));
+        if !goes_on(after.as_ref()) {
+            return Ok(());
+        }
+        let after = self.wait_for_dialog(live, DIGITS, |now| !goes_on(now))?;
+        let is_marked =
+            |now: &Waiting| now.options.iter().any(|option| option.number == number && option.selected);
+        match after.filter(|now| is_same(now, waiting)) {
+            None => Ok(()),
+            Some(now) if now != before && is_marked(&now) => self.confirm(live),
+            Some(_) => Err(self.not_answered(live)),
+        }
+    }
+
+    /// Ticks these options and no others. A long list shows only a part of itself, and moves to what is chosen.
+    fn tick(&self, live: &Live, numbers: &[u32]) -> Result<(), TerminalError> {
+        let ticked = |now: Option<&Waiting>, number: u32| {
+            now.and_then(|now| now.options.iter().find(|option| option.number == number)?.checked)
+        };
+        let set = |number: u32, wanted: bool| -> Result<(), TerminalError> {
+            press_number(live, number)?;
+            let is_done = |now: Option<&Waiting>| ticked(now, number) == Some(wanted);
+            match is_done(self.wait_for_dialog(live, PATIENCE, is_done)?.as_ref()) {
+                true => Ok(()),
+                false => Err(self.not_answered(live)),
             }
-            let deadline = Instant::now() + TAKEN;
-            while Instant::now() < deadline {
-                settle(live);
-                if self.dialog()?.as_ref() != Some(&now) {
-                    break;
-                }
-            }
-            let after = self.dialog()?;
-            if after.is_none_or(|after| (after.question, after.detail) != (now.question, now.detail)) {
-                return Ok(());
+        };
+        loop {
+            let now = self.dialog()?;
+            let unwanted =
+                |option: &&Choice| option.checked == Some(true) && !numbers.contains(&option.number);
+            let Some(other) = now.iter().flat_map(|now| &now.options).find(unwanted) else { break };
+            set(other.number, false)?;
+        }
+        for number in numbers {
+            if ticked(self.dialog()?.as_ref(), *number) != Some(true) {
+                set(*number, true)?;
             }
         }
-        Err(not_taken("the dialog does not take the answer").screen(&live.look(History::None)?.text))
+        Ok(())
+    }
+
+    /// Goes down to the end of the list, which has no number, and presses Enter there.
+    fn finish(&self, live: &Live) -> Result<(), TerminalError> {
+        let options = self.dialog()?.map(|now| now.options.len()).unwrap_or_default();
+        let is_done =
+            |line: &str| line.split_once('●').is_some_and(|(_, rest)| rest.trim_matches(['│', ' ']) == DONE);
+        let is_there = |text: &str| text.lines().any(is_done);
+        for _ in 0..options + MORE {
+            let seen = live.look(History::None)?.text;
+            if is_there(&seen) {
+                return self.confirm(live);
+            }
+            live.press("Down")?;
+            self.wait_for_screen(live, |text| text != seen)?;
+            settle(live);
+        }
+        Err(self.not_answered(live))
+    }
+
+    /// Gives a text of one's own. The blank in front, which the CLI trims, keeps a digit from being a choice.
+    fn write(&self, live: &Live, text: &str) -> Result<(), TerminalError> {
+        let (text, _) = cleaned(text);
+        let before = occurrences(&live.look(History::None)?.text, &text);
+        self.paste(live, &format!(" {}", text.trim()))?;
+        // Enter before that would choose what is marked.
+        if !self.wait_for_screen(live, |now| occurrences(now, &text) > before)? {
+            return Err(self.not_answered(live));
+        }
+        settle(live);
+        std::thread::sleep(AFTER_PASTE);
+        self.confirm(live)
+    }
+
+    fn confirm(&self, live: &Live) -> Result<(), TerminalError> {
+        let before = self.dialog()?;
+        live.press("Enter")?;
+        let after = self.wait_for_dialog(live, PATIENCE, |now| now != before.as_ref())?;
+        if after == before {
+            return Err(self.not_answered(live));
+        }
+        settle(live);
+        Ok(())
+    }
+
+    fn not_answered(&self, live: &Live) -> TerminalError {
+        let screen = live.look(History::None).map(|look| look.text).unwrap_or_default();
+        not_taken("the dialog does not take the answer").screen(&screen)
+    }
+
+    fn wait_for_screen(&self, live: &Live, wanted: impl Fn(&str) -> bool) -> Result<bool, TerminalError> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let seen = live.control.activity(&live.pane);
+            if wanted(&live.look(History::None)?.text) {
+                return Ok(true);
+            }
+            if Instant::now() >= deadline || self.is_over()? {
+                return Ok(false);
+            }
+            live.control.wait_for_output(&live.pane, &seen, deadline.min(Instant::now() + DIGITS));
+        }
+    }
+
+    fn wait_for_dialog(
+        &self,
+        live: &Live,
+        limit: Duration,
+        wanted: impl Fn(Option<&Waiting>) -> bool,
+    ) -> Result<Option<Waiting>, TerminalError> {
+        let deadline = Instant::now() + limit;
+        loop {
+            let seen = live.control.activity(&live.pane);
+            let now = self.dialog()?;
+            if wanted(now.as_ref()) || Instant::now() >= deadline || self.is_over()? {
+                return Ok(now);
+            }
+            let tick = deadline.min(Instant::now() + Duration::from_millis(200));
+            live.control.wait_for_output(&live.pane, &seen, tick);
+        }
     }
 
     fn dialog(&self) -> Result<Option<Waiting>, TerminalError> {
@@ -126,26 +286,113 @@ impl Terminal {
     }
 }
 
-/// The option that an answer means. None where the dialog has none and takes text.
-fn chosen(waiting: &Waiting, answer: &str) -> Result<Option<u32>, TerminalError> {
-    if waiting.options.is_empty() {
-        return Ok(None);
+/// What to do for an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Plan {
+    /// One option, and a word to go with it.
+    Choose(u32, Option<String>),
+    /// Several options, and a text of one's own.
+    Tick(Vec<u32>, Option<String>),
+    /// A text.
+    Write(String),
+    /// What was answered before.
+    Confirm,
+}
+
+impl Plan {
+    fn of(waiting: &Waiting, reply: &Reply, list: List) -> Result<Self, TerminalError> {
+        let refused = |message: &str, hint: &str| Err(TerminalError::usage(message, hint));
+        let text = reply.text.clone().filter(|text| !text.trim().is_empty());
+        let mut numbers =
+            reply.choose.iter().map(|one| chosen(waiting, one, list)).collect::<Result<Vec<u32>, _>>()?;
+        numbers.sort_unstable();
+        numbers.dedup();
+        let several = waiting.options.iter().any(|option| option.checked.is_some());
+        let own = waiting.options.iter().find(|option| option.label == OWN).map(|option| option.number);
+        let is_own = |numbers: &[u32]| own.is_some_and(|own| numbers.contains(&own));
+        match (numbers.as_slice(), text) {
+            ([], None) => refused("there is no answer", "Give the number of an option, or a text."),
+            ([], Some(_)) if is_review(waiting) => Ok(Plan::Confirm),
+            ([], Some(text)) if waiting.options.is_empty() => Ok(Plan::Write(text)),
+            (numbers, None) if several && is_own(numbers) => {
+                refused("that option needs a text", "Give it with --text.")
+            }
+            (_, text) if several => Ok(Plan::Tick(numbers, text)),
+            ([], Some(text)) if waiting.kind == WaitingFor::Question => Ok(Plan::Write(text)),
+            ([number], Some(text)) if waiting.kind == WaitingFor::ToolApproval => {
+                Ok(Plan::Choose(*number, Some(text)))
+            }
+            ([number], None) => Ok(Plan::Choose(*number, None)),
+            (_, None) => refused("the dialog takes one option", "Choose one by its number."),
+            ([], Some(_)) => refused("the dialog takes no text", "Choose an option by its number."),
+            (_, Some(_)) => refused("the dialog takes an option or a text, not both", "Give one of them."),
+        }
     }
+}
+
+/// How often the end of a text is on the screen, or a paste that the CLI does not show.
+fn occurrences(screen: &str, text: &str) -> usize {
+    let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).collect::<String>();
+    let last = letters(text.trim_end().lines().last().unwrap_or_default());
+    let end: String = last.chars().skip(last.chars().count().saturating_sub(12)).collect();
+    let pasted = screen.matches("[Pasted Text: ").count();
+    match end.is_empty() {
+        true => pasted + screen.matches(text.trim()).count(),
+        false => pasted + letters(screen).matches(&end).count(),
+    }
+}
+
+/// Whether it is the same dialog, whatever is marked in it.
+fn is_same(one: &Waiting, other: &Waiting) -> bool {
+    (&one.question, &one.detail) == (&other.question, &other.detail)
+}
+
+/// Whether it shows what was answered, to be confirmed.
+fn is_review(waiting: &Waiting) -> bool {
+    waiting.options.is_empty() && waiting.question.starts_with("Review your answers")
+}
+
+fn press_number(live: &Live, number: u32) -> Result<(), TerminalError> {
+    number.to_string().chars().try_for_each(|digit| live.press(&digit.to_string()))
+}
+
+/// How much of its options a dialog shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum List {
+    Whole,
+    /// There are more above or below.
+    Part,
+}
+
+impl List {
+    fn of(screen: &str) -> Self {
+        let arrow = |line: &str| ["▲", "▼"].contains(&line.trim_matches(['│', ' ']));
+        if screen.lines().any(arrow) { List::Part } else { List::Whole }
+    }
+}
+
+/// The option that an answer means.
+fn chosen(waiting: &Waiting, answer: &str, list: List) -> Result<u32, TerminalError> {
     let wanted = answer.trim().to_lowercase();
     let by_number = wanted.parse::<u32>().ok();
+    if let (Some(number @ 1..=99), List::Part) = (by_number, list) {
+        return Ok(number);
+    }
     let mut fitting = waiting.options.iter().filter(|option| match by_number {
         Some(number) => option.number == number,
         None => !wanted.is_empty() && option.label.to_lowercase().starts_with(&wanted),
     });
     match (fitting.next(), fitting.next()) {
-        (Some(option), None) => Ok(Some(option.number)),
+        (Some(option), None) => Ok(option.number),
         _ => {
             let options: Vec<String> =
                 waiting.options.iter().map(|option| format!("{}. {}", option.number, option.label)).collect();
-            Err(TerminalError::usage(
-                format!("{answer:?} is not one of the options of {:?}", waiting.question),
-                format!("Choose by number: {}.", options.join("; ")),
-            ))
+            let hint = match options.as_slice() {
+                [] => "It takes a text.".to_owned(),
+                options => format!("Choose by number: {}.", options.join("; ")),
+            };
+            let message = format!("{answer:?} is not one of the options of {:?}", waiting.question);
+            Err(TerminalError::usage(message, hint))
         }
     }
 }
@@ -159,26 +406,70 @@ fn stop_of(waiting: &Waiting) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::screen::Choice;
+
+    fn asks(kind: WaitingFor, labels: &[&str], checked: Option<bool>) -> Waiting {
+        let options = labels.iter().zip(1..).map(|(label, number)| Choice {
+            number,
+            label: (*label).to_owned(),
+            selected: false,
+            checked,
+        });
+        Waiting { kind, question: "Which?".to_owned(), options: options.collect(), detail: None }
+    }
+
+    fn plan(waiting: &Waiting, choose: &[&str], text: Option<&str>) -> Result<Plan, TerminalErrorKind> {
+        let choose = choose.iter().map(|one| (*one).to_owned()).collect();
+        Plan::of(waiting, &Reply { choose, text: text.map(str::to_owned) }, List::Whole)
+            .map_err(|error| error.kind)
+    }
 
     #[test]
     fn an_answer_names_one_option() {
-        let option = |number, label: &str| Choice { number, label: label.to_owned(), selected: false };
-        let waiting = Waiting {
-            kind: WaitingFor::ToolApproval,
-            question: "Allow?".to_owned(),
-            options: vec![
-                option(1, "Allow once"),
-                option(2, "Allow for this session"),
-                option(3, "No (esc)"),
-            ],
-            detail: None,
-        };
-        assert_eq!(chosen(&waiting, " 2 "), Ok(Some(2)));
-        assert_eq!(chosen(&waiting, "no"), Ok(Some(3)));
+        let approval =
+            asks(WaitingFor::ToolApproval, &["Allow once", "Allow for this session", "No (esc)"], None);
+        assert_eq!(plan(&approval, &[" 2 "], None), Ok(Plan::Choose(2, None)));
+        assert_eq!(plan(&approval, &["no"], Some("why")), Ok(Plan::Choose(3, Some("why".to_owned()))));
         for wrong in ["4", "allow", "", "yes"] {
-            assert_eq!(chosen(&waiting, wrong).unwrap_err().kind, TerminalErrorKind::Usage, "{wrong}");
+            assert_eq!(plan(&approval, &[wrong], None), Err(TerminalErrorKind::Usage), "{wrong}");
         }
-        assert_eq!(chosen(&Waiting { options: Vec::new(), ..waiting }, "anything"), Ok(None));
+        assert_eq!(plan(&approval, &["1", "2"], None), Err(TerminalErrorKind::Usage));
+        assert_eq!(plan(&approval, &[], Some("text")), Err(TerminalErrorKind::Usage));
+        assert_eq!(plan(&approval, &[], None), Err(TerminalErrorKind::Usage));
+    }
+
+    #[test]
+    fn a_number_that_is_out_of_sight_can_be_chosen() {
+        let part = asks(WaitingFor::Question, &["Red", "Blue"], Some(false));
+        let reply = Reply { choose: vec!["7".to_owned()], text: None };
+        assert_eq!(Plan::of(&part, &reply, List::Part), Ok(Plan::Tick(vec![7], None)));
+        assert!(Plan::of(&part, &reply, List::Whole).is_err());
+        assert_eq!(List::of("│ ▲   │\n│ ● 1. Red │"), List::Part);
+        assert_eq!(List::of("│ ● 1. ▲ Red │"), List::Whole);
+    }
+
+    #[test]
+    fn a_text_is_seen_by_its_end_wherever_it_is_wrapped() {
+        let screen = "│ > some words of my │\n│   own, at last     │";
+        assert_eq!(occurrences(screen, "some words of my own, at last"), 1);
+        assert_eq!(occurrences(screen, "some words"), 1);
+        assert_eq!(occurrences(screen, "others"), 0);
+        assert_eq!(occurrences("> ?!", "?!"), 1);
+    }
+
+    #[test]
+    fn a_question_takes_an_option_or_a_text_and_several_options_where_it_says_so() {
+        let one = asks(WaitingFor::Question, &["Red", "Blue", "Enter a custom value"], None);
+        assert_eq!(plan(&one, &["red"], None), Ok(Plan::Choose(1, None)));
+        assert_eq!(plan(&one, &[], Some("5")), Ok(Plan::Write("5".to_owned())));
+        assert_eq!(plan(&one, &["1"], Some("5")), Err(TerminalErrorKind::Usage));
+        let labels = ["Red", "Blue", "All of the above", "Enter a custom value"];
+        let several = asks(WaitingFor::Question, &labels, Some(false));
+        assert_eq!(plan(&several, &["2", "1", "2"], None), Ok(Plan::Tick(vec![1, 2], None)));
+        assert_eq!(plan(&several, &["1"], Some("x")), Ok(Plan::Tick(vec![1], Some("x".to_owned()))));
+        assert_eq!(plan(&several, &["all"], None), Ok(Plan::Tick(vec![3], None)));
+        assert_eq!(plan(&several, &["4"], None), Err(TerminalErrorKind::Usage));
+        let text = asks(WaitingFor::Question, &[], None);
+        assert_eq!(plan(&text, &[], Some("x")), Ok(Plan::Write("x".to_owned())));
+        assert_eq!(plan(&text, &["1"], None), Err(TerminalErrorKind::Usage));
     }
 }

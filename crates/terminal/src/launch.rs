@@ -397,7 +397,7 @@ impl Terminal {
             ),
             WaitingFor::Authentication => Some(
                 TerminalError::new(TerminalErrorKind::Auth, "Gemini CLI is not signed in")
-                    .hint(FailureKind::Auth.hint()),
+                    .hint(self.how_to_sign_in(launch)),
             ),
             _ if reading.status == Status::Waiting => {
                 tracing::debug!(name, question = %waiting.question, "a dialog at the start");
@@ -405,6 +405,19 @@ impl Terminal {
             }
             _ => None,
         })
+    }
+
+    /// Whoever has set a key need not be told to.
+    fn how_to_sign_in(&self, launch: &Launch) -> String {
+        const KEY: &str = "GEMINI_API_KEY";
+        let given = launch.request.env.iter().any(|(name, value)| name == KEY && !value.is_empty());
+        match given || self.terminals.inner.environment.filled(KEY).is_some() {
+            true => format!(
+                "{KEY} is set, but the settings choose another way to sign in (security.auth.selectedType): \
+                 choose the key with `/auth` in `gemini`."
+            ),
+            false => FailureKind::Auth.hint().to_owned(),
+        }
     }
 
     fn ended_early(&self, record: &Record) -> TerminalError {

@@ -48,6 +48,7 @@ mod window;
 mod wording;
 
 pub use answer::{Answer, Source};
+pub use answering::Reply;
 pub use ask::Asked;
 pub use ending::Exit;
 pub use error::{TerminalError, TerminalErrorKind, WAITING};

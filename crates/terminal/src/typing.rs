@@ -20,12 +20,12 @@ use crate::wording::{At, Slash, Wording, cleaned, notices};
 /// Enter within 40 ms of a paste becomes a newline.
 pub(crate) const AFTER_PASTE: Duration = Duration::from_millis(120);
 /// How long the CLI may take to show what a key or a paste has done, without what its size takes.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// How long it may take to take back what it did not show in time.
 const TAKE_BACK: Duration = Duration::from_secs(3);
 /// How long others may be typing.
 pub(crate) const OTHERS: Duration = Duration::from_secs(30);
-pub(crate) const ATTEMPTS: usize = 5;
+const ATTEMPTS: usize = 5;
 /// 0.61.0 takes some 4 s to draw as much, and for one line of 170 KB minutes, in which it does nothing else.
 const LONGEST_PASTE: usize = 64 << 10;
 const LONGEST_LINE: usize = 8 << 10;

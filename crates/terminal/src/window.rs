@@ -116,6 +116,8 @@ impl Terminals {
             let (columns, rows) = (columns.to_string(), rows.to_string());
             words.add(["new-session", "-d", "-s", SESSION, "-x", &columns, "-y", &rows, "-n", &record.name]);
         }
+        // What is typed into the shell begins with a blank, and is none of its history.
+        words.add(["-e", "HISTIGNORE= *", "-e", "HISTORY_IGNORE= *"]);
         words.add(["-c".as_ref(), record.dir.as_os_str()]).add(["-P", "-F", "#{pane_id} #{window_id}"]);
         // An option in it that this tmux does not know makes tmux complain and go on.
         let opened = tmux.outcome(&words.all())?;

@@ -130,7 +130,7 @@ pub fn execute(args: Args) -> ExitCode {
         Command::Wait(args) => wait::execute(&args, &terminals, json),
         Command::Read(args) => read::execute(&args, &terminals, json),
         Command::Logs(args) => logs::execute(&args, &terminals, json),
-        Command::Answer(args) => answer::execute(&args, &terminals, json),
+        Command::Answer(args) => answer::execute(args, &terminals, json),
         Command::Interrupt(args) => interrupt::execute(&args, &terminals, json),
         Command::Attach(args) => attach::execute(&args, &terminals),
         Command::Exit(args) => exit::execute(&args, &terminals, json),

@@ -65,7 +65,10 @@ fn inner(rows: &Rows<'_>, index: usize) -> Option<String> {
 /// options start anew at 1, and the last such start counts.
 fn options(lines: &[String]) -> Vec<(usize, Choice)> {
     let mut found: Vec<(usize, Choice)> = Vec::new();
+    // A long list shows a part of itself, which may begin anywhere.
+    let mut scrolled = false;
     for (at, line) in lines.iter().enumerate() {
+        scrolled |= line.trim() == "▲";
         let Some(choice) = choice(line) else { continue };
         if choice.number == 1 {
             if found.iter().any(|(_, choice)| choice.selected) && !choice.selected {
@@ -73,7 +76,8 @@ fn options(lines: &[String]) -> Vec<(usize, Choice)> {
             }
             found.clear();
         }
-        if choice.number as usize == found.len() + 1 {
+        let next = found.last().map_or(1, |(_, last)| last.number + 1);
+        if choice.number == next || (scrolled && found.is_empty()) {
             found.push((at, choice));
         }
     }
@@ -91,7 +95,18 @@ fn choice(line: &str) -> Option<Choice> {
     let label = text.get(digits..)?.strip_prefix(". ")?.trim();
     // A preview may stand to the right of a list.
     let label = label.split("    ").next().unwrap_or(label).trim_end();
-    Some(Choice { number, label: label.to_owned(), selected })
+    let (label, checked) = ticked(label);
+    Some(Choice { number, label: label.to_owned(), selected, checked })
+}
+
+/// A label without the box in front of it, and whether that is ticked.
+fn ticked(label: &str) -> (&str, Option<bool>) {
+    let rest = |mark: &str| label.strip_prefix(mark).map(str::trim_start);
+    match (rest("[ ]"), rest("[x]")) {
+        (Some(label), _) => (label, Some(false)),
+        (None, Some(label)) => (label, Some(true)),
+        (None, None) => (label, None),
+    }
 }
 
 /// What a dialog is for.

@@ -132,6 +132,9 @@ pub struct Choice {
     pub label: String,
     /// Whether Enter would choose it now.
     pub selected: bool,
+    /// Whether it is ticked, where several can be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checked: Option<bool>,
 }
 
 /// Everything that a capture tells.

@@ -284,7 +284,12 @@ fn a_dialog_wins_over_any_title() {
     {
         let reading = classify(&dialog, title);
         let waiting = reading.waiting_for.unwrap();
-        let choice = |number, label: &str, selected| Choice { number, label: label.to_owned(), selected };
+        let choice = |number, label: &str, selected| Choice {
+            number,
+            label: label.to_owned(),
+            selected,
+            checked: None,
+        };
         assert_eq!((reading.status, reading.message.as_deref()), (Status::Waiting, Some("I will.")));
         assert_eq!(
             (waiting.kind, waiting.question.as_str()),
