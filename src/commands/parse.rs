@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use alhena::model::{End, Exit, Interpreter};
+use alhena::model::{End, Exit, Input, Interpreter};
 use alhena::recording;
 use alhena::wire::frame::{Frame, Framer};
 use alhena::wire::report;
@@ -178,7 +178,7 @@ fn read(args: &Args, input: Box<dyn Read>, from: From, view: &mut dyn View) -> R
             BufReader::new(input).read_to_end(&mut bytes)?;
             let text = String::from_utf8_lossy(&bytes);
             let mut out = Vec::new();
-            interpreter.plain_text(text.trim_end_matches('\n'), exit, &mut out);
+            interpreter.feed(Input::Text { text: text.trim_end_matches('\n').into(), exit }, &mut out);
             show(view, out)?;
         }
     }
@@ -223,13 +223,10 @@ fn one(
     view: &mut dyn View,
     out: &mut Vec<Event>,
 ) -> io::Result<()> {
-    match frame {
-        Frame::Line(line) => {
-            view.line(line)?;
-            interpreter.line(line, out);
-        }
-        Frame::TooLong { bytes, sample } => interpreter.too_long(sample, bytes, out),
+    if let Frame::Line(line) = &frame {
+        view.line(line)?;
     }
+    interpreter.feed(frame.into(), out);
     out.drain(..).try_for_each(|event| view.event(&event))
 }
 
@@ -246,12 +243,16 @@ fn json(
     match found {
         Some(found) => {
             if found.skipped_bytes > 0 && report::find_report(&bytes).is_some() {
-                interpreter.malformed("text beside the report".to_owned(), found.skipped_bytes, &mut out);
+                let sample = "text beside the report".to_owned();
+                interpreter.feed(Input::Noise { sample, bytes: found.skipped_bytes }, &mut out);
             }
-            interpreter.report(found.report, &mut out);
+            interpreter.feed(Input::Report(Box::new(found.report)), &mut out);
         }
         None if bytes.is_empty() => {}
-        None => interpreter.malformed(alhena::wire::frame::sample(&bytes), bytes.len() as u64, &mut out),
+        None => {
+            let sample = alhena::wire::frame::sample(&bytes);
+            interpreter.feed(Input::Noise { sample, bytes: bytes.len() as u64 }, &mut out);
+        }
     }
     show(view, out)
 }

@@ -1,35 +1,25 @@
-//! What the disk says of the files that tools claim to have written, and the session file of their calls.
+//! What the disk says of the files that tools claim to have written.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use alhena_model::{Disk, DiskFact, ToolFact};
-
-use crate::tail::SessionTail;
+use alhena_model::DiskFact;
 
 /// The disk as it is, compared with when the run began.
-pub(crate) struct RealDisk {
+pub(crate) struct Disk {
     dir: PathBuf,
     since: SystemTime,
-    /// The session file, where the run has a home of its own.
-    pub session: Option<SessionTail>,
-    /// Whether what it says of calls is kept, for a recording.
-    pub keep: bool,
-    /// What it said of calls.
-    pub told: Vec<(String, ToolFact)>,
 }
 
-impl RealDisk {
+impl Disk {
     /// Relative paths start at `dir`; `since` is what `changes::scan_start` gave.
     pub(crate) fn new(dir: PathBuf, since: SystemTime) -> Self {
-        Self { dir, since, session: None, keep: false, told: Vec::new() }
+        Self { dir, since }
     }
-}
 
-impl Disk for RealDisk {
     /// By the change time: a tool can set the modification time, as `cp -p` and `tar` do.
-    fn look(&self, path: &str) -> DiskFact {
+    pub(crate) fn look(&self, path: &str) -> DiskFact {
         let Ok(data) = self.dir.join(path).metadata() else { return DiskFact::Untouched };
         let seconds = Duration::from_secs(data.ctime().max(0) as u64);
         let changed = UNIX_EPOCH + seconds + Duration::from_nanos(data.ctime_nsec().max(0) as u64);
@@ -40,14 +30,6 @@ impl Disk for RealDisk {
         } else {
             DiskFact::Modified
         }
-    }
-
-    fn tool(&mut self, id: &str) -> Option<ToolFact> {
-        let fact = self.session.as_mut()?.tool(id)?;
-        if self.keep {
-            self.told.push((id.to_owned(), fact.clone()));
-        }
-        Some(fact)
     }
 }
 
@@ -64,7 +46,7 @@ mod tests {
         let since = SystemTime::now() - Duration::from_millis(20);
         std::fs::write(dir.path().join("changed"), "2").unwrap();
         std::fs::write(dir.path().join("new"), "1").unwrap();
-        let disk = RealDisk::new(dir.path().to_owned(), since);
+        let disk = Disk::new(dir.path().to_owned(), since);
         let facts = ["old", "changed", "new", "never"].map(|path| disk.look(path));
         assert_eq!(facts, [DiskFact::Untouched, DiskFact::Modified, DiskFact::Created, DiskFact::Untouched]);
     }

@@ -15,23 +15,22 @@ use std::path::PathBuf;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant, SystemTime};
 
-use alhena_model::{Event, Interpreter, Stop, Timestamp};
+use alhena_model::{Input, Interpreter, Stop, Timestamp};
 use alhena_wire::frame::Framer;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use self::reading::Progress;
-use crate::disk::RealDisk;
+use crate::disk::Disk;
 use crate::follow::{Follower, Growth};
 use crate::home::{Finished, Home};
 use crate::neighbours::Neighbours;
-use crate::recording::{Input, Recorder};
+use crate::recording::{LONGEST_LINE, Recorder};
 use crate::retries::Retries;
 use crate::run::{AT_ONCE, Item, Listener, Over, Queue, Sessions};
 use crate::supervise::custody::{Custody, PATIENCE_WITH_GUARD};
 use crate::supervise::protocol::{Ended, Gentle, Report};
+use crate::tail::SessionTail;
 
-/// A line beyond this is malformed.
-const LONGEST_LINE: usize = 64 << 20;
 /// How long the CLI may take to exit after its `result`.
 const GRACE: Duration = Duration::from_secs(10);
 /// A keeper that does not finish within this is itself stuck.
@@ -66,7 +65,10 @@ pub(crate) struct Engine {
     pub growth: Growth,
     pub asked_to_stop: UnixStream,
     pub queue: Queue,
-    pub interpreter: Interpreter<RealDisk>,
+    pub interpreter: Interpreter,
+    pub disk: Disk,
+    /// The session file, where the run has a home of its own.
+    pub session: Option<SessionTail>,
     pub limits: Limits,
     pub recorder: Option<Recorder>,
     pub warnings: Vec<String>,
@@ -175,30 +177,35 @@ impl Engine {
         self.finish(watch);
     }
 
-    /// The time for what carries none of its own.
-    fn tick(&mut self, lines: u64) {
-        let now = Timestamp::now();
-        self.interpreter.tick(now);
+    /// The only way into the interpreter for all but lines: what is fed is recorded.
+    fn feed(&mut self, input: Input<'_>, watch: &mut Watch) {
         if let Some(recorder) = &mut self.recorder {
-            recorder.input(&Input::Tick(now), lines);
+            recorder.input(&input, watch.lines);
+        }
+        let mut out = Vec::new();
+        self.interpreter.feed(input, &mut out);
+        watch.waiting.extend(out.into_iter().map(Item::Event));
+        self.ask_disk(watch);
+    }
+
+    /// The disk's word on the file that a result waits for.
+    fn ask_disk(&mut self, watch: &mut Watch) {
+        if let Some(path) = self.interpreter.wanted_file().map(str::to_owned) {
+            let state = self.disk.look(&path);
+            self.feed(Input::Disk { path, state }, watch);
         }
     }
 
-    /// Warns, and keeps that in the recording.
-    fn warn(&mut self, warning: String, lines: u64, out: &mut Vec<Event>) {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.input(&Input::Warning(warning.clone()), lines);
-        }
-        self.interpreter.warn(warning, out);
+    /// The time for what carries none of its own.
+    fn tick(&mut self, watch: &mut Watch) {
+        self.feed(Input::Time(Timestamp::now()), watch);
     }
 
     fn warn_all(&mut self, watch: &mut Watch) {
-        let mut out = Vec::new();
-        self.tick(watch.lines);
+        self.tick(watch);
         for warning in std::mem::take(&mut self.warnings) {
-            self.warn(warning, watch.lines, &mut out);
+            self.feed(Input::Warning(warning), watch);
         }
-        watch.waiting.extend(out.into_iter().map(Item::Event));
     }
 
     fn check_clocks(&mut self, watch: &mut Watch) {
@@ -278,10 +285,11 @@ impl Engine {
         let behind = progress == Progress::ReaderIsBehind;
         let alarm = self.next_alarm(watch).map(|(at, _)| at.saturating_duration_since(Instant::now()));
         let longest = if behind { READER_IS_BEHIND } else { Duration::from_millis(500) };
-        let session = self.interpreter.witness().session.as_ref().map(|session| session.growth());
+        let session = self.session.as_ref().map(SessionTail::growth);
         let growths = || [Some(&self.growth), session].into_iter().flatten();
         let blind = growths().any(|growth| growth.fd().is_none());
         let longest = if blind { longest.min(NOBODY_TELLS) } else { longest };
+        let longest = self.longest_wait_for_fact().map_or(longest, |wait| longest.min(wait));
         let time = alarm.unwrap_or(longest).min(longest);
         let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
         let mut fds = vec![PollFd::new(self.custody.socket(), PollFlags::IN)];
@@ -295,6 +303,16 @@ impl Engine {
         }
         let _interrupted = poll(&mut fds, Some(&time));
         growths().for_each(Growth::clear);
+    }
+
+    /// How long a result can still wait for what the session file says of it.
+    fn longest_wait_for_fact(&self) -> Option<Duration> {
+        let until = self.interpreter.waits_until()?.as_millis();
+        let left = u64::try_from(until.saturating_sub(Timestamp::now().as_millis())).unwrap_or(0);
+        // A file that is not there yet cannot be watched.
+        let watched = self.session.as_ref().is_some_and(SessionTail::found);
+        let left = Duration::from_millis(left.saturating_add(1));
+        Some(if watched { left } else { left.min(NOBODY_TELLS) })
     }
 
     fn hear_keeper(&mut self, watch: &mut Watch) {

@@ -20,10 +20,7 @@ use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use alhena_model::{
-    Change, Disk, DiskFact, End, Event, Exit, Fact, FileRecord, Interpreter, Outcome, Statistics, Stop,
-    Timestamp, ToolFact,
-};
+use alhena_model::{End, Event, EventKind, Exit, Input, Interpreter, Outcome, Witnesses};
 use alhena_wire::frame::{Frame, Framer};
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +29,10 @@ pub(crate) use self::secrets::secrets;
 use crate::run::Item;
 
 /// The layout of the directory.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
+
+/// A line beyond this is malformed.
+pub(crate) const LONGEST_LINE: usize = 64 << 20;
 
 /// What the outcome of a recording says that has no end.
 pub const ENDS_EARLY: &str =
@@ -50,37 +50,29 @@ mod names {
 
 /// `recording.json`.
 #[derive(Debug, Serialize, Deserialize)]
-struct Header {
+pub(crate) struct Header {
     format: u32,
+    /// Who spoke of the run beside its stream.
+    witnesses: Witnesses,
     request: serde_json::Value,
 }
 
-/// What the interpreter was told beside the lines.
+impl Header {
+    /// Of a recording that begins now.
+    pub(crate) fn new(witnesses: Witnesses, request: serde_json::Value) -> Self {
+        Self { format: FORMAT, witnesses, request }
+    }
+}
+
+/// One line of the inputs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Input {
-    /// The time.
-    Tick(Timestamp),
-    /// Something from the session file.
-    Fact(Fact),
-    /// What the session file said of a call when it was asked; it stands behind the line that asked.
-    Tool(String, ToolFact),
-    /// What the CLI measured.
-    Statistics(Statistics),
-    /// Something that people should know.
-    Warning(String),
-    /// Alhena began to stop the run.
-    Stop(Stop),
-    /// The session is not in the user's store.
-    SessionLost,
+enum Entry {
     /// The lines that follow were not read.
     CutShort,
-    /// The disk was asked for the files that tools claim.
-    Verify,
-    /// A file that changed, and that no tool claims.
-    Found(String, Change),
-    /// The run is over.
-    End(End),
+    /// What was fed.
+    #[serde(untagged)]
+    Input(Input<'static>),
 }
 
 /// Whether a directory holds a recording.
@@ -96,28 +88,6 @@ pub fn session_files(dir: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// What the disk said when the run ended.
-struct RecordedDisk {
-    files: Vec<FileRecord>,
-    tools: Vec<(String, ToolFact)>,
-}
-
-impl Disk for RecordedDisk {
-    fn look(&self, path: &str) -> DiskFact {
-        match self.files.iter().find(|file| file.path == path) {
-            None => DiskFact::Unknown,
-            Some(file) if !file.verified => DiskFact::Untouched,
-            Some(file) if file.change == Change::Created => DiskFact::Created,
-            Some(_) => DiskFact::Modified,
-        }
-    }
-
-    fn tool(&mut self, id: &str) -> Option<ToolFact> {
-        let at = self.tools.iter().position(|(told, _)| told == id)?;
-        Some(self.tools.swap_remove(at).1)
-    }
-}
-
 /// Plays a recording: the same lines and events in the same order, and the same outcome.
 pub fn play(dir: &Path, mut each: impl FnMut(Item)) -> io::Result<Arc<Outcome>> {
     let header: Header = serde_json::from_slice(&fs::read(dir.join(names::HEADER))?)?;
@@ -127,14 +97,9 @@ pub fn play(dir: &Path, mut each: impl FnMut(Item)) -> io::Result<Arc<Outcome>> 
             header.format
         )));
     }
-    let files = match fs::read(dir.join(names::OUTCOME)) {
-        Ok(text) => serde_json::from_slice::<Outcome>(&text)?.files,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        Err(error) => return Err(error),
-    };
-    let mut player = Player::new(files, inputs(dir)?);
+    let mut player = Player::new(header.witnesses, entries(dir)?);
     let mut stdout = BufReader::with_capacity(1 << 18, File::open(dir.join(names::STDOUT))?);
-    let mut framer = Framer::default();
+    let mut framer = Framer::new(LONGEST_LINE);
     loop {
         let bytes = stdout.fill_buf()?;
         if bytes.is_empty() {
@@ -152,92 +117,71 @@ pub fn play(dir: &Path, mut each: impl FnMut(Item)) -> io::Result<Arc<Outcome>> 
 }
 
 /// The inputs; a last line that is not whole was being written when Alhena was killed.
-fn inputs(dir: &Path) -> io::Result<Vec<(u64, Input)>> {
+fn entries(dir: &Path) -> io::Result<Vec<(u64, Entry)>> {
     let text = fs::read_to_string(dir.join(names::INPUTS))?;
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
     whole.lines().map(|line| serde_json::from_str(line).map_err(io::Error::from)).collect()
 }
 
 struct Player {
-    interpreter: Interpreter<RecordedDisk>,
-    inputs: std::iter::Peekable<std::vec::IntoIter<(u64, Input)>>,
+    interpreter: Interpreter,
+    entries: std::iter::Peekable<std::vec::IntoIter<(u64, Entry)>>,
     lines: u64,
     /// So many lines were read before the run was stopped.
     lines_read: u64,
-    end: Option<End>,
     items: Vec<Item>,
+    outcome: Option<Arc<Outcome>>,
 }
 
 impl Player {
-    fn new(files: Vec<FileRecord>, mut inputs: Vec<(u64, Input)>) -> Self {
-        let cut = inputs.iter().find(|(_, input)| matches!(input, Input::CutShort));
+    fn new(witnesses: Witnesses, entries: Vec<(u64, Entry)>) -> Self {
+        let cut = entries.iter().find(|(_, entry)| matches!(entry, Entry::CutShort));
         let lines_read = cut.map_or(u64::MAX, |(after, _)| *after);
-        let mut tools = Vec::new();
-        inputs.retain_mut(|(_, input)| match input {
-            Input::Tool(id, fact) => {
-                tools.push((std::mem::take(id), fact.clone()));
-                false
-            }
-            _ => true,
-        });
-        let interpreter = Interpreter::with_disk(RecordedDisk { files, tools });
-        let inputs = inputs.into_iter().peekable();
-        Self { interpreter, inputs, lines: 0, lines_read, end: None, items: Vec::new() }
+        let interpreter = Interpreter::with(witnesses);
+        let entries = entries.into_iter().peekable();
+        Self { interpreter, entries, lines: 0, lines_read, items: Vec::new(), outcome: None }
     }
 
     fn line(&mut self, frame: Frame<'_>) {
         if self.lines >= self.lines_read {
             return;
         }
-        while let Some((_, input)) = self.inputs.next_if(|(after, _)| *after <= self.lines) {
-            self.tell(input);
+        while let Some((_, entry)) = self.entries.next_if(|(after, _)| *after <= self.lines) {
+            self.entry(entry);
         }
         self.lines += 1;
-        let mut out = Vec::new();
-        match frame {
-            Frame::Line(line) => {
-                self.items.push(Item::Line(line.to_vec()));
-                self.interpreter.line(line, &mut out);
-            }
-            Frame::TooLong { bytes, sample } => self.interpreter.malformed(sample, bytes, &mut out),
+        if let Frame::Line(line) = &frame {
+            self.items.push(Item::Line(line.to_vec()));
         }
-        self.hand_out(out);
+        self.feed(frame.into());
     }
 
-    fn tell(&mut self, input: Input) {
-        let (interpreter, mut out) = (&mut self.interpreter, Vec::new());
-        match input {
-            Input::Tick(time) => interpreter.tick(time),
-            Input::Fact(fact) => interpreter.fact(fact, &mut out),
-            Input::Statistics(statistics) => interpreter.statistics(statistics),
-            Input::Warning(warning) => interpreter.warn(warning, &mut out),
-            Input::Stop(why) => interpreter.stopping(why),
-            Input::SessionLost => interpreter.session_is_lost(),
-            Input::Verify => interpreter.verify_files(),
-            Input::Found(path, change) => interpreter.found_on_disk(path, change, &mut out),
-            Input::End(end) => self.end = Some(end),
+    fn entry(&mut self, entry: Entry) {
+        match entry {
+            Entry::Input(input) => self.feed(input),
             // Known from the start.
-            Input::Tool(..) | Input::CutShort => {}
+            Entry::CutShort => {}
         }
-        self.hand_out(out);
+    }
+
+    fn feed(&mut self, input: Input<'_>) {
+        let mut out: Vec<Event> = Vec::new();
+        self.interpreter.feed(input, &mut out);
+        if let Some(Event { kind: EventKind::Finished { outcome }, .. }) = out.last() {
+            self.outcome = Some(outcome.clone());
+        }
+        self.items.extend(out.into_iter().map(Item::Event));
     }
 
     fn end(mut self, dir: &Path) -> (Arc<Outcome>, Vec<Item>) {
-        while let Some((_, input)) = self.inputs.next() {
-            self.tell(input);
+        while let Some((_, entry)) = self.entries.next() {
+            self.entry(entry);
         }
-        let end = self.end.take().unwrap_or_else(|| {
-            self.tell(Input::Warning(ENDS_EARLY.to_owned()));
+        if self.outcome.is_none() {
+            self.feed(Input::Warning(ENDS_EARLY.to_owned()));
             let stderr = crate::engine::tail(&dir.join(names::STDERR));
-            End { exit: Exit::Unknown, stderr, duration_ms: None }
-        });
-        let mut out = Vec::new();
-        let outcome = self.interpreter.conclude(&end, &mut out);
-        self.items.extend(out.into_iter().map(Item::Event));
-        (outcome, self.items)
-    }
-
-    fn hand_out(&mut self, events: Vec<Event>) {
-        self.items.extend(events.into_iter().map(Item::Event));
+            self.feed(Input::End(Box::new(End { exit: Exit::Unknown, stderr, duration_ms: None })));
+        }
+        (self.outcome.unwrap_or_default(), self.items)
     }
 }

@@ -7,18 +7,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use alhena_model::{FailureKind, Interpreter, Outcome, Timestamp};
+use alhena_model::{FailureKind, Interpreter, Outcome, Timestamp, Witnesses};
 use serde_json::{Value, json};
 
 use crate::changes;
-use crate::disk::RealDisk;
+use crate::disk::Disk;
 use crate::engine::{Engine, Limits};
 use crate::env::Environment;
 use crate::find::Gemini;
 use crate::follow::{Follower, Growth};
+use crate::home::Home;
 use crate::neighbours::Neighbours;
 use crate::prepare::{self, Ready, RunError};
-use crate::recording::{Recorder, secrets};
+use crate::recording::{Header, Recorder, secrets};
 use crate::request::{Prompt, Request};
 use crate::run::{About, Over, Queue, Run, Sessions, Stopper};
 use crate::supervise::custody::{Custody, Locks, keeper_program};
@@ -83,9 +84,7 @@ fn launch(
         About { mark: launch.mark.clone(), kept: keeper.is_some(), stderr: launch.stderr.clone().into() };
     let locks = Locks { home: home.as_ref().map(|home| home.lock()), run: Some(run_dir.lock()) };
     let custody = Custody::take(&launch, keeper.as_deref(), locks)?;
-    let mut disk = RealDisk::new(dir.clone(), since);
-    disk.keep = recorder.is_some();
-    disk.session =
+    let session =
         home.as_ref().map(|home| SessionTail::new(home.chats_dir(), Timestamp::now(), Growth::new()));
     let sessions = Sessions::default();
     let limits = Limits {
@@ -105,7 +104,9 @@ fn launch(
         growth,
         asked_to_stop,
         queue,
-        interpreter: Interpreter::with_disk(disk),
+        interpreter: Interpreter::with(witnesses(home.as_ref())),
+        disk: Disk::new(dir.clone(), since),
+        session,
         limits,
         recorder,
         warnings,
@@ -122,12 +123,17 @@ fn launch(
     Ok(Run::new(events, queued, Stopper::new(stopper, over), about, sessions))
 }
 
+/// The session file of a run is only known where the run has a home of its own.
+fn witnesses(home: Option<&Home>) -> Witnesses {
+    Witnesses { disk: true, session: home.is_some() }
+}
+
 fn recorder(request: &Request, gemini: &Gemini, ready: &Ready) -> Result<Option<Recorder>, RunError> {
     let Some(dir) = &request.record else { return Ok(None) };
     let hint = "Give --record a new or empty directory.";
     let mask = secrets(request, &ready.environment, &ready.dir);
-    let asked = described(request, gemini, ready);
-    Recorder::new(dir, asked, mask, ready.launch.stderr.as_ref(), request.max_stderr).map(Some).map_err(
+    let header = Header::new(witnesses(ready.home.as_ref()), described(request, gemini, ready));
+    Recorder::new(dir, &header, mask, ready.launch.stderr.as_ref(), request.max_stderr).map(Some).map_err(
         |error| match error.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
                 RunError::failed(FailureKind::DiskFull, format!("--record: {error}"))

@@ -1,24 +1,20 @@
 //! Follows the session file of a run while the CLI writes it.
 //!
-//! The stream of 0.61.0 has no thoughts, no diffs and no exit codes; the session file has them a moment later. The record
-//! with a call's result is written at about the time when the stream gives the result, so the file is waited for, briefly.
+//! The stream of 0.61.0 has no thoughts, no diffs and no exit codes; the session file has them a moment later.
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use alhena_model::{Fact, SessionFacts, Timestamp, ToolFact};
+use alhena_model::{Fact, SessionFacts, Timestamp};
 use alhena_wire::frame::{Frame, Framer};
 use alhena_wire::session::Session;
 
 use crate::follow::{Follower, Growth};
 
-/// How long the stream waits for the record of one call.
-const PATIENCE: Duration = Duration::from_millis(400);
-/// How long it waits in vain, all in all, until a record comes: a stream with thousands of results that no file has must
-/// not hold up the clocks.
-const ALL_PATIENCE: Duration = Duration::from_secs(2);
+/// How long a file is read that nobody writes to any more: it can be of any size.
+const LONGEST_CATCHING_UP: Duration = Duration::from_secs(2);
 /// So many buffers of one file are read before others get their turn.
 const AT_ONCE: usize = 64;
 /// A legacy file is read whole each time, so not beyond this.
@@ -31,10 +27,8 @@ pub(crate) struct SessionTail {
     files: Vec<Log>,
     legacy: HashMap<PathBuf, u64>,
     facts: SessionFacts,
-    tools: HashMap<String, ToolFact>,
     fresh: Vec<Fact>,
     growth: Growth,
-    patience: Duration,
 }
 
 /// One file; after a resume the CLI leaves a stub beside the real one, so there may be two.
@@ -59,10 +53,8 @@ impl SessionTail {
             files: Vec::new(),
             legacy: HashMap::new(),
             facts: SessionFacts::since(since),
-            tools: HashMap::new(),
             fresh: Vec::new(),
             growth,
-            patience: ALL_PATIENCE,
         }
     }
 
@@ -86,38 +78,14 @@ impl SessionTail {
 
     /// Reads to the end, once nobody writes any more; not for ever, as a file can be of any size.
     pub(crate) fn catch_up(&mut self) {
-        let deadline = Instant::now() + ALL_PATIENCE;
+        let deadline = Instant::now() + LONGEST_CATCHING_UP;
         while self.read() == More::Yes && Instant::now() < deadline {}
     }
 
-    /// What has been written since the last time; results of tools are kept for when they are asked for.
+    /// What has been written since the last time.
     pub(crate) fn news(&mut self) -> Vec<Fact> {
         let _later = self.read();
         std::mem::take(&mut self.fresh)
-    }
-
-    /// What is known of a call whose result the stream has just given.
-    pub(crate) fn tool(&mut self, id: &str) -> Option<ToolFact> {
-        let began = Instant::now();
-        let patience = PATIENCE.min(self.patience);
-        loop {
-            let more = self.read();
-            if let Some(fact) = self.tools.remove(id) {
-                self.patience = ALL_PATIENCE;
-                return Some(fact);
-            }
-            if began.elapsed() >= patience {
-                self.patience = self.patience.saturating_sub(patience);
-                // A file that is not there now will not be there for the next call either.
-                if !self.found() {
-                    self.patience = Duration::ZERO;
-                }
-                return None;
-            }
-            if more == More::No {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-        }
     }
 
     fn read(&mut self) -> More {
@@ -141,14 +109,7 @@ impl SessionTail {
             }
         }
         self.read_legacy(&mut facts);
-        for fact in facts {
-            match fact {
-                Fact::Tool { id, fact } => {
-                    self.tools.insert(id, fact);
-                }
-                other => self.fresh.push(other),
-            }
-        }
+        self.fresh.append(&mut facts);
         more
     }
 
@@ -194,29 +155,4 @@ fn stamp(path: &Path) -> Option<u64> {
     let data = fs::metadata(path).ok().filter(|data| data.len() <= LARGEST_LEGACY)?;
     let modified = data.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
     Some(modified.as_nanos() as u64 ^ data.len())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::Write;
-
-    #[test]
-    fn results_that_the_file_never_has_do_not_hold_up_the_run_and_one_that_it_has_is_waited_for_again() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("session-2026-11-15T17-49-11111111.jsonl");
-        let mut file = fs::File::create(&path).unwrap();
-        let mut tail = SessionTail::new(dir.path().to_owned(), Timestamp::default(), Growth::new());
-        tail.session("11111111-2222-4333-8444-555555555555");
-        let began = Instant::now();
-        for call in 0..500 {
-            assert_eq!(tail.tool(&format!("never {call}")), None);
-        }
-        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
-        assert_eq!(tail.patience, Duration::ZERO);
-        let record = r#"{"id":"m","type":"gemini","timestamp":"2026-11-15T17:49:10.000Z","toolCalls":[{"id":"there","name":"x","status":"success"}]}"#;
-        writeln!(file, "{record}").unwrap();
-        assert!(tail.tool("there").is_some());
-        assert_eq!(tail.patience, ALL_PATIENCE);
-    }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use alhena_hosts::{agent_cli_sdk, aiwf, openase, promptfoo, schema};
-use alhena_model::{End, Event, Exit, Interpreter, Outcome, Stop, Timestamp};
+use alhena_model::{End, Event, Exit, Input, Interpreter, Outcome, Stop, Timestamp};
 use serde_json::{Value, json};
 use validator::Validator;
 
@@ -65,7 +65,7 @@ fn played(recording: &Recording, stop: Option<Stop>) -> (Vec<Event>, Arc<Outcome
         interpreter.line(line.as_bytes(), &mut events);
     }
     if let Some(stop) = stop {
-        interpreter.stopping(stop);
+        interpreter.feed(Input::Stop(stop), &mut events);
     }
     let end =
         End { exit: Exit::Code(recording.exit), stderr: recording.stderr.clone(), duration_ms: Some(1) };

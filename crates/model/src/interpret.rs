@@ -1,14 +1,17 @@
 //! From what Gemini CLI wrote to events and an outcome.
 //!
-//! The interpreter takes one line at a time and never looks back: all it keeps is what the outcome needs. It knows
+//! The interpreter takes one [`Input`] at a time and never looks back: all it keeps is what the outcome needs, and it asks
+//! nobody. It knows
 //! what the stream leaves out (0.61.0): results carry no tool name, so calls are remembered by id (C-32); a write
 //! has no diff; a command has no exit code; a cancelled call says success.
 
 mod broken;
 mod derive;
+mod input;
 mod joined;
 mod kept;
 mod report;
+mod waiting;
 mod whole;
 
 use std::borrow::Cow;
@@ -21,55 +24,24 @@ use alhena_wire::stream::{
 use serde_json::Value;
 
 use self::derive::{PromptFile, Ran};
+pub use self::input::{DiskFact, Input};
 use self::joined::Joined;
 use self::kept::{Call, Kept, News, OpenCalls, Remembered};
+pub use self::waiting::Witnesses;
+use self::waiting::{Returned, Testimony, Waiting};
 use self::whole::States;
 use crate::event::{Event, EventKind, FileChange, Source, ToolError};
 use crate::failure::FailureKind;
-use crate::join::{Fact, ToolFact};
+use crate::join::Fact;
 use crate::judge::{self, AfterResult, End, Exit, Facts, Output, ReportedError, ResultFacts, Stop};
 use crate::outcome::{Change, CommandRun, FileRecord, Outcome, Text};
-use crate::statistics::Statistics;
 use crate::time::Timestamp;
 use crate::tool::{self, Class};
 use crate::usage::Usage;
 
-/// What the disk says of a file; the interpreter itself never looks.
-pub trait Disk {
-    /// The state of the file that a tool says it has written.
-    fn look(&self, path: &str) -> DiskFact;
-
-    /// What the session file says of a call whose result has just come; a moment's waiting for it is allowed.
-    fn tool(&mut self, _id: &str) -> Option<ToolFact> {
-        None
-    }
-}
-
-/// What the disk says of one file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DiskFact {
-    /// Nobody looked.
-    Unknown,
-    /// It is not there, or has not changed since the run began.
-    Untouched,
-    /// It is new since the run began.
-    Created,
-    /// It changed since the run began.
-    Modified,
-}
-
-/// For recordings: the disk of that time is gone.
-pub struct NoDisk;
-
-impl Disk for NoDisk {
-    fn look(&self, _path: &str) -> DiskFact {
-        DiskFact::Unknown
-    }
-}
-
 /// Turns lines into events, and in the end into an outcome.
-pub struct Interpreter<D = NoDisk> {
-    disk: D,
+pub struct Interpreter {
+    waiting: Waiting,
     seq: u64,
     now: Timestamp,
     first: Option<Timestamp>,
@@ -83,26 +55,25 @@ pub struct Interpreter<D = NoDisk> {
     stats_duration: Option<u64>,
     changing_tools: bool,
     prompt_file: Option<PromptFile>,
+    over: bool,
 }
 
-impl Interpreter<NoDisk> {
-    /// An interpreter for recordings.
-    pub fn new() -> Self {
-        Self::with_disk(NoDisk)
-    }
-}
-
-impl Default for Interpreter<NoDisk> {
+impl Default for Interpreter {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<D: Disk> Interpreter<D> {
-    /// An interpreter that checks claims against a disk.
-    pub fn with_disk(disk: D) -> Self {
+impl Interpreter {
+    /// An interpreter of a stream of which nobody else knows anything.
+    pub fn new() -> Self {
+        Self::with(Witnesses::default())
+    }
+
+    /// An interpreter that waits for what others say of a result.
+    pub fn with(witnesses: Witnesses) -> Self {
         Self {
-            disk,
+            waiting: Waiting::new(witnesses),
             seq: 0,
             now: Timestamp::default(),
             first: None,
@@ -116,12 +87,88 @@ impl<D: Disk> Interpreter<D> {
             stats_duration: None,
             changing_tools: false,
             prompt_file: None,
+            over: false,
         }
     }
 
-    /// The time for events that carry none of their own.
-    pub fn tick(&mut self, now: Timestamp) {
-        self.now = now;
+    /// Takes what has come in, and appends what follows from it. After [`Input::End`] nothing does any more.
+    pub fn feed(&mut self, input: Input<'_>, out: &mut Vec<Event>) {
+        let Some(input) = self.waiting.queue(input).filter(|_| !self.over) else { return };
+        match input {
+            Input::Line(line) => self.take_line(&line, out),
+            Input::TooLong { sample, bytes } => self.too_long(sample, bytes, out),
+            Input::Noise { sample, bytes } => self.malformed(sample, bytes, out),
+            Input::Report(report) => self.report(*report, out),
+            Input::Text { text, exit } => self.plain_text(&text, exit, out),
+            Input::Time(now) => {
+                self.now = now;
+                let ready = self.waiting.time(now);
+                self.go_on(ready, out);
+            }
+            Input::Fact(fact) => self.take_fact(fact, out),
+            Input::SessionEnded => {
+                let ready = self.waiting.session_ends();
+                self.go_on(ready, out);
+            }
+            Input::Disk { path, state } => match self.waiting.disk(&path, state) {
+                (true, ready) => self.go_on(ready, out),
+                (false, _) => self.verify(&path, state),
+            },
+            Input::Warning(message) => self.warn(message, out),
+            input => {
+                self.wait_no_more(out);
+                match input {
+                    Input::Found { path, change } => self.found_on_disk(path, change, out),
+                    Input::Statistics(statistics) => self.outcome.statistics = Some(*statistics),
+                    Input::Stop(stop) => self.stopping(stop),
+                    Input::SessionLost => self.session_lost = true,
+                    Input::End(end) => drop(self.end(&end, out)),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// One line of stream-json, without its end.
+    pub fn line(&mut self, line: &[u8], out: &mut Vec<Event>) {
+        self.feed(Input::Line(line.into()), out);
+    }
+
+    /// The process is gone: the verdict, and the last event.
+    pub fn conclude(mut self, end: &End, out: &mut Vec<Event>) -> std::sync::Arc<Outcome> {
+        self.wait_no_more(out);
+        self.end(end, out)
+    }
+
+    /// Whether a result waits for what others say of it: whoever has more lines keeps them until it does not.
+    pub fn waits(&self) -> bool {
+        self.waiting.any()
+    }
+
+    /// Until when; [`Input::Time`] has to come then.
+    pub fn waits_until(&self) -> Option<Timestamp> {
+        self.waiting.until()
+    }
+
+    /// The file of which the disk's word is waited for, as an [`Input::Disk`].
+    pub fn wanted_file(&self) -> Option<&str> {
+        self.waiting.file()
+    }
+
+    /// A result need not wait any longer, and what queued behind it is taken until another has to.
+    fn go_on(&mut self, ready: Option<(Returned, Testimony)>, out: &mut Vec<Event>) {
+        let Some((result, testimony)) = ready else { return };
+        self.returned(result, testimony, out);
+        while let Some(input) = self.waiting.next() {
+            self.feed(input, out);
+        }
+    }
+
+    /// Nothing more is waited for.
+    fn wait_no_more(&mut self, out: &mut Vec<Event>) {
+        while let Some(ready) = self.waiting.give_up() {
+            self.go_on(Some(ready), out);
+        }
     }
 
     /// Whether a tool call is open: silence is then no sign of trouble.
@@ -144,8 +191,7 @@ impl<D: Disk> Interpreter<D> {
         &self.outcome.files
     }
 
-    /// One line of stream-json, without its end.
-    pub fn line(&mut self, line: &[u8], out: &mut Vec<Event>) {
+    fn take_line(&mut self, line: &[u8], out: &mut Vec<Event>) {
         match stream::parse_line(line) {
             Ok(event) => self.event(event, out),
             Err(error) => self.broken(line, &error, out),
@@ -153,7 +199,7 @@ impl<D: Disk> Interpreter<D> {
     }
 
     /// A line that is no event.
-    pub fn malformed(&mut self, sample: String, bytes: u64, out: &mut Vec<Event>) {
+    fn malformed(&mut self, sample: String, bytes: u64, out: &mut Vec<Event>) {
         self.outcome.malformed.lines += 1;
         self.outcome.malformed.bytes = self.outcome.malformed.bytes.saturating_add(bytes);
         if self.facts.output == Output::Nothing {
@@ -163,7 +209,7 @@ impl<D: Disk> Interpreter<D> {
     }
 
     /// One event of the stream.
-    pub fn event(&mut self, event: StreamEvent<'_>, out: &mut Vec<Event>) {
+    fn event(&mut self, event: StreamEvent<'_>, out: &mut Vec<Event>) {
         if let Some(time) = event.timestamp().and_then(Timestamp::parse) {
             self.now = time;
         }
@@ -225,13 +271,31 @@ impl<D: Disk> Interpreter<D> {
     }
 
     fn tool_result(&mut self, result: ToolResult<'_>, out: &mut Vec<Event>) {
-        let id = result.tool_id.into_owned();
+        let result = Returned {
+            id: result.tool_id.into_owned(),
+            success: result.status == Status::Success,
+            output: result.output.map(|output| output.into_owned()),
+            error: result
+                .error
+                .map(|error| ToolError { kind: owned(error.kind), message: error.message.into_owned() }),
+            at: self.now,
+        };
+        let claimed = self.open.get(&result.id).filter(|_| result.success && result.error.is_none());
+        let file = claimed.and_then(|call| {
+            let writes = tool::class(&call.name) == Class::FileWrite;
+            writes.then(|| tool::written_path(&call.name, &call.input)).flatten()
+        });
+        if let Some((result, testimony)) = self.waiting.result(result, file) {
+            self.returned(result, testimony, out);
+        }
+    }
+
+    /// A result of which everything is known that will be.
+    fn returned(&mut self, result: Returned, testimony: Testimony, out: &mut Vec<Event>) {
+        let Returned { id, success, output, error, at } = result;
+        let Testimony { fact, disk } = testimony;
+        self.now = at;
         let call = self.open.take(&id).unwrap_or_else(Call::unknown);
-        let fact = self.disk.tool(&id);
-        let output = result.output.map(|output| output.into_owned());
-        let error = result
-            .error
-            .map(|error| ToolError { kind: owned(error.kind), message: error.message.into_owned() });
         (self.facts.answered, self.facts.tool_came_back) = (true, true);
         self.outcome.text.start_over();
         let class = tool::class(&call.name);
@@ -240,7 +304,7 @@ impl<D: Disk> Interpreter<D> {
         let ran = derive::ran(class, output.as_deref(), error.as_ref()).knowing(&fact);
         // Of a command the stream shows all that it printed; of other tools only a summary.
         let output = if class == Class::Command { output.or(fact.output) } else { fact.output.or(output) };
-        let ok = result.status == Status::Success && error.is_none() && ran.well();
+        let ok = success && error.is_none() && ran.well();
         let unread = self.prompt_file.as_ref().and_then(|file| file.result(&id, error.as_ref()));
         let warning = unread.or_else(|| derive::refusal(&call.name, ran, error.as_ref()));
         self.changing_tools |= ran != Ran::Not && class.may_change_files();
@@ -267,7 +331,8 @@ impl<D: Disk> Interpreter<D> {
             Class::FileWrite if ok => {
                 let diff = fact.diff.or(again.filter(|output| derive::looks_like_diff(output))); // C-31
                 let states = States { before: fact.before, after: fact.after };
-                self.file_written(id, &call, diff, fact.created, states, out);
+                let seen = Seen { created: fact.created, disk: disk.unwrap_or(DiskFact::Unknown) };
+                self.file_written(id, &call, diff, seen, states, out);
             }
             _ => {}
         }
@@ -295,21 +360,20 @@ impl<D: Disk> Interpreter<D> {
         id: String,
         call: &Call,
         diff: Option<String>,
-        created: Option<bool>,
+        seen: Seen,
         states: States,
         out: &mut Vec<Event>,
     ) {
         let Some(path) = tool::written_path(&call.name, &call.input) else { return };
-        let fact = self.disk.look(&path);
-        let change = match fact {
-            _ if created == Some(true) => Change::Created,
-            _ if created == Some(false) => Change::Modified,
+        let change = match seen.disk {
+            _ if seen.created == Some(true) => Change::Created,
+            _ if seen.created == Some(false) => Change::Modified,
             DiskFact::Created => Change::Created,
             DiskFact::Modified | DiskFact::Untouched => Change::Modified,
             DiskFact::Unknown if derive::creates(&call.name, &call.input) => Change::Created,
             DiskFact::Unknown => Change::Modified,
         };
-        let verified = matches!(fact, DiskFact::Created | DiskFact::Modified);
+        let verified = matches!(seen.disk, DiskFact::Created | DiskFact::Modified);
         let tool = Some(call.name.clone());
         let change = FileChange { path, change, tool, call_id: Some(id), diff, verified };
         self.kept.file(&mut self.outcome, &change, states);
@@ -317,7 +381,8 @@ impl<D: Disk> Interpreter<D> {
     }
 
     /// Something that only the session file says.
-    pub fn fact(&mut self, fact: Fact, out: &mut Vec<Event>) {
+    fn take_fact(&mut self, fact: Fact, out: &mut Vec<Event>) {
+        self.waiting.session_speaks();
         match fact {
             Fact::Thought { at, subject, text } => {
                 let now = self.now;
@@ -331,19 +396,11 @@ impl<D: Disk> Interpreter<D> {
                 self.emit(Source::Session, EventKind::Usage(usage), out);
             }
             Fact::Text { text, .. } => self.joined.text(text),
-            // Asked for when the stream gives the result.
-            Fact::Tool { .. } => {}
+            Fact::Tool { id, fact } => {
+                let ready = self.waiting.fact(id, fact);
+                self.go_on(ready, out);
+            }
         }
-    }
-
-    /// The witness of the disk and of the session file.
-    pub fn witness(&self) -> &D {
-        &self.disk
-    }
-
-    /// The same, to be asked.
-    pub fn disk(&mut self) -> &mut D {
-        &mut self.disk
     }
 
     /// The session's id, once the stream has told it.
@@ -352,21 +409,21 @@ impl<D: Disk> Interpreter<D> {
     }
 
     /// A change that only the disk knows of.
-    pub fn found_on_disk(&mut self, path: String, change: Change, out: &mut Vec<Event>) {
+    fn found_on_disk(&mut self, path: String, change: Change, out: &mut Vec<Event>) {
         let change = FileChange { path, change, tool: None, call_id: None, diff: None, verified: true };
         self.kept.file(&mut self.outcome, &change, States::default());
         self.emit(Source::Derived, EventKind::FileChange(change), out);
     }
 
-    /// Looks again at every file that a tool claims: the truth at the end of the run is what counts.
-    pub fn verify_files(&mut self) {
-        for file in self.outcome.files.iter_mut().filter(|file| file.claimed) {
-            match self.disk.look(&file.path) {
-                DiskFact::Unknown => {}
-                DiskFact::Untouched => file.verified = false,
-                DiskFact::Created => (file.verified, file.change) = (true, Change::Created),
-                DiskFact::Modified => file.verified = true,
-            }
+    /// The disk was asked again for a file that a tool claims: the truth at the end of the run is what counts.
+    fn verify(&mut self, path: &str, state: DiskFact) {
+        let file = self.kept.place_of(path).and_then(|at| self.outcome.files.get_mut(at));
+        let Some(file) = file.filter(|file| file.claimed) else { return };
+        match state {
+            DiskFact::Unknown => {}
+            DiskFact::Untouched => file.verified = false,
+            DiskFact::Created => (file.verified, file.change) = (true, Change::Created),
+            DiskFact::Modified => file.verified = true,
         }
     }
 
@@ -436,32 +493,21 @@ impl<D: Disk> Interpreter<D> {
         self.outcome.usage = usage;
     }
 
-    /// What the CLI measured.
-    pub fn statistics(&mut self, statistics: Statistics) {
-        self.outcome.statistics = Some(statistics);
-    }
-
-    /// The session of the run is not in the user's store, so that nobody can go on with it.
-    pub fn session_is_lost(&mut self) {
-        self.session_lost = true;
-    }
-
     /// Alhena begins to stop the run now. The first reason counts.
-    pub fn stopping(&mut self, stop: Stop) {
+    fn stopping(&mut self, stop: Stop) {
         let after = if self.facts.result.is_some() { AfterResult::Yes } else { AfterResult::No };
         self.facts.stop.get_or_insert((stop, after));
     }
 
     /// Something to know.
-    pub fn warn(&mut self, message: impl Into<String>, out: &mut Vec<Event>) {
+    fn warn(&mut self, message: impl Into<String>, out: &mut Vec<Event>) {
         let message = message.into();
         if self.kept.warning(&mut self.outcome, &message) == News::Yes {
             self.emit(Source::Derived, EventKind::Warning { message }, out);
         }
     }
 
-    /// The process is gone: the verdict, and the last event.
-    pub fn conclude(mut self, end: &End, out: &mut Vec<Event>) -> std::sync::Arc<Outcome> {
+    fn end(&mut self, end: &End, out: &mut Vec<Event>) -> std::sync::Arc<Outcome> {
         if let (Some((Stop::NoExit, _)), true) = (self.facts.stop, self.has_result()) {
             self.warn("Gemini CLI did not exit after its result and was stopped", out);
         }
@@ -487,6 +533,7 @@ impl<D: Disk> Interpreter<D> {
             self.first.map(|first| self.now.as_millis().saturating_sub(first.as_millis()).max(0) as u64);
         self.outcome.duration_ms =
             end.duration_ms.or(self.stats_duration.filter(|ms| *ms > 0)).or(elapsed).unwrap_or(0);
+        self.over = true;
         let outcome = std::sync::Arc::new(std::mem::take(&mut self.outcome));
         self.emit(Source::Derived, EventKind::Finished { outcome: outcome.clone() }, out);
         outcome
@@ -523,6 +570,12 @@ impl<D: Disk> Interpreter<D> {
         out.push(Event { seq: self.seq, at: self.now, source, kind });
         self.seq += 1;
     }
+}
+
+/// What others saw of a file that a tool says it has written.
+struct Seen {
+    created: Option<bool>,
+    disk: DiskFact,
 }
 
 fn owned(text: Option<Cow<'_, str>>) -> String {

@@ -18,7 +18,7 @@ pub mod usage;
 
 pub use event::{Event, EventKind, FileChange, Source, ToolError};
 pub use failure::{Failure, FailureKind};
-pub use interpret::{Disk, DiskFact, Interpreter, NoDisk};
+pub use interpret::{DiskFact, Input, Interpreter, Witnesses};
 pub use join::{Fact, SessionFacts, ToolFact};
 pub use judge::{End, Exit, Stop, complaints};
 pub use message::{Include, Message};

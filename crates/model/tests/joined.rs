@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use alhena_model::{
-    Change, CommandRun, Disk, DiskFact, End, Event, EventKind, Exit, Fact, FileRecord, Interpreter, Outcome,
-    SessionFacts, Source, Timestamp, Tokens, ToolFact, Usage,
+    Change, CommandRun, DiskFact, End, Event, EventKind, Exit, Fact, FileRecord, Input, Interpreter, Outcome,
+    SessionFacts, Source, Timestamp, Tokens, ToolFact, Usage, Witnesses,
 };
 use serde_json::{Value, json};
 
@@ -31,31 +31,24 @@ fn facts_of_values(records: &[Value]) -> Vec<Fact> {
     facts_of(lines.join("\n").as_bytes())
 }
 
-/// A session file that is complete, and a disk on which every write happened.
-struct Complete(Vec<Fact>);
-
-impl Disk for Complete {
-    fn look(&self, _path: &str) -> DiskFact {
-        DiskFact::Modified
-    }
-
-    fn tool(&mut self, wanted: &str) -> Option<ToolFact> {
-        self.0.iter().find_map(|fact| match fact {
-            Fact::Tool { id, fact } if id == wanted => Some(fact.clone()),
-            _ => None,
-        })
-    }
-}
-
-/// The stream, and beside it the session's facts at its end.
+/// The stream and the session's facts beside it: those of its tools come first, the others at its end. On the disk every
+/// write happened.
 fn join(stdout: &[u8], facts: Vec<Fact>) -> (Vec<Event>, Arc<Outcome>) {
-    let mut interpreter = Interpreter::with_disk(Complete(facts.clone()));
+    let mut interpreter = Interpreter::with(Witnesses { session: true, disk: true });
     let mut out = Vec::new();
+    let (tools, others): (Vec<_>, Vec<_>) =
+        facts.into_iter().partition(|fact| matches!(fact, Fact::Tool { .. }));
+    for fact in tools {
+        interpreter.feed(Input::Fact(fact), &mut out);
+    }
     for line in stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         interpreter.line(line, &mut out);
+        while let Some(path) = interpreter.wanted_file().map(str::to_owned) {
+            interpreter.feed(Input::Disk { path, state: DiskFact::Modified }, &mut out);
+        }
     }
-    for fact in facts {
-        interpreter.fact(fact, &mut out);
+    for fact in others {
+        interpreter.feed(Input::Fact(fact), &mut out);
     }
     let end = End { exit: Exit::Code(0), stderr: String::new(), duration_ms: None };
     let outcome = interpreter.conclude(&end, &mut out);
@@ -305,16 +298,15 @@ fn a_thought_has_its_own_time_and_leaves_the_clock_alone() {
     let at = |text: &str| Timestamp::parse(text).unwrap();
     let init =
         json!({"type": "init", "timestamp": "2026-11-15T21:00:00.000Z", "session_id": "s", "model": "m"});
-    let mut interpreter = Interpreter::with_disk(Complete(Vec::new()));
+    let mut interpreter = Interpreter::new();
     let mut out = Vec::new();
     assert_eq!(interpreter.session_id(), None);
     interpreter.line(init.to_string().as_bytes(), &mut out);
     assert_eq!(interpreter.session_id(), Some("s"));
     let thought = |at| Fact::Thought { at, subject: "S".into(), text: "T".into() };
-    interpreter.fact(thought(Some(at("2026-11-15T20:59:00.000Z"))), &mut out);
-    interpreter.fact(thought(None), &mut out);
+    interpreter.feed(Input::Fact(thought(Some(at("2026-11-15T20:59:00.000Z")))), &mut out);
+    interpreter.feed(Input::Fact(thought(None)), &mut out);
     let times: Vec<Timestamp> = out.iter().map(|event| event.at).collect();
     let start = at("2026-11-15T21:00:00.000Z");
     assert_eq!(times, [start, at("2026-11-15T20:59:00.000Z"), start]);
-    assert!(interpreter.witness().0.is_empty() && interpreter.disk().0.is_empty());
 }

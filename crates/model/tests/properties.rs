@@ -7,7 +7,7 @@ mod common;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use alhena_model::{End, Event, EventKind, Exit, Interpreter, Outcome, Status, Stop};
+use alhena_model::{End, Event, EventKind, Exit, Input, Interpreter, Outcome, Status, Stop};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -147,7 +147,7 @@ proptest! {
         }
         let before = !interpreter.has_result();
         for stop in &stops {
-            interpreter.stopping(*stop);
+            interpreter.feed(Input::Stop(*stop), &mut out);
         }
         for line in &later {
             interpreter.line(line.to_string().as_bytes(), &mut out);
@@ -213,7 +213,7 @@ proptest! {
         let bytes = format!("{noise}\n[ERROR] {report:#}\n{noise}");
         let (mut interpreter, mut out) = (Interpreter::new(), Vec::new());
         if let Some(found) = alhena_wire::report::find_report(bytes.as_bytes()) {
-            interpreter.report(found.report, &mut out);
+            interpreter.feed(Input::Report(Box::new(found.report)), &mut out);
         }
         let end = End { exit, stderr: noise, duration_ms: None };
         let outcome = interpreter.conclude(&end, &mut out);

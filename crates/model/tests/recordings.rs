@@ -425,7 +425,7 @@ fn a_quota_keeps_its_delay_in_every_format() {
 
 #[test]
 fn a_run_that_hung_and_was_stopped_says_what_it_was_waiting_for() {
-    use alhena_model::{End, Interpreter, Stop};
+    use alhena_model::{End, Input, Interpreter, Stop};
     let cases = [
         ("03_conn_refused_streamjson", "Gemini CLI was silent for 300 s (Attempt 5 failed)"),
         ("03_hang_midstream_streamjson", "Gemini CLI was silent for 300 s"),
@@ -438,7 +438,7 @@ fn a_run_that_hung_and_was_stopped_says_what_it_was_waiting_for() {
         let recording = Recording::get(name);
         let (mut interpreter, mut out) = (Interpreter::new(), Vec::new());
         common::feed(&mut interpreter, &recording.stdout, &mut out);
-        interpreter.stopping(Stop::Silence(std::time::Duration::from_secs(300)));
+        interpreter.feed(Input::Stop(Stop::Silence(std::time::Duration::from_secs(300))), &mut out);
         let end = End { exit: Exit::Signal(9), stderr: recording.stderr, duration_ms: None };
         let outcome = interpreter.conclude(&end, &mut out);
         assert_eq!(outcome.status, Status::Stalled, "{name}");

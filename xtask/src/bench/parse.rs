@@ -41,10 +41,7 @@ fn alhena(path: &Path) -> Result<Vec<Event>, String> {
     loop {
         let count = file.read(&mut buffer).map_err(text)?;
         let bytes = buffer.get(..count).unwrap_or_default();
-        let take = |frame: Frame<'_>| match frame {
-            Frame::Line(line) => interpreter.line(line, &mut events),
-            Frame::TooLong { bytes, sample } => interpreter.too_long(sample, bytes, &mut events),
-        };
+        let take = |frame: Frame<'_>| interpreter.feed(frame.into(), &mut events);
         match count {
             0 => framer.finish(take),
             _ => framer.push(bytes, take),

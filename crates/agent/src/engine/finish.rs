@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use alhena_model::{Change, End, Event, EventKind, Exit, Outcome, Source, complaints};
-use alhena_wire::frame::{Frame, Framer};
+use alhena_model::{Change, End, Event, EventKind, Exit, Input, Outcome, Source, complaints};
+use alhena_wire::frame::Framer;
 
 use super::reading::take;
 use super::{Engine, READER_IS_BEHIND, Watch};
@@ -16,7 +16,6 @@ use crate::home::{self, Stopped};
 use crate::neighbours::Others;
 use crate::prepare::DEBUG_LOG;
 use crate::prepare::arguments::OUR_POLICY;
-use crate::recording::Input;
 use crate::run::{Item, Listener, Queue};
 use crate::supervise::protocol::Ended;
 use crate::telemetry;
@@ -33,58 +32,51 @@ impl Engine {
                 self.take_sessions(finished, &mut watch);
             }
         }
+        self.read_session_to_its_end(&mut watch);
         self.read_rest(&mut watch);
-        let (interpreter, mut out) = (&mut self.interpreter, Vec::new());
-        let (waiting, raw) = (&mut watch.waiting, self.raw_lines);
         // Where the reading was cut short the line is not whole, and that is not the CLI's fault.
         if watch.cut_short {
             watch.framer = Framer::default();
             if let Some(recorder) = &mut self.recorder {
-                recorder.input(&Input::CutShort, watch.lines);
+                recorder.cut_short(watch.lines);
             }
         }
+        let (interpreter, mut out) = (&mut self.interpreter, Vec::new());
+        let (lines, waiting, raw) = (&mut watch.lines, &mut watch.waiting, self.raw_lines);
         watch.framer.finish(|frame| {
-            if let (true, Frame::Line(line)) = (raw, &frame) {
-                waiting.push_back(Item::Line(line.to_vec()));
-            }
-            take(interpreter, frame, &mut out);
-            waiting.extend(out.drain(..).map(Item::Event));
-            watch.lines += 1;
+            *lines += 1;
+            take(interpreter, frame, raw, waiting, &mut out);
         });
-        if let Some(session) = &mut self.interpreter.disk().session {
-            session.catch_up();
+        self.ask_disk(&mut watch);
+        self.say_if_lost(&mut watch);
+        self.tick(&mut watch);
+        let claimed: Vec<String> =
+            self.interpreter.claimed_files().iter().map(|file| file.path.clone()).collect();
+        for path in claimed {
+            let state = self.disk.look(&path);
+            self.feed(Input::Disk { path, state }, &mut watch);
         }
-        self.read_session(&mut watch);
-        self.say_if_lost(&watch);
-        self.tick(watch.lines);
-        if let Some(recorder) = &mut self.recorder {
-            recorder.input(&Input::Verify, watch.lines);
-        }
-        self.interpreter.verify_files();
         let others = match &mut self.neighbours {
             Some(neighbours) => neighbours.part(self.interpreter.claimed_files()),
             None => Others::default(),
         };
         if self.interpreter.may_have_changed_files() && watch.not_started.is_none() {
-            self.scan_disk(&others, watch.lines, &mut out);
+            self.scan_disk(&others, &mut watch);
         }
         let measured = telemetry::read(&self.run_dir.path().join("telemetry"));
         self.warnings.extend(measured.warnings);
         if !measured.statistics.is_empty() {
-            if let Some(recorder) = &mut self.recorder {
-                recorder.input(&Input::Statistics(measured.statistics.clone()), watch.lines);
-            }
-            self.interpreter.statistics(measured.statistics);
+            self.feed(Input::Statistics(Box::new(measured.statistics)), &mut watch);
         }
         self.warnings.extend(self.complaints());
         let began = self.interpreter.session_id().is_some();
-        if began && self.interpreter.witness().session.as_ref().is_some_and(|session| !session.found()) {
+        if began && self.session.as_ref().is_some_and(|session| !session.found()) {
             self.warnings.push(
                 "The session file never appeared: thoughts, diffs and exit codes are missing".to_owned(),
             );
         }
         for warning in std::mem::take(&mut self.warnings) {
-            self.warn(warning, watch.lines, &mut out);
+            self.feed(Input::Warning(warning), &mut watch);
         }
         let stderr = self.in_the_users_words(tail(&self.stderr));
         let exit = match (watch.ended, &watch.not_started) {
@@ -100,7 +92,6 @@ impl Engine {
             None => stderr,
         };
         let end = End { exit, stderr, duration_ms: Some(self.started.elapsed().as_millis() as u64) };
-        self.record_beside(watch.lines);
         let outcome = self.interpreter.conclude(&end, &mut out);
         if let Some(warning) = self.recorder.and_then(|recorder| recorder.finish(&end, &outcome, watch.lines))
         {
@@ -132,17 +123,14 @@ impl Engine {
     }
 
     /// A session that is not in the store cannot be gone on with.
-    fn say_if_lost(&mut self, watch: &Watch) {
+    fn say_if_lost(&mut self, watch: &mut Watch) {
         let is_stored = |id: &str| watch.stored_sessions.iter().any(|stored| stored == id);
         if self.interpreter.session_id().is_some_and(|id| !is_stored(id)) {
-            self.interpreter.session_is_lost();
-            if let Some(recorder) = &mut self.recorder {
-                recorder.input(&Input::SessionLost, watch.lines);
-            }
+            self.feed(Input::SessionLost, watch);
         }
     }
 
-    fn scan_disk(&mut self, others: &Others, lines: u64, out: &mut Vec<Event>) {
+    fn scan_disk(&mut self, others: &Others, watch: &mut Watch) {
         let claimed: Vec<PathBuf> =
             self.interpreter.claimed_files().iter().map(|file| self.dir.join(&file.path)).collect();
         let exclude = self.recorder.iter().map(|recorder| recorder.dir().to_owned()).collect();
@@ -160,10 +148,7 @@ impl Engine {
             if !claimed.contains(&full) && !others.wrote.contains(&full) {
                 whose = others.any;
                 let path = path.to_string_lossy().into_owned();
-                if let Some(recorder) = &mut self.recorder {
-                    recorder.input(&Input::Found(path.clone(), change), lines);
-                }
-                self.interpreter.found_on_disk(path, change, out);
+                self.feed(Input::Found { path, change }, watch);
             }
         }
         if whose {
@@ -174,7 +159,7 @@ impl Engine {
         }
         if found.truncated {
             let warning = "The scan for changed files was cut short; not all changes are listed";
-            self.warn(warning.to_owned(), lines, out);
+            self.feed(Input::Warning(warning.to_owned()), watch);
         }
     }
 }

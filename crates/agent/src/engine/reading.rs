@@ -1,13 +1,12 @@
 //! Reading what the CLI writes: its stream, its session file, and what only stderr says.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use alhena_model::{Event, Interpreter, Stop, Timestamp};
+use alhena_model::{Event, Input, Interpreter, Stop};
 use alhena_wire::frame::Frame;
 
 use super::{Engine, READER_IS_BEHIND, Watch};
-use crate::disk::RealDisk;
-use crate::recording::Input;
 use crate::run::{Item, Listener};
 
 /// So long is read before everything else gets its turn.
@@ -33,10 +32,12 @@ impl Engine {
             if !self.hand_out(watch) {
                 return Progress::ReaderIsBehind;
             }
-            let more = watch.may_read() && self.read_once(watch);
             self.read_session(watch);
+            let more = watch.may_read() && self.read_once(watch);
             self.read_retries(watch);
-            self.record_beside(watch.lines);
+            if let Some(recorder) = &mut self.recorder {
+                recorder.follow_stderr();
+            }
             if !more && watch.waiting.is_empty() {
                 return Progress::AllRead;
             }
@@ -59,74 +60,65 @@ impl Engine {
 
     /// What the session file says and the stream does not.
     pub(super) fn read_session(&mut self, watch: &mut Watch) {
-        let id = self.interpreter.session_id().map(str::to_owned);
-        let (Some(session), Some(id)) = (&mut self.interpreter.disk().session, id) else { return };
-        session.session(&id);
-        let mut out = Vec::new();
+        let (Some(session), Some(id)) = (&mut self.session, self.interpreter.session_id()) else { return };
+        session.session(id);
         for fact in session.news() {
-            if let Some(recorder) = &mut self.recorder {
-                recorder.input(&Input::Fact(fact.clone()), watch.lines);
-            }
-            self.interpreter.fact(fact, &mut out);
+            self.feed(Input::Fact(fact), watch);
         }
-        watch.waiting.extend(out.into_iter().map(Item::Event));
+        // A result that nobody speaks of does not wait for ever.
+        if self.interpreter.waits() {
+            self.tick(watch);
+        }
+    }
+
+    /// The session file is complete.
+    pub(super) fn read_session_to_its_end(&mut self, watch: &mut Watch) {
+        if let Some(session) = &mut self.session {
+            session.catch_up();
+        }
+        self.read_session(watch);
+        self.feed(Input::SessionEnded, watch);
     }
 
     /// What only stderr says while the CLI waits for the API.
     fn read_retries(&mut self, watch: &mut Watch) {
-        let mut out = Vec::new();
         for warning in watch.retries.news() {
-            self.tick(watch.lines);
-            self.warn(warning, watch.lines, &mut out);
+            self.tick(watch);
+            self.feed(Input::Warning(warning), watch);
         }
-        watch.waiting.extend(out.into_iter().map(Item::Event));
-    }
-
-    /// What a recording has to know that the interpreter was told by asking, and what came on stderr.
-    pub(super) fn record_beside(&mut self, lines: u64) {
-        let Some(recorder) = &mut self.recorder else { return };
-        for (id, fact) in std::mem::take(&mut self.interpreter.disk().told) {
-            recorder.input(&Input::Tool(id, fact), lines);
-        }
-        recorder.follow_stderr();
     }
 
     fn read_once(&mut self, watch: &mut Watch) -> bool {
         self.tell_of_stop(watch);
         let position = self.stdout.position();
-        // What is beyond the limit is not read either.
-        if position > self.limits.output {
+        // What is beyond the limit is not read either, and what is behind a result that waits has time.
+        if position > self.limits.output || self.interpreter.waits() || self.stdout.len() <= position {
             return false;
         }
         // Up to the stop, so that what came before it is told apart from what came after.
         let until = watch.stop.filter(|stop| !stop.told).map_or(u64::MAX, |stop| stop.written);
-        let (interpreter, mut out) = (&mut self.interpreter, Vec::new());
+        self.tick(watch);
         let bytes = match self.stdout.next_until(until) {
             Ok(bytes) => bytes,
             Err(error) => {
-                interpreter.warn(format!("The CLI's output could not be read: {error}"), &mut out);
-                watch.waiting.extend(out.into_iter().map(Item::Event));
+                let warning = format!("The CLI's output could not be read: {error}");
+                self.feed(Input::Warning(warning), watch);
                 return false;
             }
         };
         if bytes.is_empty() {
             return false;
         }
-        let now = Timestamp::now();
-        interpreter.tick(now);
         if let Some(recorder) = &mut self.recorder {
-            recorder.input(&Input::Tick(now), watch.lines);
             recorder.output(bytes);
         }
+        let (interpreter, mut out) = (&mut self.interpreter, Vec::new());
         let (lines, waiting, raw) = (&mut watch.lines, &mut watch.waiting, self.raw_lines);
         watch.framer.push(bytes, |frame| {
             *lines += 1;
-            if let (true, Frame::Line(line)) = (raw, &frame) {
-                waiting.push_back(Item::Line(line.to_vec()));
-            }
-            take(interpreter, frame, &mut out);
-            waiting.extend(out.drain(..).map(Item::Event));
+            take(interpreter, frame, raw, waiting, &mut out);
         });
+        self.ask_disk(watch);
         if let Some(neighbours) = &mut self.neighbours {
             neighbours.claim(self.interpreter.claimed_files());
         }
@@ -149,10 +141,8 @@ impl Engine {
     fn tell_of_stop_now(&mut self, watch: &mut Watch) {
         let Some(stop) = watch.stop.as_mut().filter(|stop| !stop.told) else { return };
         stop.told = true;
-        self.interpreter.stopping(stop.why);
-        if let Some(recorder) = &mut self.recorder {
-            recorder.input(&Input::Stop(stop.why), watch.lines);
-        }
+        let why = stop.why;
+        self.feed(Input::Stop(why), watch);
     }
 
     /// Everything that the CLI has left in its files. Also now a stop is heard, and the time limit holds: reading a long
@@ -191,9 +181,17 @@ impl Engine {
     }
 }
 
-pub(super) fn take(interpreter: &mut Interpreter<RealDisk>, frame: Frame<'_>, out: &mut Vec<Event>) {
-    match frame {
-        Frame::Line(line) => interpreter.line(line, out),
-        Frame::TooLong { bytes, sample } => interpreter.too_long(sample, bytes, out),
+/// Feeds a line, and hands it out as it is where that is wanted.
+pub(super) fn take(
+    interpreter: &mut Interpreter,
+    frame: Frame<'_>,
+    raw: bool,
+    waiting: &mut VecDeque<Item>,
+    out: &mut Vec<Event>,
+) {
+    if let (true, Frame::Line(line)) = (raw, &frame) {
+        waiting.push_back(Item::Line(line.to_vec()));
     }
+    interpreter.feed(frame.into(), out);
+    waiting.extend(out.drain(..).map(Item::Event));
 }

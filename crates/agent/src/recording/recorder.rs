@@ -6,11 +6,11 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use alhena_model::{End, Outcome};
+use alhena_model::{End, Input, Outcome};
 use memchr::memrchr;
 
 use super::mask::Mask;
-use super::{FORMAT, Header, Input, names};
+use super::{Entry, Header, names};
 
 /// A line is held back until it is whole, because a secret may be in two pieces of it; of a longer line only so much.
 const HELD: usize = 1 << 20;
@@ -42,7 +42,7 @@ impl Recorder {
     /// its own, of which so much is kept.
     pub(crate) fn new(
         dir: &Path,
-        request: serde_json::Value,
+        header: &Header,
         mask: Mask,
         stderr: &Path,
         most_stderr: u64,
@@ -56,7 +56,7 @@ impl Recorder {
         }
         fs::set_permissions(dir, Permissions::from_mode(0o700))?;
         let dir = fs::canonicalize(dir)?;
-        Self::begin(&dir, request, mask, stderr, most_stderr).inspect_err(|_| {
+        Self::begin(&dir, header, mask, stderr, most_stderr).inspect_err(|_| {
             // So that it can be given again.
             for name in [names::HEADER, names::INPUTS, names::STDOUT, names::STDERR] {
                 let _ = fs::remove_file(dir.join(name));
@@ -64,14 +64,8 @@ impl Recorder {
         })
     }
 
-    fn begin(
-        dir: &Path,
-        request: serde_json::Value,
-        mask: Mask,
-        stderr: &Path,
-        most_stderr: u64,
-    ) -> io::Result<Self> {
-        let header = serde_json::to_string_pretty(&Header { format: FORMAT, request })? + "\n";
+    fn begin(dir: &Path, header: &Header, mask: Mask, stderr: &Path, most_stderr: u64) -> io::Result<Self> {
+        let header = serde_json::to_string_pretty(header)? + "\n";
         private(&dir.join(names::HEADER))?.write_all(&mask.hide(header.as_bytes()))?;
         Ok(Self {
             inputs: private(&dir.join(names::INPUTS))?,
@@ -95,10 +89,19 @@ impl Recorder {
         self.attempt(|this| this.stdout.write(&this.mask, bytes));
     }
 
-    /// What the interpreter was told, after so many lines of output.
-    pub(crate) fn input(&mut self, input: &Input, after_lines: u64) {
+    /// What was fed to the interpreter, after so many lines of output.
+    pub(crate) fn input(&mut self, input: &Input<'_>, after_lines: u64) {
+        self.entry(after_lines, input);
+    }
+
+    /// What follows of the output was not read.
+    pub(crate) fn cut_short(&mut self, after_lines: u64) {
+        self.entry(after_lines, &Entry::CutShort);
+    }
+
+    fn entry(&mut self, after_lines: u64, entry: &impl serde::Serialize) {
         self.attempt(|this| {
-            let line = serde_json::to_string(&(after_lines, input))? + "\n";
+            let line = serde_json::to_string(&(after_lines, entry))? + "\n";
             this.inputs.write_all(&this.mask.hide(line.as_bytes()))
         });
     }
@@ -150,7 +153,7 @@ impl Recorder {
             to.close(&this.mask)
         });
         // Last, because it says that the rest is there.
-        self.input(&Input::End(end.clone()), after_lines);
+        self.input(&Input::End(Box::new(end.clone())), after_lines);
         let missing = match self.broken {
             Some(error) => error.to_string(),
             None if left_out > 0 => format!("{left_out} bytes of stderr were left out"),

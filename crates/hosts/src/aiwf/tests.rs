@@ -1,5 +1,5 @@
 use super::*;
-use alhena_model::{End, Exit, Failure, FailureKind, Interpreter, Status, Stop};
+use alhena_model::{End, Exit, Failure, FailureKind, Input, Interpreter, Status, Stop};
 use std::time::Duration;
 
 fn run(lines: &[&str], code: i32, stderr: &str) -> Value {
@@ -152,7 +152,7 @@ fn a_run_that_was_stopped_says_why_with_alhenas_code() {
     let mut events = Vec::new();
     let mut interpreter = Interpreter::new();
     interpreter.line(INIT.as_bytes(), &mut events);
-    interpreter.stopping(Stop::Timeout(Duration::from_secs(600)));
+    interpreter.feed(Input::Stop(Stop::Timeout(Duration::from_secs(600))), &mut events);
     let end = End { exit: Exit::Code(0), stderr: "Loaded auth".to_owned(), duration_ms: None };
     let outcome = interpreter.conclude(&end, &mut events);
     assert_eq!(

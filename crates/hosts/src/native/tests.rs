@@ -1,5 +1,5 @@
 use super::*;
-use alhena_model::{End, Event, Exit, Interpreter, Stop, Timestamp};
+use alhena_model::{End, Event, Exit, Input, Interpreter, Stop, Timestamp};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn played(lines: &[&str], exit: Exit, stderr: &str, stop: Option<Stop>) -> (Vec<
         interpreter.line(line.as_bytes(), &mut events);
     }
     if let Some(stop) = stop {
-        interpreter.stopping(stop);
+        interpreter.feed(Input::Stop(stop), &mut events);
     }
     let end = End { exit, stderr: stderr.to_owned(), duration_ms: Some(7) };
     let outcome = interpreter.conclude(&end, &mut events);

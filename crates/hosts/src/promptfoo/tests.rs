@@ -1,7 +1,7 @@
 use super::*;
 use crate::dialect::{self, DropIn, Invocation, Stream, Surroundings};
 use crate::native::Format;
-use alhena_model::{End, Exit, Failure, Interpreter, Status, Stop};
+use alhena_model::{End, Exit, Failure, Input, Interpreter, Status, Stop};
 use alhena_wire::report;
 use serde_json::json;
 use std::time::Duration;
@@ -154,7 +154,8 @@ fn an_error_that_was_reported_with_exit_0_is_type_and_message() {
     for exit in [Exit::Code(0), Exit::Unknown] {
         let mut interpreter = Interpreter::new();
         let mut events = Vec::new();
-        interpreter.report(report::find_report(text.as_bytes()).unwrap().report, &mut events);
+        let report = report::find_report(text.as_bytes()).unwrap().report;
+        interpreter.feed(Input::Report(Box::new(report)), &mut events);
         let response = respond(interpreter, events, exit, "");
         assert_eq!(response.error.as_deref(), Some("ApiError: Rate limit."));
         let raw: Value = serde_json::from_str(&response.raw).unwrap();
@@ -175,7 +176,7 @@ fn whatever_else_happens_is_a_gemini_cli_error() {
         (Stop::Cancelled, "Gemini CLI error: The run was cancelled"),
     ] {
         let mut interpreter = Interpreter::new();
-        interpreter.stopping(stop);
+        interpreter.feed(Input::Stop(stop), &mut Vec::new());
         let response = respond(interpreter, Vec::new(), Exit::Code(0), "");
         assert_eq!(response.error.as_deref(), Some(expected));
     }

@@ -10,7 +10,7 @@ use alhena_wire::stream::LineError;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Disk, Interpreter};
+use super::Interpreter;
 use crate::event::Event;
 use crate::judge::ResultFacts;
 
@@ -23,7 +23,7 @@ struct Broken<'a> {
     message: Value,
 }
 
-impl<D: Disk> Interpreter<D> {
+impl Interpreter {
     /// A line that is no event.
     pub(super) fn broken(&mut self, line: &[u8], error: &LineError, out: &mut Vec<Event>) {
         self.malformed(frame::sample(line), line.len() as u64, out);
@@ -39,7 +39,7 @@ impl<D: Disk> Interpreter<D> {
     }
 
     /// A line that was too long to be kept.
-    pub fn too_long(&mut self, sample: String, bytes: u64, out: &mut Vec<Event>) {
+    pub(super) fn too_long(&mut self, sample: String, bytes: u64, out: &mut Vec<Event>) {
         let what = sample.trim_start().strip_prefix(r#"{"type":""#).and_then(|rest| rest.split('"').next());
         let (what, lost) = match what {
             Some("message") => (Line::Other, "a part of the text is missing"),

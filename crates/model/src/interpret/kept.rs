@@ -87,6 +87,10 @@ impl OpenCalls {
         Remembered::Yes
     }
 
+    pub(super) fn get(&self, id: &str) -> Option<&Call> {
+        self.by_id.get(id)
+    }
+
     pub(super) fn take(&mut self, id: &str) -> Option<Call> {
         self.results_came = true;
         let call = self.by_id.remove(id)?;
@@ -161,6 +165,11 @@ impl Kept {
             verified: change.verified,
             diff,
         });
+    }
+
+    /// Where a file stands in the outcome.
+    pub(super) fn place_of(&self, path: &str) -> Option<usize> {
+        self.files.get(path).copied()
     }
 
     pub(super) fn command(&mut self, outcome: &mut Outcome, mut run: CommandRun, output: Option<&str>) {

@@ -6,7 +6,7 @@
 use alhena_wire::Count;
 use alhena_wire::report::Report;
 
-use super::{Disk, Interpreter, owned};
+use super::{Interpreter, owned};
 use crate::event::{Event, EventKind, Source};
 use crate::judge::{Exit, Output, ReportedError, ResultFacts};
 use crate::usage::{Tokens, Usage};
@@ -14,9 +14,9 @@ use crate::usage::{Tokens, Usage};
 /// What the stream calls an error, and a report only warns of.
 const TURN_LIMIT: &str = "Maximum session turns exceeded";
 
-impl<D: Disk> Interpreter<D> {
+impl Interpreter {
     /// The whole of a json report, from standard output or, for fatal errors, from standard error.
-    pub fn report(&mut self, report: Report<'_>, out: &mut Vec<Event>) {
+    pub(super) fn report(&mut self, report: Report<'_>, out: &mut Vec<Event>) {
         self.facts.output = Output::Events;
         if let Some(session_id) = report.session_id {
             let session_id = session_id.into_owned();
@@ -56,7 +56,7 @@ impl<D: Disk> Interpreter<D> {
     }
 
     /// Plain text output: all of it is the model's answer, and exit 0 stands in for a result.
-    pub fn plain_text(&mut self, text: &str, exit: Exit, out: &mut Vec<Event>) {
+    pub(super) fn plain_text(&mut self, text: &str, exit: Exit, out: &mut Vec<Event>) {
         self.facts.output = Output::Text;
         if !text.is_empty() {
             self.facts.answered |= !text.trim().is_empty();

@@ -9,11 +9,7 @@ fn interpret(lines: &[Value], exit: Exit) -> (Vec<Event>, Arc<Outcome>) {
     conclude(Interpreter::new(), lines, exit)
 }
 
-fn conclude<D: Disk>(
-    mut interpreter: Interpreter<D>,
-    lines: &[Value],
-    exit: Exit,
-) -> (Vec<Event>, Arc<Outcome>) {
+fn conclude(mut interpreter: Interpreter, lines: &[Value], exit: Exit) -> (Vec<Event>, Arc<Outcome>) {
     let mut out = Vec::new();
     for line in lines {
         interpreter.line(line.to_string().as_bytes(), &mut out);
@@ -79,13 +75,12 @@ fn warning(source: Source, message: &str) -> (Source, EventKind) {
     (source, EventKind::Warning { message: message.to_owned() })
 }
 
-/// A disk that says the same of every file.
-struct Says(DiskFact);
+fn with_disk() -> Interpreter {
+    Interpreter::with(Witnesses { disk: true, session: false })
+}
 
-impl Disk for Says {
-    fn look(&self, _path: &str) -> DiskFact {
-        self.0
-    }
+fn disk_says(state: DiskFact) -> Input<'static> {
+    Input::Disk { path: "a".into(), state }
 }
 
 #[test]
@@ -306,7 +301,14 @@ fn the_disk_decides_whether_a_claim_is_true() {
         (DiskFact::Untouched, Change::Modified, false), // a cancelled write says success, C-44
         (DiskFact::Unknown, Change::Created, false),
     ] {
-        let (_, outcome) = conclude(Interpreter::with_disk(Says(fact)), &lines, Exit::Code(0));
+        let (mut interpreter, mut out) = (with_disk(), Vec::new());
+        for line in &lines[..2] {
+            interpreter.line(line.to_string().as_bytes(), &mut out);
+        }
+        assert_eq!((interpreter.wanted_file(), out.len()), (Some("a"), 1));
+        interpreter.feed(disk_says(fact), &mut out);
+        assert_eq!((interpreter.wanted_file(), out.len()), (None, 3));
+        let (_, outcome) = conclude(interpreter, &lines[2..], Exit::Code(0));
         let file = FileRecord {
             path: "a".into(),
             change,
@@ -321,32 +323,18 @@ fn the_disk_decides_whether_a_claim_is_true() {
 
 #[test]
 fn the_disk_at_the_end_counts_and_adds_what_nobody_claimed() {
-    use std::cell::Cell;
-    struct Later(Cell<u32>);
-    impl Disk for Later {
-        fn look(&self, _path: &str) -> DiskFact {
-            let looked = self.0.replace(self.0.get() + 1);
-            [
-                DiskFact::Modified,
-                DiskFact::Created,
-                DiskFact::Unknown,
-                DiskFact::Untouched,
-                DiskFact::Modified,
-            ][looked as usize]
-        }
-    }
-    let mut out = Vec::new();
-    let mut interpreter = Interpreter::with_disk(Later(Cell::new(0)));
+    let (mut interpreter, mut out) = (with_disk(), Vec::new());
     for line in [call("write_file", "w", json!({"file_path": "a"})), success("w")] {
         interpreter.line(line.to_string().as_bytes(), &mut out);
     }
-    let seen = |interpreter: &Interpreter<Later>| {
+    let seen = |interpreter: &Interpreter| {
         interpreter.claimed_files().iter().map(|file| (file.change, file.verified)).collect::<Vec<_>>()
     };
+    interpreter.feed(disk_says(DiskFact::Modified), &mut out);
     assert_eq!(seen(&interpreter), [(Change::Modified, true)]);
     let mut after = Vec::new();
-    for _ in 0..4 {
-        interpreter.verify_files();
+    for state in [DiskFact::Created, DiskFact::Unknown, DiskFact::Untouched, DiskFact::Modified] {
+        interpreter.feed(disk_says(state), &mut out);
         after.extend(seen(&interpreter));
     }
     assert_eq!(
@@ -605,7 +593,7 @@ fn a_second_result_that_answers_a_stop_does_not_take_the_first_one_back() {
     for line in [delta("Hi."), result()] {
         interpreter.line(line.to_string().as_bytes(), &mut out);
     }
-    interpreter.stopping(Stop::NoExit);
+    interpreter.feed(Input::Stop(Stop::NoExit), &mut out);
     interpreter.line(error.to_string().as_bytes(), &mut out);
     let end = End { exit: Exit::Code(130), stderr: String::new(), duration_ms: None };
     assert!(interpreter.conclude(&end, &mut out).is_success());
@@ -793,7 +781,7 @@ fn the_verdict_waits_for_the_result_and_time_comes_from_the_best_source() {
 fn events_without_a_time_get_the_readers() {
     let mut out = Vec::new();
     let mut interpreter = Interpreter::default();
-    interpreter.tick(Timestamp::from_millis(7));
+    interpreter.feed(Input::Time(Timestamp::from_millis(7)), &mut out);
     interpreter.line(b"garbage", &mut out);
     interpreter.warn("careful", &mut out);
     interpreter.warn("careful", &mut out);

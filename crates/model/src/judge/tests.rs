@@ -1,6 +1,6 @@
 use super::*;
 use crate::event::Event;
-use crate::interpret::Interpreter;
+use crate::interpret::{Input, Interpreter};
 
 fn end(exit: Exit, stderr: &str) -> End {
     End { exit, stderr: stderr.to_owned(), duration_ms: None }
@@ -537,8 +537,8 @@ fn a_run_that_was_cut_short_says_how_to_go_on() {
     let mut out: Vec<Event> = Vec::new();
     let mut interpreter = Interpreter::new();
     interpreter.line(br#"{"type":"init","session_id":"s-1","model":"m"}"#, &mut out);
-    interpreter.stopping(Stop::Cancelled);
-    interpreter.stopping(Stop::NoExit);
+    interpreter.feed(Input::Stop(Stop::Cancelled), &mut out);
+    interpreter.feed(Input::Stop(Stop::NoExit), &mut out);
     let outcome = interpreter.conclude(&end(Exit::Code(0), ""), &mut out);
     assert_eq!(
         outcome.failure.as_ref().map(|failure| failure.hint.as_str()),
@@ -546,7 +546,7 @@ fn a_run_that_was_cut_short_says_how_to_go_on() {
     );
     let mut interpreter = Interpreter::new();
     interpreter.line(br#"{"type":"init","session_id":"$(rm -rf)","model":"m"}"#, &mut out);
-    interpreter.stopping(Stop::Cancelled);
+    interpreter.feed(Input::Stop(Stop::Cancelled), &mut out);
     let outcome = interpreter.conclude(&end(Exit::Code(0), ""), &mut out);
     assert_eq!(
         outcome.failure.as_ref().map(|failure| failure.hint.as_str()),
@@ -560,7 +560,7 @@ fn a_result_without_an_exit_is_a_success_with_a_warning() {
     let mut interpreter = Interpreter::new();
     interpreter.line(br#"{"type":"message","role":"assistant","content":"Hi","delta":true}"#, &mut out);
     interpreter.line(br#"{"type":"result","status":"success"}"#, &mut out);
-    interpreter.stopping(Stop::NoExit);
+    interpreter.feed(Input::Stop(Stop::NoExit), &mut out);
     let outcome = interpreter.conclude(&end(Exit::Signal(9), ""), &mut out);
     assert_eq!(
         (outcome.status, outcome.exit_code, &outcome.warnings),

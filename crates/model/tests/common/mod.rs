@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use alhena_model::{End, Event, Exit, Interpreter, Outcome};
+use alhena_model::{End, Event, Exit, Input, Interpreter, Outcome};
 use alhena_wire::frame::{Frame, Framer};
 use alhena_wire::report;
 
@@ -63,12 +63,12 @@ impl Recording {
         let is_text = TEXT.iter().any(|sign| self.name.contains(sign)) || self.name == "06_list_two";
         if is_text && !self.name.contains("_streamjson") && !self.name.contains("_json") {
             let text = String::from_utf8_lossy(&self.stdout);
-            interpreter.plain_text(text.trim_end_matches('\n'), exit, &mut out);
+            interpreter.feed(Input::Text { text: text.trim_end_matches('\n').into(), exit }, &mut out);
         } else if self.name.contains("_json") {
             let found = report::find_report(&self.stdout)
                 .or_else(|| report::find_error_report(self.stderr.as_bytes()));
             if let Some(found) = found {
-                interpreter.report(found.report, &mut out);
+                interpreter.feed(Input::Report(Box::new(found.report)), &mut out);
             }
         } else {
             feed(&mut interpreter, &self.stdout, &mut out);
@@ -82,10 +82,7 @@ impl Recording {
 /// Bytes of stream-json into the interpreter.
 pub fn feed(interpreter: &mut Interpreter, bytes: &[u8], out: &mut Vec<Event>) {
     let mut framer = Framer::default();
-    let mut take = |frame: Frame<'_>| match frame {
-        Frame::Line(line) => interpreter.line(line, out),
-        Frame::TooLong { bytes, sample } => interpreter.too_long(sample, bytes, out),
-    };
+    let mut take = |frame: Frame<'_>| interpreter.feed(frame.into(), out);
     framer.push(bytes, &mut take);
     framer.finish(&mut take);
 }

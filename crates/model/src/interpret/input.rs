@@ -1,0 +1,105 @@
+//! Everything that can come in: the one way into the [`Interpreter`](super::Interpreter).
+//!
+//! A run that is followed, a recording that is played, and an output that is parsed differ only in where their inputs come
+//! from. So what they give is the same by construction.
+
+use std::borrow::Cow;
+
+use alhena_wire::frame::Frame;
+use alhena_wire::report::Report;
+use serde::{Deserialize, Serialize};
+
+use crate::join::Fact;
+use crate::judge::{End, Exit, Stop};
+use crate::outcome::Change;
+use crate::statistics::Statistics;
+use crate::time::Timestamp;
+
+/// One thing that has come in. A recording holds all but the output itself, which is in a file of its own.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Input<'a> {
+    /// One line of stream-json, without its end.
+    #[serde(skip)]
+    Line(Cow<'a, [u8]>),
+    /// A line that was too long to be kept.
+    #[serde(skip)]
+    TooLong {
+        /// Its beginning.
+        sample: String,
+        /// How long it was.
+        bytes: u64,
+    },
+    /// Something that is none of the format's own.
+    #[serde(skip)]
+    Noise {
+        /// Its beginning.
+        sample: String,
+        /// How long it was.
+        bytes: u64,
+    },
+    /// The whole of a json report, from standard output or, for fatal errors, from standard error.
+    #[serde(skip)]
+    Report(Box<Report<'a>>),
+    /// Plain text output: all of it is the model's answer, and exit 0 stands in for a result.
+    #[serde(skip)]
+    Text {
+        /// All of it.
+        text: Cow<'a, str>,
+        /// How the process ended.
+        exit: Exit,
+    },
+    /// The time.
+    Time(Timestamp),
+    /// Something from the session file.
+    Fact(Fact),
+    /// The session file has been read to its end, and nobody writes to it any more.
+    SessionEnded,
+    /// What the disk says of a file now.
+    Disk {
+        /// The file, as the tool named it.
+        path: String,
+        /// Its state.
+        state: DiskFact,
+    },
+    /// A file that changed, and that no tool claims.
+    Found {
+        /// The file.
+        path: String,
+        /// What became of it.
+        change: Change,
+    },
+    /// What the CLI measured.
+    Statistics(Box<Statistics>),
+    /// Something that people should know.
+    Warning(String),
+    /// Alhena begins to stop the run now. The first reason counts.
+    Stop(Stop),
+    /// The session of the run is not in the user's store, so that nobody can go on with it.
+    SessionLost,
+    /// The process is gone.
+    End(Box<End>),
+}
+
+impl<'a> From<Frame<'a>> for Input<'a> {
+    fn from(frame: Frame<'a>) -> Self {
+        match frame {
+            Frame::Line(line) => Self::Line(line.into()),
+            Frame::TooLong { bytes, sample } => Self::TooLong { sample, bytes },
+        }
+    }
+}
+
+/// What the disk says of one file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DiskFact {
+    /// Nobody looked.
+    Unknown,
+    /// It is not there, or has not changed since the run began.
+    Untouched,
+    /// It is new since the run began.
+    Created,
+    /// It changed since the run began.
+    Modified,
+}
