@@ -1,9 +1,10 @@
 //! Releases that people still have: a launch, a turn, its status, its answer, an exit.
 
 use alhena::Trust as Trusting;
+use alhena::home::McpServer;
 use alhena::scripted::{Scenario, Turn};
 use alhena::terminal::screen::Status;
-use alhena::terminal::{How, TerminalErrorKind};
+use alhena::terminal::{How, TerminalErrorKind, Until};
 use alhena_testbed::{RealCli, Trust};
 
 use crate::place::{LONG, Place, answer};
@@ -13,9 +14,14 @@ fn a_life_on(version: &str) {
     let mut wanted = place.wanted("");
     wanted.gemini = Some(RealCli::get(version).unwrap().bin);
     wanted.timeout = LONG * 2;
+    let started = place.work().join("started.txt");
+    let script = format!("sleep 7; touch {}", started.display());
+    wanted.request.mcp_servers.push(McpServer::process("slow", "sh", ["-c", &script]));
     let terminal = place.terminals.launch(wanted).unwrap();
+    assert!(started.exists(), "ready before its server");
     assert_eq!(terminal.record().unwrap().gemini_version, version);
-    assert_eq!(terminal.status().unwrap().status, Status::Idle);
+    // 0.30 shows what its server ended with as an error.
+    assert!(Until::Idle.is_met(terminal.status().unwrap().status));
     assert_eq!(answer(&terminal, "Be well"), "Well.");
     let reading = terminal.status().unwrap();
     assert_eq!(reading.status, Status::Completed);

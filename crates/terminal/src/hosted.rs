@@ -98,3 +98,113 @@ impl Hosted {
         (Said::since(&session, since), age.is_some_and(|age| age > STANDS))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::store::Process;
+    use crate::turn::How;
+
+    const FREE: &str = "\
+▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄
+ > the question before
+▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀
+✦ The answer before.
+
+──────────────────────────────
+ Shift+Tab to accept edits
+▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄
+ >   Type your message or @path/to/file
+▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀
+ ~/project   no sandbox   /model
+";
+
+    struct Desk {
+        root: tempfile::TempDir,
+        environment: Environment,
+    }
+
+    impl Desk {
+        fn new() -> Self {
+            let root = tempfile::tempdir().unwrap();
+            let environment = Environment::from([("ALHENA_HOME", root.path())]);
+            std::fs::create_dir(root.path().join("chats")).unwrap();
+            let desk = Self { root, environment };
+            desk.record(&json!(null));
+            desk
+        }
+
+        fn record(&self, mcp: &serde_json::Value) {
+            let records = Dirs::of(&self.environment).unwrap().state.join("terminals").join(DIRECTORY);
+            std::fs::create_dir_all(&records).unwrap();
+            let record = json!({
+                "id": "t1-7", "name": "t1", "dir": "/w", "approval": "yolo", "gemini": "/g",
+                "gemini_version": "0.61.0", "created": "2026-11-16T05:40:00.000Z", "phase": "running",
+                "agent": Process::of(std::process::id() as i32), "chats": self.root.path().join("chats"), "mcp": mcp,
+            });
+            std::fs::write(records.join("t1-7.json"), record.to_string()).unwrap();
+        }
+
+        fn session(&self, lines: &[(&str, &str)]) {
+            let line = |(second, (kind, text)): (usize, &(&str, &str))| {
+                let time = format!("2026-11-16T05:41:{second:02}.000Z");
+                json!({"id": second.to_string(), "timestamp": time, "type": kind, "content": text})
+                    .to_string()
+            };
+            let lines: Vec<String> = lines.iter().enumerate().map(line).collect();
+            std::fs::write(self.root.path().join("chats/session-1.jsonl"), lines.join("\n") + "\n").unwrap();
+        }
+
+        fn read(&self) -> Reading {
+            let since = Timestamp::parse("2026-11-16T05:41:02.000Z");
+            Hosted::find("t1", &self.environment).unwrap().read(&Capture::new(FREE), since)
+        }
+
+        fn answer(&self) -> Result<String, String> {
+            let since = Timestamp::parse("2026-11-16T05:41:02.000Z");
+            let hosted = Hosted::find("t1", &self.environment).unwrap();
+            hosted.last_answer(since).unwrap().map_err(|error| error.message)
+        }
+    }
+
+    const BEFORE: [(&str, &str); 2] = [("user", "the question before"), ("gemini", "The answer before.")];
+
+    #[test]
+    fn what_was_sent_is_work_until_the_session_has_its_end_whatever_the_screen_shows() {
+        let desk = Desk::new();
+        desk.session(&BEFORE);
+        assert_eq!((desk.read().status, desk.read().turn), (Status::Processing, None));
+        assert_eq!(desk.answer().unwrap_err(), "there is no answer: its session has none yet");
+        let asked = [BEFORE[0], BEFORE[1], ("user", "and now?")];
+        desk.session(&asked);
+        let open = TurnNote { id: 1, ended: None };
+        assert_eq!((desk.read().status, desk.read().turn), (Status::Processing, Some(open)));
+        let markdown = "# Done\n\n```sh\nls\n```";
+        desk.session(&[&asked[..], &[("gemini", markdown)]].concat());
+        let over = TurnNote { id: 1, ended: Some(How::Answered) };
+        assert_eq!((desk.read().status, desk.read().turn), (Status::Completed, Some(over)));
+        assert_eq!(desk.answer().unwrap(), markdown);
+    }
+
+    #[test]
+    fn a_turn_that_failed_is_over_and_has_no_answer_but_a_reason() {
+        let desk = Desk::new();
+        desk.session(&[BEFORE[0], BEFORE[1], ("user", "and now?"), ("error", "[API Error: no]")]);
+        let reading = desk.read();
+        assert_eq!((reading.status, reading.error.as_deref()), (Status::Error, Some("[API Error: no]")));
+        assert_eq!(desk.answer().unwrap_err(), "there is no answer: [API Error: no]");
+    }
+
+    #[test]
+    fn it_starts_until_its_servers_have_and_an_unknown_one_is_not_found() {
+        let desk = Desk::new();
+        let log = desk.root.path().join("log");
+        std::fs::write(&log, "[time] [LOG] Authenticated\n").unwrap();
+        desk.record(&json!({"log": log, "from": 0, "servers": ["slow"], "tells": true}));
+        assert_eq!(desk.read().status, Status::Starting);
+        let error = Hosted::find("t2", &desk.environment).unwrap_err();
+        assert_eq!((error.kind, error.exit_status()), (TerminalErrorKind::NotFound, 2));
+    }
+}
