@@ -262,7 +262,10 @@ class GeminiCliProvider(BaseProvider):
             command += ["--profile-by", os.environ.get("ALHENA_CAO_PROFILE_BY", "home")]
         for tool in self._denied_tools():
             command += ["--deny-tool", tool]
-        return shlex.join(command)
+        # The login shell of the pane may not find what the server does: Gemini CLI, and the Node that it needs.
+        found = [os.path.dirname(path) for path in map(shutil.which, ("gemini", "node")) if path]
+        places = shlex.quote(":".join(dict.fromkeys(found)))
+        return f'env PATH="$PATH":{places} {shlex.join(command)}' if found else shlex.join(command)
 
     def _write_profile(self, profile: Any, prompt: str, servers: dict[str, Any]) -> Path:
         """What CAO made of the profile, for `alhena`. JSON is YAML, so it can be the front matter."""

@@ -198,7 +198,14 @@ class Screens(unittest.TestCase):
 @WITH_ALHENA
 class Launch(unittest.TestCase):
     def words(self, ours):
-        return shlex.split(ours._command())
+        words = shlex.split(ours._command())
+        return words[2:] if words[0] == "env" else words
+
+    def test_what_the_server_finds_is_found_in_the_pane(self):
+        found = {"gemini": "/a b/gemini", "node": "/n/node", "alhena": "/x/alhena"}
+        with mock.patch("shutil.which", found.get):
+            started = provider()._command()
+        self.assertTrue(started.startswith("env PATH=\"$PATH\":'/a b:/n' /"), started)
 
     def test_without_a_profile(self):  # D-25, D-35, D-36
         expected = "terminal here --id 0123abcd --approval yolo --trust --sandbox=off"
