@@ -26,6 +26,12 @@ fn a_life_on(version: &str) {
     let reading = terminal.status().unwrap();
     assert_eq!(reading.status, Status::Completed);
     assert_eq!(reading.turn.unwrap().ended, Some(How::Answered));
+    // A message is text there, too.
+    let path = if version == "0.30.1" { "\u{2060} /etc/hosts" } else { "/etc/hosts" };
+    for (text, arrives) in [("/quit @x", "\u{2060} /quit \\@x"), ("/etc/hosts", path)] {
+        assert_eq!(answer(&terminal, text), "Well.");
+        assert_eq!(place.last_prompt(), arrives);
+    }
     let exit = terminal.exit(LONG).unwrap();
     assert!(exit.gracefully, "{exit:?}");
     place.nothing_left();

@@ -234,3 +234,78 @@ fn whoever_scrolls_in_a_pane_does_not_keep_others_from_typing() {
     let exit = terminal.exit(LONG).unwrap();
     assert!(exit.gracefully, "{exit:?}");
 }
+
+#[test]
+fn hostile_texts_arrive_as_text_and_leave_the_prompt_as_it_was() {
+    let place = Place::new("hostile", Scenario::new().turn(Turn::say("ok")).after(After::Repeat));
+    let terminal = place.launch();
+    let lines = |line: &str| [line; 12].join("\n");
+    let texts = [
+        // Ends of a paste, and what would follow.
+        ("\x1b[201~\r/quit\r", "[201~\n/quit"),
+        ("\u{9b}201~\n!id\n", "201~\n!id"),
+        ("a\x1b]52;c;L3F1aXQ=\x07b", "a]52;c;L3F1aXQ=b"),
+        ("x\x7f\x7f\x7f\x08y\x15\x0b\x17z", "xyz"),
+        ("\x03\x04\x1aleft", "left"),
+        // Invisible things in front.
+        ("\u{200b}\u{feff}/quit", "\u{2060} /quit"),
+        ("\u{a0}\u{2003}/quit", "\u{2060} /quit"),
+        ("[Pasted Text: 12 lines]", "[Pasted Text: 12 lines]"),
+        // Widths.
+        ("e\u{301}\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467}\u{fe0f} ﷽ ｆｕｌｌ \u{10ffff}", ""),
+        ("\tindented\n\t\tmore\n   \n.", "indented\n\t\tmore\n   \n."),
+        ("'; rm -rf / #{pane_id} %1 $(id) `id` \\; ;", ""),
+        ("Press 'Esc' for NORMAL mode.", ""),
+        (">   Type your message or", ""),
+    ];
+    let large = [lines("/quit"), lines("line with \x1b[201~"), "w ".repeat(3000)];
+    let large = large.iter().map(|text| (text.as_str(), ""));
+    for (text, arrives) in texts.into_iter().chain(large) {
+        let sent = terminal.send(text, Force::No).unwrap_or_else(|error| panic!("{text:?}: {error:?}"));
+        terminal.wait(Until::Completed, LONG).unwrap();
+        let plain: String = text.chars().filter(|c| !c.is_control() || "\n\t".contains(*c)).collect();
+        let mark = if sent.marked && arrives.is_empty() { MARK } else { "" };
+        let arrives = if arrives.is_empty() { format!("{mark}{}", plain.trim()) } else { arrives.to_owned() };
+        assert_eq!(place.last_prompt(), arrives, "{text:?}");
+    }
+    for nothing in ["", " \t\n", "\u{200b}", "\x1b\x07\r\n"] {
+        assert_eq!(
+            terminal.send(nothing, Force::No).unwrap_err().kind,
+            TerminalErrorKind::Usage,
+            "{nothing:?}"
+        );
+    }
+    let sent = terminal.send(&"long ".repeat(1 << 18), Force::No).unwrap();
+    terminal.wait(Until::Completed, LONG).unwrap();
+    assert!(sent.file.is_some());
+    assert_eq!(terminal.status().unwrap().status, Status::Completed);
+}
+
+#[test]
+fn a_key_that_a_slow_dialog_does_not_take_at_once_is_not_pressed_again() {
+    let call = |name: &str| {
+        Turn::new().call("run_shell_command", serde_json::json!({"command": format!("touch {name}")}))
+    };
+    let scenario = Scenario::new().turn(call("first.txt")).turn(call("second.txt")).turn(Turn::say("ok"));
+    let place = Place::new("slow dialog", scenario);
+    let terminal = place.launch();
+    assert_eq!(ask(&terminal, "go").status, Status::Waiting);
+    let cli = cli_of(&place, &terminal);
+    cli.iter().for_each(|pid| signal(*pid, Signal::STOP));
+    std::thread::scope(|scope| {
+        let answered = scope.spawn(|| terminal.answer("1"));
+        std::thread::sleep(std::time::Duration::from_secs(6));
+        cli.iter().for_each(|pid| signal(*pid, Signal::CONT));
+        answered.join().unwrap().unwrap();
+    });
+    // The next dialog is there, and nobody has answered it.
+    let next = || {
+        terminal
+            .status()
+            .unwrap()
+            .waiting_for
+            .is_some_and(|now| now.detail.unwrap_or_default().contains("second.txt"))
+    };
+    assert!(alhena_testbed::Deadline::after(LONG).wait_until(next), "{}", place.capture(&terminal));
+    assert!(place.work().join("first.txt").exists() && !place.work().join("second.txt").exists());
+}

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use alhena_model::Timestamp;
+use alhena_wire::release::Version;
 use serde::Serialize;
 
 use crate::error::{TerminalError, TerminalErrorKind};
@@ -29,6 +30,9 @@ const ATTEMPTS: usize = 5;
 /// 0.61.0 takes some 4 s to draw as much, and for one line of 170 KB minutes, in which it does nothing else.
 const LONGEST_PASTE: usize = 64 << 10;
 const LONGEST_LINE: usize = 8 << 10;
+
+/// The oldest release seen to send a path to the model; 0.30.1 calls it an unknown command.
+const PASSES_PATHS: Version = Version::new(0, 38, 0);
 
 /// Whether to type although the agent is not ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,7 +156,9 @@ impl Terminal {
         self.check_ready(&before, force)?;
         let live = self.live()?;
         self.empty_the_box(&live, force)?;
-        let slash = if Until::Idle.is_met(before.status) { Slash::Runs } else { Slash::Refuses };
+        let knows =
+            self.record()?.gemini_version.parse::<Version>().is_ok_and(|version| version >= PASSES_PATHS);
+        let slash = if knows && Until::Idle.is_met(before.status) { Slash::Runs } else { Slash::Refuses };
         let wording = match kind {
             Kind::Message(at) => Wording::of(text, slash, at),
             Kind::Command => Wording::as_it_is(text),
