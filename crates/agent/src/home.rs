@@ -30,7 +30,7 @@ pub use self::mcp::{McpServer, NotAServer, Transport};
 use self::overlay::Overlay;
 pub use self::plan::{FinishPlan, Finished, KeptBoth, Layout};
 pub use self::policy::{Mistaken, NotARule, ToolRule, policy_paths, policy_text};
-pub use self::policy_file::{BadPolicy, check_policy};
+pub use self::policy_file::{BadPolicy, CheckedPolicy, check_policy};
 use self::registry::Registration;
 pub use self::request::{DirectReason, HomeError, HomeRequest, Release};
 pub use self::resume::Resume;

@@ -4,20 +4,17 @@
 //! puts notices over the prompt, and its title is the best sign of what it does, so the settings say no to the first and
 //! yes to the second.
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
 use crate::env::Environment;
-use crate::facts;
 use crate::find::Gemini;
 use crate::home::Home;
 use crate::prepare::{self, Common, RunError, arguments};
 use crate::request::{Prompt, Request};
 use crate::run_dir::RunDir;
-use crate::settings::read_settings;
 
 /// A start of the interactive CLI.
 #[derive(Debug)]
@@ -57,7 +54,7 @@ impl Gemini {
             args.push(format!("--prompt-interactive={text}").into());
         }
         let (program, args) = prepare::command(self, request, &user_settings, &mut environment, args);
-        let servers = servers(request, &user_home, &dir, &user_settings, base);
+        let servers = prepare::servers::of(request, &user_home, &dir, &user_settings, base);
         let log = prepare::debug_log(&run_dir, &mut environment);
         let mark = run_dir.mark().to_owned();
         environment.set("TMPDIR", run_dir.temporary());
@@ -65,28 +62,6 @@ impl Gemini {
         let env = environment.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         Ok(Interactive { program, args, env, dir, mark, home, warnings, log, servers, run_dir })
     }
-}
-
-/// The MCP servers of all settings that the CLI will read.
-fn servers(
-    request: &Request,
-    user_home: &Path,
-    dir: &Path,
-    user: &Value,
-    environment: &Environment,
-) -> Vec<String> {
-    let folder = prepare::takes_folder_settings(request, user_home, dir, environment)
-        .then(|| dir.join(".gemini/settings.json"));
-    let files = folder.into_iter().chain([facts::system_settings(environment)]);
-    // The CLI itself complains of one that cannot be read.
-    let others: Vec<Value> = files.filter_map(|path| read_settings(&path).ok()).collect();
-    let named = |settings: &Value| -> Vec<String> {
-        let servers = settings.get("mcpServers").and_then(Value::as_object);
-        servers.into_iter().flat_map(Map::keys).cloned().collect()
-    };
-    let asked = request.mcp_servers.iter().map(|server| server.name.clone());
-    let all: BTreeSet<String> = asked.chain([user].into_iter().chain(&others).flat_map(named)).collect();
-    all.into_iter().collect()
 }
 
 fn settings(request: &Request, gemini: &Gemini, user: &Value) -> Map<String, Value> {

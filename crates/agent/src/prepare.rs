@@ -5,6 +5,7 @@
 
 pub(crate) mod arguments;
 mod prompt;
+pub(crate) mod servers;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -164,7 +165,6 @@ pub(crate) fn common(
 ) -> Result<Common, RunError> {
     let mut warnings = request.notices.clone();
     warnings.extend(check_version(&gemini.version)?);
-    warnings.extend(arguments::mistaken_tools(request));
     let dir = working_directory(request)?;
     let mut environment = base.clone();
     for (name, value) in &request.env {
@@ -193,6 +193,9 @@ pub(crate) fn common(
     let user_settings = read_settings(&user_home.join(".gemini/settings.json"))
         .map_err(|error| RunError::failed(FailureKind::Config, error.to_string()))?;
 
+    let mut servers = servers::of(request, &user_home, &dir, &user_settings, &environment);
+    servers.extend(servers::of_extensions(&user_home));
+    warnings.extend(arguments::without_effect(request, &servers));
     let wanted = settings(request, gemini, &user_settings);
     let mut wanted = home_request(gemini, request, &dir, &user_home, &dirs, wanted, &environment);
     wanted.mark = Some(run_dir.mark().to_owned());

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::settings::written_out;
 
-const SHELL: &str = "run_shell_command";
+pub(super) const SHELL: &str = "run_shell_command";
 
 /// Where our rules stand among the user's own, 0 to 999: a denial is never overruled, and an allowance is worth what the
 /// CLI's own `--allowed-tools` is worth.
@@ -23,7 +23,8 @@ const ALLOW: u32 = 300;
 /// of the user's own may allow more.
 const REST: u32 = 0;
 
-/// A tool, or a part of one: `NAME`, `run_shell_command(PREFIX)`, `mcp_SERVER_TOOL`, `SERVER__TOOL`.
+/// A tool, or a part of one: `NAME`, `run_shell_command(PREFIX)`, `mcp_SERVER_TOOL`, `SERVER__TOOL`, and as Claude
+/// writes it `mcp__SERVER__TOOL`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ToolRule {
     server: Option<String>,
@@ -44,6 +45,18 @@ impl fmt::Display for NotARule {
 impl std::error::Error for NotARule {}
 
 impl ToolRule {
+    /// Whether none of these MCP servers can be the one that the rule names.
+    #[must_use]
+    pub fn names_none_of<'a>(&self, mut servers: impl Iterator<Item = &'a str>) -> bool {
+        match (&self.server, self.tool.strip_prefix("mcp_")) {
+            (Some(named), _) => !named.contains('*') && !servers.any(|server| server == named),
+            (None, Some(rest)) if !rest.starts_with('*') => {
+                !servers.any(|server| rest.strip_prefix(server).is_some_and(|tool| tool.starts_with('_')))
+            }
+            (None, _) => false,
+        }
+    }
+
     /// The tool that was probably meant, if no release of the CLI has one of this name: the rule would never apply. What
     /// could be an MCP server's, a discovered one or a pattern is not judged.
     #[must_use]
@@ -108,7 +121,8 @@ impl FromStr for ToolRule {
         if prefix.is_some() && name != SHELL {
             return Err(NotARule(format!("{text:?}: only {SHELL} can be limited to commands")));
         }
-        let (server, tool) = match name.split_once("__") {
+        let named = name.strip_prefix("mcp__").filter(|rest| rest.contains("__")).unwrap_or(name);
+        let (server, tool) = match named.split_once("__") {
             Some((server, tool)) if !server.is_empty() && !tool.is_empty() => (Some(server.to_owned()), tool),
             _ => (None, name),
         };

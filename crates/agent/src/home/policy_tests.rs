@@ -98,6 +98,22 @@ fn the_users_own_policies_are_kept() {
 }
 
 #[test]
+fn rule_for_a_server_that_is_not_there_is_known() {
+    let unknown = |text: &str, servers: &[&str]| {
+        text.parse::<ToolRule>().unwrap().names_none_of(servers.iter().copied())
+    };
+    for rule in ["mcp_my_db_query", "my_db__query", "mcp__my_db__query", "mcp_my_db_*"] {
+        assert!(unknown(rule, &[]), "{rule}");
+        // In `mcp_my_db_query` the server could also be `my`.
+        assert_ne!(unknown(rule, &["my", "db"]), rule.starts_with("mcp_my"), "{rule}");
+        assert!(!unknown(rule, &["x", "my_db"]), "{rule}");
+    }
+    for rule in ["write_file", "mcp_*", "*", "mcp_*_query"] {
+        assert!(!unknown(rule, &[]), "{rule}");
+    }
+}
+
+#[test]
 fn name_that_no_tool_has_is_told_with_what_was_probably_meant() {
     let mistaken = |text: &str| text.parse::<ToolRule>().unwrap().mistaken().map(|found| found.to_string());
     for known in [

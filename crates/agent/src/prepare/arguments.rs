@@ -16,16 +16,26 @@ use crate::request::{Approval, Request, Sandbox, Trust};
 /// The policy file that Alhena writes; what the CLI says about it is not the user's concern.
 pub(crate) const OUR_POLICY: &str = "alhena-rules.toml";
 
-/// A warning for each `--allow-tool` and `--deny-tool` that names no tool: it would be without effect.
-pub(crate) fn mistaken_tools(request: &Request) -> Vec<String> {
+/// A warning for each `--allow-tool`, `--deny-tool` and rule of a policy file that names no tool or no MCP server of the
+/// run: it would be without effect.
+pub(crate) fn without_effect(request: &Request, servers: &[String]) -> Vec<String> {
     let options = [("--allow-tool", &request.allow_tools), ("--deny-tool", &request.deny_tools)];
     let named = options.into_iter().flat_map(|(option, names)| names.iter().map(move |name| (option, name)));
-    named
-        .filter_map(|(option, name)| {
-            let mistaken = name.parse::<ToolRule>().ok()?.mistaken()?;
-            Some(format!("{option} {name} has no effect: {mistaken}"))
-        })
-        .collect()
+    let options = named.filter_map(|(option, name)| {
+        let rule = name.parse::<ToolRule>().ok()?;
+        let why = match rule.mistaken() {
+            Some(mistaken) => mistaken.to_string(),
+            None if rule.names_none_of(servers.iter().map(String::as_str)) => match servers {
+                [] => "the run has no MCP server".to_owned(),
+                _ => format!("the MCP servers of the run are called {}", servers.join(", ")),
+            },
+            None => return None,
+        };
+        Some(format!("{option} {name} has no effect: {why}"))
+    });
+    // A file that is refused is told elsewhere.
+    let files = request.policies.iter().filter_map(|path| check_policy(path).ok());
+    options.chain(files.flat_map(|policy| policy.warnings)).collect()
 }
 
 pub(crate) fn of(
@@ -155,7 +165,7 @@ fn tool_flags(
         .policies
         .iter()
         .map(|path| {
-            check_policy(path).map_err(|bad| {
+            check_policy(path).map(|policy| policy.path).map_err(|bad| {
                 let hint = "Gemini CLI would run without it; mend the file, or leave out --policy.";
                 RunError::usage(bad.to_string(), hint)
             })
