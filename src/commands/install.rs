@@ -33,14 +33,15 @@ pub struct Args {
 }
 
 pub fn execute(args: Args) -> ExitCode {
-    let installer = Installer::new();
+    let interrupts = Interrupts::catch();
+    let installer = Installer::new().stop_when(signals::have_come);
     if args.list {
         return list(&installer, args.json);
     }
     if args.version.as_deref() == Some("latest") && !args.remove {
         return match installer.latest() {
-            Ok(version) => fetch(&installer, Some(version), args.json),
-            Err(error) => failed(&error),
+            Ok(version) => fetch(&installer, Some(version), args.json, &interrupts),
+            Err(error) => not_fetched(&error, &interrupts),
         };
     }
     let version = match args.version.as_deref().map(str::parse::<Version>).transpose() {
@@ -64,21 +65,26 @@ pub fn execute(args: Args) -> ExitCode {
             Err(error) => failed(&error),
         };
     }
-    fetch(&installer, version, args.json)
+    fetch(&installer, version, args.json, &interrupts)
 }
 
-fn fetch(installer: &Installer, version: Option<Version>, as_json: bool) -> ExitCode {
-    let interrupts = Interrupts::catch();
-    let installer = installer.clone().stop_when(signals::have_come);
+fn fetch(
+    installer: &Installer,
+    version: Option<Version>,
+    as_json: bool,
+    interrupts: &Interrupts,
+) -> ExitCode {
     match installer.install(version, Shown::new(false).progress()) {
         Ok(gemini) if as_json => print_json(&gemini),
         Ok(gemini) => print(&format!("{} {}", gemini.path.display(), gemini.version)),
-        Err(error) => {
-            let failed = failed(&error);
-            // As a shell would say it.
-            interrupts.caught().map_or(failed, |signal| ExitCode::from(128 + signal as u8))
-        }
+        Err(error) => not_fetched(&error, interrupts),
     }
+}
+
+fn not_fetched(error: &InstallError, interrupts: &Interrupts) -> ExitCode {
+    let failed = failed(error);
+    // The same for every signal, as for a run.
+    interrupts.caught().map_or(failed, |_| ExitCode::from(FailureKind::Cancelled.exit_status()))
 }
 
 fn list(installer: &Installer, as_json: bool) -> ExitCode {

@@ -104,7 +104,9 @@ fn fetched(desk: &Desk) -> Vec<String> {
 
 #[test]
 fn an_install_that_is_stopped_or_killed_leaves_no_npm_and_no_files() {
-    for (number, code) in [(Signal::INT, Some(130)), (Signal::TERM, Some(143)), (Signal::KILL, None)] {
+    for (number, code) in
+        [(Signal::INT, Some(130)), (Signal::TERM, Some(130)), (Signal::HUP, Some(130)), (Signal::KILL, None)]
+    {
         let desk = with_endless_npm();
         let started = Started::new(&desk, desk.command(&["install", "0.61.0"]), b"");
         let pids = begun(&desk);
