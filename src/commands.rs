@@ -15,6 +15,7 @@ mod sessions;
 mod terminal;
 
 use std::fmt;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -88,6 +89,14 @@ pub fn complain_in_json() {
 
 pub fn complains_in_json() -> bool {
     IN_JSON.load(Ordering::Relaxed)
+}
+
+/// Complains of a `-C` that names no directory.
+fn check_directory(dir: &Path) -> Result<(), ExitCode> {
+    agent::directory(dir).map_err(|error| {
+        complain(&error, error.hint());
+        ExitCode::from(error.exit_status())
+    })
 }
 
 /// Says what went wrong and what to do, on stderr: as words on stderr, or to whoever asked for JSON on stdout, where the data would

@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use crate::signals::Interrupts;
@@ -31,6 +32,8 @@ pub enum Expect {
 pub enum Unread {
     /// A signal came first.
     Interrupted,
+    /// More than any prompt can have.
+    TooMuch,
     Failed(io::Error),
 }
 
@@ -38,26 +41,37 @@ impl fmt::Display for Unread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Unread::Interrupted => f.write_str("Stopped while the prompt was read from stdin"),
+            Unread::TooMuch => {
+                write!(f, "the prompt is too large: there are more than {MOST} bytes on stdin")
+            }
             Unread::Failed(error) => write!(f, "stdin: {error}"),
         }
     }
 }
 
-/// What standard input holds, and no more than one byte beyond the largest prompt.
-pub fn read(expect: Expect, interrupts: &Interrupts) -> Result<Vec<u8>, Unread> {
+/// What came of standard input.
+#[derive(Debug, Default)]
+pub struct Piped {
+    pub bytes: Vec<u8>,
+    /// Somebody holds a pipe open and said nothing in time, so that what may still come is not read.
+    pub left_open: bool,
+}
+
+/// What standard input holds.
+pub fn read(expect: Expect, interrupts: &Interrupts) -> Result<Piped, Unread> {
     let stdin = io::stdin();
     let mut bytes = Vec::new();
     if expect == Expect::Perhaps && stdin.is_terminal() {
-        return Ok(bytes);
+        return Ok(Piped::default());
     }
     let (begun, mut buffer) = (Instant::now(), vec![0; 64 << 10]);
-    while bytes.len() <= MOST {
+    loop {
         if interrupts.caught().is_some() {
             return Err(Unread::Interrupted);
         }
         if !is_ready(&stdin).map_err(Unread::Failed)? {
             if expect == Expect::Perhaps && bytes.is_empty() && begun.elapsed() >= FIRST_BYTE {
-                break;
+                return Ok(Piped { bytes, left_open: is_pipe(&stdin) });
             }
             continue;
         }
@@ -67,8 +81,17 @@ pub fn read(expect: Expect, interrupts: &Interrupts) -> Result<Vec<u8>, Unread> 
             Err(Errno::INTR) => {}
             Err(error) => return Err(Unread::Failed(error.into())),
         }
+        if bytes.len() > MOST {
+            return Err(Unread::TooMuch);
+        }
     }
-    Ok(bytes)
+    Ok(Piped { bytes, left_open: false })
+}
+
+/// A pipe, or what some hosts use for one.
+fn is_pipe(stdin: &io::Stdin) -> bool {
+    let kind = rustix::fs::fstat(stdin).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    matches!(kind, Ok(FileType::Fifo | FileType::Socket))
 }
 
 /// Waits a moment for something to read, or the end.

@@ -1,6 +1,6 @@
 //! What can be said of an agent, whether it runs headless or in a terminal.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use alhena::home::McpServer;
 use alhena::{Approval, Request, Resume, RunError, Sandbox, SystemPrompt, Trust};
@@ -80,6 +80,17 @@ pub fn trust(given: Option<TrustArg>) -> Trust {
     }
 }
 
+/// Whether the directory that `-C` names can be one to work in.
+pub fn directory(dir: &Path) -> Result<(), RunError> {
+    match dir.is_dir() {
+        true => Ok(()),
+        false => Err(RunError::Usage {
+            message: format!("{} is not a directory", dir.display()),
+            hint: "Give a directory that exists.".to_owned(),
+        }),
+    }
+}
+
 /// What `--resume` means without a value.
 const LATEST: &str = "latest";
 
@@ -102,6 +113,11 @@ impl Agent {
         Some(prompt)
     }
 
+    /// What stands behind `--resume` in so many words, and could have been meant for something else.
+    pub fn word_behind_resume(&self) -> Option<&str> {
+        self.resume.as_deref().filter(|word| *word != LATEST && !word.is_empty())
+    }
+
     /// Whether it is to go on with a session.
     pub fn resumes(&self) -> bool {
         self.resume.is_some()
@@ -121,8 +137,12 @@ impl Agent {
     /// Puts all of it into a request.
     pub fn describe(self, request: &mut Request) -> Result<(), RunError> {
         let usage = |message: String, hint: &str| Err(RunError::Usage { message, hint: hint.to_owned() });
-        if let Some(dir) = self.dir.as_ref().filter(|dir| !dir.is_dir()) {
-            return usage(format!("{} is not a directory", dir.display()), "Give a directory that exists.");
+        if let Some(dir) = &self.dir {
+            directory(dir)?;
+        }
+        if self.resume.as_ref().is_some_and(String::is_empty) {
+            let hint = "`alhena sessions list` shows them; --resume alone goes on with the latest.";
+            return usage("--resume needs the id of a session, and it is empty".to_owned(), hint);
         }
         request.trust = self.said_trust().unwrap_or(request.trust);
         request.dir = self.dir;

@@ -8,7 +8,7 @@ use alhena::{Failure, Finder, Gemini, NotFound, RunError, Trust};
 use serde_json::{Value, json};
 
 use super::agent::{self, TrustArg};
-use super::complain;
+use super::{check_directory, complain};
 use crate::output::{print, print_json, say};
 
 /// Tell which Gemini CLI would be run, and its version.
@@ -47,6 +47,9 @@ pub fn not_found(error: &NotFound) -> RunError {
 }
 
 pub fn execute(args: Args) -> ExitCode {
+    if let Err(code) = check_directory(&args.dir) {
+        return code;
+    }
     let mut finder = Finder::new().dir(&args.dir).trust(args.trust.map_or(Trust::AsIs, agent::trust));
     if let Some(path) = args.gemini {
         finder = finder.path(path);

@@ -15,7 +15,7 @@ use alhena::wire::release::{Feature, NEWEST_KNOWN, OLDEST_SUPPORTED};
 use alhena::{Finder, Gemini, NotFound, Tried, Why, home, settings};
 use serde::Serialize;
 
-use super::complain;
+use super::check_directory;
 use crate::config::Config;
 use crate::output::{Stream, print, print_json};
 use crate::style::{Colours, Paint};
@@ -75,15 +75,10 @@ impl Finding {
 
 pub fn execute(args: Args) -> ExitCode {
     let environment = Environment::of_process();
-    let dir = match args.dir.canonicalize() {
-        Ok(dir) if dir.is_dir() => dir,
-        found => {
-            let why = found.err().map_or_else(|| "not a directory".to_owned(), |error| error.to_string());
-            complain(&format_args!("{}: {why}", args.dir.display()), "Give a directory that exists.");
-            return ExitCode::from(2);
-        }
-    };
-    let args = Args { dir, ..args };
+    if let Err(code) = check_directory(&args.dir) {
+        return code;
+    }
+    let args = Args { dir: args.dir.canonicalize().unwrap_or(args.dir), ..args };
     let mut findings = Vec::new();
     let found = find_cli(&args, &mut findings);
     findings.push(node(&found, &environment));

@@ -23,7 +23,7 @@ use super::complain;
 use crate::listener;
 use crate::output::{self, Stream as Standard, say, say_part};
 use crate::signals::Interrupts;
-use crate::stdin::{self, Expect};
+use crate::stdin::{self, Expect, Piped, Unread};
 
 /// Stand in for the `gemini` command: any host's arguments, truthful output.
 #[derive(Debug, clap::Args)]
@@ -102,7 +102,6 @@ fn run(gemini: &Gemini, drop_in: DropIn, environment: &Environment) -> ExitCode 
     let (outcome, written) = match started {
         Ok(run) => follow(run, &mut writer, &interrupts),
         Err(error) => {
-            complain(&error, error.hint());
             let outcome = Outcome::not_begun(error.into_failure());
             let _closed = writer.close(&outcome);
             return ExitCode::from(42);
@@ -119,16 +118,29 @@ fn run(gemini: &Gemini, drop_in: DropIn, environment: &Environment) -> ExitCode 
 
 fn request(drop_in: &DropIn, format: Format, interrupts: &Interrupts) -> Result<Request, RunError> {
     let stdin = match drop_in.prompt.is_none() && io::stdin().is_terminal() {
-        true => Vec::new(),
-        // What cannot be read is as good as empty: the CLI does without it, too.
-        false => stdin::read(
-            if drop_in.prompt.is_some() { Expect::Perhaps } else { Expect::Everything },
-            interrupts,
-        )
-        .unwrap_or_default(),
+        true => Piped::default(),
+        false => {
+            let expect = if drop_in.prompt.is_some() { Expect::Perhaps } else { Expect::Everything };
+            match stdin::read(expect, interrupts) {
+                Ok(piped) => piped,
+                Err(unread @ Unread::TooMuch) => {
+                    let hint = "Put the material into files and name them in the prompt.".to_owned();
+                    return Err(RunError::Usage { message: unread.to_string(), hint });
+                }
+                // What cannot be read is as good as empty: the CLI does without it, too.
+                Err(Unread::Interrupted | Unread::Failed(_)) => Piped::default(),
+            }
+        }
     };
-    let stdin = String::from_utf8_lossy(&stdin);
-    let mut request = Request::with_prompt(Prompt::Text(drop_in.with_stdin(&stdin)));
+    let prompt = drop_in.with_stdin(&String::from_utf8_lossy(&stdin.bytes));
+    if prompt.trim().is_empty() {
+        // The CLI's own words (0.61.0): those of `alhena run` name options that this one has not.
+        return Err(RunError::Usage {
+            message: "No input provided via stdin.".to_owned(),
+            hint: "Input can be provided by piping data into gemini or using the --prompt option.".to_owned(),
+        });
+    }
+    let mut request = Request::with_prompt(Prompt::Text(prompt));
     request.dir = drop_in.dir.as_ref().map(Into::into);
     request.model.clone_from(&drop_in.model);
     request.approval = match drop_in.approval {

@@ -24,7 +24,7 @@ use crate::listener;
 use crate::offline;
 use crate::output::{self, Stream, say};
 use crate::signals::{self, Interrupts};
-use crate::stdin::{self, Expect, Unread};
+use crate::stdin::{self, Expect, Piped, Unread};
 use crate::views::{self, Claims, Name, Target};
 
 /// Run Gemini CLI on a prompt and tell the truth about how it went.
@@ -35,12 +35,14 @@ use crate::views::{self, Claims, Name, Target};
   alhena run \"Explain this repository\"
   alhena run --approval auto-edit --trust \"Fix the failing test\"
   git diff | alhena run \"Review this\"
+  cargo test 2>&1 | alhena run --stdin \"Explain\"
   alhena run --prompt=\"-v is which option of ls?\"
   alhena run --offline \"Write a haiku about rivers into haiku.txt\"")]
 pub struct Args {
     /// The prompt. `-`, or none, reads it from stdin; what is piped in beside a prompt is sent before it.
     ///
-    /// A pipe that stays silent for half a second adds nothing; `< /dev/null` keeps a loop's input from being read.
+    /// A pipe that stays silent for half a second adds nothing, unless --stdin says to wait for it; `< /dev/null` keeps a
+    /// loop's input from being read.
     #[arg(value_name = "PROMPT")]
     prompt: Option<String>,
     /// The prompt, also one that begins with a dash: --prompt=TEXT.
@@ -55,6 +57,9 @@ pub struct Args {
     /// Read the prompt from a file.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["prompt", "prompt_option"])]
     prompt_file: Option<PathBuf>,
+    /// Wait for what is piped in beside the prompt, to its end and however long it is silent.
+    #[arg(long)]
+    stdin: bool,
     /// How the prompt gets to the CLI.
     #[arg(long, value_enum, default_value = "auto")]
     prompt_by: By,
@@ -139,8 +144,8 @@ pub fn execute(args: Args) -> ExitCode {
     }
     let outcome = match started {
         Ok((run, offline)) => {
-            if offline.is_some() {
-                // Said whatever else is quiet: nobody may take the scripted model for a real one.
+            if offline.is_some() && !quiet {
+                // Said whatever the view: nobody may take the scripted model for a real one.
                 say(format_args!("{}.", offline::NOTICE));
             }
             match &file {
@@ -271,8 +276,17 @@ fn request(
     let given = args.prompt.or(args.prompt_option);
     let given =
         if given.is_none() && args.prompt_file.is_none() { args.agent.prompt_behind_resume() } else { given };
-    let prompt = prompt(given, args.prompt_file, args.prompt_by, interrupts)?;
+    let taken_for_session = args.agent.word_behind_resume().filter(|_| given.is_none()).map(str::to_owned);
+    let source = Source { text: given, file: args.prompt_file, by: args.prompt_by, wait: args.stdin };
+    let (prompt, notice) = source.prompt(interrupts).map_err(|error| match (error, taken_for_session) {
+        (RunError::Usage { message, .. }, Some(word)) => RunError::Usage {
+            message: format!("{message}: {word:?} behind --resume was taken for the session"),
+            hint: format!("If it is the prompt, write --resume=latest {word:?}; if not, give a prompt too."),
+        },
+        (error, _) => error,
+    })?;
     let mut request = Request::with_prompt(prompt);
+    request.notices.extend(notice);
     request.prompt_by = match args.prompt_by {
         By::Auto => PromptBy::Auto,
         By::Flag => PromptBy::Flag,
@@ -301,60 +315,78 @@ fn request(
     Ok(request)
 }
 
-/// The prompt from wherever it was given, and what is piped in beside it.
-fn prompt(
+/// Where the prompt is.
+struct Source {
     text: Option<String>,
     file: Option<PathBuf>,
     by: By,
-    interrupts: &Interrupts,
-) -> Result<Prompt, RunError> {
-    let usage = |message: &str, hint: &str| RunError::Usage { message: message.into(), hint: hint.into() };
-    let hint = "Give a prompt as an argument, by --prompt-file or on stdin.";
-    let given = text.as_deref().is_some_and(|text| text != "-") || file.is_some();
-    if text.is_none() && !given && io::stdin().is_terminal() {
-        return Err(usage("there is no prompt", hint));
-    }
-    let piped = from_stdin(if given { Expect::Perhaps } else { Expect::Everything }, interrupts)?;
-    let prompt = match (text, file) {
-        (_, Some(file)) if piped.is_empty() => Prompt::File(file),
-        (_, Some(_)) if matches!(by, By::File) => {
-            return Err(usage(
-                "there is something on stdin, and --prompt-by file sends only the file",
-                "Leave out --prompt-by, or put `< /dev/null` behind the command.",
-            ));
+    /// Whether stdin is waited for, though there is a prompt.
+    wait: bool,
+}
+
+impl Source {
+    /// The prompt from wherever it was given with what is piped in beside it, and what people should know of that.
+    fn prompt(self, interrupts: &Interrupts) -> Result<(Prompt, Option<String>), RunError> {
+        let usage =
+            |message: &str, hint: &str| RunError::Usage { message: message.into(), hint: hint.into() };
+        let hint = "Give a prompt as an argument, by --prompt-file or on stdin.";
+        let Source { text, file, by, wait } = self;
+        let given = text.as_deref().is_some_and(|text| text != "-") || file.is_some();
+        if text.is_none() && !given && io::stdin().is_terminal() {
+            return Err(usage("there is no prompt", hint));
         }
-        (_, Some(file)) => {
-            let text = std::fs::read_to_string(&file).map_err(|error| {
-                usage(&format!("{}: {error}", file.display()), "Give a text file that can be read.")
-            })?;
-            Prompt::Text(with_stdin(&text, &piped))
+        let expect = if given && !wait { Expect::Perhaps } else { Expect::Everything };
+        let (piped, left_open) = from_stdin(expect, interrupts)?;
+        let prompt = match (text, file) {
+            (_, Some(file)) if piped.is_empty() => Prompt::File(file),
+            (_, Some(_)) if matches!(by, By::File) => {
+                return Err(usage(
+                    "there is something on stdin, and --prompt-by file sends only the file",
+                    "Leave out --prompt-by, or put `< /dev/null` behind the command.",
+                ));
+            }
+            (_, Some(file)) => {
+                let text = std::fs::read_to_string(&file).map_err(|error| {
+                    usage(&format!("{}: {error}", file.display()), "Give a text file that can be read.")
+                })?;
+                Prompt::Text(with_stdin(&text, &piped))
+            }
+            (Some(text), None) if given => Prompt::Text(with_stdin(&text, &piped)),
+            _ => Prompt::Text(piped),
+        };
+        // Wrong usage is said before anything is looked for or fetched.
+        match &prompt {
+            Prompt::Text(text) if text.trim().is_empty() => Err(usage("the prompt is empty", hint)),
+            _ => Ok((prompt, left_open.then(|| NOT_READ.to_owned()))),
         }
-        (Some(text), None) if given => Prompt::Text(with_stdin(&text, &piped)),
-        _ => Prompt::Text(piped),
-    };
-    // Wrong usage is said before anything is looked for or fetched.
-    match &prompt {
-        Prompt::Text(text) if text.trim().is_empty() => Err(usage("the prompt is empty", hint)),
-        _ => Ok(prompt),
     }
 }
+
+/// Hosts and CI leave pipes open that nobody writes to, but behind `cargo test |` it is the very thing that was meant.
+const NOT_READ: &str = "stdin is a pipe that was silent for half a second, so it was not read; --stdin waits for it, `< /dev/null` says that there is nothing";
 
 fn cancelled(message: &str) -> RunError {
     RunError::Failed(Box::new(Failure::new(FailureKind::Cancelled, message)))
 }
 
-fn from_stdin(expect: Expect, interrupts: &Interrupts) -> Result<String, RunError> {
-    let bytes = stdin::read(expect, interrupts).map_err(|unread| match unread {
+/// What came on stdin, and whether it was left open.
+fn from_stdin(expect: Expect, interrupts: &Interrupts) -> Result<(String, bool), RunError> {
+    let Piped { bytes, left_open } = stdin::read(expect, interrupts).map_err(|unread| match unread {
         Unread::Interrupted => cancelled(&unread.to_string()),
+        Unread::TooMuch => RunError::Usage {
+            message: unread.to_string(),
+            hint: "Put the material into files and name them in the prompt.".to_owned(),
+        },
         Unread::Failed(_) => RunError::Usage {
             message: unread.to_string(),
             hint: "Give the prompt as an argument or by --prompt-file.".to_owned(),
         },
     })?;
-    String::from_utf8(bytes).map_err(|_| RunError::Usage {
+    let text = String::from_utf8(bytes).map_err(|_| RunError::Usage {
         message: "what came on stdin is not UTF-8 text".to_owned(),
         hint: "Gemini CLI takes text; put other data into a file and name it in the prompt.".to_owned(),
-    })
+    })?;
+    Ok((text, left_open))
 }
 
 /// Prints the run until it is over. ^C and the like stop it; the outcome then says so.

@@ -19,7 +19,7 @@ use alhena::dirs::Dirs;
 use alhena::env::Environment;
 use alhena::session::{FindError, Scope, Session, SessionFile, Store, Survey, Which};
 
-use super::complain;
+use super::{check_directory, complain};
 
 /// List, read, export, follow, search, add up and repair the sessions that Gemini CLI keeps.
 #[derive(Debug, clap::Args)]
@@ -64,13 +64,20 @@ struct Where {
 }
 
 impl Where {
-    fn scope(&self) -> Scope {
-        if self.all {
-            return Scope::All;
-        }
-        // Said in full wherever it is named; a folder that is gone can still have sessions.
-        let real = std::fs::canonicalize(&self.dir).or_else(|_| std::path::absolute(&self.dir));
-        Scope::Folder(real.unwrap_or_else(|_| self.dir.clone()))
+    fn scope(&self, store: &Store) -> Result<Scope, ExitCode> {
+        if self.all { Ok(Scope::All) } else { folder(store, &self.dir) }
+    }
+}
+
+/// The sessions of a folder, which is said in full wherever it is named. One that is gone can still have sessions; without
+/// any it is refused.
+fn folder(store: &Store, dir: &Path) -> Result<Scope, ExitCode> {
+    let real = std::fs::canonicalize(dir).or_else(|_| std::path::absolute(dir));
+    let scope = Scope::Folder(real.unwrap_or_else(|_| dir.to_owned()));
+    let unknown = || store.files(&scope).is_ok_and(|files| files.is_empty());
+    match check_directory(dir) {
+        Err(refused) if unknown() => Err(refused),
+        _ => Ok(scope),
     }
 }
 
@@ -95,7 +102,7 @@ fn find(store: &Store, place: &Where, which: &str) -> Result<Session, ExitCode> 
         return from_file(path);
     }
     let which = Which::of(which);
-    let found = match (&which, store.find(&place.scope(), &which)) {
+    let found = match (&which, store.find(&place.scope(store)?, &which)) {
         // An id is an id, wherever the session was.
         (Which::Id(_), Err(FindError::Unknown(_))) if !place.all => store.find(&Scope::All, &which),
         (_, found) => found,

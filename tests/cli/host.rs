@@ -19,6 +19,17 @@ fn every_host_is_in_the_list_with_its_view_and_its_adapter() {
 }
 
 #[test]
+fn the_drop_in_says_once_and_in_the_words_of_the_cli_that_there_is_no_prompt() {
+    let (desk, _hostile) = crate::run::desk_with(alhena_testbed::Script::normal());
+    assert_snapshot!(desk.alhena(&["gemini", "--skip-trust"]), @r#"
+    ---- stderr ----
+    No input provided via stdin.
+    Input can be provided by piping data into gemini or using the --prompt option.
+    [exit 42]
+    "#);
+}
+
+#[test]
 fn metadata_is_that_of_the_host_and_an_unknown_host_is_said() {
     let desk = Desk::new();
     assert_eq!(desk.alhena(&["host", "metadata", "aiwf"]).json()["name"], json!("gemini-cli"));

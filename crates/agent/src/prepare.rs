@@ -199,7 +199,13 @@ pub(crate) fn common(
     let wanted = settings(request, gemini, &user_settings);
     let mut wanted = home_request(gemini, request, &dir, &user_home, &dirs, wanted, &environment);
     wanted.mark = Some(run_dir.mark().to_owned());
-    let home = home::prepare(&wanted).map_err(|error| RunError::failed(error.kind(), error.to_string()))?;
+    let home = home::prepare(&wanted).map_err(|error| {
+        let failure = Failure::new(error.kind(), error.to_string());
+        RunError::Failed(Box::new(match error.hint(&user_home) {
+            Some(hint) => failure.with_hint(hint),
+            None => failure,
+        }))
+    })?;
     let home = match home {
         home::Prepared::Overlay(home) => {
             warnings.extend_from_slice(home.warnings());

@@ -95,7 +95,7 @@ pub fn execute(args: &Args) -> ExitCode {
 fn chosen(args: &Args) -> Result<Vec<Session>, ExitCode> {
     let store = store()?;
     if args.every {
-        return store.list(&args.place.scope()).map_err(|error| {
+        return store.list(&args.place.scope(&store)?).map_err(|error| {
             complain(&format_args!("the session store could not be read: {error}"), "");
             ExitCode::FAILURE
         });

@@ -100,7 +100,7 @@ impl Places {
 
     /// The session to follow; waits for the first of a folder that has none.
     fn wait_for(&self, args: &Args) -> Result<(Session, Noticed), ExitCode> {
-        let (scope, which) = (args.place.scope(), Which::of(&args.which));
+        let (scope, which) = (args.place.scope(&self.store)?, Which::of(&args.which));
         let mut noticed = Noticed::AtOnce;
         loop {
             // What is being said now is the latest.

@@ -85,7 +85,11 @@ pub fn execute(args: &Args) -> ExitCode {
         Ok(store) => store,
         Err(code) => return code,
     };
-    let mut sessions = match store.list(&args.place.scope()) {
+    let scope = match args.place.scope(&store) {
+        Ok(scope) => scope,
+        Err(code) => return code,
+    };
+    let mut sessions = match store.list(&scope) {
         Ok(sessions) => sessions,
         Err(error) => {
             complain(&format_args!("the session store could not be read: {error}"), "");

@@ -91,7 +91,7 @@ fn plans(args: &Args) -> Result<Vec<Plan>, ExitCode> {
     let store = store()?;
     let sessions = match &args.which {
         Some(which) => vec![find(&store, &args.place, which)?],
-        None => store.list(&args.place.scope()).map_err(|error| {
+        None => store.list(&args.place.scope(&store)?).map_err(|error| {
             complain(&format_args!("the session store could not be read: {error}"), "");
             ExitCode::FAILURE
         })?,

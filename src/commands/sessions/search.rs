@@ -10,7 +10,7 @@ use alhena::session::search::{Found, Hit, Place, Query, Snippet};
 use serde::Serialize;
 
 use super::list::{Entry, age};
-use super::store;
+use super::{folder, store};
 use crate::commands::complain;
 use crate::output::{Stream, print, print_json, progress, progress_over, say};
 use crate::style::{Colours, Paint, one_line};
@@ -64,7 +64,10 @@ pub fn execute(args: &Args) -> ExitCode {
         Ok(store) => store,
         Err(code) => return code,
     };
-    let scope = args.dir.clone().map_or(Scope::All, Scope::Folder);
+    let scope = match args.dir.as_ref().map_or(Ok(Scope::All), |dir| folder(&store, dir)) {
+        Ok(scope) => scope,
+        Err(code) => return code,
+    };
     let found = if args.regex {
         match regex::Regex::new(&args.words.join(" ")) {
             Ok(regex) => store.search_regex(&scope, &regex, args.limit),

@@ -13,7 +13,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::list::short;
-use super::store;
+use super::{folder, store};
 use crate::commands::complain;
 use crate::output::{Stream, print, print_json, say};
 use crate::style::{Colours, Paint, one_line};
@@ -100,7 +100,10 @@ pub fn execute(args: &Args) -> ExitCode {
         Ok(store) => store,
         Err(code) => return code,
     };
-    let scope = args.dir.clone().map_or(Scope::All, Scope::Folder);
+    let scope = match args.dir.as_ref().map_or(Ok(Scope::All), |dir| folder(&store, dir)) {
+        Ok(scope) => scope,
+        Err(code) => return code,
+    };
     let sessions = match store.list(&scope) {
         Ok(sessions) => sessions,
         Err(error) => {

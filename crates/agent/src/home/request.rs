@@ -4,9 +4,10 @@
 //! directory for the folder's own settings unless that directory is its home.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use alhena_model::FailureKind;
+use alhena_session::{Scope, Store, Which};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -123,6 +124,12 @@ pub enum DirectReason {
     NotUnicode,
 }
 
+/// The folder that a session belongs to, if there is just one session of that id or beginning of an id.
+fn folder_of(user_home: &Path, id: &str) -> Option<PathBuf> {
+    let found = Store::of_home(user_home).find(&Scope::All, &Which::Id(id.to_owned())).ok()?;
+    found.file.project.root.clone()
+}
+
 /// Why no home could be prepared. Nothing has been started or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum HomeError {
@@ -162,6 +169,26 @@ pub enum HomeError {
 }
 
 impl HomeError {
+    /// What to do about it, where more can be said than its kind says.
+    #[must_use]
+    pub fn hint(&self, user_home: &Path) -> Option<String> {
+        match self {
+            HomeError::NoSession { id, .. } => Some(match folder_of(user_home, id) {
+                Some(folder) => {
+                    let folder = folder.display();
+                    format!("That is a session of another folder: run it there, with -C {folder}")
+                }
+                None => "`alhena sessions list` shows those of this folder, with --all those of others."
+                    .to_owned(),
+            }),
+            HomeError::SeveralSessions { .. } => Some("Give more of the id.".to_owned()),
+            HomeError::SessionExists { id } => {
+                Some(format!("Give another id, or go on with that session: --resume {id}"))
+            }
+            HomeError::Settings(_) | HomeError::Io { .. } => None,
+        }
+    }
+
     /// The kind of failure that a run with this error is.
     #[must_use]
     pub fn kind(&self) -> FailureKind {
