@@ -4,10 +4,24 @@ use std::time::Duration;
 
 use alhena::scripted::{After, Scenario, Turn, When};
 use alhena_testbed::Deadline;
-use alhena_testbed::processes::signal;
+use alhena_testbed::processes::{command_line, signal};
 use rustix::process::Signal;
 
 use crate::place::{LONG, Place, type_in};
+
+/// The processes that clean up if a pane's own is killed. They have no environment; they hold the lock of its home.
+fn guards(place: &Place) -> Vec<u32> {
+    let pids = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let holds = |pid: &u32| {
+        let out = std::fs::read_link(format!("/proc/{pid}/fd/1"));
+        command_line(*pid).contains("terminal guard")
+            && out.is_ok_and(|out| out.starts_with(place.home.path()))
+    };
+    let guards: Vec<u32> = pids.filter(holds).collect();
+    assert!(!guards.is_empty());
+    guards
+}
 
 #[test]
 fn an_agent_that_crashed_is_listed_with_why_and_comes_back_under_its_name() {
@@ -15,6 +29,7 @@ fn an_agent_that_crashed_is_listed_with_why_and_comes_back_under_its_name() {
         .turn(Turn::say("Noted: 7319.").when(When::new().prompt("Remember 7319")))
         .turn(Turn::say("It was 7319.").when(When::new().prompt("First").body("Noted: 7319.")))
         .turn(Turn::say("Still 7319.").when(When::new().prompt("Second").body("Noted: 7319.")))
+        .turn(Turn::say("Always 7319.").when(When::new().prompt("Third").body("Still 7319.")))
         .after(After::Error);
     let place = Place::new("back", scenario);
     let gemini = place.gemini.to_str().unwrap().to_owned();
@@ -51,6 +66,23 @@ fn an_agent_that_crashed_is_listed_with_why_and_comes_back_under_its_name() {
     assert_eq!(type_in(&place, &words), (0, "one\n".to_owned(), String::new()));
     assert_eq!(type_in(&place, &["ask", "one", "Second"]).1, "Still 7319.\n");
     assert_eq!(place.terminals.list().unwrap().len(), 1);
+
+    // As if the machine had been switched off: nobody was left to publish the session, or to say why.
+    let record = serde_json::to_value(place.terminals.find("one").unwrap().record().unwrap()).unwrap();
+    for pid in guards(&place) {
+        signal(pid, Signal::KILL);
+    }
+    for which in ["agent", "cli"] {
+        signal(record[which]["pid"].as_u64().unwrap() as u32, Signal::KILL);
+    }
+    place.tmux(&["kill-server"]);
+    let listed = Deadline::after(LONG).wait_until(|| told().contains("nobody was left to say why"));
+    assert!(listed, "{}", told());
+    assert_eq!(
+        type_in(&place, &["launch", "--name", "one", "--resume"]),
+        (0, "one\n".to_owned(), String::new())
+    );
+    assert_eq!(type_in(&place, &["ask", "one", "Third"]).1, "Always 7319.\n");
 
     // One that lives is not taken away from anybody.
     let (code, _, err) = type_in(&place, &["launch", "--name", "one", "--resume"]);

@@ -188,6 +188,11 @@ fn overlay(
     }
     warnings.extend(registration.warnings.into_iter().filter(|_| publish));
     let stores = stores(&users, &registration.slug, project);
+    if request.resume.is_some() {
+        // The session may still be where a run left it that crashed together with all that would have published it.
+        let swept = sweep_stale(homes).map(|swept| swept.recovered).unwrap_or_default();
+        warnings.extend(swept.into_iter().flat_map(|(_, finished)| finished.warnings));
+    }
     let session = session_to_continue(request, &stores, project, &mut warnings)?;
 
     let slot = Slot::take(&homes.join(key(user_home, project, &request.settings))).map_err(failed(homes))?;

@@ -11,6 +11,7 @@ use crate::terminal::{Terminal, Until};
 use crate::terminals::Terminals;
 use crate::turn::How;
 use crate::typing::Force;
+use crate::wording::At;
 
 /// Between two looks at several agents: the watcher answers from what it has seen.
 const GLANCE: Duration = Duration::from_millis(100);
@@ -37,9 +38,9 @@ pub struct Asked {
     /// What the agent has to be told before it goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<Waiting>,
-    /// How many control characters were left out of the question.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub removed: Option<usize>,
+    /// What was changed in the question so that the CLI takes it for text.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
 }
 
 impl Asked {
@@ -58,17 +59,16 @@ impl Asked {
 impl Terminal {
     /// Sends a message, waits for the end of its turn, and gives its answer. Comes back early when the agent has to be told
     /// something first; how it ended is told by the result, not by an error.
-    pub fn ask(&self, text: &str, force: Force, timeout: Duration) -> Result<Asked, TerminalError> {
+    pub fn ask(&self, text: &str, force: Force, at: At, timeout: Duration) -> Result<Asked, TerminalError> {
         let deadline = Instant::now() + timeout;
-        let sent = self.send(text, force)?;
+        let sent = self.send_with(text, force, at)?;
         let turn = sent.turn.unwrap_or_default();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let reading =
                 self.wait(Until::Settled, left).map_err(|error| self.goes_on(error, turn, timeout))?;
-            let removed = Some(sent.removed).filter(|removed| *removed > 0);
             if let Some(asked) = self.outcome(turn, reading) {
-                return Ok(Asked { removed, ..asked });
+                return Ok(Asked { notices: sent.notices(), ..asked });
             }
             std::thread::sleep(GLANCE);
         }
@@ -104,7 +104,7 @@ impl Terminal {
             source,
             warning: warning.or(why),
             waiting_for: reading.waiting_for,
-            removed: None,
+            notices: Vec::new(),
         })
     }
 

@@ -134,8 +134,10 @@ impl Terminal {
             if !self
                 .wait_for_end(Instant::now() + if agent.alive() { SWEEP } else { Duration::from_secs(3) })?
             {
-                agent.signal(Signal::KILL);
-                self.wait_for_end(Instant::now() + Duration::from_secs(3))?;
+                if agent.alive() {
+                    agent.signal(Signal::KILL);
+                    self.wait_for_end(Instant::now() + Duration::from_secs(3))?;
+                }
             }
         }
         Ok(())

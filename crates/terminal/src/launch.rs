@@ -110,7 +110,12 @@ impl Terminals {
         let _later = self.inner.ledger.confirm(&id);
         let ready = terminal.become_ready(&launch, deadline);
         match ready {
-            Ok(()) => Ok(terminal),
+            Ok(()) => {
+                if let Some(before) = before {
+                    self.terminal(&before).kill()?;
+                }
+                Ok(terminal)
+            }
             Err(error) => {
                 let stays = launch.unready == Unready::Keep
                     && matches!(error.kind, TerminalErrorKind::Untrusted | TerminalErrorKind::Auth);
@@ -118,10 +123,6 @@ impl Terminals {
                     return Ok(terminal);
                 }
                 let _already_gone = terminal.kill();
-                if let Some(before) = before {
-                    // How to go on with it is still worth knowing.
-                    let _unwritten = self.inner.store.put(&before);
-                }
                 Err(error)
             }
         }
@@ -191,7 +192,8 @@ impl Terminals {
         Ok((self.terminal(&record), before))
     }
 
-    /// The name of a new terminal. One that has gone makes room for the one that goes on with its work.
+    /// The name of a new terminal, and the one of that name that has gone: it makes room once the new one goes on with its
+    /// work.
     fn free_name(&self, launch: &Launch) -> Result<(String, Option<Record>), TerminalError> {
         let taken: Vec<Record> = self.inner.store.all()?;
         let owner = |name: &str| taken.iter().find(|record| record.name == name || record.id == name);
@@ -206,10 +208,11 @@ impl Terminals {
                 "Use up to 64 letters, digits, - and _.",
             ));
         }
-        let Some(before) = owner(name) else { return Ok((name.to_owned(), None)) };
-        let gone = !before.is_alive() && before.name == name;
+        let alive =
+            taken.iter().find(|record| (record.name == name || record.id == name) && record.is_alive());
+        let Some(before) = alive.or_else(|| owner(name)) else { return Ok((name.to_owned(), None)) };
+        let gone = alive.is_none() && before.name == name;
         if gone && launch.request.resume.is_some() {
-            self.terminal(before).kill()?;
             return Ok((name.to_owned(), Some(before.clone())));
         }
         Err(match gone {

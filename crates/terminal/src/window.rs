@@ -63,19 +63,28 @@ impl Layout {
 
     /// How large a window has to be so that each of its panes is as large as was wanted.
     fn size(self, panes: u16, columns: u16, rows: u16) -> (u16, u16) {
-        let across = match self {
-            Layout::Windows | Layout::Rows => 1,
-            Layout::Columns => panes,
-            Layout::Tiled => (1..=panes).find(|side| side * side >= panes).unwrap_or(1),
+        let (across, down) = match self {
+            Layout::Windows => return (columns, rows),
+            Layout::Rows => (1, panes),
+            Layout::Columns => (panes, 1),
+            Layout::Tiled => tiles(panes),
         };
-        let down = panes.div_ceil(across.max(1));
         // A line between two, and one above each.
         let many = |count: u16, one: u16| count.saturating_mul(one.saturating_add(1)).min(10_000);
-        match self {
-            Layout::Windows => (columns, rows),
-            _ => (many(across, columns) - 1, many(down, rows)),
+        (many(across, columns).saturating_sub(1), many(down, rows))
+    }
+}
+
+/// How tmux tiles: another row first, and then another column.
+fn tiles(panes: u16) -> (u16, u16) {
+    let (mut across, mut down): (u16, u16) = (1, 1);
+    while across.saturating_mul(down) < panes {
+        down += 1;
+        if across.saturating_mul(down) < panes {
+            across += 1;
         }
     }
+    (across, down)
 }
 
 /// A command of tmux, as it is put together.
@@ -206,4 +215,19 @@ pub fn usual_tmux_conf(environment: &alhena_agent::env::Environment) -> Option<P
 fn panes_in(tmux: &Tmux, window: &str) -> u16 {
     let count = ["display-message", "-p", "-t", window, "#{window_panes}"].map(OsStr::new);
     tmux.run(&count).ok().and_then(|count| count.trim().parse().ok()).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_is_large_enough_for_its_panes() {
+        assert_eq!([1, 2, 3, 4, 5, 7].map(tiles), [(1, 1), (1, 2), (2, 2), (2, 2), (2, 3), (3, 3)]);
+        assert_eq!(Layout::Windows.size(1, 150, 46), (150, 46));
+        assert_eq!(Layout::Columns.size(3, 100, 30), (302, 31));
+        assert_eq!(Layout::Rows.size(3, 100, 30), (100, 93));
+        assert_eq!(Layout::Tiled.size(4, 100, 30), (201, 62));
+        assert_eq!(Layout::Columns.size(u16::MAX, 1000, 30), (9_999, 31));
+    }
 }

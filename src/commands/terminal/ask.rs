@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use alhena::terminal::{Asked, Force, TerminalError, Terminals};
+use alhena::terminal::{Asked, At, Force, TerminalError, Terminals};
 
 use super::message::Message;
 use crate::limit::time;
@@ -22,6 +22,9 @@ pub struct Args {
     /// Send it although the agent works (the CLI queues it), and throw away an unsent text.
     #[arg(long)]
     force: bool,
+    /// Let @path add files, as for somebody who types it.
+    #[arg(long)]
+    at_files: bool,
     /// How long it may take.
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "10m")]
     timeout: Duration,
@@ -30,7 +33,8 @@ pub struct Args {
 pub fn execute(args: Args, terminals: &Terminals, json: bool) -> Result<ExitCode, TerminalError> {
     let terminal = terminals.find(&args.terminal)?;
     let force = if args.force { Force::Yes } else { Force::No };
-    let asked = terminal.ask(&args.message.read()?, force, args.timeout)?;
+    let at = if args.at_files { At::Files } else { At::Text };
+    let asked = terminal.ask(&args.message.read()?, force, at, args.timeout)?;
     let printed = if json { print_json(&asked) } else { told(terminal.name(), &asked) };
     Ok(match asked.exit_status() {
         0 => printed,
@@ -39,9 +43,7 @@ pub fn execute(args: Args, terminals: &Terminals, json: bool) -> Result<ExitCode
 }
 
 fn told(name: &str, asked: &Asked) -> ExitCode {
-    if let Some(count) = asked.removed {
-        say(format_args!("{count} control characters were left out."));
-    }
+    asked.notices.iter().for_each(say);
     let printed = asked.text.as_deref().map_or(ExitCode::SUCCESS, |text| print(&super::shown(text)));
     if let Some(waiting) = &asked.waiting_for {
         say(super::question(waiting));

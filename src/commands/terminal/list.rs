@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use alhena::terminal::screen::Status;
 use alhena::terminal::{TerminalError, Terminals, status_name};
 
-use super::Described;
+use super::{Described, Listed, farewell};
 use crate::output::{print, print_json};
 
 /// List the terminals and what their agents do; of those that have gone, why, and how to go on.
@@ -13,14 +13,14 @@ use crate::output::{print, print_json};
 pub struct Args {}
 
 pub fn execute(terminals: &Terminals, json: bool) -> Result<ExitCode, TerminalError> {
-    let (mut rows, mut gone) = (Vec::new(), Vec::new());
+    let mut rows = Vec::new();
     for terminal in terminals.list()? {
         // Somebody may end one meanwhile.
         if let (Ok(reading), Ok(record)) = (terminal.glance(), terminal.record()) {
-            gone.push(
-                (reading.status == Status::Exited).then(|| super::farewell(&terminal, record.ended.as_ref())),
-            );
-            rows.push(Described { record, reading });
+            let gone = reading.status == Status::Exited;
+            let why = gone.then(|| super::why(record.ended.as_ref()));
+            let session_id = terminal.session_id().filter(|_| gone);
+            rows.push(Listed { described: Described { record, reading }, why, session_id });
         }
     }
     if json {
@@ -29,19 +29,17 @@ pub fn execute(terminals: &Terminals, json: bool) -> Result<ExitCode, TerminalEr
     if rows.is_empty() {
         return Ok(print("There are no terminals."));
     }
-    let width = rows.iter().map(|row| row.record.name.len()).max().unwrap_or(0);
-    let lines: Vec<String> = rows
-        .iter()
-        .zip(&gone)
-        .map(|(row, gone)| {
-            let (name, status) = (&row.record.name, status_name(row.reading.status));
-            let line =
-                format!("{name:<width$}  {}  {status:<10}  {}", row.record.id, row.record.dir.display());
-            match gone {
-                Some(farewell) => format!("{line}\n{:width$}  {farewell}", ""),
-                None => line,
-            }
-        })
-        .collect();
+    let width = rows.iter().map(|row| row.described.record.name.len()).max().unwrap_or(0);
+    let lines: Vec<String> = rows.iter().map(|row| line(row, width)).collect();
     Ok(print(&super::shown(&lines.join("\n"))))
+}
+
+fn line(row: &Listed, width: usize) -> String {
+    let Described { record, reading } = &row.described;
+    let (name, status) = (&record.name, status_name(reading.status));
+    let line = format!("{name:<width$}  {}  {status:<10}  {}", record.id, record.dir.display());
+    match &row.why {
+        Some(why) => format!("{line}\n{:width$}  {}", "", farewell(name, why, row.session_id.as_deref())),
+        None => line,
+    }
 }

@@ -41,7 +41,7 @@ pub fn execute(args: &Args, terminals: &Terminals, json: bool) -> Result<ExitCod
     if json {
         return Ok(print_json(&entries));
     }
-    if entries.is_empty() {
+    if all == 0 {
         return Ok(print(&format!("{} has had no turns.", terminal.name())));
     }
     let shown: Vec<String> = entries.iter().map(shown).collect();

@@ -163,6 +163,19 @@ struct Described {
     reading: Reading,
 }
 
+/// The same for one that may have gone.
+#[derive(Serialize)]
+struct Listed {
+    #[serde(flatten)]
+    described: Described,
+    /// Why it has gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+    /// The session to go on with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<String>,
+}
+
 /// What people see of a reading: its status, and why.
 fn summary(reading: &Reading) -> String {
     let status = alhena::terminal::status_name(reading.status);
@@ -191,16 +204,19 @@ fn how_to_answer(name: &str, waiting: &Waiting) -> String {
     }
 }
 
+/// Why an agent has gone.
+fn why(ended: Option<&Ended>) -> String {
+    ended.map_or_else(|| "its terminal has gone, and nobody was left to say why".to_owned(), Ended::why)
+}
+
 /// Why an agent has gone, and how to go on.
-fn farewell(terminal: &Terminal, ended: Option<&Ended>) -> String {
-    let why =
-        ended.map_or_else(|| "its terminal has gone, and nobody was left to say why".to_owned(), Ended::why);
-    match terminal.session_id() {
+fn farewell(name: &str, why: &str, session: Option<&str>) -> String {
+    match session {
         Some(id) => {
             let id: String = id.chars().take(8).collect();
-            format!("{why}; `alhena terminal launch --name {} --resume {id}` goes on", terminal.name())
+            format!("{why}; `alhena terminal launch --name {name} --resume {id}` goes on")
         }
-        None => why,
+        None => why.to_owned(),
     }
 }
 

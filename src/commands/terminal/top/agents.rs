@@ -11,7 +11,7 @@ use alhena::model::Timestamp;
 use alhena::terminal::screen::{Reading, Status};
 use alhena::terminal::{LogEntry, Record, Terminal, TerminalError, Terminals, TurnNote, TurnRecord};
 
-use crate::commands::terminal::{farewell, question};
+use crate::commands::terminal::{farewell, question, why};
 
 /// Between two rounds.
 const PAUSE: Duration = Duration::from_millis(400);
@@ -124,6 +124,7 @@ fn detail(terminal: &Terminal, reading: &Reading, record: &Record) -> Option<Str
         Some(detail) => format!("{}\n{detail}", question(waiting)),
         None => question(waiting),
     });
-    let gone = (reading.status == Status::Exited).then(|| farewell(terminal, record.ended.as_ref()));
+    let gone = (reading.status == Status::Exited)
+        .then(|| farewell(&record.name, &why(record.ended.as_ref()), terminal.session_id().as_deref()));
     waits.or(gone).or_else(|| reading.error.clone())
 }
