@@ -123,15 +123,16 @@ impl Agent {
         self.resume.is_some()
     }
 
-    /// Goes on as one that has gone, where nothing else is said.
-    pub fn go_on(&mut self, gone: &alhena::terminal::Record, session: Option<String>) {
+    /// Goes on as one that has gone, where nothing else is said. Fails if that had no session: the latest is another's.
+    pub fn go_on(&mut self, gone: &alhena::terminal::Record, session: Option<String>) -> Result<(), ()> {
         self.dir.get_or_insert_with(|| gone.dir.clone());
         self.gemini.get_or_insert_with(|| gone.gemini.clone());
         self.model = self.model.take().or_else(|| gone.model.clone());
         self.approval = self.approval.or_else(|| gone.approval.parse().ok());
         if self.resume.as_deref() == Some(LATEST) {
-            self.resume = session.or(self.resume.take());
+            self.resume = Some(session.ok_or(())?);
         }
+        Ok(())
     }
 
     /// Puts all of it into a request.

@@ -50,7 +50,7 @@ fn an_agent_that_crashed_is_listed_with_why_and_comes_back_under_its_name() {
         type_in(&place, &["launch", "--name", "one", "--resume"]),
         (0, "one\n".to_owned(), String::new())
     );
-    assert_eq!(type_in(&place, &["ask", "one", "First"]).1, "It was 7319.\n");
+    assert_eq!(type_in(&place, &["ask", "one", "First"]), (0, "It was 7319.\n".to_owned(), String::new()));
 
     // The server goes, with everything in it. What the list says to type works as it is printed.
     place.tmux(&["kill-server"]);
@@ -64,7 +64,7 @@ fn an_agent_that_crashed_is_listed_with_why_and_comes_back_under_its_name() {
     let ended = || place.terminals.find("one").unwrap().record().unwrap().ended.is_some();
     assert!(Deadline::after(Duration::from_secs(30)).wait_until(ended));
     assert_eq!(type_in(&place, &words), (0, "one\n".to_owned(), String::new()));
-    assert_eq!(type_in(&place, &["ask", "one", "Second"]).1, "Still 7319.\n");
+    assert_eq!(type_in(&place, &["ask", "one", "Second"]), (0, "Still 7319.\n".to_owned(), String::new()));
     assert_eq!(place.terminals.list().unwrap().len(), 1);
 
     // As if the machine had been switched off: nobody was left to publish the session, or to say why.
@@ -82,7 +82,15 @@ fn an_agent_that_crashed_is_listed_with_why_and_comes_back_under_its_name() {
         type_in(&place, &["launch", "--name", "one", "--resume"]),
         (0, "one\n".to_owned(), String::new())
     );
-    assert_eq!(type_in(&place, &["ask", "one", "Third"]).1, "Always 7319.\n");
+    assert_eq!(type_in(&place, &["ask", "one", "Third"]), (0, "Always 7319.\n".to_owned(), String::new()));
+
+    // One that was never asked anything does not go on with another's session.
+    let silent = ["launch", "--name", "silent", "--gemini", &gemini, "--model", "gemini-2.5-flash"];
+    assert_eq!(type_in(&place, &silent).0, 0);
+    place.tmux(&["kill-pane", "-t", &place.pane_of(&place.terminals.find("silent").unwrap())]);
+    assert_eq!(type_in(&place, &["wait", "silent", "--until", "exited"]).0, 0);
+    let (code, _, err) = type_in(&place, &["launch", "--name", "silent", "--resume"]);
+    assert_eq!((code, err.contains("had no session to go on with")), (2, true), "{err}");
 
     // One that lives is not taken away from anybody.
     let (code, _, err) = type_in(&place, &["launch", "--name", "one", "--resume"]);

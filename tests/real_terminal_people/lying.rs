@@ -1,6 +1,10 @@
 //! How terminals lie in tmux: beside each other, in the bar, and for whoever looks.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use alhena::scripted::{After, Scenario, Turn, When};
+use alhena::terminal::screen::Status;
 use alhena_testbed::processes::command_line;
 use alhena_testbed::{Deadline, processes_with_env};
 use serde_json::json;
@@ -115,4 +119,39 @@ fn whoever_wants_to_be_told_is_told_once_that_an_agent_waits() {
     let mark = format!("HOME={}", place.home.path().display());
     let sleeps = || processes_with_env(&mark).into_iter().any(|pid| command_line(pid).contains("600.77"));
     assert!(Deadline::after(LONG).wait_until(|| !sleeps()));
+}
+
+// tmux 3.3a crashed after some eight of these while it destroyed the views itself (`destroy-unattached`).
+#[test]
+fn people_come_and_go_while_others_ask_and_the_server_stays() {
+    let place = Place::new("views", Scenario::new());
+    let agent = place.launch();
+    let pid = || place.tmux(&["display-message", "-p", "#{pid}"]);
+    let before = pid();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    place.tmux(&["list-panes", "-a"]);
+                }
+            });
+        }
+        let views = || place.tmux(&["list-sessions", "-F", "#{session_name}"]).matches("view").count();
+        for _ in 0..25 {
+            let person = Person::with_size(&place, "60", "15");
+            person.type_line(&format!("{} attach {}", person.alhena(), agent.name()));
+            if !Deadline::after(Duration::from_secs(20)).wait_until(|| views() == 1) {
+                break;
+            }
+            person.press(&["C-b", "d"]);
+            if !Deadline::after(Duration::from_secs(20)).wait_until(|| views() == 0) {
+                break;
+            }
+            person.leave();
+        }
+        over.store(true, Ordering::Relaxed);
+        assert_eq!((pid(), views()), (before, 0));
+    });
+    assert_eq!(agent.status().unwrap().status, Status::Idle);
 }

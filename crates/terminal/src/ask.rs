@@ -61,6 +61,10 @@ impl Terminal {
     /// something first; how it ended is told by the result, not by an error.
     pub fn ask(&self, text: &str, force: Force, at: At, timeout: Duration) -> Result<Asked, TerminalError> {
         let deadline = Instant::now() + timeout;
+        if self.status()?.status == Status::Starting {
+            // One that was just brought back draws its history more than once.
+            self.wait(Until::Settled, timeout)?;
+        }
         let sent = self.send_with(text, force, at)?;
         let turn = sent.turn.unwrap_or_default();
         loop {

@@ -26,12 +26,25 @@ impl Terminal {
         let view = format!("{VIEW}{}", std::process::id());
         let mut command = tmux.command();
         command.args(["new-session", "-t", &format!("={SESSION}"), "-s", &view, ";"]);
-        command.args(["set-option", "-t", &view, "destroy-unattached", "on", ";"]);
         command.args(["select-window", "-t", &format!("{view}:{window}"), ";"]);
         command.args(["select-pane", "-t", &live.pane]);
         let done = command.status().map_err(TerminalError::tmux);
+        end_views(tmux);
         give_size_back(tmux, window);
         done
+    }
+}
+
+/// Ends the sessions that nobody looks through any more, also those of others who were killed before they could.
+///
+/// Not by tmux's own `destroy-unattached`: 3.3a then ends a session whose client is about to leave, and crashes when it
+/// looks at that client once more, with every agent.
+fn end_views(tmux: &Tmux) {
+    let list = ["list-sessions", "-F", "#{session_attached} #{session_name}"].map(OsStr::new);
+    let sessions = tmux.run(&list).unwrap_or_default();
+    let unseen = sessions.lines().filter_map(|line| line.strip_prefix("0 "));
+    for view in unseen.filter(|name| name.starts_with(VIEW)) {
+        let _already_gone = tmux.run(&["kill-session", "-t", &format!("={view}")].map(OsStr::new));
     }
 }
 

@@ -46,6 +46,14 @@ impl Terminal {
         Ok(Exit { gracefully: false, ended: self.put_away()? })
     }
 
+    /// Waits until an agent that goes has gone: its session is in the store then. Not for ever, and not long where nobody is
+    /// left to put anything there.
+    pub fn wait_until_gone(&self) -> Result<(), TerminalError> {
+        let record = self.record()?;
+        let lives = record.agent.is_some_and(|agent| agent.alive());
+        self.wait_for_end(Instant::now() + if lives { SWEEP } else { Duration::from_secs(3) }).map(|_| ())
+    }
+
     fn has_left(&self) -> Result<bool, TerminalError> {
         let record = self.record()?;
         Ok(record.phase == Phase::Ended && record.ended.is_some_and(|ended| ended.signal.is_none()))
@@ -131,13 +139,10 @@ impl Terminal {
         }
         if let Some(agent) = record.agent {
             agent.signal(Signal::TERM);
-            if !self
-                .wait_for_end(Instant::now() + if agent.alive() { SWEEP } else { Duration::from_secs(3) })?
-            {
-                if agent.alive() {
-                    agent.signal(Signal::KILL);
-                    self.wait_for_end(Instant::now() + Duration::from_secs(3))?;
-                }
+            let patience = if agent.alive() { SWEEP } else { Duration::from_secs(3) };
+            if !self.wait_for_end(Instant::now() + patience)? && agent.alive() {
+                agent.signal(Signal::KILL);
+                self.wait_for_end(Instant::now() + Duration::from_secs(3))?;
             }
         }
         Ok(())

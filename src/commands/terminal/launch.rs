@@ -76,7 +76,7 @@ fn layout() -> impl TypedValueParser<Value = Layout> {
 
 pub fn execute(mut args: Args, terminals: &Terminals, json: bool) -> Result<ExitCode, TerminalError> {
     if let Some(gone) = args.name.as_deref().filter(|_| args.agent.resumes()) {
-        go_on(&mut args.agent, terminals, gone);
+        go_on(&mut args.agent, terminals, gone)?;
     }
     let terminal = terminals.launch(launch(args)?)?;
     let record = terminal.record()?;
@@ -91,12 +91,21 @@ pub fn execute(mut args: Args, terminals: &Terminals, json: bool) -> Result<Exit
 }
 
 /// Goes on as an agent of that name that has gone: where it was, with its session, model and mode, where nothing else is said.
-fn go_on(agent: &mut Agent, terminals: &Terminals, name: &str) {
-    let Ok(gone) = terminals.find(name) else { return };
+fn go_on(agent: &mut Agent, terminals: &Terminals, name: &str) -> Result<(), TerminalError> {
+    let Ok(gone) = terminals.find(name) else { return Ok(()) };
     let has_gone = gone.glance().is_ok_and(|reading| reading.status == Status::Exited);
-    if let Some(record) = gone.record().ok().filter(|_| has_gone) {
-        agent.go_on(&record, gone.session_id());
+    if !has_gone {
+        return Ok(());
     }
+    gone.wait_until_gone()?;
+    let record = gone.record()?;
+    agent.go_on(&record, gone.session_id()).map_err(|()| {
+        TerminalError::new(
+            TerminalErrorKind::Usage,
+            format!("{name} has gone, and had no session to go on with"),
+        )
+        .hint(format!("`alhena terminal exit {name}` forgets it; then launch it anew."))
+    })
 }
 
 pub fn launch(args: Args) -> Result<Launch, TerminalError> {
