@@ -72,6 +72,8 @@ pub(crate) struct Engine {
     pub limits: Limits,
     pub recorder: Option<Recorder>,
     pub warnings: Vec<String>,
+    /// Tools that the caller denied.
+    pub denied: Vec<String>,
     pub started: Instant,
     /// Removed when the run is over.
     pub run_dir: crate::run_dir::RunDir,
@@ -166,6 +168,10 @@ impl Engine {
             stored_sessions: Vec::new(),
             retries: Retries::new(&self.stderr),
         };
+        if !self.denied.is_empty() {
+            let denied = std::mem::take(&mut self.denied);
+            self.feed(Input::Denied(denied), &mut watch);
+        }
         self.warn_all(&mut watch);
         while !watch.keeper_gone {
             let progress = self.read(&mut watch);

@@ -110,6 +110,7 @@ fn launch(
         limits,
         recorder,
         warnings,
+        denied: request.deny_tools.clone(),
         started,
         run_dir,
         home,

@@ -55,6 +55,7 @@ pub struct Interpreter {
     stats_duration: Option<u64>,
     changing_tools: bool,
     prompt_file: Option<PromptFile>,
+    denied: Vec<String>,
     over: bool,
 }
 
@@ -87,6 +88,7 @@ impl Interpreter {
             stats_duration: None,
             changing_tools: false,
             prompt_file: None,
+            denied: Vec::new(),
             over: false,
         }
     }
@@ -114,6 +116,7 @@ impl Interpreter {
                 (true, ready) => self.go_on(ready, out),
                 (false, _) => self.verify(&path, state),
             },
+            Input::Denied(tools) => self.denied = tools,
             Input::Warning(message) => self.warn(message, out),
             input => {
                 self.wait_no_more(out);
@@ -306,7 +309,7 @@ impl Interpreter {
         let output = if class == Class::Command { output.or(fact.output) } else { fact.output.or(output) };
         let ok = success && error.is_none() && ran.well();
         let unread = self.prompt_file.as_ref().and_then(|file| file.result(&id, error.as_ref()));
-        let warning = unread.or_else(|| derive::refusal(&call.name, ran, error.as_ref()));
+        let warning = unread.or_else(|| derive::refusal(&call.name, ran, error.as_ref(), &self.denied));
         self.changing_tools |= ran != Ran::Not && class.may_change_files();
         // Outputs are large: a second one only for what is derived from it.
         let again = matches!(class, Class::Command | Class::FileWrite).then(|| output.clone()).flatten();

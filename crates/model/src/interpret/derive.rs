@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::event::ToolError;
 use crate::join::ToolFact;
-use crate::tool::{self, Class};
+use crate::tool::{self, Class, Tool};
 
 /// Of a call's arguments only what its result will need: contents of files can be megabytes.
 pub(super) fn what_the_result_needs(class: Class, input: &Value) -> Value {
@@ -121,8 +121,14 @@ fn needs_somebody(error: &ToolError) -> bool {
     error.message.contains("requires user confirmation")
 }
 
+/// Whether two names are those of one tool.
+fn is_same(one: &str, other: &str) -> bool {
+    let name = |name| Tool::find(name).map(|tool| tool.name);
+    one == other || name(one).is_some_and(|one| name(other) == Some(one))
+}
+
 /// A warning for a call that the CLI turned away, or that ended the run.
-pub(super) fn refusal(name: &str, ran: Ran, error: Option<&ToolError>) -> Option<String> {
+pub(super) fn refusal(name: &str, ran: Ran, error: Option<&ToolError>, denied: &[String]) -> Option<String> {
     let Some(error) = error else {
         return (ran == Ran::Not).then(|| {
             "Gemini CLI blocked a shell command because of a command substitution in it; it did not run"
@@ -130,6 +136,9 @@ pub(super) fn refusal(name: &str, ran: Ran, error: Option<&ToolError>) -> Option
         });
     };
     match error.kind.as_str() {
+        "tool_not_registered" if denied.iter().any(|denied| is_same(denied, name)) => Some(format!(
+            "The model asked for {name}, which was not offered to it: --deny-tool {name} denies it"
+        )),
         "tool_not_registered" => Some(match tool::class(name) {
             Class::FileWrite => format!(
                 "The model asked for {name}, which was not offered to it; --approval auto-edit or yolo offers it, unless it is denied"

@@ -71,6 +71,8 @@ pub enum Input<'a> {
     },
     /// What the CLI measured.
     Statistics(Box<Statistics>),
+    /// Tools that the caller denied.
+    Denied(Vec<String>),
     /// Something that people should know.
     Warning(String),
     /// Alhena begins to stop the run now. The first reason counts.

@@ -491,6 +491,19 @@ fn a_prompt_file_that_the_model_could_not_read_is_a_warning() {
 }
 
 #[test]
+fn call_of_a_tool_that_the_caller_denied_is_a_warning_that_says_so() {
+    let error = ToolError { kind: "tool_not_registered".to_owned(), message: String::new() };
+    let denied = ["run_shell_command".to_owned(), "search_file_content".to_owned()];
+    let said = |name: &str| derive::refusal(name, Ran::Not, Some(&error), &denied);
+    for name in ["run_shell_command", "grep_search"] {
+        let text =
+            format!("The model asked for {name}, which was not offered to it: --deny-tool {name} denies it");
+        assert_eq!(said(name), Some(text));
+    }
+    assert!(said("write_file").unwrap().contains("--approval auto-edit or yolo"));
+}
+
+#[test]
 fn refused_calls_are_warnings_that_say_what_to_type() {
     let asked = "requires user confirmation, which is not supported in non-interactive mode.";
     let cases = [
