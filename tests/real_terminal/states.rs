@@ -7,6 +7,7 @@ use alhena::home::McpServer;
 use alhena::scripted::{RecordedRequest, Scenario, Turn};
 use alhena::terminal::screen::{Status, WaitingFor};
 use alhena::terminal::{Force, How, Terminal, TerminalErrorKind, Until};
+use alhena_testbed::Deadline;
 use serde_json::json;
 
 use crate::place::{LONG, Place, answer, ask};
@@ -181,4 +182,26 @@ fn a_model_that_does_not_exist_is_asked_about_and_can_be_given_up() {
     let reading = terminal.interrupt(LONG).unwrap();
     assert_eq!(reading.status, Status::Error, "{reading:?}");
     assert_eq!(answer(&terminal, "Be well"), "Well.");
+}
+
+#[test]
+fn a_message_whose_sender_was_killed_before_it_could_note_its_arrival_is_answered_all_the_same() {
+    let place = Place::new("killed sender", Scenario::dynamic(scripted));
+    let terminal = place.launch();
+    let moment = alhena::model::Timestamp::now();
+    let pane = place.pane_of(&terminal);
+    place.tmux(&["send-keys", "-t", &pane, "-l", "Be slow"]);
+    assert!(Deadline::after(LONG).wait_until(|| place.capture(&terminal).contains("Be slow")));
+    std::thread::sleep(Duration::from_millis(200));
+    place.tmux(&["send-keys", "-t", &pane, "Enter"]);
+    let asked = || !place.api.state("api").runs.values().all(|run| run.turns.is_empty());
+    assert!(Deadline::after(LONG).wait_until(asked));
+    let dead = json!({"pid": i32::MAX, "started": 1});
+    let line = json!({"turn": 1, "at": moment, "event": "sent", "text": "Be slow", "sender": dead});
+    let records = place.home.path().join("alhena/state/terminals").join(&place.server);
+    std::fs::write(records.join(format!("{}.turns", terminal.id())), format!("{line}\n")).unwrap();
+    let reading = place.again().find(terminal.id()).unwrap().wait(Until::Settled, LONG).unwrap();
+    assert_eq!((reading.status, reading.warning), (Status::Completed, None));
+    assert_eq!(reading.turn.unwrap().ended, Some(How::Answered));
+    assert_eq!(terminal.last_answer().unwrap().text, "Slowly.");
 }
