@@ -375,8 +375,8 @@ fn garbage_is_a_failure_that_says_so() {
 fn nothing_at_all_is_a_failure() {
     assert_snapshot!(Desk::new().alhena(&["parse", "/dev/null", "--as", "text"]), @r#"
     ---- stderr ----
-    error: The output ends without a result
-    hint: Run again with --record DIR to keep everything it wrote; `alhena doctor` may help.
+    error: The output is empty
+    hint: Give what `gemini --output-format stream-json` wrote.
     [exit 1]
     "#);
 }

@@ -296,6 +296,10 @@ fn without_result(facts: &Facts, exit: Exit, stderr: &str) -> Failure {
                 "It ends like this when something outside stops it; run again with --record DIR to keep everything it wrote.",
             )
         }
+        // It says what is wrong, goes on, and trips over it.
+        Exit::Code(1) if facts.output == Output::Nothing && let Some(wrong) = stderr::wrong_settings(stderr) => {
+            of_kind(FailureKind::Config, &format!("Gemini CLI could not go on with settings that are wrong: {wrong}"))
+        }
         Exit::Code(code) => {
             let said = stderr::said(stderr);
             let message = if said.is_empty() {
@@ -318,9 +322,9 @@ fn without_result(facts: &Facts, exit: Exit, stderr: &str) -> Failure {
             }
             (None, Output::Text) => Failure::new(FailureKind::Crashed, "Plain text does not say how the run ended")
                 .with_hint("Say how the process ended with --exit-code N."),
-            (None, Output::Nothing | Output::Events) => {
-                Failure::new(FailureKind::Crashed, "The output ends without a result")
-            }
+            (None, Output::Nothing) => Failure::new(FailureKind::Crashed, "The output is empty")
+                .with_hint("Give what `gemini --output-format stream-json` wrote."),
+            (None, Output::Events) => Failure::new(FailureKind::Crashed, "The output ends without a result"),
         },
     }
 }

@@ -468,7 +468,7 @@ fn plain_text_is_judged_by_exit_code_and_standard_error() {
 #[test]
 fn output_without_an_end_says_what_it_was() {
     let cases = [
-        (Output::Nothing, FailureKind::Crashed, "The output ends without a result"),
+        (Output::Nothing, FailureKind::Crashed, "The output is empty"),
         (Output::Events, FailureKind::Crashed, "The output ends without a result"),
         (Output::Noise, FailureKind::Protocol, "None of the output is an event of Gemini CLI"),
     ];
@@ -582,4 +582,9 @@ fn settings_that_the_cli_calls_wrong_are_named_by_key() {
     let wrong = "general.maxAttempts (Expected number, received string), model.name (Expected string, received number) in /h/.gemini/settings.json";
     assert_eq!(stderr::wrong_settings(stderr).as_deref(), Some(wrong));
     assert_eq!(stderr::wrong_settings("Error in: model.name\n"), None);
+    let crash = "An unexpected critical error occurred:TypeError: themeName.endsWith is not a function\n    at main (file:///g.js:1:1)\n";
+    let end = End { exit: Exit::Code(1), stderr: format!("{stderr}{crash}"), duration_ms: None };
+    let failure = verdict(&Facts::default(), &end).1.unwrap();
+    assert_eq!(failure.kind, FailureKind::Config);
+    assert_eq!(failure.message, format!("Gemini CLI could not go on with settings that are wrong: {wrong}"));
 }
