@@ -185,3 +185,6 @@ impl Player {
         (self.outcome.unwrap_or_default(), self.items)
     }
 }
+
+#[cfg(test)]
+mod tests;
