@@ -12,7 +12,7 @@ pub use complaints::complaints;
 
 use std::time::Duration;
 
-use alhena_wire::exit;
+use alhena_wire::exit::{self, ExitMeaning};
 use serde::{Deserialize, Serialize};
 
 use crate::event::ToolError;
@@ -330,28 +330,33 @@ fn without_result(facts: &Facts, exit: Exit, stderr: &str) -> Failure {
 }
 
 fn by_exit_code(code: i32, message: &str, stderr: &str) -> Failure {
-    let kind = match code {
-        41 => FailureKind::Auth,
-        42 => FailureKind::Input,
-        44 => FailureKind::Sandbox,
-        52 => FailureKind::Config,
-        53 => FailureKind::TurnLimit,
-        54 => FailureKind::DiskFull,
-        55 => FailureKind::Untrusted,
-        127 => FailureKind::NotInstalled,
-        130 => FailureKind::Cancelled,
-        1 if stderr::is_usage(stderr) => {
+    let kind = match exit::meaning(code) {
+        ExitMeaning::Authentication => FailureKind::Auth,
+        ExitMeaning::Input => FailureKind::Input,
+        ExitMeaning::Sandbox => FailureKind::Sandbox,
+        ExitMeaning::Config => FailureKind::Config,
+        ExitMeaning::TurnLimit => FailureKind::TurnLimit,
+        ExitMeaning::ToolExecution => FailureKind::DiskFull,
+        ExitMeaning::UntrustedWorkspace => FailureKind::Untrusted,
+        ExitMeaning::Cancelled => FailureKind::Cancelled,
+        // A shell says that there is no such command.
+        ExitMeaning::Unknown if code == 127 => FailureKind::NotInstalled,
+        ExitMeaning::General if stderr::is_usage(stderr) => {
             return Failure::new(FailureKind::Input, message).with_hint(
                 "Gemini CLI did not accept its arguments; `gemini --help` lists those of this version.",
             );
         }
         // What it throws while it starts a second process, a sandbox for example, ends it with 1.
-        1 if let Some((kind, said)) =
-            stderr::thrown(stderr).and_then(|(class, said)| Some((named(class)?, said))) =>
+        ExitMeaning::General
+            if let Some((kind, said)) =
+                stderr::thrown(stderr).and_then(|(class, said)| Some((named(class)?, said))) =>
         {
             return of_kind(kind, said);
         }
-        _ => return call(exit::http_status(code), message, stderr).failure(),
+        ExitMeaning::Http(status) => return call(Some(status), message, stderr).failure(),
+        ExitMeaning::Done | ExitMeaning::General | ExitMeaning::Relaunch | ExitMeaning::Unknown => {
+            return call(None, message, stderr).failure();
+        }
     };
     of_kind(kind, message)
 }
