@@ -117,6 +117,13 @@ fn every_file_and_every_function_that_the_architecture_names_exists() {
 }
 
 #[test]
+fn every_file_that_a_newcomer_is_sent_to_has_what_is_to_be_changed() {
+    let document = document("CONTRIBUTING.md");
+    assert!(rows_with_names(&document) >= 10);
+    assert_eq!(untrue(&document), Vec::<String>::new());
+}
+
+#[test]
 fn what_was_renamed_is_found() {
     let row = |file: &str, name: &str| format!("| `{file}` | `{name}` | why |\n");
     let (engine, tool) = ("crates/agent/src/engine.rs", "crates/model/src/tool.rs");
