@@ -2,7 +2,8 @@
 //! of it.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+use std::ffi::OsStr;
 
 use alhena_testbed::cache::workspace;
 use alhena_testbed::tools::files_under;
@@ -25,20 +26,29 @@ fn is_test_name(text: &str) -> bool {
     text.split('_').count() > 2 && text.split('_').all(is_word)
 }
 
-/// All sources: of the packages' directories and not of what was built or fetched.
+/// All sources in the languages of the adapters, too: of the project's own directories and not of what was built or fetched.
 fn sources() -> String {
-    let directories = DIRECTORIES.iter().map(|name| workspace().join(name));
+    let directories = DIRECTORIES.iter().chain(&["hosts"]).map(|name| workspace().join(name));
     let files = directories.flat_map(|directory| files_under(&directory));
-    let rust = files.filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
-    rust.filter_map(|path| std::fs::read_to_string(path).ok()).collect()
+    let languages = ["rs", "py", "ts", "mjs", "go"].map(OsStr::new);
+    let written = files.filter(|path| path.extension().is_some_and(|ending| languages.contains(&ending)));
+    written.filter_map(|path| std::fs::read_to_string(path).ok()).collect()
+}
+
+/// The names of all functions, in Rust, Python or Go.
+fn functions(sources: &str) -> HashSet<&str> {
+    let of = |word: &'static str| {
+        sources.split(word).skip(1).filter_map(|rest| rest.split(['(', '<', ' ']).next())
+    };
+    ["fn ", "def ", "func "].into_iter().flat_map(of).collect()
 }
 
 /// Tests that a document names and that nobody has written.
 fn missing_tests(document: &str, sources: &str) -> Vec<String> {
     let tests: BTreeSet<&str> = quoted(document).into_iter().filter(|name| is_test_name(name)).collect();
     assert!(tests.len() > 20, "{tests:?}");
-    let is_test = |name: &&str| sources.contains(&format!("fn {name}("));
-    tests.into_iter().filter(|name| !is_test(name)).map(str::to_owned).collect()
+    let functions = functions(sources);
+    tests.into_iter().filter(|name| !functions.contains(name)).map(str::to_owned).collect()
 }
 
 /// A file or directory of this project: `crates/model/src/tool.rs`, `docs`, and not `a/b` in a sentence.
@@ -161,4 +171,69 @@ fn the_map_says_what_depends_on_what() {
         assert_eq!(used_by(package), uses.iter().map(|name| (*name).to_owned()).collect(), "{package}");
     }
     assert_eq!(seen, std::fs::read_dir(workspace().join("crates")).unwrap().count());
+}
+
+/// Ids of demands, such as `C-28`, that stand in a text.
+fn ids(text: &str) -> BTreeSet<&str> {
+    let is_free = |byte: Option<&u8>| byte.is_none_or(|byte| !byte.is_ascii_alphanumeric() && *byte != b'-');
+    let bytes = text.as_bytes();
+    let is_id = |at: usize| match bytes.get(at..at + 4) {
+        Some([b'A'..=b'E', b'-', b'0'..=b'9', b'0'..=b'9']) => {
+            is_free(at.checked_sub(1).and_then(|before| bytes.get(before))) && is_free(bytes.get(at + 4))
+        }
+        _ => false,
+    };
+    (0..bytes.len()).filter(|at| is_id(*at)).filter_map(|at| text.get(at..at + 4)).collect()
+}
+
+#[test]
+fn every_id_in_a_comment_is_a_demand_of_the_requirements() {
+    let document = document("docs/requirements.md");
+    let rows = document.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| Id "));
+    let listed: Vec<&str> = rows.filter_map(|row| row.split(" | ").next()?.strip_prefix("| ")).collect();
+    assert_eq!(ids(&listed.join(" ")).len(), listed.len(), "an id is none, or is listed twice");
+    let sources = sources();
+    let used = ids(&sources);
+    assert!(used.len() > 200, "{used:?}");
+    let unknown: Vec<&str> = used.into_iter().filter(|id| !listed.contains(id)).collect();
+    assert_eq!(unknown, Vec::<&str>::new());
+}
+
+#[test]
+fn every_proof_of_the_requirements_exists() {
+    let document = document("docs/requirements.md");
+    let sources = sources();
+    let functions = functions(&sources);
+    let mut untrue = untrue(&document);
+    for row in document.lines().filter(|line| !ids(line.get(..8).unwrap_or_default()).is_empty()) {
+        let proof = row.trim_end_matches([' ', '|']).rsplit(" | ").next().unwrap_or_default();
+        let names = quoted(proof).into_iter().filter(|name| !is_path(name));
+        untrue.extend(names.filter(|name| !functions.contains(name)).map(str::to_owned));
+        // Tests in JavaScript and TypeScript have titles.
+        let titles = proof.split('"').skip(1).step_by(2);
+        untrue.extend(titles.filter(|title| !sources.contains(title)).map(str::to_owned));
+        assert!(row.matches(" | ").count() == 2 && !proof.is_empty(), "{row}");
+    }
+    assert_eq!(untrue, Vec::<String>::new());
+}
+
+#[test]
+fn ids_are_told_from_other_words() {
+    let (one, two) = (format!("C-{}", 28), format!("B-{}", 16));
+    assert_eq!(ids(&format!("// {one}, ({two})")), BTreeSet::from([two.as_str(), one.as_str()]));
+    assert_eq!(ids("1E-05 A-1 B-123 X-12 UTC-12 C-1x"), BTreeSet::new());
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    for name in
+        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/security.md", "docs/requirements.md"]
+    {
+        let text = document(name);
+        let dir = workspace().join(name).parent().unwrap().to_owned();
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+        for link in links.filter(|link| !link.is_empty() && !link.contains("://")) {
+            assert!(dir.join(link).exists(), "{name}: {link}");
+        }
+    }
 }
