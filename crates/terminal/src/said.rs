@@ -113,6 +113,11 @@ impl Said {
             && (self.cancelled || self.error.is_some() || (!self.texts.is_empty() && !self.calls))
     }
 
+    /// Whether there is a question, and not a word to it.
+    pub(crate) fn is_silence(&self) -> bool {
+        self.queries > 0 && *self == Self { queries: self.queries, ..Self::default() }
+    }
+
     /// The answer.
     pub(crate) fn answer(&self) -> String {
         self.texts.join("\n\n")

@@ -28,6 +28,9 @@ const STARTED: Duration = Duration::from_secs(10);
 /// A turn whose answer is in the session is over when the screen stands still; without an answer it has to stand longer.
 const STANDS: Duration = Duration::from_millis(60);
 const STANDS_WITHOUT_ANSWER: Duration = Duration::from_millis(1500);
+/// And longer still where the session has the question and not a word to it: on a busy machine the CLI may only be about to
+/// begin.
+const STANDS_IN_SILENCE: Duration = Duration::from_secs(6);
 /// A query without anything after it, and without a title that says so, may be the end of a turn (0.30 shows nothing for an
 /// empty answer).
 const UNANSWERED: Duration = Duration::from_secs(15);
@@ -218,7 +221,12 @@ impl Terminal {
                 Ok(turn)
             };
         }
-        if seen.quiet < if said.is_final() { STANDS } else { STANDS_WITHOUT_ANSWER } {
+        let stands = match () {
+            () if said.is_final() => STANDS,
+            () if said.is_silence() => STANDS_IN_SILENCE,
+            () => STANDS_WITHOUT_ANSWER,
+        };
+        if seen.quiet < stands {
             return Ok(turn);
         }
         let (how, warning) = if said.queries > 0 { said.ending() } else { ending_on_screen(&seen.reading) };
