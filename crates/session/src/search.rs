@@ -1,17 +1,10 @@
 //! Search: words and phrases over all sessions, ranked, with what stands around them; and regular expressions.
 //!
-//! Two threads read 1 GB of sessions in the page cache in 0.15 s, so an index has to be worth its place: it answers in a few
-//! milliseconds, ranks, and takes a tenth of the text. It is kept in the user's cache directory and brought up to date
-//! before each search; what could not be indexed is read. Nothing is ever written into Gemini CLI's own directory, where it
-//! would be deleted.
+//! Two threads read 1 GB of sessions in the page cache in 0.15 s, so there is no index that could go stale: every file is
+//! read, on all cores. Its raw bytes say at once whether it can have the words ([`needles`]); only what can is decoded.
 
-mod bytes;
-mod index;
-mod merge;
+mod needles;
 mod query;
-mod rank;
-mod run;
-mod segment;
 mod snippet;
 mod text;
 mod words;
@@ -20,24 +13,24 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 
 use regex::Regex;
 
-pub use index::Progress;
 pub use query::Query;
 pub use snippet::{Place, Snippet};
 
-use self::index::Index;
-use self::rank::{Candidate, Ranking, Spot};
+use self::needles::Needles;
 use crate::file::SessionFile;
 use crate::store::{Scope, Session, Store};
 use crate::{survey, threads};
 
 /// So many places are shown of one session.
 const SNIPPETS: usize = 3;
-/// So many sessions are looked into at least for a phrase, whose words the index has but not their order; more only until
-/// as many have it as are shown.
-const LOOKED_INTO: usize = 100;
+/// A word that comes again counts less each time (BM25).
+const SATURATION: f32 = 1.2;
+/// How much it counts that a message is long.
+const LENGTH_MATTERS: f32 = 0.75;
 
 /// A session that has what was asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,224 +50,244 @@ pub struct Hit {
 pub struct Found {
     /// The best first.
     pub hits: Vec<Hit>,
-    /// How many sessions have it; at least so many, where not all were looked into.
+    /// How many sessions have it.
     pub total: usize,
-    /// Whether there may be more than `total`.
-    pub more: bool,
 }
 
 impl Store {
     /// Looks for words and phrases.
-    pub fn search(
-        &self,
-        scope: &Scope,
-        query: &Query,
-        limit: usize,
-        progress: Progress<'_>,
-    ) -> io::Result<Found> {
+    pub fn search(&self, scope: &Scope, query: &Query, limit: usize) -> io::Result<Found> {
+        let needles = Needles::of(query).map_err(io::Error::other)?;
         let (files, sessions) = self.files_and_sessions(scope)?;
-        let dir = self.own_cache().map(|cache| cache.join("search"));
-        if let Some(dir) = dir {
-            // Whatever is wrong with the index, the sessions are there to be read.
-            let index = index::update(&dir, &files, progress).unwrap_or_default();
-            match find(&index, &files, &sessions, query, limit) {
-                Ok(found) => return Ok(found),
-                Err(_) => drop(std::fs::remove_dir_all(&dir)),
-            }
+        let (wanted, of_file) = wanted(&files, &sessions);
+        let sightings =
+            threads::map(&wanted, Vec::new, |buffer, file| look_into(file, query, &needles, buffer));
+        let seen: Vec<(&Session, Sighting)> =
+            of_file.into_iter().zip(sightings).filter_map(|(session, seen)| Some((session, seen?))).collect();
+        let ranking = Ranking::new(query, &sessions, seen.iter().map(|(_, sighting)| sighting));
+        let mut hits: Vec<(Hit, &Session)> = Vec::new();
+        for (session, sighting) in seen.iter().filter(|(_, sighting)| sighting.phrases == query.all()) {
+            let (score, messages) = ranking.score(sighting);
+            let hit = Hit { session: Session::clone(session), score, messages, snippets: Vec::new() };
+            hits.push((hit, session));
         }
-        find(&Index::default(), &files, &sessions, query, limit)
-    }
-
-    /// How many bytes the search index takes; none when there is no place for one.
-    pub fn index_size(&self) -> u64 {
-        self.own_cache().map_or(0, |cache| Index::open(&cache.join("search")).bytes())
+        drop(seen);
+        let total = hits.len();
+        let mut hits: Vec<Hit> = hits.into_iter().map(|(hit, _)| hit).collect();
+        sort(&mut hits);
+        hits.truncate(limit);
+        let snippets = threads::map(&hits, Vec::new, |buffer, hit| {
+            best_places(&hit.session.file, query, &needles, &ranking, buffer)
+        });
+        for (hit, snippets) in hits.iter_mut().zip(snippets) {
+            hit.snippets = snippets;
+        }
+        Ok(Found { hits, total })
     }
 
     /// Looks for a regular expression in every text of every message.
     pub fn search_regex(&self, scope: &Scope, regex: &Regex, limit: usize) -> io::Result<Found> {
         let (files, sessions) = self.files_and_sessions(scope)?;
-        let by_path = by_path(&sessions);
-        let wanted: Vec<&SessionFile> =
-            files.iter().filter(|file| by_path.contains_key(file.path.as_os_str())).collect();
+        let (wanted, of_file) = wanted(&files, &sessions);
         let found = threads::map(&wanted, Vec::new, |buffer, file| {
-            in_file(file, buffer, |record, add| {
-                let mut places = Vec::new();
-                text::texts(record, &mut String::new(), |place, text| {
-                    places.clear();
-                    places.extend(regex.find_iter(text).take(20).map(|found| (0, found.range())));
-                    add(place, text, &places);
+            let (mut messages, mut snippets, mut text) = (0, Vec::new(), String::new());
+            each_message(file, buffer, |record| {
+                let mut first: Option<Snippet> = None;
+                text::texts(record, &mut text, |place, text| {
+                    if first.is_none() && regex.is_match(text) {
+                        let places = regex.find_iter(text).take(20).map(|found| (0, found.range()));
+                        first = Some(Snippet::new(record, place, text, &places.collect::<Vec<_>>()));
+                    }
                 });
-            })
+                messages += usize::from(first.is_some());
+                snippets.extend(first.filter(|_| snippets.len() < SNIPPETS));
+            });
+            (messages, snippets)
         });
-        let mut hits: Vec<Hit> = wanted
-            .iter()
+        let mut hits: Vec<Hit> = of_file
+            .into_iter()
             .zip(found)
-            .filter_map(|(file, (messages, snippets))| {
-                let session = (*by_path.get(file.path.as_os_str())?).clone();
-                (messages > 0).then_some(Hit { session, score: messages as f32, messages, snippets })
+            .filter(|(_, (messages, _))| *messages > 0)
+            .map(|(session, (messages, snippets))| Hit {
+                session: session.clone(),
+                score: messages as f32,
+                messages,
+                snippets,
             })
             .collect();
         sort(&mut hits);
         let total = hits.len();
         hits.truncate(limit);
-        Ok(Found { hits, total, more: false })
+        Ok(Found { hits, total })
     }
 }
 
+/// The best first, of those that fit equally well the newest.
 fn sort(hits: &mut [Hit]) {
     hits.sort_by(|one, other| {
         other.score.total_cmp(&one.score).then_with(|| other.session.updated().cmp(&one.session.updated()))
     });
 }
 
-/// Sessions by their file. The text of a path is hashed in one go; a path would be taken apart for it.
-fn by_path(sessions: &[Session]) -> HashMap<&OsStr, &Session> {
+/// The files that are sessions, and the session of each.
+fn wanted<'a>(files: &'a [SessionFile], sessions: &'a [Session]) -> (Vec<&'a SessionFile>, Vec<&'a Session>) {
     let children = sessions.iter().flat_map(|session| session.children.iter());
-    sessions.iter().chain(children).map(|session| (session.file.path.as_os_str(), session)).collect()
+    // The text of a path is hashed in one go; a path would be taken apart for it.
+    let by_path: HashMap<&OsStr, &Session> =
+        sessions.iter().chain(children).map(|session| (session.file.path.as_os_str(), session)).collect();
+    files.iter().filter_map(|file| Some((file, *by_path.get(file.path.as_os_str())?))).unzip()
 }
 
-type Places = [(usize, std::ops::Range<usize>)];
-
-/// Reads every message of a file; gives how many have something, and the first places.
-fn in_file(
-    file: &SessionFile,
-    buffer: &mut Vec<u8>,
-    look: impl Fn(&[u8], &mut dyn FnMut(text::Place, &str, &Places)),
-) -> (usize, Vec<Snippet>) {
-    let (mut messages, mut snippets) = (0, Vec::new());
-    let Ok((_, outline)) = survey::outline(file, buffer) else { return (0, snippets) };
-    let Ok(open) = File::open(&file.path) else { return (0, snippets) };
+/// Hands out every message of a file, each in its last version.
+fn each_message(file: &SessionFile, buffer: &mut Vec<u8>, mut each: impl FnMut(&[u8])) {
+    let Ok((_, outline)) = survey::outline(file, buffer) else { return };
+    let Ok(open) = File::open(&file.path) else { return };
+    let mut record = Vec::new();
     for span in outline.said {
-        let Ok(record) = read(&open, span) else { continue };
-        let mut best: Option<Snippet> = None;
-        look(&record, &mut |place, text, places| {
-            if !places.is_empty() && best.is_none() {
-                best = Some(Snippet::new(&record, place, text, places));
-            }
-        });
-        if let Some(snippet) = best {
-            messages += 1;
-            if snippets.len() < SNIPPETS {
-                snippets.push(snippet);
-            }
+        let Ok(length) = usize::try_from(span.length) else { continue };
+        record.resize(length, 0);
+        if open.read_exact_at(&mut record, span.offset).is_ok() {
+            each(&record);
         }
     }
-    (messages, snippets)
 }
 
-fn read(file: &File, span: survey::Span) -> io::Result<Vec<u8>> {
-    let length = usize::try_from(span.length).map_err(|_| bytes::damaged())?;
-    bytes::read_at(file, span.offset, length)
+/// What one file has of the words.
+#[derive(Default)]
+struct Sighting {
+    /// The phrases that it has.
+    phrases: u64,
+    /// The messages with a word, each as long as its record.
+    messages: Vec<Message>,
+    /// How many messages there are in all, and how long they are together.
+    all: usize,
+    length: u64,
 }
 
-fn find(
-    index: &Index,
-    files: &[SessionFile],
-    sessions: &[Session],
+struct Message {
+    length: usize,
+    phrases: u64,
+    /// How often it has each word: the number of the word, and the times.
+    times: Vec<(usize, u32)>,
+}
+
+/// None when it has not all of the words.
+fn look_into(file: &SessionFile, query: &Query, needles: &Needles, buffer: &mut Vec<u8>) -> Option<Sighting> {
+    let mut open = File::open(&file.path).ok()?;
+    if !needles.all_in(&mut open, buffer).ok()? {
+        return None;
+    }
+    let (mut seen, mut text) = (Sighting::default(), String::new());
+    each_message(file, buffer, |record| {
+        seen.all += 1;
+        seen.length += record.len() as u64;
+        if let Some(message) = message(record, query, needles, &mut text) {
+            seen.phrases |= message.phrases;
+            seen.messages.push(message);
+        }
+    });
+    Some(seen)
+}
+
+fn message(record: &[u8], query: &Query, needles: &Needles, text: &mut String) -> Option<Message> {
+    if !needles.any_in(record) {
+        return None;
+    }
+    let mut message = Message { length: record.len(), phrases: 0, times: Vec::new() };
+    let mut places = Vec::new();
+    text::texts(record, text, |_, text| {
+        query.matches(text, &mut places, &mut message.times);
+        message.phrases |= bits(&places);
+    });
+    (!message.times.is_empty()).then_some(message)
+}
+
+fn bits(places: &[(usize, std::ops::Range<usize>)]) -> u64 {
+    places.iter().fold(0, |bits, (phrase, _)| bits | 1 << phrase)
+}
+
+/// How well messages fit.
+struct Ranking {
+    /// What each word is worth: the rarer, the more.
+    weights: Vec<f32>,
+    average: f32,
+}
+
+impl Ranking {
+    fn new<'a>(query: &Query, sessions: &[Session], seen: impl Iterator<Item = &'a Sighting>) -> Self {
+        let all: u64 = sessions.iter().map(|session| session.survey.messages).sum();
+        let (mut have, mut messages, mut length) = (vec![0_u64; query.words().len()], 0, 0);
+        for sighting in seen {
+            messages += sighting.all;
+            length += sighting.length;
+            for (word, _) in sighting.messages.iter().flat_map(|message| &message.times) {
+                if let Some(have) = have.get_mut(*word) {
+                    *have += 1;
+                }
+            }
+        }
+        let all = all.max(messages as u64) as f32;
+        let weight = |have: u64| (1.0 + (all - have as f32 + 0.5) / (have as f32 + 0.5)).ln();
+        let weights = have.into_iter().map(weight).collect();
+        Self { weights, average: (length as f32 / messages.max(1) as f32).max(1.0) }
+    }
+
+    fn of_message(&self, message: &Message) -> f32 {
+        let long = 1.0 - LENGTH_MATTERS + LENGTH_MATTERS * message.length as f32 / self.average;
+        let worth = |&(word, times): &(usize, u32)| {
+            let (weight, times) = (self.weights.get(word).copied().unwrap_or(0.0), times as f32);
+            weight * times * (SATURATION + 1.0) / (times + SATURATION * long)
+        };
+        message.times.iter().map(worth).sum()
+    }
+
+    /// How well a session fits, and how many of its messages have a phrase.
+    fn score(&self, seen: &Sighting) -> (f32, usize) {
+        let fitting = || seen.messages.iter().filter(|message| message.phrases != 0);
+        let best = fitting().map(|message| self.of_message(message)).fold(0.0, f32::max);
+        let count = fitting().count();
+        (best + (count as f32).ln_1p() * 0.1, count)
+    }
+}
+
+/// The places of a session that are shown: those of the messages with the most phrases, and of those the best.
+fn best_places(
+    file: &SessionFile,
     query: &Query,
-    limit: usize,
-) -> io::Result<Found> {
-    let by_path = by_path(sessions);
-    let session_of = |file: &SessionFile| by_path.get(file.path.as_os_str()).copied();
-    let covered = index.covered(files);
-    let ranking = Ranking::new(index, &covered, query)?;
-    let mut candidates = ranking.candidates();
-    candidates.retain(|candidate| {
-        candidate.phrases == query.all()
-            && files.get(candidate.file).is_some_and(|file| session_of(file).is_some())
-    });
-    // Of those that fit equally well the newest come first, before only a few are looked into.
-    let updated =
-        |candidate: &Candidate| files.get(candidate.file).and_then(session_of).map(Session::updated);
-    candidates.sort_by(|one, other| {
-        other.score.total_cmp(&one.score).then_with(|| updated(other).cmp(&updated(one)))
-    });
-    let asked = candidates.len();
-    let (mut hits, mut looked_into, mut total) = (Vec::new(), 0, 0);
-    let least = if query.is_plain() { limit } else { LOOKED_INTO };
-    while looked_into < asked && (hits.len() < limit || looked_into < least) {
-        let next = candidates.get(looked_into..).unwrap_or_default();
-        let next = next.get(..least.max(looked_into).max(1)).unwrap_or(next);
-        looked_into += next.len();
-        let spots = ranking.spots(&next.iter().map(|candidate| candidate.file).collect());
-        let looks = threads::map(
-            next,
-            || (),
-            |(), candidate| {
-                let (file, spots) = (files.get(candidate.file)?, spots.get(&candidate.file)?);
-                look_into(file, spots, query).transpose()
-            },
-        );
-        for (candidate, look) in next.iter().zip(looks) {
-            let Some(snippets) = look.transpose()? else { continue };
-            total += 1;
-            let Some(session) = files.get(candidate.file).and_then(session_of) else { continue };
-            let (score, messages) = (candidate.score, candidate.messages);
-            hits.push(Hit { session: session.clone(), score, messages, snippets });
+    needles: &Needles,
+    ranking: &Ranking,
+    buffer: &mut Vec<u8>,
+) -> Vec<Snippet> {
+    let (mut best, mut text): (Vec<(u32, f32, Snippet)>, _) = (Vec::new(), String::new());
+    each_message(file, buffer, |record| {
+        let Some(message) = message(record, query, needles, &mut text).filter(|message| message.phrases != 0)
+        else {
+            return;
+        };
+        let worth = (message.phrases.count_ones(), ranking.of_message(&message));
+        let beaten = |(phrases, score, _): &(u32, f32, Snippet)| (*phrases, *score) >= worth;
+        let at = best.partition_point(beaten);
+        if at < SNIPPETS
+            && let Some(snippet) = snippet(record, query, &mut text)
+        {
+            best.insert(at, (worth.0, worth.1, snippet));
+            best.truncate(SNIPPETS);
         }
-    }
-    let (mut total, more) = if query.is_plain() { (asked, false) } else { (total, looked_into < asked) };
-    let rest: Vec<&SessionFile> = index::missing(&covered, files.len())
-        .into_iter()
-        .filter_map(|at| files.get(at))
-        .filter(|file| session_of(file).is_some())
-        .collect();
-    let scanned = threads::map(&rest, Vec::new, |buffer, file| scan(file, query, buffer));
-    for (file, hit) in rest.iter().zip(scanned) {
-        if let (Some((score, messages, snippets)), Some(session)) = (hit, session_of(file)) {
-            total += 1;
-            hits.push(Hit { session: session.clone(), score, messages, snippets });
-        }
-    }
-    sort(&mut hits);
-    hits.truncate(limit);
-    Ok(Found { hits, total, more })
+    });
+    best.into_iter().map(|(_, _, snippet)| snippet).collect()
 }
 
-/// Finds the words in the messages that the index names; `None` when they are there but not in a row.
-fn look_into(file: &SessionFile, spots: &[Spot], query: &Query) -> io::Result<Option<Vec<Snippet>>> {
-    let Ok(open) = File::open(&file.path) else { return Ok(None) };
-    let (mut snippets, mut phrases, mut places) = (Vec::new(), 0_u64, Vec::new());
-    let mut text = String::new();
-    for Spot { span, .. } in spots {
-        if snippets.len() >= SNIPPETS && phrases == query.all() {
-            break;
+/// The text of a message with the most phrases.
+fn snippet(record: &[u8], query: &Query, text: &mut String) -> Option<Snippet> {
+    let (mut best, mut places): (Option<(u32, Snippet)>, _) = (None, Vec::new());
+    text::texts(record, text, |place, text| {
+        query.matches(text, &mut places, &mut Vec::new());
+        let worth = bits(&places).count_ones();
+        if worth > 0 && best.as_ref().is_none_or(|(known, _)| worth > *known) {
+            best = Some((worth, Snippet::new(record, place, text, &places)));
         }
-        let record = read(&open, *span)?;
-        let mut best: Option<(usize, Snippet)> = None;
-        let mut any = false;
-        text::texts(&record, &mut text, |place, text| {
-            query.matches(text, &mut places);
-            let here = places.iter().fold(0_u64, |bits, (phrase, _)| bits | 1 << phrase);
-            any |= here != 0;
-            phrases |= here;
-            let worth = here.count_ones() as usize;
-            if worth > 0 && best.as_ref().is_none_or(|(known, _)| worth > *known) {
-                best = Some((worth, Snippet::new(&record, place, text, &places)));
-            }
-        });
-        if query.is_plain() && !any {
-            // The file is the one that was indexed, so the index is wrong.
-            return Err(bytes::damaged());
-        }
-        snippets.extend(best.map(|(_, snippet)| snippet).filter(|_| snippets.len() < SNIPPETS));
-    }
-    Ok((phrases == query.all()).then_some(snippets))
-}
-
-/// The same without an index.
-fn scan(file: &SessionFile, query: &Query, buffer: &mut Vec<u8>) -> Option<(f32, usize, Vec<Snippet>)> {
-    let phrases = std::cell::Cell::new(0_u64);
-    let (messages, snippets) = in_file(file, buffer, |record, add| {
-        let mut places = Vec::new();
-        text::texts(record, &mut String::new(), |place, text| {
-            query.matches(text, &mut places);
-            let here = places.iter().fold(0_u64, |bits, (phrase, _)| bits | 1 << phrase);
-            phrases.set(phrases.get() | here);
-            add(place, text, &places);
-        });
     });
-    (phrases.get() == query.all()).then(|| ((messages as f32).ln_1p(), messages, snippets))
+    best.map(|(_, snippet)| snippet)
 }
 
 #[cfg(test)]

@@ -261,7 +261,7 @@ fn files_that_vanish_and_appear_while_they_are_listed_and_searched_are_no_errors
             let listed = store.list(&Scope::All).unwrap();
             let stay = listed.iter().filter(|session| session.id.starts_with("000000")).count();
             assert!(stay >= 20, "{stay}");
-            let found = store.search(&Scope::All, &query, 100, &|_, _| ()).unwrap();
+            let found = store.search(&Scope::All, &query, 100).unwrap();
             assert!(found.total >= 20, "{}", found.total);
             for session in &listed {
                 if let Ok(read) = Transcript::read(&session.file.path) {
@@ -337,7 +337,7 @@ fn a_huge_session_is_listed_searched_and_read() {
     let listed = store.list(&Scope::All).unwrap();
     assert_eq!((listed.len(), listed[0].survey.messages), (1, 20_002));
     let query = alhena_session::search::Query::new(["needle"]).unwrap();
-    let found = store.search(&Scope::All, &query, 10, &|_, _| ()).unwrap();
+    let found = store.search(&Scope::All, &query, 10).unwrap();
     assert_eq!((found.total, found.hits[0].snippets[0].text.as_str()), (1, "Hello needle"));
     let read = Transcript::read(&path).unwrap();
     let messages = read.messages(Include::Said);
@@ -364,6 +364,6 @@ proptest! {
             serde_json::to_string(&read.history().messages).unwrap();
         }
         let query = alhena_session::search::Query::new(["a"]).unwrap();
-        store.search(&Scope::All, &query, 10, &|_, _| ()).unwrap();
+        store.search(&Scope::All, &query, 10).unwrap();
     }
 }

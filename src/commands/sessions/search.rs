@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use alhena::model::Timestamp;
 use alhena::session::Scope;
@@ -12,7 +11,7 @@ use serde::Serialize;
 use super::list::{Entry, age};
 use super::{folder, store};
 use crate::commands::complain;
-use crate::output::{Stream, print, print_json, progress, progress_over, say};
+use crate::output::{Stream, print, print_json, say};
 use crate::style::{Colours, Paint, one_line};
 
 /// Find sessions by what was said, thought, called or printed in them.
@@ -46,8 +45,6 @@ pub struct Args {
 #[derive(Serialize)]
 struct Json<'a> {
     total: usize,
-    /// Whether there may be more than `total`.
-    more: bool,
     hits: Vec<JsonHit<'a>>,
 }
 
@@ -81,10 +78,7 @@ pub fn execute(args: &Args) -> ExitCode {
             complain(&"there is no word in that", "Signs are not searched; --regex finds them.");
             return ExitCode::from(2);
         };
-        let meter = Meter::new();
-        let found = store.search(&scope, &query, args.limit, &|done, all| meter.show(done, all));
-        meter.clear();
-        found
+        store.search(&scope, &query, args.limit)
     };
     match found {
         Ok(found) => show(&found, args),
@@ -106,7 +100,7 @@ fn show(found: &Found, args: &Args) -> ExitCode {
             snippets: &hit.snippets,
             session: Entry::of(&hit.session),
         });
-        let printed = print_json(&Json { total: found.total, more: found.more, hits: hits.collect() });
+        let printed = print_json(&Json { total: found.total, hits: hits.collect() });
         return if found.hits.is_empty() { NOTHING } else { printed };
     }
     if found.hits.is_empty() {
@@ -120,8 +114,7 @@ fn show(found: &Found, args: &Args) -> ExitCode {
     }
     let printed = print(text.trim_end());
     if found.total > found.hits.len() {
-        let least = if found.more { "at least " } else { "" };
-        say(format_args!("{} of {least}{} sessions; -n shows more.", found.hits.len(), found.total));
+        say(format_args!("{} of {} sessions; -n shows more.", found.hits.len(), found.total));
     }
     printed
 }
@@ -174,30 +167,4 @@ fn marked(snippet: &Snippet, colours: Colours) -> String {
 /// A piece of a line, without what reorders text.
 fn one_line_piece(text: &str) -> String {
     crate::style::Harmless::default().clean(text)
-}
-
-/// Says on a terminal how far the index has come, when it takes long.
-struct Meter {
-    terminal: bool,
-    shown: AtomicU64,
-}
-
-impl Meter {
-    fn new() -> Self {
-        Self { terminal: Stream::Err.is_terminal(), shown: AtomicU64::new(0) }
-    }
-
-    fn show(&self, done: u64, all: u64) {
-        const WORTH_SAYING: u64 = 50_000_000;
-        let percent = done * 100 / all.max(1);
-        if self.terminal && all > WORTH_SAYING && self.shown.swap(percent, Ordering::Relaxed) != percent {
-            progress(format_args!("Indexing {percent} % of {} MB …", all / 1_000_000));
-        }
-    }
-
-    fn clear(&self) {
-        if self.shown.load(Ordering::Relaxed) > 0 {
-            progress_over();
-        }
-    }
 }

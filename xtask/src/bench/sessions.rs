@@ -1,5 +1,5 @@
 //! `cargo xtask bench sessions [SESSIONS [MEGABYTES [ROUNDS]]]`: all sessions to messages on two threads, against a plain Node
-//! loader on the same files in the same run; the list without and with its cache; the search index and its answers.
+//! loader on the same files in the same run; the list without and with its cache; the search.
 
 mod generate;
 
@@ -188,28 +188,12 @@ fn commands(home: &Path, bytes: u64, rounds: u64, full: f64) -> Result<(), Strin
     let cold = times(&["list", "--all"], true)?;
     let warm = times(&["list", "--all"], false)?;
     println!("list --all: cold {cold:.3} s ({:.2} of the full load), warm {:.0} ms", cold / full, warm * 1e3);
-    let built = call(&["search", "gemini"])?;
-    let size = directory_size(&scratch.join("cache"));
-    println!(
-        "search index: built in {built:.1} s ({:.1} s per GB), {:.1} % of the text",
-        built / (bytes as f64 / 1e9),
-        size as f64 * 100.0 / bytes as f64
-    );
+    let gigabytes = bytes as f64 / 1e9;
     for words in [&["search", "nihe"][..], &["search", "nihe", "rahe"], &["search", "successfully modified"]]
     {
-        println!("{}: {:.0} ms", words.join(" "), times(words, false)? * 1e3);
+        let time = times(words, false)?;
+        println!("{}: {:.0} ms ({:.0} ms per GB)", words.join(" "), time * 1e3, time * 1e3 / gigabytes);
     }
     forget();
     Ok(())
-}
-
-fn directory_size(directory: &Path) -> u64 {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
-    entries
-        .map(|entry| match entry.metadata() {
-            Ok(data) if data.is_dir() => directory_size(&entry.path()),
-            Ok(data) => data.len(),
-            Err(_) => 0,
-        })
-        .sum()
 }

@@ -147,7 +147,7 @@ mod tests {
 
     fn of(query: &[&str], text: &str) -> (String, Vec<String>) {
         let mut matches = Vec::new();
-        Query::new(query).unwrap().matches(text, &mut matches);
+        Query::new(query).unwrap().matches(text, &mut matches, &mut Vec::new());
         let (line, marks) = line(text, &matches);
         let marked = marks.iter().map(|mark| line.get(mark.clone()).unwrap().to_owned()).collect();
         (line, marked)
