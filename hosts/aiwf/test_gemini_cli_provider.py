@@ -218,8 +218,11 @@ class RealCli(unittest.TestCase):
         self.assertEqual(text, "Gemini CLI failed (exit 124): The run took longer than 6 s")
 
     def test_without_the_cli_it_is_not_found(self):
-        with mock.patch.dict(os.environ, {"PATH": "/nonexistent"}):
-            del os.environ["GEMINI_CLI_PATH"]
+        # Whatever is installed on this machine.
+        blind = self.work / "alhena"
+        blind.write_text(f"#!/bin/sh\nexec '{os.environ['ALHENA_BIN']}' \"$@\" --gemini /nonexistent/gemini\n")
+        blind.chmod(0o755)
+        with mock.patch.dict(os.environ, {"ALHENA_BIN": str(blind)}):
             self.assertEqual(self.fail(self.provider()), gemini_cli_provider.NOT_FOUND)
             with self.assertRaises(ProviderError) as raised:
                 self.provider().validate()

@@ -2,7 +2,7 @@
 
 use alhena::scripted::{Scenario, Turn, When};
 use alhena::terminal::screen::{Status, WaitingFor};
-use alhena::terminal::{Force, Reply, TerminalErrorKind, Until};
+use alhena::terminal::{Force, How, Reply, TerminalErrorKind, Until};
 use serde_json::json;
 
 use crate::place::{LONG, Place, ask};
@@ -76,6 +76,16 @@ fn questions_take_one_option_several_options_and_texts_of_ones_own() {
     let reply = |prompt: &str, choose: &[&str], text: Option<&str>| {
         let reading = ask(&terminal, prompt);
         assert_eq!(reading.status, Status::Waiting, "{reading:?}\n{}", place.capture(&terminal));
+        // There are three options, one for all of them where several may be chosen, and one for other words.
+        for wrong in ["5", "9"].iter().filter(|_| !choose.is_empty()) {
+            let error = terminal.reply(&Reply { choose: vec![(*wrong).to_owned()], text: None }).unwrap_err();
+            assert_eq!(
+                error.kind,
+                TerminalErrorKind::Usage,
+                "{wrong}: {error}\n{}",
+                place.capture(&terminal)
+            );
+        }
         let choose = choose.iter().map(|one| (*one).to_owned()).collect();
         let replied = terminal.reply(&Reply { choose, text: text.map(str::to_owned) });
         replied.unwrap_or_else(|error| panic!("{prompt}: {error}\n{}", place.capture(&terminal)));
@@ -94,6 +104,29 @@ fn questions_take_one_option_several_options_and_texts_of_ones_own() {
         let told = reply(prompt, choose, text);
         assert!(told.contains(&said(answer)), "{prompt}: {told}");
     }
+}
+
+/// The CLI then writes its whole history once more, as if it had just been said.
+#[test]
+fn a_turn_whose_call_was_refused_has_no_answer_and_leaves_the_others_theirs() {
+    let call = Turn::new().call("run_shell_command", json!({"command": "touch refused.txt"}));
+    let scenario = Scenario::new()
+        .turn(call.when(When::new().prompt("do it")))
+        .turn(Turn::say("First answer.").when(When::new().prompt("one")))
+        .turn(Turn::say("Second answer.").always());
+    let place = Place::new("refused", scenario);
+    let terminal = place.launch();
+    for prompt in ["one", "two"] {
+        assert_eq!(ask(&terminal, prompt).status, Status::Completed);
+    }
+    assert_eq!(ask(&terminal, "do it").status, Status::Waiting);
+    terminal.answer("No").unwrap_or_else(|error| panic!("{error}\n{}", place.capture(&terminal)));
+    terminal.wait(Until::Settled, LONG).unwrap();
+    let answer = terminal.last_answer();
+    assert!(answer.as_ref().is_err_and(|error| error.kind == TerminalErrorKind::NoAnswer), "{answer:?}");
+    let ends: Vec<_> =
+        terminal.turn_records().into_iter().map(|turn| turn.ended.map(|end| end.how)).collect();
+    assert_eq!(ends, [Some(How::Answered), Some(How::Answered), Some(How::Cancelled)]);
 }
 
 #[test]

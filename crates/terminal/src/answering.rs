@@ -17,6 +17,8 @@ use crate::wording::cleaned;
 
 /// How long a list takes a digit for the first of a number.
 const DIGITS: Duration = Duration::from_millis(1500);
+/// How long a list takes to show that its mark has moved.
+const MOVED: Duration = Duration::from_secs(3);
 /// How long the CLI may take to start again, if it does.
 const RESTART: Duration = Duration::from_secs(5);
 /// What follows the options of a question with several answers.
@@ -64,6 +66,9 @@ impl Terminal {
         let list = List::of(&live.look(History::None)?.text);
         let plan = Plan::of(&waiting, &reply(&waiting), list)?;
         let started = self.record()?.started;
+        for number in plan.numbers() {
+            self.reveal(&live, number, plan.has_text())?;
+        }
         match &plan {
             Plan::Choose(number, _) => {
                 self.choose(&live, &waiting, *number)?;
@@ -117,6 +122,36 @@ impl Terminal {
             std::thread::sleep(Duration::from_millis(20));
         }
         Ok(())
+    }
+
+    /// Moves the mark until an option is in sight: what a number does that nobody has seen is not known, and the option for a
+    /// text of one's own takes every key as text.
+    fn reveal(&self, live: &Live, number: u32, has_text: bool) -> Result<(), TerminalError> {
+        for _ in 0..=MORE {
+            let Some(now) = self.dialog()? else { return Err(self.not_answered(live)) };
+            match now.options.iter().find(|option| option.number == number) {
+                Some(option) if option.label == OWN && !has_text && option.checked.is_some() => {
+                    return Err(needs_text());
+                }
+                Some(_) => return Ok(()),
+                None => {}
+            }
+            let above = now.options.first().is_some_and(|first| number < first.number);
+            live.press(if above { "Up" } else { "Down" })?;
+            let after = self.wait_for_dialog(live, MOVED, |after| after != Some(&now))?;
+            let mark = |waiting: &Waiting| {
+                let marked = waiting.options.iter().find(|option| option.selected);
+                marked.map_or(u32::MAX, |option| option.number)
+            };
+            let goes_on =
+                after.is_some_and(
+                    |after| if above { mark(&after) < mark(&now) } else { mark(&after) > mark(&now) },
+                );
+            if !goes_on {
+                return Err(not_an_option(&now, &number.to_string()));
+            }
+        }
+        Err(self.not_answered(live))
     }
 
     /// Chooses one option. A number alone does; where it only moves the mark, Enter does.
@@ -299,7 +334,24 @@ enum Plan {
     Confirm,
 }
 
+fn needs_text() -> TerminalError {
+    TerminalError::usage("that option needs a text", "Give it with --text.")
+}
+
 impl Plan {
+    /// The options that are chosen.
+    fn numbers(&self) -> Vec<u32> {
+        match self {
+            Plan::Choose(number, _) => vec![*number],
+            Plan::Tick(numbers, _) => numbers.clone(),
+            Plan::Write(_) | Plan::Confirm => Vec::new(),
+        }
+    }
+
+    fn has_text(&self) -> bool {
+        matches!(self, Plan::Tick(_, Some(_)))
+    }
+
     fn of(waiting: &Waiting, reply: &Reply, list: List) -> Result<Self, TerminalError> {
         let refused = |message: &str, hint: &str| Err(TerminalError::usage(message, hint));
         let text = reply.text.clone().filter(|text| !text.trim().is_empty());
@@ -314,9 +366,7 @@ impl Plan {
             ([], None) => refused("there is no answer", "Give the number of an option, or a text."),
             ([], Some(_)) if is_review(waiting) => Ok(Plan::Confirm),
             ([], Some(text)) if waiting.options.is_empty() => Ok(Plan::Write(text)),
-            (numbers, None) if several && is_own(numbers) => {
-                refused("that option needs a text", "Give it with --text.")
-            }
+            (numbers, None) if several && is_own(numbers) => Err(needs_text()),
             (_, text) if several => Ok(Plan::Tick(numbers, text)),
             ([], Some(text)) if waiting.kind == WaitingFor::Question => Ok(Plan::Write(text)),
             ([number], Some(text)) if waiting.kind == WaitingFor::ToolApproval => {
@@ -384,17 +434,18 @@ fn chosen(waiting: &Waiting, answer: &str, list: List) -> Result<u32, TerminalEr
     });
     match (fitting.next(), fitting.next()) {
         (Some(option), None) => Ok(option.number),
-        _ => {
-            let options: Vec<String> =
-                waiting.options.iter().map(|option| format!("{}. {}", option.number, option.label)).collect();
-            let hint = match options.as_slice() {
-                [] => "It takes a text.".to_owned(),
-                options => format!("Choose by number: {}.", options.join("; ")),
-            };
-            let message = format!("{answer:?} is not one of the options of {:?}", waiting.question);
-            Err(TerminalError::usage(message, hint))
-        }
+        _ => Err(not_an_option(waiting, answer)),
     }
+}
+
+fn not_an_option(waiting: &Waiting, answer: &str) -> TerminalError {
+    let options: Vec<String> =
+        waiting.options.iter().map(|option| format!("{}. {}", option.number, option.label)).collect();
+    let hint = match options.as_slice() {
+        [] => "It takes a text.".to_owned(),
+        options => format!("Choose by number: {}.", options.join("; ")),
+    };
+    TerminalError::usage(format!("{answer:?} is not one of the options of {:?}", waiting.question), hint)
 }
 
 /// The option of a dialog about the model or its quota that gives the turn up.

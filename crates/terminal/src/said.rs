@@ -191,11 +191,13 @@ fn records(bytes: &[u8], moment: Timestamp) -> Vec<Record> {
             let _first = messages.iter().rev().find(|message| !take(message));
         }
         None => {
+            let mut restated = Restated::default();
             for line in bytes.split(|byte| *byte == b'\n').rev() {
-                if line.is_empty() || line.starts_with(b"{\"$") {
+                if line.is_empty() || restated.is_checkpoint(line) {
                     continue;
                 }
-                if serde_json::from_slice::<Value>(line).is_ok_and(|value| !take(&value)) {
+                let Ok(value) = serde_json::from_slice::<Value>(line) else { continue };
+                if restated.go_back_to(value).iter().any(|value| !take(value)) {
                     break;
                 }
             }
@@ -203,6 +205,55 @@ fn records(bytes: &[u8], moment: Timestamp) -> Vec<Record> {
     }
     records.reverse();
     records
+}
+
+/// The history as the CLI writes it once more, with new ids and times, after a call was cancelled (0.61.0): from a record of
+/// the context to a `$set.messages` that names them all. Nobody said any of it then.
+#[derive(Default)]
+struct Restated {
+    /// The messages of the checkpoint that was read last.
+    named: Vec<String>,
+    /// Those of them that stand right before it.
+    held: Vec<Value>,
+}
+
+impl Restated {
+    /// Whether a line is no record; of a checkpoint it is noted what it names.
+    fn is_checkpoint(&mut self, line: &[u8]) -> bool {
+        if !line.starts_with(b"{\"$") {
+            return false;
+        }
+        let value = serde_json::from_slice::<Value>(line).unwrap_or_default();
+        if let Some(messages) = value.pointer("/$set/messages").and_then(Value::as_array) {
+            let ids = messages.iter().filter_map(|message| message.get("id")?.as_str());
+            self.named = ids.map(str::to_owned).collect();
+        }
+        true
+    }
+
+    /// The records that are known to be no repetition, the last one first.
+    fn go_back_to(&mut self, record: Value) -> Vec<Value> {
+        let id = record.get("id").and_then(Value::as_str);
+        if id.is_some_and(|id| self.named.iter().any(|named| named == id)) {
+            if is_context(&record) {
+                self.held.clear();
+                self.named.clear();
+            } else {
+                self.held.push(record);
+            }
+            return Vec::new();
+        }
+        self.named.clear();
+        let mut said = std::mem::take(&mut self.held);
+        said.push(record);
+        said
+    }
+}
+
+/// Whether a record is the context that the CLI gives the model before anything is said.
+fn is_context(record: &Value) -> bool {
+    let text = record.pointer("/content/0/text").or_else(|| record.get("content"));
+    text.and_then(Value::as_str).is_some_and(|text| text.starts_with("<session_context>"))
 }
 
 /// Without notices that a later attempt has made good.
@@ -274,6 +325,31 @@ mod tests {
             (done.is_final(), done.answer(), done.ending()),
             (true, "Hi.".into(), (How::Answered, None))
         );
+    }
+
+    /// As 0.61.0 writes it when a call is refused.
+    #[test]
+    fn a_history_that_is_written_once_more_is_not_said_again() {
+        let named = |id: &str, kind: &str, text: &str| {
+            let time = "2026-11-16T05:40:06.000Z";
+            serde_json::json!({"id": id, "timestamp": time, "type": kind, "content": [{"text": text}]})
+        };
+        let again = [
+            named("n1", "user", "<session_context>"),
+            named("n2", "gemini", "The answer before."),
+            named("n3", "user", "earlier"),
+        ];
+        let checkpoint = serde_json::json!({"$set": {"messages": again}}).to_string();
+        let cancelled = [line(4, "user", "do it"), line(5, "info", "Request cancelled.")];
+        let mut lines: Vec<String> = cancelled.to_vec();
+        lines.extend(again.iter().map(Value::to_string));
+        lines.push(checkpoint);
+        let seen = said(&lines);
+        assert_eq!((seen.queries, seen.answer()), (1, String::new()));
+        assert_eq!(seen.ending().0, How::Cancelled);
+        lines.extend([line(8, "user", "and then"), line(9, "gemini", "Then this.")]);
+        let seen = said(&lines);
+        assert_eq!((seen.queries, seen.answer(), seen.ending().0), (2, "Then this.".into(), How::Answered));
     }
 
     #[test]

@@ -188,10 +188,21 @@ fn summary(reading: &Reading) -> String {
     }
 }
 
-/// What an agent wants to know, and what can be chosen.
+/// What an agent wants to know, what it is about (nobody should allow what they have not seen), and what can be chosen.
 fn question(waiting: &Waiting) -> String {
-    let options = waiting.options.iter().map(|option| format!("\n  {}. {}", option.number, option.label));
-    format!("{}{}", waiting.question, options.collect::<String>())
+    const MOST_LINES: usize = 40;
+    let detail: Vec<&str> = waiting.detail.iter().flat_map(|detail| detail.lines()).collect();
+    let mut text = waiting.question.clone();
+    for line in detail.iter().take(MOST_LINES) {
+        text.push_str(&format!("\n  │ {line}"));
+    }
+    if let Some(more @ 1..) = detail.len().checked_sub(MOST_LINES) {
+        text.push_str(&format!("\n  │ … {more} more lines; --json has all of them"));
+    }
+    for option in &waiting.options {
+        text.push_str(&format!("\n  {}. {}", option.number, option.label));
+    }
+    text
 }
 
 /// What to type to answer it.
