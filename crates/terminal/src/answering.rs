@@ -23,6 +23,8 @@ const MOVED: Duration = Duration::from_secs(3);
 const RESTART: Duration = Duration::from_secs(5);
 /// What follows the options of a question with several answers.
 const DONE: &str = "Done";
+/// What submits the answers to several questions.
+pub const SUBMIT: &str = "submit";
 /// How many options may be out of sight.
 const MORE: usize = 20;
 /// The option for a text of one's own, as long as there is none.
@@ -338,6 +340,14 @@ fn needs_text() -> TerminalError {
     TerminalError::usage("that option needs a text", "Give it with --text.")
 }
 
+impl Waiting {
+    /// Whether it shows what was answered, to be submitted.
+    #[must_use]
+    pub fn is_review(&self) -> bool {
+        self.options.is_empty() && self.question.starts_with("Review your answers")
+    }
+}
+
 impl Plan {
     /// The options that are chosen.
     fn numbers(&self) -> Vec<u32> {
@@ -364,7 +374,13 @@ impl Plan {
         let is_own = |numbers: &[u32]| own.is_some_and(|own| numbers.contains(&own));
         match (numbers.as_slice(), text) {
             ([], None) => refused("there is no answer", "Give the number of an option, or a text."),
-            ([], Some(_)) if is_review(waiting) => Ok(Plan::Confirm),
+            ([], Some(text)) if waiting.is_review() => match text.trim().to_lowercase().as_str() {
+                SUBMIT | "yes" | "y" => Ok(Plan::Confirm),
+                _ => refused(
+                    "the answers can only be submitted as they are",
+                    "Answer `submit`, or take it all back with `alhena terminal interrupt`.",
+                ),
+            },
             ([], Some(text)) if waiting.options.is_empty() => Ok(Plan::Write(text)),
             (numbers, None) if several && is_own(numbers) => Err(needs_text()),
             (_, text) if several => Ok(Plan::Tick(numbers, text)),
@@ -395,11 +411,6 @@ fn occurrences(screen: &str, text: &str) -> usize {
 /// Whether it is the same dialog, whatever is marked in it.
 fn is_same(one: &Waiting, other: &Waiting) -> bool {
     (&one.question, &one.detail) == (&other.question, &other.detail)
-}
-
-/// Whether it shows what was answered, to be confirmed.
-fn is_review(waiting: &Waiting) -> bool {
-    waiting.options.is_empty() && waiting.question.starts_with("Review your answers")
 }
 
 fn press_number(live: &Live, number: u32) -> Result<(), TerminalError> {

@@ -44,13 +44,32 @@ pub(crate) struct Glimpse {
     quiet: Duration,
     /// Whether the title says that it works.
     works: bool,
+    /// Whether the title says that it is ready.
+    ready: bool,
     /// Whether the last query has nothing after it.
     unanswered: bool,
 }
 
+impl Glimpse {
+    /// A query with nothing after it is no work where no turn is open, and the title has said for a while that it is ready:
+    /// the CLI has drawn its screen anew, and without the end of its history (0.61.0, after a resize or a resume).
+    fn at_rest(self) -> Self {
+        match self.unanswered && self.ready && self.quiet > STANDS_WITHOUT_ANSWER {
+            true => Self { reading: Reading { status: Status::Idle, ..self.reading }, ..self },
+            false => self,
+        }
+    }
+}
+
 impl From<Status> for Glimpse {
     fn from(status: Status) -> Self {
-        Self { reading: Reading::of(status), quiet: Duration::ZERO, works: false, unanswered: false }
+        Self {
+            reading: Reading::of(status),
+            quiet: Duration::ZERO,
+            works: false,
+            ready: false,
+            unanswered: false,
+        }
     }
 }
 
@@ -111,12 +130,15 @@ impl Terminal {
         let journal = self.journal();
         // In this order: a look from before the message was sent says nothing about its turn.
         let before = journal.last();
-        let glimpse = self.glimpse()?;
-        let Some(turn) = journal.last() else { return Ok(glimpse.reading) };
-        let turn = match before.filter(|before| before.id == turn.id && before.is_open()) {
-            Some(before) => self.follow(&journal, before, &glimpse)?,
-            None => turn,
+        let mut glimpse = self.glimpse()?;
+        let turn = match (before.filter(TurnRecord::is_open), journal.last()) {
+            (Some(before), Some(now)) if before.id == now.id => self.follow(&journal, before, &glimpse)?,
+            (_, Some(now)) => now,
+            (_, None) => return Ok(glimpse.at_rest().reading),
         };
+        if !turn.is_open() {
+            glimpse = glimpse.at_rest();
+        }
         Ok(with_turn(glimpse.reading, &turn))
     }
 
@@ -152,14 +174,15 @@ impl Terminal {
         {
             // What is typed now is queued, and nothing on the screen says so.
             let reading = Reading { warning: Some(why), ..Reading::of(Status::Starting) };
-            return Ok(Glimpse { reading, quiet, works: false, unanswered: false });
+            return Ok(Glimpse { reading, quiet, works: false, ready: false, unanswered: false });
         }
         let unanswered = reading.status == Status::Processing && look.capture().is_unanswered();
         let works = look.title.starts_with('✦');
+        let ready = look.title.starts_with('◇');
         // It says goodbye a moment before it goes.
         let leaves = reading.status == Status::Exited && look.text.contains("Agent powering down");
         let reading = if leaves { reading } else { with_process(reading, &look.title, &record) };
-        Ok(Glimpse { reading, quiet, works, unanswered })
+        Ok(Glimpse { reading, quiet, works, ready, unanswered })
     }
 
     /// Why the CLI does not take a prompt yet although it looks free.
@@ -287,4 +310,20 @@ fn is_young(record: &Record) -> bool {
 fn age(moment: Timestamp) -> Duration {
     let millis = Timestamp::now().as_millis() - moment.as_millis();
     Duration::from_millis(u64::try_from(millis).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_that_nothing_came_after_is_no_work_where_the_title_has_said_so_for_a_while() {
+        let seen = |ready: bool, millis: u64| {
+            let quiet = Duration::from_millis(millis);
+            let reading = Reading::of(Status::Processing);
+            Glimpse { reading, quiet, works: false, ready, unanswered: true }.at_rest().reading.status
+        };
+        assert_eq!(seen(true, 5_000), Status::Idle);
+        assert_eq!((seen(true, 100), seen(false, 5_000)), (Status::Processing, Status::Processing));
+    }
 }

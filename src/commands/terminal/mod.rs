@@ -208,6 +208,13 @@ fn question(waiting: &Waiting) -> String {
 /// What to type to answer it.
 fn how_to_answer(name: &str, waiting: &Waiting) -> String {
     match waiting.options.as_slice() {
+        [] if waiting.is_review() => format!(
+            "Submit them with `alhena terminal answer {name} submit`, or take it back with `alhena terminal interrupt {name}`."
+        ),
+        [first, ..] if first.checked.is_some() => format!(
+            "Answer it with `alhena terminal answer {name} --choose {}`; several numbers with commas between them.",
+            first.number
+        ),
         [] => format!("Answer it with `alhena terminal answer {name} TEXT`."),
         [first, ..] => {
             format!("Answer it with `alhena terminal answer {name} {}`, or another number.", first.number)

@@ -87,6 +87,11 @@ impl Connection {
         Ok(control)
     }
 
+    /// The process of tmux's client.
+    pub(crate) fn client(&self) -> u32 {
+        lock(&self.child).id()
+    }
+
     /// Ends the connection. tmux 3.3a does not bear it well that a client goes away while there is output for it.
     pub(crate) fn leave(&self) {
         let _refused = self.run(&[&["refresh-client", "-f", "no-output"]]);

@@ -13,14 +13,19 @@ use std::time::{Duration, Instant};
 use alhena_agent::env::Environment;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FlockOperation;
+use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
 
 use super::board::Board;
 use super::socket;
 use super::wire::{self, Answer, Hello, Question};
 use crate::control::{Activity, Connection, Control};
+use crate::store::Process;
 use crate::terminals::Terminals;
 use crate::tmux::Tmux;
 
+/// How long a client may outlive its watcher.
+const ORPHAN: Duration = Duration::from_secs(1);
 /// How long the one before may take to go.
 const BEFORE: Duration = Duration::from_secs(10);
 /// The longest that one question may wait.
@@ -89,6 +94,7 @@ impl Watcher {
         // Before the connection: where nobody can listen, none must come and go.
         let listener = socket::listen(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
         let control = Connection::open(&tmux, theirs).map_err(|error| error.to_string())?;
+        Holders::note(dir, control.client());
         let control = Arc::new(Control::Own(control));
         let terminals = Terminals::watched(tmux, dir, environment, Arc::clone(&control))
             .map_err(|error| error.to_string())?;
@@ -206,12 +212,82 @@ impl Watcher {
 fn lock(dir: &Path) -> io::Result<File> {
     let path = dir.join("watcher.lock");
     let file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path)?;
-    let deadline = Instant::now() + BEFORE;
+    let began = Instant::now();
+    let mut told = None;
     loop {
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(file),
-            Err(_) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(10)),
-            Err(error) => return Err(error.into()),
+            Err(error) if began.elapsed() > BEFORE => return Err(error.into()),
+            Err(_) => {}
         }
+        let signal = match began.elapsed() {
+            time if time > 2 * ORPHAN => Some(Signal::KILL),
+            time if time > ORPHAN => Some(Signal::TERM),
+            _ => None,
+        };
+        if signal != told
+            && let Some(signal) = signal
+        {
+            told = Some(signal);
+            Holders::end_orphan(dir, signal);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Who holds the lock. tmux 3.3a keeps a client whose watcher was killed, as long as there is output for it, and with that
+/// the lock: nobody could watch any more.
+#[derive(Serialize, Deserialize)]
+struct Holders {
+    watcher: Process,
+    client: Process,
+}
+
+impl Holders {
+    fn path(dir: &Path) -> PathBuf {
+        dir.join("watcher.holders")
+    }
+
+    fn note(dir: &Path, client: u32) {
+        let of = |pid: u32| i32::try_from(pid).ok().and_then(Process::of);
+        let holders =
+            of(std::process::id()).zip(of(client)).map(|(watcher, client)| Self { watcher, client });
+        if let Some(text) = holders.and_then(|holders| serde_json::to_vec(&holders).ok()) {
+            let _ = std::fs::remove_file(Self::path(dir));
+            let _without_it_nobody_is_ended = crate::store::write_private(&Self::path(dir), &text);
+        }
+    }
+
+    /// Ends the client of a watcher that has gone.
+    fn end_orphan(dir: &Path, signal: Signal) {
+        let text = std::fs::read(Self::path(dir)).unwrap_or_default();
+        if let Ok(Self { watcher, client }) = serde_json::from_slice(&text)
+            && !watcher.alive()
+        {
+            client.signal(signal);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_client_of_a_watcher_that_has_gone_does_not_keep_the_next_from_watching() {
+        let dir = tempfile::tempdir().unwrap();
+        let of = |child: &std::process::Child| Process::of(i32::try_from(child.id()).unwrap()).unwrap();
+        let mut watcher = Command::new("sleep").arg("60").spawn().unwrap();
+        let held = lock(dir.path()).unwrap();
+        let mut client = Command::new("sleep").arg("60").stderr(Stdio::from(held)).spawn().unwrap();
+        let holders = Holders { watcher: of(&watcher), client: of(&client) };
+        std::fs::write(Holders::path(dir.path()), serde_json::to_vec(&holders).unwrap()).unwrap();
+        // As long as the watcher lives, so does its client.
+        Holders::end_orphan(dir.path(), Signal::KILL);
+        assert!(client.try_wait().unwrap().is_none());
+        watcher.kill().unwrap();
+        watcher.wait().unwrap();
+        lock(dir.path()).unwrap();
+        client.wait().unwrap();
     }
 }

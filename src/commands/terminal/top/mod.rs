@@ -44,6 +44,7 @@ pub fn execute(terminals: &Terminals) -> Result<ExitCode, TerminalError> {
     let interrupts = Interrupts::catch();
     let failed =
         |error: io::Error| TerminalError::new(TerminalErrorKind::Io, format!("the terminal: {error}"));
+    end_with_the_terminal();
     let mut screen = Screen::take().map_err(failed)?;
     let mut top = Top::new(terminals.clone());
     let done = top.run(&mut screen, &interrupts);
@@ -53,6 +54,25 @@ pub fn execute(terminals: &Terminals) -> Result<ExitCode, TerminalError> {
         Some(_) => ExitCode::from(130),
         None => ExitCode::SUCCESS,
     })
+}
+
+/// Ends the process when its terminal has gone: whoever reads keys from one that has would read nothing for ever, deaf to
+/// signals. There is nothing to restore then.
+fn end_with_the_terminal() {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let _refused = std::thread::Builder::new().name("hang-up".to_owned()).spawn(|| {
+        loop {
+            let stdin = rustix::stdio::stdin();
+            let mut fds = [PollFd::new(&stdin, PollFlags::empty())];
+            let polled = poll(&mut fds, None);
+            let gone = fds.iter().any(|fd| fd.revents().intersects(PollFlags::HUP | PollFlags::ERR));
+            if polled.is_ok() && gone {
+                // As after SIGHUP, which may come as well.
+                std::thread::sleep(TICK * 5);
+                std::process::exit(130);
+            }
+        }
+    });
 }
 
 struct Top {
