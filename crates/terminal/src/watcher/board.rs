@@ -119,6 +119,10 @@ impl Kept {
         if now.windows != self.windows {
             return false;
         }
+        if self.reading.status == Status::Starting && now.count != self.count {
+            // What was drawn since may be a question.
+            return false;
+        }
         if self.is_unfinished() {
             let limit = if now.says_working() { work } else { open };
             return self.at.elapsed() < limit;
