@@ -483,7 +483,7 @@ fn search_finds_words_phrases_and_expressions_with_what_stands_around_them() {
     [exit 0]
     "#);
     assert_snapshot!(seen(&["sessions", "search", "improve", "the notes"]), @r#"
-    bb938a8d Show me main.py, then improve the notes work · [AGE] · 4 messages
+    bb938a8d Show me main.py, then improve the notes work · [AGE] · 2 messages
     prompt Show me main.py, then improve the notes
     thought And the notes.
     [exit 0]

@@ -65,15 +65,14 @@ impl Store {
         let seen: Vec<(&Session, Sighting)> =
             of_file.into_iter().zip(sightings).filter_map(|(session, seen)| Some((session, seen?))).collect();
         let ranking = Ranking::new(query, &sessions, seen.iter().map(|(_, sighting)| sighting));
-        let mut hits: Vec<(Hit, &Session)> = Vec::new();
-        for (session, sighting) in seen.iter().filter(|(_, sighting)| sighting.phrases == query.all()) {
-            let (score, messages) = ranking.score(sighting);
-            let hit = Hit { session: Session::clone(session), score, messages, snippets: Vec::new() };
-            hits.push((hit, session));
-        }
-        drop(seen);
+        let have_all = seen.iter().filter(|(_, sighting)| sighting.phrases == query.all());
+        let mut hits: Vec<Hit> = have_all
+            .map(|(session, sighting)| {
+                let (score, messages) = ranking.score(sighting);
+                Hit { session: Session::clone(session), score, messages, snippets: Vec::new() }
+            })
+            .collect();
         let total = hits.len();
-        let mut hits: Vec<Hit> = hits.into_iter().map(|(hit, _)| hit).collect();
         sort(&mut hits);
         hits.truncate(limit);
         let snippets = threads::map(&hits, Vec::new, |buffer, hit| {
@@ -157,14 +156,12 @@ fn each_message(file: &SessionFile, buffer: &mut Vec<u8>, mut each: impl FnMut(&
 struct Sighting {
     /// The phrases that it has.
     phrases: u64,
-    /// The messages with a word, each as long as its record.
+    /// The messages with a word.
     messages: Vec<Message>,
-    /// How many messages there are in all, and how long they are together.
-    all: usize,
-    length: u64,
 }
 
 struct Message {
+    /// How many words it has.
     length: usize,
     phrases: u64,
     /// How often it has each word: the number of the word, and the times.
@@ -179,8 +176,6 @@ fn look_into(file: &SessionFile, query: &Query, needles: &Needles, buffer: &mut 
     }
     let (mut seen, mut text) = (Sighting::default(), String::new());
     each_message(file, buffer, |record| {
-        seen.all += 1;
-        seen.length += record.len() as u64;
         if let Some(message) = message(record, query, needles, &mut text) {
             seen.phrases |= message.phrases;
             seen.messages.push(message);
@@ -193,10 +188,10 @@ fn message(record: &[u8], query: &Query, needles: &Needles, text: &mut String) -
     if !needles.any_in(record) {
         return None;
     }
-    let mut message = Message { length: record.len(), phrases: 0, times: Vec::new() };
+    let mut message = Message { length: 0, phrases: 0, times: Vec::new() };
     let mut places = Vec::new();
     text::texts(record, text, |_, text| {
-        query.matches(text, &mut places, &mut message.times);
+        message.length += query.matches(text, &mut places, &mut message.times);
         message.phrases |= bits(&places);
     });
     (!message.times.is_empty()).then_some(message)
@@ -210,23 +205,24 @@ fn bits(places: &[(usize, std::ops::Range<usize>)]) -> u64 {
 struct Ranking {
     /// What each word is worth: the rarer, the more.
     weights: Vec<f32>,
+    /// How many words the messages with one of them have.
     average: f32,
 }
 
 impl Ranking {
     fn new<'a>(query: &Query, sessions: &[Session], seen: impl Iterator<Item = &'a Sighting>) -> Self {
         let all: u64 = sessions.iter().map(|session| session.survey.messages).sum();
-        let (mut have, mut messages, mut length) = (vec![0_u64; query.words().len()], 0, 0);
-        for sighting in seen {
-            messages += sighting.all;
-            length += sighting.length;
-            for (word, _) in sighting.messages.iter().flat_map(|message| &message.times) {
+        let (mut have, mut messages, mut length) = (vec![0_u64; query.words().len()], 0_u64, 0);
+        for message in seen.flat_map(|sighting| &sighting.messages) {
+            messages += 1;
+            length += message.length;
+            for (word, _) in &message.times {
                 if let Some(have) = have.get_mut(*word) {
                     *have += 1;
                 }
             }
         }
-        let all = all.max(messages as u64) as f32;
+        let all = all.max(messages) as f32;
         let weight = |have: u64| (1.0 + (all - have as f32 + 0.5) / (have as f32 + 0.5)).ln();
         let weights = have.into_iter().map(weight).collect();
         Self { weights, average: (length as f32 / messages.max(1) as f32).max(1.0) }
@@ -281,7 +277,7 @@ fn best_places(
 fn snippet(record: &[u8], query: &Query, text: &mut String) -> Option<Snippet> {
     let (mut best, mut places): (Option<(u32, Snippet)>, _) = (None, Vec::new());
     text::texts(record, text, |place, text| {
-        query.matches(text, &mut places, &mut Vec::new());
+        let _length = query.matches(text, &mut places, &mut Vec::new());
         let worth = bits(&places).count_ones();
         if worth > 0 && best.as_ref().is_none_or(|(known, _)| worth > *known) {
             best = Some((worth, Snippet::new(record, place, text, &places)));

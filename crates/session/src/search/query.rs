@@ -48,18 +48,21 @@ impl Query {
         u64::MAX >> (64 - self.phrases.len().min(64))
     }
 
-    /// Where the phrases are in a text, each with its number. Adds to how often each word is there, by its number.
+    /// Where the phrases are in a text, each with its number. Adds to how often each word is there, by its number. Gives how
+    /// many words the text has.
     pub(super) fn matches(
         &self,
         text: &str,
         found: &mut Vec<(usize, Range<usize>)>,
         times: &mut Vec<(usize, u32)>,
-    ) {
+    ) -> usize {
         found.clear();
+        let mut count = 0;
         let mut seen: Vec<(Option<usize>, Range<usize>)> = Vec::new();
         let mut buffer = Vec::new();
         let longest = self.phrases.iter().map(Vec::len).max().unwrap_or(1);
         words(text, &mut buffer, |word, place| {
+            count += 1;
             let number = self.words.iter().position(|known| known == word);
             if seen.len() == longest {
                 seen.remove(0);
@@ -82,6 +85,7 @@ impl Query {
                 }
             }
         });
+        count
     }
 }
 
