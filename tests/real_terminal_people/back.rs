@@ -93,7 +93,7 @@ fn an_agent_that_crashed_is_listed_with_why_and_comes_back_under_its_name() {
     assert_eq!((code, err.contains("had no session to go on with")), (2, true), "{err}");
 
     // One that lives is not taken away from anybody.
-    let (code, _, err) = type_in(&place, &["launch", "--name", "one", "--resume"]);
+    let (code, _, err) = type_in(&place, &["launch", "--name", "one", "--gemini", &gemini, "--resume"]);
     assert_eq!((code, err.lines().next()), (2, Some("error: there is a terminal one already")));
     let (code, _, err) =
         type_in(&place, &["launch", "--name", "two", "--gemini", &gemini, "--resume", "0123456"]);

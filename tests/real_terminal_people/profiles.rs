@@ -70,7 +70,8 @@ fn servers_learn_their_terminal_and_keep_every_value_in_both_scopes() {
     for scope in [McpScope::Terminal, McpScope::User] {
         let place = Place::new("mcp-scope", Scenario::new());
         let told = place.work().join("told");
-        let script = format!("env > '{0}.new'; mv '{0}.new' '{0}'; exec cat > /dev/null", told.display());
+        // It ends at once: a server that never answers would be waited for.
+        let script = format!("env > '{0}.new'; mv '{0}.new' '{0}'", told.display());
         let mut server = McpServer::process("probe", "/bin/sh", ["-c", &script]);
         if let Transport::Process { env, .. } = &mut server.transport {
             env.extend([("TOKEN".to_owned(), "a=b==".to_owned()), ("EMPTY".to_owned(), String::new())]);
