@@ -3,7 +3,7 @@
 //! Everything about it is private: a Gemini home of its own, so that nothing of the user's is needed or touched, and a
 //! server on loopback that ends with the run.
 
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::path::Path;
 
 use alhena::env::{self, Environment};
@@ -40,12 +40,12 @@ pub fn prepare(
             Scenario::from_json(&text).map_err(|error| failed(error.to_string()))?
         }
     };
-    let broken = |error: std::io::Error| match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => RunError::Failed(Box::new(Failure::new(
+    let broken = |error: std::io::Error| match alhena::dirs::is_full(&error) {
+        true => RunError::Failed(Box::new(Failure::new(
             FailureKind::DiskFull,
             format!("the scripted model has no home: {error}"),
         ))),
-        _ => RunError::Usage {
+        false => RunError::Usage {
             message: format!("the scripted model could not be started: {error}"),
             hint: "It needs a free port on 127.0.0.1 and a directory to write to.".into(),
         },

@@ -94,6 +94,12 @@ impl Dirs {
     }
 }
 
+/// Whether something could not be written because there is no room for it, on the disk or in the user's share of it.
+#[must_use]
+pub fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 /// Makes a directory and its missing parents, each readable by the user alone, and gives it back.
 pub fn create(path: &Path) -> io::Result<&Path> {
     let mut builder = std::fs::DirBuilder::new();

@@ -10,7 +10,6 @@ mod not_found;
 mod own;
 mod places;
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -26,7 +25,7 @@ pub use not_found::{NotFound, Tried, Why};
 pub use own::DROP_IN_MARK;
 pub use places::Place;
 
-use crate::dirs::Dirs;
+use crate::dirs::{self, Dirs};
 use crate::env::{self, Environment};
 use crate::facts::{self, NotUsed};
 use crate::programs::{file_names, is_executable, leave_out_relative, on_path};
@@ -346,9 +345,9 @@ impl Finder {
         if self.env.get(env::ALHENA_ASKING).is_some() {
             return Err(no_version("it is being asked already"));
         }
-        let home = ask::scratch().map_err(|error| match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Why::NoRoom,
-            _ => no_version(&error.to_string()),
+        let home = ask::scratch().map_err(|error| match dirs::is_full(&error) {
+            true => Why::NoRoom,
+            false => no_version(&error.to_string()),
         })?;
         let mut env = self.env.clone();
         leave_out_relative(&mut env);

@@ -18,7 +18,7 @@ use alhena_wire::release::{Feature, NEWEST_KNOWN, OLDEST_SUPPORTED, Version};
 use rustix::fs::Access;
 use serde_json::{Map, Value, json};
 
-use crate::dirs::Dirs;
+use crate::dirs::{self, Dirs};
 use crate::env::{self, Environment};
 use crate::facts;
 use crate::find::Gemini;
@@ -281,8 +281,7 @@ fn working_directory(request: &Request) -> Result<PathBuf, RunError> {
 /// The directories of one run, readable by nobody else.
 fn private_directories(runs: &Path) -> Result<RunDir, RunError> {
     RunDir::create(runs).map_err(|error| {
-        let full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
-        let kind = if full { FailureKind::DiskFull } else { FailureKind::Config };
+        let kind = if dirs::is_full(&error) { FailureKind::DiskFull } else { FailureKind::Config };
         RunError::failed(kind, format!("the run has no directory of its own: {error}"))
     })
 }

@@ -1,7 +1,6 @@
 //! Starting a run.
 
 use std::ffi::OsString;
-use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,6 +10,7 @@ use alhena_model::{FailureKind, Interpreter, Outcome, Timestamp, Witnesses};
 use serde_json::{Value, json};
 
 use crate::changes;
+use crate::dirs;
 use crate::disk::Disk;
 use crate::engine::{Engine, Limits};
 use crate::env::Environment;
@@ -135,11 +135,9 @@ fn recorder(request: &Request, gemini: &Gemini, ready: &Ready) -> Result<Option<
     let mask = secrets(request, &ready.environment, &ready.dir);
     let header = Header::new(witnesses(ready.home.as_ref()), described(request, gemini, ready));
     Recorder::new(dir, &header, mask, ready.launch.stderr.as_ref(), request.max_stderr).map(Some).map_err(
-        |error| match error.kind() {
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-                RunError::failed(FailureKind::DiskFull, format!("--record: {error}"))
-            }
-            _ => RunError::usage(format!("--record: {error}"), hint),
+        |error| match dirs::is_full(&error) {
+            true => RunError::failed(FailureKind::DiskFull, format!("--record: {error}")),
+            false => RunError::usage(format!("--record: {error}"), hint),
         },
     )
 }

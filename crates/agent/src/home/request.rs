@@ -197,9 +197,7 @@ impl HomeError {
             HomeError::NoSession { .. }
             | HomeError::SeveralSessions { .. }
             | HomeError::SessionExists { .. } => FailureKind::Input,
-            HomeError::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                FailureKind::DiskFull
-            }
+            HomeError::Io { source, .. } if crate::dirs::is_full(source) => FailureKind::DiskFull,
             HomeError::Io { .. } => FailureKind::Config,
         }
     }
