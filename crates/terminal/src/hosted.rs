@@ -18,8 +18,8 @@ use crate::store::{self, Record};
 use crate::terminal::Until;
 use crate::turn::TurnNote;
 
-/// A turn whose session has nothing final in it is over when nothing was written for so long and the screen looks free.
-const STANDS: Duration = Duration::from_millis(2500);
+/// The screen was captured some time ago, and the CLI writes its session a moment after it draws.
+const LATE: Duration = Duration::from_secs(1);
 
 /// An agent that runs in somebody else's pane.
 #[derive(Debug)]
@@ -95,7 +95,9 @@ impl Hosted {
         let Some(session) = session_of(&self.record) else { return (Said::default(), false) };
         let written = std::fs::metadata(&session).and_then(|data| data.modified());
         let age = written.ok().and_then(|at| SystemTime::now().duration_since(at).ok());
-        (Said::since(&session, since), age.is_some_and(|age| age > STANDS))
+        let said = Said::since(&session, since);
+        let stands = age.is_some_and(|age| age > said.patience() + LATE);
+        (said, stands)
     }
 }
 

@@ -5,6 +5,7 @@
 //! an `info` when an answer was stopped or cut off, an `error` when there is none.
 
 use std::path::Path;
+use std::time::Duration;
 
 use alhena_model::Timestamp;
 use serde_json::Value;
@@ -13,6 +14,13 @@ use crate::turn::How;
 
 /// How long before a piece of an answer a notice can come that is about it. A second attempt takes longer.
 const SAME_ATTEMPT: i64 = 700;
+
+/// A turn whose answer is in the session is over when the screen stands still; without an answer it has to stand longer.
+const STANDS: Duration = Duration::from_millis(60);
+pub(crate) const STANDS_WITHOUT_ANSWER: Duration = Duration::from_millis(1500);
+/// And longer still where the session has the question and not a word to it: on a busy machine the CLI may only be about to
+/// begin.
+const STANDS_IN_SILENCE: Duration = Duration::from_secs(6);
 
 /// What was said since a moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -113,9 +121,16 @@ impl Said {
             && (self.cancelled || self.error.is_some() || (!self.texts.is_empty() && !self.calls))
     }
 
-    /// Whether there is a question, and not a word to it.
-    pub(crate) fn is_silence(&self) -> bool {
-        self.queries > 0 && *self == Self { queries: self.queries, ..Self::default() }
+    /// How long everything has to stand still before the turn is over.
+    pub(crate) fn patience(&self) -> Duration {
+        let silence = self.queries > 0 && *self == Self { queries: self.queries, ..Self::default() };
+        if self.is_final() {
+            STANDS
+        } else if silence {
+            STANDS_IN_SILENCE
+        } else {
+            STANDS_WITHOUT_ANSWER
+        }
     }
 
     /// The answer.
@@ -319,6 +334,11 @@ mod tests {
         let nothing = said(&[]);
         assert_eq!((nothing.queries, nothing.is_final()), (0, false));
         let begun = said(&[line(4, "user", "hello")]);
+        assert_eq!(begun.patience(), STANDS_IN_SILENCE);
+        assert_eq!(
+            said(&[line(4, "user", "x"), line(5, "info", "Response stopped")]).patience(),
+            STANDS_WITHOUT_ANSWER
+        );
         assert_eq!((begun.queries, begun.is_final(), begun.answer()), (1, false, String::new()));
         let done = said(&[line(4, "user", "hello"), line(5, "gemini", "Hi.")]);
         assert_eq!(

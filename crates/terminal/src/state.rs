@@ -11,7 +11,7 @@ use alhena_model::Timestamp;
 use crate::answer::session_of;
 use crate::control::Control;
 use crate::error::TerminalError;
-use crate::said::{Said, how_of};
+use crate::said::{STANDS_WITHOUT_ANSWER, Said, how_of};
 use crate::screen::{Reading, Status};
 use crate::store::{self, Phase, Process, Record};
 use crate::terminal::{FRAME, History, LONGEST_FRAME, Live, SOME_HISTORY, Terminal, Until};
@@ -25,12 +25,6 @@ const LONGEST_START: Duration = Duration::from_secs(120);
 const LONGEST_MCP_START: Duration = Duration::from_secs(660);
 /// A prompt without a banner (somebody has switched it off) that has not moved for so long is a prompt.
 const STARTED: Duration = Duration::from_secs(10);
-/// A turn whose answer is in the session is over when the screen stands still; without an answer it has to stand longer.
-const STANDS: Duration = Duration::from_millis(60);
-const STANDS_WITHOUT_ANSWER: Duration = Duration::from_millis(1500);
-/// And longer still where the session has the question and not a word to it: on a busy machine the CLI may only be about to
-/// begin.
-const STANDS_IN_SILENCE: Duration = Duration::from_secs(6);
 /// A query without anything after it, and without a title that says so, may be the end of a turn (0.30 shows nothing for an
 /// empty answer).
 const UNANSWERED: Duration = Duration::from_secs(15);
@@ -244,12 +238,7 @@ impl Terminal {
                 Ok(turn)
             };
         }
-        let stands = match () {
-            () if said.is_final() => STANDS,
-            () if said.is_silence() => STANDS_IN_SILENCE,
-            () => STANDS_WITHOUT_ANSWER,
-        };
-        if seen.quiet < stands {
+        if seen.quiet < said.patience() {
             return Ok(turn);
         }
         let (how, warning) = if said.queries > 0 { said.ending() } else { ending_on_screen(&seen.reading) };
