@@ -2,7 +2,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::*;
+use super::{derive::Ran, *};
+use crate::{Change, Class, CommandRun, FileChange, ToolError};
 
 /// What comes of these lines when the process ends like this.
 fn interpret(lines: &[Value], exit: Exit) -> (Vec<Event>, Arc<Outcome>) {
