@@ -61,17 +61,12 @@ pub fn execute(terminals: &Terminals) -> Result<ExitCode, TerminalError> {
 fn end_with_the_terminal() {
     use rustix::event::{PollFd, PollFlags, poll};
     let _refused = std::thread::Builder::new().name("hang-up".to_owned()).spawn(|| {
-        loop {
-            let stdin = rustix::stdio::stdin();
-            let mut fds = [PollFd::new(&stdin, PollFlags::empty())];
-            let polled = poll(&mut fds, None);
-            let gone = fds.iter().any(|fd| fd.revents().intersects(PollFlags::HUP | PollFlags::ERR));
-            if polled.is_ok() && gone {
-                // As after SIGHUP, which may come as well.
-                std::thread::sleep(TICK * 5);
-                std::process::exit(130);
-            }
-        }
+        let stdin = rustix::stdio::stdin();
+        // Nothing but the end of the terminal, or a signal, is an answer to a question for nothing.
+        while poll(&mut [PollFd::new(&stdin, PollFlags::empty())], None) == Err(rustix::io::Errno::INTR) {}
+        // As after SIGHUP, which may come as well.
+        std::thread::sleep(TICK * 5);
+        std::process::exit(130);
     });
 }
 
