@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use alhena::Stopper;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -10,6 +11,9 @@ use signal_hook::iterator::Signals;
 
 /// The exit code of a run that was cancelled.
 const CANCELLED: i32 = 130;
+
+/// What a run that is over gets to print its outcome, when it is told to end at once.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// Lets a file that must not grow any more be an error like others: without this the system kills whoever writes.
 ///
@@ -46,7 +50,11 @@ impl Interrupts {
                     match &*stopper.lock().unwrap_or_else(PoisonError::into_inner) {
                         Some(stopper) if first => stopper.stop(),
                         // Nothing of the run is left: what still keeps us is somebody who does not read what we print.
-                        Some(stopper) if stopper.is_over() => std::process::exit(CANCELLED),
+                        // Whoever does read has been told how it ended, and the exit code is to say the same.
+                        Some(stopper) if stopper.is_over() => {
+                            std::thread::sleep(LAST_WORDS);
+                            std::process::exit(CANCELLED)
+                        }
                         Some(stopper) => stopper.stop_at_once(),
                         None => {}
                     }

@@ -186,6 +186,32 @@ fn signals_end_a_program_whose_output_nobody_takes() {
 }
 
 #[test]
+fn signals_at_the_very_end_leave_the_exit_code_what_the_outcome_says() {
+    let hostile = HostileLab::new("late", Script::normal());
+    for _ in 0..8 {
+        let mut command = hostile.lab.command(&["--as", "events", "go"]);
+        let mut alhena = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut stdout = BufReader::new(alhena.stdout.take().unwrap());
+        let pid = Pid::from_child(&alhena);
+        let mut line = String::new();
+        while stdout.read_line(&mut line).unwrap() > 0 && !line.contains("session") {
+            line.clear();
+        }
+        let mut rest = String::new();
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| stdout.read_to_string(&mut rest));
+            while !reader.is_finished() {
+                let _gone = kill_process(pid, Signal::INT);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let last: serde_json::Value = serde_json::from_str(rest.lines().last().unwrap()).unwrap();
+        let outcome: Outcome = serde_json::from_value(last["outcome"].clone()).unwrap();
+        assert_eq!(exit_code(&mut alhena), Some(outcome.exit_status().into()), "{:?}", outcome.status);
+    }
+}
+
+#[test]
 fn a_signal_while_the_prompt_is_awaited_is_a_run_that_was_cancelled() {
     let hostile = HostileLab::new("prompt", Script::normal());
     let mut command = hostile.lab.command(&["--as", "outcome", "-"]);
