@@ -10,7 +10,12 @@ use crate::env::{self, Environment};
 
 /// The directories on `PATH`, without those that depend on where one is.
 pub(crate) fn search_path(env: &Environment) -> Vec<PathBuf> {
-    entries(env).filter(|entry| entry.is_absolute()).collect()
+    entries(env).filter(|entry| is_fixed(entry)).collect()
+}
+
+/// Whether it is the same directory for everybody: `/proc/self/cwd` looks absolute, and is the folder one is in.
+fn is_fixed(entry: &Path) -> bool {
+    entry.is_absolute() && !entry.starts_with("/proc")
 }
 
 fn entries(env: &Environment) -> impl Iterator<Item = PathBuf> {
@@ -29,7 +34,7 @@ pub fn on_path(env: &Environment, command: &str) -> Option<PathBuf> {
 
 /// Takes the entries that depend on the folder out of `PATH`, for what is started with this environment; tells which.
 pub fn leave_out_relative(env: &mut Environment) -> Vec<PathBuf> {
-    let (kept, left): (Vec<_>, Vec<_>) = entries(env).partition(|entry| entry.is_absolute());
+    let (kept, left): (Vec<_>, Vec<_>) = entries(env).partition(|entry| is_fixed(entry));
     if let (false, Ok(path)) = (left.is_empty(), std::env::join_paths(kept)) {
         env.set(env::PATH, path);
     }
@@ -65,9 +70,10 @@ mod tests {
 
     #[test]
     fn entries_that_depend_on_the_folder_are_never_used() {
-        let mut env = Environment::from([(env::PATH, ".:relative::/usr/bin:./x:/bin:")]);
+        let mut env = Environment::from([(env::PATH, ".:relative::/usr/bin:./x:/bin:/proc/self/cwd:")]);
         assert_eq!(search_path(&env), ["/usr/bin", "/bin"].map(PathBuf::from));
-        assert_eq!(leave_out_relative(&mut env), [".", "relative", "", "./x", ""].map(PathBuf::from));
+        let left = [".", "relative", "", "./x", "/proc/self/cwd", ""].map(PathBuf::from);
+        assert_eq!(leave_out_relative(&mut env), left);
         assert_eq!(env.get(env::PATH), Some(OsStr::new("/usr/bin:/bin")));
         assert_eq!(leave_out_relative(&mut env), Vec::<PathBuf>::new());
     }
