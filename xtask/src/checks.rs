@@ -122,7 +122,7 @@ fn doc_runner(options: &Options) -> Command {
 /// The integration tests that do not run the real CLI, by the same rule as `.config/nextest.toml`.
 fn quick_test_binaries() -> Vec<String> {
     let workspace = cache::workspace();
-    let mut packages = vec![workspace.clone(), workspace.join("xtask")];
+    let mut packages = vec![workspace.join("xtask")];
     packages.extend(entries(&workspace.join("crates")));
     let mut names: Vec<String> = packages.iter().flat_map(|package| test_binaries(package)).collect();
     names.retain(|name| !name.starts_with("real_"));

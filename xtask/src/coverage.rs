@@ -96,14 +96,11 @@ fn by_crate(report: &Value, workspace: &Path) -> BTreeMap<String, Lines> {
     crates
 }
 
-/// `crates/NAME/...` is NAME, `src/...` is the root package, and otherwise the first directory.
+/// `crates/NAME/...` is NAME, and otherwise the first directory.
 fn crate_of(path: &Path) -> String {
     let mut parts = path.iter().map(|part| part.to_string_lossy().into_owned());
-    match parts.next().as_deref() {
-        Some("crates") => parts.next().unwrap_or_default(),
-        Some("src") | None => "alhena".to_owned(),
-        Some(other) => other.to_owned(),
-    }
+    let first = parts.next().unwrap_or_default();
+    if first == "crates" { parts.next().unwrap_or_default() } else { first }
 }
 
 #[cfg(test)]
@@ -116,10 +113,10 @@ mod tests {
     fn lines_are_added_up_per_crate() {
         let file = |name: &str, count: u64, covered: u64| json!({"filename": name, "summary": {"lines": {"count": count, "covered": covered}}});
         let report = json!({"data": [{"files": [
-            file("/w/crates/wire/src/lib.rs", 10, 9), file("/w/crates/wire/src/a/b.rs", 5, 0), file("/w/src/main.rs", 3, 3),
+            file("/w/crates/wire/src/lib.rs", 10, 9), file("/w/crates/wire/src/a/b.rs", 5, 0), file("/w/crates/cli/src/main.rs", 3, 3),
             file("/w/xtask/src/main.rs", 2, 1), file("/elsewhere/x.rs", 100, 0),
         ]}]});
-        let expected = [("alhena", 3, 3), ("wire", 15, 9), ("xtask", 2, 1)];
+        let expected = [("cli", 3, 3), ("wire", 15, 9), ("xtask", 2, 1)];
         let expected: BTreeMap<String, Lines> = expected
             .into_iter()
             .map(|(name, all, covered)| (name.to_owned(), Lines { all, covered }))

@@ -22,7 +22,17 @@ pub fn command(words: &[&str]) -> Result<(), String> {
         }
     }
     let mut test = cargo();
-    test.args(["test", "--quiet", "--package", "alhena", "--test", "real_terminal", "--", "--exact", TEST]);
+    test.args([
+        "test",
+        "--quiet",
+        "--package",
+        "alhena-cli",
+        "--test",
+        "real_terminal",
+        "--",
+        "--exact",
+        TEST,
+    ]);
     test.arg("--nocapture").env("ALHENA_SOAK_SECONDS", (minutes * 60).to_string());
     if let Some(tmux) = tmux {
         let tmux = std::fs::canonicalize(&tmux).map_err(|error| format!("{}: {error}", tmux.display()))?;

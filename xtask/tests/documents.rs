@@ -9,7 +9,7 @@ use alhena_testbed::cache::workspace;
 use alhena_testbed::tools::files_under;
 
 /// Where the project's own files are, and nothing that was built or fetched.
-const DIRECTORIES: &[&str] = &["src", "tests", "crates", "xtask"];
+const DIRECTORIES: &[&str] = &["crates", "xtask"];
 
 fn document(name: &str) -> String {
     std::fs::read_to_string(workspace().join(name)).unwrap()
@@ -54,7 +54,9 @@ fn missing_tests(document: &str, sources: &str) -> Vec<String> {
 /// A file or directory of this project: `crates/model/src/tool.rs`, `docs`, and not `a/b` in a sentence.
 fn is_path(text: &str) -> bool {
     let first = text.split('/').next().unwrap_or_default();
-    let is_ours = DIRECTORIES.contains(&first) || ["docs", "hosts", "schemas"].contains(&first);
+    // Without the name of a package, `src` and `tests` are nobody's.
+    let is_ours =
+        DIRECTORIES.contains(&first) || ["docs", "hosts", "schemas", "src", "tests"].contains(&first);
     is_ours && text.contains('/') && !text.contains([' ', '*', '<'])
 }
 
@@ -152,8 +154,9 @@ fn used_by(package: &str) -> BTreeSet<String> {
     let manifest = document(&format!("{package}/Cargo.toml"));
     let dependencies =
         manifest.split("\n[").find(|part| part.starts_with("dependencies]")).unwrap_or_default();
-    let ours = dependencies.lines().filter_map(|line| line.strip_prefix("alhena-"));
-    ours.filter_map(|line| line.split(['.', ' ', '=']).next()).map(str::to_owned).collect()
+    let ours = dependencies.lines().filter(|line| line.starts_with("alhena"));
+    let names = ours.filter_map(|line| line.split(['.', ' ', '=']).next());
+    names.map(|name| name.strip_prefix("alhena-").unwrap_or(name).to_owned()).collect()
 }
 
 #[test]

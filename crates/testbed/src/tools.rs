@@ -98,7 +98,7 @@ pub fn all() -> Vec<Tool> {
     ));
     let terminal = Needed::WithoutCommand("crates/terminal/tests");
     all.push(tool("tmux", TMUX_VERSION, "the interactive CLI", terminal, fetch_tmux));
-    let browser = Needed::WithoutCommand("tests/real_sessions");
+    let browser = Needed::WithoutCommand("crates/cli/tests/real_sessions");
     all.push(tool(CHROMIUM, CHROMIUM_VERSION, "exported pages", browser, fetch_chromium));
     all.push(tool("go", GO_VERSION, "the OpenASE adapter", Needed::With(&["hosts/openase"]), fetch_go));
     let promptfoo = Needed::With(&["hosts/promptfoo"]);
@@ -376,10 +376,8 @@ pub fn on_path(command: &str) -> Option<PathBuf> {
 
 /// Whether the source of a test on the real CLI contains a text.
 fn tests_say(text: &str) -> bool {
-    let workspace = workspace();
-    let packages = std::fs::read_dir(workspace.join("crates")).into_iter().flatten().filter_map(Result::ok);
-    let mut directories: Vec<PathBuf> = packages.map(|package| package.path().join("tests")).collect();
-    directories.push(workspace.join("tests"));
+    let packages = std::fs::read_dir(workspace().join("crates")).into_iter().flatten().filter_map(Result::ok);
+    let directories: Vec<PathBuf> = packages.map(|package| package.path().join("tests")).collect();
     let sources = directories.iter().flat_map(|directory| files_under(directory));
     let mut sources = sources.filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
     sources.any(|path| {

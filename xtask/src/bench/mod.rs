@@ -61,7 +61,7 @@ pub fn run(words: &[&str]) -> Result<(), String> {
 /// Builds the program that is measured, and gives its path.
 fn build() -> Result<PathBuf, String> {
     let mut build = cargo();
-    build.args(["build", "--release", "--quiet", "--package", "alhena"]);
+    build.args(["build", "--release", "--quiet", "--package", "alhena-cli"]);
     if !follow(&mut build, Duration::from_secs(1800), |_| ())? {
         return Err("alhena does not build".to_owned());
     }

@@ -8,11 +8,11 @@ use serde_json::Value;
 use crate::place::{Place, ask};
 
 #[allow(dead_code, clippy::string_slice)]
-#[path = "../../crates/terminal/tests/screen/markdown.rs"]
+#[path = "../../../terminal/tests/screen/markdown.rs"]
 mod markdown;
 
-const ANSWERS: &str = include_str!("../../crates/terminal/tests/data/answers/answers.json");
-const INDEX: &str = include_str!("../../crates/terminal/tests/data/answers/index.json");
+const ANSWERS: &str = include_str!("../../../terminal/tests/data/answers/answers.json");
+const INDEX: &str = include_str!("../../../terminal/tests/data/answers/index.json");
 
 fn all() -> Vec<(String, String)> {
     let answers: Vec<Value> = serde_json::from_str(ANSWERS).unwrap();

@@ -71,7 +71,7 @@ impl Desk {
 
     /// Copies stdout and stderr of a recording into the working directory, and gives its exit code back.
     pub fn recording(&self, name: &str) -> String {
-        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates");
+        let crates = alhena_testbed::cache::workspace().join("crates");
         let places =
             ["wire", "model"].map(|owner| crates.join(owner).join("tests/data/recordings").join(name));
         let dir = places.iter().find(|place| place.is_dir()).unwrap_or_else(|| panic!("no recording {name}"));

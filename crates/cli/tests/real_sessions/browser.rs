@@ -13,7 +13,7 @@ use crate::lab::ALHENA;
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn recorded(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/session/tests/data").join(path)
+    alhena_testbed::cache::workspace().join("crates/session/tests/data").join(path)
 }
 
 /// The page of a session file.

@@ -10,7 +10,7 @@
 
 #[path = "../lab/mod.rs"]
 mod lab;
-#[path = "../../crates/hosts/tests/shapes/validator.rs"]
+#[path = "../../../hosts/tests/shapes/validator.rs"]
 mod validator;
 
 mod beside;

@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn every_recording_is_told() {
-        let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/wire/tests/data/recordings");
+        let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../wire/tests/data/recordings");
         let mut told_of = 0;
         for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();

@@ -13,7 +13,7 @@ use lab::{ALHENA, Lab};
 
 /// The lines of the block below `## A tour`.
 fn tour() -> Vec<String> {
-    let readme = include_str!("../README.md");
+    let readme = include_str!("../../../README.md");
     let (_, rest) = readme.split_once("## A tour").unwrap();
     let (_, block) = rest.split_once("```sh\n").unwrap();
     let (block, _) = block.split_once("```").unwrap();

@@ -1,7 +1,6 @@
 //! `alhena help` and `--help`
 
 use std::fs;
-use std::path::PathBuf;
 
 use insta::assert_snapshot;
 
@@ -128,7 +127,7 @@ fn subcommands_explain_themselves_too() {
 
 #[test]
 fn every_variable_of_alhenas_own_that_the_program_reads_is_in_the_table() {
-    let (mut dirs, mut unknown) = (vec![PathBuf::from("src"), PathBuf::from("crates")], Vec::new());
+    let (mut dirs, mut unknown) = (vec![alhena_testbed::cache::workspace().join("crates")], Vec::new());
     while let Some(dir) = dirs.pop() {
         for entry in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
             if entry.is_dir()

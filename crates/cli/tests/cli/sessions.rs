@@ -17,7 +17,7 @@ pub fn chats(desk: &Desk) -> PathBuf {
 }
 
 pub fn recorded(release: &str, case: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/session/tests/data").join(release).join(case)
+    alhena_testbed::cache::workspace().join("crates/session/tests/data").join(release).join(case)
 }
 
 pub fn copy(from: &Path, to: &Path) {

@@ -68,7 +68,7 @@ fn real_cli_a_run_gives_the_messages_that_its_session_gives_later() {
 }
 
 fn schema_path() -> std::path::PathBuf {
-    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/message.json")
+    alhena_testbed::cache::workspace().join("schemas/message.json")
 }
 
 /// What an event says, without when it was said and where that is from.
