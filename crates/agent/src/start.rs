@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use alhena_model::{FailureKind, Interpreter, Outcome, Timestamp, Witnesses};
+use alhena_sys::processes;
 use serde_json::{Value, json};
 
 use crate::changes;
@@ -23,7 +24,6 @@ use crate::recording::{Header, Recorder, secrets};
 use crate::request::{Prompt, Request};
 use crate::run::{About, Over, Queue, Run, Sessions, Stopper};
 use crate::supervise::custody::{Custody, Locks, keeper_program};
-use crate::supervise::processes;
 use crate::tail::SessionTail;
 
 impl Gemini {

@@ -13,7 +13,7 @@
 //! | [`sweep`] | ending everything that is left of a run |
 //! | [`machine`] | what all that needs of the system |
 //! | [`fork`] | a second process, and a child that dies with its parent |
-//! | [`processes`] | which processes belong to a run |
+//! | [`mark`] | which processes carry the mark of a run |
 //! | [`terminal`] | a terminal as standard input, for the one gentle way to stop the CLI |
 //! | `errand` | a short program under a keeper |
 //! | [`adoption`] | what a run leaves whose guard and keeper were killed together |
@@ -26,7 +26,7 @@ pub mod fork;
 pub mod guard;
 mod keeper;
 pub mod machine;
-pub mod processes;
+pub mod mark;
 pub mod protocol;
 pub mod sweep;
 pub mod terminal;

@@ -5,7 +5,8 @@
 
 use std::time::{Duration, Instant};
 
-use alhena_agent::supervise::processes;
+use alhena_agent::supervise::mark::marked;
+use alhena_sys::processes;
 use rustix::process::Signal;
 use serde::Serialize;
 
@@ -173,7 +174,7 @@ impl Terminal {
 fn end_marked(mark: &str) {
     let deadline = Instant::now() + Duration::from_secs(5);
     loop {
-        let left = processes::marked(mark);
+        let left = marked(mark);
         if left.is_empty() || Instant::now() >= deadline {
             return;
         }

@@ -106,8 +106,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::store::Process;
     use crate::turn::How;
+    use alhena_sys::Process;
 
     const FREE: &str = "\
 ▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄
@@ -144,7 +144,7 @@ mod tests {
             let record = json!({
                 "id": "t1-7", "name": "t1", "dir": "/w", "approval": "yolo", "gemini": "/g",
                 "gemini_version": "0.61.0", "created": "2026-11-16T05:40:00.000Z", "phase": "running",
-                "agent": Process::of(std::process::id() as i32), "chats": self.root.path().join("chats"), "mcp": mcp,
+                "agent": Process::own(), "chats": self.root.path().join("chats"), "mcp": mcp,
             });
             std::fs::write(records.join("t1-7.json"), record.to_string()).unwrap();
         }

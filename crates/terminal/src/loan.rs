@@ -10,6 +10,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use alhena_sys::Process;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -46,27 +47,18 @@ pub(crate) struct Holder<T> {
     /// The terminal.
     pub(crate) terminal: String,
     /// The process that is starting the terminal, until it is there for others to see.
-    launcher: Option<Launcher>,
+    launcher: Option<Process>,
     /// What it put there.
     pub(crate) content: T,
 }
 
-/// A process; its start time tells it from a later one with the same number.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-struct Launcher {
-    pid: u32,
-    started: u64,
-}
-
 impl<T> Holder<T> {
     pub(crate) fn new(terminal: &str, content: T) -> Self {
-        let pid = std::process::id();
-        let launcher = start_time(pid).map(|started| Launcher { pid, started });
-        Self { terminal: terminal.to_owned(), launcher, content }
+        Self { terminal: terminal.to_owned(), launcher: Process::own(), content }
     }
 
     fn launching(&self) -> bool {
-        self.launcher.as_ref().is_some_and(|process| start_time(process.pid) == Some(process.started))
+        self.launcher.is_some_and(Process::alive)
     }
 }
 
@@ -288,21 +280,6 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 pub(crate) fn temporary_beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.alhena"))
-}
-
-/// When a process started, in the kernel's own count; none when there is no such process.
-#[cfg(target_os = "linux")]
-fn start_time(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, after) = stat.rsplit_once(')')?;
-    after.split_whitespace().nth(19)?.parse().ok()
-}
-
-/// Elsewhere only that it exists is known.
-#[cfg(not(target_os = "linux"))]
-fn start_time(pid: u32) -> Option<u64> {
-    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).ok()?)?;
-    rustix::process::test_kill_process(pid).is_ok().then_some(0)
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ impl Desk {
     /// As if the process that launched had died.
     fn forget_launchers(&self) {
         for (path, mut loan) in self.ledger.loans().unwrap() {
-            let gone = || Some(Launcher { pid: std::process::id(), started: 1 });
+            let gone = || Some(Process { pid: std::process::id(), started: 1 });
             match &mut loan.kind {
                 Kind::Context(lent) => lent.holders().iter_mut().for_each(|holder| holder.launcher = gone()),
                 Kind::Servers(lent) => lent.holders().iter_mut().for_each(|holder| holder.launcher = gone()),

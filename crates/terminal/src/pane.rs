@@ -20,6 +20,7 @@ use alhena_agent::supervise::fork::die_with_parent;
 use alhena_agent::supervise::sweep::{Life, adopt_orphans, sweep};
 use alhena_agent::{Finder, Interactive};
 use alhena_model::{Failure, FailureKind, Timestamp};
+use alhena_sys::Process;
 use alhena_wire::release::Version;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open};
@@ -30,7 +31,7 @@ use crate::error::{TerminalError, TerminalErrorKind};
 use crate::loan::Ledger;
 use crate::mcp::start::McpStart;
 use crate::orders::Orders;
-use crate::store::{self, Cause, Ended, Phase, Process};
+use crate::store::{self, Cause, Ended, Phase};
 
 /// 0.61.0 ends with it when it wants to be started again, after a folder was trusted.
 const RESTART: i32 = 199;
@@ -97,7 +98,7 @@ fn run(record: &Path) -> Result<Ended, TerminalError> {
     // Only now: the guard must not be one of those that end with us.
     adopt_orphans().map_err(failed)?;
     store::update(record, |record| {
-        record.agent = Process::of(std::process::id() as i32);
+        record.agent = Process::own();
         record.mark = Some(interactive.mark.clone());
         record.chats = interactive.home.as_ref().map(home::Home::chats_dir);
         record.warnings.extend(interactive.warnings.iter().cloned());
@@ -196,7 +197,7 @@ fn hold(record: &Path, interactive: &Interactive, release: &Version, stop: &Atom
         clear_screen();
         let mcp = McpStart::new(&interactive.log, &interactive.servers, release);
         let child = start(interactive)?;
-        let pid = child.id() as i32;
+        let pid = child.id();
         let _unwritten = store::update(record, |record| {
             record.phase = Phase::Running;
             record.mcp = Some(mcp);

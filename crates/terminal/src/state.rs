@@ -7,13 +7,14 @@
 use std::time::Duration;
 
 use alhena_model::Timestamp;
+use alhena_sys::Process;
 
 use crate::answer::session_of;
 use crate::control::Control;
 use crate::error::TerminalError;
 use crate::said::{STANDS_WITHOUT_ANSWER, Said, how_of};
 use crate::screen::{Reading, Status};
-use crate::store::{self, Phase, Process, Record};
+use crate::store::{self, Phase, Record};
 use crate::terminal::{FRAME, History, LONGEST_FRAME, Live, SOME_HISTORY, Terminal, Until};
 use crate::turn::{How, Journal, TurnRecord};
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use alhena_model::Timestamp;
+use alhena_sys::Process;
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
@@ -155,43 +156,6 @@ impl Ended {
     pub fn session_id(&self) -> Option<String> {
         crate::answer::session_id(self.sessions.last()?)
     }
-}
-
-/// A process that cannot be mistaken for a later one of the same number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Process {
-    pub(crate) pid: i32,
-    started: u64,
-}
-
-impl Process {
-    pub(crate) fn of(pid: i32) -> Option<Self> {
-        Some(Self { pid, started: start_time(pid)? })
-    }
-
-    /// Whether it still runs.
-    pub(crate) fn alive(self) -> bool {
-        start_time(self.pid) == Some(self.started)
-    }
-
-    pub(crate) fn signal(self, signal: rustix::process::Signal) {
-        if self.alive() {
-            alhena_agent::supervise::processes::signal_all(&[self.pid], signal);
-        }
-    }
-}
-
-/// When a process started, in the kernel's ticks. None when it has ended.
-fn start_time(pid: i32) -> Option<u64> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let after = stat.iter().rposition(|byte| *byte == b')')?;
-    let rest = String::from_utf8_lossy(stat.get(after + 1..)?).into_owned();
-    let mut fields = rest.split_ascii_whitespace();
-    if matches!(fields.next()?, "Z" | "X" | "x") {
-        return None;
-    }
-    // The 22nd field; the state is the third.
-    fields.nth(18)?.parse().ok()
 }
 
 impl Record {
@@ -417,13 +381,5 @@ mod tests {
         store.remove("aa");
         assert_eq!(store.all().unwrap(), []);
         assert_eq!(update(&path, |_| panic!("nothing to change")).unwrap(), None);
-    }
-
-    #[test]
-    fn a_process_is_told_from_a_later_one_of_its_number() {
-        let own = Process::of(std::process::id() as i32).unwrap();
-        assert!(own.alive());
-        assert!(!Process { started: own.started + 1, ..own }.alive());
-        assert_eq!(Process::of(i32::MAX), None);
     }
 }

@@ -11,10 +11,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use alhena_model::Timestamp;
+use alhena_sys::Process;
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
-
-use crate::store::Process;
 
 /// As much of a message as tells it from others.
 const HEAD: usize = 200;
@@ -166,7 +165,7 @@ impl Journal {
     /// Notes that a message is being sent. Gives its turn's number.
     pub(crate) fn send(&self, text: &str) -> io::Result<u64> {
         let text = text.chars().take(HEAD).collect();
-        let sender = Process::of(std::process::id() as i32);
+        let sender = Process::own();
         let mut number = 0;
         self.append(|turns| {
             number = turns.last().map_or(0, |turn| turn.id) + 1;

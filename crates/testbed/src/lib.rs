@@ -7,7 +7,6 @@ pub mod bounded;
 pub mod cache;
 pub mod forms;
 pub mod home;
-pub mod processes;
 pub mod real_cli;
 pub mod script;
 pub mod snapshot;
@@ -15,15 +14,28 @@ pub mod stand_in;
 pub mod streams;
 pub mod tools;
 
+/// Every living process that was started with this entry in its environment: `NAME=value`, or `NAME=` for any value.
+///
+/// Gemini CLI 0.61.0 moves every shell command to a session of its own, so neither the process group nor the session finds
+/// it: only ancestry and a mark in the environment do.
+pub fn processes_with_env(entry: &str) -> Vec<u32> {
+    match entry.split_once('=') {
+        Some((name, "")) => processes::by_variable(name).into_values().flatten().collect(),
+        Some((name, value)) => processes::with_variable(name, value),
+        None => Vec::new(),
+    }
+}
+
 /// Where instrumented builds write what ran: a program that is started in an environment of its own needs it too.
 pub fn profile_variable() -> Option<(String, String)> {
     let name = "LLVM_PROFILE_FILE";
     Some((name.to_owned(), std::env::var(name).ok()?))
 }
 
+pub use alhena_sys::processes;
+pub use alhena_sys::processes::alive;
 pub use bounded::{Deadline, Finished, Watchdog, run_bounded};
 pub use home::{PrivateHome, Trust};
-pub use processes::{alive, processes_with_env};
 pub use real_cli::{RealCli, versions};
 pub use script::{Child, Script, Step};
 pub use snapshot::{Snapshot, diff};

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use alhena_scripted::{After, Scenario, Server, Turn};
+use alhena_sys::processes;
 use alhena_testbed::{Hostile, PrivateHome, RealCli, Script, Step, Trust};
 
 use super::{build, median};
@@ -242,10 +243,10 @@ fn watch(mut command: Command) -> Result<Used, String> {
 
 /// CPU time of every thread below the command so far, and the peak memory of Alhena's own processes.
 fn look(child: &Child, cpu: &mut BTreeMap<(u32, u32), (f64, bool)>, memory: &mut f64) {
-    let mut all = alhena_testbed::processes::descendants(child.id());
+    let mut all = processes::descendants(child.id());
     all.push(child.id());
     for pid in all {
-        let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+        let program = processes::executable(pid).unwrap_or_default();
         let own = program.file_name().is_some_and(|name| name == "alhena");
         for thread in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
             let Some(id) = thread.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
@@ -256,11 +257,7 @@ fn look(child: &Child, cpu: &mut BTreeMap<(u32, u32), (f64, bool)>, memory: &mut
             cpu.insert((pid, id), (nanos / 1e9, own));
         }
         if own {
-            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-            let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-            let peak =
-                peak.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok()).unwrap_or(0.0);
-            *memory = memory.max(peak / 1024.0);
+            *memory = memory.max(processes::peak_memory(pid) as f64 / 1024.0);
         }
     }
 }

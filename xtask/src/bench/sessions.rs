@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use alhena_model::Include;
 use alhena_model::message::Block;
 use alhena_session::Transcript;
+use alhena_sys::processes;
 use alhena_testbed::{cache, run_bounded};
 
 use super::{build, median};
@@ -37,7 +38,7 @@ pub fn run(words: &[&str]) -> Result<(), String> {
         let seen = load(Path::new(home))?;
         let seconds = started.elapsed().as_secs_f64();
         println!("{seconds} {} {} {} {}", seen.messages, seen.blocks, seen.text_bytes, seen.result_bytes);
-        println!("{}", peak_memory());
+        println!("{}", processes::peak_memory(std::process::id()));
         return Ok(());
     }
     let number = |index: usize, usual: u64| match words.get(index) {
@@ -149,13 +150,6 @@ fn count(transcript: &Transcript, seen: &mut Counts) {
             }
         }
     }
-}
-
-/// The most memory that this process had, in kB.
-fn peak_memory() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
 /// The list and the search, as a user calls them.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use alhena_scripted::Server;
 use alhena_testbed::Snapshot;
-use alhena_testbed::processes::signal;
+use alhena_testbed::processes::{peak_memory, signal};
 use alhena_testbed::script::{LIFETIME_VARIABLE, SCRIPT_VARIABLE};
 use rustix::process::Signal;
 
@@ -255,11 +255,4 @@ fn end(place: &Place, run: &Started, number: usize) -> io::Result<Ended> {
         stderr: String::from_utf8_lossy(&stderr).into_owned(),
         result: result.ok(),
     })
-}
-
-/// The most memory that a living process has had, in KiB.
-fn peak_memory(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|value| value.split_whitespace().next()).and_then(|number| number.parse().ok()).unwrap_or(0)
 }

@@ -8,14 +8,15 @@ use std::io;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use alhena_sys::processes;
 use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 
-use super::{processes, sweep};
+use super::sweep;
 
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// The guards of the runs that are under way; nothing is kept unless orphans are adopted.
-static GUARDS: OnceLock<Mutex<HashSet<i32>>> = OnceLock::new();
+static GUARDS: OnceLock<Mutex<HashSet<u32>>> = OnceLock::new();
 
 /// From now on every child of this process that is not the guard of a run is an orphan of one.
 pub fn every_child_is_a_runs() -> io::Result<()> {
@@ -24,13 +25,13 @@ pub fn every_child_is_a_runs() -> io::Result<()> {
     Ok(())
 }
 
-pub(super) fn keeps(guard: i32) {
+pub(super) fn keeps(guard: u32) {
     if let Some(guards) = GUARDS.get() {
         guards.lock().unwrap_or_else(PoisonError::into_inner).insert(guard);
     }
 }
 
-pub(super) fn lost(guard: i32) {
+pub(super) fn lost(guard: u32) {
     if let Some(guards) = GUARDS.get() {
         guards.lock().unwrap_or_else(PoisonError::into_inner).remove(&guard);
     }
@@ -40,15 +41,14 @@ pub(super) fn lost(guard: i32) {
 pub(super) fn end_orphans() {
     let Some(guards) = GUARDS.get() else { return };
     let deadline = Instant::now() + LONGEST;
-    let this = rustix::process::getpid().as_raw_nonzero().get();
     loop {
         let guards = guards.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let orphans = processes::descendants_without(this, &guards);
+        let orphans = processes::descendants_without(std::process::id(), &guards);
         if orphans.is_empty() || Instant::now() >= deadline {
             return;
         }
         processes::signal_all(&orphans, Signal::KILL);
-        for pid in orphans.into_iter().filter_map(Pid::from_raw) {
+        for pid in orphans.into_iter().filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
             let _not_yet_or_not_ours = waitpid(Some(pid), WaitOptions::NOHANG);
         }
         std::thread::sleep(Duration::from_millis(5));

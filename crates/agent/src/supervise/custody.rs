@@ -11,11 +11,12 @@ use std::sync::OnceLock;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use alhena_sys::processes;
 use rustix::process::Pid;
 
 use super::protocol::{self, Gentle, Launch, Order, Report};
 use super::sweep::{Life, sweep};
-use super::{adoption, guard, keeper, processes};
+use super::{adoption, guard, keeper};
 use crate::env::{self, Environment};
 use crate::programs;
 
@@ -81,7 +82,7 @@ impl Custody {
         let holder = match program {
             Some(program) => {
                 let guard = spawn(program, theirs, locks)?;
-                adoption::keeps(guard.id() as i32);
+                adoption::keeps(guard.id());
                 Holder::Process(guard)
             }
             None => {
@@ -153,7 +154,7 @@ impl Custody {
                     kill_tree(guard);
                 }
                 let _status = guard.wait();
-                adoption::lost(guard.id() as i32);
+                adoption::lost(guard.id());
             }
             Holder::Thread(thread) => {
                 let _closed = self.socket.shutdown(Shutdown::Both);
@@ -183,7 +184,7 @@ fn has_ended_by(guard: &mut Child, deadline: Instant) -> bool {
 fn kill_tree(guard: &mut Child) {
     let deadline = Instant::now() + PATIENCE_AT_THE_END;
     loop {
-        let held = processes::descendants(guard.id() as i32);
+        let held = processes::descendants(guard.id());
         if held.is_empty() || Instant::now() >= deadline {
             break;
         }

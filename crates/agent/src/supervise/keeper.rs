@@ -21,7 +21,7 @@ use rustix::process::{
 };
 
 use super::fork::die_with_parent;
-use super::processes;
+use super::mark::MARK;
 use super::protocol::{self, Ended, Gentle, Launch, Order, Report, Stdin};
 use super::sweep::{Life, Swept, sweep};
 use super::terminal::{Keyboard, Terminal};
@@ -102,7 +102,7 @@ fn start(launch: &Launch) -> io::Result<Running> {
     }
     let mut command = Command::new(&launch.program);
     command.args(&launch.args).env_clear().envs(launch.env.iter().map(|(name, value)| (name, value)));
-    command.env(processes::MARK, &launch.mark).current_dir(&launch.dir).process_group(0);
+    command.env(MARK, &launch.mark).current_dir(&launch.dir).process_group(0);
     command.stdout(output(&launch.stdout)?).stderr(output(&launch.stderr)?);
     let keyboard = match &launch.stdin {
         Stdin::Null => {

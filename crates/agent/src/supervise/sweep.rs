@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
+use alhena_sys::processes;
 use rustix::process::{Signal, WaitOptions, wait};
 
-use super::processes;
+use super::mark::marked;
 
 /// How the sweeper lives, and so what it can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +56,7 @@ pub fn sweep(mark: &str, life: Life) -> Swept {
             return Swept { ended: ended.len(), names, left: left.len() };
         }
         if started.elapsed() > SETTLING {
-            let fresh: Vec<i32> = left.iter().copied().filter(|pid| ended.insert(*pid)).collect();
+            let fresh: Vec<u32> = left.iter().copied().filter(|pid| ended.insert(*pid)).collect();
             let room = NAMED.saturating_sub(names.len());
             names.extend(fresh.iter().take(room).map(|pid| processes::name(*pid)));
             match started.elapsed() < SETTLING + PATIENCE {
@@ -67,10 +68,10 @@ pub fn sweep(mark: &str, life: Life) -> Swept {
     }
 }
 
-fn remaining(mark: &str, children: Children) -> Vec<i32> {
-    let mut left = processes::marked(mark);
+fn remaining(mark: &str, children: Children) -> Vec<u32> {
+    let mut left = marked(mark);
     if children == Children::Some {
-        left.extend(processes::descendants(rustix::process::getpid().as_raw_nonzero().get()));
+        left.extend(processes::descendants(std::process::id()));
         left.sort_unstable();
         left.dedup();
     }

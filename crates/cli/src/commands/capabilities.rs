@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use alhena::supervise::{custody, processes};
+use alhena::supervise::custody;
 use alhena::wire::release::{TABLE, Version};
 use alhena::{FastStart, Finder, env::Environment};
+use alhena_sys::processes;
 use serde_json::{Map, Value, json};
 
 use super::complain;

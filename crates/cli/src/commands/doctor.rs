@@ -10,9 +10,10 @@ use alhena::facts::{LockState, NotUsed, TrustState, authentication, locks, trust
 use alhena::install::Installer;
 use alhena::programs::on_path;
 use alhena::run_dir::{self, Holder};
-use alhena::supervise::{custody, machine, processes};
+use alhena::supervise::{custody, machine, mark};
 use alhena::wire::release::{Feature, NEWEST_KNOWN, OLDEST_SUPPORTED};
 use alhena::{Finder, Gemini, NotFound, Tried, Why, home, settings};
+use alhena_sys::processes;
 use serde::Serialize;
 
 use super::check_directory;
@@ -298,7 +299,7 @@ fn leftovers(environment: &Environment, fix: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     let runs = Dirs::of(environment).map(|dirs| dirs.runs()).unwrap_or_default();
     let (mut orphaned, mut unknown) = (Vec::new(), Vec::new());
-    for (mark, pids) in processes::marks() {
+    for (mark, pids) in mark::marks() {
         match run_dir::holder(&runs, &mark) {
             Holder::Somebody => {}
             Holder::Nobody => orphaned.extend(pids),

@@ -9,11 +9,13 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use alhena_sys::Process;
+
 use crate::control::{Activity, Control};
 use crate::error::TerminalError;
 use crate::notify;
 use crate::screen::{Reading, Status};
-use crate::store::{Process, Record};
+use crate::store::Record;
 use crate::terminal::{Terminal, status_name};
 use crate::terminals::Terminals;
 

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use alhena_agent::env::Environment;
+use alhena_sys::Process;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FlockOperation;
 use rustix::process::Signal;
@@ -20,7 +21,6 @@ use super::board::Board;
 use super::socket;
 use super::wire::{self, Answer, Hello, Question};
 use crate::control::{Activity, Connection, Control};
-use crate::store::Process;
 use crate::terminals::Terminals;
 use crate::tmux::Tmux;
 
@@ -249,9 +249,8 @@ impl Holders {
     }
 
     fn note(dir: &Path, client: u32) {
-        let of = |pid: u32| i32::try_from(pid).ok().and_then(Process::of);
         let holders =
-            of(std::process::id()).zip(of(client)).map(|(watcher, client)| Self { watcher, client });
+            Process::own().zip(Process::of(client)).map(|(watcher, client)| Self { watcher, client });
         if let Some(text) = holders.and_then(|holders| serde_json::to_vec(&holders).ok()) {
             let _ = std::fs::remove_file(Self::path(dir));
             let _without_it_nobody_is_ended = crate::store::write_private(&Self::path(dir), &text);
@@ -276,7 +275,7 @@ mod tests {
     #[test]
     fn the_client_of_a_watcher_that_has_gone_does_not_keep_the_next_from_watching() {
         let dir = tempfile::tempdir().unwrap();
-        let of = |child: &std::process::Child| Process::of(i32::try_from(child.id()).unwrap()).unwrap();
+        let of = |child: &std::process::Child| Process::of(child.id()).unwrap();
         let mut watcher = Command::new("sleep").arg("60").spawn().unwrap();
         let held = lock(dir.path()).unwrap();
         let mut client = Command::new("sleep").arg("60").stderr(Stdio::from(held)).spawn().unwrap();

@@ -6,6 +6,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use alhena_sys::processes;
+
 const NAME: &str = "watcher.sock";
 /// A socket's path has room for 108 bytes, one of them the end.
 const LONGEST: usize = 104;
@@ -48,9 +50,8 @@ pub(super) fn end_peer(stream: &UnixStream) {
 
 /// Whether a process is a watcher, by its arguments: nothing else is to be ended by mistake.
 fn is_watcher(pid: rustix::process::Pid) -> bool {
-    let line = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
-    let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
-    words.get(1) == Some(&&b"terminal"[..]) && words.contains(&&b"watcher"[..])
+    let words = processes::arguments(pid.as_raw_nonzero().get().unsigned_abs());
+    words.get(1).is_some_and(|word| word == b"terminal") && words.iter().any(|word| word == b"watcher")
 }
 
 /// A path that is too long for a socket is shortened by way of an open directory.

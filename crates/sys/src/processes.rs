@@ -1,0 +1,326 @@
+//! Processes: which there are, who descends from whom, and what each was started with.
+//!
+//! Descent finds what cleared its environment or moved to another session; the environment finds what escaped when there was
+//! no subreaper. Both come from `/proc`; other systems have neither, and say so.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+
+/// Whether this system can name the processes of a run.
+pub const COMPLETE: bool = cfg!(target_os = "linux");
+
+/// A process that cannot be mistaken for a later one of the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// When it started, in the kernel's own count.
+    pub started: u64,
+}
+
+impl Process {
+    /// The process of this number, if there is one.
+    #[must_use]
+    pub fn of(pid: u32) -> Option<Self> {
+        Some(Self { pid, started: start_time(pid)? })
+    }
+
+    /// This process.
+    #[must_use]
+    pub fn own() -> Option<Self> {
+        Self::of(std::process::id())
+    }
+
+    /// Whether it still runs.
+    #[must_use]
+    pub fn alive(self) -> bool {
+        start_time(self.pid) == Some(self.started)
+    }
+
+    /// Sends it a signal, unless it has ended.
+    pub fn signal(self, with: Signal) {
+        if self.alive() {
+            signal(self.pid, with);
+        }
+    }
+}
+
+/// None when it has ended.
+#[cfg(target_os = "linux")]
+fn start_time(pid: u32) -> Option<u64> {
+    stat(pid).filter(|stat| !stat.dead).map(|stat| stat.started)
+}
+
+/// Elsewhere only that it exists is known.
+#[cfg(not(target_os = "linux"))]
+fn start_time(pid: u32) -> Option<u64> {
+    let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
+    rustix::process::test_kill_process(pid).is_ok().then_some(0)
+}
+
+/// What the kernel says of a process.
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    parent: u32,
+    /// It has ended, and nobody has collected it yet.
+    dead: bool,
+    started: u64,
+}
+
+fn stat(pid: u32) -> Option<Stat> {
+    parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn parse_stat(line: &[u8]) -> Option<Stat> {
+    // The name stands in parentheses and may hold any byte, a parenthesis too.
+    let after = line.iter().rposition(|byte| *byte == b')')?;
+    let rest = String::from_utf8_lossy(line.get(after + 1..)?).into_owned();
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?;
+    let parent = fields.next()?.parse().ok()?;
+    // The 22nd field of all; the parent is the fourth.
+    let started = fields.nth(17)?.parse().ok()?;
+    Some(Stat { parent, dead: matches!(state, "Z" | "X" | "x"), started })
+}
+
+/// The numbers of all processes.
+#[must_use]
+pub fn all() -> Vec<u32> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Whether the process exists and is not one that only waits to be collected.
+#[must_use]
+pub fn alive(pid: u32) -> bool {
+    start_time(pid).is_some()
+}
+
+/// The parent of a process.
+#[must_use]
+pub fn parent(pid: u32) -> Option<u32> {
+    stat(pid).map(|stat| stat.parent)
+}
+
+/// All living processes below `root`, without it.
+#[must_use]
+pub fn descendants(root: u32) -> Vec<u32> {
+    descendants_without(root, &HashSet::new())
+}
+
+/// The same without these and what is below them.
+#[must_use]
+pub fn descendants_without(root: u32, spared: &HashSet<u32>) -> Vec<u32> {
+    let mut children: HashMap<u32, Vec<(u32, bool)>> = HashMap::new();
+    for (pid, stat) in all().into_iter().filter_map(|pid| Some((pid, stat(pid)?))) {
+        children.entry(stat.parent).or_default().push((pid, stat.dead));
+    }
+    let (mut found, mut seen, mut next) = (Vec::new(), HashSet::new(), vec![root]);
+    while let Some(parent) = next.pop() {
+        for (pid, dead) in children.get(&parent).into_iter().flatten() {
+            if !spared.contains(pid) && seen.insert(*pid) {
+                next.push(*pid);
+                if !dead {
+                    found.push(*pid);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// What a process was started with; none when that may not be read.
+#[must_use]
+pub fn environment(pid: u32) -> Option<Vec<(OsString, OsString)>> {
+    Some(parse_environment(&fs::read(format!("/proc/{pid}/environ")).ok()?))
+}
+
+fn parse_environment(bytes: &[u8]) -> Vec<(OsString, OsString)> {
+    let variables = bytes.split(|byte| *byte == 0).filter_map(|variable| {
+        let at = variable.iter().position(|byte| *byte == b'=').filter(|at| *at > 0)?;
+        let (name, value) = variable.split_at_checked(at)?;
+        Some((os_string(name), os_string(value.get(1..)?)))
+    });
+    variables.collect()
+}
+
+fn os_string(bytes: &[u8]) -> OsString {
+    std::os::unix::ffi::OsStringExt::from_vec(bytes.to_vec())
+}
+
+/// All living processes that were started with this variable, by its value. The caller is left out.
+#[must_use]
+pub fn by_variable(name: &str) -> HashMap<OsString, Vec<u32>> {
+    let this = std::process::id();
+    let mut found: HashMap<OsString, Vec<u32>> = HashMap::new();
+    for pid in all().into_iter().filter(|pid| *pid != this) {
+        let variables = environment(pid).unwrap_or_default();
+        if let Some((_, value)) = variables.into_iter().find(|(there, _)| there == name)
+            && alive(pid)
+        {
+            found.entry(value).or_default().push(pid);
+        }
+    }
+    found
+}
+
+/// All living processes that were started with this value of a variable. The caller is left out.
+#[must_use]
+pub fn with_variable(name: &str, value: &str) -> Vec<u32> {
+    let wanted = format!("{name}={value}");
+    let this = std::process::id();
+    let has_it = |pid: &u32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
+    };
+    all().into_iter().filter(|pid| *pid != this && has_it(pid) && alive(*pid)).collect()
+}
+
+/// What a process calls itself, for people.
+#[must_use]
+pub fn name(pid: u32) -> String {
+    let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let name = String::from_utf8_lossy(&name);
+    name.trim_end().chars().filter(|character| !character.is_control()).collect()
+}
+
+/// The words of a process's command line, its name first.
+#[must_use]
+pub fn arguments(pid: u32) -> Vec<Vec<u8>> {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let line = line.strip_suffix(b"\0").unwrap_or(&line);
+    line.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
+}
+
+/// The same in one line, for messages.
+#[must_use]
+pub fn command_line(pid: u32) -> String {
+    let words = arguments(pid);
+    let words: Vec<_> = words.iter().map(|word| String::from_utf8_lossy(word)).collect();
+    words.join(" ").trim_end().to_owned()
+}
+
+/// The program that a process runs, also when its file has been replaced since.
+#[must_use]
+pub fn executable(pid: u32) -> Option<PathBuf> {
+    let path = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    Some(PathBuf::from(path.to_string_lossy().trim_end_matches(" (deleted)")))
+}
+
+/// The most memory that a living process has had, in KiB.
+#[must_use]
+pub fn peak_memory(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|value| value.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+/// Sends a signal; a process that is gone does not matter.
+pub fn signal(pid: u32, signal: Signal) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _gone = kill_process(pid, signal);
+    }
+}
+
+/// Sends a signal to each.
+pub fn signal_all(pids: &[u32], with: Signal) {
+    pids.iter().for_each(|pid| signal(*pid, with));
+}
+
+/// Kills a process and all its descendants, whatever their group or session.
+pub fn kill_tree(root: u32) {
+    // Stopped first, so that it starts no more while we look.
+    signal(root, Signal::STOP);
+    for _ in 0..20 {
+        let found = descendants(root);
+        if found.is_empty() {
+            break;
+        }
+        signal_all(&found, Signal::KILL);
+    }
+    signal(root, Signal::KILL);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_child_is_found_by_descent_and_by_what_it_was_started_with() {
+        let value = format!("test-{}", std::process::id());
+        let mut command = Command::new("sleep");
+        let mut child =
+            command.arg("30").env("ALHENA_SYS_TEST", &value).stdout(Stdio::null()).spawn().unwrap();
+        let (this, pid) = (std::process::id(), child.id());
+        assert!(descendants(this).contains(&pid));
+        assert!(!descendants_without(this, &HashSet::from([pid])).contains(&pid));
+        assert_eq!(parent(pid), Some(this));
+        assert_eq!(with_variable("ALHENA_SYS_TEST", &value), [pid]);
+        assert_eq!(with_variable("ALHENA_SYS_TEST", "test-"), Vec::<u32>::new());
+        assert_eq!(by_variable("ALHENA_SYS_TEST").get(&OsString::from(&value)), Some(&vec![pid]));
+        assert_eq!(name(pid), "sleep");
+        assert_eq!(command_line(pid), "sleep 30");
+        kill_tree(pid);
+        child.wait().unwrap();
+        assert!(!alive(pid));
+        assert!(with_variable("ALHENA_SYS_TEST", &value).is_empty());
+        assert!(!descendants(this).contains(&pid));
+    }
+
+    #[test]
+    fn a_process_that_waits_to_be_collected_has_ended() {
+        let mut child = Command::new("true").spawn().unwrap();
+        let pid = child.id();
+        while alive(pid) {
+            std::thread::yield_now();
+        }
+        assert_eq!(Process::of(pid), None);
+        assert!(!descendants(std::process::id()).contains(&pid));
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_later_process_with_the_same_number_is_another() {
+        let own = Process::own().unwrap();
+        assert!(own.alive());
+        assert!(!Process { started: own.started + 1, ..own }.alive());
+        assert_eq!(Process::of(u32::MAX), None);
+        let text = serde_json::to_string(&own).unwrap();
+        assert_eq!(text, format!(r#"{{"pid":{},"started":{}}}"#, own.pid, own.started));
+        assert_eq!(serde_json::from_str::<Process>(&text).unwrap(), own);
+    }
+
+    #[test]
+    fn a_process_may_call_itself_anything() {
+        let line = |name: &str, state: &str| {
+            format!("7 ({name}) {state} 5 7 7 0 -1 4194560 1 0 0 0 2 1 0 0 20 0 1 0 8123 1 2 3\n")
+        };
+        for name in ["node", "a b", ") Z 1 (", "\u{fffd}"] {
+            let expected = Stat { parent: 5, dead: false, started: 8123 };
+            assert_eq!(parse_stat(line(name, "S").as_bytes()), Some(expected), "{name}");
+        }
+        assert!(parse_stat(line("node", "Z").as_bytes()).unwrap().dead);
+        for broken in ["", "7 (node", "7 (node)", "7 (node) S", "7 (node) S five", "7 (node) S 5 7"] {
+            assert_eq!(parse_stat(broken.as_bytes()), None, "{broken}");
+        }
+    }
+
+    #[test]
+    fn variables_are_told_apart_by_zero_bytes_and_may_hold_anything_else() {
+        let expected = [("A", "1=2"), ("EMPTY", ""), ("LINES", "x\ny")];
+        let expected = expected.map(|(name, value)| (name.into(), value.into()));
+        assert_eq!(parse_environment(b"A=1=2\0EMPTY=\0=odd\0junk\0LINES=x\ny\0"), expected);
+    }
+
+    #[test]
+    fn a_living_process_has_used_memory_and_an_ended_one_none() {
+        assert!(peak_memory(std::process::id()) > 100);
+        assert_eq!(peak_memory(u32::MAX), 0);
+    }
+}
