@@ -76,7 +76,10 @@ impl Terminal {
         let mut turns = self.journal().turns().into_iter().skip_while(|one| one.id != turn);
         let Some(turn) = turns.next() else {
             let message = format!("{} has no turn {turn}", self.name());
-            return Err(TerminalError::usage(message, "`alhena terminal logs` lists its turns."));
+            return Err(TerminalError::usage(
+                message,
+                format!("`{}` lists its turns.", self.command_line("logs", &[])),
+            ));
         };
         self.answer_to(turn, turns.next().as_ref())
     }
@@ -107,7 +110,7 @@ impl Terminal {
                     look.filter(|_| turn.begun.is_some()).and_then(|look| from_screen(Some(&look)).ok());
                 shown.map(|answer| Answer { turn: Some(id), ..answer }).ok_or_else(|| {
                     no_answer(&format!("turn {id} has no answer yet"))
-                        .hint("Wait for it with `alhena terminal wait`.")
+                        .hint(format!("Wait for it with `{}`.", self.command_line("wait", &[])))
                 })
             }
             Some(end) if end.how == How::Answered && said.queries == 0 => {

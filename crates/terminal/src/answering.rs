@@ -15,7 +15,7 @@ use crate::error::{TerminalError, TerminalErrorKind};
 use crate::screen::{Choice, Reading, Status, Waiting, WaitingFor};
 use crate::store::Phase;
 use crate::terminal::{History, Live, Terminal, Until, status_name};
-use crate::typing::{AFTER_PASTE, Force, OTHERS, PATIENCE, not_taken, settle};
+use crate::typing::{AFTER_PASTE, Force, OTHERS, PATIENCE, settle};
 use crate::wording::cleaned;
 
 /// How long a list takes a digit for the first of a number.
@@ -57,11 +57,7 @@ impl Terminal {
         let lock = self.terminals.inner.store.lock_typing(self.id(), OTHERS)?;
         let reading = self.status()?;
         let Some(waiting) = reading.waiting_for.filter(|_| reading.status == Status::Waiting) else {
-            return Err(TerminalError::new(
-                TerminalErrorKind::NotReady,
-                format!("{} asks nothing: it is {}", self.name(), status_name(reading.status)),
-            )
-            .hint("`alhena terminal send` sends a message."));
+            return Err(self.asks_nothing(reading.status));
         };
         let live = self.live()?;
         let list = List::of(&live.look(History::None)?.text);
@@ -95,6 +91,33 @@ impl Terminal {
             return self.give_feedback(feedback, refused);
         }
         self.status()
+    }
+
+    /// Why there is nothing to answer, and what can be done instead.
+    fn asks_nothing(&self, status: Status) -> TerminalError {
+        let line = |command: &str, more: &[&str]| self.command_line(command, more);
+        let hint = match status {
+            Status::Exited => return self.exited(),
+            Status::Processing => {
+                format!(
+                    "`{}` waits until it asks or is done, `{}` stops it.",
+                    line("wait", &[]),
+                    line("interrupt", &[])
+                )
+            }
+            Status::Idle | Status::Completed | Status::Error => {
+                format!("`{}` sends it a message.", line("send", &["TEXT"]))
+            }
+            Status::Starting | Status::Waiting | Status::Unknown => {
+                format!(
+                    "`{}` waits until it is ready, `{}` shows it.",
+                    line("wait", &[]),
+                    line("attach", &[])
+                )
+            }
+        };
+        let message = format!("{} asks nothing: it is {}", self.name(), status_name(status));
+        TerminalError::new(TerminalErrorKind::NotReady, message).hint(hint)
     }
 
     /// A refusal ends the turn, which takes a moment; after a permission the CLI queues what is sent.
@@ -247,7 +270,7 @@ impl Terminal {
 
     fn not_answered(&self, live: &Live) -> TerminalError {
         let screen = live.look(History::None).map(|look| look.text).unwrap_or_default();
-        not_taken("the dialog does not take the answer").screen(&screen)
+        self.not_taken("the dialog does not take the answer").screen(&screen)
     }
 
     fn wait_for_screen(&self, live: &Live, wanted: impl Fn(&str) -> bool) -> Result<bool, TerminalError> {
@@ -305,7 +328,7 @@ impl Terminal {
                     TerminalErrorKind::Timeout,
                     format!("{} does not stop", self.name()),
                 )
-                .hint(format!("`alhena terminal kill {}` ends it.", self.name())));
+                .hint(format!("`{}` ends it.", self.command_line("kill", &[]))));
             }
             let live = self.live()?;
             match reading.waiting_for.as_ref().and_then(stop_of) {

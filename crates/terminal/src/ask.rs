@@ -120,8 +120,9 @@ impl Terminal {
         let message =
             format!("{} had not finished turn {turn} after {:.1} s", self.name(), timeout.as_secs_f64());
         TerminalError::new(error.kind, message).hint(format!(
-            "It goes on: `alhena terminal wait {0}` waits for it, `alhena terminal read {0}` reads its answer.",
-            self.name()
+            "It goes on: `{}` waits for it, `{}` reads its answer.",
+            self.command_line("wait", &[]),
+            self.command_line("read", &[])
         ))
     }
 }
@@ -150,8 +151,9 @@ impl Terminals {
                 }
             }
             if there == 0 {
-                return Err(TerminalError::new(TerminalErrorKind::NotFound, "all of them have gone")
-                    .hint("Somebody ended them; `alhena terminal list` shows what is there."));
+                return Err(TerminalError::new(TerminalErrorKind::NotFound, "all of them have gone").hint(
+                    format!("Somebody ended them; `{}` shows what is there.", self.command_line(&["list"])),
+                ));
             }
             if Instant::now() >= deadline {
                 let names: Vec<&str> = among.iter().map(Terminal::name).collect();
@@ -181,7 +183,7 @@ impl Terminals {
         let found = if waiting.is_empty() { others } else { waiting };
         if found.is_empty() {
             return Err(TerminalError::new(TerminalErrorKind::NotReady, "there is no agent to wait for")
-                .hint("None is at work; `alhena terminal list` shows what they do."));
+                .hint(format!("None is at work; `{}` shows what they do.", self.command_line(&["list"]))));
         }
         Ok(found)
     }

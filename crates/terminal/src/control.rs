@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) use self::connection::Connection;
 pub(crate) use self::plain::Plain;
+use crate::command_line::quoted;
 use crate::error::TerminalError;
 use crate::watcher::Client;
 
@@ -133,8 +134,7 @@ impl Control {
 
 /// Commands as one line of tmux's own language.
 fn line_of(commands: &[&[&str]]) -> String {
-    let quoted = |word: &&str| format!("'{}'", word.replace('\'', "'\\''"));
-    let command = |words: &&[&str]| words.iter().map(quoted).collect::<Vec<_>>().join(" ");
+    let command = |words: &&[&str]| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
     commands.iter().map(command).collect::<Vec<_>>().join(" ; ") + "\n"
 }
 

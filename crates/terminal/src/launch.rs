@@ -13,6 +13,7 @@ use alhena_agent::supervise::custody::keeper_program;
 use alhena_agent::{Finder, Gemini, Prompt, Request, Trust};
 use alhena_model::{FailureKind, Timestamp};
 
+use crate::command_line::quoted;
 use crate::equip::equip;
 use crate::error::{TerminalError, TerminalErrorKind, kind_of};
 use crate::mcp::McpScope;
@@ -219,13 +220,14 @@ impl Terminals {
             true => TerminalError::usage(
                 format!("there was a terminal {name}, which has gone"),
                 format!(
-                    "`alhena terminal launch --name {name} --resume` goes on with it, `alhena terminal exit {name}` \
-                     forgets it."
+                    "`{}` goes on with it, `{}` forgets it.",
+                    self.command_line(&["launch", "--name", name, "--resume"]),
+                    self.command_line(&["exit", name])
                 ),
             ),
             false => TerminalError::usage(
                 format!("there is a terminal {name} already"),
-                format!("Choose another name, or end it with `alhena terminal exit {name}`."),
+                format!("Choose another name, or end it with `{}`.", self.command_line(&["exit", name])),
             ),
         })
     }
@@ -308,7 +310,7 @@ impl Terminal {
             TerminalError::new(TerminalErrorKind::NotInstalled, "the program alhena cannot be found")
                 .hint("Put alhena on PATH, or set ALHENA_KEEPER to it.")
         })?;
-        let quoted = |path: &Path| format!("'{}'", path.to_string_lossy().replace('\'', "'\\''"));
+        let quoted = |path: &Path| quoted(&path.to_string_lossy());
         let record = inner.store.path(self.id());
         self.type_line(&format!(" {} terminal agent {}", quoted(&program), quoted(&record)))
     }

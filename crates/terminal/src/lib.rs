@@ -18,6 +18,7 @@ mod answer;
 mod answering;
 mod ask;
 mod attach;
+mod command_line;
 mod control;
 mod ending;
 mod environ;

@@ -134,7 +134,10 @@ impl Terminal {
         let record = self.terminals.inner.store.get(&self.id)?;
         record.ok_or_else(|| {
             TerminalError::new(TerminalErrorKind::NotFound, format!("the terminal {} is gone", self.name))
-                .hint("Somebody ended it; `alhena terminal list` shows the others.")
+                .hint(format!(
+                    "Somebody ended it; `{}` shows the others.",
+                    self.terminals.command_line(&["list"])
+                ))
         })
     }
 
@@ -170,7 +173,7 @@ impl Terminal {
 
     pub(crate) fn exited(&self) -> TerminalError {
         TerminalError::new(TerminalErrorKind::Exited, format!("the agent in {} has ended", self.name))
-            .hint(format!("`alhena terminal exit {}` puts it away.", self.name))
+            .hint(format!("`{}` puts it away.", self.command_line("exit", &[])))
     }
 
     /// Waits until the agent does something.
@@ -223,7 +226,7 @@ impl Terminal {
             asks.unwrap_or_default()
         );
         let hint = match reading.status {
-            Status::Waiting => format!("`alhena terminal answer {} ...` answers it.", self.name),
+            Status::Waiting => format!("`{}` answers it.", self.command_line("answer", &["..."])),
             _ => "Give it more time with --timeout.".to_owned(),
         };
         TerminalError::new(TerminalErrorKind::Timeout, message).hint(hint)

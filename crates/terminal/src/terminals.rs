@@ -109,8 +109,13 @@ impl Terminals {
         let records = self.inner.store.all()?;
         let found = records.iter().find(|record| record.id == name || record.name == name);
         found.map(|record| self.terminal(record)).ok_or_else(|| {
-            TerminalError::new(TerminalErrorKind::NotFound, format!("there is no terminal {name:?}"))
-                .hint("`alhena terminal list` shows them; `alhena terminal launch` starts one.")
+            TerminalError::new(TerminalErrorKind::NotFound, format!("there is no terminal {name:?}")).hint(
+                format!(
+                    "`{}` shows them; `{}` starts one.",
+                    self.command_line(&["list"]),
+                    self.command_line(&["launch"])
+                ),
+            )
         })
     }
 

@@ -24,6 +24,8 @@ const OLDEST: (u32, u32) = (3, 2);
 #[derive(Clone, Debug)]
 pub(crate) struct Tmux {
     program: PathBuf,
+    /// Whether somebody said which program it is.
+    named: bool,
     server: String,
     environment: Environment,
 }
@@ -42,6 +44,7 @@ impl Tmux {
         server: &str,
         environment: &Environment,
     ) -> Result<Self, TerminalError> {
+        let named = program.is_some();
         let program = program.map_or_else(|| on_path(environment, "tmux"), |path| Some(path.to_owned()));
         let Some(program) = program else {
             return Err(TerminalError::new(TerminalErrorKind::NoTmux, "tmux is not installed")
@@ -49,7 +52,7 @@ impl Tmux {
         };
         let mut environment = environment.clone();
         environment.remove("TMUX").remove("TMUX_PANE");
-        let tmux = Self { program, server: server.to_owned(), environment };
+        let tmux = Self { program, named, server: server.to_owned(), environment };
         Ok(tmux)
     }
 
@@ -67,6 +70,11 @@ impl Tmux {
 
     pub(crate) fn program(&self) -> &Path {
         &self.program
+    }
+
+    /// The program that somebody named.
+    pub(crate) fn named(&self) -> Option<&Path> {
+        self.named.then_some(self.program.as_path())
     }
 
     pub(crate) fn server(&self) -> &str {

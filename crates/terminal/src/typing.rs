@@ -197,11 +197,17 @@ impl Terminal {
             _ if ready => Ok(()),
             (Status::Exited, _) => Err(self.exited()),
             (Status::Processing, Force::Yes) => Ok(()),
-            (Status::Waiting, _) => Err(self.not_ready(reading, "`alhena terminal answer` answers it.")),
-            (_, Force::No) => {
-                Err(self.not_ready(reading, "Wait with `alhena terminal wait`, or use --force."))
+            (Status::Waiting, _) => {
+                Err(self
+                    .not_ready(reading, &format!("`{}` answers it.", self.command_line("answer", &["..."]))))
             }
-            (_, Force::Yes) => Err(self.not_ready(reading, "Wait with `alhena terminal wait`.")),
+            (_, Force::No) => Err(self.not_ready(
+                reading,
+                &format!("Wait with `{}`, or use --force.", self.command_line("wait", &[])),
+            )),
+            (_, Force::Yes) => {
+                Err(self.not_ready(reading, &format!("Wait with `{}`.", self.command_line("wait", &[]))))
+            }
         }
     }
 
@@ -235,7 +241,7 @@ impl Terminal {
             self.wait_for_prompt(live, PATIENCE, |now| now.as_ref() != Some(&draft))?;
             settle(live);
         }
-        Err(not_taken("the prompt does not become empty").screen(&live.look(History::None)?.text))
+        Err(self.not_taken("the prompt does not become empty").screen(&live.look(History::None)?.text))
     }
 
     /// Pastes once, and waits until it is seen.
@@ -289,7 +295,12 @@ impl Terminal {
             true => format!("{why}; the prompt is empty again"),
             false => format!("{why}; it was asked to empty its prompt"),
         };
-        not_taken(&message).screen(&screen)
+        self.not_taken(&message).screen(&screen)
+    }
+
+    pub(crate) fn not_taken(&self, message: &str) -> TerminalError {
+        TerminalError::new(TerminalErrorKind::NotTaken, message)
+            .hint(format!("Look at it with `{}`, and try again.", self.command_line("attach", &[])))
     }
 
     fn prompt(&self, live: &Live) -> Result<Option<Draft>, TerminalError> {
@@ -346,9 +357,9 @@ impl Terminal {
             if Instant::now() >= deadline {
                 return match command {
                     true => Ok(self.status()?.status),
-                    false => {
-                        Err(not_taken("nothing came of the text").screen(&live.look(History::None)?.text))
-                    }
+                    false => Err(self
+                        .not_taken("nothing came of the text")
+                        .screen(&live.look(History::None)?.text)),
                 };
             }
             let tick = deadline.min(Instant::now() + Duration::from_millis(100));
@@ -366,9 +377,4 @@ pub(crate) fn settle(live: &Live) {
     let seen = live.control.activity(&live.pane);
     live.control.wait_for_output(&live.pane, &seen, Instant::now() + Duration::from_millis(200));
     live.control.wait_until_quiet(&live.pane, Duration::from_millis(40), Duration::from_millis(300));
-}
-
-pub(crate) fn not_taken(message: &str) -> TerminalError {
-    TerminalError::new(TerminalErrorKind::NotTaken, message)
-        .hint("Look at it with `alhena terminal attach`, and try again.")
 }

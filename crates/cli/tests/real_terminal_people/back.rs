@@ -7,7 +7,7 @@ use alhena_testbed::Deadline;
 use alhena_testbed::processes::{command_line, signal};
 use rustix::process::Signal;
 
-use crate::place::{LONG, Place, type_in};
+use crate::place::{LONG, Place, paste, type_in};
 
 /// The processes that clean up if a pane's own is killed. They have no environment; they hold the lock of its home.
 fn guards(place: &Place) -> Vec<u32> {
@@ -58,12 +58,11 @@ fn an_agent_that_crashed_is_listed_with_why_and_comes_back_under_its_name() {
     let said = Deadline::after(LONG).wait_until(|| told().contains("--resume "));
     let listed = told();
     assert!(said, "{listed}");
-    let (_, command) = listed.split_once("`alhena terminal ").unwrap();
-    let words: Vec<&str> = command.split_once('`').unwrap().0.split(' ').collect();
-    assert_eq!(words.last().unwrap().len(), 8, "a short id: {words:?}");
+    let (_, id) = listed.split_once("--resume ").unwrap();
+    assert_eq!(id.split_once('`').unwrap().0.len(), 8, "a short id: {listed}");
     let ended = || place.terminals.find("one").unwrap().record().unwrap().ended.is_some();
     assert!(Deadline::after(Duration::from_secs(30)).wait_until(ended));
-    assert_eq!(type_in(&place, &words), (0, "one\n".to_owned(), String::new()));
+    assert_eq!(paste(&place, &listed), (0, "one\n".to_owned(), String::new()));
     assert_eq!(type_in(&place, &["ask", "one", "Second"]), (0, "Still 7319.\n".to_owned(), String::new()));
     assert_eq!(place.terminals.list().unwrap().len(), 1);
 

@@ -28,7 +28,7 @@ fn top_shows_agents_live_obeys_its_keys_and_gives_the_terminal_back() {
     let place = Place::new("top", scenario);
     let (code, _, err) = type_in(&place, &["top"]);
     assert_eq!(code, 2);
-    assert!(err.contains("needs a terminal") && err.contains("alhena terminal list"), "{err}");
+    assert!(err.contains("needs a terminal") && err.contains("alhena terminal --server "), "{err}");
 
     let named = |name: &str| Launch { name: Some(name.to_owned()), ..place.wanted("") };
     let [one, _two] = ["one", "two"].map(|name| place.terminals.launch(named(name)).unwrap());

@@ -65,7 +65,7 @@ impl Plan {
                 SUBMIT | "yes" | "y" => Ok(Plan::Confirm),
                 _ => refused(
                     "the answers can only be submitted as they are",
-                    "Answer `submit`, or take it all back with `alhena terminal interrupt`.",
+                    "Answer `submit`, or interrupt the agent to take it all back.",
                 ),
             },
             ([], Some(text)) if waiting.options.is_empty() => Ok(Plan::Write(text)),

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use alhena::terminal::{Asked, At, Force, TerminalError, Terminals};
+use alhena::terminal::{Asked, At, Force, Terminal, TerminalError, Terminals};
 
 use super::message::Message;
 use crate::limit::time;
@@ -35,19 +35,19 @@ pub fn execute(args: Args, terminals: &Terminals, json: bool) -> Result<ExitCode
     let force = if args.force { Force::Yes } else { Force::No };
     let at = if args.at_files { At::Files } else { At::Text };
     let asked = terminal.ask(&args.message.read()?, force, at, args.timeout)?;
-    let printed = if json { print_json(&asked) } else { told(terminal.name(), &asked) };
+    let printed = if json { print_json(&asked) } else { told(&terminal, &asked) };
     Ok(match asked.exit_status() {
         0 => printed,
         code => ExitCode::from(code),
     })
 }
 
-fn told(name: &str, asked: &Asked) -> ExitCode {
+fn told(terminal: &Terminal, asked: &Asked) -> ExitCode {
     asked.notices.iter().for_each(say);
     let printed = asked.text.as_deref().map_or(ExitCode::SUCCESS, |text| print(&super::shown(text)));
     if let Some(waiting) = &asked.waiting_for {
         say(super::question(waiting));
-        say(super::how_to_answer(name, waiting));
+        say(super::how_to_answer(terminal, waiting));
     } else if let Some(warning) = &asked.warning {
         say(format_args!("warning: {warning}"));
     }

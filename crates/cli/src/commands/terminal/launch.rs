@@ -104,7 +104,7 @@ fn go_on(agent: &mut Agent, terminals: &Terminals, name: &str) -> Result<(), Ter
             TerminalErrorKind::Usage,
             format!("{name} has gone, and had no session to go on with"),
         )
-        .hint(format!("`alhena terminal exit {name}` forgets it; then launch it anew."))
+        .hint(format!("`{}` forgets it; then launch it anew.", gone.command_line("exit", &[])))
     })
 }
 

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use alhena::terminal::screen::Status;
-use alhena::terminal::{TerminalError, Terminals, status_name};
+use alhena::terminal::{Terminal, TerminalError, Terminals, status_name};
 
 use super::{Described, Listed, farewell};
 use crate::output::{print, print_json};
@@ -20,26 +20,30 @@ pub fn execute(terminals: &Terminals, json: bool) -> Result<ExitCode, TerminalEr
             let gone = reading.status == Status::Exited;
             let why = gone.then(|| super::why(record.ended.as_ref()));
             let session_id = terminal.session_id().filter(|_| gone);
-            rows.push(Listed { described: Described { record, reading }, why, session_id });
+            rows.push((terminal, Listed { described: Described { record, reading }, why, session_id }));
         }
     }
     if json {
+        let rows: Vec<Listed> = rows.into_iter().map(|(_, row)| row).collect();
         return Ok(print_json(&rows));
     }
     if rows.is_empty() {
         return Ok(print("There are no terminals."));
     }
-    let width = rows.iter().map(|row| row.described.record.name.len()).max().unwrap_or(0);
-    let lines: Vec<String> = rows.iter().map(|row| line(row, width)).collect();
+    let width = rows.iter().map(|(terminal, _)| terminal.name().len()).max().unwrap_or(0);
+    let lines: Vec<String> = rows.iter().map(|(terminal, row)| line(terminal, row, width)).collect();
     Ok(print(&super::shown(&lines.join("\n"))))
 }
 
-fn line(row: &Listed, width: usize) -> String {
+fn line(terminal: &Terminal, row: &Listed, width: usize) -> String {
     let Described { record, reading } = &row.described;
     let (name, status) = (&record.name, status_name(reading.status));
     let line = format!("{name:<width$}  {}  {status:<10}  {}", record.id, record.dir.display());
     match &row.why {
-        Some(why) => format!("{line}\n{:width$}  {}", "", farewell(name, why, row.session_id.as_deref())),
+        Some(why) => {
+            let farewell = farewell(terminal, why, row.session_id.as_deref());
+            format!("{line}\n{:width$}  {farewell}", "")
+        }
         None => line,
     }
 }

@@ -206,18 +206,21 @@ fn question(waiting: &Waiting) -> String {
 }
 
 /// What to type to answer it.
-fn how_to_answer(name: &str, waiting: &Waiting) -> String {
+fn how_to_answer(terminal: &Terminal, waiting: &Waiting) -> String {
+    let line = |more: &[&str]| terminal.command_line("answer", more);
     match waiting.options.as_slice() {
         [] if waiting.is_review() => format!(
-            "Submit them with `alhena terminal answer {name} submit`, or take it back with `alhena terminal interrupt {name}`."
+            "Submit them with `{}`, or take it back with `{}`.",
+            line(&["submit"]),
+            terminal.command_line("interrupt", &[])
         ),
         [first, ..] if first.checked.is_some() => format!(
-            "Answer it with `alhena terminal answer {name} --choose {}`; several numbers with commas between them.",
-            first.number
+            "Answer it with `{}`; several numbers with commas between them.",
+            line(&["--choose", &first.number.to_string()])
         ),
-        [] => format!("Answer it with `alhena terminal answer {name} TEXT`."),
+        [] => format!("Answer it with `{}`.", line(&["TEXT"])),
         [first, ..] => {
-            format!("Answer it with `alhena terminal answer {name} {}`, or another number.", first.number)
+            format!("Answer it with `{}`, or another number.", line(&[&first.number.to_string()]))
         }
     }
 }
@@ -228,11 +231,11 @@ fn why(ended: Option<&Ended>) -> String {
 }
 
 /// Why an agent has gone, and how to go on.
-fn farewell(name: &str, why: &str, session: Option<&str>) -> String {
+fn farewell(terminal: &Terminal, why: &str, session: Option<&str>) -> String {
     match session {
         Some(id) => {
             let id: String = id.chars().take(8).collect();
-            format!("{why}; `alhena terminal launch --name {name} --resume {id}` goes on")
+            format!("{why}; `{}` goes on", terminal.resume_line(&id))
         }
         None => why.to_owned(),
     }

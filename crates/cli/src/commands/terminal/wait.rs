@@ -49,7 +49,7 @@ pub fn execute(args: &Args, terminals: &Terminals, json: bool) -> Result<ExitCod
         (true, _) => print_json(&Described { record: terminal.record()?, reading }),
     };
     if let Some(waiting) = waiting.filter(|_| !json) {
-        say(super::how_to_answer(name, &waiting));
+        say(super::how_to_answer(&terminal, &waiting));
     }
     Ok(if code == 0 { printed } else { ExitCode::from(code) })
 }

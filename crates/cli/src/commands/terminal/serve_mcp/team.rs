@@ -149,9 +149,9 @@ impl Team {
                 Status::Waiting => {
                     let question = reading.waiting_for.map(|waiting| waiting.question).unwrap_or_default();
                     Err(Unfinished::Asks(format!(
-                        "{} asks: {question} Somebody has to answer with `alhena terminal answer {}`.",
+                        "{} asks: {question} Somebody has to answer with `{}`.",
                         worker.name(),
-                        worker.name()
+                        worker.command_line("answer", &["..."])
                     )))
                 }
                 Status::Error => Err(Unfinished::Said(reading.error.unwrap_or_default())),

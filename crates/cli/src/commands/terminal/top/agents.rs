@@ -125,6 +125,6 @@ fn detail(terminal: &Terminal, reading: &Reading, record: &Record) -> Option<Str
         None => question(waiting),
     });
     let gone = (reading.status == Status::Exited)
-        .then(|| farewell(&record.name, &why(record.ended.as_ref()), terminal.session_id().as_deref()));
+        .then(|| farewell(terminal, &why(record.ended.as_ref()), terminal.session_id().as_deref()));
     waits.or(gone).or_else(|| reading.error.clone())
 }

@@ -38,8 +38,12 @@ pub struct Args {}
 pub fn execute(terminals: &Terminals) -> Result<ExitCode, TerminalError> {
     use std::io::IsTerminal;
     if !Stream::Out.is_terminal() || !io::stdin().is_terminal() {
-        return Err(TerminalError::new(TerminalErrorKind::Usage, "top needs a terminal to draw on")
-            .hint("`alhena terminal list` prints the same once, with --json for programs."));
+        return Err(TerminalError::new(TerminalErrorKind::Usage, "top needs a terminal to draw on").hint(
+            format!(
+                "`{}` prints the same once, with --json for programs.",
+                terminals.command_line(&["list"])
+            ),
+        ));
     }
     let interrupts = Interrupts::catch();
     let failed =

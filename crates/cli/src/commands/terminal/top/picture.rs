@@ -97,7 +97,7 @@ fn draw_table(
     area: Rect,
 ) {
     if picture.rows.is_empty() {
-        let text = "There are no terminals. `alhena terminal launch` starts one.";
+        let text = "There are no terminals. One that is launched appears here.";
         return frame.render_widget(Line::from(text), area);
     }
     let wide = |column: usize, least: usize| {
