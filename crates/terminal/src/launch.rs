@@ -103,6 +103,8 @@ impl Terminals {
     pub fn launch(&self, launch: Launch) -> Result<Terminal, TerminalError> {
         let deadline = Instant::now() + launch.timeout;
         self.inner.tmux.check()?;
+        // Before anything is looked for: whoever has taken a name has to choose another one first.
+        self.free_name(launch.name.as_deref(), launch.request.resume.is_some())?;
         let id = new_id();
         let launch = equip(launch, &id, &self.inner.ledger, &self.inner.environment)?;
         let (terminal, before) = self.begin(&launch, id.clone()).inspect_err(|_| {
@@ -140,7 +142,7 @@ impl Terminals {
         })?;
         let gemini = find(launch, &dir, &self.inner.environment)?;
         let _lock = self.inner.store.lock_all()?;
-        let (name, before) = self.free_name(launch)?;
+        let (name, before) = self.free_name(launch.name.as_deref(), launch.request.resume.is_some())?;
         let mut request = launch.request.clone();
         request.dir = Some(dir.clone());
         if let Prompt::Text(text) = &request.prompt
@@ -193,12 +195,21 @@ impl Terminals {
         Ok((self.terminal(&record), before))
     }
 
+    /// Says why a terminal cannot have a name.
+    pub fn check_name(&self, name: &str, resumes: bool) -> Result<(), TerminalError> {
+        self.free_name(Some(name), resumes).map(|_| ())
+    }
+
     /// The name of a new terminal, and the one of that name that has gone: it makes room once the new one goes on with its
     /// work.
-    fn free_name(&self, launch: &Launch) -> Result<(String, Option<Record>), TerminalError> {
+    fn free_name(
+        &self,
+        name: Option<&str>,
+        resumes: bool,
+    ) -> Result<(String, Option<Record>), TerminalError> {
         let taken: Vec<Record> = self.inner.store.all()?;
         let owner = |name: &str| taken.iter().find(|record| record.name == name || record.id == name);
-        let Some(name) = launch.name.as_deref() else {
+        let Some(name) = name else {
             let number = (1..).find(|number| owner(&format!("agent-{number}")).is_none());
             return Ok((format!("agent-{}", number.unwrap_or(1)), None));
         };
@@ -213,7 +224,7 @@ impl Terminals {
             taken.iter().find(|record| (record.name == name || record.id == name) && record.is_alive());
         let Some(before) = alive.or_else(|| owner(name)) else { return Ok((name.to_owned(), None)) };
         let gone = alive.is_none() && before.name == name;
-        if gone && launch.request.resume.is_some() {
+        if gone && resumes {
             return Ok((name.to_owned(), Some(before.clone())));
         }
         Err(match gone {

@@ -17,6 +17,7 @@ fn a_profile_that_cannot_be_used_is_said_with_its_line() {
     assert_snapshot!(desk.alhena(&["terminal", "here", "--profile", "nobody"]), @r"
     ---- stderr ----
     error: Failed to load agent profile 'nobody': there is none; looked for [DESK]/home/alhena/data/profiles/nobody.md, [DESK]/home/.aws/cli-agent-orchestrator/agent-store/nobody.md, [DESK]/home/.aws/cli-agent-orchestrator/agent-context/nobody.md, [DESK]/home/.aws/cli-agent-orchestrator/agent-context/nobody/agent.md, ./.alhena/profiles/nobody.md
+    hint: There are no profiles: put NAME.md into [DESK]/home/alhena/data/profiles, or give the path of one.
     [exit 2]
     ");
 }

@@ -218,18 +218,6 @@ pub fn type_in(place: &Place, args: &[&str]) -> (i32, String, String) {
     (done.status.code().unwrap(), done.stdout_text(), done.stderr_text())
 }
 
-/// What comes of pasting a command, as it was told, into a shell. It must name the test's server.
-pub fn paste(place: &Place, told: &str) -> (i32, String, String) {
-    let (_, command) =
-        told.split_once("`alhena terminal ").unwrap_or_else(|| panic!("no command in: {told}"));
-    let command = command.split_once('`').unwrap().0;
-    let mut shell = Command::new("/bin/sh");
-    shell.env_clear().envs(place.env.iter()).current_dir(place.work());
-    shell.arg("-c").arg(format!("{ALHENA} terminal {command}"));
-    let done = run_bounded(&mut shell, Duration::from_secs(120)).unwrap();
-    (done.status.code().unwrap(), done.stdout_text(), done.stderr_text())
-}
-
 /// A command as programs call it.
 pub fn json_of(place: &Place, args: &[&str]) -> (i32, Value) {
     let (code, out, err) = type_in(place, &[args, &["--json"]].concat());

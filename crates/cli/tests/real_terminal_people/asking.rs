@@ -4,7 +4,8 @@ use alhena::scripted::{After, Scenario, Turn, When};
 use alhena::terminal::{Force, Until};
 use serde_json::json;
 
-use crate::place::{LONG, Place, json_of, paste, type_in};
+use crate::person::paste;
+use crate::place::{LONG, Place, json_of, type_in};
 
 #[test]
 fn ask_prints_the_answer_of_its_own_turn_and_its_exit_code_says_how_it_ended() {
@@ -25,6 +26,9 @@ fn ask_prints_the_answer_of_its_own_turn_and_its_exit_code_says_how_it_ended() {
     assert_eq!(type_in(&place, &launch).0, 0);
 
     assert_eq!(type_in(&place, &["ask", "one", "Good"]), (0, "Forty-two.\n".to_owned(), String::new()));
+    let (code, _, err) = type_in(&place, &["answer", "one", "1"]);
+    assert_eq!((code, err.lines().next()), (1, Some("error: one asks nothing: it is completed")));
+    assert!(err.contains(" send one TEXT` sends it a message."), "{err}");
     assert_eq!(
         json_of(&place, &["ask", "one", "Cut"]),
         (
@@ -57,6 +61,9 @@ fn ask_prints_the_answer_of_its_own_turn_and_its_exit_code_says_how_it_ended() {
     let (code, _, err) = type_in(&place, &["ask", "one", "Hang", "--timeout", "5s"]);
     assert_eq!(code, 124, "{err}");
     assert!(err.contains("had not finished turn 6 after 5.0 s"), "{err}");
+    let (code, _, err) = type_in(&place, &["answer", "one", "1"]);
+    assert_eq!((code, err.lines().next()), (1, Some("error: one asks nothing: it is processing")));
+    assert!(err.contains(" wait one` ") && !err.contains(" send "), "{err}");
     assert_eq!(type_in(&place, &["ask", "one", "--file", "nothing.txt"]).0, 2);
 }
 

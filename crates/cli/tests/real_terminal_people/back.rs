@@ -7,7 +7,8 @@ use alhena_testbed::Deadline;
 use alhena_testbed::processes::{command_line, signal};
 use rustix::process::Signal;
 
-use crate::place::{LONG, Place, paste, type_in};
+use crate::person::paste;
+use crate::place::{LONG, Place, type_in};
 
 /// The processes that clean up if a pane's own is killed. They have no environment; they hold the lock of its home.
 fn guards(place: &Place) -> Vec<u32> {
@@ -92,8 +93,10 @@ fn an_agent_that_crashed_is_listed_with_why_and_comes_back_under_its_name() {
     assert_eq!((code, err.contains("had no session to go on with")), (2, true), "{err}");
 
     // One that lives is not taken away from anybody.
-    let (code, _, err) = type_in(&place, &["launch", "--name", "one", "--gemini", &gemini, "--resume"]);
-    assert_eq!((code, err.lines().next()), (2, Some("error: there is a terminal one already")));
+    for cli in [gemini.as_str(), "/no/such/gemini"] {
+        let (code, _, err) = type_in(&place, &["launch", "--name", "one", "--gemini", cli, "--resume"]);
+        assert_eq!((code, err.lines().next()), (2, Some("error: there is a terminal one already")));
+    }
     let (code, _, err) =
         type_in(&place, &["launch", "--name", "two", "--gemini", &gemini, "--resume", "0123456"]);
     assert_eq!(code, 2, "{err}");

@@ -20,6 +20,7 @@ fn logs_list_turns_with_their_ends_and_what_a_person_typed_in_the_pane() {
     let name = agent.name();
     assert_eq!(type_in(&place, &["logs", name]).1, format!("{name} has had no turns.\n"));
     assert_eq!(type_in(&place, &["logs", "nobody"]).0, 2);
+    assert_eq!(type_in(&place, &["logs", name, "-n", "0"]).0, 2);
     std::thread::scope(|scope| {
         let follower = scope.spawn(|| type_in(&place, &["logs", name, "--follow", "--json"]));
         ask(&agent, "One\nof two lines");

@@ -126,6 +126,12 @@ fn whoever_wants_to_be_told_is_told_once_that_an_agent_waits() {
 fn people_come_and_go_while_others_ask_and_the_server_stays() {
     let place = Place::new("views", Scenario::new());
     let agent = place.launch();
+    let (code, _, err) = type_in(&place, &["attach", agent.name()]);
+    assert_eq!(
+        (code, err.lines().next()),
+        (2, Some("error: attach needs a terminal, for its input and its output"))
+    );
+    assert!(err.contains(" read agent-1 --screen` "), "{err}");
     let pid = || place.tmux(&["display-message", "-p", "#{pid}"]);
     let before = pid();
     let over = AtomicBool::new(false);

@@ -1,6 +1,9 @@
 //! A person at a terminal: a pane with a shell, beside the agents' session.
 
-use alhena_testbed::Deadline;
+use std::process::Command;
+use std::time::Duration;
+
+use alhena_testbed::{Deadline, run_bounded};
 
 use crate::place::{ALHENA, LONG, Place};
 
@@ -47,4 +50,16 @@ impl<'a> Person<'a> {
     pub fn leave(&self) {
         self.0.tmux(&["kill-session", "-t", "=person"]);
     }
+}
+
+/// What comes of pasting a command, as it was told, into a shell. It must name the test's server.
+pub fn paste(place: &Place, told: &str) -> (i32, String, String) {
+    let (_, command) =
+        told.split_once("`alhena terminal ").unwrap_or_else(|| panic!("no command in: {told}"));
+    let command = command.split_once('`').unwrap().0;
+    let mut shell = Command::new("/bin/sh");
+    shell.env_clear().envs(place.env.iter()).current_dir(place.work());
+    shell.arg("-c").arg(format!("{ALHENA} terminal {command}"));
+    let done = run_bounded(&mut shell, Duration::from_secs(120)).unwrap();
+    (done.status.code().unwrap(), done.stdout_text(), done.stderr_text())
 }

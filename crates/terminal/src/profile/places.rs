@@ -14,7 +14,7 @@ use alhena_agent::dirs::Dirs;
 use alhena_agent::env::{CAO_HOME_DIR, Environment};
 use alhena_agent::facts::may_use;
 
-use super::{Cause, read_small};
+use super::{Cause, ProfileError, read_small};
 
 /// Where profiles are looked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,6 +96,44 @@ impl Places {
         }
     }
 
+    /// The names of all profiles that are there.
+    #[must_use]
+    pub fn known(&self) -> Vec<String> {
+        let project = self.project.as_ref().map(|project| project.dir.join(".alhena/profiles"));
+        let caos = self.cao.iter().flat_map(|cao| [cao.join("agent-store"), cao.join("agent-context")]);
+        let dirs = self.own.clone().into_iter().chain(caos).chain(project);
+        let entries = dirs.flat_map(|dir| std::fs::read_dir(dir).into_iter().flatten().flatten());
+        let mut names: Vec<String> = entries.filter_map(|entry| profile_name(&entry.path())).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// What to do where a profile could not be loaded: which one was probably meant, which there are, where one would be.
+    #[must_use]
+    pub fn hint(&self, error: &ProfileError) -> String {
+        const NAMES: usize = 12;
+        match &error.cause {
+            Cause::NotFound(_) | Cause::NotAName => {}
+            Cause::NotUsed { .. } | Cause::Unreadable { .. } | Cause::Invalid { .. } => return String::new(),
+        }
+        let known = self.known();
+        if known.is_empty() {
+            let own = self.own.as_ref().map(|dir| format!("put NAME.md into {}, or ", dir.display()));
+            return format!("There are no profiles: {}give the path of one.", own.unwrap_or_default());
+        }
+        let close = |name: &&String| strsim::jaro_winkler(&error.name.to_lowercase(), &name.to_lowercase());
+        let nearest = known.iter().max_by(|one, other| close(one).total_cmp(&close(other)));
+        let meant = nearest.filter(|name| close(name) > 0.7).map(|name| format!("Did you mean {name}? "));
+        let more = known.len().checked_sub(NAMES).filter(|more| *more > 0);
+        format!(
+            "{}There are: {}{}.",
+            meant.unwrap_or_default(),
+            known.iter().take(NAMES).map(String::as_str).collect::<Vec<_>>().join(", "),
+            more.map(|more| format!(" and {more} more")).unwrap_or_default()
+        )
+    }
+
     fn candidates(&self, name: &str) -> Vec<(PathBuf, bool)> {
         let file = format!("{name}.md");
         let ours = self.own.iter().map(|dir| (dir.join(&file), false));
@@ -134,6 +172,15 @@ impl Places {
         output.push_str(rest);
         output
     }
+}
+
+/// The name of the profile that a file or a directory holds, if it does.
+fn profile_name(path: &Path) -> Option<String> {
+    let named =
+        if path.is_dir() { path.file_name().filter(|_| path.join("agent.md").is_file()) } else { None };
+    let file = path.extension().is_some_and(|extension| extension == "md");
+    let named = named.or_else(|| path.file_stem().filter(|_| file))?;
+    Some(named.to_string_lossy().into_owned())
 }
 
 /// The name after a `$`, and what follows it.

@@ -138,6 +138,28 @@ fn profiles_are_found_by_path_and_in_the_places_in_order() {
 }
 
 #[test]
+fn a_profile_that_is_not_there_is_said_with_those_that_are() {
+    let root = tempfile::tempdir().unwrap();
+    let places =
+        Places { own: Some(root.path().join("own")), cao: Some(root.path().join("cao")), project: None };
+    let hint = |wanted: &str| places.hint(&Profile::load(wanted, &places).unwrap_err());
+    let own = root.path().join("own");
+    assert_eq!(
+        hint("x"),
+        format!("There are no profiles: put NAME.md into {}, or give the path of one.", own.display())
+    );
+    for path in
+        ["own/reviewer.md", "own/notes.txt", "cao/agent-store/reviewer.md", "cao/agent-context/dev/agent.md"]
+    {
+        let path = root.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "You are.").unwrap();
+    }
+    assert_eq!(hint("reveiwer"), "Did you mean reviewer? There are: dev, reviewer.");
+    assert_eq!(hint("zzz"), "There are: dev, reviewer.");
+}
+
+#[test]
 fn folders_profile_needs_a_folder_that_is_trusted_and_that_only_the_user_can_write() {
     use std::os::unix::fs::PermissionsExt;
     let root = tempfile::tempdir().unwrap();

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use alhena::terminal::{TerminalError, Terminals};
 
+use super::needs_terminal;
 use crate::signals::Interrupts;
 
 /// Show a terminal in this one, to watch and to type; ^B D leaves it running.
@@ -14,8 +15,10 @@ pub struct Args {
 }
 
 pub fn execute(args: &Args, terminals: &Terminals) -> Result<ExitCode, TerminalError> {
+    let terminal = terminals.find(&args.terminal)?;
+    needs_terminal("attach", &terminal.command_line("read", &["--screen"]))?;
     // Whoever closes their window ends tmux's client; the agent's window gets its size back after that.
     let _caught = Interrupts::catch();
-    let status = terminals.find(&args.terminal)?.attach()?;
+    let status = terminal.attach()?;
     Ok(ExitCode::from(u8::from(!status.success())))
 }

@@ -75,8 +75,11 @@ fn layout() -> impl TypedValueParser<Value = Layout> {
 }
 
 pub fn execute(mut args: Args, terminals: &Terminals, json: bool) -> Result<ExitCode, TerminalError> {
-    if let Some(gone) = args.name.as_deref().filter(|_| args.agent.resumes()) {
-        go_on(&mut args.agent, terminals, gone)?;
+    if let Some(name) = args.name.as_deref() {
+        if args.agent.resumes() {
+            go_on(&mut args.agent, terminals, name)?;
+        }
+        terminals.check_name(name, args.agent.resumes())?;
     }
     let terminal = terminals.launch(launch(args)?)?;
     let record = terminal.record()?;
@@ -128,7 +131,7 @@ pub fn launch(args: Args) -> Result<Launch, TerminalError> {
     let project = request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
     let places = Places::usual(&Environment::of_process(), &project, request.trust);
     let profile = args.profile.map(|name| Profile::load(&name, &places)).transpose();
-    let profile = profile.map_err(|error| usage(error.to_string(), ""))?;
+    let profile = profile.map_err(|error| usage(error.to_string(), &places.hint(&error)))?;
     Ok(Launch {
         name: args.name,
         request,

@@ -22,9 +22,9 @@ const WIDTH: usize = 100;
 pub struct Args {
     /// The terminal, by its name or id.
     terminal: String,
-    /// The last so many.
-    #[arg(short, value_name = "N")]
-    n: Option<usize>,
+    /// The last so many, at least one.
+    #[arg(short, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    n: Option<u64>,
     /// Print each turn when it has ended, until the agent has gone; with --json a line each.
     #[arg(long, short)]
     follow: bool,
@@ -34,7 +34,8 @@ pub fn execute(args: &Args, terminals: &Terminals, json: bool) -> Result<ExitCod
     let terminal = terminals.find(&args.terminal)?;
     let mut entries = terminal.log()?;
     let all = entries.len();
-    entries.drain(..all.saturating_sub(args.n.unwrap_or(all)));
+    let last = args.n.map_or(all, |n| usize::try_from(n).unwrap_or(all));
+    entries.drain(..all.saturating_sub(last));
     if args.follow {
         return follow(&terminal, entries, all, json);
     }

@@ -22,7 +22,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use alhena::terminal::screen::{Reading, Waiting};
-use alhena::terminal::{Ended, Options, Record, SERVER, Terminal, TerminalError, Terminals, pane, watcher};
+use alhena::terminal::{
+    Ended, Options, Record, SERVER, Terminal, TerminalError, TerminalErrorKind, Terminals, pane, watcher,
+};
 use clap::Subcommand;
 use serde::Serialize;
 use serde_json::json;
@@ -152,6 +154,16 @@ fn failed(error: &TerminalError, json: bool) -> ExitCode {
         complain(error, &error.hint);
     }
     ExitCode::from(error.exit_status())
+}
+
+/// Refuses what draws on a terminal where there is none, with the command that says the same without one.
+fn needs_terminal(command: &str, instead: &str) -> Result<(), TerminalError> {
+    if Stream::Out.is_terminal() && std::io::IsTerminal::is_terminal(&std::io::stdin()) {
+        return Ok(());
+    }
+    let message = format!("{command} needs a terminal, for its input and its output");
+    Err(TerminalError::new(TerminalErrorKind::Usage, message)
+        .hint(format!("`{instead}` prints what is there once.")))
 }
 
 /// A terminal's record and what its agent does, as JSON shows them.

@@ -238,8 +238,10 @@ impl Team {
             .map(|name| match name.contains('/') || name.ends_with(".md") {
                 // The model chooses here, and a profile says which programs run.
                 true => Err("a worker's profile is given by its name, not by a path".to_owned()),
-                false => Profile::load(name, &Places::usual(&self.environment, &dir, self.trust))
-                    .map_err(|error| error.to_string()),
+                false => {
+                    let places = Places::usual(&self.environment, &dir, self.trust);
+                    Profile::load(name, &places).map_err(|error| format!("{error}. {}", places.hint(&error)))
+                }
             })
             .transpose()?;
         let model = self.model.clone();

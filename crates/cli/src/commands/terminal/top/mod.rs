@@ -20,6 +20,7 @@ use self::agents::{Agent, Round, gather};
 use self::keys::{Mode, Wish};
 use self::picture::{Picture, clean, draw, head, row};
 use self::screen::Screen;
+use super::needs_terminal;
 use crate::output::Stream;
 use crate::signals::Interrupts;
 use crate::style::{Colours, one_line};
@@ -36,15 +37,7 @@ const GRACE: Duration = Duration::from_secs(10);
 pub struct Args {}
 
 pub fn execute(terminals: &Terminals) -> Result<ExitCode, TerminalError> {
-    use std::io::IsTerminal;
-    if !Stream::Out.is_terminal() || !io::stdin().is_terminal() {
-        return Err(TerminalError::new(TerminalErrorKind::Usage, "top needs a terminal to draw on").hint(
-            format!(
-                "`{}` prints the same once, with --json for programs.",
-                terminals.command_line(&["list"])
-            ),
-        ));
-    }
+    needs_terminal("top", &terminals.command_line(&["list"]))?;
     let interrupts = Interrupts::catch();
     let failed =
         |error: io::Error| TerminalError::new(TerminalErrorKind::Io, format!("the terminal: {error}"));
