@@ -176,5 +176,4 @@ pub fn holder(runs: &Path, mark: &str) -> Holder {
 }
 
 #[cfg(test)]
-#[path = "run_dir_tests.rs"]
 mod tests;

@@ -283,5 +283,4 @@ pub(crate) fn temporary_beside(path: &Path) -> PathBuf {
 }
 
 #[cfg(test)]
-#[path = "loan_tests.rs"]
 mod tests;

@@ -253,5 +253,4 @@ fn damaged() -> io::Error {
 
 #[cfg(test)]
 #[cfg(unix)]
-#[path = "index_tests.rs"]
 mod tests;

@@ -235,5 +235,4 @@ impl fmt::Debug for McpServer {
 }
 
 #[cfg(test)]
-#[path = "mcp_tests.rs"]
 mod tests;

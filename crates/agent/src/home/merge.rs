@@ -128,5 +128,4 @@ fn merge_context(plan: &FinishPlan, overlay: &Path, user: &Path, done: &mut Fini
 }
 
 #[cfg(test)]
-#[path = "merge_tests.rs"]
 mod tests;

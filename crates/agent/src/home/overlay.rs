@@ -217,5 +217,4 @@ fn is_inside(path: &Path) -> bool {
 }
 
 #[cfg(test)]
-#[path = "overlay_tests.rs"]
 mod tests;

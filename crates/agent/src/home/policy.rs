@@ -221,5 +221,4 @@ pub fn policy_paths(
 }
 
 #[cfg(test)]
-#[path = "policy_tests.rs"]
 mod tests;

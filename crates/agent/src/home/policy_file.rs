@@ -310,5 +310,4 @@ fn check_pattern(pattern: &str) -> Result<(), String> {
 }
 
 #[cfg(test)]
-#[path = "policy_file_tests.rs"]
 mod tests;

@@ -294,5 +294,4 @@ fn free_name(path: &Path, attempt: u32) -> PathBuf {
 }
 
 #[cfg(test)]
-#[path = "publish_tests.rs"]
 mod tests;

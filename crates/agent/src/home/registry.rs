@@ -266,5 +266,4 @@ fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 #[cfg(test)]
-#[path = "registry_tests.rs"]
 mod tests;

@@ -235,5 +235,4 @@ const fn minute_length() -> usize {
 }
 
 #[cfg(test)]
-#[path = "resume_tests.rs"]
 mod tests;

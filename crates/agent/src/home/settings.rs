@@ -159,5 +159,4 @@ fn collect_leaves(settings: &Map<String, Value>, prefix: &str, names: &mut Vec<S
 }
 
 #[cfg(test)]
-#[path = "settings_tests.rs"]
 mod tests;

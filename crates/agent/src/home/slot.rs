@@ -247,5 +247,4 @@ pub(super) fn take_over(path: &Path) -> io::Result<Taken> {
 }
 
 #[cfg(test)]
-#[path = "slot_tests.rs"]
 mod tests;

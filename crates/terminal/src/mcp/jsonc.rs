@@ -317,5 +317,4 @@ fn value_end(bytes: &[u8], from: usize) -> usize {
 }
 
 #[cfg(test)]
-#[path = "jsonc_tests.rs"]
 mod tests;
