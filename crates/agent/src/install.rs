@@ -9,6 +9,7 @@
 
 mod npm;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use alhena_model::Hint;
 use alhena_wire::release::{NEWEST_KNOWN, Version};
 
 use crate::dirs::{self, Dirs};
@@ -58,6 +60,7 @@ pub enum Progress {
 
 /// Why there is no install.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum InstallError {
     /// Node is not on `PATH`.
     NoNode,
@@ -104,37 +107,6 @@ pub enum InstallError {
     },
 }
 
-impl InstallError {
-    /// What to do about it.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        let node = NodeVersion::OLDEST.major;
-        match self {
-            Self::NoNode | Self::NodeTooOld { .. } => {
-                format!(
-                    "Install Node {node} or newer, with npm, and make sure that `node` and `npm` are on PATH."
-                )
-            }
-            Self::NoNpm => {
-                "Install npm, which usually comes with Node, and make sure that it is on PATH.".to_owned()
-            }
-            Self::NoHome => "Set HOME, or ALHENA_HOME to a directory of your choice.".to_owned(),
-            Self::NotAVersion(_) => format!("Give a version such as {PINNED}."),
-            Self::Npm { .. } => {
-                format!(
-                    "Check the network, the room on the disk and npm's configuration; `npm view {PACKAGE} versions` lists what there is."
-                )
-            }
-            Self::TooLate { .. } => "Check the network, and try again.".to_owned(),
-            Self::Stopped => "Nothing of it is left; the next time it begins anew.".to_owned(),
-            Self::Incomplete { .. } => {
-                format!("Try again, or install it yourself: `npm install -g {PACKAGE}`.")
-            }
-            Self::Io { .. } => "Check the free space and the permissions of Alhena's directory.".to_owned(),
-        }
-    }
-}
-
 impl fmt::Display for InstallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let node = NodeVersion::OLDEST.major;
@@ -155,7 +127,43 @@ impl fmt::Display for InstallError {
     }
 }
 
-impl std::error::Error for InstallError {}
+impl std::error::Error for InstallError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl Hint for InstallError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        let node = NodeVersion::OLDEST.major;
+        Some(match self {
+            Self::NoNode | Self::NodeTooOld { .. } => {
+                format!(
+                    "Install Node {node} or newer, with npm, and make sure that `node` and `npm` are on PATH."
+                ).into()
+            }
+            Self::NoNpm => {
+                "Install npm, which usually comes with Node, and make sure that it is on PATH.".into()
+            }
+            Self::NoHome => "Set HOME, or ALHENA_HOME to a directory of your choice.".into(),
+            Self::NotAVersion(_) => format!("Give a version such as {PINNED}.").into(),
+            Self::Npm { .. } => {
+                format!(
+                    "Check the network, the room on the disk and npm's configuration; `npm view {PACKAGE} versions` lists what there is."
+                ).into()
+            }
+            Self::TooLate { .. } => "Check the network, and try again.".into(),
+            Self::Stopped => "Nothing of it is left; the next time it begins anew.".into(),
+            Self::Incomplete { .. } => {
+                format!("Try again, or install it yourself: `npm install -g {PACKAGE}`.").into()
+            }
+            Self::Io { .. } => "Check the free space and the permissions of Alhena's directory.".into(),
+        })
+    }
+}
 
 fn io_error(doing: &'static str) -> impl FnOnce(io::Error) -> InstallError {
     move |error| InstallError::Io { doing, error }

@@ -1,5 +1,6 @@
 //! Finds, prepares, launches, follows and stops Gemini CLI.
 
+#[doc(hidden)]
 pub mod changes;
 pub mod dirs;
 mod disk;
@@ -15,14 +16,17 @@ mod interactive;
 mod lock;
 mod neighbours;
 mod prepare;
+#[doc(hidden)]
 pub mod programs;
 pub mod recording;
 mod request;
 mod retries;
 mod run;
+#[doc(hidden)]
 pub mod run_dir;
 pub mod settings;
 mod start;
+#[doc(hidden)]
 pub mod supervise;
 mod tail;
 mod telemetry;

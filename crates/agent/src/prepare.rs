@@ -7,13 +7,14 @@ pub(crate) mod arguments;
 mod prompt;
 pub(crate) mod servers;
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use alhena_model::{Failure, FailureKind};
+use alhena_model::{Failure, FailureKind, Hint};
 use alhena_wire::release::{Feature, NEWEST_KNOWN, OLDEST_SUPPORTED, Version};
 use rustix::fs::Access;
 use serde_json::{Map, Value, json};
@@ -71,14 +72,6 @@ impl RunError {
             RunError::Failed(failure) => failure.kind.exit_status(),
         }
     }
-
-    /// What to do about it.
-    pub fn hint(&self) -> &str {
-        match self {
-            RunError::Usage { hint, .. } => hint,
-            RunError::Failed(failure) => &failure.hint,
-        }
-    }
 }
 
 impl fmt::Display for RunError {
@@ -91,6 +84,15 @@ impl fmt::Display for RunError {
 }
 
 impl std::error::Error for RunError {}
+
+impl Hint for RunError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        match self {
+            RunError::Usage { hint, .. } => Some(hint.into()).filter(|hint: &Cow<'_, str>| !hint.is_empty()),
+            RunError::Failed(failure) => failure.hint(),
+        }
+    }
+}
 
 /// Everything that a run needs, ready to be handed to the keeper.
 pub(crate) struct Ready {
@@ -201,7 +203,7 @@ pub(crate) fn common(
     wanted.mark = Some(run_dir.mark().to_owned());
     let home = home::prepare(&wanted).map_err(|error| {
         let failure = Failure::new(error.kind(), error.to_string());
-        RunError::Failed(Box::new(match error.hint(&user_home) {
+        RunError::Failed(Box::new(match error.hint_in(&user_home) {
             Some(hint) => failure.with_hint(hint),
             None => failure,
         }))

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use crate::home::McpServer;
 pub use crate::home::Resume;
 
-/// What Gemini CLI is to do, and how.
+/// What Gemini CLI is to do, and how. Every option has a method that sets it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Request {
     /// The prompt.
     pub prompt: Prompt,
@@ -245,6 +246,12 @@ impl Request {
         }
     }
 
+    /// How the prompt gets to the CLI.
+    pub fn prompt_by(mut self, way: PromptBy) -> Self {
+        self.prompt_by = way;
+        self
+    }
+
     /// Where to work.
     pub fn dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.dir = Some(dir.into());
@@ -269,9 +276,45 @@ impl Request {
         self
     }
 
-    /// How long the whole run may take.
-    pub fn timeout(mut self, limit: Duration) -> Self {
-        self.timeout = Some(limit);
+    /// Which sandbox.
+    pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
+        self.sandbox = sandbox;
+        self
+    }
+
+    /// One more directory that the model may use.
+    pub fn include_dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.include_dirs.push(dir.into());
+        self
+    }
+
+    /// One more tool that is allowed: `NAME` or `NAME(prefix)`.
+    pub fn allow_tool(mut self, rule: impl Into<String>) -> Self {
+        self.allow_tools.push(rule.into());
+        self
+    }
+
+    /// One more tool that is denied, in the same form.
+    pub fn deny_tool(mut self, rule: impl Into<String>) -> Self {
+        self.deny_tools.push(rule.into());
+        self
+    }
+
+    /// One more policy file.
+    pub fn policy(mut self, file: impl Into<PathBuf>) -> Self {
+        self.policies.push(file.into());
+        self
+    }
+
+    /// One more MCP server, for this run only.
+    pub fn mcp_server(mut self, server: McpServer) -> Self {
+        self.mcp_servers.push(server);
+        self
+    }
+
+    /// What to tell the model beside the prompt.
+    pub fn system_prompt(mut self, prompt: SystemPrompt) -> Self {
+        self.system_prompt = Some(prompt);
         self
     }
 
@@ -281,15 +324,87 @@ impl Request {
         self
     }
 
+    /// A session to go on with.
+    pub fn resume(mut self, resume: Resume) -> Self {
+        self.resume = Some(resume);
+        self
+    }
+
+    /// The id for the new session.
+    pub fn session_id(mut self, id: impl Into<String>) -> Self {
+        self.session_id = Some(id.into());
+        self
+    }
+
+    /// How long the whole run may take.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = Some(limit);
+        self
+    }
+
+    /// When that time began, if it was before the start.
+    pub fn began(mut self, moment: Instant) -> Self {
+        self.began = Some(moment);
+        self
+    }
+
+    /// How long it may take until the first event; `None` is for ever.
+    pub fn first_event_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.first_event_timeout = limit.into();
+        self
+    }
+
+    /// How long it may be silent while no tool runs; `None` is for ever.
+    pub fn stall_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.stall_timeout = limit.into();
+        self
+    }
+
+    /// How many turns the model may take.
+    pub fn max_turns(mut self, turns: u32) -> Self {
+        self.max_turns = Some(turns);
+        self
+    }
+
+    /// How often a failing request is tried.
+    pub fn max_attempts(mut self, attempts: u32) -> Self {
+        self.max_attempts = Some(attempts);
+        self
+    }
+
+    /// How many bytes the CLI may write to standard output.
+    pub fn max_output(mut self, bytes: u64) -> Self {
+        self.max_output = bytes;
+        self
+    }
+
+    /// How many bytes it may write to standard error.
+    pub fn max_stderr(mut self, bytes: u64) -> Self {
+        self.max_stderr = bytes;
+        self
+    }
+
     /// Where to keep everything.
     pub fn record(mut self, dir: impl Into<PathBuf>) -> Self {
         self.record = Some(dir.into());
         self
     }
 
-    /// A session to go on with.
-    pub fn resume(mut self, resume: Resume) -> Self {
-        self.resume = Some(resume);
+    /// One more argument for the CLI itself.
+    pub fn extra_arg(mut self, argument: impl Into<OsString>) -> Self {
+        self.extra_args.push(argument.into());
+        self
+    }
+
+    /// Hands out the CLI's own lines beside the events.
+    pub fn raw_lines(mut self) -> Self {
+        self.raw_lines = true;
+        self
+    }
+
+    /// One more warning for the outcome.
+    pub fn notice(mut self, text: impl Into<String>) -> Self {
+        self.notices.push(text.into());
         self
     }
 }

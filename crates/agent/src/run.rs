@@ -1,13 +1,18 @@
 //! A run that is under way: its events, its outcome, and the way to stop it.
 
+use std::fmt;
+use std::future::poll_fn;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
 
 use alhena_model::{Event, EventKind, Outcome};
 use async_channel::{Receiver, Sender};
+use futures_core::Stream;
 
 /// What comes out of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,9 +23,9 @@ pub enum Item {
     Line(Vec<u8>),
 }
 
-/// A run. Dropping it stops it.
+/// A run: a [`Stream`] of its events. Dropping it stops it.
 pub struct Run {
-    items: Receiver<Item>,
+    items: Pin<Box<Receiver<Item>>>,
     queued: Arc<AtomicUsize>,
     stopper: Stopper,
     outcome: Option<Arc<Outcome>>,
@@ -33,6 +38,7 @@ pub(crate) type Sessions = Arc<Mutex<Vec<PathBuf>>>;
 
 /// What is known of a run from its start.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct About {
     /// Stands in the environment of all its processes.
     pub mark: String,
@@ -91,7 +97,7 @@ impl Run {
         about: About,
         sessions: Sessions,
     ) -> Self {
-        Self { items, queued, stopper, outcome: None, about, sessions }
+        Self { items: Box::pin(items), queued, stopper, outcome: None, about, sessions }
     }
 
     /// What is known of it from its start.
@@ -101,12 +107,7 @@ impl Run {
 
     /// The next event; `None` after the last.
     pub async fn next(&mut self) -> Option<Event> {
-        loop {
-            let item = self.items.recv().await.ok()?;
-            if let Item::Event(event) = self.taken(item) {
-                return Some(event);
-            }
-        }
+        poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }
 
     /// The next event, waiting in this thread.
@@ -162,6 +163,32 @@ impl Run {
     /// Something that can stop the run from elsewhere.
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
+    }
+}
+
+impl Stream for Run {
+    type Item = Event;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Event>> {
+        loop {
+            let Some(item) = ready!(self.items.as_mut().poll_next(context)) else { return Poll::Ready(None) };
+            if let Item::Event(event) = self.taken(item) {
+                return Poll::Ready(Some(event));
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_over = self.stopper.is_over();
+        f.debug_struct("Run").field("about", &self.about).field("is_over", &is_over).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Stopper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stopper").field("is_over", &self.is_over()).finish_non_exhaustive()
     }
 }
 

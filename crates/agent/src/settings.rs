@@ -9,6 +9,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use alhena_model::Hint;
 use serde_json::Value;
 
 /// Settings that cannot be read.
@@ -51,7 +52,16 @@ impl fmt::Display for SettingsError {
     }
 }
 
-impl std::error::Error for SettingsError {}
+impl std::error::Error for SettingsError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.problem {
+            Problem::Unreadable(error) => Some(error),
+            Problem::Invalid { .. } | Problem::NotAnObject => None,
+        }
+    }
+}
+
+impl Hint for SettingsError {}
 
 /// Reads a settings file: an object, empty when there is no such file. References such as `$HOME` are left as they are.
 pub fn read_settings(path: &Path) -> Result<Value, SettingsError> {

@@ -17,14 +17,30 @@
 //! ```
 //!
 //! Programs without an async runtime use [`Gemini::run_blocking`]. The chapters in [`concepts`] explain what is
-//! promised and how it is kept.
+//! promised and how it is kept; `examples` beside this file holds whole programs.
+//!
+//! What most programs need stands here by name. The rest is in the module of its layer:
+//!
+//! | Module | What is there |
+//! |---|---|
+//! | [`agent`] | find, install, prepare, launch and stop the CLI; recordings; the environment |
+//! | [`model`] | events, messages, outcomes, and the interpreter that makes them |
+//! | [`session`] | the CLI's session store |
+//! | [`terminal`] | the interactive CLI in tmux |
+//! | [`hosts`] | what other programs expect, as views |
+//! | [`scripted`] | a scripted Gemini API, for tests |
+//! | [`wire`] | what the CLI writes, exactly |
 
 pub mod concepts;
 
-pub use alhena_agent::*;
+pub use alhena_agent as agent;
+pub use alhena_agent::{
+    Approval, Finder, Gemini, Item, NotFound, Prompt, PromptBy, Request, Resume, Run, RunError, Sandbox,
+    Stopper, SystemPrompt, Trust,
+};
 pub use alhena_hosts as hosts;
 pub use alhena_model as model;
-pub use alhena_model::{Event, EventKind, Failure, FailureKind, Outcome, Status, Usage};
+pub use alhena_model::{Event, EventKind, Failure, FailureKind, Hint, Message, Outcome, Status, Usage};
 pub use alhena_scripted as scripted;
 pub use alhena_session as session;
 pub use alhena_terminal as terminal;

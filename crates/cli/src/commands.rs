@@ -19,6 +19,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use alhena::Hint;
 use clap::{Parser, Subcommand};
 use serde_json::json;
 
@@ -94,7 +95,7 @@ pub fn complains_in_json() -> bool {
 /// Complains of a `-C` that names no directory.
 fn check_directory(dir: &Path) -> Result<(), ExitCode> {
     agent::directory(dir).map_err(|error| {
-        complain(&error, error.hint());
+        complain(&error, &error.hint().unwrap_or_default());
         ExitCode::from(error.exit_status())
     })
 }

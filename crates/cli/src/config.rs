@@ -7,9 +7,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use alhena::dirs::Dirs;
-use alhena::env::{self, Environment};
-use alhena::facts::{self, NotUsed};
+use alhena::agent::dirs::Dirs;
+use alhena::agent::env::{self, Environment};
+use alhena::agent::facts::{self, NotUsed};
 use alhena::{Approval, RunError, Trust};
 use clap::ValueEnum;
 use toml::Spanned;

@@ -31,12 +31,12 @@ fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // The keeper starts with every run: it must not wait for anything else.
     if arguments.get(1).is_some_and(|argument| argument == "keeper") && arguments.len() == 2 {
-        return match alhena::supervise::guard::main() {
+        return match alhena::agent::supervise::guard::main() {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         };
     }
-    alhena::supervise::custody::this_program_is_the_keeper();
+    alhena::agent::supervise::custody::this_program_is_the_keeper();
     start_log();
     if called_gemini(&arguments) {
         return commands::gemini::stand_in(arguments.into_iter().skip(1).collect());
@@ -121,7 +121,7 @@ fn with_true_tips(mut error: clap::Error) -> clap::Error {
 
 /// The log goes to stderr, and only when `ALHENA_LOG` asks for it.
 fn start_log() {
-    if let Ok(filter) = std::env::var(alhena::env::ALHENA_LOG) {
+    if let Ok(filter) = std::env::var(alhena::agent::env::ALHENA_LOG) {
         let filter = tracing_subscriber::EnvFilter::new(filter);
         let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Stream::Err.open());
         let _set_before = log.try_init();

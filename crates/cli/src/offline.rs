@@ -6,7 +6,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use alhena::env::{self, Environment};
+use alhena::agent::env::{self, Environment};
 use alhena::scripted::{Scenario, Server, tour};
 use alhena::{Approval, Failure, FailureKind, Request, RunError, Trust};
 use serde_json::json;
@@ -40,7 +40,7 @@ pub fn prepare(
             Scenario::from_json(&text).map_err(|error| failed(error.to_string()))?
         }
     };
-    let broken = |error: std::io::Error| match alhena::dirs::is_full(&error) {
+    let broken = |error: std::io::Error| match alhena::agent::dirs::is_full(&error) {
         true => RunError::Failed(Box::new(Failure::new(
             FailureKind::DiskFull,
             format!("the scripted model has no home: {error}"),
@@ -52,13 +52,13 @@ pub fn prepare(
     };
     let server = Server::start().map_err(broken)?;
     let url = server.add("offline", scenario);
-    let dirs = alhena::dirs::Dirs::of(environment).ok_or_else(|| RunError::Usage {
+    let dirs = alhena::agent::dirs::Dirs::of(environment).ok_or_else(|| RunError::Usage {
         message: "there is no home directory to work with".into(),
         hint: "Set HOME, or ALHENA_HOME to a directory of its own.".into(),
     })?;
     let home = dirs.state.join("offline");
     let settings = json!({ "security": { "auth": { "selectedType": "gemini-api-key" } } });
-    alhena::dirs::create(&home.join(".gemini")).map_err(broken)?;
+    alhena::agent::dirs::create(&home.join(".gemini")).map_err(broken)?;
     write_whole(&home.join(".gemini"), "settings.json", &settings.to_string()).map_err(broken)?;
     environment.set(env::GEMINI_CLI_HOME, home);
     environment.set(env::GEMINI_API_KEY, "offline");

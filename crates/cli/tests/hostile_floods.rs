@@ -35,7 +35,7 @@ fn a_fast_stream_does_not_hold_up_the_time_limit() {
     assert!(says_what_was_not_read(&outcome), "{:?}", outcome.warnings);
     assert_eq!(hostile.hostile.survivors().unwrap(), [0u32; 0]);
     // What was not read then is not read when it is played back.
-    assert_eq!(*alhena::recording::play(&dir, |_| ()).unwrap(), *outcome);
+    assert_eq!(*alhena::agent::recording::play(&dir, |_| ()).unwrap(), *outcome);
 }
 
 #[test]

@@ -110,14 +110,13 @@ mod tests {
     use alhena_model::{Failure, FailureKind, Status};
 
     fn outcome(text: &str) -> Outcome {
-        Outcome {
-            status: Status::Success,
-            text: alhena_model::outcome::Text::whole(text),
-            session_id: Some("s-1".to_owned()),
-            duration_ms: 1200,
-            exit_code: Some(0),
-            ..Outcome::default()
-        }
+        let mut outcome = Outcome::default();
+        outcome.status = Status::Success;
+        outcome.text = alhena_model::outcome::Text::whole(text);
+        outcome.session_id = Some("s-1".to_owned());
+        outcome.duration_ms = 1200;
+        outcome.exit_code = Some(0);
+        outcome
     }
 
     // B-55
@@ -140,12 +139,10 @@ mod tests {
 
     #[test]
     fn a_failure_is_a_result_and_its_exit_code_is_not_0() {
-        let failed = Outcome {
-            status: Status::Failed,
-            session_id: None,
-            failure: Some(Failure::new(FailureKind::InvalidResponse, "The model gave no answer")),
-            ..outcome("")
-        };
+        let mut failed = outcome("");
+        failed.status = Status::Failed;
+        failed.session_id = None;
+        failed.failure = Some(Failure::new(FailureKind::InvalidResponse, "The model gave no answer"));
         assert_eq!(
             serde_json::to_value(view(&failed, json!([]), Data::Text)).unwrap(),
             json!({"success": false, "exitCode": 1, "sessionId": "", "duration": 1200, "messages": [], "data": "",

@@ -101,6 +101,8 @@ fn all_lines(event: &Event) -> Vec<Line> {
             // The verdict is Alhena's; the CLI's `result` alone is no proof.
             ending(outcome).into_iter().map(|(kind, derived)| line(kind, derived)).collect()
         }
+        // C-33 to C-41 have no line for anything else.
+        _ => Vec::new(),
     }
 }
 

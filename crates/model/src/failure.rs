@@ -1,12 +1,16 @@
 //! Why a run failed: a kind, a message for people, a hint that says what to do, and the evidence.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::event::ToolError;
+use crate::hint::Hint;
 
 /// A failed run's reason. The only failure type that leaves the library for what an agent did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Failure {
     /// What kind of failure it is; the exit code follows from it.
     pub kind: FailureKind,
@@ -41,6 +45,7 @@ pub struct Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum FailureKind {
     /// There is no Gemini CLI, or none that can be started.
     NotInstalled,
@@ -148,6 +153,20 @@ impl FailureKind {
     /// What to do about a failure of this kind in general.
     pub fn hint(self) -> &'static str {
         TABLE.iter().find(|row| row.kind == self).map_or("", |row| row.hint)
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl Hint for Failure {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        Some(self.hint.as_str().into()).filter(|hint: &Cow<'_, str>| !hint.is_empty())
     }
 }
 

@@ -6,6 +6,7 @@
 
 pub mod event;
 pub mod failure;
+mod hint;
 pub mod interpret;
 pub mod join;
 pub mod judge;
@@ -18,6 +19,7 @@ pub mod usage;
 
 pub use event::{Event, EventKind, FileChange, Source, ToolError};
 pub use failure::{Failure, FailureKind};
+pub use hint::Hint;
 pub use interpret::{DiskFact, Input, Interpreter, Witnesses};
 pub use join::{Fact, SessionFacts, ToolFact};
 pub use judge::{End, Exit, Stop, complaints};

@@ -10,6 +10,7 @@ use crate::usage::Usage;
 
 /// The result of a run. Never an error for what the agent did: a failed run is an outcome with a [`Failure`].
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Outcome {
     /// The verdict.
     pub status: Status,

@@ -13,7 +13,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use alhena_model::Timestamp;
+use alhena_model::{Hint, Timestamp};
 use serde_json::{Value, json};
 
 use crate::file::{Format, SessionFile, Stamp};
@@ -70,6 +70,7 @@ impl Step {
 
 /// Why a session was left alone.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum NotRepaired {
     /// Somebody uses it.
     InUse(Use),
@@ -102,7 +103,16 @@ impl std::fmt::Display for NotRepaired {
     }
 }
 
-impl std::error::Error for NotRepaired {}
+impl std::error::Error for NotRepaired {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl Hint for NotRepaired {}
 
 /// Whether to go on where nobody can tell if the session is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

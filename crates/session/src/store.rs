@@ -5,6 +5,7 @@
 //! takes the one that was updated last among those that have a conversation. So does this, and it never takes an empty file
 //! for the session when another has words in it.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fmt;
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
+use alhena_model::Hint;
 use serde::Serialize;
 
 use crate::cache::{self, Surveys};
@@ -105,6 +107,7 @@ impl Session {
 
 /// Why there is no such session.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum FindError {
     /// The folder has none at all.
     NoneIn(Scope),
@@ -138,7 +141,27 @@ impl fmt::Display for FindError {
     }
 }
 
-impl std::error::Error for FindError {}
+impl std::error::Error for FindError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl Hint for FindError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        let hint = match self {
+            Self::NoneIn(Scope::Folder(_)) => "`alhena sessions list --all` shows those of other folders.",
+            Self::NoneIn(Scope::All) => "Gemini CLI has not kept any session in this home yet.",
+            Self::Unknown(_) => "`alhena sessions list --all` shows the ids.",
+            Self::Ambiguous(..) => "Give more of the id.",
+            Self::Io(_) => return None,
+        };
+        Some(hint.into())
+    }
+}
 
 impl From<io::Error> for FindError {
     fn from(error: io::Error) -> Self {

@@ -110,7 +110,7 @@ impl Terminal {
                     look.filter(|_| turn.begun.is_some()).and_then(|look| from_screen(Some(&look)).ok());
                 shown.map(|answer| Answer { turn: Some(id), ..answer }).ok_or_else(|| {
                     no_answer(&format!("turn {id} has no answer yet"))
-                        .hint(format!("Wait for it with `{}`.", self.command_line("wait", &[])))
+                        .with_hint(format!("Wait for it with `{}`.", self.command_line("wait", &[])))
                 })
             }
             Some(end) if end.how == How::Answered && said.queries == 0 => {

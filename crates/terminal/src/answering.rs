@@ -117,7 +117,7 @@ impl Terminal {
             }
         };
         let message = format!("{} asks nothing: it is {}", self.name(), status_name(status));
-        TerminalError::new(TerminalErrorKind::NotReady, message).hint(hint)
+        TerminalError::new(TerminalErrorKind::NotReady, message).with_hint(hint)
     }
 
     /// A refusal ends the turn, which takes a moment; after a permission the CLI queues what is sent.
@@ -328,7 +328,7 @@ impl Terminal {
                     TerminalErrorKind::Timeout,
                     format!("{} does not stop", self.name()),
                 )
-                .hint(format!("`{}` ends it.", self.command_line("kill", &[]))));
+                .with_hint(format!("`{}` ends it.", self.command_line("kill", &[]))));
             }
             let live = self.live()?;
             match reading.waiting_for.as_ref().and_then(stop_of) {

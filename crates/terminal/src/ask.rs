@@ -119,7 +119,7 @@ impl Terminal {
         }
         let message =
             format!("{} had not finished turn {turn} after {:.1} s", self.name(), timeout.as_secs_f64());
-        TerminalError::new(error.kind, message).hint(format!(
+        TerminalError::new(error.kind, message).with_hint(format!(
             "It goes on: `{}` waits for it, `{}` reads its answer.",
             self.command_line("wait", &[]),
             self.command_line("read", &[])
@@ -151,16 +151,18 @@ impl Terminals {
                 }
             }
             if there == 0 {
-                return Err(TerminalError::new(TerminalErrorKind::NotFound, "all of them have gone").hint(
-                    format!("Somebody ended them; `{}` shows what is there.", self.command_line(&["list"])),
-                ));
+                return Err(TerminalError::new(TerminalErrorKind::NotFound, "all of them have gone")
+                    .with_hint(format!(
+                        "Somebody ended them; `{}` shows what is there.",
+                        self.command_line(&["list"])
+                    )));
             }
             if Instant::now() >= deadline {
                 let names: Vec<&str> = among.iter().map(Terminal::name).collect();
                 let message =
                     format!("none of {} was done after {:.1} s", names.join(", "), timeout.as_secs_f64());
                 return Err(TerminalError::new(TerminalErrorKind::Timeout, message)
-                    .hint("Give them more time with --timeout."));
+                    .with_hint("Give them more time with --timeout."));
             }
             std::thread::sleep(GLANCE.min(deadline.saturating_duration_since(Instant::now())));
         }
@@ -183,7 +185,10 @@ impl Terminals {
         let found = if waiting.is_empty() { others } else { waiting };
         if found.is_empty() {
             return Err(TerminalError::new(TerminalErrorKind::NotReady, "there is no agent to wait for")
-                .hint(format!("None is at work; `{}` shows what they do.", self.command_line(&["list"]))));
+                .with_hint(format!(
+                    "None is at work; `{}` shows what they do.",
+                    self.command_line(&["list"])
+                )));
         }
         Ok(found)
     }

@@ -29,7 +29,7 @@ pub(crate) fn equip(
         Err((what, error)) => {
             ledger.give_back(id);
             Err(TerminalError::new(TerminalErrorKind::Usage, format!("{}: {error}", what.display()))
-                .hint("Nothing was changed. Launch without --profile-by document and --mcp-scope user to leave the file alone."))
+                .with_hint("Nothing was changed. Launch without --profile-by document and --mcp-scope user to leave the file alone."))
         }
     }
 }

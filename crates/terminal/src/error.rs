@@ -1,8 +1,9 @@
 //! What can go wrong with a terminal, told apart by kind, each with what to do about it.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use alhena_model::FailureKind;
+use alhena_model::{FailureKind, Hint};
 use serde::Serialize;
 
 /// The exit code of `alhena` when an agent waits for somebody to answer: not done, and nothing that went wrong.
@@ -11,6 +12,7 @@ pub const WAITING: u8 = 10;
 /// Kinds of trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum TerminalErrorKind {
     /// The request makes no sense.
     Usage,
@@ -69,6 +71,7 @@ impl TerminalErrorKind {
 
 /// Why something could not be done with a terminal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct TerminalError {
     /// Which kind of trouble it is.
     pub kind: TerminalErrorKind,
@@ -91,7 +94,7 @@ impl TerminalError {
 
     /// Adds what to do.
     #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = hint.into();
         self
     }
@@ -107,7 +110,7 @@ impl TerminalError {
     }
 
     pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::new(TerminalErrorKind::Usage, message).hint(hint)
+        Self::new(TerminalErrorKind::Usage, message).with_hint(hint)
     }
 
     pub(crate) fn tmux(message: impl fmt::Display) -> Self {
@@ -137,14 +140,20 @@ impl fmt::Display for TerminalError {
 
 impl std::error::Error for TerminalError {}
 
+impl Hint for TerminalError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        Some(self.hint.as_str().into()).filter(|hint: &Cow<'_, str>| !hint.is_empty())
+    }
+}
+
 impl From<alhena_agent::RunError> for TerminalError {
     fn from(error: alhena_agent::RunError) -> Self {
         let kind = match &error {
             alhena_agent::RunError::Usage { .. } => TerminalErrorKind::Usage,
             alhena_agent::RunError::Failed(failure) => kind_of(failure.kind),
         };
-        let hint = error.hint().to_owned();
-        Self::new(kind, error.to_string()).hint(hint)
+        let hint = error.hint().unwrap_or_default().into_owned();
+        Self::new(kind, error.to_string()).with_hint(hint)
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use alhena_agent::env::Environment;
 use alhena_agent::supervise::custody::keeper_program;
 use alhena_agent::{Finder, Gemini, Prompt, Request, Trust};
-use alhena_model::{FailureKind, Timestamp};
+use alhena_model::{FailureKind, Hint, Timestamp};
 
 use crate::command_line::quoted;
 use crate::equip::equip;
@@ -254,7 +254,8 @@ pub(crate) fn find(launch: &Launch, dir: &Path, environment: &Environment) -> Re
         finder = finder.path(path);
     }
     finder.find().map_err(|error| {
-        TerminalError::new(TerminalErrorKind::NotInstalled, error.to_string()).hint(error.hint())
+        TerminalError::new(TerminalErrorKind::NotInstalled, error.to_string())
+            .with_hint(error.hint().unwrap_or_default())
     })
 }
 
@@ -303,7 +304,7 @@ impl Terminal {
                     TerminalErrorKind::Shell,
                     "the shell in the pane does not answer",
                 )
-                .hint("Start a shell by hand and see what it waits for; SHELL says which one it is.")
+                .with_hint("Start a shell by hand and see what it waits for; SHELL says which one it is.")
                 .screen(&look.text));
             }
             live.control.wait_for_output(
@@ -319,7 +320,7 @@ impl Terminal {
         let inner = &self.terminals.inner;
         let program = keeper_program(&inner.environment).ok_or_else(|| {
             TerminalError::new(TerminalErrorKind::NotInstalled, "the program alhena cannot be found")
-                .hint("Put alhena on PATH, or set ALHENA_KEEPER to it.")
+                .with_hint("Put alhena on PATH, or set ALHENA_KEEPER to it.")
         })?;
         let quoted = |path: &Path| quoted(&path.to_string_lossy());
         let record = inner.store.path(self.id());
@@ -377,7 +378,7 @@ impl Terminal {
                     why.unwrap_or_default()
                 );
                 return Err(TerminalError::new(TerminalErrorKind::Timeout, message)
-                    .hint("Give it more time with --timeout.")
+                    .with_hint("Give it more time with --timeout.")
                     .screen(&screen));
             }
             let tick = deadline.min(Instant::now() + Duration::from_millis(500));
@@ -405,15 +406,15 @@ impl Terminal {
                     TerminalErrorKind::Untrusted,
                     format!("Gemini CLI {version} cannot run in a folder that is not trusted"),
                 )
-                .hint("--trust needs a newer release. Launch with --keep and answer the dialog."),
+                .with_hint("--trust needs a newer release. Launch with --keep and answer the dialog."),
             ),
             WaitingFor::Trust => Some(
                 TerminalError::new(TerminalErrorKind::Untrusted, "the folder is not trusted")
-                    .hint("Launch with --trust, or with --keep and answer the dialog."),
+                    .with_hint("Launch with --trust, or with --keep and answer the dialog."),
             ),
             WaitingFor::Authentication => Some(
                 TerminalError::new(TerminalErrorKind::Auth, "Gemini CLI is not signed in")
-                    .hint(self.how_to_sign_in(launch)),
+                    .with_hint(self.how_to_sign_in(launch)),
             ),
             _ if reading.status == Status::Waiting => {
                 tracing::debug!(name, question = %waiting.question, "a dialog at the start");
@@ -439,7 +440,7 @@ impl Terminal {
     fn ended_early(&self, record: &Record) -> TerminalError {
         let ended = record.ended.clone().unwrap_or_default();
         if let Some(failure) = ended.failure {
-            return TerminalError::new(kind_of(failure.kind), failure.message).hint(failure.hint);
+            return TerminalError::new(kind_of(failure.kind), failure.message).with_hint(failure.hint);
         }
         let how = match (ended.code, ended.signal) {
             (_, Some(signal)) => format!("by signal {signal}"),
@@ -452,7 +453,7 @@ impl Terminal {
             _ => TerminalErrorKind::Crashed,
         };
         let error = TerminalError::new(kind, format!("Gemini CLI ended {how} before it was ready"))
-            .hint("`alhena doctor` checks what it needs.");
+            .with_hint("`alhena doctor` checks what it needs.");
         let screen = self.live().and_then(|live| live.look(History::All));
         match screen {
             Ok(look) => error.screen(&look.text),

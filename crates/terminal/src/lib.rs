@@ -27,11 +27,13 @@ mod error;
 mod here;
 mod hosted;
 mod launch;
+#[doc(hidden)]
 pub mod loan;
 mod log;
 pub mod mcp;
 mod notify;
 mod orders;
+#[doc(hidden)]
 pub mod pane;
 mod post;
 pub mod profile;
@@ -44,6 +46,7 @@ mod terminals;
 mod tmux;
 mod turn;
 mod typing;
+#[doc(hidden)]
 pub mod watcher;
 mod window;
 mod wording;

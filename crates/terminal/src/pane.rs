@@ -90,7 +90,7 @@ fn run(record: &Path) -> Result<Ended, TerminalError> {
     }
     let gemini = finder.find().map_err(|error| {
         TerminalError::new(TerminalErrorKind::NotInstalled, error.to_string())
-            .hint(FailureKind::NotInstalled.hint())
+            .with_hint(FailureKind::NotInstalled.hint())
     })?;
     let interactive = gemini.interactive(&request, &environment)?;
     let plan = interactive.home.as_ref().map(home::Home::plan);

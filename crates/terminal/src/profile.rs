@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use alhena_agent::facts::NotUsed;
 use alhena_agent::home::McpServer;
+use alhena_model::Hint;
 use serde_json::{Map, Value};
 
 pub use self::context::ContextFile;
@@ -135,6 +136,8 @@ impl fmt::Display for Cause {
 }
 
 impl std::error::Error for ProfileError {}
+
+impl Hint for ProfileError {}
 
 impl Profile {
     /// Loads a profile by its path or its name. One without front matter has its file's name and only a prompt.

@@ -56,6 +56,7 @@ mod title;
 mod tools;
 mod transcript;
 
+use alhena_model::Hint;
 use serde::{Deserialize, Serialize};
 
 pub use draft::Draft;
@@ -211,6 +212,8 @@ impl std::fmt::Display for ExtractError {
 }
 
 impl std::error::Error for ExtractError {}
+
+impl Hint for ExtractError {}
 
 /// A captured screen, and what else is known about the terminal.
 #[derive(Debug, Clone, Copy)]

@@ -322,7 +322,7 @@ fn lock(path: &Path, limit: Duration) -> Result<Lock, TerminalError> {
                     crate::error::TerminalErrorKind::NotReady,
                     "somebody else is typing into this terminal",
                 )
-                .hint("Try again when they have finished."));
+                .with_hint("Try again when they have finished."));
             }
             Err(error) => return Err(failed(error.into())),
         }

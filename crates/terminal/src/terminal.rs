@@ -134,7 +134,7 @@ impl Terminal {
         let record = self.terminals.inner.store.get(&self.id)?;
         record.ok_or_else(|| {
             TerminalError::new(TerminalErrorKind::NotFound, format!("the terminal {} is gone", self.name))
-                .hint(format!(
+                .with_hint(format!(
                     "Somebody ended it; `{}` shows the others.",
                     self.terminals.command_line(&["list"])
                 ))
@@ -173,7 +173,7 @@ impl Terminal {
 
     pub(crate) fn exited(&self) -> TerminalError {
         TerminalError::new(TerminalErrorKind::Exited, format!("the agent in {} has ended", self.name))
-            .hint(format!("`{}` puts it away.", self.command_line("exit", &[])))
+            .with_hint(format!("`{}` puts it away.", self.command_line("exit", &[])))
     }
 
     /// Waits until the agent does something.
@@ -229,7 +229,7 @@ impl Terminal {
             Status::Waiting => format!("`{}` answers it.", self.command_line("answer", &["..."])),
             _ => "Give it more time with --timeout.".to_owned(),
         };
-        TerminalError::new(TerminalErrorKind::Timeout, message).hint(hint)
+        TerminalError::new(TerminalErrorKind::Timeout, message).with_hint(hint)
     }
 
     /// What the screen shows now.

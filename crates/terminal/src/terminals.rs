@@ -109,13 +109,12 @@ impl Terminals {
         let records = self.inner.store.all()?;
         let found = records.iter().find(|record| record.id == name || record.name == name);
         found.map(|record| self.terminal(record)).ok_or_else(|| {
-            TerminalError::new(TerminalErrorKind::NotFound, format!("there is no terminal {name:?}")).hint(
-                format!(
+            TerminalError::new(TerminalErrorKind::NotFound, format!("there is no terminal {name:?}"))
+                .with_hint(format!(
                     "`{}` shows them; `{}` starts one.",
                     self.command_line(&["list"]),
                     self.command_line(&["launch"])
-                ),
-            )
+                ))
         })
     }
 

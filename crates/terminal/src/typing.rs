@@ -219,7 +219,7 @@ impl Terminal {
             status_name(reading.status),
             question.unwrap_or_default()
         );
-        TerminalError::new(TerminalErrorKind::NotReady, message).hint(hint)
+        TerminalError::new(TerminalErrorKind::NotReady, message).with_hint(hint)
     }
 
     /// Makes the prompt empty. ^C twice on an empty one would end the CLI, so each key is seen to work before the next.
@@ -234,7 +234,7 @@ impl Terminal {
                     TerminalErrorKind::NotReady,
                     format!("{} has an unsent text in its prompt: {}", self.name(), draft.text),
                 )
-                .hint("Somebody is typing there; use --force to throw it away."));
+                .with_hint("Somebody is typing there; use --force to throw it away."));
             }
             // Shell mode is left by Escape.
             live.press(if draft.shell && draft.text.is_empty() { "Escape" } else { "C-c" })?;
@@ -300,7 +300,7 @@ impl Terminal {
 
     pub(crate) fn not_taken(&self, message: &str) -> TerminalError {
         TerminalError::new(TerminalErrorKind::NotTaken, message)
-            .hint(format!("Look at it with `{}`, and try again.", self.command_line("attach", &[])))
+            .with_hint(format!("Look at it with `{}`, and try again.", self.command_line("attach", &[])))
     }
 
     fn prompt(&self, live: &Live) -> Result<Option<Draft>, TerminalError> {

@@ -3,10 +3,11 @@
 //! "command not found" does not tell a broken link of a removed Node version from no install at all, and Gemini CLI, which
 //! lives beside the Node it was installed with, leaves such links behind.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 
-use alhena_model::FailureKind;
+use alhena_model::{FailureKind, Hint};
 use alhena_wire::release::Version;
 use serde::Serialize;
 
@@ -116,43 +117,6 @@ impl NotFound {
         }
     }
 
-    /// What to do about it.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        let needed = self.tried.iter().find_map(|tried| match tried.why {
-            Why::NodeTooOld { needed, .. } => Some(needed),
-            Why::NoNode => Some(NodeVersion::OLDEST),
-            _ => None,
-        });
-        if let Some(needed) = needed {
-            return format!("Install Node {} or newer, and put it first on PATH.", needed.major);
-        }
-        if self.kind() == FailureKind::DiskFull {
-            return FailureKind::DiskFull.hint().to_owned();
-        }
-        if let Some(tried) = self.tried.iter().find(|tried| tried.place == Place::Explicit) {
-            let version = tried.path.ancestors().nth(3).and_then(|dir| dir.file_name()?.to_str());
-            return match version
-                .filter(|_| tried.why == Why::Missing)
-                .and_then(|name| name.parse::<Version>().ok())
-            {
-                Some(version) => format!("Fetch it with `alhena install {version}`."),
-                None => "Give the path of a Gemini CLI that can be started, or none to have one looked for."
-                    .to_owned(),
-            };
-        }
-        if self.tried.iter().any(|tried| tried.why == Why::NotUsed(NotUsed::Untrusted)) {
-            return format!(
-                "Install one of your own with `alhena install`, or use the folder's with --trust=settings or {}.",
-                env::GEMINI_CLI_PATH
-            );
-        }
-        format!(
-            "Install it with `alhena install` or `npm install -g {PACKAGE}`, or say where it is with {}.",
-            env::GEMINI_CLI_PATH
-        )
-    }
-
     /// The same as it displays, with every directory that had nothing.
     #[must_use]
     pub fn in_full(&self) -> String {
@@ -189,3 +153,45 @@ impl fmt::Display for NotFound {
 }
 
 impl std::error::Error for NotFound {}
+
+impl Hint for NotFound {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        let needed = self.tried.iter().find_map(|tried| match tried.why {
+            Why::NodeTooOld { needed, .. } => Some(needed),
+            Why::NoNode => Some(NodeVersion::OLDEST),
+            _ => None,
+        });
+        if let Some(needed) = needed {
+            return Some(format!("Install Node {} or newer, and put it first on PATH.", needed.major).into());
+        }
+        if self.kind() == FailureKind::DiskFull {
+            return Some(FailureKind::DiskFull.hint().into());
+        }
+        if let Some(tried) = self.tried.iter().find(|tried| tried.place == Place::Explicit) {
+            let version = tried.path.ancestors().nth(3).and_then(|dir| dir.file_name()?.to_str());
+            return Some(
+                match version
+                    .filter(|_| tried.why == Why::Missing)
+                    .and_then(|name| name.parse::<Version>().ok())
+                {
+                    Some(version) => format!("Fetch it with `alhena install {version}`.").into(),
+                    None => {
+                        "Give the path of a Gemini CLI that can be started, or none to have one looked for."
+                            .into()
+                    }
+                },
+            );
+        }
+        if self.tried.iter().any(|tried| tried.why == Why::NotUsed(NotUsed::Untrusted)) {
+            let path = env::GEMINI_CLI_PATH;
+            let ways =
+                "Install one of your own with `alhena install`, or use the folder's with --trust=settings or";
+            return Some(format!("{ways} {path}.").into());
+        }
+        let path = env::GEMINI_CLI_PATH;
+        let ways = format!(
+            "Install it with `alhena install` or `npm install -g {PACKAGE}`, or say where it is with"
+        );
+        Some(format!("{ways} {path}.").into())
+    }
+}

@@ -2,6 +2,7 @@
 
 #![cfg(unix)]
 
+use alhena_model::Hint as _;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -151,7 +152,7 @@ fn explicit_path_is_taken_or_refused_but_never_replaced() {
     let error = machine.finder().path(&missing).find().unwrap_err();
     assert_eq!(error.tried, [Tried { path: missing, place: Place::Explicit, why: Why::Missing }]);
     assert_eq!(
-        error.hint(),
+        error.hint().unwrap(),
         "Give the path of a Gemini CLI that can be started, or none to have one looked for."
     );
 }
@@ -230,12 +231,12 @@ fn not_found_says_what_was_tried_and_what_to_do() {
          /w/node_modules/.bin/gemini does not exist\n  /q/gemini does not exist"
     );
     assert_eq!(
-        error.hint(),
+        error.hint().unwrap(),
         "Install it with `alhena install` or `npm install -g @google/gemini-cli`, or say where it is with \
          GEMINI_CLI_PATH."
     );
     let no_node = NotFound { tried: vec![tried("/p/gemini", Place::Path, Why::NoNode)] };
-    assert_eq!(no_node.hint(), "Install Node 20 or newer, and put it first on PATH.");
+    assert_eq!(no_node.hint().unwrap(), "Install Node 20 or newer, and put it first on PATH.");
 }
 
 #[test]
@@ -457,7 +458,7 @@ fn node_that_is_too_old_for_the_package_is_said_before_anything_starts() {
             node.display()
         )
     );
-    assert_eq!(error.hint(), "Install Node 20 or newer, and put it first on PATH.");
+    assert_eq!(error.hint().unwrap(), "Install Node 20 or newer, and put it first on PATH.");
     script(&node, "echo v20.0.0 # newer");
     assert_eq!(
         machine.finder().path(&link).find().unwrap().node_needed,
@@ -484,5 +485,5 @@ fn number_means_an_install_of_alhenas_own() {
     let found = machine.finder().path("0.45.2").find().unwrap();
     assert_eq!((found.place, found.version), (Place::Explicit, version("0.45.2")));
     let error = machine.finder().path("0.45.3").find().unwrap_err();
-    assert_eq!(error.hint(), "Fetch it with `alhena install 0.45.3`.");
+    assert_eq!(error.hint().unwrap(), "Fetch it with `alhena install 0.45.3`.");
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
+use alhena_model::Hint;
 use serde_json::{Map, Value, json};
 
 use super::settings::read_object;
@@ -65,6 +66,8 @@ impl fmt::Display for NotAServer {
 }
 
 impl std::error::Error for NotAServer {}
+
+impl Hint for NotAServer {}
 
 impl McpServer {
     /// A process with arguments.

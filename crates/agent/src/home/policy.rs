@@ -8,6 +8,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use alhena_model::Hint;
 use alhena_model::tool::{TOOLS, Tool};
 use serde_json::{Map, Value};
 
@@ -43,6 +44,8 @@ impl fmt::Display for NotARule {
 }
 
 impl std::error::Error for NotARule {}
+
+impl Hint for NotARule {}
 
 impl ToolRule {
     /// Whether none of these MCP servers can be the one that the rule names.

@@ -8,6 +8,7 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use alhena_model::Hint;
 use serde::Deserialize;
 use toml::{Spanned, Table};
 
@@ -34,6 +35,8 @@ impl fmt::Display for BadPolicy {
 }
 
 impl std::error::Error for BadPolicy {}
+
+impl Hint for BadPolicy {}
 
 /// The whole file.
 #[derive(Deserialize)]

@@ -3,10 +3,11 @@
 //! `GEMINI_CLI_HOME` exists since 0.25; 0.61.0 does not look at it inside a sandbox, and takes the `.gemini` of the working
 //! directory for the folder's own settings unless that directory is its home.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use alhena_model::FailureKind;
+use alhena_model::{FailureKind, Hint};
 use alhena_session::{Scope, Store, Which};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -132,10 +133,11 @@ fn folder_of(user_home: &Path, id: &str) -> Option<PathBuf> {
 
 /// Why no home could be prepared. Nothing has been started or changed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum HomeError {
     /// The user's settings cannot be read, so the CLI would refuse them too.
     #[error("{0}")]
-    Settings(SettingsError),
+    Settings(#[source] SettingsError),
     /// There is no session with this id in the project.
     #[error("no session {id} in the project {}", project.display())]
     NoSession {
@@ -168,25 +170,34 @@ pub enum HomeError {
     },
 }
 
-impl HomeError {
-    /// What to do about it, where more can be said than its kind says.
-    #[must_use]
-    pub fn hint(&self, user_home: &Path) -> Option<String> {
+impl Hint for HomeError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
         match self {
-            HomeError::NoSession { id, .. } => Some(match folder_of(user_home, id) {
-                Some(folder) => {
-                    let folder = folder.display();
-                    format!("That is a session of another folder: run it there, with -C {folder}")
-                }
-                None => "`alhena sessions list` shows those of this folder, with --all those of others."
-                    .to_owned(),
-            }),
-            HomeError::SeveralSessions { .. } => Some("Give more of the id.".to_owned()),
-            HomeError::SessionExists { id } => {
-                Some(format!("Give another id, or go on with that session: --resume {id}"))
+            HomeError::NoSession { .. } => {
+                Some("`alhena sessions list` shows those of this folder, with --all those of others.".into())
             }
-            HomeError::Settings(_) | HomeError::Io { .. } => None,
+            HomeError::SeveralSessions { .. } => Some("Give more of the id.".into()),
+            HomeError::SessionExists { id } => {
+                Some(format!("Give another id, or go on with that session: --resume {id}").into())
+            }
+            HomeError::Settings(error) => error.hint(),
+            HomeError::Io { .. } => None,
         }
+    }
+}
+
+impl HomeError {
+    /// What to do about it, and where the session is if another folder has it.
+    pub(crate) fn hint_in(&self, user_home: &Path) -> Option<Cow<'_, str>> {
+        if let HomeError::NoSession { id, .. } = self
+            && let Some(folder) = folder_of(user_home, id)
+        {
+            let folder = folder.display();
+            return Some(
+                format!("That is a session of another folder: run it there, with -C {folder}").into(),
+            );
+        }
+        self.hint()
     }
 
     /// The kind of failure that a run with this error is.

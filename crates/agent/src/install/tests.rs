@@ -1,5 +1,6 @@
 //! Installs by a stand-in for npm: what is asked of it, what is made of it, and what happens when it fails.
 
+use alhena_model::Hint as _;
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
@@ -209,7 +210,7 @@ fn without_a_good_node_and_npm_the_error_says_what_to_install() {
     let error = machine.install("0.61.0").unwrap_err();
     assert_eq!(error.to_string(), "Gemini CLI needs Node 20 or newer, and `node` is not on PATH");
     assert_eq!(
-        error.hint(),
+        error.hint().unwrap(),
         "Install Node 20 or newer, with npm, and make sure that `node` and `npm` are on PATH."
     );
     let error = Installer::new().env(Environment::default()).install(None, |_| {}).unwrap_err();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use alhena::home::McpServer;
+use alhena::agent::home::McpServer;
 use alhena::{Approval, Request, Resume, RunError, Sandbox, SystemPrompt, Trust};
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use alhena::supervise::custody;
+use alhena::agent::supervise::custody;
+use alhena::agent::{FastStart, env::Environment};
 use alhena::wire::release::{TABLE, Version};
-use alhena::{FastStart, Finder, env::Environment};
+use alhena::{Finder, Hint};
 use alhena_sys::processes;
 use serde_json::{Map, Value, json};
 
@@ -78,7 +79,7 @@ fn which(args: &Args) -> Result<(Version, Option<FastStart>), ExitCode> {
             Ok((gemini.version, fast))
         }
         Err(error) => {
-            complain(&error, &error.hint());
+            complain(&error, &error.hint().unwrap_or_default());
             Err(ExitCode::from(3))
         }
     }

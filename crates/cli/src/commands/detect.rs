@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use alhena::wire::release::{NEWEST_KNOWN, OLDEST_SUPPORTED};
-use alhena::{Failure, Finder, Gemini, NotFound, RunError, Trust};
+use alhena::{Failure, Finder, Gemini, Hint, NotFound, RunError, Trust};
 use serde_json::{Value, json};
 
 use super::agent::{self, TrustArg};
@@ -43,7 +43,9 @@ pub struct Args {
 
 /// The failure of a run that has no CLI.
 pub fn not_found(error: &NotFound) -> RunError {
-    RunError::Failed(Box::new(Failure::new(error.kind(), error.to_string()).with_hint(error.hint())))
+    RunError::Failed(Box::new(
+        Failure::new(error.kind(), error.to_string()).with_hint(error.hint().unwrap_or_default()),
+    ))
 }
 
 pub fn execute(args: Args) -> ExitCode {
@@ -68,8 +70,8 @@ pub fn execute(args: Args) -> ExitCode {
                 let said = json!({ "message": error.to_string(), "hint": error.hint() });
                 print_json(&json!({ "found": false, "tried": error.tried, "error": said }));
             }
-            (false, true) => complain(&error.in_full(), &error.hint()),
-            (false, false) => complain(&error, &error.hint()),
+            (false, true) => complain(&error.in_full(), &error.hint().unwrap_or_default()),
+            (false, false) => complain(&error, &error.hint().unwrap_or_default()),
         }
         return ExitCode::from(3);
     }

@@ -4,15 +4,16 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use alhena::dirs::Dirs;
-use alhena::env::Environment;
-use alhena::facts::{LockState, NotUsed, TrustState, authentication, locks, trust};
-use alhena::install::Installer;
-use alhena::programs::on_path;
-use alhena::run_dir::{self, Holder};
-use alhena::supervise::{custody, machine, mark};
+use alhena::agent::dirs::Dirs;
+use alhena::agent::env::Environment;
+use alhena::agent::facts::{LockState, NotUsed, TrustState, authentication, locks, trust};
+use alhena::agent::install::Installer;
+use alhena::agent::programs::on_path;
+use alhena::agent::run_dir::{self, Holder};
+use alhena::agent::supervise::{custody, machine, mark};
+use alhena::agent::{Tried, Why, home, settings};
 use alhena::wire::release::{Feature, NEWEST_KNOWN, OLDEST_SUPPORTED};
-use alhena::{Finder, Gemini, NotFound, Tried, Why, home, settings};
+use alhena::{Finder, Gemini, Hint, NotFound};
 use alhena_sys::processes;
 use serde::Serialize;
 
@@ -133,7 +134,7 @@ fn find_cli(args: &Args, findings: &mut Vec<Finding>) -> Result<Gemini, Option<T
     let old_node = tried.iter().find(|tried| matches!(tried.why, Why::NodeTooOld { .. })).cloned();
     let Some(gemini) = found else {
         let error = NotFound { tried };
-        findings.push(Finding::bad("Gemini CLI", &error, error.hint()));
+        findings.push(Finding::bad("Gemini CLI", &error, error.hint().unwrap_or_default()));
         return Err(old_node);
     };
     findings.push(Finding::good("Gemini CLI", gemini.path.display()));
@@ -236,7 +237,7 @@ fn of_home(home: &Path, dir: &Path, gemini: Option<&Gemini>, environment: &Envir
 fn config(dir: &Path, environment: &Environment) -> Vec<Finding> {
     let config = match Config::load(dir, None, environment) {
         Ok(config) => config,
-        Err(error) => return vec![Finding::bad("config", &error, error.hint())],
+        Err(error) => return vec![Finding::bad("config", &error, error.hint().unwrap_or_default())],
     };
     let set = config.set.iter().map(|set| format!("{} = {} ({})", set.key, set.value, set.file.display()));
     let set: Vec<String> = set.collect();

@@ -10,13 +10,13 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
-use alhena::env::{self, Environment};
+use alhena::agent::env::{self, Environment};
+use alhena::agent::programs;
 use alhena::hosts::dialect::{self, DropIn, Invocation, Stream, Surroundings};
 use alhena::hosts::native::{self, Format, JsonReport, StreamJson, TextOutput};
 use alhena::model::Timestamp;
-use alhena::programs;
 use alhena::{
-    Approval, Finder, Gemini, Item, Outcome, Prompt, Request, Resume, Run, RunError, Sandbox, Trust,
+    Approval, Finder, Gemini, Hint, Item, Outcome, Prompt, Request, Resume, Run, RunError, Sandbox, Trust,
 };
 
 use super::complain;
@@ -45,7 +45,7 @@ pub fn stand_in(arguments: Vec<OsString>) -> ExitCode {
     let gemini = match Finder::new().env(environment.clone()).find() {
         Ok(gemini) => gemini,
         Err(error) => {
-            complain(&error, &error.hint());
+            complain(&error, &error.hint().unwrap_or_default());
             // What a shell says when there is no such command, and what hosts look for.
             return ExitCode::from(127);
         }
@@ -95,7 +95,7 @@ fn run(gemini: &Gemini, drop_in: DropIn, environment: &Environment) -> ExitCode 
     let format = drop_in.output_format.unwrap_or_default();
     let interrupts = Interrupts::catch();
     // What a run leaves whose keeper and guard are killed together comes to us.
-    let _by_mark_only = alhena::supervise::adoption::every_child_is_a_runs();
+    let _by_mark_only = alhena::agent::supervise::adoption::every_child_is_a_runs();
     let started =
         request(&drop_in, format, &interrupts).and_then(|request| gemini.run_in(request, environment));
     let mut writer = Writer::new(format);

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use alhena::FailureKind;
-use alhena::env::Environment;
+use alhena::agent::env::Environment;
 use clap::CommandFactory;
 
 use super::{Cli, complain};
@@ -78,7 +78,7 @@ fn exit_codes() -> String {
 
 fn environment() -> String {
     let mut text = String::from("Environment variables:\n");
-    for variable in alhena::env::TABLE {
+    for variable in alhena::agent::env::TABLE {
         text.push_str(&format!("  {}\n      {}\n", variable.name, variable.meaning));
     }
     text.trim_end().to_owned()

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use alhena::env::Environment;
-use alhena::install::{InstallError, Installer, PINNED, Progress};
+use alhena::agent::env::Environment;
+use alhena::agent::install::{InstallError, Installer, PINNED, Progress};
 use alhena::wire::release::Version;
-use alhena::{Failure, FailureKind, Gemini, RunError};
+use alhena::{Failure, FailureKind, Gemini, Hint, RunError};
 use serde_json::json;
 
 use super::complain;
@@ -105,7 +105,7 @@ fn list(installer: &Installer, as_json: bool) -> ExitCode {
 }
 
 fn failed(error: &InstallError) -> ExitCode {
-    complain(error, &error.hint());
+    complain(error, &error.hint().unwrap_or_default());
     ExitCode::FAILURE
 }
 
@@ -123,7 +123,7 @@ pub fn fetched(version: Option<Version>, environment: &Environment, quiet: bool)
             _ => FailureKind::NotInstalled,
         };
         let failure = Failure::new(kind, error.to_string());
-        RunError::Failed(Box::new(failure.with_hint(error.hint())))
+        RunError::Failed(Box::new(failure.with_hint(error.hint().unwrap_or_default())))
     })
 }
 

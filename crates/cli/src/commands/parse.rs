@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use alhena::agent::recording;
 use alhena::model::{End, Exit, Input, Interpreter};
-use alhena::recording;
 use alhena::wire::frame::{Frame, Framer};
 use alhena::wire::report;
 use alhena::{Event, Outcome};
@@ -118,7 +118,9 @@ fn convert(args: &Args) -> Result<Arc<Outcome>, Trouble> {
     input.read_to_end(&mut bytes).map_err(|error| named(&args.input, &error))?;
     sessions::convert::convert(&bytes, form, args.view.unwrap_or(Name::Messages))?;
     // A session has no outcome, and so nothing that could have failed.
-    Ok(Arc::new(Outcome { status: alhena::Status::Success, ..Outcome::default() }))
+    let mut outcome = Outcome::default();
+    outcome.status = alhena::Status::Success;
+    Ok(Arc::new(outcome))
 }
 
 fn input(path: &Path) -> io::Result<Box<dyn Read>> {

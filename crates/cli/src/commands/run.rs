@@ -7,10 +7,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use alhena::env::Environment;
+use alhena::agent::Place;
+use alhena::agent::env::Environment;
 use alhena::hosts::dialect::with_stdin;
 use alhena::{
-    Failure, FailureKind, Finder, Gemini, Item, NotFound, Outcome, Place, Prompt, PromptBy, Request, Run,
+    Failure, FailureKind, Finder, Gemini, Hint, Item, NotFound, Outcome, Prompt, PromptBy, Request, Run,
     RunError,
 };
 use clap::ValueEnum;
@@ -137,7 +138,7 @@ pub fn execute(args: Args) -> ExitCode {
     let (quiet, verbose) = (args.quiet, args.verbose);
     let interrupts = Interrupts::catch();
     // What a run leaves whose keeper and guard are killed together comes to us.
-    let _by_mark_only = alhena::supervise::adoption::every_child_is_a_runs();
+    let _by_mark_only = alhena::agent::supervise::adoption::every_child_is_a_runs();
     let started = config.and_then(|config| begin(args, view, &config, &interrupts));
     if started.is_ok() || view.says_failures() {
         empty(file.as_ref());
@@ -162,7 +163,7 @@ pub fn execute(args: Args) -> ExitCode {
         Err(error) => {
             let code = error.exit_status();
             if !view.says_failures() || !quiet {
-                complain(&error, error.hint());
+                complain(&error, &error.hint().unwrap_or_default());
             }
             // Whoever reads the outcome gets one also when nothing could be started.
             let outcome = Outcome::not_begun(error.into_failure());

@@ -15,8 +15,9 @@ mod usage;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use alhena::dirs::Dirs;
-use alhena::env::Environment;
+use alhena::Hint;
+use alhena::agent::dirs::Dirs;
+use alhena::agent::env::Environment;
 use alhena::session::{FindError, Scope, Session, SessionFile, Store, Survey, Which};
 
 use super::{check_directory, complain};
@@ -108,16 +109,7 @@ fn find(store: &Store, place: &Where, which: &str) -> Result<Session, ExitCode> 
         (_, found) => found,
     };
     found.map_err(|error| {
-        let hint = match &error {
-            FindError::NoneIn(Scope::Folder(_)) => {
-                "`alhena sessions list --all` shows those of other folders."
-            }
-            FindError::NoneIn(Scope::All) => "Gemini CLI has not kept any session in this home yet.",
-            FindError::Unknown(_) => "`alhena sessions list --all` shows the ids.",
-            FindError::Ambiguous(..) => "Give more of the id.",
-            FindError::Io(_) => "",
-        };
-        complain(&error, hint);
+        complain(&error, &error.hint().unwrap_or_default());
         ExitCode::from(match error {
             FindError::Ambiguous(..) => 2,
             _ => 1,

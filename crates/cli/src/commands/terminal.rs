@@ -163,7 +163,7 @@ fn needs_terminal(command: &str, instead: &str) -> Result<(), TerminalError> {
     }
     let message = format!("{command} needs a terminal, for its input and its output");
     Err(TerminalError::new(TerminalErrorKind::Usage, message)
-        .hint(format!("`{instead}` prints what is there once.")))
+        .with_hint(format!("`{instead}` prints what is there once.")))
 }
 
 /// A terminal's record and what its agent does, as JSON shows them.

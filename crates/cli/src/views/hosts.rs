@@ -87,7 +87,7 @@ impl View for Promptfoo {
 
 /// The user's price file, or the one that comes with Alhena.
 fn prices() -> Option<Prices> {
-    match std::env::var_os(alhena::env::ALHENA_PRICES) {
+    match std::env::var_os(alhena::agent::env::ALHENA_PRICES) {
         None => Prices::shipped().ok(),
         Some(path) => match std::fs::read_to_string(&path).map(|text| Prices::read(&text)) {
             Ok(Ok(prices)) => Some(prices),

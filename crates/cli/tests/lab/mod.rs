@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use alhena::env::Environment;
+use alhena::agent::env::Environment;
 use alhena::scripted::{Scenario, Server};
 use alhena::{Event, Finder, Gemini, Item, Outcome, Request, Run};
 use alhena_testbed::{Hostile, PrivateHome, RealCli, Script, Trust, Watchdog};

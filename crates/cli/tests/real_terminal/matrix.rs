@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use alhena::home::McpServer;
+use alhena::agent::home::McpServer;
 use alhena::scripted::{RecordedRequest, Scenario, Turn};
 use alhena::terminal::screen::Reading;
 use alhena::terminal::{Force, Terminal, Until};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use alhena::env::Environment;
+use alhena::agent::env::Environment;
 use alhena::scripted::{Scenario, Server};
 use alhena::terminal::screen::{Reading, Status};
 use alhena::terminal::{Force, Launch, Options, Terminal, Terminals, Until};

@@ -1,7 +1,7 @@
 //! Releases that people still have: a launch, a turn, its status, its answer, an exit.
 
 use alhena::Trust as Trusting;
-use alhena::home::McpServer;
+use alhena::agent::home::McpServer;
 use alhena::scripted::{Scenario, Turn};
 use alhena::terminal::screen::Status;
 use alhena::terminal::{How, TerminalErrorKind, Until};

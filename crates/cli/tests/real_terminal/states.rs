@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use alhena::home::McpServer;
+use alhena::agent::home::McpServer;
 use alhena::scripted::{RecordedRequest, Scenario, Turn};
 use alhena::terminal::screen::{Status, WaitingFor};
 use alhena::terminal::{Force, How, Terminal, TerminalErrorKind, Until};

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use alhena::home::{McpServer, Transport};
+use alhena::agent::home::{McpServer, Transport};
 use alhena::scripted::{Scenario, Turn, When};
 use alhena::terminal::mcp::McpScope;
 use alhena::terminal::profile::{Profile, ProfileBy};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use alhena::home::McpServer;
+use alhena::agent::home::McpServer;
 use alhena::scripted::{After, Scenario, Turn, When};
 use alhena::terminal::screen::Status;
 use alhena::terminal::{Force, Launch, Terminal, Until};

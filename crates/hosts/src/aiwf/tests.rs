@@ -93,11 +93,9 @@ fn exit_127_is_not_found() {
     let expected = "Gemini CLI not found. Install from: https://github.com/google-gemini/gemini-cli";
     assert_eq!(run(&[], 127, "sh: 1: gemini: not found\n")["error"], expected);
     assert_eq!(run(&[], 127, "")["error"], expected);
-    let nothing_to_start = Outcome {
-        status: Status::Failed,
-        failure: Some(Failure::new(FailureKind::NotInstalled, "no gemini on PATH")),
-        ..Outcome::default()
-    };
+    let mut nothing_to_start = Outcome::default();
+    nothing_to_start.status = Status::Failed;
+    nothing_to_start.failure = Some(Failure::new(FailureKind::NotInstalled, "no gemini on PATH"));
     assert_eq!(
         serde_json::to_value(view(&nothing_to_start, None)).unwrap(),
         json!({"response": "", "files": {}, "error": expected})

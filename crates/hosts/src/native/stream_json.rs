@@ -113,12 +113,8 @@ pub fn line_for(event: &Event) -> Option<String> {
         EventKind::Warning { message } => error_line(at, "warning", message),
         EventKind::Error { message } => error_line(at, "error", message),
         EventKind::Unknown { raw } => raw.clone(),
-        EventKind::Thinking { .. }
-        | EventKind::FileChange(_)
-        | EventKind::Command { .. }
-        | EventKind::Usage(_)
-        | EventKind::Malformed { .. }
-        | EventKind::Finished { .. } => return None,
+        // Thoughts, files, commands, usage, garbage, the end, and whatever the CLI's stream has no word for.
+        _ => return None,
     };
     Some(line.to_string())
 }

@@ -215,3 +215,11 @@ fn events_of_another_source_become_the_clis_lines() {
     let written: Vec<String> = events.iter().filter_map(line_for).collect();
     assert_eq!(written, lines);
 }
+
+#[test]
+fn every_kind_of_failure_has_a_name_of_its_own() {
+    let failures: Vec<Failure> = FailureKind::all().map(|kind| Failure::new(kind, "")).collect();
+    let names: std::collections::BTreeSet<&str> = failures.iter().map(super::error_type).collect();
+    assert_eq!(names.len(), failures.len(), "{names:?}");
+    assert!(!names.contains(super::NAMELESS));
+}

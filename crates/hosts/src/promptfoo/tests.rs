@@ -180,11 +180,9 @@ fn whatever_else_happens_is_a_gemini_cli_error() {
         let response = respond(interpreter, Vec::new(), Exit::Code(0), "");
         assert_eq!(response.error.as_deref(), Some(expected));
     }
-    let missing = Outcome {
-        status: Status::Failed,
-        failure: Some(Failure::new(FailureKind::NotInstalled, "Gemini CLI was not found")),
-        ..Outcome::default()
-    };
+    let mut missing = Outcome::default();
+    missing.status = Status::Failed;
+    missing.failure = Some(Failure::new(FailureKind::NotInstalled, "Gemini CLI was not found"));
     let response = View::default().response(&missing, None, Timestamp::default());
     assert_eq!(response.error.as_deref(), Some("Gemini CLI error: Gemini CLI was not found"));
 }

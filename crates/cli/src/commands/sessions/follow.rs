@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use alhena::dirs::Dirs;
-use alhena::env::Environment;
+use alhena::agent::dirs::Dirs;
+use alhena::agent::env::Environment;
 use alhena::model::message::{Block, Content, messages};
 use alhena::model::{Include, Message};
 use alhena::session::events::events;
@@ -93,7 +93,7 @@ impl Places {
     /// The session in the home of a run that is going on. A run that has just ended may take its home away meanwhile.
     fn unpublished(&self, scope: &Scope, which: &Which) -> Option<Session> {
         let (homes, user_home) = self.homes.as_ref()?;
-        let overlays = alhena::home::unpublished(homes, user_home).unwrap_or_default();
+        let overlays = alhena::agent::home::unpublished(homes, user_home).unwrap_or_default();
         let found = overlays.into_iter().filter_map(|gemini| Store::at(gemini).find(scope, which).ok());
         found.max_by_key(Session::updated)
     }

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use alhena::dirs::Dirs;
-use alhena::env::Environment;
+use alhena::agent::dirs::Dirs;
+use alhena::agent::env::Environment;
 use alhena::session::repair::{Caution, Plan, Step, apply, plan};
 use serde::Serialize;
 

@@ -140,7 +140,7 @@ fn day(text: &str) -> Option<String> {
 
 fn read_prices(path: Option<&Path>) -> Result<Prices, ExitCode> {
     let chosen: Option<OsString> =
-        path.map(Into::into).or_else(|| std::env::var_os(alhena::env::ALHENA_PRICES));
+        path.map(Into::into).or_else(|| std::env::var_os(alhena::agent::env::ALHENA_PRICES));
     let read = match &chosen {
         None => Prices::shipped().map_err(|error| error.to_string()),
         Some(path) => match std::fs::read_to_string(path) {

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use alhena::env::Environment;
+use alhena::agent::env::Environment;
 use alhena::model::Timestamp;
 use alhena::terminal::Hosted;
 use alhena::terminal::screen::Capture;

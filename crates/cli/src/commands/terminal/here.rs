@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use alhena::env::Environment;
+use alhena::agent::env::Environment;
 use alhena::terminal::{TerminalError, here};
 
 use super::launch;

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use alhena::Request;
-use alhena::env::Environment;
+use alhena::agent::env::Environment;
 use alhena::terminal::mcp::McpScope;
 use alhena::terminal::profile::{Places, Profile, ProfileBy};
 use alhena::terminal::screen::Status;
 use alhena::terminal::{
     Launch, Layout, TerminalError, TerminalErrorKind, Terminals, Unready, usual_tmux_conf,
 };
+use alhena::{Hint, Request};
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser};
 
 use super::Described;
@@ -107,13 +107,13 @@ fn go_on(agent: &mut Agent, terminals: &Terminals, name: &str) -> Result<(), Ter
             TerminalErrorKind::Usage,
             format!("{name} has gone, and had no session to go on with"),
         )
-        .hint(format!("`{}` forgets it; then launch it anew.", gone.command_line("exit", &[])))
+        .with_hint(format!("`{}` forgets it; then launch it anew.", gone.command_line("exit", &[])))
     })
 }
 
 pub fn launch(args: Args) -> Result<Launch, TerminalError> {
     let usage =
-        |message: String, hint: &str| TerminalError::new(TerminalErrorKind::Usage, message).hint(hint);
+        |message: String, hint: &str| TerminalError::new(TerminalErrorKind::Usage, message).with_hint(hint);
     let mut request = Request::new(args.prompt.join(" "));
     let gemini = args.agent.gemini.clone();
     let gemini = match gemini.as_deref().and_then(install::as_version) {
@@ -121,12 +121,15 @@ pub fn launch(args: Args) -> Result<Launch, TerminalError> {
         Some(version) => {
             let fetched = install::fetched(Some(version), &Environment::of_process(), false);
             let missing = |error: alhena::RunError| {
-                TerminalError::new(TerminalErrorKind::NotInstalled, error.to_string()).hint(error.hint())
+                TerminalError::new(TerminalErrorKind::NotInstalled, error.to_string())
+                    .with_hint(error.hint().unwrap_or_default())
             };
             Some(fetched.map_err(missing)?.path)
         }
     };
-    args.agent.describe(&mut request).map_err(|error| usage(error.to_string(), error.hint()))?;
+    args.agent
+        .describe(&mut request)
+        .map_err(|error| usage(error.to_string(), &error.hint().unwrap_or_default()))?;
     request.extra_args = args.cli_arg;
     let project = request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
     let places = Places::usual(&Environment::of_process(), &project, request.trust);
@@ -156,6 +159,6 @@ fn conf(named: Option<PathBuf>) -> Result<PathBuf, TerminalError> {
     let file = found.and_then(|file| std::path::absolute(file).ok());
     file.ok_or_else(|| {
         TerminalError::new(TerminalErrorKind::Usage, "there is no configuration of tmux in your home")
-            .hint("Name it with --tmux-conf=FILE.")
+            .with_hint("Name it with --tmux-conf=FILE.")
     })
 }

@@ -34,8 +34,9 @@ impl Message {
 }
 
 fn text_of(name: &str, from: io::Result<impl Read>) -> Result<String, TerminalError> {
-    let failed =
-        |message: String, hint: &str| Err(TerminalError::new(TerminalErrorKind::Usage, message).hint(hint));
+    let failed = |message: String, hint: &str| {
+        Err(TerminalError::new(TerminalErrorKind::Usage, message).with_hint(hint))
+    };
     let mut bytes = Vec::new();
     let read = from.and_then(|from| from.take(MOST + 1).read_to_end(&mut bytes));
     match (read, String::from_utf8(bytes)) {

@@ -67,7 +67,7 @@ pub fn execute(args: Args, options: Options) -> Result<ExitCode, TerminalError> 
     match served {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(message) => Err(TerminalError::new(TerminalErrorKind::Usage, message)
-            .hint("An MCP client has to start it and speak first.")),
+            .with_hint("An MCP client has to start it and speak first.")),
     }
 }
 

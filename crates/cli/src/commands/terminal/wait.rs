@@ -38,7 +38,7 @@ pub fn execute(args: &Args, terminals: &Terminals, json: bool) -> Result<ExitCod
         (false, [one]) => (one.clone(), one.wait(args.until, args.timeout)?),
         (false, _) => {
             return Err(TerminalError::new(TerminalErrorKind::Usage, "these are several terminals")
-                .hint("Wait for the first of them with --any, or for one after the other."));
+                .with_hint("Wait for the first of them with --any, or for one after the other."));
         }
     };
     let (name, code) = (terminal.name(), code(&reading, args.until));

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use alhena::env::Environment;
-use alhena::home::McpServer;
+use alhena::agent::env::Environment;
+use alhena::agent::home::McpServer;
 use alhena::terminal::profile::{Places, Profile};
 use alhena::terminal::screen::Status;
 use alhena::terminal::{
