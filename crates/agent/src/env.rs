@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// Who acts on a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reader {
+pub enum ReadBy {
     /// Alhena reads it.
     Alhena,
     /// Alhena sets it for its own child processes, and reads it there.
@@ -29,7 +29,7 @@ pub struct Variable {
     /// The name in the environment.
     pub name: &'static str,
     /// Who acts on it.
-    pub reader: Reader,
+    pub reader: ReadBy,
     /// What it means, in one sentence.
     pub meaning: &'static str,
 }
@@ -43,7 +43,7 @@ macro_rules! variables {
 
         /// The whole table: documentation, `alhena help environment` and the tests are made from it.
         pub const TABLE: &[Variable] = &[$($(
-            Variable { name: $name, reader: Reader::$reader, meaning: $meaning },
+            Variable { name: $name, reader: ReadBy::$reader, meaning: $meaning },
         )*)*];
     };
 }

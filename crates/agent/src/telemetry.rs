@@ -41,7 +41,7 @@ pub(crate) struct Measured {
 
 /// Reads the telemetry of a run that is over.
 pub(crate) fn read(path: &Path) -> Measured {
-    let mut reader = Reader::default();
+    let mut reader = TelemetryReader::default();
     let Ok(mut file) = File::open(path) else { return reader.measured };
     let (mut framer, mut chunk) = (Framer::new(LONGEST_LINE), vec![0; 256 << 10]);
     while let Some(bytes) = file.read(&mut chunk).ok().and_then(|count| chunk.get(..count)) {
@@ -60,7 +60,7 @@ pub(crate) fn read(path: &Path) -> Measured {
 
 /// Goes through the file line by line: the attributes of an event stand one to a line, at a depth of their own.
 #[derive(Default)]
-struct Reader {
+struct TelemetryReader {
     /// Those of the event at hand that count.
     attributes: HashMap<&'static str, Value>,
     /// Inside the list of finish reasons: the last of them is that of the answer.
@@ -85,7 +85,7 @@ const ATTRIBUTES: &[&str] = &[
     "total_token_count",
 ];
 
-impl Reader {
+impl TelemetryReader {
     fn line(&mut self, line: &[u8]) {
         if line.starts_with(b"}") {
             self.event();

@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 
 use crate::answer;
-use crate::http::{MAX_BODY, Reader, Refusal, Request, response_head};
-use crate::play::{Fate, Line};
+use crate::http::{MAX_BODY, Refusal, Request, RequestReader, response_head};
+use crate::play::{Exchange, Fate};
 use crate::request::RecordedRequest;
 use crate::route::Route;
 use crate::server::Shared;
@@ -24,7 +24,7 @@ pub(crate) const IDLE_LIMIT: Duration = Duration::from_secs(120);
 pub(crate) fn serve(shared: &Shared, stream: &Arc<TcpStream>) {
     let _ = stream.set_nodelay(true);
     let _ = stream.set_read_timeout(Some(IDLE_LIMIT));
-    let mut reader = Reader::new(&**stream);
+    let mut reader = RequestReader::new(&**stream);
     loop {
         let fate = match reader.next() {
             Ok(request) => answer_one(shared, stream, request),
@@ -96,7 +96,7 @@ fn answer_one(shared: &Shared, stream: &TcpStream, request: Request) -> Fate {
     };
     let (request, playing) = served.begin(recorded);
     shared.record(&served.name, &request);
-    let line = Line {
+    let line = Exchange {
         stream,
         stopping: &shared.stopping,
         served: &served,

@@ -39,7 +39,7 @@ impl From<io::Error> for Refusal {
 }
 
 /// Reads requests from a connection, keeping what was read too far.
-pub(crate) struct Reader<S> {
+pub(crate) struct RequestReader<S> {
     stream: S,
     buffer: Vec<u8>,
     /// How much of the buffer has been used; it is only moved down before a read, so that many small pieces cost
@@ -54,9 +54,9 @@ struct Head {
     continues: bool,
 }
 
-impl<S: Read + Write> Reader<S> {
+impl<S: Read + Write> RequestReader<S> {
     pub(crate) fn new(stream: S) -> Self {
-        Reader { stream, buffer: Vec::new(), used: 0 }
+        RequestReader { stream, buffer: Vec::new(), used: 0 }
     }
 
     /// The next request of the connection.
@@ -227,7 +227,7 @@ pub(crate) fn response_head(status: u16, content_type: &str, extra: &[(String, S
 mod tests {
     use std::io::{self, Read, Write};
 
-    use super::{Reader, Refusal, Request};
+    use super::{Refusal, Request, RequestReader};
 
     /// A connection that gives its bytes in pieces of one size.
     struct Pieces<'a>(&'a [u8], usize);
@@ -252,7 +252,7 @@ mod tests {
     }
 
     fn requests(bytes: &[u8], piece: usize) -> (Vec<Request>, Refusal) {
-        let mut reader = Reader::new(Pieces(bytes, piece));
+        let mut reader = RequestReader::new(Pieces(bytes, piece));
         let mut requests = Vec::new();
         loop {
             match reader.next() {

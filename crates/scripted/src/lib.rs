@@ -101,7 +101,7 @@ mod when;
 pub use request::RecordedRequest;
 pub use scenario::{After, Responder, Scenario, ScenarioError};
 pub use server::Server;
-pub use state::{Ending, RunState, State, StepState, TurnState};
+pub use state::{Ending, RunState, ScenarioState, StepState, TurnState};
 pub use step::{Call, Step};
 pub use tour::tour;
 pub use turn::{Finish, Tokens, Turn, Usage};

@@ -36,7 +36,7 @@ enum Stop {
 }
 
 /// A connection with one request on it.
-pub(crate) struct Line<'a> {
+pub(crate) struct Exchange<'a> {
     pub(crate) stream: &'a TcpStream,
     pub(crate) stopping: &'a AtomicBool,
     pub(crate) served: &'a Served,
@@ -49,7 +49,7 @@ pub(crate) struct Line<'a> {
     pub(crate) chunked: bool,
 }
 
-impl Line<'_> {
+impl Exchange<'_> {
     /// Sends a turn as an event stream.
     pub(crate) fn stream(&self, turn: &Turn) -> Fate {
         self.ended(self.send(turn, true))

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::scenario::{After, Scenario};
-use crate::state::{Ending, State, StepState, TurnState};
+use crate::state::{Ending, ScenarioState, StepState, TurnState};
 use crate::{RecordedRequest, Turn, utility};
 
 /// How many requests, and bytes of them, a scenario remembers; the oldest go first.
@@ -23,7 +23,7 @@ pub(crate) struct Served {
 
 #[derive(Default)]
 struct Progress {
-    state: State,
+    state: ScenarioState,
     requests: VecDeque<Arc<RecordedRequest>>,
     request_bytes: usize,
     runs: BTreeMap<String, Counters>,
@@ -122,11 +122,15 @@ impl Served {
         self.lock().requests.iter().cloned().collect()
     }
 
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> ScenarioState {
         self.lock().state.clone()
     }
 
-    pub(crate) fn wait_until(&self, limit: Duration, mut reached: impl FnMut(&State) -> bool) -> bool {
+    pub(crate) fn wait_until(
+        &self,
+        limit: Duration,
+        mut reached: impl FnMut(&ScenarioState) -> bool,
+    ) -> bool {
         let deadline = Instant::now().checked_add(limit);
         let mut progress = self.lock();
         loop {

@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::connection;
 use crate::progress::Served;
 use crate::route;
-use crate::{RecordedRequest, Scenario, State};
+use crate::{RecordedRequest, Scenario, ScenarioState};
 
 /// How many connections are served at once.
 const MAX_CONNECTIONS: usize = 256;
@@ -86,12 +86,17 @@ impl Server {
     }
 
     /// What the API knows about a scenario's runs right now.
-    pub fn state(&self, name: &str) -> State {
+    pub fn state(&self, name: &str) -> ScenarioState {
         self.shared.find(name).map(|served| served.state()).unwrap_or_default()
     }
 
     /// Waits until the state of a scenario is as wanted; false when the time is over first.
-    pub fn wait_until(&self, name: &str, limit: Duration, reached: impl FnMut(&State) -> bool) -> bool {
+    pub fn wait_until(
+        &self,
+        name: &str,
+        limit: Duration,
+        reached: impl FnMut(&ScenarioState) -> bool,
+    ) -> bool {
         self.shared.find(name).is_some_and(|served| served.wait_until(limit, reached))
     }
 

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 /// What the API knows about a scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct State {
+pub struct ScenarioState {
     /// The requests of any kind so far.
     pub requests: usize,
     /// Its runs, by name; the run of a base URL without one is `""`.
@@ -60,7 +60,7 @@ pub enum Ending {
     ServerGone,
 }
 
-impl State {
+impl ScenarioState {
     /// All runs: how many `streamGenerateContent` requests are being answered.
     pub fn turns_in_flight(&self) -> usize {
         self.runs.values().flat_map(|run| &run.turns).filter(|turn| turn.ended.is_none()).count()

@@ -207,7 +207,7 @@ fn dropping_the_server_ends_what_hangs() {
         })
         .collect();
     clients.push(Client::new(&server));
-    let waiting = |state: &alhena_scripted::State| {
+    let waiting = |state: &alhena_scripted::ScenarioState| {
         let turns = state.runs.values().flat_map(|run| &run.turns);
         turns
             .flat_map(|turn| &turn.steps)

@@ -50,7 +50,7 @@ fn the_state_tells_who_is_being_answered_and_how_far() {
     let mut client = Client::new(&server);
     client.send_post(&format!("/s/x/busy{STREAM}"), &prompt("hi"));
     Client::new(&server).post(&format!("/s/x/idle{GENERATE}"), &prompt("hi"));
-    let at_gate = |state: &alhena_scripted::State| {
+    let at_gate = |state: &alhena_scripted::ScenarioState| {
         let busy = state.runs.get("busy").and_then(|run| run.turns.first());
         busy.is_some_and(|turn| turn.steps.last().is_some_and(|step| step.kind == "gate"))
     };
@@ -97,7 +97,7 @@ fn a_wait_ends_when_its_time_is_over_or_nobody_can_fulfil_it() {
     assert!(!server.wait_until("x", Duration::from_millis(1), |_| false));
     assert!(!server.wait_until("unknown", LIMIT, |_| true));
     server.release("unknown", "gate");
-    assert_eq!(server.state("unknown"), alhena_scripted::State::default());
+    assert_eq!(server.state("unknown"), alhena_scripted::ScenarioState::default());
 }
 
 #[test]

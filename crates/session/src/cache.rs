@@ -29,7 +29,7 @@ struct Title {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Line<P, S> {
+struct CachedSurvey<P, S> {
     path: P,
     stamp: (u64, i64, u64),
     survey: S,
@@ -57,7 +57,7 @@ impl Surveys {
         }
         let lines = body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         let known = lines.map(|line| {
-            let line: Line<PathBuf, Survey> = serde_json::from_slice(line).ok()?;
+            let line: CachedSurvey<PathBuf, Survey> = serde_json::from_slice(line).ok()?;
             let (size, modified, inode) = line.stamp;
             Some((line.path.into_os_string(), (Stamp { size, modified, inode }, line.survey)))
         });
@@ -103,7 +103,7 @@ pub(crate) fn write<'a>(
         let Some(path) = path.to_str() else { continue };
         body.push(b'\n');
         let stamp = (stamp.size, stamp.modified, stamp.inode);
-        serde_json::to_writer(&mut body, &Line { path, stamp, survey })?;
+        serde_json::to_writer(&mut body, &CachedSurvey { path, stamp, survey })?;
     }
     body.push(b'\n');
     replace(directory, path, |out| {

@@ -21,5 +21,5 @@ mod threads;
 pub use file::{Format, SessionFile, Stamp};
 pub use load::Transcript;
 pub use project::Project;
-pub use store::{FindError, Scope, Session, State, Store, Which};
+pub use store::{FindError, Scope, Session, SessionState, Store, Which};
 pub use survey::{Ending, Survey};

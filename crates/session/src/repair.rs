@@ -20,7 +20,7 @@ use crate::file::{Format, SessionFile, Stamp};
 use crate::load::Transcript;
 use crate::open::{self, Use};
 use crate::project::{names_in, project_hash};
-use crate::store::{Session, State};
+use crate::store::{Session, SessionState};
 use crate::survey::{self, Ending, Survey};
 
 /// What would be done to a session.
@@ -29,7 +29,7 @@ pub struct Plan {
     /// The session's id.
     pub session: String,
     /// What is wrong with it.
-    pub state: State,
+    pub state: SessionState,
     /// What would be done, in order.
     pub steps: Vec<Step>,
     file: SessionFile,

@@ -18,7 +18,7 @@ use std::os::unix::fs::FileExt;
 use regex::Regex;
 
 pub use query::Query;
-pub use snippet::{Place, Snippet};
+pub use snippet::{MatchedIn, Snippet};
 
 use self::needles::Needles;
 use crate::file::SessionFile;
@@ -47,7 +47,7 @@ pub struct Hit {
 
 /// What a search found.
 #[derive(Debug, Default, PartialEq)]
-pub struct Found {
+pub struct SearchResults {
     /// The best first.
     pub hits: Vec<Hit>,
     /// How many sessions have it.
@@ -56,7 +56,7 @@ pub struct Found {
 
 impl Store {
     /// Looks for words and phrases.
-    pub fn search(&self, scope: &Scope, query: &Query, limit: usize) -> io::Result<Found> {
+    pub fn search(&self, scope: &Scope, query: &Query, limit: usize) -> io::Result<SearchResults> {
         let needles = Needles::of(query).map_err(io::Error::other)?;
         let (files, sessions) = self.files_and_sessions(scope)?;
         let (wanted, of_file) = wanted(&files, &sessions);
@@ -81,11 +81,11 @@ impl Store {
         for (hit, snippets) in hits.iter_mut().zip(snippets) {
             hit.snippets = snippets;
         }
-        Ok(Found { hits, total })
+        Ok(SearchResults { hits, total })
     }
 
     /// Looks for a regular expression in every text of every message.
-    pub fn search_regex(&self, scope: &Scope, regex: &Regex, limit: usize) -> io::Result<Found> {
+    pub fn search_regex(&self, scope: &Scope, regex: &Regex, limit: usize) -> io::Result<SearchResults> {
         let (files, sessions) = self.files_and_sessions(scope)?;
         let (wanted, of_file) = wanted(&files, &sessions);
         let found = threads::map(&wanted, Vec::new, |buffer, file| {
@@ -117,7 +117,7 @@ impl Store {
         sort(&mut hits);
         let total = hits.len();
         hits.truncate(limit);
-        Ok(Found { hits, total })
+        Ok(SearchResults { hits, total })
     }
 }
 

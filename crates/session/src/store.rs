@@ -57,7 +57,7 @@ pub struct Session {
 /// How a session is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum SessionState {
     /// The model answered last.
     Answered,
     /// A prompt or a tool's result has no answer.
@@ -74,18 +74,18 @@ pub enum State {
 
 impl Session {
     /// How it is; trouble first.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> SessionState {
         if !self.survey.header {
-            State::Headless
+            SessionState::Headless
         } else if self.survey.lost > 0 {
-            State::Lost
+            SessionState::Lost
         } else if self.stubs().next().is_some() && self.survey.ending != Ending::Empty {
-            State::Endangered
+            SessionState::Endangered
         } else {
             match self.survey.ending {
-                Ending::Answered => State::Answered,
-                Ending::Open => State::Open,
-                Ending::Empty => State::Empty,
+                Ending::Answered => SessionState::Answered,
+                Ending::Open => SessionState::Open,
+                Ending::Empty => SessionState::Empty,
             }
         }
     }

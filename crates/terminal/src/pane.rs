@@ -262,7 +262,7 @@ struct Guard(Option<ChildStdin>);
 
 /// What the guard has to know.
 #[derive(Debug, Serialize, Deserialize)]
-struct Watch {
+struct GuardOrders {
     record: PathBuf,
     mark: String,
     plan: Option<FinishPlan>,
@@ -271,7 +271,7 @@ struct Watch {
 
 impl Guard {
     fn start(record: &Path, interactive: &Interactive, plan: Option<&FinishPlan>) -> Self {
-        let watch = Watch {
+        let watch = GuardOrders {
             record: record.to_owned(),
             mark: interactive.mark.clone(),
             plan: plan.cloned(),
@@ -321,7 +321,7 @@ pub fn guard(step: &str) -> io::Result<()> {
     let _already_leader = rustix::process::setsid();
     let mut lines = io::stdin().lines();
     let Some(first) = lines.next().transpose()? else { return Ok(()) };
-    let watch: Watch = serde_json::from_str(&first)?;
+    let watch: GuardOrders = serde_json::from_str(&first)?;
     if lines.next().transpose()?.is_some() {
         return Ok(());
     }

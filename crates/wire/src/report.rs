@@ -10,7 +10,7 @@ use crate::{Count, Named, Raw};
 
 mod find;
 
-pub use find::{Found, find_error_report, find_report};
+pub use find::{FoundReport, find_error_report, find_report};
 
 wire_object! {
     /// The whole report. Every field is optional: a fatal error has no `response` and no `stats`.

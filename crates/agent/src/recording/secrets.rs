@@ -30,7 +30,7 @@ const TOKEN: usize = 16;
 
 /// Everything that is secret in a run.
 pub(crate) fn secrets(request: &Request, environment: &Environment, dir: &Path) -> Mask {
-    let mut found = Found::default();
+    let mut found = Secrets::default();
     for (name, value) in environment.iter() {
         found.variable(&name.to_string_lossy(), &value.to_string_lossy());
     }
@@ -56,9 +56,9 @@ pub(crate) fn secrets(request: &Request, environment: &Environment, dir: &Path) 
 }
 
 #[derive(Default)]
-struct Found(Vec<(String, String)>);
+struct Secrets(Vec<(String, String)>);
 
-impl Found {
+impl Secrets {
     /// A variable, a header, a setting.
     fn variable(&mut self, name: &str, value: &str) {
         let value = value.trim();
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     fn found(name: &str, value: &str) -> Vec<String> {
-        let mut found = Found::default();
+        let mut found = Secrets::default();
         found.variable(name, value);
         found.0.into_iter().map(|(_, value)| value).collect()
     }
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn settings_and_the_arguments_of_servers_are_looked_through() {
-        let mut all = Found::default();
+        let mut all = Secrets::default();
         all.json(
             "",
             &serde_json::json!({

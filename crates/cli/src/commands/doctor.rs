@@ -45,7 +45,7 @@ pub struct Args {
 #[derive(Debug, Serialize)]
 struct Finding {
     what: &'static str,
-    state: State,
+    state: Health,
     detail: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     cure: Option<String>,
@@ -53,7 +53,7 @@ struct Finding {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum State {
+enum Health {
     Good,
     /// Works, but worth knowing.
     Doubtful,
@@ -63,15 +63,15 @@ enum State {
 
 impl Finding {
     fn good(what: &'static str, detail: impl fmt::Display) -> Self {
-        Self { what, state: State::Good, detail: detail.to_string(), cure: None }
+        Self { what, state: Health::Good, detail: detail.to_string(), cure: None }
     }
 
     fn doubtful(what: &'static str, detail: impl fmt::Display, cure: impl Into<String>) -> Self {
-        Self { what, state: State::Doubtful, detail: detail.to_string(), cure: Some(cure.into()) }
+        Self { what, state: Health::Doubtful, detail: detail.to_string(), cure: Some(cure.into()) }
     }
 
     fn bad(what: &'static str, detail: impl fmt::Display, cure: impl Into<String>) -> Self {
-        Self { what, state: State::Bad, detail: detail.to_string(), cure: Some(cure.into()) }
+        Self { what, state: Health::Bad, detail: detail.to_string(), cure: Some(cure.into()) }
     }
 }
 
@@ -95,7 +95,7 @@ pub fn execute(args: Args) -> ExitCode {
     findings.push(kernel());
     findings.push(tmux());
     findings.extend(leftovers(&environment, args.fix));
-    let bad = findings.iter().any(|finding| finding.state == State::Bad);
+    let bad = findings.iter().any(|finding| finding.state == Health::Bad);
     let printed = match args.json {
         true => print_json(&findings),
         false => print(&listed(&findings)),
@@ -108,9 +108,9 @@ fn listed(findings: &[Finding]) -> String {
     let mut text = String::new();
     for finding in findings {
         let mark = match finding.state {
-            State::Good => colours.paint(Paint::Green, "ok  "),
-            State::Doubtful => colours.paint(Paint::Yellow, "note"),
-            State::Bad => colours.paint(Paint::Red, "BAD "),
+            Health::Good => colours.paint(Paint::Green, "ok  "),
+            Health::Doubtful => colours.paint(Paint::Yellow, "note"),
+            Health::Bad => colours.paint(Paint::Red, "BAD "),
         };
         // What goes on over several lines stays in its column.
         let detail = finding.detail.replace('\n', &format!("\n{:21}", ""));

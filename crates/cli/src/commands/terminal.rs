@@ -46,14 +46,14 @@ use crate::style::Harmless;
   alhena terminal exit fixer")]
 pub struct Args {
     #[command(flatten)]
-    place: Place,
+    place: ServerArgs,
     #[command(subcommand)]
     command: Command,
 }
 
 /// Where the terminals are.
 #[derive(Debug, clap::Args)]
-struct Place {
+struct ServerArgs {
     /// The tmux server, by its name.
     #[arg(long, global = true, value_name = "NAME", default_value = SERVER)]
     server: String,

@@ -42,21 +42,21 @@ impl Interpreter {
     pub(super) fn too_long(&mut self, sample: String, bytes: u64, out: &mut Vec<Event>) {
         let what = sample.trim_start().strip_prefix(r#"{"type":""#).and_then(|rest| rest.split('"').next());
         let (what, lost) = match what {
-            Some("message") => (Line::Other, "a part of the text is missing"),
-            Some("tool_use") => (Line::Other, "a tool call is missing"),
-            Some("tool_result") => (Line::Other, "the result of a tool call is missing"),
-            Some("error") => (Line::Error, "it was an error"),
-            Some("result") => (Line::Result, "it was the result of the run"),
-            _ => (Line::Unknown, "what it said is missing"),
+            Some("message") => (LostLine::Other, "a part of the text is missing"),
+            Some("tool_use") => (LostLine::Other, "a tool call is missing"),
+            Some("tool_result") => (LostLine::Other, "the result of a tool call is missing"),
+            Some("error") => (LostLine::Error, "it was an error"),
+            Some("result") => (LostLine::Result, "it was the result of the run"),
+            _ => (LostLine::Unknown, "what it said is missing"),
         };
         let message = format!("A line of {bytes} bytes was too long to be read: {lost}");
         self.malformed(sample, bytes, out);
         match what {
-            Line::Error => self.serious(message, out),
-            Line::Result => self.unreadable_result(&message, out),
+            LostLine::Error => self.serious(message, out),
+            LostLine::Result => self.unreadable_result(&message, out),
             // What is no known event may have been a second `result`.
-            Line::Unknown if self.has_result() => self.unreadable_result(&message, out),
-            Line::Other | Line::Unknown => self.warn(message, out),
+            LostLine::Unknown if self.has_result() => self.unreadable_result(&message, out),
+            LostLine::Other | LostLine::Unknown => self.warn(message, out),
         }
     }
 
@@ -72,7 +72,7 @@ impl Interpreter {
 }
 
 /// What a line was that could not be kept.
-enum Line {
+enum LostLine {
     Error,
     Result,
     Other,

@@ -31,24 +31,24 @@ pub(super) struct FileTask {
 
 /// An entry of a directory.
 #[derive(Debug, PartialEq)]
-pub(super) struct Place {
+pub(super) struct Lookup {
     pub(super) directory: String,
     pub(super) entry: String,
 }
 
 impl FileTask {
     /// Where to look, from the outside in, to know whether the file is there.
-    pub(super) fn places(&self) -> Vec<Place> {
+    pub(super) fn places(&self) -> Vec<Lookup> {
         if self.path.starts_with('/') {
             let (directory, entry) = self.path.rsplit_once('/').unwrap_or(("", &self.path));
             let directory = if directory.is_empty() { "/" } else { directory };
-            return vec![Place { directory: directory.to_owned(), entry: entry.to_owned() }];
+            return vec![Lookup { directory: directory.to_owned(), entry: entry.to_owned() }];
         }
         let mut directory = String::new();
         let mut places = Vec::new();
         for entry in self.path.split('/').filter(|entry| !entry.is_empty() && *entry != ".") {
             let shown = if directory.is_empty() { ".".to_owned() } else { directory.clone() };
-            places.push(Place { directory: shown, entry: entry.to_owned() });
+            places.push(Lookup { directory: shown, entry: entry.to_owned() });
             if !directory.is_empty() {
                 directory.push('/');
             }

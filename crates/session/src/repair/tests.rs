@@ -48,7 +48,7 @@ impl Home {
 fn a_stub_is_moved_away_and_the_session_stays_as_it_is() {
     let home = Home::with("0.61.0/stub");
     let session = home.session();
-    assert_eq!(session.state(), State::Endangered);
+    assert_eq!(session.state(), SessionState::Endangered);
     let before = fs::read(&session.file.path).unwrap();
     let stub = home.chats().join("session-2026-11-15T20-45-cccccccc.jsonl");
     assert_eq!(plan(&session).unwrap().steps, [Step::MoveAway { path: stub.clone() }]);
@@ -57,23 +57,23 @@ fn a_stub_is_moved_away_and_the_session_stays_as_it_is() {
     assert!(!stub.exists());
     assert_eq!(fs::read(&kept[0]).unwrap(), stub_bytes);
     assert_eq!(fs::read(&home.session().file.path).unwrap(), before);
-    assert_eq!(home.session().state(), State::Answered);
+    assert_eq!(home.session().state(), SessionState::Answered);
     assert_eq!(plan(&home.session()), None);
 }
 
 // Recorded with 0.61.0, and not yet with 0.44.0: ^C during a tool ends with a checkpoint that holds nothing.
 #[test]
 fn a_cancelled_conversation_comes_back() {
-    assert_eq!(Home::with("0.44.0/cancelled").session().state(), State::Open);
+    assert_eq!(Home::with("0.44.0/cancelled").session().state(), SessionState::Open);
     let home = Home::with("0.61.0/cancelled");
     let session = home.session();
-    assert_eq!((session.state(), session.survey.messages), (State::Lost, 0));
+    assert_eq!((session.state(), session.survey.messages), (SessionState::Lost, 0));
     let before = fs::read(&session.file.path).unwrap();
     let kept = home.repair().unwrap();
     assert_eq!(fs::read(&kept[0]).unwrap(), before);
     let after = home.session();
     let title = after.survey.title.as_deref();
-    assert_eq!((after.state(), after.survey.messages, title), (State::Open, 2, Some("Wait a while")));
+    assert_eq!((after.state(), after.survey.messages, title), (SessionState::Open, 2, Some("Wait a while")));
     assert!(fs::read(&after.file.path).unwrap().starts_with(&before));
 }
 
@@ -82,10 +82,10 @@ fn a_cancelled_conversation_comes_back() {
 fn a_resume_in_the_same_minute_gets_its_details_back() {
     let home = Home::with("0.61.0/resume_same_minute");
     let before = home.session();
-    assert_eq!((before.state(), before.survey.lost), (State::Lost, 2));
+    assert_eq!((before.state(), before.survey.lost), (SessionState::Lost, 2));
     home.repair().unwrap();
     let after = home.session();
-    assert_eq!((after.state(), after.survey.messages), (State::Answered, before.survey.messages));
+    assert_eq!((after.state(), after.survey.messages), (SessionState::Answered, before.survey.messages));
     let transcript = Transcript::read(&after.file.path).unwrap();
     let session = transcript.session();
     let made = alhena_model::message::messages(&session.log, alhena_model::Include::Said);
@@ -104,10 +104,10 @@ fn a_file_without_a_header_gets_one() {
     fs::write(&path, text.split_inclusive('\n').skip(2).collect::<String>()).unwrap();
     home.age();
     let session = home.session();
-    assert_eq!((session.state(), session.id.as_str()), (State::Headless, "3e9f236b"));
+    assert_eq!((session.state(), session.id.as_str()), (SessionState::Headless, "3e9f236b"));
     home.repair().unwrap();
     let after = home.session();
-    assert_eq!((after.state(), after.survey.messages), (State::Answered, session.survey.messages));
+    assert_eq!((after.state(), after.survey.messages), (SessionState::Answered, session.survey.messages));
     assert!(after.id.starts_with("3e9f236b-") && after.id.len() == 36, "{}", after.id);
     assert!(fs::read_to_string(&path).unwrap().contains(&project_hash(Path::new("/home/dev/work"))));
 }

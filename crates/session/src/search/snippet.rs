@@ -14,7 +14,7 @@ const WIDTH: usize = 160;
 /// Where in a message a match is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum MatchedIn {
     /// In a prompt.
     Prompt,
     /// In an answer.
@@ -33,7 +33,7 @@ pub struct Snippet {
     /// The message's id.
     pub message: String,
     /// Where in it.
-    pub place: Place,
+    pub place: MatchedIn,
     /// When it was said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
@@ -46,7 +46,7 @@ pub struct Snippet {
 impl Snippet {
     pub(super) fn new(
         record: &[u8],
-        place: text::Place,
+        place: text::TextKind,
         text: &str,
         matches: &[(usize, Range<usize>)],
     ) -> Self {
@@ -64,11 +64,11 @@ impl Snippet {
             }
         }
         let place = match place {
-            text::Place::Text if by_user => Place::Prompt,
-            text::Place::Text => Place::Answer,
-            text::Place::Thought => Place::Thought,
-            text::Place::Argument => Place::Call,
-            text::Place::Result => Place::Result,
+            text::TextKind::Text if by_user => MatchedIn::Prompt,
+            text::TextKind::Text => MatchedIn::Answer,
+            text::TextKind::Thought => MatchedIn::Thought,
+            text::TextKind::Argument => MatchedIn::Call,
+            text::TextKind::Result => MatchedIn::Result,
         };
         let (text, marks) = line(text, matches);
         Self { message, place, at, text, marks }

@@ -76,7 +76,7 @@ fn the_better_session_comes_first_and_says_where() {
     );
     assert_eq!(found.hits[0].messages, 2);
     let snippet = &found.hits[1].snippets[0];
-    assert_eq!((snippet.message.as_str(), snippet.place), ("aaaaaaaa-0", Place::Prompt));
+    assert_eq!((snippet.message.as_str(), snippet.place), ("aaaaaaaa-0", MatchedIn::Prompt));
     assert_eq!(snippet.text.get(snippet.marks[0].clone()), Some("rust"));
 }
 

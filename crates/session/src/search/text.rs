@@ -7,7 +7,7 @@ use crate::scan::{Cursor, inside};
 
 /// Where in a record a text stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum TextKind {
     Text,
     Thought,
     Argument,
@@ -15,14 +15,14 @@ pub(crate) enum Place {
 }
 
 /// Hands out every text of a message record, decoded, with its place. The buffer is used again for each.
-pub(crate) fn texts(record: &[u8], buffer: &mut String, mut each: impl FnMut(Place, &str)) {
+pub(crate) fn texts(record: &[u8], buffer: &mut String, mut each: impl FnMut(TextKind, &str)) {
     let mut walk = Walk { buffer, each: &mut each };
     let _broken = walk.record(record);
 }
 
 struct Walk<'a> {
     buffer: &'a mut String,
-    each: &'a mut dyn FnMut(Place, &str),
+    each: &'a mut dyn FnMut(TextKind, &str),
 }
 
 impl Walk<'_> {
@@ -32,8 +32,8 @@ impl Walk<'_> {
         while let Some(key) = keys.key() {
             let value = keys.value()?;
             match key {
-                b"content" => self.parts(value, Place::Text)?,
-                b"thoughts" => self.strings(value, Place::Thought, 0)?,
+                b"content" => self.parts(value, TextKind::Text)?,
+                b"thoughts" => self.strings(value, TextKind::Thought, 0)?,
                 b"toolCalls" => self.calls(value)?,
                 _ => {}
             }
@@ -50,9 +50,9 @@ impl Walk<'_> {
             while let Some(key) = keys.key() {
                 let value = keys.value()?;
                 match key {
-                    b"name" => self.string(value, Place::Argument),
-                    b"args" => self.strings(value, Place::Argument, 0)?,
-                    b"result" => self.parts(value, Place::Result)?,
+                    b"name" => self.string(value, TextKind::Argument),
+                    b"args" => self.strings(value, TextKind::Argument, 0)?,
+                    b"result" => self.parts(value, TextKind::Result)?,
                     _ => {}
                 }
             }
@@ -61,7 +61,7 @@ impl Walk<'_> {
     }
 
     /// A string, a part, or parts.
-    fn parts(&mut self, content: &[u8], place: Place) -> Option<()> {
+    fn parts(&mut self, content: &[u8], place: TextKind) -> Option<()> {
         match content.first()? {
             b'"' => self.string(content, place),
             b'{' => self.part(content, place)?,
@@ -80,16 +80,16 @@ impl Walk<'_> {
         Some(())
     }
 
-    fn part(&mut self, part: &[u8], place: Place) -> Option<()> {
+    fn part(&mut self, part: &[u8], place: TextKind) -> Option<()> {
         let mut keys = Cursor::new(part);
         keys.enter(b'{')?;
         while let Some(key) = keys.key() {
             let value = keys.value()?;
             match key {
                 b"text" => self.string(value, place),
-                b"functionCall" => self.strings(value, Place::Argument, 0)?,
+                b"functionCall" => self.strings(value, TextKind::Argument, 0)?,
                 // The same results stand in the tool calls; a record of nothing else is not looked at.
-                b"functionResponse" if place == Place::Result => self.response(value)?,
+                b"functionResponse" if place == TextKind::Result => self.response(value)?,
                 _ => {}
             }
         }
@@ -102,14 +102,14 @@ impl Walk<'_> {
         while let Some(key) = keys.key() {
             let value = keys.value()?;
             if key == b"response" {
-                self.strings(value, Place::Result, 0)?;
+                self.strings(value, TextKind::Result, 0)?;
             }
         }
         Some(())
     }
 
     /// Every string in a value, however deep; keys and times are not.
-    fn strings(&mut self, value: &[u8], place: Place, depth: u32) -> Option<()> {
+    fn strings(&mut self, value: &[u8], place: TextKind, depth: u32) -> Option<()> {
         const DEEPEST: u32 = 16;
         match value.first()? {
             b'"' => self.string(value, place),
@@ -135,7 +135,7 @@ impl Walk<'_> {
         Some(())
     }
 
-    fn string(&mut self, string: &[u8], place: Place) {
+    fn string(&mut self, string: &[u8], place: TextKind) {
         self.buffer.clear();
         if let Some(inner) = inside(string) {
             unescape(inner, self.buffer);
@@ -200,7 +200,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    fn of(record: &serde_json::Value) -> Vec<(Place, String)> {
+    fn of(record: &serde_json::Value) -> Vec<(TextKind, String)> {
         let mut found = Vec::new();
         texts(record.to_string().as_bytes(), &mut String::new(), |place, text| {
             found.push((place, text.to_owned()))
@@ -225,13 +225,13 @@ mod tests {
             }],
         });
         let expected = [
-            (Place::Text, "An \"answer\""),
-            (Place::Thought, "S"),
-            (Place::Thought, "D"),
-            (Place::Argument, "write_file"),
-            (Place::Argument, "a.txt"),
-            (Place::Argument, "Grüße\n"),
-            (Place::Result, "Wrote it"),
+            (TextKind::Text, "An \"answer\""),
+            (TextKind::Thought, "S"),
+            (TextKind::Thought, "D"),
+            (TextKind::Argument, "write_file"),
+            (TextKind::Argument, "a.txt"),
+            (TextKind::Argument, "Grüße\n"),
+            (TextKind::Result, "Wrote it"),
         ];
         assert_eq!(of(&record), expected.map(|(place, text)| (place, text.to_owned())));
     }
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn parts_of_every_kind_are_understood() {
         let texts = |content: serde_json::Value| of(&json!({"id": "u", "type": "user", "content": content}));
-        let text = |text: &str| vec![(Place::Text, text.to_owned())];
+        let text = |text: &str| vec![(TextKind::Text, text.to_owned())];
         assert_eq!(texts(json!("plain")), text("plain"));
         assert_eq!(texts(json!({"text": "part"})), text("part"));
         assert_eq!(
@@ -248,7 +248,7 @@ mod tests {
         );
         assert_eq!(
             texts(json!([{"functionCall": {"id": "c", "name": "glob", "args": {"pattern": "*"}}}])),
-            [(Place::Argument, "glob".to_owned()), (Place::Argument, "*".to_owned())]
+            [(TextKind::Argument, "glob".to_owned()), (TextKind::Argument, "*".to_owned())]
         );
         assert_eq!(texts(json!([{"functionResponse": {"response": {"output": "x"}}}])), []);
     }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::osc::Titles;
-use super::parse::{Line, Reader};
+use super::parse::{Notice, NoticeReader};
 use super::{Activity, line_of};
 use crate::error::TerminalError;
 use crate::tmux::{SESSION, Tmux};
@@ -31,12 +31,12 @@ pub(crate) struct Connection {
 
 #[derive(Debug, Default)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<Heard>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Heard {
     replies: VecDeque<Result<String, String>>,
     panes: HashMap<String, Pane>,
     /// How often windows came or went.
@@ -144,7 +144,7 @@ impl Connection {
         self.activity_in(&lock(&self.shared.state), pane)
     }
 
-    fn activity_in(&self, state: &State, pane: &str) -> Activity {
+    fn activity_in(&self, state: &Heard, pane: &str) -> Activity {
         let activity = state.panes.get(pane).map(|pane| pane.activity.clone()).unwrap_or_default();
         Activity { since: activity.last.unwrap_or(self.opened), windows: state.windows, ..activity }
     }
@@ -181,12 +181,12 @@ impl Drop for Connection {
 }
 
 fn listen(stdout: BufReader<std::process::ChildStdout>, shared: &Shared) {
-    let mut reader = Reader::new(stdout);
+    let mut reader = NoticeReader::new(stdout);
     while let Ok(Some(line)) = reader.next() {
         let mut state = lock(&shared.state);
         match line {
-            Line::Reply(reply) => state.replies.push_back(reply),
-            Line::Output { pane, bytes } => {
+            Notice::Reply(reply) => state.replies.push_back(reply),
+            Notice::Output { pane, bytes } => {
                 let pane = state.panes.entry(pane).or_default();
                 pane.activity.count += 1;
                 pane.activity.last = Some(Instant::now());
@@ -195,9 +195,9 @@ fn listen(stdout: BufReader<std::process::ChildStdout>, shared: &Shared) {
                     pane.activity.title = Some(title);
                 }
             }
-            Line::Windows => state.windows += 1,
-            Line::Exit => break,
-            Line::Other => continue,
+            Notice::Windows => state.windows += 1,
+            Notice::Exit => break,
+            Notice::Other => continue,
         }
         state.changes += 1;
         shared.changed.notify_all();

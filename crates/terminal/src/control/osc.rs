@@ -4,7 +4,7 @@
 const LONGEST: usize = 1024;
 
 #[derive(Debug, Default)]
-enum State {
+enum Sequence {
     #[default]
     Ground,
     Escape,
@@ -16,7 +16,7 @@ enum State {
 
 /// Finds titles in a stream of output.
 #[derive(Debug, Default)]
-pub(super) struct Titles(State);
+pub(super) struct Titles(Sequence);
 
 impl Titles {
     /// The titles that end in this piece.
@@ -25,28 +25,28 @@ impl Titles {
         for byte in bytes {
             let state = std::mem::take(&mut self.0);
             self.0 = match (state, *byte) {
-                (State::Ground, 0x1b) => State::Escape,
-                (State::Ground, _) => State::Ground,
-                (State::Escape, b']') => State::Command(Vec::new()),
-                (State::Escape, 0x1b) => State::Escape,
-                (State::Escape, _) => State::Ground,
-                (State::Command(command), 0x07) => {
+                (Sequence::Ground, 0x1b) => Sequence::Escape,
+                (Sequence::Ground, _) => Sequence::Ground,
+                (Sequence::Escape, b']') => Sequence::Command(Vec::new()),
+                (Sequence::Escape, 0x1b) => Sequence::Escape,
+                (Sequence::Escape, _) => Sequence::Ground,
+                (Sequence::Command(command), 0x07) => {
                     found.extend(title(&command));
-                    State::Ground
+                    Sequence::Ground
                 }
-                (State::Command(command), 0x1b) => State::Closing(command),
-                (State::Closing(command), b'\\') => {
+                (Sequence::Command(command), 0x1b) => Sequence::Closing(command),
+                (Sequence::Closing(command), b'\\') => {
                     found.extend(title(&command));
-                    State::Ground
+                    Sequence::Ground
                 }
-                (State::Closing(_), b']') => State::Command(Vec::new()),
-                (State::Closing(_), 0x1b) => State::Escape,
-                (State::Closing(_), _) => State::Ground,
-                (State::Command(mut command), byte) => {
+                (Sequence::Closing(_), b']') => Sequence::Command(Vec::new()),
+                (Sequence::Closing(_), 0x1b) => Sequence::Escape,
+                (Sequence::Closing(_), _) => Sequence::Ground,
+                (Sequence::Command(mut command), byte) => {
                     if command.len() < LONGEST {
                         command.push(byte);
                     }
-                    State::Command(command)
+                    Sequence::Command(command)
                 }
             };
         }

@@ -7,7 +7,7 @@ use std::io::{self, BufRead};
 
 /// One thing that tmux said.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum Notice {
     /// A command's answer, or why it failed.
     Reply(Result<String, String>),
     /// A pane wrote something.
@@ -25,18 +25,18 @@ pub(super) enum Line {
     Other,
 }
 
-pub(super) struct Reader<R> {
+pub(super) struct NoticeReader<R> {
     from: R,
     line: Vec<u8>,
 }
 
-impl<R: BufRead> Reader<R> {
+impl<R: BufRead> NoticeReader<R> {
     pub(super) fn new(from: R) -> Self {
         Self { from, line: Vec::new() }
     }
 
     /// The next thing; none when tmux is gone.
-    pub(super) fn next(&mut self) -> io::Result<Option<Line>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<Notice>> {
         if !self.read()? {
             return Ok(None);
         }
@@ -48,35 +48,35 @@ impl<R: BufRead> Reader<R> {
             }
             b"%output" => {
                 let (pane, data) = words(rest);
-                Line::Output { pane: text(pane), bytes: unescaped(data) }
+                Notice::Output { pane: text(pane), bytes: unescaped(data) }
             }
             b"%extended-output" => {
                 let (pane, rest) = words(rest);
                 let data =
                     rest.windows(3).position(|three| three == b" : ").and_then(|at| rest.get(at + 3..));
-                Line::Output { pane: text(pane), bytes: unescaped(data.unwrap_or_default()) }
+                Notice::Output { pane: text(pane), bytes: unescaped(data.unwrap_or_default()) }
             }
-            b"%exit" => Line::Exit,
+            b"%exit" => Notice::Exit,
             b"%window-add" | b"%window-close" | b"%unlinked-window-close" | b"%sessions-changed" => {
-                Line::Windows
+                Notice::Windows
             }
-            _ => Line::Other,
+            _ => Notice::Other,
         }))
     }
 
-    fn block(&mut self, id: &[u8]) -> io::Result<Line> {
+    fn block(&mut self, id: &[u8]) -> io::Result<Notice> {
         let mut answer = Vec::new();
         while self.read()? {
             let (word, rest) = words(&self.line);
             if rest == id && (word == b"%end" || word == b"%error") {
                 let failed = word == b"%error";
                 let answer = String::from_utf8_lossy(&answer).into_owned();
-                return Ok(Line::Reply(if failed { Err(answer.trim().to_owned()) } else { Ok(answer) }));
+                return Ok(Notice::Reply(if failed { Err(answer.trim().to_owned()) } else { Ok(answer) }));
             }
             answer.extend_from_slice(&self.line);
             answer.push(b'\n');
         }
-        Ok(Line::Exit)
+        Ok(Notice::Exit)
     }
 
     fn read(&mut self) -> io::Result<bool> {
@@ -126,8 +126,8 @@ fn unescaped(data: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn all(text: &str) -> Vec<Line> {
-        let mut reader = Reader::new(text.as_bytes());
+    fn all(text: &str) -> Vec<Notice> {
+        let mut reader = NoticeReader::new(text.as_bytes());
         std::iter::from_fn(|| reader.next().unwrap()).collect()
     }
 
@@ -138,11 +138,11 @@ mod tests {
         assert_eq!(
             all(said),
             [
-                Line::Reply(Ok("first\n%end 1 8 1\n".to_owned())),
-                Line::Output { pane: "%3".to_owned(), bytes: "a\x1b]0;x\x07\\z é".into() },
-                Line::Reply(Err("can't find pane".to_owned())),
-                Line::Windows,
-                Line::Exit,
+                Notice::Reply(Ok("first\n%end 1 8 1\n".to_owned())),
+                Notice::Output { pane: "%3".to_owned(), bytes: "a\x1b]0;x\x07\\z é".into() },
+                Notice::Reply(Err("can't find pane".to_owned())),
+                Notice::Windows,
+                Notice::Exit,
             ]
         );
     }
@@ -151,12 +151,12 @@ mod tests {
     fn extended_output_is_output() {
         assert_eq!(
             all("%extended-output %12 30 : x : y\n"),
-            [Line::Output { pane: "%12".to_owned(), bytes: b"x : y".to_vec() }]
+            [Notice::Output { pane: "%12".to_owned(), bytes: b"x : y".to_vec() }]
         );
     }
 
     #[test]
     fn half_a_block_is_the_end() {
-        assert_eq!(all("%begin 1 1 1\nhalf"), [Line::Exit]);
+        assert_eq!(all("%begin 1 1 1\nhalf"), [Notice::Exit]);
     }
 }

@@ -38,7 +38,7 @@ pub struct Project {
     pub env: Environment,
 }
 
-pub(super) struct Found {
+pub(super) struct ProfileFile {
     pub(super) path: PathBuf,
     pub(super) name: String,
     pub(super) of_cao: bool,
@@ -57,13 +57,13 @@ impl Places {
     }
 
     /// Finds a file. What ends in `.md` or has a slash in it is a path.
-    pub(super) fn find(&self, wanted: &str) -> Result<Found, Cause> {
+    pub(super) fn find(&self, wanted: &str) -> Result<ProfileFile, Cause> {
         if wanted.contains('/') || wanted.ends_with(".md") {
             let path = PathBuf::from(wanted);
             let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
             let of_cao = self.cao.as_ref().is_some_and(|cao| path.starts_with(cao));
             return if path.exists() {
-                Ok(Found { path, name, of_cao })
+                Ok(ProfileFile { path, name, of_cao })
             } else {
                 Err(Cause::NotFound(vec![path]))
             };
@@ -78,13 +78,13 @@ impl Places {
             .map(|project| project.dir.join(".alhena/profiles").join(format!("{wanted}.md")));
         match candidates.iter().find(|(path, _)| path.is_file()) {
             Some((path, of_cao)) => {
-                Ok(Found { path: path.clone(), name: wanted.to_owned(), of_cao: *of_cao })
+                Ok(ProfileFile { path: path.clone(), name: wanted.to_owned(), of_cao: *of_cao })
             }
             None => match (projects, &self.project) {
                 (Some(path), Some(project)) if path.is_file() => {
                     let path = std::path::absolute(&path).unwrap_or(path);
                     match may_use(&project.env, &project.dir, &path, project.trust) {
-                        Ok(()) => Ok(Found { path, name: wanted.to_owned(), of_cao: false }),
+                        Ok(()) => Ok(ProfileFile { path, name: wanted.to_owned(), of_cao: false }),
                         Err(why) => Err(Cause::NotUsed { path, why }),
                     }
                 }

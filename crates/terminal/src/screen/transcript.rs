@@ -137,7 +137,7 @@ fn is_query(row: &Row<'_>) -> bool {
 
 /// Reads the rows of a turn after its query.
 pub(super) fn read(rows: &Rows<'_>, range: Range<usize>, edge: Option<usize>) -> Content {
-    let mut reader = Reader::new(rows, edge);
+    let mut reader = TranscriptReader::new(rows, edge);
     let mut index = range.start;
     while index < range.end {
         index = reader.step(index, &range);
@@ -186,7 +186,7 @@ struct Part {
     loose: bool,
 }
 
-struct Reader<'r, 'a> {
+struct TranscriptReader<'r, 'a> {
     rows: &'r Rows<'a>,
     edge: Option<usize>,
     content: Content,
@@ -201,9 +201,9 @@ struct Reader<'r, 'a> {
     text_until: usize,
 }
 
-impl<'r, 'a> Reader<'r, 'a> {
+impl<'r, 'a> TranscriptReader<'r, 'a> {
     fn new(rows: &'r Rows<'a>, edge: Option<usize>) -> Self {
-        Reader {
+        TranscriptReader {
             rows,
             edge,
             content: Content::default(),

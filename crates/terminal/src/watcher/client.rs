@@ -33,7 +33,7 @@ pub(crate) struct Client {
 }
 
 /// Who answered.
-pub(super) enum Found {
+pub(super) enum Answerer {
     /// One that can be asked.
     Ours(Client),
     /// One of another release. It can be asked to make room.
@@ -42,13 +42,13 @@ pub(super) enum Found {
 
 impl Client {
     /// The watcher of a server's terminals.
-    pub(super) fn find(ground: &Ground) -> io::Result<Found> {
+    pub(super) fn find(ground: &Ground) -> io::Result<Answerer> {
         let (hello, stream) = greet(ground.store.dir())?;
         if !hello.will_do() {
-            return Ok(Found::Other(hello, stream));
+            return Ok(Answerer::Other(hello, stream));
         }
         let free = Mutex::new(vec![stream]);
-        Ok(Found::Ours(Self { ground: ground.clone(), free, gone: AtomicBool::new(false) }))
+        Ok(Answerer::Ours(Self { ground: ground.clone(), free, gone: AtomicBool::new(false) }))
     }
 
     pub(crate) fn is_gone(&self) -> bool {

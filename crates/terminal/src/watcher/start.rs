@@ -7,7 +7,7 @@ use std::time::Duration;
 use alhena_agent::env::Environment;
 use alhena_agent::supervise::custody::keeper_program;
 
-use super::client::{Client, Found, retire};
+use super::client::{Answerer, Client, retire};
 use super::serve::command;
 use super::wire::{Hello, PROTOCOL};
 use crate::control::{Control, Plain};
@@ -96,9 +96,9 @@ enum Look {
 
 fn look(ground: &Ground) -> Look {
     match Client::find(ground) {
-        Ok(Found::Ours(client)) => Look::Ours(client),
-        Ok(Found::Other(Hello { protocol, .. }, _)) if protocol > PROTOCOL => Look::Newer,
-        Ok(Found::Other(_, stream)) => {
+        Ok(Answerer::Ours(client)) => Look::Ours(client),
+        Ok(Answerer::Other(Hello { protocol, .. }, _)) if protocol > PROTOCOL => Look::Newer,
+        Ok(Answerer::Other(_, stream)) => {
             retire(stream);
             Look::Nobody
         }

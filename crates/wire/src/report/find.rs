@@ -11,7 +11,7 @@ use crate::raw::without_lone_surrogates;
 
 /// A report that was found, and how much around it was not part of it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found<'a> {
+pub struct FoundReport<'a> {
     /// The report.
     pub report: Report<'a>,
     /// How many bytes before and after it were skipped, white space not counted.
@@ -19,12 +19,12 @@ pub struct Found<'a> {
 }
 
 /// Finds the report in what the CLI wrote: the last object with a `response`, `stats` or an `error` of the CLI's form.
-pub fn find_report(bytes: &[u8]) -> Option<Found<'_>> {
+pub fn find_report(bytes: &[u8]) -> Option<FoundReport<'_>> {
     find(bytes, |report| report.response.is_some() || report.stats.is_some() || has_error(report))
 }
 
 /// Finds the report of a fatal error, usually in stderr: the last object with an `error` of the CLI's form.
-pub fn find_error_report(bytes: &[u8]) -> Option<Found<'_>> {
+pub fn find_error_report(bytes: &[u8]) -> Option<FoundReport<'_>> {
     find(bytes, has_error)
 }
 
@@ -33,10 +33,10 @@ fn has_error(report: &Report<'_>) -> bool {
     report.error.as_ref().is_some_and(|error| error.kind.is_some())
 }
 
-fn find<'a>(bytes: &'a [u8], is_it: impl Fn(&Report<'_>) -> bool) -> Option<Found<'a>> {
+fn find<'a>(bytes: &'a [u8], is_it: impl Fn(&Report<'_>) -> bool) -> Option<FoundReport<'a>> {
     let candidates = Objects::new(bytes).filter_map(|object| Some((object, decode(object)?)));
     let (object, report) = candidates.filter(|(_, report)| is_it(report)).last()?;
-    Some(Found { report, skipped_bytes: written(bytes) - written(object.as_bytes()) })
+    Some(FoundReport { report, skipped_bytes: written(bytes) - written(object.as_bytes()) })
 }
 
 fn written(bytes: &[u8]) -> u64 {

@@ -5,7 +5,7 @@
 
 use super::log::Log;
 use super::message::MessageRecord;
-use super::record::{Object, Update, Watch, parse_record};
+use super::record::{Object, OnMessage, Update, parse_record};
 use crate::Raw;
 
 /// How a session is written.
@@ -55,7 +55,7 @@ impl<'a> Session<'a> {
     }
 
     /// Reads a file; its messages are unchecked, or were already shown to `watch`.
-    fn read_trusting(bytes: &'a [u8], watch: Option<Watch<'_, '_>>) -> Self {
+    fn read_trusting(bytes: &'a [u8], watch: Option<OnMessage<'_, '_>>) -> Self {
         // The object is printed over many lines in every release, so its first line is a brace; no record looks like that.
         let first = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).find(|line| !line.is_empty());
         if first == Some(b"{")
@@ -86,7 +86,7 @@ impl<'a> Session<'a> {
     }
 
     /// Reads one object, or as much of it as there is; `None` when it is no session.
-    fn read_object(bytes: &'a [u8], watch: Option<Watch<'_, '_>>) -> Option<Self> {
+    fn read_object(bytes: &'a [u8], watch: Option<OnMessage<'_, '_>>) -> Option<Self> {
         let mut log = Log::new();
         let complete = match std::str::from_utf8(bytes) {
             Ok(text) => {
@@ -106,7 +106,7 @@ impl<'a> Session<'a> {
 }
 
 /// A legacy session, and whether it is whole; `None` when it does not say which session it is.
-fn read_legacy<'a>(text: &'a str, watch: Option<Watch<'_, '_>>) -> Option<(Update<'a>, bool)> {
+fn read_legacy<'a>(text: &'a str, watch: Option<OnMessage<'_, '_>>) -> Option<(Update<'a>, bool)> {
     let mut object = Object::default();
     let complete = object.read(text, watch).is_ok();
     object.is_session().then_some((object.update, complete))

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::message::{MessageRecord, Metadata};
-use super::record::{Record, Update, Watch, leading_id, parse_record};
+use super::record::{OnMessage, Record, Update, leading_id, parse_record};
 use crate::object::{Decode, IntoOwned, Object, strict};
 use crate::{Named, Raw};
 
@@ -16,12 +16,12 @@ use crate::{Named, Raw};
 pub struct Stored<'a> {
     id: Option<Cow<'a, str>>,
     raw: Raw<'a>,
-    state: State<'a>,
+    state: Soundness<'a>,
 }
 
 /// What is known about the text of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum State<'a> {
+enum Soundness<'a> {
     /// It is JSON.
     Sound,
     /// It looks like a message. If it is not JSON, the version before it stands.
@@ -32,7 +32,7 @@ enum State<'a> {
 
 impl<'a> Stored<'a> {
     pub(super) fn new(id: Option<Cow<'a, str>>, raw: Raw<'a>) -> Self {
-        Stored { id, raw, state: State::Sound }
+        Stored { id, raw, state: Soundness::Sound }
     }
 
     /// A message among others, from the text of an object.
@@ -61,9 +61,9 @@ impl<'a> Stored<'a> {
     /// Cuts the tie to the text that this was parsed from.
     pub fn into_owned(self) -> Stored<'static> {
         let state = match self.state {
-            State::Sound => State::Sound,
-            State::Unchecked { before } => State::Unchecked { before: before.map(Raw::into_owned) },
-            State::Gone => State::Gone,
+            Soundness::Sound => Soundness::Sound,
+            Soundness::Unchecked { before } => Soundness::Unchecked { before: before.map(Raw::into_owned) },
+            Soundness::Gone => Soundness::Gone,
         };
         Stored { id: IntoOwned::into_owned(self.id), raw: self.raw.into_owned(), state }
     }
@@ -71,16 +71,16 @@ impl<'a> Stored<'a> {
     /// Finds out whether the text is JSON, and gives the text that is. Says whether it was.
     fn check(&mut self) -> bool {
         match &self.state {
-            State::Unchecked { .. } => self.settle(Raw::from_text(self.raw.get()).is_some()),
+            Soundness::Unchecked { .. } => self.settle(Raw::from_text(self.raw.get()).is_some()),
             _ => true,
         }
     }
 
     fn settle(&mut self, sound: bool) -> bool {
-        match std::mem::replace(&mut self.state, State::Sound) {
-            State::Unchecked { before: Some(before) } if !sound => self.raw = before,
-            State::Unchecked { before: None } if !sound => self.state = State::Gone,
-            State::Gone => self.state = State::Gone,
+        match std::mem::replace(&mut self.state, Soundness::Sound) {
+            Soundness::Unchecked { before: Some(before) } if !sound => self.raw = before,
+            Soundness::Unchecked { before: None } if !sound => self.state = Soundness::Gone,
+            Soundness::Gone => self.state = Soundness::Gone,
             _ => {}
         }
         sound
@@ -209,10 +209,10 @@ impl<'a> Log<'a> {
             return self.add(message);
         };
         self.unreadable += u64::from(!old.check());
-        if old.state == State::Gone {
+        if old.state == Soundness::Gone {
             return self.add(message);
         }
-        if let State::Unchecked { before } = &mut message.state {
+        if let Soundness::Unchecked { before } = &mut message.state {
             *before = Some(old.raw.clone());
         }
         *old = message;
@@ -266,7 +266,7 @@ impl<'a> Log<'a> {
         let text = std::str::from_utf8(line).ok().filter(|text| text.ends_with('}'));
         match text.and_then(|text| Some((text, leading_id(text)?))) {
             Some((text, id)) => {
-                let state = State::Unchecked { before: None };
+                let state = Soundness::Unchecked { before: None };
                 self.upsert(Stored { id: Some(id.into()), raw: Raw::trusted(text), state });
             }
             None => _ = self.push_line(line),
@@ -287,9 +287,9 @@ impl<'a> Log<'a> {
     }
 
     /// Shows every message to `watch`, and checks it on the way.
-    pub(super) fn decode_all(&mut self, watch: Watch<'_, '_>) {
+    pub(super) fn decode_all(&mut self, watch: OnMessage<'_, '_>) {
         self.settle_all(|message| {
-            if message.state == State::Gone {
+            if message.state == Soundness::Gone {
                 return true;
             }
             if let Some(record) = MessageRecord::from_text(message.raw.get()) {
@@ -297,7 +297,7 @@ impl<'a> Log<'a> {
                 return message.settle(true);
             }
             message.settle(false);
-            if message.state != State::Gone {
+            if message.state != Soundness::Gone {
                 watch(message.decode(), &message.raw);
             }
             false
@@ -307,8 +307,8 @@ impl<'a> Log<'a> {
     fn settle_all(&mut self, mut settle: impl FnMut(&mut Stored<'a>) -> bool) {
         let unsound = self.messages.iter_mut().map(|message| u64::from(!settle(message))).sum::<u64>();
         self.unreadable += unsound;
-        if self.messages.iter().any(|message| message.state == State::Gone) {
-            self.messages.retain(|message| message.state != State::Gone);
+        if self.messages.iter().any(|message| message.state == Soundness::Gone) {
+            self.messages.retain(|message| message.state != Soundness::Gone);
             let places = self.messages.iter().enumerate();
             self.places = places.filter_map(|(place, message)| Some((message.id.clone()?, place))).collect();
         }

@@ -76,7 +76,7 @@ pub(super) fn leading_id(text: &str) -> Option<&str> {
 }
 
 /// Who wants to see each message of a whole session while it is read.
-pub(super) type Watch<'w, 'f> = &'w mut (dyn FnMut(MessageRecord<'_>, &Raw<'_>) + 'f);
+pub(super) type OnMessage<'w, 'f> = &'w mut (dyn FnMut(MessageRecord<'_>, &Raw<'_>) + 'f);
 
 /// An object whose `messages` and `$set` are looked into on the way, so that a large one is read once.
 #[derive(Default)]
@@ -88,7 +88,7 @@ pub(super) struct Object<'a> {
 impl<'a> Object<'a> {
     /// Reads an object, or as much of it as there is before the text ends or goes wrong. `watch` sees the messages, if it is
     /// clear by then that this is a session.
-    pub(super) fn read(&mut self, text: &'a str, mut watch: Option<Watch<'_, '_>>) -> Result<(), Broken> {
+    pub(super) fn read(&mut self, text: &'a str, mut watch: Option<OnMessage<'_, '_>>) -> Result<(), Broken> {
         let mut walk = Walk::new(text);
         walk.object(|walk, key| {
             if key != "$set" {
@@ -121,7 +121,7 @@ impl<'a> Update<'a> {
         &mut self,
         walk: &mut Walk<'a>,
         key: Cow<'a, str>,
-        watch: Option<Watch<'_, '_>>,
+        watch: Option<OnMessage<'_, '_>>,
     ) -> Result<(), Broken> {
         if key == "messages" {
             return self.read_messages(walk, watch);
@@ -130,7 +130,11 @@ impl<'a> Update<'a> {
         Ok(())
     }
 
-    fn read_messages(&mut self, walk: &mut Walk<'a>, mut watch: Option<Watch<'_, '_>>) -> Result<(), Broken> {
+    fn read_messages(
+        &mut self,
+        walk: &mut Walk<'a>,
+        mut watch: Option<OnMessage<'_, '_>>,
+    ) -> Result<(), Broken> {
         if walk.peek() != Some('[') {
             return walk.skip().map(|_| ());
         }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use alhena::model::Timestamp;
-use alhena::session::{Session, State};
+use alhena::session::{Session, SessionState};
 use serde::Serialize;
 
 use super::{Where, complain, store};
@@ -41,7 +41,7 @@ pub(super) struct Entry<'a> {
     title: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     project: Option<String>,
-    state: State,
+    state: SessionState,
     #[serde(skip_serializing_if = "Option::is_none")]
     started: Option<Timestamp>,
     updated: Timestamp,
@@ -159,13 +159,13 @@ fn project(session: &Session) -> String {
     one_line(&name, 20)
 }
 
-fn look(state: State) -> (Paint, &'static str) {
+fn look(state: SessionState) -> (Paint, &'static str) {
     match state {
-        State::Answered => (Paint::Green, "answered"),
-        State::Open => (Paint::Yellow, "open"),
-        State::Empty => (Paint::Dim, "empty"),
-        State::Lost => (Paint::Red, "lost"),
-        State::Endangered => (Paint::Red, "endangered"),
-        State::Headless => (Paint::Red, "headless"),
+        SessionState::Answered => (Paint::Green, "answered"),
+        SessionState::Open => (Paint::Yellow, "open"),
+        SessionState::Empty => (Paint::Dim, "empty"),
+        SessionState::Lost => (Paint::Red, "lost"),
+        SessionState::Endangered => (Paint::Red, "endangered"),
+        SessionState::Headless => (Paint::Red, "headless"),
     }
 }

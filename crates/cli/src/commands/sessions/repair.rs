@@ -41,7 +41,7 @@ pub struct Args {
 #[derive(Serialize)]
 struct Report {
     session: String,
-    state: alhena::session::State,
+    state: alhena::session::SessionState,
     steps: Vec<JsonStep>,
     done: bool,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use alhena::model::Timestamp;
 use alhena::session::Scope;
-use alhena::session::search::{Found, Hit, Place, Query, Snippet};
+use alhena::session::search::{Hit, MatchedIn, Query, SearchResults, Snippet};
 use serde::Serialize;
 
 use super::list::{Entry, age};
@@ -92,7 +92,7 @@ pub fn execute(args: &Args) -> ExitCode {
 /// Nothing was found.
 const NOTHING: ExitCode = ExitCode::FAILURE;
 
-fn show(found: &Found, args: &Args) -> ExitCode {
+fn show(found: &SearchResults, args: &Args) -> ExitCode {
     if args.json {
         let hits = found.hits.iter().map(|hit| JsonHit {
             score: hit.score,
@@ -134,11 +134,11 @@ fn one(hit: &Hit, colours: Colours, out: &mut String) {
         writeln!(out, "{}  {title}  {}", colours.paint(Paint::Cyan, id), colours.paint(Paint::Dim, facts));
     for snippet in &hit.snippets {
         let place = match snippet.place {
-            Place::Prompt => "prompt",
-            Place::Answer => "answer",
-            Place::Thought => "thought",
-            Place::Call => "call",
-            Place::Result => "result",
+            MatchedIn::Prompt => "prompt",
+            MatchedIn::Answer => "answer",
+            MatchedIn::Thought => "thought",
+            MatchedIn::Call => "call",
+            MatchedIn::Result => "result",
         };
         let _infallible = writeln!(
             out,

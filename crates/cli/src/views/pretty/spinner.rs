@@ -18,17 +18,17 @@ pub struct Spinner {
 }
 
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<Shown>,
     changed: Condvar,
 }
 
-struct State {
+struct Shown {
     text: Option<String>,
     over: bool,
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Shown> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -38,7 +38,7 @@ impl Spinner {
         if colours == Colours::No || !Stream::Err.is_terminal() {
             return Self { shared: None, thread: None };
         }
-        let state = State { text: Some("starting".to_owned()), over: false };
+        let state = Shown { text: Some("starting".to_owned()), over: false };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
         let theirs = shared.clone();
         let thread =
