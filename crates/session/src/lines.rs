@@ -4,7 +4,7 @@
 
 use std::io::{self, Read};
 
-use crate::read::PAGE;
+use crate::whole_file::PAGE;
 
 const CHUNK: usize = 256 << 10;
 

@@ -16,7 +16,7 @@ use alhena_wire::Raw;
 use alhena_wire::session::{MessageRecord, Session};
 
 use crate::survey::{self, Span};
-use crate::{quick, read};
+use crate::{quick, whole_file};
 
 /// How often half a file is read again, and what is waited in between.
 const TRIES: u32 = 5;
@@ -51,7 +51,7 @@ impl Transcript {
     }
 
     fn read_once(path: &Path, mut buffer: Vec<u8>) -> io::Result<Self> {
-        let held = read::whole(&mut File::open(path)?, &mut buffer)?;
+        let held = whole_file::read(&mut File::open(path)?, &mut buffer)?;
         Ok(Self { buffer, held })
     }
 

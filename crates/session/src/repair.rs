@@ -17,8 +17,8 @@ use alhena_model::{Hint, Timestamp};
 use serde_json::{Value, json};
 
 use crate::file::{Format, SessionFile, Stamp};
+use crate::in_use::{self, Use};
 use crate::load::Transcript;
-use crate::open::{self, Use};
 use crate::project::{names_in, project_hash};
 use crate::store::{Session, SessionState};
 use crate::survey::{self, Ending, Survey};
@@ -147,7 +147,7 @@ pub fn plan(session: &Session) -> Option<Plan> {
 
 /// Carries a plan out. Every file that is touched is first copied into `backups`, which is told.
 pub fn apply(plan: &Plan, backups: &Path, caution: Caution) -> Result<Vec<PathBuf>, NotRepaired> {
-    match open::of(&plan.file) {
+    match in_use::of(&plan.file) {
         Use::Free => {}
         Use::Unknown if caution == Caution::WhereUnknown => {}
         other => return Err(NotRepaired::InUse(other)),

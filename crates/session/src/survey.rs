@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::file::{Format, SessionFile};
 use crate::lines::{Line, Lines};
-use crate::read;
 use crate::scan::Cursor;
+use crate::whole_file;
 pub(crate) use fold::Fold;
 
 /// The facts of one session file.
@@ -129,7 +129,7 @@ pub(crate) fn outline(file: &SessionFile, buffer: &mut Vec<u8>) -> io::Result<(S
 
 fn fold_file(mut input: File, format: Format, buffer: &mut Vec<u8>) -> io::Result<Fold> {
     if format == Format::Json {
-        let held = read::whole(&mut input, buffer)?;
+        let held = whole_file::read(&mut input, buffer)?;
         return Ok(fold_bytes(buffer.get(held).unwrap_or_default()));
     }
     let mut fold = Fold::default();
@@ -143,7 +143,7 @@ fn fold_file(mut input: File, format: Format, buffer: &mut Vec<u8>) -> io::Resul
     }
     // As the CLI does: perhaps it is one object under the wrong name.
     io::Seek::rewind(&mut input)?;
-    let held = read::whole(&mut input, buffer)?;
+    let held = whole_file::read(&mut input, buffer)?;
     let mut whole = Fold::default();
     whole.whole(buffer.get(held).unwrap_or_default());
     Ok(if whole.has_header() { whole } else { fold })

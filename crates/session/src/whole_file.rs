@@ -10,7 +10,7 @@ use std::ops::Range;
 pub(crate) const PAGE: usize = 4096;
 
 /// Reads all of a file into a buffer, and gives the part of the buffer that holds it.
-pub(crate) fn whole(file: &mut File, buffer: &mut Vec<u8>) -> io::Result<Range<usize>> {
+pub(crate) fn read(file: &mut File, buffer: &mut Vec<u8>) -> io::Result<Range<usize>> {
     let expected = usize::try_from(file.metadata()?.len()).unwrap_or(0);
     make_room(buffer, expected + 1);
     let mut start = buffer.as_ptr().align_offset(PAGE).min(PAGE);
@@ -54,7 +54,7 @@ mod tests {
         for size in [0, 1, 5000, 1_000_000, 17] {
             let text: Vec<u8> = (0..size).map(|n| (n % 251) as u8).collect();
             std::fs::write(&path, &text).unwrap();
-            let range = whole(&mut File::open(&path).unwrap(), &mut buffer).unwrap();
+            let range = read(&mut File::open(&path).unwrap(), &mut buffer).unwrap();
             assert_eq!(&buffer[range], text, "{size}");
         }
     }
@@ -64,7 +64,7 @@ mod tests {
     fn a_file_that_says_nothing_about_its_size_is_read_whole_too() {
         let mut buffer = Vec::new();
         let mut file = File::open("/proc/self/environ").unwrap();
-        let range = whole(&mut file, &mut buffer).unwrap();
+        let range = read(&mut file, &mut buffer).unwrap();
         assert_eq!(&buffer[range], std::fs::read("/proc/self/environ").unwrap());
     }
 }
