@@ -144,7 +144,7 @@ impl SessionTail {
                 *seen = stamp;
             }
             for stored in session.log.messages() {
-                self.facts.message(&stored.decode(), facts);
+                self.facts.message(stored.decode(), facts);
             }
         }
     }

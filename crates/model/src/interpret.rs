@@ -28,6 +28,7 @@ use self::joined::Joined;
 use self::kept::{Kept, News, OpenCalls};
 pub use self::waiting::Witnesses;
 use self::waiting::{Returned, Testimony, Waiting};
+use crate::conversation::usage_of;
 use crate::event::{Event, EventKind, Source};
 use crate::failure::FailureKind;
 use crate::join::Fact;
@@ -263,12 +264,12 @@ impl Interpreter {
             }
             Fact::Usage { model, tokens, .. } => {
                 self.joined.usage.add(&model, &tokens);
-                let usage = Usage::of_models([(model.as_str(), tokens)]);
-                self.emit(Source::Session, EventKind::Usage(usage), out);
+                let model = Some(model.as_str()).filter(|model| !model.is_empty());
+                self.emit(Source::Session, usage_of(model, tokens), out);
             }
             Fact::Text { text, .. } => self.joined.text(text),
             Fact::Tool { id, fact } => {
-                let ready = self.waiting.fact(id, fact);
+                let ready = self.waiting.fact(id, *fact);
                 self.go_on(ready, out);
             }
         }

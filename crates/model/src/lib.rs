@@ -1,9 +1,10 @@
-//! What Alhena hands out: [`Event`], [`Message`], [`Outcome`], [`Failure`], [`Usage`], the tool table, and the [`Interpreter`]
-//! that turns what Gemini CLI wrote into all of them.
+//! What Alhena hands out: the [`Conversation`], [`Event`] and [`Message`] as projections of it, [`Outcome`], [`Failure`],
+//! [`Usage`], the tool table, and the [`Interpreter`] that turns what Gemini CLI wrote into all of them.
 //!
 //! Wire types are parsed first and judged here: nothing in this crate does any I/O, so a live run and the replay of
 //! a recording go through exactly the same code. A fact that Alhena worked out carries [`Source::Derived`].
 
+pub mod conversation;
 pub mod event;
 pub mod failure;
 mod hint;
@@ -17,6 +18,7 @@ pub mod time;
 pub mod tool;
 pub mod usage;
 
+pub use conversation::{Conversation, Entry, Thought, ToolEnd, ToolRun};
 pub use event::{Event, EventKind, FileChange, Source, ToolError};
 pub use failure::{Failure, FailureKind};
 pub use hint::Hint;

@@ -4,19 +4,14 @@
 //! person wrote: context, hooks, tool responses (0.61.0). Here a message is what somebody said, as blocks: `thinking`, then
 //! each `tool_use` followed by its `tool_result`, then `text`. The record itself stays in `_original`, as it stood.
 
-mod convert;
-mod lean;
-mod original;
-
 use std::borrow::Cow;
 
 use alhena_wire::session::{Log, MessageRecord, MessageType};
 use serde::Serialize;
 use serde_json::Value;
 
-pub use convert::Conversion;
-pub use lean::{first_record, record as lean_record};
-pub use original::Original;
+pub use crate::conversation::Original;
+use crate::conversation::{Conversation, entry};
 
 /// One message.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -142,7 +137,7 @@ pub struct ToolResult<'a> {
 }
 
 /// Where an image is.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ImageSource<'a> {
@@ -202,14 +197,10 @@ pub fn is_said(record: &MessageRecord<'_>) -> bool {
 
 /// One record as a message, on its own (B-08 to B-36).
 pub fn message<'a>(record: MessageRecord<'a>, original: impl Into<Original<'a>>) -> Message<'a> {
-    convert::message(record, original.into())
+    entry(record, original).into()
 }
 
 /// A conversation as messages (B-43).
 pub fn messages<'a>(log: &'a Log<'_>, include: Include) -> Vec<Message<'a>> {
-    let mut conversion = Conversion::new(include);
-    for stored in log.messages() {
-        conversion.push(stored.decode(), stored.raw().clone());
-    }
-    conversion.finish()
+    Conversation::of_log(log, include).into_messages()
 }

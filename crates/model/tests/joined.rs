@@ -185,7 +185,7 @@ fn a_call_counts_when_it_has_ended() {
             {"name": "without an id", "status": "success"}]})
     };
     let fact = |record: Value| match facts_of_values(&[record]).pop() {
-        Some(Fact::Tool { fact, .. }) => Some(fact),
+        Some(Fact::Tool { fact, .. }) => Some(*fact),
         _ => None,
     };
     let fine = ToolFact { output: Some("x".into()), ..ToolFact::default() };
@@ -196,7 +196,10 @@ fn a_call_counts_when_it_has_ended() {
     let ended = |text: &str| fact(call(json!("success"), "run_shell_command", text)).unwrap().exit_code;
     assert_eq!(ended("Output: a\nProcess Group PGID: 7"), Some(0));
     assert_eq!(ended("Output: a\nExit Code: 3\nProcess Group PGID: 7"), Some(3));
-    assert_eq!(ended("Output: a\nSignal: 9\nProcess Group PGID: 7"), Some(128));
+    // A signal leaves no exit code.
+    let killed = call(json!("success"), "run_shell_command", "Output: a\nSignal: 9\nProcess Group PGID: 7");
+    let killed = fact(killed).unwrap();
+    assert_eq!((killed.exit_code, killed.killed, killed.is_ok()), (None, true, false));
     assert_eq!(ended("Command was cancelled by user before it could complete."), None);
     let refused = json!({"id": "a", "type": "gemini", "content": "", "toolCalls": [{"id": "c", "name": "glob", "status": "error",
         "result": [{"functionResponse": {"id": "c", "name": "glob", "response": {"error": "no"}}}]}]});
@@ -211,7 +214,7 @@ fn a_cancelled_write_is_no_change() {
         json!({"type": "tool_result", "tool_id": "c", "status": "success"}),
     ]);
     let fact = ToolFact { cancelled: true, ..ToolFact::default() };
-    let (events, outcome) = join(&stdout, vec![Fact::Tool { id: "c".into(), fact }]);
+    let (events, outcome) = join(&stdout, vec![Fact::Tool { id: "c".into(), fact: Box::new(fact) }]);
     let result = events.iter().find_map(|event| match event.kind {
         EventKind::ToolResult { ok, cancelled, .. } => Some((ok, cancelled)),
         _ => None,
@@ -227,7 +230,7 @@ fn the_session_knows_whether_a_file_is_new() {
             json!({"type": "tool_result", "tool_id": "c", "status": "success"}),
         ]);
         let fact = ToolFact { created: Some(created), diff: Some("d".into()), ..ToolFact::default() };
-        let (_, outcome) = join(&stdout, vec![Fact::Tool { id: "c".into(), fact }]);
+        let (_, outcome) = join(&stdout, vec![Fact::Tool { id: "c".into(), fact: Box::new(fact) }]);
         assert_eq!((outcome.files[0].change, outcome.files[0].diff.as_deref()), (change, Some("d")));
     }
 }

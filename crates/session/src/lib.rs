@@ -1,7 +1,6 @@
 //! The session store of Gemini CLI on disk.
 
 mod cache;
-pub mod events;
 pub mod export;
 pub mod file;
 pub mod follow;

@@ -10,8 +10,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use alhena_model::message::Conversion;
-use alhena_model::{Include, Message};
+use alhena_model::{Conversation, Include, Message};
 use alhena_wire::Raw;
 use alhena_wire::session::{MessageRecord, Session};
 
@@ -82,36 +81,41 @@ impl Transcript {
         Session::read(self.bytes())
     }
 
-    /// The conversation as messages; they borrow from this.
+    /// The conversation; it borrows from this.
     ///
-    /// Only the last version of each message is decoded, and of that only what a message is made of. A file that is not written
+    /// Only the last version of each message is decoded, and of that only what an entry is made of. A file that is not written
     /// in the plain way is read the thorough way.
-    pub fn messages(&self, include: Include) -> Vec<Message<'_>> {
-        quick::messages(self.bytes(), include).unwrap_or_else(|| self.thorough_messages(include))
+    pub fn conversation(&self, include: Include) -> Conversation<'_> {
+        quick::conversation(self.bytes(), include).unwrap_or_else(|| self.thorough(include))
     }
 
-    pub(crate) fn thorough_messages(&self, include: Include) -> Vec<Message<'_>> {
+    /// The conversation as messages.
+    pub fn messages(&self, include: Include) -> Vec<Message<'_>> {
+        self.conversation(include).into_messages()
+    }
+
+    pub(crate) fn thorough(&self, include: Include) -> Conversation<'_> {
         let session = self.session();
-        let mut conversion = Conversion::new(include);
+        let mut conversation = Conversation::new(include);
         for stored in session.log.messages() {
-            conversion.push(stored.decode().into_owned(), stored.raw().clone().into_owned());
+            conversation.push(stored.decode().into_owned(), stored.raw().clone().into_owned());
         }
-        conversion.finish()
+        conversation
     }
 
     /// What was ever said, also what the CLI has dropped from the conversation (a cancelled run, a failed call, a resume in the
     /// same minute), each in the version that says most. What a person took back is not in it.
     pub fn history(&self) -> History<'_> {
-        let mut conversion = Conversion::new(Include::Said);
+        let mut conversation = Conversation::new(Include::Said);
         let mut dropped = 0;
         for old in survey::outline_of(self.bytes()).history {
             let Some(text) = self.text(old.span) else { continue };
             if let (Some(record), Some(raw)) = (MessageRecord::from_text(text), Raw::from_text(text)) {
                 dropped += usize::from(old.dropped);
-                conversion.push(record, raw);
+                conversation.push(record, raw);
             }
         }
-        History { messages: conversion.finish(), dropped }
+        History { conversation, dropped }
     }
 
     /// Every record in the version that says most, in the order in which they came; not what a person took back.
@@ -137,7 +141,7 @@ impl Transcript {
 #[derive(Debug)]
 pub struct History<'a> {
     /// In the order in which it was said.
-    pub messages: Vec<Message<'a>>,
+    pub conversation: Conversation<'a>,
     /// How many of them the CLI dropped.
     pub dropped: usize,
 }

@@ -1,23 +1,23 @@
-//! A session to messages in one pass, for files that are written in the plain way; nearly all are.
+//! A session to a conversation in one pass, for files that are written in the plain way; nearly all are.
 //!
 //! Most bytes of a session are tool output that stands there twice or three times (0.61.0), and most records of a log are
-//! written again later. Here only the last version of a record is decoded, and of that only what a message is made of.
+//! written again later. Here only the last version of a record is decoded, and of that only what an entry is made of.
 //! Whatever could make that differ from the CLI's own reading gives `None`, and the thorough way is taken.
 
-use alhena_model::message::{Conversion, Original, first_record, lean_record};
-use alhena_model::{Include, Message};
+use alhena_model::Include;
+use alhena_model::conversation::{Conversation, Original, first_record, lean_record};
 use serde::de::IgnoredAny;
 
 use crate::survey;
 
-/// The messages of a session file; `None` when it is not plain.
-pub(crate) fn messages(bytes: &[u8], include: Include) -> Option<Vec<Message<'_>>> {
+/// The conversation in a session file; `None` when it is not plain.
+pub(crate) fn conversation(bytes: &[u8], include: Include) -> Option<Conversation<'_>> {
     let first = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).find(|line| !line.is_empty());
     if first == Some(b"{") { of_object(bytes, include) } else { of_lines(bytes, include) }
 }
 
 /// Of a log, as it is written from 0.39 on.
-fn of_lines(bytes: &[u8], include: Include) -> Option<Vec<Message<'_>>> {
+fn of_lines(bytes: &[u8], include: Include) -> Option<Conversation<'_>> {
     let text = |span: survey::Span| {
         let start = usize::try_from(span.offset).ok()?;
         let end = start.checked_add(usize::try_from(span.length).ok()?)?;
@@ -29,18 +29,18 @@ fn of_lines(bytes: &[u8], include: Include) -> Option<Vec<Message<'_>>> {
         // What is not JSON does not count, and so has no place in the order either.
         serde_json::from_str::<IgnoredAny>(text(*other)?).ok()?;
     }
-    let mut conversion = Conversion::new(include);
+    let mut conversation = Conversation::new(include);
     for (span, said) in course {
-        if said || include == Include::Everything || conversion.has_open_calls() {
+        if said || include == Include::Everything || conversation.has_open_calls() {
             let record = text(span)?;
-            conversion.push(lean_record(record)?, Original::of_text(record));
+            conversation.push(lean_record(record)?, Original::of_text(record));
         }
     }
-    Some(conversion.finish())
+    Some(conversation)
 }
 
 /// Of one object, as it was written up to 0.38.
-fn of_object(bytes: &[u8], include: Include) -> Option<Vec<Message<'_>>> {
+fn of_object(bytes: &[u8], include: Include) -> Option<Conversation<'_>> {
     let mut rest = std::str::from_utf8(bytes).ok()?;
     let (mut messages, mut is_session) = (None, false);
     list(&mut rest, '{', '}', |rest| {
@@ -52,15 +52,15 @@ fn of_object(bytes: &[u8], include: Include) -> Option<Vec<Message<'_>>> {
             *rest = first::<IgnoredAny>(rest)?.1;
             return Some(());
         }
-        let mut conversion = Conversion::new(include);
-        list(rest, '[', ']', |rest| record(rest, &mut conversion))?;
-        messages.replace(conversion).is_none().then_some(())
+        let mut conversation = Conversation::new(include);
+        list(rest, '[', ']', |rest| record(rest, &mut conversation))?;
+        messages.replace(conversation).is_none().then_some(())
     })?;
     let whole = is_session && next(&mut rest).is_none();
-    whole.then(|| messages.map(Conversion::finish).unwrap_or_default())
+    whole.then(|| messages.unwrap_or_default())
 }
 
-fn record<'a>(rest: &mut &'a str, conversion: &mut Conversion<'a>) -> Option<()> {
+fn record<'a>(rest: &mut &'a str, conversation: &mut Conversation<'a>) -> Option<()> {
     if next(rest) != Some('{') {
         *rest = first::<IgnoredAny>(rest)?.1;
         return Some(());
@@ -68,7 +68,7 @@ fn record<'a>(rest: &mut &'a str, conversion: &mut Conversion<'a>) -> Option<()>
     let (record, after) = first_record(rest)?;
     let text = rest.get(..rest.len() - after.len())?;
     *rest = after;
-    conversion.push(record, Original::of_text(text));
+    conversation.push(record, Original::of_text(text));
     Some(())
 }
 

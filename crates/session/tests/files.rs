@@ -93,7 +93,7 @@ fn what_a_person_took_back_is_not_in_the_conversation_any_more() {
     assert_eq!(said, ["first prompt", "First answer.", "second promptthird prompt", "Third answer."]);
     // It was taken back on purpose, so it is no loss that could be repaired.
     let history = read.history();
-    assert_eq!((history.messages.len(), history.dropped), (4, 0));
+    assert_eq!((history.conversation.clone().into_messages().len(), history.dropped), (4, 0));
 }
 
 /// What the scripted model did in each of them is told in the README beside the files.
@@ -361,7 +361,7 @@ proptest! {
         for session in store.list(&Scope::All).unwrap() {
             let read = Transcript::read(&session.file.path).unwrap();
             serde_json::to_string(&read.messages(Include::Everything)).unwrap();
-            serde_json::to_string(&read.history().messages).unwrap();
+            serde_json::to_string(&read.history().conversation.into_messages()).unwrap();
         }
         let query = alhena_session::search::Query::new(["a"]).unwrap();
         store.search(&Scope::All, &query, 10).unwrap();

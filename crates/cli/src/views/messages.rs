@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use alhena::hosts::agent_cli_sdk::{self, Data};
-use alhena::model::message::{self, Conversion, Include};
+use alhena::model::{Conversation, Include};
 use alhena::wire::Raw;
 use alhena::wire::session::{MessageRecord, Session};
 use alhena::{Event, EventKind, Outcome};
@@ -41,7 +41,7 @@ impl Messages {
         for path in &self.sessions {
             let bytes = std::fs::read(path)?;
             let session = Session::read(&bytes);
-            let mut messages = message::messages(&session.log, Include::Said);
+            let mut messages = Conversation::of_log(&session.log, Include::Said).into_messages();
             // A resumed session begins with what was said before.
             messages.retain(|message| message.timestamp.is_none_or(|at| at >= since));
             if !messages.is_empty() {
@@ -50,13 +50,13 @@ impl Messages {
         }
         let records = std::mem::take(&mut self.stream).records();
         let texts: Vec<String> = records.iter().map(Value::to_string).collect();
-        let mut conversion = Conversion::new(Include::Said);
+        let mut conversation = Conversation::new(Include::Said);
         for text in &texts {
             if let (Some(record), Some(raw)) = (MessageRecord::from_text(text), Raw::from_text(text)) {
-                conversion.push(record, raw);
+                conversation.push(record, raw);
             }
         }
-        Ok(serde_json::to_value(conversion.finish())?)
+        Ok(serde_json::to_value(conversation.into_messages())?)
     }
 }
 

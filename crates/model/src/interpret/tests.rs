@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{derive::Ran, *};
-use crate::{Change, Class, CommandRun, FileChange, ToolError};
+use super::*;
+use crate::{Change, Class, CommandRun, FileChange, ToolEnd, ToolError};
 
 /// What comes of these lines when the process ends like this.
 fn interpret(lines: &[Value], exit: Exit) -> (Vec<Event>, Arc<Outcome>) {
@@ -495,7 +495,8 @@ fn a_prompt_file_that_the_model_could_not_read_is_a_warning() {
 fn call_of_a_tool_that_the_caller_denied_is_a_warning_that_says_so() {
     let error = ToolError { kind: "tool_not_registered".to_owned(), message: String::new() };
     let denied = ["run_shell_command".to_owned(), "search_file_content".to_owned()];
-    let said = |name: &str| derive::refusal(name, Ran::Not, Some(&error), &denied);
+    let end = ToolEnd::shown(Class::Unknown, false, None, Some(error));
+    let said = |name: &str| derive::refusal(name, &end, &denied);
     for name in ["run_shell_command", "grep_search"] {
         let text =
             format!("The model asked for {name}, which was not offered to it: --deny-tool {name} denies it");

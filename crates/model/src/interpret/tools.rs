@@ -3,21 +3,16 @@
 use alhena_wire::stream::{Status, ToolResult, ToolUse};
 use serde_json::Value;
 
-use super::derive::{self, Ran};
+use super::derive;
 use super::input::DiskFact;
 use super::kept::{Call, Remembered};
 use super::waiting::{Returned, Testimony};
 use super::whole::States;
 use super::{Interpreter, owned};
+use crate::conversation::{self, Ended, ToolEnd};
 use crate::event::{Event, EventKind, FileChange, Source, ToolError};
 use crate::outcome::{Change, CommandRun};
 use crate::tool::{self, Class};
-
-/// What others saw of a file that a tool says it has written.
-struct Seen {
-    created: Option<bool>,
-    disk: DiskFact,
-}
 
 impl Interpreter {
     pub(super) fn tool_use(&mut self, call: ToolUse<'_>, out: &mut Vec<Event>) {
@@ -32,12 +27,7 @@ impl Interpreter {
         if let Some(file) = &mut self.prompt_file {
             file.call(&id, class, &input);
         }
-        let claude_name = tool::claude_name(&name).into_owned();
-        self.emit(
-            Source::Stream,
-            EventKind::ToolCall { id, name, class, claude_name, input: Box::new(input) },
-            out,
-        );
+        self.emit(Source::Stream, conversation::call(id, name, input), out);
     }
 
     pub(super) fn tool_result(&mut self, result: ToolResult<'_>, out: &mut Vec<Event>) {
@@ -69,85 +59,34 @@ impl Interpreter {
         (self.facts.answered, self.facts.tool_came_back) = (true, true);
         self.outcome.text.start_over();
         let class = tool::class(&call.name);
-        let source = if fact.is_some() { Source::Session } else { Source::Stream };
-        let fact = fact.unwrap_or_default();
-        let ran = derive::ran(class, output.as_deref(), error.as_ref()).knowing(&fact);
-        // Of a command the stream shows all that it printed; of other tools only a summary.
-        let output = if class == Class::Command { output.or(fact.output) } else { fact.output.or(output) };
-        let ok = success && error.is_none() && ran.well();
         let unread = self.prompt_file.as_ref().and_then(|file| file.result(&id, error.as_ref()));
-        let warning = unread.or_else(|| derive::refusal(&call.name, ran, error.as_ref(), &self.denied));
-        self.changing_tools |= ran != Ran::Not && class.may_change_files();
-        // Outputs are large: a second one only for what is derived from it.
-        let again = matches!(class, Class::Command | Class::FileWrite).then(|| output.clone()).flatten();
-        self.emit(
-            source,
-            EventKind::ToolResult {
-                id: id.clone(),
-                name: call.name.clone(),
-                ok,
-                output,
-                error: error.map(Box::new),
-                exit_code: ran.exit_code(),
-                cancelled: (ran == Ran::Cancelled).then_some(true),
-            },
-            out,
-        );
+        let mut end = ToolEnd::shown(class, success, output, error);
+        let warning = unread.or_else(|| derive::refusal(&call.name, &end, &self.denied));
+        let source = if fact.is_some() { Source::Session } else { Source::Stream };
+        if let Some(fact) = fact {
+            end.learn(fact);
+        }
+        self.changing_tools |= !end.refused && class.may_change_files();
+        let states = States { before: take(&mut end.before), after: take(&mut end.after) };
+        let disk = disk.unwrap_or(DiskFact::Unknown);
+        let ended = Ended { id: &id, name: &call.name, input: &call.input, disk };
+        let (result, derived) = ended.events(end);
+        self.emit(source, result, out);
         if let Some(warning) = warning {
             self.warn(warning, out);
         }
-        match class {
-            Class::Command if ran != Ran::Not => self.command(id, &call, again, ran.exit_code(), out),
-            Class::FileWrite if ok => {
-                let diff = fact.diff.or(again.filter(|output| derive::looks_like_diff(output))); // C-31
-                let states = States { before: fact.before, after: fact.after };
-                let seen = Seen { created: fact.created, disk: disk.unwrap_or(DiskFact::Unknown) };
-                self.file_written(id, &call, diff, seen, states, out);
+        match &derived {
+            Some(EventKind::Command { call_id, command, output, exit_code }) => {
+                let (call_id, command) = (call_id.clone(), command.clone());
+                let run = CommandRun { call_id, command, exit_code: *exit_code, output: None };
+                self.kept.command(&mut self.outcome, run, output.as_deref());
             }
+            Some(EventKind::FileChange(change)) => self.kept.file(&mut self.outcome, change, states),
             _ => {}
         }
-    }
-
-    /// C-28, C-29: the result of a shell call is a command and its output.
-    fn command(
-        &mut self,
-        id: String,
-        call: &Call,
-        output: Option<String>,
-        exit_code: Option<i32>,
-        out: &mut Vec<Event>,
-    ) {
-        let Some(command) = call.input.get("command").and_then(Value::as_str) else { return };
-        let command = command.to_owned();
-        let run = CommandRun { call_id: id.clone(), command: command.clone(), exit_code, output: None };
-        self.kept.command(&mut self.outcome, run, output.as_deref());
-        self.emit(Source::Derived, EventKind::Command { call_id: id, command, output, exit_code }, out);
-    }
-
-    /// C-30: the successful result of a writing tool is a change of its file.
-    fn file_written(
-        &mut self,
-        id: String,
-        call: &Call,
-        diff: Option<String>,
-        seen: Seen,
-        states: States,
-        out: &mut Vec<Event>,
-    ) {
-        let Some(path) = tool::written_path(&call.name, &call.input) else { return };
-        let change = match seen.disk {
-            _ if seen.created == Some(true) => Change::Created,
-            _ if seen.created == Some(false) => Change::Modified,
-            DiskFact::Created => Change::Created,
-            DiskFact::Modified | DiskFact::Untouched => Change::Modified,
-            DiskFact::Unknown if derive::creates(&call.name, &call.input) => Change::Created,
-            DiskFact::Unknown => Change::Modified,
-        };
-        let verified = matches!(seen.disk, DiskFact::Created | DiskFact::Modified);
-        let tool = Some(call.name.clone());
-        let change = FileChange { path, change, tool, call_id: Some(id), diff, verified };
-        self.kept.file(&mut self.outcome, &change, states);
-        self.emit(Source::Derived, EventKind::FileChange(change), out);
+        if let Some(derived) = derived {
+            self.emit(Source::Derived, derived, out);
+        }
     }
 
     /// A change that only the disk knows of.
@@ -168,4 +107,8 @@ impl Interpreter {
             DiskFact::Modified => file.verified = true,
         }
     }
+}
+
+fn take(text: &mut Option<std::borrow::Cow<'_, str>>) -> Option<String> {
+    text.take().map(std::borrow::Cow::into_owned)
 }

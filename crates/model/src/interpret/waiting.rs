@@ -225,5 +225,5 @@ impl EarlyFacts {
 
 fn size(fact: &ToolFact) -> usize {
     let texts = [&fact.output, &fact.error, &fact.diff, &fact.before, &fact.after];
-    ENTRY + texts.into_iter().map(|text| text.as_ref().map_or(0, String::len)).sum::<usize>()
+    ENTRY + texts.into_iter().map(|text| text.as_ref().map_or(0, |text| text.len())).sum::<usize>()
 }

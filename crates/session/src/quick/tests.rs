@@ -5,7 +5,7 @@ use alhena_model::Include;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::messages;
+use super::conversation;
 use crate::Transcript;
 
 const INCLUDES: [Include; 2] = [Include::Said, Include::Everything];
@@ -35,9 +35,13 @@ fn assert_same(bytes: Vec<u8>, what: &dyn std::fmt::Debug) -> bool {
     let transcript = Transcript::from_bytes(bytes);
     let mut taken = true;
     for include in INCLUDES {
-        let thorough = transcript.thorough_messages(include);
-        match messages(transcript.bytes(), include) {
+        let thorough = transcript.thorough(include);
+        let events = thorough.events();
+        let thorough = thorough.into_messages();
+        match conversation(transcript.bytes(), include) {
             Some(quick) => {
+                assert_eq!(quick.events(), events, "{what:?} {include:?}");
+                let quick = quick.into_messages();
                 assert_eq!(quick, thorough, "{what:?} {include:?}");
                 let written = |list: &[alhena_model::Message<'_>]| serde_json::to_string(list).unwrap();
                 assert_eq!(written(&quick), written(&thorough), "{what:?} {include:?}");
@@ -50,7 +54,7 @@ fn assert_same(bytes: Vec<u8>, what: &dyn std::fmt::Debug) -> bool {
 }
 
 #[test]
-fn every_recorded_session_gives_the_same_messages_quickly_and_thoroughly() {
+fn every_recorded_session_gives_the_same_quickly_and_thoroughly() {
     for path in recorded() {
         assert!(assert_same(fs::read(&path).unwrap(), &path), "{path:?} is not read the quick way");
     }

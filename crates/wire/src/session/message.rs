@@ -180,10 +180,29 @@ impl<'a> ToolCallRecord<'a> {
     /// first one is often another call's. A result without a response of this id is returned whole.
     pub fn own_result(&self) -> &[Piece<'a>] {
         let pieces = self.result.as_ref().map(Content::pieces).unwrap_or_default();
+        pieces.get(self.own_range(pieces)).unwrap_or(pieces)
+    }
+
+    /// Takes that part, and leaves no result.
+    pub fn take_own_result(&mut self) -> Vec<Piece<'a>> {
+        let mut pieces = match self.result.take() {
+            Some(Content::Many(pieces)) => pieces,
+            Some(Content::One(piece)) => vec![piece],
+            None => Vec::new(),
+        };
+        let own = self.own_range(&pieces);
+        pieces.truncate(own.end);
+        pieces.drain(..own.start.min(own.end));
+        pieces
+    }
+
+    fn own_range(&self, pieces: &[Piece<'a>]) -> std::ops::Range<usize> {
         let response = |piece: &Piece<'a>| piece.part().is_some_and(|part| part.function_response.is_some());
-        let Some(start) = pieces.iter().position(|piece| self.is_answered_by(piece)) else { return pieces };
+        let Some(start) = pieces.iter().position(|piece| self.is_answered_by(piece)) else {
+            return 0..pieces.len();
+        };
         let behind = pieces.iter().skip(start + 1).take_while(|piece| !response(piece)).count();
-        pieces.get(start..=start + behind).unwrap_or(pieces)
+        start..start + 1 + behind
     }
 
     /// What the model was told about this call.

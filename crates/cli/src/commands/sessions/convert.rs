@@ -2,11 +2,12 @@
 
 use std::io;
 
-use alhena::model::message::{Include, Message, message, messages};
-use alhena::session::events::events;
+use alhena::model::conversation::entry;
+use alhena::model::{Conversation, Include};
 use alhena::wire::Raw;
 use alhena::wire::session::{MessageRecord, Session};
 
+use super::show::{print_events, text};
 use crate::commands::parse::Trouble;
 use crate::output::{write, write_json};
 use crate::views::Name;
@@ -28,17 +29,19 @@ pub fn convert(bytes: &[u8], form: Form, view: Name) -> Result<(), Trouble> {
             if !session.log.has_header() && session.log.messages().is_empty() {
                 return Err(invalid("this is no session of Gemini CLI").into());
             }
-            print(&messages(&session.log, Include::Said), view)
+            print(Conversation::of_log(&session.log, Include::Said), view)
         }
         Form::Message => {
             let text = String::from_utf8_lossy(bytes);
             let records = records(&text).ok_or_else(|| invalid("this is no record of a session"))?;
-            let made = records.iter().map(|raw| {
+            // Each on its own: whoever names a record wants to see it.
+            let mut conversation = Conversation::default();
+            for raw in &records {
                 let record = MessageRecord::from_text(raw.get()).filter(says_something);
-                record.map(|record| message(record, raw.clone()))
-            });
-            let made: Option<Vec<_>> = made.collect();
-            print(&made.ok_or_else(|| invalid("this is no record of a session"))?, view)
+                let record = record.ok_or_else(|| invalid("this is no record of a session"))?;
+                conversation.add(entry(record, raw.clone()));
+            }
+            print(conversation, view)
         }
     }
 }
@@ -71,20 +74,14 @@ fn records(text: &str) -> Option<Vec<Raw<'_>>> {
     })
 }
 
-fn print(made: &[Message<'_>], view: Name) -> Result<(), Trouble> {
+fn print(conversation: Conversation<'_>, view: Name) -> Result<(), Trouble> {
     let printed = match view {
         Name::Messages => write_json(|out| {
-            serde_json::to_writer_pretty(&mut *out, made)?;
+            serde_json::to_writer_pretty(&mut *out, &conversation.into_messages())?;
             out.write_all(b"\n")
         }),
-        Name::Events => write_json(|out| {
-            for event in events(made) {
-                serde_json::to_writer(&mut *out, &event)?;
-                out.write_all(b"\n")?;
-            }
-            Ok(())
-        }),
-        Name::Text => write(|out| out.write_all(super::show::text(made).as_bytes())),
+        Name::Events => print_events(&conversation),
+        Name::Text => write(|out| out.write_all(text(&conversation.into_messages()).as_bytes())),
         other => {
             let name = clap::ValueEnum::to_possible_value(&other).map(|value| value.get_name().to_owned());
             let why = format!(

@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use alhena::agent::dirs::Dirs;
 use alhena::agent::env::Environment;
-use alhena::model::message::{Block, Content, messages};
-use alhena::model::{Include, Message};
-use alhena::session::events::events;
+use alhena::model::conversation::events;
+use alhena::model::message::{Block, Content};
+use alhena::model::{Conversation, Entry, Include, Message};
 use alhena::session::export::Page;
 use alhena::session::follow::{Follow, News};
 use alhena::session::{FindError, Scope, Session, Store, Which};
+use alhena::{Event, EventKind};
 
 use super::pretty::{Detail, Pretty};
 use super::{Where, find, store};
@@ -139,7 +140,7 @@ fn follow(places: &Places, session: &Session, noticed: Noticed, args: &Args) -> 
     let mut file = Follow::start(&path)?;
     let mut printer = Printer::new(args);
     let show = args.from_start || noticed == Noticed::WhileWaiting;
-    let mut printed = printer.news(&messages(file.log(), Include::Said), show);
+    let mut printed = printer.news(Conversation::of_log(file.log(), Include::Said), show);
     loop {
         if printed.is_err() {
             return Ok(output::written(printed));
@@ -158,7 +159,7 @@ fn follow(places: &Places, session: &Session, noticed: Noticed, args: &Args) -> 
             }
             (News::Records(_) | News::Rewritten, None) => {}
         }
-        printed = printer.news(&messages(file.log(), Include::Said), true);
+        printed = printer.news(Conversation::of_log(file.log(), Include::Said), true);
     }
 }
 
@@ -179,42 +180,54 @@ impl Printer {
     }
 
     /// Takes the whole conversation; `show` is false for what was there before.
-    fn news(&mut self, all: &[Message<'_>], show: bool) -> io::Result<()> {
+    fn news(&mut self, all: Conversation<'_>, show: bool) -> io::Result<()> {
         let mut out = if self.json { Guard::new(output::stdout()) } else { Guard::open(output::stdout()) };
-        for (at, message) in all.iter().enumerate() {
-            let Some(fresh) = self.fresh(message, at + 1 == all.len()) else { continue };
-            if !show {
-                continue;
+        if self.json {
+            for mut event in self.fresh_events(all.entries()).into_iter().filter(|_| show) {
+                event.seq = self.events;
+                self.events += 1;
+                serde_json::to_writer(&mut out, &event)?;
+                out.write_all(b"\n")?;
             }
-            match self.json {
-                true => {
-                    for mut event in events(std::slice::from_ref(&fresh)) {
-                        event.seq = self.events;
-                        self.events += 1;
-                        serde_json::to_writer(&mut out, &event)?;
-                        out.write_all(b"\n")?;
-                    }
-                }
-                false => {
-                    let page =
-                        Page { title: String::new(), facts: Vec::new(), messages: &[], children: Vec::new() };
-                    let mut text = String::new();
-                    self.pretty.message(&fresh, &page, "", &mut text);
-                    out.write_all(text.as_bytes())?;
-                }
-            }
+            return out.flush();
+        }
+        for message in all.into_messages() {
+            let Some(fresh) = self.fresh(message).filter(|_| show) else { continue };
+            let page = Page { title: String::new(), facts: Vec::new(), messages: &[], children: Vec::new() };
+            let mut text = String::new();
+            self.pretty.message(&fresh, &page, "", &mut text);
+            out.write_all(text.as_bytes())?;
         }
         out.flush()
     }
 
-    /// The message with only those parts that have not been printed.
+    /// The events that have not been printed.
     ///
     /// The CLI writes an answer first without its tool calls, but with its tokens, and then again with both (0.61.0). The
     /// tokens wait for the rest as long as the answer is the last thing in the session.
-    fn fresh<'a>(&mut self, message: &Message<'a>, last: bool) -> Option<Message<'a>> {
-        let mut fresh = message.clone();
-        let mut is_new = |part: String| self.done.insert((message.id.to_string(), part));
-        let news = match &mut fresh.content {
+    fn fresh_events(&mut self, all: &[Entry<'_>]) -> Vec<Event> {
+        let mut fresh = Vec::new();
+        for (at, entry) in all.iter().enumerate() {
+            let (mut counts, mut new) = ([0; 2], HashSet::new());
+            for event in events(std::slice::from_ref(entry)) {
+                let key = event_key(&event.kind, &mut counts);
+                let waits = key == "usage" && new.is_empty() && at + 1 == all.len();
+                // What follows from a result is as new as the result.
+                if waits || !(new.contains(&key) || self.done.insert((entry.id.to_string(), key.clone()))) {
+                    continue;
+                }
+                new.insert(key);
+                fresh.push(event);
+            }
+        }
+        fresh
+    }
+
+    /// The message with only those parts that have not been printed.
+    fn fresh<'a>(&mut self, mut message: Message<'a>) -> Option<Message<'a>> {
+        let id = message.id.to_string();
+        let mut is_new = |part: String| self.done.insert((id.clone(), part));
+        let news = match &mut message.content {
             Content::Text(text) if text.trim().is_empty() => false,
             Content::Text(_) => is_new(key(&Block::Text { text: Default::default() }, &mut [0; 3])),
             Content::Blocks(blocks) => {
@@ -223,14 +236,10 @@ impl Printer {
                 !blocks.is_empty()
             }
         };
-        let tokens = (news || !last) && message.usage.is_some() && is_new("usage".to_owned());
-        if !tokens {
-            fresh.usage = None;
+        if !(news && is_new("usage".to_owned())) {
+            message.usage = None;
         }
-        if !news {
-            fresh.content = Content::Blocks(Vec::new());
-        }
-        (news || (tokens && self.json)).then_some(fresh)
+        news.then_some(message)
     }
 }
 
@@ -238,10 +247,6 @@ impl Printer {
 /// What it says does not: a resume writes thoughts and texts in another form (0.61.0).
 fn key(block: &Block<'_>, counts: &mut [u32; 3]) -> String {
     let [thoughts, images, texts] = counts;
-    let numbered = |kind: &str, count: &mut u32| {
-        *count += 1;
-        format!("{kind} {count}")
-    };
     match block {
         Block::Thinking { .. } => numbered("thinking", thoughts),
         Block::ToolUse { id, .. } => format!("call {id}"),
@@ -249,4 +254,22 @@ fn key(block: &Block<'_>, counts: &mut [u32; 3]) -> String {
         Block::Image { .. } => numbered("image", images),
         Block::Text { .. } => numbered("text", texts),
     }
+}
+
+/// The same for the events of an entry.
+fn event_key(kind: &EventKind, counts: &mut [u32; 2]) -> String {
+    let [thoughts, texts] = counts;
+    match kind {
+        EventKind::Thinking { .. } => numbered("thinking", thoughts),
+        EventKind::ToolCall { id, .. } => format!("call {id}"),
+        EventKind::ToolResult { id, .. } | EventKind::Command { call_id: id, .. } => format!("result {id}"),
+        EventKind::FileChange(change) => format!("result {}", change.call_id.as_deref().unwrap_or("")),
+        EventKind::Usage(_) => "usage".to_owned(),
+        _ => numbered("text", texts),
+    }
+}
+
+fn numbered(kind: &str, count: &mut u32) -> String {
+    *count += 1;
+    format!("{kind} {count}")
 }

@@ -3,11 +3,9 @@
 use std::collections::HashMap;
 use std::io;
 
-use alhena::model::message::Block;
-use alhena::model::{Include, Message};
+use alhena::model::{Conversation, Include, Message};
 use alhena::session::export::Page;
 use alhena::session::{Session, Transcript};
-use alhena::wire::session::MessageRecord;
 
 /// What to read of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +32,11 @@ impl Files {
         Ok(Self { main, children: children.collect() })
     }
 
+    /// The conversation, without those of sub-agents.
+    pub fn conversation(&self, what: What) -> Conversation<'_> {
+        conversation(&self.main, what)
+    }
+
     /// Hands the conversation to `f`, with those of the sub-agents; they borrow from what is read on the way.
     pub fn with_page<T>(&self, session: &Session, what: What, f: impl FnOnce(&Page<'_>) -> T) -> T {
         let children: Vec<(&Session, &Transcript)> = session
@@ -42,18 +45,16 @@ impl Files {
             .zip(&self.children)
             .filter_map(|(child, read)| Some((child, read.as_ref()?)))
             .collect();
-        let transcripts = || std::iter::once(&self.main).chain(children.iter().map(|(_, read)| *read));
-        let lists: Vec<Vec<Message<'_>>> = match what {
-            What::History => transcripts().map(|read| read.history().messages).collect(),
-            What::Said => transcripts().map(|read| read.messages(Include::Said)).collect(),
-            What::Everything => transcripts().map(|read| read.messages(Include::Everything)).collect(),
-        };
-        let (said, others) = lists.split_first().map_or((&[][..], &[][..]), |(said, others)| (said, others));
-        let calls = calls_of_agents(said);
+        let conversations = std::iter::once(&self.main).chain(children.iter().map(|(_, read)| *read));
+        let mut conversations = conversations.map(|read| conversation(read, what));
+        let main = conversations.next().unwrap_or_default();
+        let calls = calls_of_agents(&main);
+        let said = &main.into_messages()[..];
+        let others: Vec<Vec<Message<'_>>> = conversations.map(Conversation::into_messages).collect();
         let mut page = Page::new(session, said);
         page.children = children
             .iter()
-            .zip(others)
+            .zip(&others)
             .map(|((child, _), list)| {
                 (calls.get(&child.id).cloned().unwrap_or_default(), Page::new(child, list))
             })
@@ -62,19 +63,16 @@ impl Files {
     }
 }
 
-/// The call that started each sub-agent, by the agent's id.
-fn calls_of_agents(said: &[Message<'_>]) -> HashMap<String, String> {
-    let has_calls = |message: &&Message<'_>| {
-        message.content.blocks().iter().any(|block| matches!(block, Block::ToolUse { .. }))
-    };
-    let mut calls = HashMap::new();
-    for message in said.iter().filter(has_calls) {
-        let Some(record) = MessageRecord::from_text(message.original.get()) else { continue };
-        for call in record.tool_calls.into_iter().flatten() {
-            if let (Some(agent), Some(id)) = (call.agent_id, call.id) {
-                calls.insert(agent.into_owned(), id.into_owned());
-            }
-        }
+fn conversation(read: &Transcript, what: What) -> Conversation<'_> {
+    match what {
+        What::History => read.history().conversation,
+        What::Said => read.conversation(Include::Said),
+        What::Everything => read.conversation(Include::Everything),
     }
-    calls
+}
+
+/// The call that started each sub-agent, by the agent's id.
+fn calls_of_agents(said: &Conversation<'_>) -> HashMap<String, String> {
+    let runs = said.entries().iter().flat_map(|entry| &entry.runs);
+    runs.filter_map(|run| Some((run.agent.as_ref()?.to_string(), run.id.to_string()))).collect()
 }

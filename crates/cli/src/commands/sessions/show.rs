@@ -3,9 +3,8 @@
 use std::io;
 use std::process::ExitCode;
 
-use alhena::model::Message;
 use alhena::model::message::{Block, Content};
-use alhena::session::events::events;
+use alhena::model::{Conversation, Message};
 use alhena::session::export::{self, Page};
 use clap::ValueEnum;
 
@@ -89,11 +88,25 @@ pub fn execute(args: &Args) -> ExitCode {
             session.survey.lost
         ));
     }
-    written(files.with_page(&session, what, |page| print(page, args)))
+    written(match args.view {
+        View::Events => print_events(&files.conversation(what)),
+        view => files.with_page(&session, what, |page| print(page, view, args)),
+    })
 }
 
-fn print(page: &Page<'_>, args: &Args) -> io::Result<()> {
-    match args.view {
+/// One event a line.
+pub fn print_events(conversation: &Conversation<'_>) -> io::Result<()> {
+    write_json(|to| {
+        for event in conversation.events() {
+            serde_json::to_writer(&mut *to, &event)?;
+            to.write_all(b"\n")?;
+        }
+        Ok(())
+    })
+}
+
+fn print(page: &Page<'_>, view: View, args: &Args) -> io::Result<()> {
+    match view {
         View::Pretty => {
             let detail = if args.full { Detail::Full } else { Detail::Usual };
             let text = Pretty::new(Colours::of(Stream::Out), detail).page(page);
@@ -106,13 +119,7 @@ fn print(page: &Page<'_>, args: &Args) -> io::Result<()> {
             serde_json::to_writer_pretty(&mut *to, page.messages)?;
             to.write_all(b"\n")
         }),
-        View::Events => write_json(|to| {
-            for event in events(page.messages) {
-                serde_json::to_writer(&mut *to, &event)?;
-                to.write_all(b"\n")?;
-            }
-            Ok(())
-        }),
+        View::Events => Ok(()),
     }
 }
 

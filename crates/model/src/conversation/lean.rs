@@ -1,9 +1,9 @@
-//! Reading only those parts of a record that a message is made of.
+//! Reading only those parts of a record that an entry is made of.
 //!
 //! Most of a record's bytes are none of them: Gemini CLI keeps a file's contents before and after beside each diff, what the
 //! terminal showed, and each tool's description (0.61.0). They are skipped here without being decoded. Whatever does not
 //! have the usual form (a value of another type, a key twice) is read the thorough way instead, so both ways give the same
-//! messages.
+//! messages and events.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,7 +18,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// The parts of a record that messages need. What is left out of it is empty.
+/// The parts of a record that a conversation needs. What is left out of it is empty.
 pub fn record(json: &str) -> Option<MessageRecord<'_>> {
     match serde_json::from_str::<Lean<MessageRecord<'_>>>(json) {
         Ok(Lean(record)) => Some(record),
@@ -124,14 +124,9 @@ impl<'de> Fields<'de> for ToolCallRecord<'de> {
             "status" => put(&mut self.status, text(map)?.map(CallStatus::from), 16),
             "resultDisplay" => {
                 let Lean(OnlyDiff(diff)) = map.next_value::<Lean<OnlyDiff<'de>>>()?;
-                let display = |diff| {
-                    ResultDisplay::FileDiff(Box::new(FileDiff {
-                        file_diff: Some(diff),
-                        ..FileDiff::default()
-                    }))
-                };
-                put(&mut self.result_display, diff.map(display), 32)
+                put(&mut self.result_display, diff.map(ResultDisplay::FileDiff), 32)
             }
+            "agentId" => put(&mut self.agent_id, text(map)?, 64),
             _ => skip(map)?,
         })
     }
@@ -249,8 +244,8 @@ impl<'de> Deserialize<'de> for Lean<Piece<'de>> {
     }
 }
 
-/// The diff in a `resultDisplay` of any form.
-struct OnlyDiff<'a>(Option<Cow<'a, str>>);
+/// The diff in a `resultDisplay` of any form, without the contents.
+struct OnlyDiff<'a>(Option<Box<FileDiff<'a>>>);
 
 struct DiffVisitor;
 
@@ -262,15 +257,24 @@ impl<'de> Visitor<'de> for DiffVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut diff = None;
+        let (mut diff, mut known, mut was_empty) = (FileDiff::default(), 0, true);
         while let Some(Lean(key)) = map.next_key::<Lean<Cow<'de, str>>>()? {
-            match &*key {
-                "fileDiff" if diff.is_some() => return Err(de::Error::custom("a key twice")),
-                "fileDiff" => diff = text(&mut map)?,
-                _ => drop(map.next_value::<IgnoredAny>()?),
+            let bit = match &*key {
+                "fileDiff" => put(&mut diff.file_diff, text(&mut map)?, 1),
+                "isNewFile" => put(&mut diff.is_new_file, map.next_value::<Option<bool>>()?, 2),
+                "originalContent" => {
+                    let raw = map.next_value::<&'de RawValue>()?;
+                    put(&mut was_empty, !raw.get().starts_with('"') || raw.get() == "\"\"", 4)
+                }
+                _ => skip(&mut map)?,
+            };
+            if known & bit != 0 {
+                return Err(de::Error::custom("a key twice"));
             }
+            known |= bit;
         }
-        Ok(OnlyDiff(diff))
+        diff.is_new_file.get_or_insert(was_empty);
+        Ok(OnlyDiff((known & 1 != 0).then(|| Box::new(diff))))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
