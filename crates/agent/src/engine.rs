@@ -347,6 +347,7 @@ impl Engine {
 
     fn take_report(&mut self, report: Report, watch: &mut Watch) {
         match report {
+            Report::Hello { .. } => {}
             Report::Started { pid } => tracing::debug!(pid, "Gemini CLI started"),
             Report::NotStarted { missing, message } => {
                 watch.keeper_gone = true;

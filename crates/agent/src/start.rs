@@ -43,12 +43,6 @@ impl Gemini {
         let mut ready = prepare::prepare(self, &request, environment)?;
         let recorder = recorder(&request, self, &ready)?;
         let keeper = keeper_program(environment);
-        if keeper.is_none() {
-            ready.warnings.push(
-                "There is no keeper program (alhena on PATH, or ALHENA_KEEPER): a process that hides can outlive the run"
-                    .to_owned(),
-            );
-        }
         if !processes::COMPLETE {
             ready
                 .warnings
@@ -67,7 +61,7 @@ fn launch(
     request: &Request,
     started: Instant,
 ) -> std::io::Result<Run> {
-    let Ready { launch, home, dir, run_dir, warnings, .. } = ready;
+    let Ready { launch, home, dir, run_dir, mut warnings, .. } = ready;
     let stdout = Follower::open(launch.stdout.as_ref())?;
     // Here already, so that it can be watched from the start.
     let _stderr = Follower::open(launch.stderr.as_ref())?;
@@ -80,10 +74,11 @@ fn launch(
     let over = Over::default();
     let (queue, events, queued) = Queue::new();
     let since = changes::scan_start(&dir);
-    let about =
-        About { mark: launch.mark.clone(), kept: keeper.is_some(), stderr: launch.stderr.clone().into() };
     let locks = Locks { home: home.as_ref().map(|home| home.lock()), run: Some(run_dir.lock()) };
     let custody = Custody::take(&launch, keeper.as_deref(), locks)?;
+    warnings.extend(custody.unkept().map(str::to_owned));
+    let kept = custody.unkept().is_none();
+    let about = About { mark: launch.mark.clone(), kept, stderr: launch.stderr.clone().into() };
     let session =
         home.as_ref().map(|home| SessionTail::new(home.chats_dir(), Timestamp::now(), Growth::new()));
     let sessions = Sessions::default();

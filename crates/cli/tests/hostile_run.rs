@@ -474,3 +474,33 @@ fn a_cli_that_cannot_be_started_is_told_as_that() {
     assert!(said.contains("could not be started: Permission denied"), "{said}");
     assert_eq!((outcome.status, outcome.exit_code), (Status::Failed, Some(126)));
 }
+
+/// A library may find any release's `alhena` on PATH.
+#[test]
+fn a_keeper_of_another_release_costs_a_warning_and_not_the_run() {
+    use std::os::unix::fs::PermissionsExt;
+    let keepers = [
+        ("older", "#!/bin/sh\nread -r order\nexit 1\n", "another release"),
+        (
+            "newer",
+            "#!/bin/sh\nread -r order\necho '{\"hello\":{\"version\":99}}' >&0\nread -r order\n",
+            "another release",
+        ),
+        ("no program", "\0", "Exec format error"),
+    ];
+    for (name, program, why) in keepers {
+        let mut hostile = HostileLab::new(name, Script::normal());
+        let keeper = hostile.lab.home.path().join("keeper");
+        std::fs::write(&keeper, program).unwrap();
+        std::fs::set_permissions(&keeper, std::fs::Permissions::from_mode(0o755)).unwrap();
+        hostile.lab.env.set("ALHENA_KEEPER", &keeper);
+        let run = hostile.lab.start(hostile.lab.request("hello"));
+        assert!(!run.about().kept, "{name}: {run:?}");
+        let outcome = run.outcome_blocking();
+        assert_eq!((outcome.status, &outcome.failure), (Status::Success, &None), "{name}");
+        let said = format!("{} cannot be the keeper: ", keeper.display());
+        let told = outcome.warnings.iter().find(|warning| warning.starts_with(&said));
+        assert!(told.is_some_and(|warning| warning.contains(why)), "{name}: {:?}", outcome.warnings);
+        assert_eq!(hostile.hostile.survivors().unwrap(), [0u32; 0], "{name}");
+    }
+}

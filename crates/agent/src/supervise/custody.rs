@@ -53,6 +53,8 @@ pub struct Custody {
     socket: UnixStream,
     reports: BufReader<UnixStream>,
     holder: Holder,
+    /// Why there is no process that holds the run.
+    unkept: Option<String>,
     mark: String,
     /// When the guard was told to do the keeper's work.
     taken_over: Option<Instant>,
@@ -69,40 +71,33 @@ enum Holder {
 pub(crate) const PATIENCE_WITH_GUARD: Duration = Duration::from_secs(20);
 /// How long it may take to end when all is done.
 const PATIENCE_AT_THE_END: Duration = Duration::from_secs(2);
+/// How long a program may take to say that it is a keeper; ours takes some milliseconds.
+const PATIENCE_WITH_HELLO: Duration = Duration::from_secs(10);
 /// A keeper that does not read its orders within this is itself stuck.
 const PATIENCE_WITH_READER: Duration = Duration::from_secs(30);
 
 impl Custody {
-    /// Hands the launch to a keeper: a process if there is a program for it, otherwise a thread.
+    /// Hands the launch to a keeper: a process if there is a program that can be it, otherwise a thread.
     ///
     /// The keeper and its guard inherit the locks of the run, because they may outlive us.
     pub fn take(launch: &Launch, program: Option<&Path>, locks: Locks<'_>) -> io::Result<Self> {
-        let (socket, theirs) = UnixStream::pair()?;
-        socket.set_write_timeout(Some(PATIENCE_WITH_READER))?;
-        let holder = match program {
-            Some(program) => {
-                let guard = spawn(program, theirs, locks)?;
-                adoption::keeps(guard.id());
-                Holder::Process(guard)
-            }
-            None => {
-                let thread = std::thread::Builder::new().name("alhena-keeper".into());
-                Holder::Thread(Some(thread.spawn(move || {
-                    if let Err(error) = keeper::serve_in_thread(theirs) {
-                        tracing::warn!(%error, "the keeper's thread failed");
-                    }
-                })?))
-            }
+        let kept = match program {
+            Some(program) => in_process(program, locks)
+                .map_err(|why| format!("{} cannot be the keeper: {why}", program.display())),
+            None => Err("There is no keeper program (alhena on PATH, or ALHENA_KEEPER)".to_owned()),
         };
-        protocol::send(&socket, &Order::Launch(Box::new(launch.clone())))?;
-        Ok(Self {
-            reports: BufReader::new(socket.try_clone()?),
-            socket,
-            holder,
-            mark: launch.mark.clone(),
-            taken_over: None,
-            over: false,
-        })
+        let (line, unkept) = match kept {
+            Ok(line) => (line, None),
+            Err(why) => (in_thread()?, Some(format!("{why}: a process that hides can outlive the run"))),
+        };
+        protocol::send(&line.socket, &Order::Launch(Box::new(launch.clone())))?;
+        let Line { socket, reports, holder } = line;
+        Ok(Self { reports, socket, holder, unkept, mark: launch.mark.clone(), taken_over: None, over: false })
+    }
+
+    /// Why no process holds the run, if none does.
+    pub fn unkept(&self) -> Option<&str> {
+        self.unkept.as_deref()
     }
 
     /// For waiting: readable when a report is there.
@@ -198,6 +193,68 @@ impl Drop for Custody {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// The way to whoever will hold a run.
+struct Line {
+    socket: UnixStream,
+    reports: BufReader<UnixStream>,
+    holder: Holder,
+}
+
+impl Line {
+    fn new(socket: UnixStream, holder: Holder) -> io::Result<Self> {
+        socket.set_write_timeout(Some(PATIENCE_WITH_READER))?;
+        Ok(Self { reports: BufReader::new(socket.try_clone()?), socket, holder })
+    }
+
+    /// Asks a keeper for its release: one that is found on PATH may be of any. Older ones end at the word.
+    fn shake_hands(&mut self) -> Result<(), &'static str> {
+        let said = self.socket.set_read_timeout(Some(PATIENCE_WITH_HELLO)).and_then(|()| {
+            protocol::send(&self.socket, &Order::Hello { version: protocol::VERSION })?;
+            let answer = protocol::receive(&mut self.reports)?;
+            self.socket.set_read_timeout(None)?;
+            Ok(answer)
+        });
+        match said {
+            Ok(Some(Report::Hello { version: protocol::VERSION })) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err("it does not answer"),
+            Ok(_) | Err(_) => Err("it belongs to another release of Alhena"),
+        }
+    }
+}
+
+fn in_process(program: &Path, locks: Locks<'_>) -> Result<Line, String> {
+    let said = |error: io::Error| error.to_string();
+    let (ours, theirs) = UnixStream::pair().map_err(said)?;
+    let guard = spawn(program, theirs, locks).map_err(said)?;
+    let pid = guard.id();
+    adoption::keeps(pid);
+    let mut line = Line::new(ours, Holder::Process(guard)).map_err(said)?;
+    if let Err(why) = line.shake_hands() {
+        // It has nothing of the run, and the end of the line tells any keeper to end.
+        let _closed = line.socket.shutdown(Shutdown::Both);
+        if let Holder::Process(guard) = &mut line.holder {
+            if !has_ended_by(guard, Instant::now() + PATIENCE_AT_THE_END) {
+                kill_tree(guard);
+            }
+            let _status = guard.wait();
+        }
+        adoption::lost(pid);
+        return Err(why.to_owned());
+    }
+    Ok(line)
+}
+
+fn in_thread() -> io::Result<Line> {
+    let (ours, theirs) = UnixStream::pair()?;
+    let thread = std::thread::Builder::new().name("alhena-keeper".into());
+    let thread = thread.spawn(move || {
+        if let Err(error) = keeper::serve_in_thread(theirs) {
+            tracing::warn!(%error, "the keeper's thread failed");
+        }
+    })?;
+    Line::new(ours, Holder::Thread(Some(thread)))
 }
 
 fn spawn(program: &Path, socket: UnixStream, locks: Locks<'_>) -> io::Result<Child> {

@@ -84,7 +84,9 @@ impl Errand {
                     let kind = if missing { io::ErrorKind::NotFound } else { io::ErrorKind::Other };
                     return Err(io::Error::new(kind, message));
                 }
-                Some(Report::Started { .. } | Report::Swept { .. } | Report::KeeperLost) => {}
+                Some(
+                    Report::Hello { .. } | Report::Started { .. } | Report::Swept { .. } | Report::KeeperLost,
+                ) => {}
                 Some(Report::Finished(_)) | None => self.over = true,
             }
         }

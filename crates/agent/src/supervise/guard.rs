@@ -34,7 +34,7 @@ pub fn main() -> io::Result<()> {
     // No process of the run may hold this socket: its end is how Alhena knows that we are gone.
     let control = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(io::stdin().as_fd(), 3)?);
     let mut orders = BufReader::new(control.try_clone()?);
-    let Some(launch) = keeper::first_order(&mut orders)? else { return Ok(()) };
+    let Some(launch) = keeper::first_order(&control, &mut orders)? else { return Ok(()) };
     match fork() {
         Ok(Fork::Parent(keeper)) => {
             drop(orders);

@@ -31,18 +31,26 @@ use crate::home::{Finished, Stopped, finish};
 const PATIENCE_AFTER_INTERRUPT: Duration = Duration::from_millis(2500);
 const PATIENCE_AFTER_TERM: Duration = Duration::from_millis(1500);
 
-/// Reads the order that begins a run; none when Alhena has nothing to say.
-pub(super) fn first_order(orders: &mut BufReader<UnixStream>) -> io::Result<Option<Box<Launch>>> {
-    match protocol::receive(orders)? {
-        Some(Order::Launch(launch)) => Ok(Some(launch)),
-        Some(Order::Stop(_)) | None => Ok(None),
+/// Says who it is, if asked, and reads the order that begins a run; none when Alhena has nothing to say.
+pub(super) fn first_order(
+    control: &UnixStream,
+    orders: &mut BufReader<UnixStream>,
+) -> io::Result<Option<Box<Launch>>> {
+    loop {
+        match protocol::receive(orders)? {
+            Some(Order::Hello { .. }) => {
+                protocol::send(control, &Report::Hello { version: protocol::VERSION })?;
+            }
+            Some(Order::Launch(launch)) => return Ok(Some(launch)),
+            Some(Order::Stop(_)) | None => return Ok(None),
+        }
     }
 }
 
 /// Serves one run in a thread of the host.
 pub(super) fn serve_in_thread(control: UnixStream) -> io::Result<()> {
     let mut orders = BufReader::new(control.try_clone()?);
-    match first_order(&mut orders)? {
+    match first_order(&control, &mut orders)? {
         Some(launch) => serve(control, orders, *launch, Life::Thread),
         None => Ok(()),
     }
@@ -232,7 +240,7 @@ impl Keeper {
     fn obey(&mut self, step: Step) -> Step {
         let gentle = match protocol::receive(&mut self.orders) {
             Ok(Some(Order::Stop(gentle))) => gentle,
-            Ok(Some(Order::Launch(_))) => return step,
+            Ok(Some(Order::Hello { .. } | Order::Launch(_))) => return step,
             Ok(None) | Err(_) => {
                 self.abandoned = Abandoned::Yes;
                 Gentle::No

@@ -10,14 +10,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::home::{FinishPlan, Finished};
 
-/// Raised when a message changes its meaning: a library may find the keeper of another release.
-pub const VERSION: u32 = 2;
+/// Raised when a message changes its meaning: a library may find the keeper of another release. `Hello` never changes.
+pub const VERSION: u32 = 3;
 
 /// From Alhena to the keeper.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// Start the CLI; the first order.
+    /// The first word to a keeper in a process of its own. One that does not know it ends at once.
+    Hello {
+        /// [`VERSION`] of the sender.
+        version: u32,
+    },
+    /// Start the CLI.
     Launch(Box<Launch>),
     /// Stop everything.
     Stop(Gentle),
@@ -80,6 +85,11 @@ pub enum Stdin {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Report {
+    /// The answer to [`Order::Hello`].
+    Hello {
+        /// [`VERSION`] of the keeper.
+        version: u32,
+    },
     /// The CLI runs.
     Started {
         /// Its process.
