@@ -3,8 +3,7 @@
 //! Gemini CLI keeps everything in `~/.gemini` (0.61.0), deletes what it takes for rubbish there at every start, and
 //! counts what it finds as sessions. So nothing of Alhena's lives there.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::env::{self, Environment};
 
@@ -94,22 +93,6 @@ impl Dirs {
     }
 }
 
-/// Whether something could not be written because there is no room for it, on the disk or in the user's share of it.
-#[must_use]
-pub fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-}
-
-/// Makes a directory and its missing parents, each readable by the user alone, and gives it back.
-pub fn create(path: &Path) -> io::Result<&Path> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)?;
-    Ok(path)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,7 +122,7 @@ mod tests {
         let dirs = Dirs::of(&env).unwrap();
         assert_eq!(
             [&dirs.data, &dirs.cache, &dirs.state].map(|path| path.strip_prefix(root.path()).unwrap()),
-            ["data", "cache", "state"].map(Path::new)
+            ["data", "cache", "state"].map(std::path::Path::new)
         );
         assert_eq!(dirs.config, root.path());
     }
@@ -147,18 +130,5 @@ mod tests {
     #[test]
     fn without_any_home_there_are_no_directories() {
         assert_eq!(Dirs::of(&Environment::default()), None);
-    }
-
-    #[test]
-    #[cfg(unix)]
-    fn created_directories_belong_to_the_user_alone() {
-        use std::os::unix::fs::PermissionsExt;
-        let root = tempfile::tempdir().unwrap();
-        let deep = root.path().join("a/b");
-        assert_eq!(create(&deep).unwrap(), deep);
-        create(&deep).unwrap();
-        for path in [root.path().join("a"), deep] {
-            assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o700);
-        }
     }
 }

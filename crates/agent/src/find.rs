@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use alhena_sys::files;
 use alhena_wire::release::Version;
 use serde::{Serialize, Serializer};
 
@@ -25,7 +26,7 @@ pub use not_found::{NotFound, Tried, Why};
 pub use own::DROP_IN_MARK;
 pub use places::Place;
 
-use crate::dirs::{self, Dirs};
+use crate::dirs::Dirs;
 use crate::env::{self, Environment};
 use crate::facts::{self, NotUsed};
 use crate::programs::{file_names, is_executable, leave_out_relative, on_path};
@@ -345,7 +346,7 @@ impl Finder {
         if self.env.get(env::ALHENA_ASKING).is_some() {
             return Err(no_version("it is being asked already"));
         }
-        let home = ask::scratch().map_err(|error| match dirs::is_full(&error) {
+        let home = ask::scratch().map_err(|error| match files::is_full(&error) {
             true => Why::NoRoom,
             false => no_version(&error.to_string()),
         })?;

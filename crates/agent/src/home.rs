@@ -36,7 +36,7 @@ pub use self::request::{DirectReason, HomeError, HomeRequest, Release};
 pub use self::resume::Resume;
 use self::slot::Slot;
 
-mod files;
+mod fingerprint;
 mod finish;
 mod imports;
 mod lockfile;
@@ -235,7 +235,7 @@ fn build(
         None => None,
     };
     let plan = FinishPlan {
-        run: files::sha256_hex(
+        run: fingerprint::sha256_hex(
             format!("{} {:?}", std::process::id(), std::time::SystemTime::now()).as_bytes(),
         ),
         mark: request.mark.clone(),

@@ -19,9 +19,11 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use alhena_model::Hint;
+use alhena_sys::files;
+use alhena_sys::locks::{self, Lock};
 use alhena_wire::release::{NEWEST_KNOWN, Version};
 
-use crate::dirs::{self, Dirs};
+use crate::dirs::Dirs;
 use crate::env::Environment;
 use crate::find::{
     Answers, Finder, Gemini, NoAnswer, NodeVersion, PACKAGE, Patience, Place, ask_in, node_version, scratch,
@@ -255,7 +257,7 @@ impl Installer {
             return Ok(gemini);
         }
         self.check_node()?;
-        dirs::create(&installs).map_err(io_error("making a directory for Gemini CLI"))?;
+        files::create_private_dir(&installs).map_err(io_error("making a directory for Gemini CLI"))?;
         let lock = self.lock(&installs, &name, start, &mut progress)?;
         if let Ok(gemini) = self.check(&place, &version) {
             return Ok(gemini);
@@ -370,7 +372,7 @@ impl Installer {
         let file = File::options().create(true).truncate(false).write(true).open(lock_file(installs, name));
         let file = file.map_err(io_error("locking the install"))?;
         let mut waited = false;
-        while !try_lock(&file).map_err(io_error("locking the install"))? {
+        while locks::try_lock(&file).map_err(io_error("locking the install"))? == Lock::Others {
             if self.stop_when.is_some_and(|stop| stop()) {
                 return Err(InstallError::Stopped);
             }
@@ -384,22 +386,6 @@ impl Installer {
         }
         Ok(file)
     }
-}
-
-#[cfg(unix)]
-fn try_lock(file: &File) -> io::Result<bool> {
-    match rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(true),
-        Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Without locks two processes may install the same version at once; the one that is second to move it into place
-/// replaces the first one's.
-#[cfg(not(unix))]
-fn try_lock(_file: &File) -> io::Result<bool> {
-    Ok(true)
 }
 
 /// The prefix of directories that are being made or removed.
@@ -456,7 +442,7 @@ fn sweep(installs: &Path, name: &str) {
         let lock = (version != name).then(|| File::options().write(true).open(lock_file(installs, version)));
         let free = match &lock {
             None => true,
-            Some(Ok(lock)) => try_lock(lock).unwrap_or(false),
+            Some(Ok(lock)) => locks::try_lock(lock).is_ok_and(|lock| lock == Lock::Ours),
             Some(Err(_)) => false,
         };
         if free {

@@ -13,7 +13,6 @@ mod follow;
 pub mod home;
 pub mod install;
 mod interactive;
-mod lock;
 mod neighbours;
 mod prepare;
 #[doc(hidden)]

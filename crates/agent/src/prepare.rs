@@ -15,11 +15,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use alhena_model::{Failure, FailureKind, Hint};
+use alhena_sys::files;
 use alhena_wire::release::{Feature, NEWEST_KNOWN, OLDEST_SUPPORTED, Version};
 use rustix::fs::Access;
 use serde_json::{Map, Value, json};
 
-use crate::dirs::{self, Dirs};
+use crate::dirs::Dirs;
 use crate::env::{self, Environment};
 use crate::facts;
 use crate::find::Gemini;
@@ -283,7 +284,7 @@ fn working_directory(request: &Request) -> Result<PathBuf, RunError> {
 /// The directories of one run, readable by nobody else.
 fn private_directories(runs: &Path) -> Result<RunDir, RunError> {
     RunDir::create(runs).map_err(|error| {
-        let kind = if dirs::is_full(&error) { FailureKind::DiskFull } else { FailureKind::Config };
+        let kind = if files::is_full(&error) { FailureKind::DiskFull } else { FailureKind::Config };
         RunError::failed(kind, format!("the run has no directory of its own: {error}"))
     })
 }

@@ -11,9 +11,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use alhena_sys::{files, locks};
 use serde::{Deserialize, Serialize};
 
-use crate::lock;
 use crate::supervise::sweep::{Life, sweep};
 
 /// Held in a run's directory for as long as the run has an Alhena, a keeper or a guard.
@@ -51,7 +51,7 @@ impl RunDir {
         let held = Self { dir, lock, mark, temporary };
         let record = Record { temporary: held.temporary.clone().into_os_string() };
         (&held.lock).write_all(&serde_json::to_vec(&record)?).map_err(named(runs))?;
-        crate::dirs::create(&held.temporary)
+        files::create_private_dir(&held.temporary)
             .and_then(|dir| fs::write(dir.join(MARK), &held.mark))
             .map_err(named(&held.temporary))?;
         Ok(held)
@@ -60,12 +60,12 @@ impl RunDir {
     /// A new directory with its lock. One who clears away may be faster, and take the empty directory for a leftover.
     fn locked(runs: &Path) -> io::Result<(tempfile::TempDir, File)> {
         let prefix = format!("{}-", std::process::id());
-        crate::dirs::create(runs)?;
+        files::create_private_dir(runs)?;
         for _ in 0..20 {
             let dir = tempfile::Builder::new().prefix(&prefix).tempdir_in(runs)?;
             let path = dir.path().join(LOCK);
             let made = File::options().write(true).create_new(true).open(&path);
-            match made.and_then(|_| lock::try_lock_existing(&path)) {
+            match made.and_then(|_| locks::take_existing(&path)) {
                 Ok(Some(lock)) => return Ok((dir, lock)),
                 Ok(None) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -113,7 +113,7 @@ pub(crate) fn clear_away(runs: &Path) {
         if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             continue;
         }
-        match lock::try_lock_existing(&path.join(LOCK)) {
+        match locks::take_existing(&path.join(LOCK)) {
             Ok(Some(lock)) => {
                 let mark = name.to_string_lossy().into_owned();
                 if sweep(&mark, Life::Thread).left == 0 {
@@ -168,7 +168,7 @@ pub fn holder(runs: &Path, mark: &str) -> Holder {
     if mark.is_empty() || !is_mark {
         return Holder::Unknown;
     }
-    match lock::try_lock_existing(&runs.join(mark).join(LOCK)) {
+    match locks::take_existing(&runs.join(mark).join(LOCK)) {
         Ok(Some(_)) => Holder::Nobody,
         Ok(None) => Holder::Somebody,
         Err(_) => Holder::Unknown,

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use alhena_model::{FailureKind, Interpreter, Outcome, Timestamp, Witnesses};
+use alhena_sys::files;
 use alhena_sys::processes;
 use serde_json::{Value, json};
 
 use crate::changes;
-use crate::dirs;
 use crate::disk::Disk;
 use crate::engine::{Engine, Limits};
 use crate::env::Environment;
@@ -130,7 +130,7 @@ fn recorder(request: &Request, gemini: &Gemini, ready: &Ready) -> Result<Option<
     let mask = secrets(request, &ready.environment, &ready.dir);
     let header = Header::new(witnesses(ready.home.as_ref()), described(request, gemini, ready));
     Recorder::new(dir, &header, mask, ready.launch.stderr.as_ref(), request.max_stderr).map(Some).map_err(
-        |error| match dirs::is_full(&error) {
+        |error| match files::is_full(&error) {
             true => RunError::failed(FailureKind::DiskFull, format!("--record: {error}")),
             false => RunError::usage(format!("--record: {error}"), hint),
         },

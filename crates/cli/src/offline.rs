@@ -3,12 +3,12 @@
 //! Everything about it is private: a Gemini home of its own, so that nothing of the user's is needed or touched, and a
 //! server on loopback that ends with the run.
 
-use std::io::Write;
 use std::path::Path;
 
 use alhena::agent::env::{self, Environment};
 use alhena::scripted::{Scenario, Server, tour};
 use alhena::{Approval, Failure, FailureKind, Request, RunError, Trust};
+use alhena_sys::files;
 use serde_json::json;
 
 /// What stands in the outcome of every offline run.
@@ -40,7 +40,7 @@ pub fn prepare(
             Scenario::from_json(&text).map_err(|error| failed(error.to_string()))?
         }
     };
-    let broken = |error: std::io::Error| match alhena::agent::dirs::is_full(&error) {
+    let broken = |error: std::io::Error| match files::is_full(&error) {
         true => RunError::Failed(Box::new(Failure::new(
             FailureKind::DiskFull,
             format!("the scripted model has no home: {error}"),
@@ -58,7 +58,7 @@ pub fn prepare(
     })?;
     let home = dirs.state.join("offline");
     let settings = json!({ "security": { "auth": { "selectedType": "gemini-api-key" } } });
-    alhena::agent::dirs::create(&home.join(".gemini")).map_err(broken)?;
+    files::create_private_dir(&home.join(".gemini")).map_err(broken)?;
     write_whole(&home.join(".gemini"), "settings.json", &settings.to_string()).map_err(broken)?;
     environment.set(env::GEMINI_CLI_HOME, home);
     environment.set(env::GEMINI_API_KEY, "offline");
@@ -83,8 +83,5 @@ fn write_whole(dir: &Path, name: &str, text: &str) -> std::io::Result<()> {
     if std::fs::read(&path).is_ok_and(|there| there == text.as_bytes()) {
         return Ok(());
     }
-    let mut file = tempfile::NamedTempFile::new_in(dir)?;
-    file.write_all(text.as_bytes())?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
+    files::replace_own(&path, text.as_bytes())
 }

@@ -6,11 +6,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::fs::{self};
+use std::io::{self};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use alhena_sys::files;
 use serde::{Deserialize, Serialize};
 
 use crate::file::{SessionFile, Stamp};
@@ -106,10 +107,11 @@ pub(crate) fn write<'a>(
         serde_json::to_writer(&mut body, &CachedSurvey { path, stamp, survey })?;
     }
     body.push(b'\n');
-    replace(directory, path, |out| {
-        serde_json::to_writer(&mut *out, &Title { surveys: FORMAT, sum: sum(&body) })?;
-        out.write_all(&body)
-    })
+    let mut text = serde_json::to_vec(&Title { surveys: FORMAT, sum: sum(&body) })?;
+    text.append(&mut body);
+    // Session text is nobody else's business.
+    files::create_private_dir(directory)?;
+    files::replace_own(path, &text)
 }
 
 /// A sum over bytes that changes when they do: against accidents, not against people.
@@ -122,30 +124,6 @@ pub(crate) fn sum(bytes: &[u8]) -> u32 {
     (sum ^ (sum >> 32)) as u32
 }
 
-/// Writes a file of its own and puts it in its place when it is complete.
-pub(crate) fn replace(
-    directory: &Path,
-    path: &Path,
-    write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
-) -> io::Result<()> {
-    make_private(directory)?;
-    let temporary = tempfile::NamedTempFile::new_in(directory)?;
-    let mut out = BufWriter::with_capacity(256 << 10, temporary.as_file());
-    write(&mut out)?;
-    out.flush()?;
-    drop(out);
-    temporary.persist(path).map(drop).map_err(|error| error.error)
-}
-
-/// Session text is nobody else's business.
-pub(crate) fn make_private(directory: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(directory)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,7 +134,7 @@ mod tests {
 
     fn old(path: &Path) {
         let past = SystemTime::now() - Duration::from_secs(100);
-        File::options().write(true).open(path).unwrap().set_modified(past).unwrap();
+        fs::File::options().write(true).open(path).unwrap().set_modified(past).unwrap();
     }
 
     fn survey(title: &str) -> Survey {

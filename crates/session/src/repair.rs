@@ -14,6 +14,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use alhena_model::{Hint, Timestamp};
+use alhena_sys::files;
 use serde_json::{Value, json};
 
 use crate::file::{Format, SessionFile, Stamp};
@@ -255,7 +256,7 @@ fn header(plan: &Plan, id: &str, records: &[&str]) -> Value {
 }
 
 fn back_up(path: &Path, backups: &Path) -> io::Result<PathBuf> {
-    crate::cache::make_private(backups)?;
+    files::create_private_dir(backups)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let now = Timestamp::now().to_string().replace(':', "-");
     let mut copy = tempfile::Builder::new()

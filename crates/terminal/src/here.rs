@@ -4,9 +4,10 @@
 
 use std::path::{Path, PathBuf};
 
-use alhena_agent::dirs::{self, Dirs};
+use alhena_agent::dirs::Dirs;
 use alhena_agent::env::Environment;
 use alhena_model::Timestamp;
+use alhena_sys::files;
 
 use crate::TERMINAL_ID;
 use crate::equip::equip;
@@ -32,7 +33,7 @@ pub fn here(
         TerminalError::usage("there is no home directory to work with", "Set HOME, or ALHENA_HOME.")
     })?;
     let records = dirs.state.join("terminals").join(DIRECTORY);
-    dirs::create(&records).map_err(|error| TerminalError::io(records.display(), &error))?;
+    files::create_private_dir(&records).map_err(|error| TerminalError::io(records.display(), &error))?;
     let ledger = Ledger::new(&dirs.state);
     for warning in ledger.recover(&|terminal| store::is_alive(&dirs.state, terminal)) {
         say(&warning);

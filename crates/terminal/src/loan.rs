@@ -5,12 +5,12 @@
 //! also when that terminal, Alhena or the machine did not end well. So each change is written down before it is made; any
 //! later command looks here for what belongs to terminals that are gone. One lock covers all of it.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::fs::{self, File};
+use std::io::{self};
 use std::path::{Path, PathBuf};
 
 use alhena_sys::Process;
+use alhena_sys::{files, locks};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -172,7 +172,7 @@ impl Ledger {
         terminal: &str,
         change: impl FnOnce(Option<L>) -> io::Result<L>,
     ) -> io::Result<Vec<String>> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
+        files::create_private_dir(&self.dir)?;
         let lock = self.lock()?;
         let path = self.path_of(target);
         let before = read(&path)?.and_then(|loan| L::of(loan.kind));
@@ -195,13 +195,8 @@ impl Ledger {
     }
 
     fn lock(&self) -> io::Result<Locked> {
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .open(self.dir.join("lock"))?;
-        rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive)?;
+        let file = locks::open(&self.dir.join("lock"))?;
+        locks::lock(&file)?;
         Ok(Locked(file))
     }
 
@@ -252,34 +247,7 @@ fn read(path: &Path) -> io::Result<Option<Loan>> {
 }
 
 fn save(path: &Path, loan: &Loan, _held: &Locked) -> io::Result<()> {
-    replace(path, &serde_json::to_vec_pretty(loan)?)
-}
-
-/// Replaces a file as a whole or not at all, also when the power fails. A link is followed; the mode of an existing file
-/// stays. Only to be called under the ledger's lock: the temporary name is always the same, so that one left behind by a
-/// crash is taken by the next.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let mode = fs::metadata(&target).map_or(0o600, |data| data.permissions().mode() & 0o7777);
-    let temporary = temporary_beside(&target);
-    let written = (|| {
-        let mut file =
-            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
-        file.write_all(bytes)?;
-        file.set_permissions(fs::Permissions::from_mode(mode))?;
-        file.sync_all()?;
-        fs::rename(&temporary, &target)
-    })();
-    if written.is_err() {
-        let _gone = fs::remove_file(&temporary);
-    }
-    written
-}
-
-/// The name of the new file while it is being written.
-pub(crate) fn temporary_beside(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.alhena"))
+    files::replace(path, &serde_json::to_vec_pretty(loan)?, 0o600)
 }
 
 #[cfg(test)]

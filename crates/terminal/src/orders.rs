@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use alhena_agent::env::Environment;
 use alhena_agent::home::McpServer;
 use alhena_agent::{Approval, Prompt, Request, Resume, Sandbox, SystemPrompt, Trust};
+use alhena_sys::files;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::TerminalError;
-use crate::store;
 use crate::wording::{At, Slash, Wording};
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -103,7 +103,7 @@ impl Orders {
     pub(crate) fn leave_at(&self, path: &Path) -> Result<(), TerminalError> {
         let bytes =
             serde_json::to_vec(self).map_err(|error| TerminalError::io(path.display(), &error.into()))?;
-        store::write_private(path, &bytes).map_err(|error| TerminalError::io(path.display(), &error))
+        files::replace_own(path, &bytes).map_err(|error| TerminalError::io(path.display(), &error))
     }
 
     /// Reads the orders and removes them.

@@ -10,8 +10,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use alhena_sys::files;
+
 use crate::error::{TerminalError, TerminalErrorKind};
-use crate::store;
 use crate::terminal::{Terminal, Until};
 use crate::typing::Force;
 
@@ -23,11 +24,11 @@ impl Terminal {
         self.record()?;
         let dir = self.letters();
         let failed = |error: io::Error| TerminalError::io(dir.display(), &error);
-        alhena_agent::dirs::create(&dir).map_err(failed)?;
+        files::create_private_dir(&dir).map_err(failed)?;
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{time:032}-{:010}-{count:06}.txt", std::process::id());
-        store::write_private(&dir.join(name), text.as_bytes()).map_err(failed)
+        files::replace_own(&dir.join(name), text.as_bytes()).map_err(failed)
     }
 
     /// How many messages wait.

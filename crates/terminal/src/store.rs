@@ -3,15 +3,14 @@
 //! Written by rename, changed only under a lock, and readable by the user alone. A record can be wrong about what runs (the
 //! machine may have been switched off), so processes are named by number and start time, and tmux has the last word on panes.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File};
+use std::io::{self};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use alhena_model::Timestamp;
 use alhena_sys::Process;
-use rustix::fs::FlockOperation;
+use alhena_sys::{files, locks};
 use serde::{Deserialize, Serialize};
 
 use crate::error::TerminalError;
@@ -191,7 +190,7 @@ pub(crate) struct Lock {
 impl Store {
     pub(crate) fn open(state: &Path, server: &str) -> Result<Self, TerminalError> {
         let dir = state.join("terminals").join(server);
-        alhena_agent::dirs::create(&dir).map_err(|error| TerminalError::io(dir.display(), &error))?;
+        files::create_private_dir(&dir).map_err(|error| TerminalError::io(dir.display(), &error))?;
         let dir = std::path::absolute(&dir).unwrap_or(dir);
         Ok(Self { dir })
     }
@@ -285,47 +284,19 @@ pub(crate) fn read(path: &Path) -> Result<Option<Record>, TerminalError> {
 
 pub(crate) fn write(path: &Path, record: &Record) -> Result<(), TerminalError> {
     let bytes = serde_json::to_vec_pretty(record).unwrap_or_default();
-    write_private(path, &bytes).map_err(|error| TerminalError::io(path.display(), &error))
-}
-
-/// Writes a file that nobody else can read, whole or not at all.
-pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let temporary =
-        path.with_extension(format!("new-{}-{:?}", std::process::id(), std::thread::current().id()));
-    let result = OpenOptions::new()
-        .create(true)
-        .truncate(true)
-        .write(true)
-        .mode(0o600)
-        .open(&temporary)
-        .and_then(|mut file| file.write_all(bytes))
-        .and_then(|()| fs::rename(&temporary, path));
-    if result.is_err() {
-        let _gone = fs::remove_file(&temporary);
-    }
-    result
+    files::replace_own(path, &bytes).map_err(|error| TerminalError::io(path.display(), &error))
 }
 
 fn lock(path: &Path, limit: Duration) -> Result<Lock, TerminalError> {
     let failed = |error: io::Error| TerminalError::io(path.display(), &error);
-    let file =
-        OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path).map_err(failed)?;
-    let deadline = Instant::now() + limit;
-    loop {
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(Lock { _file: file }),
-            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) if Instant::now() < deadline => {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => {
-                return Err(TerminalError::new(
-                    crate::error::TerminalErrorKind::NotReady,
-                    "somebody else is typing into this terminal",
-                )
-                .with_hint("Try again when they have finished."));
-            }
-            Err(error) => return Err(failed(error.into())),
-        }
+    let file = locks::open(path).map_err(failed)?;
+    match locks::lock_within(&file, limit).map_err(failed)? {
+        locks::Lock::Ours => Ok(Lock { _file: file }),
+        locks::Lock::Others => Err(TerminalError::new(
+            crate::error::TerminalErrorKind::NotReady,
+            "somebody else is typing into this terminal",
+        )
+        .with_hint("Try again when they have finished.")),
     }
 }
 

@@ -5,14 +5,14 @@
 //! on, until its turn has begun and ended. A file of JSON lines, which any process appends to: who sends a message, and who
 //! first sees that its turn has begun or ended.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use alhena_model::Timestamp;
 use alhena_sys::Process;
-use rustix::fs::FlockOperation;
+use alhena_sys::locks;
 use serde::{Deserialize, Serialize};
 
 /// As much of a message as tells it from others.
@@ -197,7 +197,7 @@ impl Journal {
 
     fn append(&self, what: impl FnOnce(&[TurnRecord]) -> Option<(u64, What)>) -> io::Result<()> {
         let mut file = OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(&self.0)?;
-        lock(&file)?;
+        locks::lock(&file)?;
         let mut bytes = Vec::new();
         file.rewind()?;
         file.read_to_end(&mut bytes)?;
@@ -209,15 +209,6 @@ impl Journal {
             line.insert(0, b'\n');
         }
         file.write_all(&line)
-    }
-}
-
-fn lock(file: &File) -> io::Result<()> {
-    loop {
-        match rustix::fs::flock(file, FlockOperation::LockExclusive) {
-            Err(rustix::io::Errno::INTR) => {}
-            done => return Ok(done?),
-        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use alhena_model::Timestamp;
+use alhena_sys::files;
 use alhena_wire::release::Version;
 use serde::Serialize;
 
@@ -132,8 +133,8 @@ impl Terminal {
         };
         let dir = project.join("messages");
         let file = dir.join(format!("{}.txt", Timestamp::now().as_millis()));
-        alhena_agent::dirs::create(&dir)
-            .and_then(|_| crate::store::write_private(&file, text.as_bytes()))
+        files::create_private_dir(&dir)
+            .and_then(|_| files::replace_own(&file, text.as_bytes()))
             .map_err(|error| TerminalError::io(file.display(), &error))?;
         Ok(file)
     }

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use alhena_sys::locks;
 
 /// Where the cache is, instead of `.alhena/cache` in the workspace.
 pub const CACHE_VARIABLE: &str = "ALHENA_TEST_CACHE";
@@ -35,8 +35,8 @@ impl Lock {
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent)?;
         }
-        let file = File::options().create(true).truncate(false).write(true).open(path)?;
-        flock(&file, FlockOperation::LockExclusive)?;
+        let file = locks::open(path)?;
+        locks::lock(&file)?;
         Ok(Self { _file: file })
     }
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant, SystemTime};
 
+use alhena_sys::files;
 use serde::{Deserialize, Serialize};
 
 use crate::dirs;
@@ -108,7 +109,8 @@ pub(crate) fn ask_in(
 /// way round.
 pub(crate) fn scratch() -> io::Result<tempfile::TempDir> {
     let own = dirs::Dirs::of(&Environment::of_process()).map(|dirs| dirs.cache.join("asking"));
-    let in_own = own.and_then(|parent| with_room(tempfile::tempdir_in(dirs::create(&parent).ok()?)).ok());
+    let in_own =
+        own.and_then(|parent| with_room(tempfile::tempdir_in(files::create_private_dir(&parent).ok()?)).ok());
     in_own.map_or_else(|| with_room(tempfile::tempdir()), Ok)
 }
 
@@ -120,7 +122,7 @@ fn with_room(made: io::Result<tempfile::TempDir>) -> io::Result<tempfile::TempDi
     let _ = fs::remove_file(&probe);
     // A limit of the process is another matter.
     if let Err(error) = written.as_ref()
-        && dirs::is_full(error)
+        && files::is_full(error)
     {
         written?;
     }
@@ -178,11 +180,9 @@ impl Answers {
     pub(crate) fn keep(&self, path: &Path, question: &str, answer: &str) {
         let kept = || -> Option<()> {
             let file = self.file(path, question)?;
-            let directory = dirs::create(file.parent()?).ok()?;
+            files::create_private_dir(file.parent()?).ok()?;
             let text = serde_json::to_vec(&Remembered::about(path, answer)?).ok()?;
-            let mut temporary = tempfile::NamedTempFile::new_in(directory).ok()?;
-            io::Write::write_all(&mut temporary, &text).ok()?;
-            temporary.persist(file).ok().map(drop)
+            files::replace_own(&file, &text).ok()
         };
         if kept().is_none() {
             tracing::debug!(path = %path.display(), question, "could not remember an answer");

@@ -68,10 +68,10 @@ fn publish_all(
     user: &Path,
     done: &mut Finished,
 ) -> io::Result<()> {
-    for name in super::files::names_in(&overlay.join("tmp"))? {
+    for name in alhena_sys::files::names_in(&overlay.join("tmp"))? {
         let from = overlay.join("tmp").join(&name);
         let is_own = name == plan.slug;
-        if !super::files::is_plain_dir(&from) || !(is_own || has_chats(&from)) {
+        if !alhena_sys::files::is_plain_dir(&from) || !(is_own || has_chats(&from)) {
             continue;
         }
         let project = if is_own { Some(plan.project.clone()) } else { registry::owner_of(&from) };
@@ -122,7 +122,7 @@ pub struct Swept {
 pub fn sweep_stale(homes: &Path) -> io::Result<Swept> {
     let mut swept = Swept::default();
     let homes = &std::path::absolute(homes)?;
-    for key in super::files::names_in(homes)?.into_iter().filter(|name| slot::is_key(name)) {
+    for key in alhena_sys::files::names_in(homes)?.into_iter().filter(|name| slot::is_key(name)) {
         let dir = homes.join(key);
         for number in slot::numbers_in(&dir)? {
             let path = dir.join(number.to_string());

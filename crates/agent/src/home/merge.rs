@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::files::{self, Existing, Fingerprint, move_file};
+use super::fingerprint::Fingerprint;
 use super::lockfile::{LockDir, NotLocked};
 use super::plan::{FinishPlan, Finished};
 use super::settings::read_object;
+use alhena_sys::files::{self, Existing, move_file};
 
 /// Logins, and what belongs to the user's extensions. They are links in the overlay if the user has them.
 pub(super) const KEPT: &[&str] = &[

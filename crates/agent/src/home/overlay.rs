@@ -11,12 +11,13 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use super::files::{self, Fingerprint, read_if_there, write_private};
+use super::fingerprint::Fingerprint;
 use super::imports::{imported, lost};
 use super::merge::{KEPT, TRUSTED_FOLDERS};
 use super::plan::{CONTEXT_RULE, ContextFile, CopiedFile, Layout, OurContext};
 use super::registry::{BASES, MARKER, REGISTRY};
 use super::settings;
+use alhena_sys::files::{self, read_if_there, write_private};
 
 /// The run's own in `.gemini`, never linked.
 const OWN: &[&str] = &["settings.json", REGISTRY, "tmp", "history"];
@@ -59,7 +60,7 @@ impl Overlay<'_> {
     /// Links and copies everything but settings, context and sessions. Gives the files that may have to go back.
     pub(super) fn build(&self, tools: &Path) -> io::Result<Vec<CopiedFile>> {
         let (own, users) = (self.own(), self.users());
-        crate::dirs::create(&own)?;
+        files::create_private_dir(&own)?;
         for name in BESIDE {
             let target = self.user_home.join(name);
             if target.symlink_metadata().is_ok() {
@@ -94,7 +95,7 @@ impl Overlay<'_> {
         let own = self.own();
         for base in BASES {
             let dir = own.join(base).join(self.slug);
-            crate::dirs::create(&dir)?;
+            files::create_private_dir(&dir)?;
             if self.layout == Layout::Slug {
                 write_private(&dir.join(MARKER), self.project.as_bytes())?;
             }
@@ -110,7 +111,7 @@ impl Overlay<'_> {
         }
         // Releases up to 0.4x download a search tool on first use; that is once per machine, not once per run.
         let bin = self.users().join("tmp").join("bin");
-        let bin = if bin.is_dir() { bin } else { crate::dirs::create(tools)?.to_owned() };
+        let bin = if bin.is_dir() { bin } else { files::create_private_dir(tools)?.to_owned() };
         symlink(bin, own.join("tmp").join("bin"))
     }
 
@@ -189,12 +190,12 @@ impl Overlay<'_> {
             users.push(part);
             if own.symlink_metadata().is_ok_and(|meta| meta.is_symlink()) {
                 fs::remove_file(&own)?;
-                crate::dirs::create(&own)?;
+                files::create_private_dir(&own)?;
                 for entry in files::names_in(&users)? {
                     symlink(users.join(&entry), own.join(&entry))?;
                 }
             }
-            crate::dirs::create(&own)?;
+            files::create_private_dir(&own)?;
         }
         Ok(own.join(name.file_name().unwrap_or_default()))
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::files::Fingerprint;
+use super::fingerprint::Fingerprint;
 
 /// Everything that [`finish`](super::finish) needs to know. Opaque; write it as JSON and read it back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,17 +7,17 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use alhena_session::repair;
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
+use alhena_sys::locks::{self, Lock};
 
-use super::files::{self, Existing, Fingerprint, move_file};
+use super::fingerprint::Fingerprint;
 use super::finish::Stopped;
 use super::plan::{CopiedFile, CopiedSession, Finished, KeptBoth};
 use super::resume::{PREFIX, is_plain_name, is_session_name, minute_of, with_minute};
 use super::scan::scan;
+use alhena_sys::files::{self, Existing, move_file};
 
 /// One project's directory in the overlay, and its place in the user's home.
 pub(super) struct Project<'a> {
@@ -216,14 +216,10 @@ enum Turn {
 impl Turn {
     fn take(dir: &Path) -> Self {
         let Ok(handle) = fs::File::open(dir) else { return Turn::Unknown };
-        let until = Instant::now() + LONGEST_TURN;
-        loop {
-            match flock(&handle, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Turn::Ours(handle),
-                Err(Errno::WOULDBLOCK) if Instant::now() >= until => return Turn::Others,
-                Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(Duration::from_millis(5)),
-                Err(_) => return Turn::Unknown,
-            }
+        match locks::lock_within(&handle, LONGEST_TURN) {
+            Ok(Lock::Ours) => Turn::Ours(handle),
+            Ok(Lock::Others) => Turn::Others,
+            Err(_) => Turn::Unknown,
         }
     }
 }

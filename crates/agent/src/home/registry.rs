@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::files::{self, Existing, read_if_there, replace, sha256_hex};
+use super::fingerprint::sha256_hex;
 use super::lockfile::{LockDir, NotLocked};
+use alhena_sys::files::{self, Existing, read_if_there, replace};
 
 /// The registry's file in `.gemini`.
 pub(super) const REGISTRY: &str = "projects.json";

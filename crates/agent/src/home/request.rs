@@ -208,7 +208,7 @@ impl HomeError {
             HomeError::NoSession { .. }
             | HomeError::SeveralSessions { .. }
             | HomeError::SessionExists { .. } => FailureKind::Input,
-            HomeError::Io { source, .. } if crate::dirs::is_full(source) => FailureKind::DiskFull,
+            HomeError::Io { source, .. } if alhena_sys::files::is_full(source) => FailureKind::DiskFull,
             HomeError::Io { .. } => FailureKind::Config,
         }
     }

@@ -8,9 +8,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::files::{self, Fingerprint};
+use super::fingerprint::Fingerprint;
 use super::plan::{CopiedFile, CopiedSession};
 use super::scan::{SessionFacts, scan, scan_header};
+use alhena_sys::files;
 
 /// Which session to continue.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::files;
+use alhena_sys::files;
 
 /// The facts of one session file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -10,13 +10,12 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::FlockOperation;
-
-use super::files;
+use super::fingerprint;
 use super::finish::{Stopped, finish};
 use super::plan::{FinishPlan, Finished};
-use crate::lock::{is_at, try_lock};
 use crate::supervise::sweep::{Life, Swept, sweep};
+use alhena_sys::files;
+use alhena_sys::locks;
 
 /// More runs of one project at once than any machine can bear.
 const MOST_SLOTS: u32 = 4096;
@@ -27,7 +26,7 @@ const KEY_LENGTH: usize = 12;
 /// The name of the directory for the places of everything that has this fingerprint: short, because a path is in
 /// everything that the model reads.
 pub(super) fn key(fingerprint: &str) -> String {
-    let mut key = files::sha256_hex(fingerprint.as_bytes());
+    let mut key = fingerprint::sha256_hex(fingerprint.as_bytes());
     key.truncate(KEY_LENGTH);
     key
 }
@@ -53,13 +52,13 @@ impl Slot {
         let mut number = 0;
         while number < MOST_SLOTS {
             let path = dir.join(number.to_string());
-            let Some(lock) = try_lock(&beside(&path, "lock"))? else {
+            let Some(lock) = locks::take(&beside(&path, "lock"))? else {
                 number += 1;
                 continue;
             };
             match clear(&path)? {
                 None => {
-                    crate::dirs::create(&path)?;
+                    files::create_private_dir(&path)?;
                     return Ok(Self { path, lock, recovered });
                 }
                 Some(finished) => {
@@ -154,14 +153,8 @@ impl PlanLock {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        loop {
-            match rustix::fs::flock(&file, FlockOperation::LockExclusive) {
-                Ok(()) => break,
-                Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        if !is_at(&file, &path)? {
+        locks::lock(&file)?;
+        if !locks::is_at(&file, &path)? {
             return Ok(None);
         }
         match read_plan(&plan.slot)? {
@@ -237,7 +230,7 @@ pub(super) enum Taken {
 
 /// Finishes a crashed run, if there is one.
 pub(super) fn take_over(path: &Path) -> io::Result<Taken> {
-    let Some(lock) = try_lock(&beside(path, "lock"))? else { return Ok(Taken::InUse) };
+    let Some(lock) = locks::take(&beside(path, "lock"))? else { return Ok(Taken::InUse) };
     let finished = clear(path)?;
     if finished.is_none() {
         fs::remove_file(beside(path, "lock"))?;

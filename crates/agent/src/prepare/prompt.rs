@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use alhena_model::FailureKind;
+use alhena_sys::files;
 use alhena_wire::release::Feature;
 
 use super::{RunError, arguments};
@@ -194,7 +195,7 @@ fn within_reach(
     }
     let shown = run_dir.join("prompt");
     let copy = shown.join(path.file_name().unwrap_or_else(|| OsStr::new("prompt")));
-    crate::dirs::create(&shown)
+    files::create_private_dir(&shown)
         .and_then(|_| fs::copy(&real, &copy))
         .map_err(|error| not_placed(path, &error))?;
     Ok((copy, Some(shown)))

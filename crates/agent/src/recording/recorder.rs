@@ -1,12 +1,13 @@
 //! Writes a recording while the run goes on: whatever kills Alhena, what had happened by then is there.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use alhena_model::{End, Input, Outcome};
+use alhena_sys::files;
 use memchr::memrchr;
 
 use super::mask::Mask;
@@ -47,7 +48,7 @@ impl Recorder {
         stderr: &Path,
         most_stderr: u64,
     ) -> io::Result<Self> {
-        DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        files::create_private_dir(dir)?;
         if fs::read_dir(dir)?.next().is_some() {
             return Err(io::Error::new(
                 io::ErrorKind::AlreadyExists,
@@ -165,7 +166,7 @@ impl Recorder {
     fn keep_session(&mut self, path: &Path) -> io::Result<()> {
         let Some(name) = path.file_name() else { return Ok(()) };
         let dir = self.dir.join(names::SESSIONS);
-        DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+        files::create_private_dir(&dir)?;
         let mut to = Masked::new(private(&dir.join(name))?);
         let _all = copy(File::open(path)?, &mut to, &self.mask)?;
         to.close(&self.mask)

@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
 
 use alhena_agent::home::McpServer;
 use serde_json::{Value, json};
@@ -191,7 +192,7 @@ fn a_crash_at_any_step_of_a_change_is_made_good() {
             fs::remove_file(desk.path("GEMINI.md")).unwrap();
         }
         if step == 2 {
-            desk.write(".GEMINI.md.alhena", "ro");
+            desk.write(".GEMINI.md.alhena-1-0", "ro");
         }
         if step == 0 {
             fs::rename(desk.path("GEMINI.md.cao_backup"), desk.path("GEMINI.md")).unwrap();

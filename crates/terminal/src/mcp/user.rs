@@ -11,11 +11,12 @@ use std::path::Path;
 
 use alhena_agent::home::McpServer;
 use alhena_agent::settings::SettingsError;
+use alhena_sys::files;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::jsonc::{Document, NotEdited};
-use crate::loan::{Holder, Kind, Ledger, Lent, replace};
+use crate::loan::{Holder, Kind, Ledger, Lent};
 
 const KEY: &str = "mcpServers";
 
@@ -153,7 +154,7 @@ impl Lent for Servers {
         }
         match document.text() == before && target.exists() {
             true => Ok(()),
-            false => replace(target, document.text().as_bytes()),
+            false => files::replace(target, document.text().as_bytes(), 0o600),
         }
     }
 }

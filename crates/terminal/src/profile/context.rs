@@ -8,10 +8,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use alhena_sys::files;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::loan::{Holder, Kind, Ledger, Lent, replace, temporary_beside};
+use crate::loan::{Holder, Kind, Ledger, Lent};
 
 const NAME: &str = "GEMINI.md";
 const BACKUP: &str = "GEMINI.md.cao_backup";
@@ -56,12 +57,12 @@ impl ContextFile {
             warnings.push(format!("{} was changed by somebody else and is left as it is", target.display()));
             return Ok(());
         }
-        replace(target, text.as_bytes())
+        files::replace(target, text.as_bytes(), 0o600)
     }
 
     /// Puts back what was there.
     fn restore(&self, target: &Path, warnings: &mut Vec<String>) -> io::Result<()> {
-        let _left_by_a_crash = fs::remove_file(temporary_beside(target));
+        let _left_by_a_crash = files::remove_unfinished(target);
         let content = self.content(target)?;
         match &self.backup {
             None if content == Content::Ours => fs::remove_file(target),

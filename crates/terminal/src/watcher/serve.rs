@@ -2,7 +2,6 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,8 +11,9 @@ use std::time::{Duration, Instant};
 
 use alhena_agent::env::Environment;
 use alhena_sys::Process;
+use alhena_sys::files;
+use alhena_sys::locks::{self, Lock};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::FlockOperation;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
@@ -210,15 +210,15 @@ impl Watcher {
 
 /// The lock on being the watcher. The one before may be about to go.
 fn lock(dir: &Path) -> io::Result<File> {
-    let path = dir.join("watcher.lock");
-    let file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path)?;
+    let file = locks::open(&dir.join("watcher.lock"))?;
     let began = Instant::now();
     let mut told = None;
     loop {
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(file),
-            Err(error) if began.elapsed() > BEFORE => return Err(error.into()),
-            Err(_) => {}
+        match locks::try_lock(&file) {
+            Ok(Lock::Ours) => return Ok(file),
+            Ok(Lock::Others) if began.elapsed() > BEFORE => return Err(io::ErrorKind::WouldBlock.into()),
+            Err(error) if began.elapsed() > BEFORE => return Err(error),
+            Ok(Lock::Others) | Err(_) => {}
         }
         let signal = match began.elapsed() {
             time if time > 2 * ORPHAN => Some(Signal::KILL),
@@ -253,7 +253,7 @@ impl Holders {
             Process::own().zip(Process::of(client)).map(|(watcher, client)| Self { watcher, client });
         if let Some(text) = holders.and_then(|holders| serde_json::to_vec(&holders).ok()) {
             let _ = std::fs::remove_file(Self::path(dir));
-            let _without_it_nobody_is_ended = crate::store::write_private(&Self::path(dir), &text);
+            let _without_it_nobody_is_ended = files::replace_own(&Self::path(dir), &text);
         }
     }
 

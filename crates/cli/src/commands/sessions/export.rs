@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use alhena::session::Session;
 use alhena::session::export;
+use alhena_sys::files;
 use clap::ValueEnum;
 
 use super::read::{Files, What};
@@ -143,11 +143,8 @@ fn put(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
         _ => Path::new("."),
     };
     fs::create_dir_all(dir)?;
-    let mode = there.map_or_else(|| fs::Permissions::from_mode(0o666), |there| there.permissions());
-    let mut file = tempfile::Builder::new().prefix(".alhena-").permissions(mode).tempfile_in(dir)?;
-    file.write_all(bytes)?;
-    // Some file systems say only now that there was no room.
-    file.as_file().sync_all()?;
-    let put = if force { file.persist(&path) } else { file.persist_noclobber(&path) };
-    put.map(drop).map_err(|error| error.error)
+    match force {
+        true => files::replace(&path, bytes, 0o666),
+        false => files::create(&path, bytes, 0o666),
+    }
 }

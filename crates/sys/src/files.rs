@@ -1,8 +1,4 @@
-//! Files that must never be half there: private writes, atomic replacement, moves that survive a change of file system,
-//! and fingerprints that tell whether somebody else changed a file meanwhile.
-//!
-//! Gemini CLI 0.61.0 opens a session file anew for every record it appends, so a file can be moved under it; the next
-//! record then lands in a new file without a header. Hence nothing is moved before the CLI has ended.
+//! Files that must never be half there: private writes, atomic replacement, and moves that survive a change of file system.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -12,11 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 use rustix::fs::CWD;
-use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 /// Opens a file for reading, following links. What is no file is an error: reading a pipe or a device can take for ever.
-pub(super) fn open(path: &Path) -> io::Result<File> {
+pub fn open(path: &Path) -> io::Result<File> {
     let no_waiting = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
     let file = OpenOptions::new().read(true).custom_flags(no_waiting).open(path)?;
     match file.metadata()?.is_file() {
@@ -25,80 +19,30 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// What a file held at one moment.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fingerprint {
-    size: u64,
-    sha256: String,
-}
-
-impl Fingerprint {
-    /// Of a file, following links; none when there is no such file.
-    pub(super) fn of(path: &Path) -> io::Result<Option<Self>> {
-        let mut file = match open(path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let mut hash = Sha256::new();
-        let mut size = 0;
-        let mut buffer = vec![0; 64 * 1024];
-        loop {
-            let read = match file.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(read) => read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
-            };
-            size += read as u64;
-            hash.update(buffer.get(..read).unwrap_or_default());
-        }
-        Ok(Some(Self { size, sha256: hex(&hash.finalize()) }))
-    }
-
-    /// How much it was.
-    pub(super) fn size(&self) -> u64 {
-        self.size
-    }
-
-    /// Of bytes in memory.
-    pub(super) fn of_bytes(bytes: &[u8]) -> Self {
-        Self { size: bytes.len() as u64, sha256: sha256_hex(bytes) }
-    }
-}
-
-/// The SHA-256 of some bytes, in lower-case hexadecimal.
-pub(super) fn sha256_hex(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// Writes a new file that only the user can read.
-pub(super) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(bytes)
 }
 
-/// Replaces a file of the user's as a whole or not at all, also when the power fails. The mode of an existing file stays;
-/// a new one gets `mode`. A link is followed, so that a settings file kept elsewhere stays a link.
-pub(super) fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+/// Replaces a file as a whole or not at all, also when the power fails. The mode of an existing file stays; a new one gets
+/// `mode`, less what the user's mask takes away. A link is followed, so that a settings file kept elsewhere stays a link.
+pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     write_whole(path, bytes, mode, Existing::Replace, File::sync_all)
 }
 
-/// Makes a file of the user's as a whole or not at all: a full disk must not leave an empty one, which the CLI and we would
-/// take for damaged. `AlreadyExists` when there is one.
-pub(super) fn create(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+/// Makes a file as a whole or not at all: a full disk must not leave an empty one, which others would take for damaged.
+/// `AlreadyExists` when there is one.
+pub fn create(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     if path.symlink_metadata().is_ok() {
         return Err(io::ErrorKind::AlreadyExists.into());
     }
     write_whole(path, bytes, mode, Existing::Keep, File::sync_all)
 }
 
-/// The same for a file of our own, which need not survive the machine: 5 ms less at the start of every run.
-pub(super) fn replace_own(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Replaces a file of our own, which nobody else may read and which need not survive the machine: 5 ms less at the start of
+/// every run.
+pub fn replace_own(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_whole(path, bytes, 0o600, Existing::Replace, |_| Ok(()))
 }
 
@@ -110,17 +54,19 @@ fn write_whole(
     settle: fn(&File) -> io::Result<()>,
 ) -> io::Result<()> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let mode = fs::metadata(&target).map_or(mode, |meta| meta.permissions().mode() & 0o7777);
-    let mut unfinished = Unfinished::beside(&target)?;
+    let there = fs::metadata(&target).ok().map(|meta| meta.permissions().mode() & 0o7777);
+    let mut unfinished = Unfinished::beside(&target, there.unwrap_or(mode))?;
     unfinished.file.write_all(bytes)?;
-    unfinished.file.set_permissions(fs::Permissions::from_mode(mode))?;
+    if let Some(mode) = there {
+        unfinished.file.set_permissions(fs::Permissions::from_mode(mode))?;
+    }
     settle(&unfinished.file)?;
     unfinished.appear(&target, existing)
 }
 
 /// Whether a move may take the place of a file that is already there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Existing {
+pub enum Existing {
     /// The move fails with `AlreadyExists`.
     Keep,
     /// The move replaces it.
@@ -129,7 +75,7 @@ pub(super) enum Existing {
 
 /// Moves a file: by rename, or where that cannot be (another file system) by a copy that appears under its name only
 /// when it is complete and on the disk.
-pub(super) fn move_file(from: &Path, to: &Path, existing: Existing) -> io::Result<()> {
+pub fn move_file(from: &Path, to: &Path, existing: Existing) -> io::Result<()> {
     match rename(from, to, existing) {
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {}
         other => return other,
@@ -139,8 +85,8 @@ pub(super) fn move_file(from: &Path, to: &Path, existing: Existing) -> io::Resul
 }
 
 /// Copies a file, which appears under its name only when it is complete and on the disk.
-pub(super) fn copy_file(from: &Path, to: &Path, existing: Existing) -> io::Result<()> {
-    let mut unfinished = Unfinished::beside(to)?;
+pub fn copy_file(from: &Path, to: &Path, existing: Existing) -> io::Result<()> {
+    let mut unfinished = Unfinished::beside(to, 0o600)?;
     let mut source = open(from)?;
     let meta = source.metadata()?;
     io::copy(&mut source, &mut unfinished.file)?;
@@ -181,12 +127,12 @@ struct Unfinished {
 }
 
 impl Unfinished {
-    fn beside(target: &Path) -> io::Result<Self> {
+    fn beside(target: &Path, mode: u32) -> io::Result<Self> {
         let temporary = temporary_beside(target);
-        if let Some(file) = nameless(target.parent().unwrap_or(Path::new("."))) {
+        if let Some(file) = nameless(target.parent().unwrap_or(Path::new(".")), mode) {
             return Ok(Self { file, temporary, named: false });
         }
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+        let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
         Ok(Self { file, temporary, named: true })
     }
 
@@ -220,17 +166,17 @@ impl Drop for Unfinished {
 }
 
 #[cfg(target_os = "linux")]
-fn nameless(dir: &Path) -> Option<File> {
+fn nameless(dir: &Path, mode: u32) -> Option<File> {
     use rustix::fs::{Mode, OFlags};
     let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
     // Without /proc it could not be given a name.
     let has_proc = Path::new("/proc/self/fd").is_dir();
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-    rustix::fs::open(dir, flags, Mode::RUSR | Mode::WUSR).ok().filter(|_| has_proc).map(File::from)
+    rustix::fs::open(dir, flags, Mode::from_raw_mode(mode)).ok().filter(|_| has_proc).map(File::from)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn nameless(_dir: &Path) -> Option<File> {
+fn nameless(_dir: &Path, _mode: u32) -> Option<File> {
     None
 }
 
@@ -238,12 +184,41 @@ fn nameless(_dir: &Path) -> Option<File> {
 fn temporary_beside(path: &Path) -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.alhena-{}-{count}", std::process::id()))
+    path.with_file_name(format!("{}{}-{count}", temporary_prefix(path), std::process::id()))
+}
+
+fn temporary_prefix(path: &Path) -> String {
+    format!(".{}.alhena-", path.file_name().unwrap_or_default().to_string_lossy())
+}
+
+/// Removes what killed writers of a file may have left beside it. Only for somebody who knows that nobody writes it now.
+pub fn remove_unfinished(path: &Path) -> io::Result<()> {
+    let prefix = temporary_prefix(path);
+    let dir = path.parent().unwrap_or(Path::new("."));
+    for name in names_in(dir)?.into_iter().filter(|name| name.starts_with(&prefix)) {
+        fs::remove_file(dir.join(name))?;
+    }
+    Ok(())
+}
+
+/// Makes a directory and its missing parents, each readable by the user alone, and gives it back.
+pub fn create_private_dir(path: &Path) -> io::Result<&Path> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)?;
+    Ok(path)
+}
+
+/// Whether something could not be written because there is no room for it, on the disk or in the user's share of it.
+#[must_use]
+pub fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// Reads a file; none when there is none.
-pub(super) fn read_if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
+pub fn read_if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let mut file = match open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -255,7 +230,7 @@ pub(super) fn read_if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
 }
 
 /// The names in a directory, sorted; none when there is no such directory. Names that are not Unicode are left out.
-pub(super) fn names_in(dir: &Path) -> io::Result<Vec<String>> {
+pub fn names_in(dir: &Path) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -272,12 +247,12 @@ pub(super) fn names_in(dir: &Path) -> io::Result<Vec<String>> {
 }
 
 /// Whether the path itself, not what it links to, is a regular file.
-pub(super) fn is_plain_file(path: &Path) -> bool {
+pub fn is_plain_file(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|meta| meta.is_file())
 }
 
 /// Whether the path itself, not what it links to, is a directory.
-pub(super) fn is_plain_dir(path: &Path) -> bool {
+pub fn is_plain_dir(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|meta| meta.is_dir())
 }
 
@@ -340,28 +315,54 @@ mod tests {
     }
 
     #[test]
+    fn what_a_killed_writer_left_is_removed_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("notes");
+        for name in ["notes", ".notes.alhena-4194304-0", ".notes.alhena", ".other.alhena-1-0"] {
+            fs::write(dir.path().join(name), "").unwrap();
+        }
+        remove_unfinished(&target).unwrap();
+        assert_eq!(names_in(dir.path()).unwrap(), [".notes.alhena", ".other.alhena-1-0", "notes"]);
+    }
+
+    #[test]
+    fn a_file_of_our_own_is_nobody_elses_and_one_that_is_there_is_not_made_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let (own, users) = (dir.path().join("own"), dir.path().join("users"));
+        replace_own(&own, b"1").unwrap();
+        replace_own(&own, b"2").unwrap();
+        assert_eq!(fs::read(&own).unwrap(), b"2");
+        assert_eq!(fs::metadata(&own).unwrap().permissions().mode() & 0o777, 0o600);
+        create(&users, b"1", 0o640).unwrap();
+        assert_eq!(create(&users, b"2", 0o640).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&users).unwrap(), b"1");
+        assert_eq!(names_in(dir.path()).unwrap(), ["own", "users"]);
+    }
+
+    #[test]
+    fn created_directories_belong_to_the_user_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let deep = root.path().join("a/b");
+        assert_eq!(create_private_dir(&deep).unwrap(), deep);
+        create_private_dir(&deep).unwrap();
+        for path in [root.path().join("a"), deep] {
+            assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o700);
+        }
+    }
+
+    #[test]
     #[cfg(target_os = "linux")]
     fn a_file_that_is_being_written_has_no_name_that_a_killed_process_could_leave() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("projects.json");
-        let mut unfinished = Unfinished::beside(&target).unwrap();
+        let mut unfinished = Unfinished::beside(&target, 0o600).unwrap();
         unfinished.file.write_all(b"half").unwrap();
         assert_eq!(names_in(dir.path()).unwrap(), Vec::<String>::new());
         unfinished.appear(&target, Existing::Keep).unwrap();
-        let second = Unfinished::beside(&target).unwrap();
+        let second = Unfinished::beside(&target, 0o600).unwrap();
         assert_eq!(second.appear(&target, Existing::Keep).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
-        Unfinished::beside(&target).unwrap().appear(&target, Existing::Replace).unwrap();
+        Unfinished::beside(&target, 0o600).unwrap().appear(&target, Existing::Replace).unwrap();
         assert_eq!(names_in(dir.path()).unwrap(), ["projects.json"]);
         assert_eq!(fs::read_to_string(&target).unwrap(), "");
-    }
-
-    #[test]
-    fn a_fingerprint_is_that_of_the_content() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("file");
-        assert_eq!(Fingerprint::of(&file).unwrap(), None);
-        fs::write(&file, "abc").unwrap();
-        assert_eq!(Fingerprint::of(&file).unwrap(), Some(Fingerprint::of_bytes(b"abc")));
-        assert_eq!(sha256_hex(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     }
 }
