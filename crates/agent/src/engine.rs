@@ -16,12 +16,13 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant, SystemTime};
 
 use alhena_model::{Input, Interpreter, Stop, Timestamp};
+use alhena_sys::growth::Growth;
+use alhena_sys::poll::{self, Wanted};
 use alhena_wire::frame::Framer;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use self::reading::Progress;
 use crate::disk::Disk;
-use crate::follow::{Follower, Growth};
+use crate::follow::Follower;
 use crate::home::{Finished, Home};
 use crate::neighbours::Neighbours;
 use crate::recording::{LONGEST_LINE, Recorder};
@@ -297,17 +298,15 @@ impl Engine {
         let longest = if blind { longest.min(NOBODY_TELLS) } else { longest };
         let longest = self.longest_wait_for_fact().map_or(longest, |wait| longest.min(wait));
         let time = alarm.unwrap_or(longest).min(longest);
-        let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
-        let mut fds = vec![PollFd::new(self.custody.socket(), PollFlags::IN)];
+        let mut wanted = vec![Wanted::readable(self.custody.socket())];
         if !watch.nobody_can_ask {
-            fds.push(PollFd::new(&self.asked_to_stop, PollFlags::IN));
+            wanted.push(Wanted::readable(&self.asked_to_stop));
         }
         // When the reader is behind, news of more output would only keep us awake.
         if !behind {
-            let told = growths().filter_map(Growth::fd);
-            fds.extend(told.map(|growth| PollFd::from_borrowed_fd(growth, PollFlags::IN)));
+            wanted.extend(growths().filter_map(Growth::fd).map(Wanted::Readable));
         }
-        let _interrupted = poll(&mut fds, Some(&time));
+        let _looked_at_anyway = poll::wait(&wanted, Some(time));
         growths().for_each(Growth::clear);
     }
 
@@ -323,11 +322,7 @@ impl Engine {
 
     fn hear_keeper(&mut self, watch: &mut Watch) {
         loop {
-            let ready = self.custody.has_buffered_report() || {
-                let mut fds = [PollFd::new(self.custody.socket(), PollFlags::IN)];
-                poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0)
-            };
-            if !ready {
+            if !self.custody.has_report_within(Duration::ZERO) {
                 return;
             }
             match self.custody.report() {

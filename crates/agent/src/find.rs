@@ -15,6 +15,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use alhena_sys::files;
+use alhena_sys::programs::{file_names, is_executable};
 use alhena_wire::release::Version;
 use serde::{Serialize, Serializer};
 
@@ -29,7 +30,7 @@ pub use places::Place;
 use crate::dirs::Dirs;
 use crate::env::{self, Environment};
 use crate::facts::{self, NotUsed};
-use crate::programs::{file_names, is_executable, leave_out_relative, on_path};
+use crate::programs::{leave_out_relative, on_path};
 use crate::request::Trust;
 use crate::{exposed, install};
 use entry::{Entry, Way};

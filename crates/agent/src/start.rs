@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use alhena_model::{FailureKind, Interpreter, Outcome, Timestamp, Witnesses};
 use alhena_sys::files;
+use alhena_sys::growth::Growth;
 use alhena_sys::processes;
 use serde_json::{Value, json};
 
@@ -16,7 +17,7 @@ use crate::disk::Disk;
 use crate::engine::{Engine, Limits};
 use crate::env::Environment;
 use crate::find::Gemini;
-use crate::follow::{Follower, Growth};
+use crate::follow::Follower;
 use crate::home::Home;
 use crate::neighbours::Neighbours;
 use crate::prepare::{self, Ready, RunError};

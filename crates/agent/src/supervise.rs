@@ -9,12 +9,11 @@
 //! |---|---|
 //! | [`protocol`] | what Alhena and the keeper say to each other |
 //! | [`guard`] | the process around the keeper: does the keeper's work when that is killed |
+//! | [`held`] | a program that dies with us, and is stopped step by step |
 //! | `keeper` | the keeper's loop: start, wait, stop, clean up |
 //! | [`sweep`] | ending everything that is left of a run |
 //! | [`machine`] | what all that needs of the system |
-//! | [`fork`] | a second process, and a child that dies with its parent |
 //! | [`mark`] | which processes carry the mark of a run |
-//! | [`terminal`] | a terminal as standard input, for the one gentle way to stop the CLI |
 //! | `errand` | a short program under a keeper |
 //! | [`adoption`] | what a run leaves whose guard and keeper were killed together |
 //! | [`custody`] | Alhena's side: a keeper process, or a thread where there is none |
@@ -22,11 +21,10 @@
 pub mod adoption;
 pub mod custody;
 pub(crate) mod errand;
-pub mod fork;
 pub mod guard;
+pub mod held;
 mod keeper;
 pub mod machine;
 pub mod mark;
 pub mod protocol;
 pub mod sweep;
-pub mod terminal;

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use alhena_model::{Fact, SessionFacts, Timestamp};
+use alhena_sys::growth::Growth;
 use alhena_wire::frame::{Frame, Framer};
 use alhena_wire::session::Session;
 
-use crate::follow::{Follower, Growth};
+use crate::follow::Follower;
 
 /// How long a file is read that nobody writes to any more: it can be of any size.
 const LONGEST_CATCHING_UP: Duration = Duration::from_secs(2);

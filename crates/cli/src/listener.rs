@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use alhena::Stopper;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use alhena_sys::poll;
 
 /// How often is looked whether the run is over.
 const NOW_AND_THEN: Duration = Duration::from_millis(500);
@@ -24,13 +24,8 @@ pub fn stop_when_gone(output: impl AsFd, stopper: Stopper) {
 
 /// Waits a while for the other end of a pipe, a socket or a terminal to be closed. Files have no other end.
 fn is_gone(output: &OwnedFd) -> bool {
-    let time = Timespec { tv_sec: 0, tv_nsec: i64::from(NOW_AND_THEN.subsec_nanos()) };
-    let mut fds = [PollFd::new(output, PollFlags::empty())];
-    match poll(&mut fds, Some(&time)) {
-        Ok(_) => fds.iter().any(|fd| fd.revents().intersects(PollFlags::ERR | PollFlags::HUP)),
-        Err(_) => {
-            std::thread::sleep(NOW_AND_THEN);
-            false
-        }
-    }
+    poll::has_hung_up(output, NOW_AND_THEN).unwrap_or_else(|_| {
+        std::thread::sleep(NOW_AND_THEN);
+        false
+    })
 }

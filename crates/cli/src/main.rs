@@ -27,7 +27,7 @@ use crate::output::Stream;
 use crate::style::{Colours, Paint};
 
 fn main() -> ExitCode {
-    signals::outlive_file_limits();
+    alhena_sys::signals::outlive_file_limits();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // The keeper starts with every run: it must not wait for anything else.
     if arguments.get(1).is_some_and(|argument| argument == "keeper") && arguments.len() == 2 {

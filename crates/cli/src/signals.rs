@@ -15,14 +15,6 @@ const CANCELLED: i32 = 130;
 /// What a run that is over gets to print its outcome, when it is told to end at once.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// Lets a file that must not grow any more be an error like others: without this the system kills whoever writes.
-///
-/// By a handler that does nothing. Programs that we start are to have the signal as it was, and ignoring is inherited.
-pub fn outlive_file_limits() {
-    let signal = rustix::process::Signal::XFSZ.as_raw();
-    let _as_before = signal_hook::flag::register(signal, Arc::default());
-}
-
 /// Whether one has come, for those who can only be asked: a plain function is all that an install takes.
 static COME: AtomicBool = AtomicBool::new(false);
 

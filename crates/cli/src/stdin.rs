@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use alhena_sys::poll;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
@@ -69,7 +69,7 @@ pub fn read(expect: Expect, interrupts: &Interrupts) -> Result<Piped, Unread> {
         if interrupts.caught().is_some() {
             return Err(Unread::Interrupted);
         }
-        if !is_ready(&stdin).map_err(Unread::Failed)? {
+        if !poll::is_readable(&stdin, GLANCE).map_err(Unread::Failed)? {
             if expect == Expect::Perhaps && bytes.is_empty() && begun.elapsed() >= FIRST_BYTE {
                 return Ok(Piped { bytes, left_open: is_pipe(&stdin) });
             }
@@ -92,14 +92,4 @@ pub fn read(expect: Expect, interrupts: &Interrupts) -> Result<Piped, Unread> {
 fn is_pipe(stdin: &io::Stdin) -> bool {
     let kind = rustix::fs::fstat(stdin).map(|stat| FileType::from_raw_mode(stat.st_mode));
     matches!(kind, Ok(FileType::Fifo | FileType::Socket))
-}
-
-/// Waits a moment for something to read, or the end.
-fn is_ready(stdin: &io::Stdin) -> io::Result<bool> {
-    let glance = Timespec { tv_sec: 0, tv_nsec: i64::from(GLANCE.subsec_nanos()) };
-    match poll(&mut [PollFd::new(stdin, PollFlags::IN)], Some(&glance)) {
-        Ok(ready) => Ok(ready > 0),
-        Err(Errno::INTR) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
 }

@@ -9,6 +9,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use alhena_sys::growth::Growth;
 use alhena_wire::session::{Change, Log, Session};
 
 use crate::file::Stamp;
@@ -39,7 +40,8 @@ pub enum News {
 impl Follow {
     /// Starts with what is there; the file need not exist yet.
     pub fn start(path: &Path) -> io::Result<Self> {
-        let growth = Growth::watch(path.parent().unwrap_or(path));
+        let growth = Growth::new();
+        growth.watch(path.parent().unwrap_or(path));
         let mut follow = Self { path: path.to_path_buf(), stamp: None, folded: 0, log: Log::new(), growth };
         follow.look()?;
         Ok(follow)
@@ -131,55 +133,6 @@ fn owned(session: &Session<'_>) -> Log<'static> {
 pub fn exists(path: &Path) -> bool {
     fs::metadata(path).is_ok()
 }
-
-#[cfg(target_os = "linux")]
-struct Growth(Option<std::os::fd::OwnedFd>);
-
-#[cfg(target_os = "linux")]
-impl Growth {
-    /// Watches a directory. Where that cannot be done, the caller looks again and again.
-    fn watch(dir: &Path) -> Self {
-        use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
-        let watched = || -> io::Result<std::os::fd::OwnedFd> {
-            let fd = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-            let events = WatchFlags::MODIFY
-                | WatchFlags::CREATE
-                | WatchFlags::CLOSE_WRITE
-                | WatchFlags::MOVED_TO
-                | WatchFlags::DELETE;
-            add_watch(&fd, dir, events)?;
-            Ok(fd)
-        };
-        Self(watched().ok())
-    }
-
-    fn wait(&self, longest: Duration) {
-        let Some(fd) = &self.0 else { return std::thread::sleep(longest.min(POLL)) };
-        let millis = i64::try_from(longest.as_millis()).unwrap_or(i64::MAX);
-        let limit = rustix::event::Timespec { tv_sec: millis / 1000, tv_nsec: millis % 1000 * 1_000_000 };
-        let mut watched = [rustix::event::PollFd::new(fd, rustix::event::PollFlags::IN)];
-        let _interrupted = rustix::event::poll(&mut watched, Some(&limit));
-        let mut events = [0; 4096];
-        while rustix::io::read(fd, &mut events).is_ok_and(|count| count > 0) {}
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-struct Growth;
-
-#[cfg(not(target_os = "linux"))]
-impl Growth {
-    fn watch(_dir: &Path) -> Self {
-        Self
-    }
-
-    fn wait(&self, longest: Duration) {
-        std::thread::sleep(longest.min(POLL));
-    }
-}
-
-/// How often a file is looked at where nobody tells that it grew.
-const POLL: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
 mod tests {

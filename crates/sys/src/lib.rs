@@ -3,11 +3,23 @@
 //! | Module | Its one job |
 //! |---|---|
 //! | [`files`] | files that are never half there, moves, directories of our own |
+//! | [`fork`] | a second process, a child that dies with its parent, orphans that become children |
+//! | [`growth`] | files that grow |
 //! | [`locks`] | locks that end with whoever holds them |
+//! | [`poll`] | waiting for several things at once |
 //! | [`processes`] | which processes there are, whose they are, and what they were started with |
+//! | [`programs`] | programs on `PATH` |
+//! | [`pty`] | a terminal as standard input |
+//! | [`signals`] | signals that come to this process |
 
 pub mod files;
+pub mod fork;
+pub mod growth;
 pub mod locks;
+pub mod poll;
 pub mod processes;
+pub mod programs;
+pub mod pty;
+pub mod signals;
 
 pub use processes::Process;

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use alhena_agent::env;
-use alhena_agent::supervise::fork::die_with_parent;
+use alhena_sys::fork::die_with_parent;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
 use crate::control::Control;

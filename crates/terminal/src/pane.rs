@@ -9,23 +9,22 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::{ChildStdin, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use alhena_agent::env::Environment;
 use alhena_agent::home::{self, FinishPlan};
-use alhena_agent::supervise::fork::die_with_parent;
-use alhena_agent::supervise::sweep::{Life, adopt_orphans, sweep};
+use alhena_agent::supervise::held::{Held, Reach, exit_status};
+use alhena_agent::supervise::sweep::{Life, sweep};
 use alhena_agent::{Finder, Interactive};
 use alhena_model::{Failure, FailureKind, Timestamp};
 use alhena_sys::Process;
+use alhena_sys::fork::adopt_orphans;
+use alhena_sys::poll::{self, Wanted};
+use alhena_sys::signals::Noted;
 use alhena_wire::release::Version;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open};
+use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::error::{TerminalError, TerminalErrorKind};
 use crate::loan::Ledger;
@@ -70,17 +69,11 @@ fn failure_kind(kind: TerminalErrorKind) -> FailureKind {
 
 fn run(record: &Path) -> Result<Ended, TerminalError> {
     let failed = |error: io::Error| TerminalError::io("the agent could not be started", &error);
-    let stop = Arc::new(AtomicBool::new(false));
-    let hung_up = Arc::new(AtomicBool::new(false));
-    for (signal, flag) in [(SIGHUP, &stop), (SIGTERM, &stop), (SIGHUP, &hung_up)] {
-        signal_hook::flag::register(signal, Arc::clone(flag)).map_err(failed)?;
-    }
+    let stop = Noted::of(&[Signal::HUP, Signal::TERM]).map_err(failed)?;
+    let hung_up = Noted::of(&[Signal::HUP]).map_err(failed)?;
     let server = tmux_server();
     // Keys reach the CLI as bytes, so these come only when it has left the terminal in another state: they are not for us.
-    let ignored = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGQUIT] {
-        signal_hook::flag::register(signal, Arc::clone(&ignored)).map_err(failed)?;
-    }
+    let _not_for_us = Noted::of(&[Signal::INT, Signal::QUIT]).map_err(failed)?;
     let orders = Orders::take(&record.with_extension("launch"))?;
     let environment = environment(&orders);
     let request = orders.request()?;
@@ -105,7 +98,7 @@ fn run(record: &Path) -> Result<Ended, TerminalError> {
     })?;
     let mut ended = hold(record, &interactive, &gemini.version, &stop).map_err(failed)?;
     ended.swept = sweep(&interactive.mark, Life::Process).ended;
-    ended.cause = Some(match (stop.load(Ordering::Relaxed), hung_up.load(Ordering::Relaxed), ended.code) {
+    ended.cause = Some(match (stop.has_come(), hung_up.has_come(), ended.code) {
         (true, true, _) if server.is_some_and(ends) => Cause::ServerGone,
         (true, true, _) => Cause::PaneClosed,
         (true, false, _) => Cause::Told,
@@ -192,20 +185,20 @@ fn say_ended(record: &Path, ended: Ended) {
 }
 
 /// Starts the CLI, again if it wants so, and waits for its end.
-fn hold(record: &Path, interactive: &Interactive, release: &Version, stop: &AtomicBool) -> io::Result<Ended> {
+fn hold(record: &Path, interactive: &Interactive, release: &Version, stop: &Noted) -> io::Result<Ended> {
     loop {
         clear_screen();
         let mcp = McpStart::new(&interactive.log, &interactive.servers, release);
-        let child = start(interactive)?;
-        let pid = child.id();
+        let cli = start(interactive)?;
+        let process = Process::of(cli.pid());
         let _unwritten = store::update(record, |record| {
             record.phase = Phase::Running;
             record.mcp = Some(mcp);
-            record.cli = Process::of(pid);
+            record.cli = process;
             record.started = Some(Timestamp::now());
         });
-        let status = wait(&child, stop)?;
-        if status.code() != Some(RESTART) || stop.load(Ordering::Relaxed) {
+        let status = wait(cli, stop)?;
+        if status.code() != Some(RESTART) || stop.has_come() {
             return Ok(Ended { code: status.code(), signal: status.signal(), ..Ended::default() });
         }
         let _ended = sweep(&interactive.mark, Life::Process);
@@ -218,42 +211,26 @@ fn clear_screen() {
     let _closed = out.write_all(b"\x1b[H\x1b[2J\x1b[3J").and_then(|()| out.flush());
 }
 
-fn start(interactive: &Interactive) -> io::Result<Child> {
+fn start(interactive: &Interactive) -> io::Result<Held> {
     let mut command = Command::new(&interactive.program);
     command.args(&interactive.args).env_clear().envs(interactive.env.iter().cloned());
     command.current_dir(&interactive.dir);
-    die_with_parent(&mut command);
-    command.spawn()
+    Held::start(&mut command, Reach::Program, Life::Process, PATIENCE)
 }
 
-/// Waits for the CLI, and ends it when told to. Orphans that have ended are collected on the way.
-fn wait(child: &Child, stop: &AtomicBool) -> io::Result<ExitStatus> {
-    let pid = Pid::from_child(child);
-    let watch = pidfd_open(pid, PidfdFlags::empty())?;
-    let mut deadline: Option<Instant> = None;
+/// Waits for the CLI, and ends it when told to.
+fn wait(mut cli: Held, stop: &Noted) -> io::Result<ExitStatus> {
     loop {
-        while let Some((ended, status)) = rustix::process::wait(WaitOptions::NOHANG)? {
-            if ended == pid {
-                return Ok(ExitStatus::from_raw(status.as_raw()));
-            }
+        if let Some(status) = cli.ended()? {
+            return Ok(exit_status(status));
         }
-        if stop.load(Ordering::Relaxed) {
-            let signal = match deadline {
-                None => Some(Signal::TERM),
-                Some(deadline) if Instant::now() > deadline => Some(Signal::KILL),
-                Some(_) => None,
-            };
-            deadline.get_or_insert_with(|| Instant::now() + PATIENCE);
-            if let Some(signal) = signal {
-                let _gone = kill_process(pid, signal);
-            }
+        match stop.has_come() {
+            true if cli.is_stopping() => cli.escalate(),
+            true => cli.stop(),
+            false => {}
         }
-        let pause = if deadline.is_some() { 50 } else { 500 };
-        let time = Timespec { tv_sec: 0, tv_nsec: pause * 1_000_000 };
-        match poll(&mut [PollFd::new(&watch, PollFlags::IN)], Some(&time)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
+        let wanted: Vec<Wanted<'_>> = cli.end().into_iter().collect();
+        poll::wait(&wanted, Some(cli.longest_wait()))?;
     }
 }
 

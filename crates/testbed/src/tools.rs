@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use alhena_sys::programs;
+
 use crate::bounded::{Finished, run_bounded};
 use crate::cache::{self, workspace};
 use crate::real_cli::{OTHER_VERSIONS, Optional, RealCli, npm_install, versions};
@@ -370,8 +372,7 @@ fn check(command: &mut Command, what: &str) -> io::Result<Finished> {
 
 /// A command on PATH.
 pub fn on_path(command: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|directory| directory.join(command)).find(|file| file.is_file())
+    programs::on_path(&std::env::var_os("PATH")?, command)
 }
 
 /// Whether the source of a test on the real CLI contains a text.

@@ -7,11 +7,12 @@ use std::cmp::Reverse;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use alhena_sys::programs::file_names;
 use serde::Serialize;
 
 use crate::dirs::Dirs;
 use crate::env::{self, Environment};
-use crate::programs::{file_names, search_path};
+use crate::programs::search_path;
 
 /// How a `gemini` command was come upon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

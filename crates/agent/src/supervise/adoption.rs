@@ -8,10 +8,9 @@ use std::io;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use alhena_sys::fork::adopt_orphans;
 use alhena_sys::processes;
 use rustix::process::{Pid, Signal, WaitOptions, waitpid};
-
-use super::sweep;
 
 const LONGEST: Duration = Duration::from_secs(5);
 
@@ -20,7 +19,7 @@ static GUARDS: OnceLock<Mutex<HashSet<u32>>> = OnceLock::new();
 
 /// From now on every child of this process that is not the guard of a run is an orphan of one.
 pub fn every_child_is_a_runs() -> io::Result<()> {
-    sweep::adopt_orphans()?;
+    adopt_orphans()?;
     GUARDS.get_or_init(Mutex::default);
     Ok(())
 }

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use alhena_sys::processes;
+use alhena_sys::{poll, processes};
 use rustix::process::Pid;
 
 use super::protocol::{self, Gentle, Launch, Order, Report};
@@ -108,6 +108,11 @@ impl Custody {
     /// Whether a report can be had without waiting for the socket.
     pub fn has_buffered_report(&self) -> bool {
         self.reports.buffer().contains(&b'\n')
+    }
+
+    /// Waits for a report, at most so long.
+    pub fn has_report_within(&self, longest: Duration) -> bool {
+        self.has_buffered_report() || poll::is_readable(&self.socket, longest).unwrap_or(false)
     }
 
     /// The next report; `None` when the keeper is gone before its time.

@@ -8,8 +8,6 @@ use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
 use super::custody::{Custody, Locks, keeper_program};
 use super::protocol::{self, Ended, Gentle, Launch, Report, Stdin};
 use crate::env::Environment;
@@ -67,7 +65,7 @@ impl Errand {
         let deadline = Instant::now() + longest;
         while !self.over {
             let left = deadline.saturating_duration_since(Instant::now());
-            if !self.custody.has_buffered_report() && !self.readable_within(left) {
+            if !self.custody.has_report_within(left) {
                 if left.is_zero() {
                     return Ok(None);
                 }
@@ -98,12 +96,6 @@ impl Errand {
     pub(crate) fn stop(mut self, gentle: Gentle) {
         self.custody.stop(gentle);
         let _in_time = self.wait(LONGEST_STOP);
-    }
-
-    fn readable_within(&self, time: Duration) -> bool {
-        let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
-        let mut fds = [PollFd::new(self.custody.socket(), PollFlags::IN)];
-        poll(&mut fds, Some(&time)).is_ok_and(|count| count > 0)
     }
 }
 

@@ -9,18 +9,16 @@
 use std::io::{self, BufReader};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use alhena_sys::fork::{Fork, adopt_orphans, fork};
+use alhena_sys::poll::{self, Wanted};
+use alhena_sys::signals::{self, Noted};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
-use super::fork::{Fork, fork};
 use super::keeper;
 use super::protocol::{self, Launch, Report};
-use super::sweep::{Life, adopt_orphans};
+use super::sweep::Life;
 use crate::home::Stopped;
 
 /// How long a keeper may take when Alhena is gone: its ladder, its sweep and the session of the run.
@@ -57,9 +55,9 @@ struct Guard {
     control: UnixStream,
     launch: Launch,
     /// Somebody asks everything to stop.
-    asked: Arc<AtomicBool>,
+    asked: Noted,
     /// Alhena says that the keeper does not answer.
-    stuck: Arc<AtomicBool>,
+    stuck: Noted,
 }
 
 /// The signal by which Alhena says that the keeper does not answer.
@@ -67,11 +65,7 @@ pub(super) const TAKE_OVER: Signal = Signal::USR1;
 
 impl Guard {
     fn new(keeper: Pid, control: UnixStream, launch: Launch) -> io::Result<Self> {
-        let (asked, stuck) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-        for signal in [SIGTERM, SIGINT, SIGHUP] {
-            signal_hook::flag::register(signal, asked.clone())?;
-        }
-        signal_hook::flag::register(SIGUSR1, stuck.clone())?;
+        let (asked, stuck) = (Noted::of(&signals::ENDING)?, Noted::of(&[TAKE_OVER])?);
         let ended = pidfd_open(keeper, PidfdFlags::empty()).ok();
         Ok(Self { keeper, ended, control, launch, asked, stuck })
     }
@@ -85,14 +79,14 @@ impl Guard {
                 Ok(None) | Err(rustix::io::Errno::INTR) => {}
                 Ok(Some(_)) | Err(_) => break,
             }
-            if self.asked.swap(false, Ordering::Relaxed) {
+            if self.asked.take() {
                 let _gone = kill_process(self.keeper, Signal::TERM);
             }
             if abandoned.is_none() && keeper::has_hung_up(&self.control) {
                 abandoned = Some(Instant::now());
             }
             let too_long = abandoned.is_some_and(|since| since.elapsed() > PATIENCE);
-            if too_long || self.stuck.swap(false, Ordering::Relaxed) {
+            if too_long || self.stuck.take() {
                 // It works on a process that is stopped, too.
                 let _gone = kill_process(self.keeper, Signal::KILL);
             }
@@ -104,12 +98,11 @@ impl Guard {
     }
 
     fn wait(&self, listening: bool) {
-        let longest = if self.ended.is_some() { 500 } else { 20 };
-        let mut fds: Vec<PollFd<'_>> =
-            self.ended.iter().map(|ended| PollFd::new(ended, PollFlags::IN)).collect();
+        let longest = Duration::from_millis(if self.ended.is_some() { 500 } else { 20 });
+        let mut wanted: Vec<Wanted<'_>> = self.ended.iter().map(Wanted::readable).collect();
         if listening {
-            fds.push(PollFd::new(&self.control, PollFlags::empty()));
+            wanted.push(Wanted::hung_up(&self.control));
         }
-        let _interrupted = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: longest * 1_000_000 }));
+        let _looked_at_anyway = poll::wait(&wanted, Some(longest));
     }
 }

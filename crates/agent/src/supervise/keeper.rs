@@ -7,24 +7,20 @@
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader};
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, kill_process_group, pidfd_open, waitpid,
-};
+use alhena_sys::poll::{self, Wanted};
+use alhena_sys::pty::{Keyboard, Terminal};
+use alhena_sys::signals::{self, Noted};
+use rustix::process::WaitStatus;
 
-use super::fork::die_with_parent;
+use super::held::{Held, Reach};
 use super::mark::MARK;
 use super::protocol::{self, Ended, Gentle, Launch, Order, Report, Stdin};
 use super::sweep::{Life, Swept, sweep};
-use super::terminal::{Keyboard, Terminal};
 use crate::home::{Finished, Stopped, finish};
 
 /// ^C is obeyed within 0.2 s, SIGTERM within 0.1 s (0.61.0); these are for a machine that is busy.
@@ -63,7 +59,7 @@ pub(super) fn serve(
     launch: Launch,
     life: Life,
 ) -> io::Result<()> {
-    let running = match start(&launch) {
+    let running = match start(&launch, life) {
         Ok(running) => running,
         Err(error) => {
             let missing = error.kind() == io::ErrorKind::NotFound;
@@ -74,7 +70,7 @@ pub(super) fn serve(
     };
     let (abandoned, stopped) = (Abandoned::No, Stopped::No);
     let mut keeper = Keeper { control, orders, launch, life, running, abandoned, stopped };
-    keeper.tell(&Report::Started { pid: keeper.running.pid.as_raw_nonzero().get() });
+    keeper.tell(&Report::Started { pid: keeper.running.cli.pid() });
     let ended = keeper.wait()?;
     keeper.tell(&Report::Exited(ended));
     clean_up(&keeper.launch, &keeper.control, keeper.life, keeper.stopped);
@@ -98,13 +94,11 @@ enum Abandoned {
 }
 
 struct Running {
-    pid: Pid,
-    /// Readable when it has ended; none where the kernel has no such thing.
-    watch: Option<OwnedFd>,
+    cli: Held,
     keyboard: Option<Keyboard>,
 }
 
-fn start(launch: &Launch) -> io::Result<Running> {
+fn start(launch: &Launch, life: Life) -> io::Result<Running> {
     if launch.version != protocol::VERSION {
         return Err(io::Error::other("this keeper belongs to another release of Alhena"));
     }
@@ -127,24 +121,8 @@ fn start(launch: &Launch) -> io::Result<Running> {
             Some(terminal.keyboard())
         }
     };
-    die_with_parent(&mut command);
-    let child = spawn(&mut command)?;
-    let pid = Pid::from_child(&child);
-    let watch = pidfd_open(pid, PidfdFlags::empty()).ok();
-    Ok(Running { pid, watch, keyboard })
-}
-
-/// Starts a command, and waits a moment for a program that is just being written.
-fn spawn(command: &mut Command) -> io::Result<Child> {
-    for _ in 0..20 {
-        match command.spawn() {
-            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            started => return started,
-        }
-    }
-    command.spawn()
+    let cli = Held::start(&mut command, Reach::Group, life, PATIENCE_AFTER_TERM)?;
+    Ok(Running { cli, keyboard })
 }
 
 fn output(path: &OsStr) -> io::Result<File> {
@@ -162,15 +140,6 @@ struct Keeper {
     stopped: Stopped,
 }
 
-/// How far the stopping has got.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    Running,
-    Interrupted(Instant),
-    Terminated(Instant),
-    Killed,
-}
-
 impl Keeper {
     fn tell(&self, report: &Report) {
         // When Alhena is gone there is nobody to tell.
@@ -179,109 +148,60 @@ impl Keeper {
 
     /// Waits for the CLI to end, and stops it when told to.
     fn wait(&mut self) -> io::Result<Ended> {
-        let ask_to_stop = Arc::new(AtomicBool::new(false));
-        if self.life == Life::Process {
-            for signal in
-                [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT, signal_hook::consts::SIGHUP]
-            {
-                signal_hook::flag::register(signal, ask_to_stop.clone())?;
-            }
-        }
-        let mut step = Step::Running;
+        let asked = match self.life {
+            Life::Process => Noted::of(&signals::ENDING)?,
+            Life::Thread => Noted::default(),
+        };
         loop {
-            if let Some(ended) = self.reap()? {
-                self.stopped = if step == Step::Running { Stopped::No } else { Stopped::Yes };
-                return Ok(ended);
+            if let Some(status) = self.running.cli.ended()? {
+                self.stopped = if self.running.cli.is_stopping() { Stopped::Yes } else { Stopped::No };
+                return Ok(how(status));
             }
-            match self.poll(step)? {
-                Woken::Order => step = self.obey(step),
-                Woken::Time => step = self.escalate(step),
+            match self.poll()? {
+                Woken::Order => self.obey(),
+                Woken::Time => self.running.cli.escalate(),
                 Woken::Process => {}
             }
-            if step == Step::Running && ask_to_stop.load(Ordering::Relaxed) {
-                step = self.terminate();
+            if asked.has_come() {
+                self.running.cli.stop();
             }
         }
     }
 
-    fn poll(&self, step: Step) -> io::Result<Woken> {
+    fn poll(&self) -> io::Result<Woken> {
         // An order that came together with the launch is no longer in the socket.
         if self.orders.buffer().contains(&b'\n') {
             return Ok(Woken::Order);
         }
-        let longest = Duration::from_millis(if self.running.watch.is_some() { 500 } else { 20 });
-        let wait = match step {
-            Step::Running | Step::Killed => longest,
-            Step::Interrupted(deadline) | Step::Terminated(deadline) => {
-                deadline.saturating_duration_since(Instant::now()).min(longest)
-            }
-        };
-        let time = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
-        let mut fds = Vec::with_capacity(2);
-        let listening = self.abandoned == Abandoned::No;
-        if listening {
-            fds.push(PollFd::new(&self.control, PollFlags::IN));
-        }
-        fds.extend(self.running.watch.as_ref().map(|watch| PollFd::new(watch, PollFlags::IN)));
-        match poll(&mut fds, Some(&time)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let ready = |fd: Option<&PollFd<'_>>| fd.is_some_and(|fd| !fd.revents().is_empty());
-        let ordered = listening && ready(fds.first());
-        let ended = self.running.watch.is_some() && ready(fds.last());
-        Ok(match (ended, ordered) {
-            (true, _) => Woken::Process,
-            (_, true) => Woken::Order,
-            (false, false) => Woken::Time,
+        let cli = &self.running.cli;
+        let control = (self.abandoned == Abandoned::No).then(|| Wanted::readable(&self.control));
+        let wanted: Vec<Wanted<'_>> = cli.end().into_iter().chain(control).collect();
+        let come = poll::wait(&wanted, Some(cli.longest_wait()))?;
+        Ok(match come.iter().position(|come| *come) {
+            Some(0) if cli.end().is_some() => Woken::Process,
+            Some(_) => Woken::Order,
+            None => Woken::Time,
         })
     }
 
-    fn obey(&mut self, step: Step) -> Step {
+    fn obey(&mut self) {
         let gentle = match protocol::receive(&mut self.orders) {
             Ok(Some(Order::Stop(gentle))) => gentle,
-            Ok(Some(Order::Hello { .. } | Order::Launch(_))) => return step,
+            Ok(Some(Order::Hello { .. } | Order::Launch(_))) => return,
             Ok(None) | Err(_) => {
                 self.abandoned = Abandoned::Yes;
                 Gentle::No
             }
         };
-        match (step, gentle, &self.running.keyboard) {
-            (_, Gentle::AtOnce, _) => self.kill(),
-            (Step::Running, Gentle::Yes, Some(keyboard)) if keyboard.interrupt().is_ok() => {
-                Step::Interrupted(Instant::now() + PATIENCE_AFTER_INTERRUPT)
+        let Running { cli, keyboard } = &mut self.running;
+        match (gentle, keyboard) {
+            (Gentle::AtOnce, _) => cli.kill(),
+            _ if cli.is_stopping() => {}
+            (Gentle::Yes, Some(keyboard)) if keyboard.interrupt().is_ok() => {
+                cli.was_asked(PATIENCE_AFTER_INTERRUPT);
             }
-            (Step::Running, _, _) => self.terminate(),
-            (step, _, _) => step,
+            _ => cli.stop(),
         }
-    }
-
-    fn escalate(&self, step: Step) -> Step {
-        match step {
-            Step::Running => Step::Running,
-            Step::Interrupted(deadline) if Instant::now() < deadline => step,
-            Step::Terminated(deadline) if Instant::now() < deadline => step,
-            Step::Interrupted(_) => self.terminate(),
-            Step::Terminated(_) | Step::Killed => self.kill(),
-        }
-    }
-
-    fn kill(&self) -> Step {
-        let _gone = kill_process_group(self.running.pid, Signal::KILL);
-        Step::Killed
-    }
-
-    fn terminate(&self) -> Step {
-        let _gone = kill_process_group(self.running.pid, Signal::TERM);
-        Step::Terminated(Instant::now() + PATIENCE_AFTER_TERM)
-    }
-
-    /// Collects the CLI if it has ended, and orphans that have.
-    fn reap(&self) -> io::Result<Option<Ended>> {
-        if let Some((_, status)) = waitpid(Some(self.running.pid), WaitOptions::NOHANG)? {
-            return Ok(Some(how(status)));
-        }
-        Ok(None)
     }
 }
 
@@ -313,7 +233,5 @@ fn put_away(launch: &Launch, control: &UnixStream, stopped: Stopped) -> Finished
 
 /// Whether Alhena is gone. What it has said before is not read.
 pub(super) fn has_hung_up(control: &UnixStream) -> bool {
-    let mut fds = [PollFd::new(control, PollFlags::empty())];
-    let _interrupted = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
-    fds.iter().any(|fd| fd.revents().contains(PollFlags::HUP))
+    poll::has_hung_up(control, Duration::ZERO).unwrap_or(false)
 }

@@ -2,7 +2,8 @@
 
 use std::io;
 
-use super::sweep::adopt_orphans;
+use alhena_sys::fork::adopt_orphans;
+use alhena_sys::growth;
 
 /// Something that the system does not allow here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +38,7 @@ pub fn lacks() -> Vec<Lack> {
             Lack { what: "handles of processes (pidfd)", cost: "the end of a run is noticed a little later" },
         ),
         (
-            rustix::fs::inotify::init(rustix::fs::inotify::CreateFlags::CLOEXEC)
-                .map(drop)
-                .map_err(Into::into),
+            growth::is_told(),
             Lack { what: "notices of changed files (inotify)", cost: "what the CLI writes is noticed later" },
         ),
     ];

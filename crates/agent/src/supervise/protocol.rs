@@ -93,7 +93,7 @@ pub enum Report {
     /// The CLI runs.
     Started {
         /// Its process.
-        pid: i32,
+        pid: u32,
     },
     /// It could not be started; nothing follows.
     NotStarted {

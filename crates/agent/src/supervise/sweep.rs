@@ -35,13 +35,6 @@ pub struct Swept {
     pub left: usize,
 }
 
-/// Becomes the parent of every orphan below this process, where the system has such a thing.
-pub fn adopt_orphans() -> std::io::Result<()> {
-    #[cfg(target_os = "linux")]
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    Ok(())
-}
-
 /// Ends everything that is left of the run with this mark, politely first. In a process, everything that descends from it
 /// counts; it has to be a child subreaper.
 pub fn sweep(mark: &str, life: Life) -> Swept {

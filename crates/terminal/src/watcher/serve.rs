@@ -13,7 +13,7 @@ use alhena_agent::env::Environment;
 use alhena_sys::Process;
 use alhena_sys::files;
 use alhena_sys::locks::{self, Lock};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use alhena_sys::poll;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
@@ -119,8 +119,7 @@ impl Watcher {
         let _refused =
             std::thread::Builder::new().name("alhena-board".to_owned()).spawn(move || watcher.look());
         while !self.control.is_gone() && self.owns_socket() {
-            let time = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
-            let _interrupted = poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&time));
+            let _looked_at_anyway = poll::is_readable(listener, Duration::from_millis(200));
             while let Ok((stream, _)) = listener.accept() {
                 self.welcome(stream);
             }

@@ -56,11 +56,11 @@ pub fn execute(terminals: &Terminals) -> Result<ExitCode, TerminalError> {
 /// Ends the process when its terminal has gone: whoever reads keys from one that has would read nothing for ever, deaf to
 /// signals. There is nothing to restore then.
 fn end_with_the_terminal() {
-    use rustix::event::{PollFd, PollFlags, poll};
+    use alhena_sys::poll::{self, Wanted};
     let _refused = std::thread::Builder::new().name("hang-up".to_owned()).spawn(|| {
         let stdin = rustix::stdio::stdin();
         // Nothing but the end of the terminal, or a signal, is an answer to a question for nothing.
-        while poll(&mut [PollFd::new(&stdin, PollFlags::empty())], None) == Err(rustix::io::Errno::INTR) {}
+        while poll::wait(&[Wanted::hung_up(&stdin)], None).is_ok_and(|gone| !gone.contains(&true)) {}
         // As after SIGHUP, which may come as well.
         std::thread::sleep(TICK * 5);
         std::process::exit(130);

@@ -1,5 +1,5 @@
-//! The two things about child processes that the standard library has no safe words for: a second process from this one,
-//! and a child that dies with its parent.
+//! What the standard library has no safe words for: a second process from this one, a child that dies with its parent, and
+//! orphans that become children.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -8,7 +8,7 @@ use std::process::Command;
 use rustix::process::Pid;
 
 /// Which of the two processes this is.
-pub(super) enum Fork {
+pub enum Fork {
     /// The one that was there before, and the new one's number.
     Parent(Pid),
     /// The new one.
@@ -19,7 +19,7 @@ pub(super) enum Fork {
 ///
 /// Only for a process with a single thread: the locks of others would stay taken in the new one. Where there are more
 /// threads this refuses.
-pub(super) fn fork() -> io::Result<Fork> {
+pub fn fork() -> io::Result<Fork> {
     let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
     if threads > 1 {
         return Err(io::Error::other("a process with threads cannot be doubled"));
@@ -51,4 +51,11 @@ pub fn die_with_parent(command: &mut Command) {
         // SAFETY: two system calls, which allocate nothing and take no locks.
         unsafe { command.pre_exec(ask_the_kernel) };
     }
+}
+
+/// Becomes the parent of every orphan below this process, where the system has such a thing.
+pub fn adopt_orphans() -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    Ok(())
 }

@@ -1,0 +1,217 @@
+//! A program that is held: it dies with us, its end is noticed, and it is stopped step by step.
+//!
+//! The keeper holds the headless CLI, and the process in a pane the interactive one. What the program itself had started is
+//! then [`sweep`](super::sweep)'s.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use alhena_sys::fork::die_with_parent;
+use alhena_sys::poll::Wanted;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group, pidfd_open, wait,
+    waitpid,
+};
+
+use super::sweep::Life;
+
+/// Whom the signals of a stop reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// The program and its process group, of which it is the leader.
+    Group,
+    /// The program alone: it shares our own group, because a terminal has only one in the foreground.
+    Program,
+}
+
+/// How far the stopping has got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Running,
+    /// It was asked in its own way, until then.
+    Asked(Instant),
+    Terminated(Instant),
+    Killed,
+}
+
+/// A program that runs under us.
+#[derive(Debug)]
+pub struct Held {
+    pid: Pid,
+    /// Readable when it has ended; none where the kernel has no such thing.
+    end: Option<OwnedFd>,
+    reach: Reach,
+    life: Life,
+    /// How long it may take to obey SIGTERM.
+    patience: Duration,
+    step: Step,
+}
+
+impl Held {
+    /// Starts a program. The thread that calls this must stay: the program dies with it.
+    pub fn start(command: &mut Command, reach: Reach, life: Life, patience: Duration) -> io::Result<Self> {
+        die_with_parent(command);
+        let pid = Pid::from_child(&spawn(command)?);
+        let end = pidfd_open(pid, PidfdFlags::empty()).ok();
+        Ok(Self { pid, end, reach, life, patience, step: Step::Running })
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.pid.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// How it ended, if it has. Orphans that have ended are collected on the way, in a process that adopts them.
+    pub fn ended(&self) -> io::Result<Option<WaitStatus>> {
+        // A host's other children are not ours to collect.
+        if self.life == Life::Thread {
+            return Ok(waitpid(Some(self.pid), WaitOptions::NOHANG)?.map(|(_, status)| status));
+        }
+        while let Some((ended, status)) = wait(WaitOptions::NOHANG)? {
+            if ended == self.pid {
+                return Ok(Some(status));
+            }
+        }
+        Ok(None)
+    }
+
+    /// To be waited for together with other things.
+    #[must_use]
+    pub fn end(&self) -> Option<Wanted<'_>> {
+        self.end.as_ref().map(Wanted::readable)
+    }
+
+    /// How long one may wait before the next look.
+    #[must_use]
+    pub fn longest_wait(&self) -> Duration {
+        let longest = Duration::from_millis(if self.end.is_some() { 500 } else { 20 });
+        match self.step {
+            Step::Running | Step::Killed => longest,
+            Step::Asked(deadline) | Step::Terminated(deadline) => {
+                deadline.saturating_duration_since(Instant::now()).min(longest)
+            }
+        }
+    }
+
+    /// Whether a stop is under way, or has been.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.step != Step::Running
+    }
+
+    /// It was asked in its own way to end, and has this long.
+    pub fn was_asked(&mut self, patience: Duration) {
+        if self.step == Step::Running {
+            self.step = Step::Asked(Instant::now() + patience);
+        }
+    }
+
+    /// SIGTERM, unless a stop is under way.
+    pub fn stop(&mut self) {
+        if self.step == Step::Running {
+            self.terminate();
+        }
+    }
+
+    /// SIGKILL, also when a gentler stop is under way.
+    pub fn kill(&mut self) {
+        self.signal(Signal::KILL);
+        self.step = Step::Killed;
+    }
+
+    /// The next step for a program that did not obey in time.
+    pub fn escalate(&mut self) {
+        match self.step {
+            Step::Running => {}
+            Step::Asked(deadline) | Step::Terminated(deadline) if Instant::now() < deadline => {}
+            Step::Asked(_) => self.terminate(),
+            Step::Terminated(_) | Step::Killed => self.kill(),
+        }
+    }
+
+    fn terminate(&mut self) {
+        self.signal(Signal::TERM);
+        self.step = Step::Terminated(Instant::now() + self.patience);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let _gone = match self.reach {
+            Reach::Group => kill_process_group(self.pid, signal),
+            Reach::Program => kill_process(self.pid, signal),
+        };
+    }
+}
+
+/// As the standard library has it.
+#[must_use]
+pub fn exit_status(status: WaitStatus) -> ExitStatus {
+    std::os::unix::process::ExitStatusExt::from_raw(status.as_raw())
+}
+
+/// Starts a command, and waits a moment for a program that is just being written.
+fn spawn(command: &mut Command) -> io::Result<Child> {
+    for _ in 0..20 {
+        match command.spawn() {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            started => return started,
+        }
+    }
+    command.spawn()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
+    use std::process::Stdio;
+
+    fn held(script: &str, patience: Duration) -> Held {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdout(Stdio::null()).process_group(0);
+        Held::start(&mut command, Reach::Group, Life::Thread, patience).unwrap()
+    }
+
+    fn end_of(held: &mut Held) -> ExitStatus {
+        loop {
+            if let Some(status) = held.ended().unwrap() {
+                return exit_status(status);
+            }
+            let wanted: Vec<Wanted<'_>> = held.end().into_iter().collect();
+            alhena_sys::poll::wait(&wanted, Some(held.longest_wait())).unwrap();
+            held.escalate();
+        }
+    }
+
+    #[test]
+    fn a_program_that_ends_by_itself_was_not_stopped() {
+        let mut held = held("exit 7", Duration::ZERO);
+        assert_eq!(end_of(&mut held).code(), Some(7));
+        assert!(!held.is_stopping());
+    }
+
+    #[test]
+    fn a_program_that_obeys_is_not_killed_and_one_that_does_not_is() {
+        let mut obeys = held("exec sleep 600", Duration::from_secs(60));
+        obeys.stop();
+        assert_eq!(end_of(&mut obeys).signal(), Some(Signal::TERM.as_raw()));
+        let mut asked = held("exec sleep 600", Duration::from_secs(60));
+        asked.was_asked(Duration::from_millis(1));
+        assert_eq!(end_of(&mut asked).signal(), Some(Signal::TERM.as_raw()));
+        let dir = tempfile::tempdir().unwrap();
+        let ready = dir.path().join("deaf");
+        let script = format!("trap '' TERM; : > {}; while :; do sleep 0.01; done", ready.display());
+        let mut deaf = held(&script, Duration::from_millis(50));
+        while !ready.exists() {
+            std::thread::yield_now();
+        }
+        deaf.stop();
+        deaf.stop();
+        assert_eq!(end_of(&mut deaf).signal(), Some(Signal::KILL.as_raw()));
+        assert!(deaf.is_stopping());
+    }
+}
