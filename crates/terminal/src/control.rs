@@ -14,6 +14,7 @@ pub(crate) use self::connection::Connection;
 pub(crate) use self::plain::Plain;
 use crate::command_line::quoted;
 use crate::error::TerminalError;
+use crate::tmux::Tmux;
 use crate::watcher::Client;
 
 /// What a pane has done since somebody began to watch it.
@@ -58,6 +59,11 @@ pub(crate) enum Control {
 }
 
 impl Control {
+    /// Plain commands, whether there is a watcher or not.
+    pub(crate) fn plain(tmux: &Tmux) -> Self {
+        Self::Plain(Plain::new(tmux))
+    }
+
     /// Whether it is of no use any more.
     pub(crate) fn is_gone(&self) -> bool {
         match self {

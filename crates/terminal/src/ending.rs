@@ -10,12 +10,13 @@ use alhena_sys::processes;
 use rustix::process::Signal;
 use serde::Serialize;
 
+use crate::control::Control;
 use crate::error::TerminalError;
+use crate::fit;
 use crate::screen::Status;
 use crate::store::{Cause, Ended, Phase, Record};
 use crate::terminal::{History, Terminal};
 use crate::tmux::SESSION;
-use crate::window::Layout;
 
 /// How long the process in the pane may take to sweep and to publish.
 const SWEEP: Duration = Duration::from_secs(12);
@@ -154,19 +155,15 @@ impl Terminal {
     fn close_window(&self) {
         let tmux = &self.terminals.inner.tmux;
         let session = format!("={SESSION}");
-        let format = "#{@alhena-id} #{pane_id} #{window_id} #{@alhena-layout}";
+        let format = "#{@alhena-id} #{pane_id}";
         let list = ["list-panes", "-s", "-t", session.as_str(), "-F", format].map(AsRef::as_ref);
         let panes = tmux.run(&list).unwrap_or_default();
         let ours = |line: &'_ str| Some(line.strip_prefix(self.id())?.strip_prefix(' ')?.to_owned());
-        for line in panes.lines().filter_map(ours) {
-            let mut words = line.split(' ');
-            let (pane, window) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        for pane in panes.lines().filter_map(ours) {
             let _already_gone = tmux.run(&["kill-pane".as_ref(), "-t".as_ref(), pane.as_ref()]);
-            if let Some(layout) = words.next().and_then(Layout::in_tmux) {
-                // Those that are left share the room.
-                let _none_left = tmux.run(&["select-layout", "-t", window, layout].map(AsRef::as_ref));
-            }
         }
+        // Those that are left share the room.
+        fit::tidy(&Control::plain(tmux));
     }
 }
 

@@ -24,6 +24,7 @@ mod ending;
 mod environ;
 mod equip;
 mod error;
+mod fit;
 mod here;
 mod hosted;
 mod launch;

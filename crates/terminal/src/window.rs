@@ -55,14 +55,13 @@ impl Layout {
         }
     }
 
-    /// The name in tmux of a layout that a window has.
-    pub(crate) fn in_tmux(name: &str) -> Option<&'static str> {
-        let layout: Layout = name.parse().ok()?;
-        Some(layout.names().1).filter(|name| !name.is_empty())
+    /// The name in tmux of the way its panes lie, if they share a window.
+    pub(crate) fn in_tmux(self) -> Option<&'static str> {
+        Some(self.names().1).filter(|name| !name.is_empty())
     }
 
     /// How large a window has to be so that each of its panes is as large as was wanted.
-    fn size(self, panes: u16, columns: u16, rows: u16) -> (u16, u16) {
+    pub(crate) fn size(self, panes: u16, columns: u16, rows: u16) -> (u16, u16) {
         let (across, down) = match self {
             Layout::Windows => return (columns, rows),
             Layout::Rows => (1, panes),
@@ -137,12 +136,13 @@ impl Terminals {
         let mut words = Words(Vec::new());
         words.add(["set-option", "-p", "-t", pane, "@alhena-id", &record.id, ";"]);
         words.add(["set-option", "-p", "-t", pane, "@alhena-name", &record.name, ";"]);
-        let (name, layout) = launch.layout.names();
+        let (name, _) = launch.layout.names();
         let (width, height) = launch.layout.size(panes_in(tmux, window), columns, rows);
         let (width, height) = (width.to_string(), height.to_string());
-        // For whoever has looked at it from a terminal of another size.
-        let size = format!("{width} {height}");
+        // For whoever has looked at it from a terminal of another size, and for the panes that are left when others end.
+        let (size, pane_size) = (format!("{width} {height}"), format!("{columns} {rows}"));
         words.add(["set-option", "-w", "-t", window, "@alhena-size", &size, ";"]);
+        words.add(["set-option", "-w", "-t", window, "@alhena-pane-size", &pane_size, ";"]);
         if launch.layout != Layout::Windows {
             words.add(["set-option", "-w", "-t", window, "@alhena-layout", name, ";"]);
             words.add(["set-option", "-w", "-t", window, "pane-border-status", "top", ";"]);
@@ -150,7 +150,7 @@ impl Terminals {
             words.add(["rename-window", "-t", window, name, ";"]);
         }
         words.add(["resize-window", "-t", window, "-x", &width, "-y", &height]);
-        if !layout.is_empty() {
+        if let Some(layout) = launch.layout.in_tmux() {
             words.add([";", "select-layout", "-t", window, layout]);
         }
         tmux.run(&words.all()).map(|_| ())

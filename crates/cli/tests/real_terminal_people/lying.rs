@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use alhena::scripted::{After, Scenario, Turn, When};
 use alhena::terminal::screen::Status;
-use alhena_testbed::processes::command_line;
+use alhena_testbed::processes::{command_line, signal};
 use alhena_testbed::{Deadline, processes_with_env};
+use rustix::process::Signal;
 use serde_json::json;
 
 use crate::person::Person;
@@ -66,24 +67,37 @@ fn panes_lie_side_by_side_tell_their_state_and_have_their_size_back_when_nobody_
     let bar = place.tmux(&["display-message", "-p", "-t", "alhena:", "#{T:window-status-format}"]);
     assert!(bar.contains("columns completed"), "{bar}");
 
-    // Somebody looks from a small screen, and leaves; and once more, and their screen is closed.
+    // Somebody looks from a small screen, and leaves; their screen is closed; their command alone is told to end, or killed.
     let width = || panes()[0][2].parse::<u16>().unwrap();
-    for way in ["leaves", "is gone"] {
+    let attached = || {
+        let ours = processes_with_env(&format!("HOME={}", place.home.path().display()));
+        ours.into_iter().find(|pid| command_line(*pid).ends_with(" attach two")).unwrap()
+    };
+    for way in ["leaves", "is gone", "is told", "hangs up", "is killed"] {
         let person = Person::with_size(&place, "60", "15");
-        person.type_line(&format!("{} attach two", person.alhena()));
+        person.type_line(&format!("{} attach two; echo code $?", person.alhena()));
         assert!(Deadline::after(LONG).wait_until(|| width() < 60), "{:?}\n{}", panes(), person.shown());
         match way {
             "leaves" => person.press(&["C-b", "d"]),
+            "is told" => signal(attached(), Signal::TERM),
+            "hangs up" => signal(attached(), Signal::HUP),
+            "is killed" => signal(attached(), Signal::KILL),
             _ => person.leave(),
         }
         assert!(Deadline::after(LONG).wait_until(|| panes() == at_launch), "{way}: {:?}", panes());
+        if way.starts_with("is told") {
+            person.sees("code 130");
+        }
         person.leave();
     }
+    let options = place.tmux(&["show-options", "-wv", "-t", &at_launch[0][1], "window-size"]);
+    assert_eq!(options.trim(), "manual");
     assert_eq!(type_in(&place, &["ask", "two", "Still?"]).1, "Here.\n");
 
     // The one that stays has the window to itself.
     assert_eq!(type_in(&place, &["exit", "one"]).0, 0);
     assert_eq!(panes().len(), 1);
+    assert!((98..=102).contains(&width()), "{:?}", panes());
     assert_eq!(type_in(&place, &["ask", "two", "Alone?"]).1, "Here.\n");
     two.kill().unwrap();
     place.nothing_left();

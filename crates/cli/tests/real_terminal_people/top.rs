@@ -17,6 +17,12 @@ fn start_top(person: &Person<'_>) {
     person.sees("q quit");
 }
 
+fn top_of(place: &Place) -> u32 {
+    let mark = format!("HOME={}", place.home.path().display());
+    let is_top = |pid: &u32| command_line(*pid).ends_with(" top");
+    processes_with_env(&mark).into_iter().find(is_top).unwrap()
+}
+
 #[test]
 fn top_shows_agents_live_obeys_its_keys_and_gives_the_terminal_back() {
     let call = Turn::new().call("run_shell_command", json!({"command": "touch asked.txt"}));
@@ -79,12 +85,17 @@ fn top_shows_agents_live_obeys_its_keys_and_gives_the_terminal_back() {
     person.sees("code 0");
     assert_eq!(person.alternate(), "0");
 
+    // The same while it lends its terminal.
+    start_top(&person);
+    person.press(&["Enter"]);
+    person.sees("Type your message");
+    signal(top_of(&place), Signal::TERM);
+    person.sees("code 130");
+    assert_eq!(person.alternate(), "0");
+
     for (way, code) in [(Signal::TERM, "code 130"), (Signal::HUP, "code 130"), (Signal::INT, "code 130")] {
         start_top(&person);
-        let mark = format!("HOME={}", place.home.path().display());
-        let is_top = |pid: &u32| command_line(*pid).ends_with(" top");
-        let top = processes_with_env(&mark).into_iter().find(is_top).unwrap();
-        signal(top, way);
+        signal(top_of(&place), way);
         person.sees(code);
         assert_eq!(person.alternate(), "0", "{way:?}");
         // What is typed is echoed again, and lines end where they should.

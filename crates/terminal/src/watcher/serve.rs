@@ -21,6 +21,7 @@ use super::board::Board;
 use super::socket;
 use super::wire::{self, Answer, Hello, Question};
 use crate::control::{Activity, Connection, Control};
+use crate::fit;
 use crate::terminals::Terminals;
 use crate::tmux::Tmux;
 
@@ -128,13 +129,17 @@ impl Watcher {
     }
 
     fn look(&self) {
-        let (mut seen, mut looked) = (0, Instant::now());
+        let (mut seen, mut looked, mut tidied) = (0, Instant::now(), Instant::now());
         while !self.control.is_gone() {
             // Where nothing moves, little has to be looked at: overnight, nothing does.
             let changes = self.control.changes();
             if changes != seen || self.board.is_busy() || looked.elapsed() > IDLE {
                 (seen, looked) = (changes, Instant::now());
                 self.board.refresh(&self.terminals, &self.control);
+            }
+            if tidied.elapsed() > IDLE {
+                tidied = Instant::now();
+                fit::tidy(&self.control);
             }
             std::thread::sleep(PAUSE);
         }

@@ -17,8 +17,12 @@ pub struct Args {
 pub fn execute(args: &Args, terminals: &Terminals) -> Result<ExitCode, TerminalError> {
     let terminal = terminals.find(&args.terminal)?;
     needs_terminal("attach", &terminal.command_line("read", &["--screen"]))?;
-    // Whoever closes their window ends tmux's client; the agent's window gets its size back after that.
-    let _caught = Interrupts::catch();
-    let status = terminal.attach()?;
-    Ok(ExitCode::from(u8::from(!status.success())))
+    // Whoever closes their window ends tmux's client, and whoever is told to end does; the agent's window gets its size back
+    // after that.
+    let interrupts = Interrupts::catch();
+    let status = terminal.attach(|| interrupts.caught().is_some())?;
+    Ok(match interrupts.caught() {
+        Some(_) => ExitCode::from(130),
+        None => ExitCode::from(u8::from(!status.success())),
+    })
 }

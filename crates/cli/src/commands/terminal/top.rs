@@ -116,7 +116,7 @@ impl Top {
                     let waits = self.agent().is_some_and(|agent| agent.status == Status::Waiting);
                     match keys::pressed(&mut self.mode, key, waits) {
                         Some(Wish::Quit) => return Ok(()),
-                        Some(wish) => self.fulfil(wish, screen)?,
+                        Some(wish) => self.fulfil(wish, screen, interrupts)?,
                         None => {}
                     }
                 }
@@ -174,7 +174,7 @@ impl Top {
         Ok(())
     }
 
-    fn fulfil(&mut self, wish: Wish, screen: &mut Screen) -> io::Result<()> {
+    fn fulfil(&mut self, wish: Wish, screen: &mut Screen, interrupts: &Interrupts) -> io::Result<()> {
         self.note.clear();
         if let Wish::Move(by) = wish {
             let last = self.agents.len().saturating_sub(1);
@@ -187,7 +187,8 @@ impl Top {
         match wish {
             Wish::Attach => {
                 let terminals = self.terminals.clone();
-                let done = screen.lend(|| terminals.find(&id).and_then(|terminal| terminal.attach()))?;
+                let over = || interrupts.caught().is_some();
+                let done = screen.lend(|| terminals.find(&id).and_then(|terminal| terminal.attach(over)))?;
                 self.shown = None;
                 if let Err(error) = done {
                     self.note = told(&error);
