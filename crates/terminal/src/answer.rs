@@ -21,6 +21,9 @@ use crate::turn::{How, TurnRecord};
 /// How long the file may be behind the screen.
 const PATIENCE: Duration = Duration::from_millis(1500);
 
+/// What an answer is that nobody has asked for in this terminal.
+const BEFORE: &str = "No turn has been run since the session was resumed: this is its last answer.";
+
 /// Where a text comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -66,7 +69,14 @@ impl Terminal {
         let _noted = self.glance();
         match self.journal().last() {
             Some(turn) => self.answer_to(turn, None),
-            None => self.answer_without_turn(&self.record()?),
+            None => {
+                let record = self.record()?;
+                let answer = self.answer_without_turn(&record)?;
+                let is_new = |path: PathBuf| !Said::each_since(&path, record.created).is_empty();
+                let resumed = answer.source == Source::Session && !sessions_of(&record).any(is_new);
+                let warning = resumed.then(|| BEFORE.to_owned());
+                Ok(Answer { warning, ..answer })
+            }
         }
     }
 
@@ -128,7 +138,7 @@ impl Terminal {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let look = self.live().and_then(|live| live.look(History::All)).ok();
-            let exchange = session_of(record).and_then(|path| exchanges(&path).pop());
+            let exchange = last_exchange(record);
             let over = Instant::now() >= deadline;
             match (&exchange, &look) {
                 (Some(exchange), look)
@@ -222,6 +232,13 @@ pub(crate) fn letters(text: &str) -> String {
 pub(crate) fn session_of(record: &Record) -> Option<PathBuf> {
     let written = |path: &PathBuf| std::fs::metadata(path).and_then(|data| data.modified()).ok();
     sessions_of(record).max_by_key(written)
+}
+
+/// What a session has last. A CLI that resumes one (0.61.0) begins another file first, in which nothing is said.
+fn last_exchange(record: &Record) -> Option<Exchange> {
+    let mut sessions: Vec<PathBuf> = sessions_of(record).collect();
+    sessions.sort_by_key(|path| std::fs::metadata(path).and_then(|data| data.modified()).ok());
+    sessions.iter().rev().find_map(|path| exchanges(path).pop())
 }
 
 /// All session files of a terminal: those that its CLI writes, and those that went to the store.

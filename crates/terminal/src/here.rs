@@ -66,6 +66,7 @@ pub fn here(
         agent: None,
         cli: None,
         started: None,
+        ready: None,
         mark: None,
         chats: None,
         mcp: None,

@@ -20,8 +20,8 @@ use crate::mcp::McpScope;
 use crate::orders::{Orders, prompt_of};
 use crate::profile::{Profile, ProfileBy};
 use crate::screen::{Reading, Status, WaitingFor};
-use crate::store::{Phase, Record};
-use crate::terminal::{History, Terminal};
+use crate::store::{self, Phase, Record};
+use crate::terminal::{History, Live, Terminal};
 use crate::terminals::Terminals;
 use crate::turn::Journal;
 use crate::typing::Force;
@@ -33,6 +33,10 @@ const LONGEST_ARGUMENT: usize = 32 << 10;
 const SHELL: Duration = Duration::from_secs(20);
 /// How long a spinner about a login may turn.
 const PASSING: Duration = Duration::from_secs(15);
+
+/// How long a history that is drawn has to stand still, and how long it may take.
+const DRAWN: Duration = Duration::from_millis(500);
+const LONGEST_DRAWING: Duration = Duration::from_secs(5);
 
 /// What to launch.
 #[derive(Clone, Debug)]
@@ -171,6 +175,7 @@ impl Terminals {
             agent: None,
             cli: None,
             started: None,
+            ready: None,
             mark: None,
             chats: None,
             mcp: None,
@@ -359,8 +364,9 @@ impl Terminal {
                 return Err(self.ended_early(&record));
             }
             let reading = self.status_of_screen()?;
-            if self.is_ready(&reading, expect, launch) {
-                return Ok(());
+            if self.is_ready(&reading, expect, launch) && self.stays_so(&live, expect, launch)? {
+                let now = Timestamp::now();
+                return store::update(&self.record_path(), |record| record.ready = Some(now)).map(|_| ());
             }
             // 0.30 says for a moment that it waits for authentication, in a box like that of a dialog.
             passing =
@@ -384,6 +390,15 @@ impl Terminal {
             let tick = deadline.min(Instant::now() + Duration::from_millis(500));
             live.control.wait_for_output(&live.pane, &seen, tick);
         }
+    }
+
+    /// A session that goes on is drawn more than once, and in between the CLI looks as if it had only begun.
+    fn stays_so(&self, live: &Live, expect: Expect, launch: &Launch) -> Result<bool, TerminalError> {
+        if launch.request.resume.is_none() || expect == Expect::Work {
+            return Ok(true);
+        }
+        live.control.wait_until_quiet(&live.pane, DRAWN, LONGEST_DRAWING);
+        Ok(self.is_ready(&self.status_of_screen()?, expect, launch))
     }
 
     fn is_ready(&self, reading: &Reading, expect: Expect, launch: &Launch) -> bool {

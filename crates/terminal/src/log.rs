@@ -13,6 +13,7 @@ use crate::error::TerminalError;
 use crate::said::{Exchange, Said};
 use crate::terminal::Terminal;
 use crate::turn::{How, TurnRecord};
+use crate::typing::is_false;
 
 /// As much of a query as tells it from others.
 const HEAD: usize = 40;
@@ -20,9 +21,12 @@ const HEAD: usize = 40;
 /// One turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LogEntry {
-    /// Its number. None for what a person typed in the pane.
+    /// Its number. None for what a person typed in the pane, and for what was asked before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn: Option<u64>,
+    /// Whether it is from before the terminal was launched: the session was resumed.
+    #[serde(skip_serializing_if = "is_false")]
+    pub earlier: bool,
     /// When it was sent.
     pub at: Timestamp,
     /// How long it took. None while it goes on.
@@ -45,20 +49,20 @@ pub struct LogEntry {
 }
 
 impl Terminal {
-    /// All turns since the terminal was launched, the first one first.
+    /// All turns, the first one first; those of a session that was resumed too.
     pub fn log(&self) -> Result<Vec<LogEntry>, TerminalError> {
         // What has ended meanwhile is noted by looking.
         let _noted = self.glance();
         let record = self.record()?;
         let mut seen = HashSet::new();
-        let sessions = sessions_of(&record).flat_map(|path| Said::each_since(&path, record.created));
+        let sessions = sessions_of(&record).flat_map(|path| Said::each_since(&path, Timestamp::from_millis(0)));
         // One that went to the store may still be where it was.
         let exchanges = sessions.filter(|one| seen.insert((one.at, one.query.clone()))).collect();
-        Ok(joined(self.turn_records(), exchanges))
+        Ok(joined(self.turn_records(), exchanges, record.created))
     }
 }
 
-fn joined(turns: Vec<TurnRecord>, mut exchanges: Vec<Exchange>) -> Vec<LogEntry> {
+fn joined(turns: Vec<TurnRecord>, mut exchanges: Vec<Exchange>, launched: Timestamp) -> Vec<LogEntry> {
     exchanges.sort_by_key(|exchange| exchange.at);
     let mut entries: Vec<LogEntry> = Vec::new();
     for turn in turns {
@@ -66,7 +70,7 @@ fn joined(turns: Vec<TurnRecord>, mut exchanges: Vec<Exchange>) -> Vec<LogEntry>
         let exchange = own.map(|at| exchanges.remove(at));
         entries.push(entry(&turn, exchange.as_ref()));
     }
-    entries.extend(exchanges.iter().map(typed));
+    entries.extend(exchanges.iter().map(|exchange| typed(exchange, exchange.at < launched)));
     entries.sort_by_key(|entry| entry.at);
     entries
 }
@@ -82,6 +86,7 @@ fn entry(turn: &TurnRecord, exchange: Option<&Exchange>) -> LogEntry {
     let end = turn.ended.as_ref();
     LogEntry {
         turn: Some(turn.id),
+        earlier: false,
         at: turn.sent,
         duration_ms: end.map(|end| between(turn.sent, end.at)),
         ended: end.map(|end| end.how),
@@ -92,12 +97,13 @@ fn entry(turn: &TurnRecord, exchange: Option<&Exchange>) -> LogEntry {
     }
 }
 
-/// What a person typed. The session tells how it ended, if it has.
-fn typed(exchange: &Exchange) -> LogEntry {
+/// What a person typed, or what was asked before. The session tells how it ended, if it has.
+fn typed(exchange: &Exchange, earlier: bool) -> LogEntry {
     let over = exchange.said.is_final();
     let (how, warning) = exchange.said.ending();
     LogEntry {
         turn: None,
+        earlier,
         at: exchange.at,
         duration_ms: over.then(|| between(exchange.at, exchange.until)),
         ended: over.then_some(how),

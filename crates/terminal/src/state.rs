@@ -286,6 +286,10 @@ fn with_process(reading: Reading, title: &str, record: &Record) -> Reading {
     }
     match reading.status {
         Status::Unknown | Status::Exited if title.starts_with('✦') => Reading::of(Status::Processing),
+        // A screen that is being drawn anew.
+        Status::Unknown | Status::Exited if title.starts_with('◇') && record.has_been_ready() => {
+            Reading::of(Status::Idle)
+        }
         Status::Unknown | Status::Exited if is_young(record) => Reading::of(Status::Starting),
         Status::Exited => Reading::of(Status::Unknown),
         _ => reading,
@@ -294,7 +298,7 @@ fn with_process(reading: Reading, title: &str, record: &Record) -> Reading {
 
 /// Whether the CLI may still be starting.
 fn is_young(record: &Record) -> bool {
-    record.started.is_some_and(|started| age(started) < LONGEST_START)
+    !record.has_been_ready() && record.started.is_some_and(|started| age(started) < LONGEST_START)
 }
 
 fn age(moment: Timestamp) -> Duration {

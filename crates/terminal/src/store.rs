@@ -59,6 +59,9 @@ pub struct Record {
     /// When that was started, for the last time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<Timestamp>,
+    /// When it was seen to be ready, for the last time that it was started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ready: Option<Timestamp>,
     /// Stands in the environment of every process of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mark: Option<String>,
@@ -158,6 +161,11 @@ impl Ended {
 }
 
 impl Record {
+    /// Whether the CLI that runs has been ready once: it does not start any more, whatever its screen looks like.
+    pub(crate) fn has_been_ready(&self) -> bool {
+        self.ready.is_some_and(|ready| self.started.is_some_and(|started| ready >= started))
+    }
+
     /// Whether its agent is there, or may still come.
     pub(crate) fn is_alive(&self) -> bool {
         match self.phase {
@@ -322,6 +330,7 @@ mod tests {
             agent: None,
             cli: None,
             started: None,
+            ready: None,
             mark: None,
             chats: None,
             mcp: None,

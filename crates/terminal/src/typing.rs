@@ -93,7 +93,7 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-fn is_false(flag: &bool) -> bool {
+pub(crate) fn is_false(flag: &bool) -> bool {
     !*flag
 }
 

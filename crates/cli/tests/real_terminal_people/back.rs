@@ -6,9 +6,10 @@ use alhena::scripted::{After, Scenario, Turn, When};
 use alhena_testbed::Deadline;
 use alhena_testbed::processes::{command_line, signal};
 use rustix::process::Signal;
+use serde_json::{Value, json};
 
 use crate::person::paste;
-use crate::place::{LONG, Place, type_in};
+use crate::place::{LONG, Place, json_of, type_in};
 
 /// The processes that clean up if a pane's own is killed. They have no environment; they hold the lock of its home.
 fn guards(place: &Place) -> Vec<u32> {
@@ -51,7 +52,21 @@ fn an_agent_that_crashed_is_listed_with_why_and_comes_back_under_its_name() {
         type_in(&place, &["launch", "--name", "one", "--resume"]),
         (0, "one\n".to_owned(), String::new())
     );
+    // What was said before is there, and it is ready for good.
+    for _ in 0..10 {
+        let (_, status) = json_of(&place, &["status", "one"]);
+        assert!(["idle", "completed"].contains(&status["status"].as_str().unwrap()), "{status}");
+    }
+    let (code, out, err) = type_in(&place, &["read", "one"]);
+    assert_eq!((code, out.as_str()), (0, "Noted: 7319.\n"), "{err}");
+    assert!(err.contains("No turn has been run since the session was resumed"), "{err}");
+    let log = type_in(&place, &["logs", "one"]).1;
+    assert!(log.starts_with("earlier  ") && log.contains("\n  > Remember 7319\n  Noted: 7319.\n"), "{log}");
     assert_eq!(type_in(&place, &["ask", "one", "First"]), (0, "It was 7319.\n".to_owned(), String::new()));
+    let (_, log) = json_of(&place, &["logs", "one"]);
+    let rows: Vec<_> = log.as_array().unwrap().iter().map(|row| (&row["turn"], &row["earlier"])).collect();
+    assert_eq!(rows, [(&Value::Null, &json!(true)), (&json!(1), &Value::Null)], "{log:#}");
+    assert_eq!(type_in(&place, &["read", "one"]), (0, "It was 7319.\n".to_owned(), String::new()));
 
     // The server goes, with everything in it. What the list says to type works as it is printed.
     place.tmux(&["kill-server"]);

@@ -17,7 +17,8 @@ const WIDTH: usize = 100;
 
 /// List an agent's turns: when, how long, how each ended, what it took, and how prompt and answer begin.
 ///
-/// What a person typed in the pane is listed too, without a number. `read --turn N` prints a whole answer.
+/// What a person typed in the pane is listed too, without a number, and so are the earlier turns of a session that was
+/// resumed. `read --turn N` prints a whole answer.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The terminal, by its name or id.
@@ -85,7 +86,11 @@ fn follow(
 
 fn shown(entry: &LogEntry) -> String {
     let colours = Colours::of(Stream::Out);
-    let number_of = entry.turn.map_or_else(|| "typed".to_owned(), |turn| format!("turn {turn}"));
+    let number_of = match entry.turn {
+        Some(turn) => format!("turn {turn}"),
+        None if entry.earlier => "earlier".to_owned(),
+        None => "typed".to_owned(),
+    };
     let time = match entry.duration_ms {
         Some(millis) => duration(millis),
         None => format!("{} so far", duration(since(entry.at))),
