@@ -7,7 +7,8 @@
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use alhena_sys::Process;
+use rustix::process::Signal;
 
 use crate::control::Control;
 use crate::error::TerminalError;
@@ -51,8 +52,8 @@ fn wait(client: &mut Child, over: impl Fn() -> bool) -> std::io::Result<ExitStat
         match told {
             None if over() => {
                 told = Some(Instant::now());
-                if let Some(pid) = i32::try_from(client.id()).ok().and_then(Pid::from_raw) {
-                    let _already_gone = kill_process(pid, Signal::TERM);
+                if let Some(client) = Process::of(client.id()) {
+                    client.signal(Signal::TERM);
                 }
             }
             Some(since) if since.elapsed() > LEAVE => client.kill()?,

@@ -98,7 +98,7 @@ fn try_tidy(control: &Control) -> Result<(), TerminalError> {
 
 /// The views that nobody looks through, and the windows that somebody came to look at. A client whose `alhena` was killed
 /// would stay, on a terminal that its shell believes to be free.
-fn sorted(views: &str, lives: impl Fn(i32) -> bool) -> (Vec<&str>, Vec<&str>) {
+fn sorted(views: &str, lives: impl Fn(u32) -> bool) -> (Vec<&str>, Vec<&str>) {
     let (mut gone, mut looked_at) = (Vec::new(), Vec::new());
     for view in views.lines() {
         let mut words = view.split(',');

@@ -27,6 +27,7 @@ mod error;
 mod fit;
 mod here;
 mod hosted;
+mod known_command;
 mod launch;
 #[doc(hidden)]
 pub mod loan;

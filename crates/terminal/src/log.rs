@@ -55,7 +55,8 @@ impl Terminal {
         let _noted = self.glance();
         let record = self.record()?;
         let mut seen = HashSet::new();
-        let sessions = sessions_of(&record).flat_map(|path| Said::each_since(&path, Timestamp::from_millis(0)));
+        let sessions =
+            sessions_of(&record).flat_map(|path| Said::each_since(&path, Timestamp::from_millis(0)));
         // One that went to the store may still be where it was.
         let exchanges = sessions.filter(|one| seen.insert((one.at, one.query.clone()))).collect();
         Ok(joined(self.turn_records(), exchanges, record.created))

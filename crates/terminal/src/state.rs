@@ -108,7 +108,7 @@ impl Terminal {
     }
 
     /// Whether the last title says that it works.
-    fn says_working(&self) -> bool {
+    pub(crate) fn says_working(&self) -> bool {
         self.live().is_ok_and(|live| live.control.activity(&live.pane).says_working())
     }
 

@@ -153,7 +153,7 @@ impl Terminal {
 
     fn deliver(&self, text: &str, kind: Kind, force: Force) -> Result<Sent, TerminalError> {
         let _lock = self.terminals.inner.store.lock_typing(self.id(), OTHERS)?;
-        let before = self.status()?;
+        let before = self.rested()?;
         self.check_ready(&before, force)?;
         let live = self.live()?;
         self.empty_the_box(&live, force)?;
@@ -164,6 +164,9 @@ impl Terminal {
             Kind::Message(at) => Wording::of(text, slash, at),
             Kind::Command => Wording::as_it_is(text),
         };
+        if kind == Kind::Command {
+            self.check_command(&live, &wording.text)?;
+        }
         let journal = self.journal();
         let turn = match kind {
             Kind::Message(_) => {
@@ -190,6 +193,19 @@ impl Terminal {
         let status = self.wait_until_taken(live, &before, Some(turn))?;
         self.journal().begun(turn);
         Ok(status)
+    }
+
+    /// What the agent does, once a screen that is only being drawn anew has been: after a resize it looks like work.
+    fn rested(&self) -> Result<Reading, TerminalError> {
+        let reading = self.status()?;
+        let open = self.journal().last().is_some_and(|turn| turn.is_open());
+        if reading.status != Status::Processing || open || self.says_working() {
+            return Ok(reading);
+        }
+        match self.wait(Until::Settled, TAKE_BACK) {
+            Err(error) if error.kind == TerminalErrorKind::Timeout => Ok(reading),
+            rested => rested,
+        }
     }
 
     fn check_ready(&self, reading: &Reading, force: Force) -> Result<(), TerminalError> {
@@ -238,8 +254,14 @@ impl Terminal {
                 .with_hint("Somebody is typing there; use --force to throw it away."));
             }
             // Shell mode is left by Escape.
-            live.press(if draft.shell && draft.text.is_empty() { "Escape" } else { "C-c" })?;
-            self.wait_for_prompt(live, PATIENCE, |now| now.as_ref() != Some(&draft))?;
+            if draft.text.is_empty() {
+                live.press("Escape")?;
+                self.wait_for_prompt(live, PATIENCE, |now| now.as_ref() != Some(&draft))?;
+            } else {
+                live.press("C-c")?;
+                // Half a frame may show something else than before, and is not empty yet.
+                self.wait_for_prompt(live, PATIENCE, is_empty)?;
+            }
             settle(live);
         }
         Err(self.not_taken("the prompt does not become empty").screen(&live.look(History::None)?.text))
@@ -309,7 +331,7 @@ impl Terminal {
     }
 
     /// Waits for what is in the prompt, and gives what was there last. There is none while a dialog is there.
-    fn wait_for_prompt(
+    pub(crate) fn wait_for_prompt(
         &self,
         live: &Live,
         limit: Duration,
@@ -370,7 +392,7 @@ impl Terminal {
 }
 
 /// A prompt that has gone, for a dialog, holds nothing any more.
-fn is_empty(draft: &Option<Draft>) -> bool {
+pub(crate) fn is_empty(draft: &Option<Draft>) -> bool {
     draft.as_ref().is_none_or(|draft| draft.text.is_empty())
 }
 

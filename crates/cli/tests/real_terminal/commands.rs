@@ -1,9 +1,10 @@
 //! The commands, as people and scripts type them.
 
-use alhena::scripted::{After, Scenario, Turn};
+use alhena::scripted::{After, Scenario, Turn, When};
+use alhena_testbed::Deadline;
 use serde_json::json;
 
-use crate::place::{Place, json_of, type_in};
+use crate::place::{LONG, Place, json_of, type_in};
 
 #[test]
 fn a_whole_life_from_the_command_line() {
@@ -49,4 +50,27 @@ fn a_whole_life_from_the_command_line() {
     assert_eq!((code, &exited["gracefully"], &exited["code"]), (0, &json!(true), &json!(0)));
     assert_eq!(type_in(&place, &["read", "one"]).0, 2);
     place.nothing_left();
+}
+
+#[test]
+fn a_command_that_the_cli_does_not_have_never_reaches_the_model() {
+    let scenario = Scenario::new().turn(Turn::say("Hi there.").when(When::new().prompt("Greet everybody.")));
+    let place = Place::new("known commands", scenario.after(After::Error));
+    let commands = place.home.gemini().join("commands");
+    std::fs::create_dir_all(&commands).unwrap();
+    std::fs::write(commands.join("greet.toml"), "prompt = \"Greet everybody.\"\n").unwrap();
+    let agent = place.launch();
+    let name = agent.name();
+    for unknown in ["/nosuch", "/gre", "/nosuch stats"] {
+        let (code, _, err) = type_in(&place, &["send", name, "--command", unknown]);
+        let first = unknown.split(' ').next().unwrap();
+        assert!(err.starts_with(&format!("error: Gemini CLI 0.61.0 has no command {first} here")), "{err}");
+        assert_eq!((code, err.contains("Did you mean /greet?")), (2, unknown == "/gre"), "{err}");
+    }
+    assert_eq!(place.api.requests("api").len(), 0);
+    for known in ["/stats model", "/usage", "/greet"] {
+        assert_eq!(type_in(&place, &["send", name, "--command", known]).0, 0, "{}", place.capture(&agent));
+    }
+    let answered = || place.capture(&agent).contains("✦ Hi there.");
+    assert!(Deadline::after(LONG).wait_until(answered), "{}", place.capture(&agent));
 }

@@ -92,13 +92,13 @@ fn panes_lie_side_by_side_tell_their_state_and_have_their_size_back_when_nobody_
     }
     let options = place.tmux(&["show-options", "-wv", "-t", &at_launch[0][1], "window-size"]);
     assert_eq!(options.trim(), "manual");
-    assert_eq!(type_in(&place, &["ask", "two", "Still?"]).1, "Here.\n");
+    assert_eq!(type_in(&place, &["ask", "two", "Still?"]), (0, "Here.\n".to_owned(), String::new()));
 
     // The one that stays has the window to itself.
     assert_eq!(type_in(&place, &["exit", "one"]).0, 0);
     assert_eq!(panes().len(), 1);
     assert!((98..=102).contains(&width()), "{:?}", panes());
-    assert_eq!(type_in(&place, &["ask", "two", "Alone?"]).1, "Here.\n");
+    assert_eq!(type_in(&place, &["ask", "two", "Alone?"]), (0, "Here.\n".to_owned(), String::new()));
     two.kill().unwrap();
     place.nothing_left();
 }

@@ -88,7 +88,10 @@ fn agent(terminal: &Terminal, spent: &mut Spent) -> Option<Agent> {
 }
 
 fn sum(log: &[LogEntry]) -> Option<u64> {
-    log.iter().filter(|entry| !entry.earlier).filter_map(|entry| entry.tokens).reduce(|one, other| one + other)
+    log.iter()
+        .filter(|entry| !entry.earlier)
+        .filter_map(|entry| entry.tokens)
+        .reduce(|one, other| one + other)
 }
 
 fn since(record: &Record, last: Option<&TurnRecord>, status: Status) -> Option<Timestamp> {
