@@ -10,7 +10,7 @@ use crate::screen::{Reading, Status, Waiting};
 use crate::terminal::{Terminal, Until};
 use crate::terminals::Terminals;
 use crate::turn::How;
-use crate::typing::Force;
+use crate::typing::{Force, Sent};
 use crate::wording::At;
 
 /// Between two looks at several agents: the watcher answers from what it has seen.
@@ -58,14 +58,22 @@ impl Asked {
 
 impl Terminal {
     /// Sends a message, waits for the end of its turn, and gives its answer. Comes back early when the agent has to be told
-    /// something first; how it ended is told by the result, not by an error.
-    pub fn ask(&self, text: &str, force: Force, at: At, timeout: Duration) -> Result<Asked, TerminalError> {
+    /// something first; how it ended is told by the result, not by an error. What was sent is told at once, whatever comes
+    /// of it.
+    pub fn ask(
+        &self,
+        text: &str,
+        (force, at): (Force, At),
+        timeout: Duration,
+        tell: impl FnOnce(&Sent),
+    ) -> Result<Asked, TerminalError> {
         let deadline = Instant::now() + timeout;
         if self.status()?.status == Status::Starting {
             // One that was just brought back draws its history more than once.
             self.wait(Until::Settled, timeout)?;
         }
         let sent = self.send_with(text, force, at)?;
+        tell(&sent);
         let turn = sent.turn.unwrap_or_default();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());

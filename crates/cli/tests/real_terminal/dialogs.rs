@@ -5,7 +5,7 @@ use alhena::terminal::screen::{Status, WaitingFor};
 use alhena::terminal::{Force, How, Reply, TerminalErrorKind, Until};
 use serde_json::json;
 
-use crate::place::{LONG, Place, ask};
+use crate::place::{LONG, Place, ask, type_in};
 
 #[test]
 fn an_approval_is_shown_with_its_options_and_can_be_accepted_and_refused() {
@@ -103,6 +103,43 @@ fn questions_take_one_option_several_options_and_texts_of_ones_own() {
     ] {
         let told = reply(prompt, choose, text);
         assert!(told.contains(&said(answer)), "{prompt}: {told}");
+    }
+}
+
+/// After several questions 0.61.0 shows what was answered, to be submitted.
+#[test]
+fn answers_to_several_questions_are_shown_once_more_and_submitted_as_they_are() {
+    let options = json!([{"label": "Small", "description": "s"}, {"label": "Large", "description": "l"}]);
+    let size = json!({"question": "Which size?", "header": "Size", "type": "choice", "options": options});
+    let name = json!({"question": "What is it called?", "header": "Name", "type": "text"});
+    let both = Turn::new().call("ask_user", json!({"questions": [size, name]}));
+    let scenario = Scenario::new()
+        .turn(both.when(When::new().prompt("both")).always())
+        .turn(Turn::say("Noted.").always());
+    let place = Place::new("review", scenario);
+    let terminal = place.launch();
+    let name = terminal.name();
+    let answer = |text: &str| type_in(&place, &["answer", name, text]);
+    for way in ["submit", "interrupt"] {
+        assert_eq!(ask(&terminal, "both").status, Status::Waiting);
+        let (code, out, err) = answer("2");
+        assert_eq!((code, out.contains("What is it called?")), (0, true), "{out}{err}");
+        let (code, out, err) = answer("Rover");
+        assert_eq!((code, out.starts_with("waiting: Review your answers")), (0, true), "{out}{err}");
+        let (code, out, err) = type_in(&place, &["wait", name]);
+        assert_eq!((code, err.starts_with("Submit them with `alhena terminal --server ")), (10, true), "{out}{err}");
+        let (code, _, err) = answer("3");
+        assert_eq!(code, 2, "{err}");
+        if way == "interrupt" {
+            assert_eq!(type_in(&place, &["interrupt", name]).0, 0);
+            continue;
+        }
+        let (code, out, err) = answer("submit");
+        assert_eq!(code, 0, "{out}{err}");
+        let reading = terminal.wait(Until::Settled, LONG).unwrap();
+        assert_eq!(reading.status, Status::Completed, "{reading:?}\n{}", place.capture(&terminal));
+        let told = told(&place);
+        assert!(told.contains("Large") && told.contains("Rover"), "{told}");
     }
 }
 

@@ -200,3 +200,25 @@ fn a_watcher_that_is_killed_in_the_middle_of_a_turn_costs_nothing() {
     let how: Vec<_> = terminal.turn_records().into_iter().map(|turn| turn.ended.unwrap().how).collect();
     assert_eq!(how, [alhena::terminal::How::Answered; 2]);
 }
+
+/// tmux 3.3a keeps the client of a watcher that was killed for as long as there is output for it, and with it the lock.
+#[test]
+fn a_watcher_that_is_killed_while_a_pane_floods_it_is_replaced() {
+    let place = Place::new("orphan", Scenario::new());
+    let mut wanted = place.wanted("");
+    wanted.gemini = Some(stand_in(&place));
+    let terminal = place.terminals.launch(wanted).unwrap();
+    place.tmux(&["new-window", "-d", "-t", "=alhena:", "-n", "flood", "while :; do echo flood flood flood; done"]);
+    for _ in 0..2 {
+        let before = watchers(&place);
+        kill_process(Pid::from_raw(before[0] as i32).unwrap(), Signal::KILL).unwrap();
+        let again = || {
+            let told = command(&place, &["status", terminal.name()]).output().unwrap();
+            assert!(told.status.success(), "{told:?}");
+            let now = watchers(&place);
+            now.len() == 1 && now != before
+        };
+        assert!(Deadline::after(LONG).wait_until(again), "{:?}", watchers(&place));
+    }
+    place.tmux(&["kill-window", "-t", "=alhena:flood"]);
+}

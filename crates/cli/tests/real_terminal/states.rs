@@ -205,3 +205,20 @@ fn a_message_whose_sender_was_killed_before_it_could_note_its_arrival_is_answere
     assert_eq!(reading.turn.unwrap().ended, Some(How::Answered));
     assert_eq!(terminal.last_answer().unwrap().text, "Slowly.");
 }
+
+/// 0.61.0 draws everything anew when its size changes, and for a moment without the end of its history.
+#[test]
+fn a_screen_that_is_drawn_anew_is_no_work_for_long_and_takes_a_message() {
+    let answer = (1..60).map(|number| format!("Line {number} of the answer.\n\n")).collect::<String>();
+    let place = Place::new("redraw", Scenario::new().turn(Turn::say(answer.as_str()).always()));
+    let terminal = place.launch();
+    ask(&terminal, "Tell");
+    for (columns, rows) in [("50", "12"), ("150", "46"), ("70", "30"), ("150", "46")] {
+        place.tmux(&["resize-window", "-t", &place.pane_of(&terminal), "-x", columns, "-y", rows]);
+        let rests = || matches!(terminal.status().unwrap().status, Status::Idle | Status::Completed);
+        assert!(Deadline::after(LONG).wait_until(rests), "{columns}: {}", place.capture(&terminal));
+        place.tmux(&["resize-window", "-t", &place.pane_of(&terminal), "-x", "100", "-y", "40"]);
+        // Right away: whoever sends need not know that somebody has moved a window.
+        assert_eq!(ask(&terminal, "More").status, Status::Completed, "{}", place.capture(&terminal));
+    }
+}

@@ -58,8 +58,10 @@ fn ask_prints_the_answer_of_its_own_turn_and_its_exit_code_says_how_it_ended() {
     assert_eq!(type_in(&place, &["read", "one", "--turn", "1"]).1, "Forty-two.\n");
     assert_eq!(type_in(&place, &["read", "one", "--turn", "77"]).0, 2);
 
-    let (code, _, err) = type_in(&place, &["ask", "one", "Hang", "--timeout", "5s"]);
+    // What was changed in it is said, whatever comes of it.
+    let (code, _, err) = type_in(&place, &["ask", "one", "/Hang", "--timeout", "5s"]);
     assert_eq!(code, 124, "{err}");
+    assert!(err.starts_with("An invisible mark stands before it"), "{err}");
     assert!(err.contains("had not finished turn 6 after 5.0 s"), "{err}");
     let (code, _, err) = type_in(&place, &["answer", "one", "1"]);
     assert_eq!((code, err.lines().next()), (1, Some("error: one asks nothing: it is processing")));

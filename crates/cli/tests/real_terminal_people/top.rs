@@ -5,7 +5,7 @@ use std::time::Duration;
 use alhena::scripted::{After, Scenario, Turn, When};
 use alhena::terminal::{Force, Launch, Until};
 use alhena_testbed::processes::{command_line, signal};
-use alhena_testbed::processes_with_env;
+use alhena_testbed::{Deadline, processes_with_env};
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -103,5 +103,21 @@ fn top_shows_agents_live_obeys_its_keys_and_gives_the_terminal_back() {
         person.sees("echo re''stored");
         person.press(&["Enter"]);
         person.sees("\nrestored");
+    }
+
+    person.leave();
+
+    // Its terminal is closed under it, while it is on it and while it has lent it.
+    for lends in [false, true] {
+        let person = Person::sit_down(&place);
+        start_top(&person);
+        if lends {
+            person.press(&["Enter"]);
+            person.sees("Type your message");
+        }
+        let top = top_of(&place);
+        person.leave();
+        let gone = || !command_line(top).ends_with(" top");
+        assert!(Deadline::after(LONG).wait_until(gone), "{}", command_line(top));
     }
 }

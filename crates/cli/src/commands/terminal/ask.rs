@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use alhena::terminal::{Asked, At, Force, Terminal, TerminalError, Terminals};
+use alhena::terminal::{Asked, At, Force, Sent, Terminal, TerminalError, Terminals};
 
-use super::message::Message;
+use super::message::{self, Message};
 use crate::limit::time;
 use crate::output::{print, print_json, say};
 
@@ -34,7 +34,8 @@ pub fn execute(args: Args, terminals: &Terminals, json: bool) -> Result<ExitCode
     let terminal = terminals.find(&args.terminal)?;
     let force = if args.force { Force::Yes } else { Force::No };
     let at = if args.at_files { At::Files } else { At::Text };
-    let asked = terminal.ask(&args.message.read()?, force, at, args.timeout)?;
+    let tell = |sent: &Sent| if !json { message::tell(sent) };
+    let asked = terminal.ask(&args.message.read()?, (force, at), args.timeout, tell)?;
     let printed = if json { print_json(&asked) } else { told(&terminal, &asked) };
     Ok(match asked.exit_status() {
         0 => printed,
@@ -43,7 +44,6 @@ pub fn execute(args: Args, terminals: &Terminals, json: bool) -> Result<ExitCode
 }
 
 fn told(terminal: &Terminal, asked: &Asked) -> ExitCode {
-    asked.notices.iter().for_each(say);
     let printed = asked.text.as_deref().map_or(ExitCode::SUCCESS, |text| print(&super::shown(text)));
     if let Some(waiting) = &asked.waiting_for {
         say(super::question(waiting));

@@ -3,7 +3,9 @@
 use std::io::{self, Read};
 use std::path::PathBuf;
 
-use alhena::terminal::{TerminalError, TerminalErrorKind};
+use alhena::terminal::{Sent, TerminalError, TerminalErrorKind};
+
+use crate::output::say;
 
 /// No prompt can be larger.
 const MOST: u64 = 8 << 20;
@@ -31,6 +33,11 @@ impl Message {
             (text, None) => Ok(text.unwrap_or_default()),
         }
     }
+}
+
+/// Tells what was changed in a message.
+pub fn tell(sent: &Sent) {
+    sent.notices().iter().for_each(say);
 }
 
 fn text_of(name: &str, from: io::Result<impl Read>) -> Result<String, TerminalError> {

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use alhena::terminal::{At, Force, TerminalError, Terminals};
 
-use super::message::Message;
-use crate::output::{print_json, say};
+use super::message::{self, Message};
+use crate::output::print_json;
 
 /// Send a message to an agent, and wait until it has taken it.
 ///
@@ -39,8 +39,6 @@ pub fn execute(args: Args, terminals: &Terminals, json: bool) -> Result<ExitCode
     if json {
         return Ok(print_json(&sent));
     }
-    for notice in sent.notices() {
-        say(notice);
-    }
+    message::tell(&sent);
     Ok(ExitCode::SUCCESS)
 }
