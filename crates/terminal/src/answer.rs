@@ -3,6 +3,7 @@
 //! The session has the text as the model wrote it; the screen has it rendered (0.61.0 draws Markdown) and at some width. The
 //! file is written a moment after the screen, so it is waited for until it has what the screen shows.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -253,10 +254,10 @@ pub(crate) fn sessions_of(record: &Record) -> impl Iterator<Item = PathBuf> {
 
 /// The id of a session, by its first line, or by all of it: until 0.38 a session is one object.
 pub(crate) fn session_id(path: &Path) -> Option<String> {
-    let bytes = std::fs::read(path).ok()?;
-    let first = bytes.split(|byte| *byte == b'\n').next()?;
-    let header: serde_json::Value =
-        serde_json::from_slice(first).or_else(|_| serde_json::from_slice(&bytes)).ok()?;
+    let mut first = Vec::new();
+    BufReader::new(std::fs::File::open(path).ok()?).read_until(b'\n', &mut first).ok()?;
+    let whole = |_| serde_json::from_slice(&std::fs::read(path).unwrap_or_default());
+    let header: serde_json::Value = serde_json::from_slice(&first).or_else(whole).ok()?;
     Some(header.get("sessionId")?.as_str()?.to_owned())
 }
 

@@ -19,7 +19,7 @@ pub fn execute(terminals: &Terminals, json: bool) -> Result<ExitCode, TerminalEr
         if let (Ok(reading), Ok(record)) = (terminal.glance(), terminal.record()) {
             let gone = reading.status == Status::Exited;
             let why = gone.then(|| super::why(record.ended.as_ref()));
-            let session_id = terminal.session_id().filter(|_| gone);
+            let session_id = if gone { terminal.session_id() } else { None };
             rows.push((terminal, Listed { described: Described { record, reading }, why, session_id }));
         }
     }
