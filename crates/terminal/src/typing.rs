@@ -32,7 +32,8 @@ const ATTEMPTS: usize = 5;
 const LONGEST_PASTE: usize = 64 << 10;
 const LONGEST_LINE: usize = 8 << 10;
 
-/// The oldest release seen to send a path to the model; 0.30.1 calls it an unknown command.
+/// The oldest release seen to send what is no command of its own to the model, such as a path; 0.30.1 calls it an unknown
+/// command.
 const PASSES_PATHS: Version = Version::new(0, 38, 0);
 
 /// Whether to type although the agent is not ready.
@@ -164,7 +165,8 @@ impl Terminal {
             Kind::Message(at) => Wording::of(text, slash, at),
             Kind::Command => Wording::as_it_is(text),
         };
-        if kind == Kind::Command {
+        // An older one refuses it by itself.
+        if kind == Kind::Command && knows {
             self.check_command(&live, &wording.text)?;
         }
         let journal = self.journal();
