@@ -244,7 +244,8 @@ impl Terminal {
     /// Makes the prompt empty. ^C twice on an empty one would end the CLI, so each key is seen to work before the next.
     fn empty_the_box(&self, live: &Live, force: Force) -> Result<(), TerminalError> {
         for attempt in 0..ATTEMPTS {
-            let Some(draft) = self.wait_for_prompt(live, TAKE_BACK, Option::is_some)? else { break };
+            // A slow CLI may take seconds to draw it again after a resize.
+            let Some(draft) = self.wait_for_prompt(live, PATIENCE, Option::is_some)? else { break };
             if draft.text.is_empty() && !draft.shell {
                 return Ok(());
             }

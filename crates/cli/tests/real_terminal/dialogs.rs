@@ -127,7 +127,11 @@ fn answers_to_several_questions_are_shown_once_more_and_submitted_as_they_are() 
         let (code, out, err) = answer("Rover");
         assert_eq!((code, out.starts_with("waiting: Review your answers")), (0, true), "{out}{err}");
         let (code, out, err) = type_in(&place, &["wait", name]);
-        assert_eq!((code, err.starts_with("Submit them with `alhena terminal --server ")), (10, true), "{out}{err}");
+        assert_eq!(
+            (code, err.starts_with("Submit them with `alhena terminal --server ")),
+            (10, true),
+            "{out}{err}"
+        );
         let (code, _, err) = answer("3");
         assert_eq!(code, 2, "{err}");
         if way == "interrupt" {

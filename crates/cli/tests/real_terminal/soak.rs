@@ -208,7 +208,15 @@ fn a_watcher_that_is_killed_while_a_pane_floods_it_is_replaced() {
     let mut wanted = place.wanted("");
     wanted.gemini = Some(stand_in(&place));
     let terminal = place.terminals.launch(wanted).unwrap();
-    place.tmux(&["new-window", "-d", "-t", "=alhena:", "-n", "flood", "while :; do echo flood flood flood; done"]);
+    place.tmux(&[
+        "new-window",
+        "-d",
+        "-t",
+        "=alhena:",
+        "-n",
+        "flood",
+        "while :; do echo flood flood flood; done",
+    ]);
     for _ in 0..2 {
         let before = watchers(&place);
         kill_process(Pid::from_raw(before[0] as i32).unwrap(), Signal::KILL).unwrap();

@@ -34,7 +34,11 @@ pub fn execute(args: Args, terminals: &Terminals, json: bool) -> Result<ExitCode
     let terminal = terminals.find(&args.terminal)?;
     let force = if args.force { Force::Yes } else { Force::No };
     let at = if args.at_files { At::Files } else { At::Text };
-    let tell = |sent: &Sent| if !json { message::tell(sent) };
+    let tell = |sent: &Sent| {
+        if !json {
+            message::tell(sent)
+        }
+    };
     let asked = terminal.ask(&args.message.read()?, (force, at), args.timeout, tell)?;
     let printed = if json { print_json(&asked) } else { told(&terminal, &asked) };
     Ok(match asked.exit_status() {
