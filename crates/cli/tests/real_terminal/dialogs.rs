@@ -114,8 +114,8 @@ fn answers_to_several_questions_are_shown_once_more_and_submitted_as_they_are() 
     let name = json!({"question": "What is it called?", "header": "Name", "type": "text"});
     let both = Turn::new().call("ask_user", json!({"questions": [size, name]}));
     let scenario = Scenario::new()
-        .turn(both.when(When::new().prompt("both")).always())
-        .turn(Turn::say("Noted.").always());
+        .turn(Turn::say("Noted.").when(When::new().response_of("ask_user")))
+        .turn(both.when(When::new().prompt("both")).always());
     let place = Place::new("review", scenario);
     let terminal = place.launch();
     let name = terminal.name();

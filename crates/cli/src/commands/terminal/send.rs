@@ -23,7 +23,7 @@ pub struct Args {
     /// Let @path add files, as for somebody who types it.
     #[arg(long, conflicts_with = "command")]
     at_files: bool,
-    /// It is a command of the CLI's own, such as /compress: run it exactly as it is given.
+    /// It is a command of the CLI's own, such as /compress: run it exactly as it is given, if the CLI has it.
     #[arg(long)]
     command: bool,
 }
