@@ -102,8 +102,45 @@ impl RunDir {
 
 impl Drop for RunDir {
     fn drop(&mut self) {
-        let _gone = fs::remove_dir_all(&self.temporary);
+        if remove_temporary(&self.temporary).is_err() {
+            // Without the record nobody would know whose the rest is: the next run tries again.
+            self.dir.disable_cleanup(true);
+        }
     }
+}
+
+/// Removes a directory for temporary files, its mark last: what is left of it when this fails still says whose it is.
+pub(crate) fn remove_temporary(dir: &Path) -> io::Result<()> {
+    const TRIES: u32 = 5;
+    let gone = |removed: io::Result<()>| match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    };
+    let remove = || -> io::Result<()> {
+        for entry in fs::read_dir(dir)? {
+            let entry = entry?;
+            if entry.file_name() == MARK {
+                continue;
+            }
+            match entry.file_type()?.is_dir() {
+                true => gone(fs::remove_dir_all(entry.path()))?,
+                false => gone(fs::remove_file(entry.path()))?,
+            }
+        }
+        let mark = fs::read(dir.join(MARK)).unwrap_or_default();
+        gone(fs::remove_file(dir.join(MARK)))?;
+        fs::remove_dir(dir).or_else(|error| fs::write(dir.join(MARK), mark).and(Err(error)))
+    };
+    // Somebody who is being killed may still have made a file meanwhile.
+    let mut removed = gone(remove());
+    for _ in 1..TRIES {
+        if removed.is_ok() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        removed = gone(remove());
+    }
+    removed
 }
 
 /// Removes what runs have left that nobody holds, and ends what still runs of them.
@@ -130,12 +167,10 @@ pub(crate) fn clear_away(runs: &Path) {
 fn clear_away_one(path: &Path, mark: &str, mut lock: File) {
     let mut text = Vec::new();
     let record = lock.read_to_end(&mut text).ok().and_then(|_| serde_json::from_slice::<Record>(&text).ok());
-    if let Some(temporary) =
-        record.map(|record| PathBuf::from(record.temporary)).filter(|dir| is_of(dir, mark))
-    {
-        let _gone = fs::remove_dir_all(temporary);
+    let temporary = record.map(|record| PathBuf::from(record.temporary)).filter(|dir| is_of(dir, mark));
+    if temporary.is_none_or(|dir| remove_temporary(&dir).is_ok()) {
+        let _gone = fs::remove_dir_all(path);
     }
-    let _gone = fs::remove_dir_all(path);
 }
 
 /// Whether a directory is the user's own and carries this mark.

@@ -53,7 +53,8 @@ pub fn leftovers(plan: &Plan, place: &Place) -> Vec<String> {
     for entry in names(&place.tmp) {
         // Without any home there is no place to remember what a killed run has left.
         if entry != BALLAST && !of_cli(&entry) && plan.home != Home::Unset {
-            findings.push(format!("left in TMPDIR: {entry}"));
+            let inside = names(&place.tmp.join(&entry));
+            findings.push(format!("left in TMPDIR: {entry} with {inside:?}"));
         }
     }
     for state in state_directories(plan, place) {

@@ -1,4 +1,5 @@
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 
@@ -40,6 +41,34 @@ fn what_a_killed_run_left_goes_with_the_next_and_what_is_alive_stays() {
     let (path, temporary) = (next.path().to_owned(), next.temporary().to_owned());
     drop(next);
     assert!(!path.exists() && !temporary.exists());
+}
+
+#[test]
+fn what_cannot_be_removed_yet_is_known_to_the_next_run() {
+    for _ in 0..10 {
+        let root = tempfile::tempdir().unwrap();
+        let run = RunDir::create(root.path()).unwrap();
+        let (path, temporary, mark) =
+            (run.path().to_owned(), run.temporary().to_owned(), run.mark().to_owned());
+        let (begun, over) = (std::sync::Barrier::new(2), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let busy = scope.spawn(|| {
+                begun.wait();
+                let mut names = 0..u64::MAX;
+                names.all(|name| {
+                    !over.load(Ordering::Relaxed) && File::create(temporary.join(name.to_string())).is_ok()
+                })
+            });
+            begun.wait();
+            drop(run);
+            let known = !temporary.exists() || (path.join(LOCK).exists() && is_of(&temporary, &mark));
+            over.store(true, Ordering::Relaxed);
+            busy.join().unwrap();
+            assert!(known);
+        });
+        clear_away(root.path());
+        assert!(!path.exists() && !temporary.exists());
+    }
 }
 
 /// A person's directory, and one of a container that shares the place for temporary files, are nobody's leftovers.

@@ -9,6 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ use super::mark::MARK;
 use super::protocol::{self, Ended, Gentle, Launch, Order, Report, Stdin};
 use super::sweep::{Life, Swept, sweep};
 use crate::home::{Finished, Stopped, finish};
+use crate::run_dir;
 
 /// ^C is obeyed within 0.2 s, SIGTERM within 0.1 s (0.61.0); these are for a machine that is busy.
 const PATIENCE_AFTER_INTERRUPT: Duration = Duration::from_millis(2500);
@@ -221,11 +223,12 @@ fn how(status: WaitStatus) -> Ended {
 
 fn put_away(launch: &Launch, control: &UnixStream, stopped: Stopped) -> Finished {
     let finished = launch.finish.as_ref().map(|plan| finish(plan, stopped)).unwrap_or_default();
-    let mut goes: Vec<&OsStr> = launch.remove.iter().map(AsRef::as_ref).collect();
-    if has_hung_up(control) {
-        goes.extend(launch.remove_when_abandoned.iter().map(|path| path.as_os_str()));
+    let mut gone = true;
+    for temporary in &launch.remove {
+        gone &= run_dir::remove_temporary(Path::new(temporary)).is_ok();
     }
-    for path in goes {
+    // The directory says whose the temporary files are: it stays for the next run as long as they do.
+    for path in launch.remove_when_abandoned.iter().filter(|_| gone && has_hung_up(control)) {
         let _gone = std::fs::remove_dir_all(path);
     }
     finished
