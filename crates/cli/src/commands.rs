@@ -14,17 +14,12 @@ mod run;
 mod sessions;
 mod terminal;
 
-use std::fmt;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use alhena::Hint;
 use clap::{Parser, Subcommand};
-use serde_json::json;
 
-use crate::output::{Stream, say, write_json};
-use crate::style::{Colours, Paint};
+use crate::command_error::CommandError;
 
 /// Makes Gemini CLI a part that other software can rely on.
 #[derive(Debug, Parser)]
@@ -62,7 +57,7 @@ enum Command {
 
 impl Cli {
     pub fn execute(self) -> ExitCode {
-        match self.command {
+        let done = match self.command {
             Command::Run(args) => run::execute(*args),
             Command::Parse(args) => parse::execute(args),
             Command::Sessions(args) => sessions::execute(args),
@@ -76,43 +71,12 @@ impl Cli {
             Command::Completions(args) => completions::execute(args),
             Command::Man(args) => completions::man(args),
             Command::Help(args) => help::execute(args),
-        }
+        };
+        done.unwrap_or_else(CommandError::report)
     }
 }
 
-/// Whether what goes wrong is said as JSON: for whoever asked for JSON.
-static IN_JSON: AtomicBool = AtomicBool::new(false);
-
-/// From now on [`complain`] says everything as JSON.
-pub fn complain_in_json() {
-    IN_JSON.store(true, Ordering::Relaxed);
-}
-
-pub fn complains_in_json() -> bool {
-    IN_JSON.load(Ordering::Relaxed)
-}
-
-/// Complains of a `-C` that names no directory.
-fn check_directory(dir: &Path) -> Result<(), ExitCode> {
-    agent::directory(dir).map_err(|error| {
-        complain(&error, &error.hint().unwrap_or_default());
-        ExitCode::from(error.exit_status())
-    })
-}
-
-/// Says what went wrong and what to do, on stderr: as words on stderr, or to whoever asked for JSON on stdout, where the data would
-/// have been.
-pub fn complain(message: &dyn fmt::Display, hint: &str) {
-    if complains_in_json() {
-        let error = json!({ "error": { "message": message.to_string(), "hint": hint } });
-        // Where stdout is what is wrong, words are better than nothing.
-        if write_json(|out| writeln!(out, "{error:#}")).is_ok() {
-            return;
-        }
-    }
-    let colours = Colours::of(Stream::Err);
-    say(format_args!("{} {message}", colours.paint(Paint::Red, "error:")));
-    if !hint.is_empty() {
-        say(format_args!("{} {hint}", colours.paint(Paint::Cyan, "hint:")));
-    }
+/// Refuses a `-C` that names no directory.
+fn check_directory(dir: &Path) -> Result<(), CommandError> {
+    Ok(agent::directory(dir)?)
 }

@@ -3,6 +3,7 @@
 // Everything is printed by `output`.
 #![deny(clippy::disallowed_macros, clippy::disallowed_methods)]
 
+mod command_error;
 mod commands;
 mod config;
 mod echo;
@@ -42,7 +43,7 @@ fn main() -> ExitCode {
         return commands::gemini::stand_in(arguments.into_iter().skip(1).collect());
     }
     if wants_json(&arguments) {
-        commands::complain_in_json();
+        command_error::complain_in_json();
     }
     let is_run = arguments.get(1).is_some_and(|command| command == "run");
     match Cli::try_parse_from(with_scenario(arguments)) {
@@ -63,9 +64,9 @@ fn refuse(error: &clap::Error) -> ExitCode {
     }
     // It quotes the arguments.
     let text = text.to_string();
-    if commands::complains_in_json() {
+    if command_error::complains_in_json() {
         let message = text.strip_prefix("error: ").unwrap_or(&text);
-        commands::complain(&message.trim_end(), "");
+        command_error::complain(&message.trim_end(), "");
         return ExitCode::from(2);
     }
     let painted = Colours::of(Stream::Err).paint(Paint::Red, "error:");

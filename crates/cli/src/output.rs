@@ -17,7 +17,7 @@ use rustix::fd::BorrowedFd;
 
 pub use self::guard::{Guard, is_control};
 pub use self::own::{Own, adopt};
-use crate::commands::complain;
+use crate::command_error::complain;
 
 /// Standard output or standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

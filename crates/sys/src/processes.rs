@@ -256,20 +256,20 @@ mod tests {
         let value = format!("test-{}", std::process::id());
         let mut command = Command::new("sleep");
         let mut child =
-            command.arg("30").env("ALHENA_SYS_TEST", &value).stdout(Stdio::null()).spawn().unwrap();
+            command.arg("30").env("TEST_OF_SYS", &value).stdout(Stdio::null()).spawn().unwrap();
         let (this, pid) = (std::process::id(), child.id());
         assert!(descendants(this).contains(&pid));
         assert!(!descendants_without(this, &HashSet::from([pid])).contains(&pid));
         assert_eq!(parent(pid), Some(this));
-        assert_eq!(with_variable("ALHENA_SYS_TEST", &value), [pid]);
-        assert_eq!(with_variable("ALHENA_SYS_TEST", "test-"), Vec::<u32>::new());
-        assert_eq!(by_variable("ALHENA_SYS_TEST").get(&OsString::from(&value)), Some(&vec![pid]));
+        assert_eq!(with_variable("TEST_OF_SYS", &value), [pid]);
+        assert_eq!(with_variable("TEST_OF_SYS", "test-"), Vec::<u32>::new());
+        assert_eq!(by_variable("TEST_OF_SYS").get(&OsString::from(&value)), Some(&vec![pid]));
         assert_eq!(name(pid), "sleep");
         assert_eq!(command_line(pid), "sleep 30");
         kill_tree(pid);
         child.wait().unwrap();
         assert!(!alive(pid));
-        assert!(with_variable("ALHENA_SYS_TEST", &value).is_empty());
+        assert!(with_variable("TEST_OF_SYS", &value).is_empty());
         assert!(!descendants(this).contains(&pid));
     }
 

@@ -1,16 +1,15 @@
 //! `alhena capabilities`: what the found release can do, from the version table.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
+use alhena::Finder;
 use alhena::agent::supervise::custody;
 use alhena::agent::{FastStart, env::Environment};
 use alhena::wire::release::{TABLE, Version};
-use alhena::{Finder, Hint};
 use alhena_sys::processes;
 use serde_json::{Map, Value, json};
 
-use super::complain;
+use crate::command_error::{CommandError, Done};
 use crate::output::{print, print_json};
 
 /// List what the found Gemini CLI can do, by its version.
@@ -27,22 +26,19 @@ pub struct Args {
     json: bool,
 }
 
-pub fn execute(args: Args) -> ExitCode {
-    let (version, fast) = match which(&args) {
-        Ok(found) => found,
-        Err(code) => return code,
-    };
+pub fn execute(args: Args) -> Done {
+    let (version, fast) = which(&args)?;
     let keeper = custody::keeper_program(&Environment::of_process());
     if args.json {
         let features: Map<String, Value> =
             TABLE.iter().map(|row| (row.name.to_owned(), Value::Bool(version.has(row.feature)))).collect();
-        return print_json(&json!({
+        return Ok(print_json(&json!({
             "version": version.to_string(),
             "features": features,
             "fast_start": fast,
             "keeper": keeper,
             "every_process_is_found": processes::COMPLETE,
-        }));
+        })));
     }
     let mut text = format!("Gemini CLI {version}\n");
     for row in TABLE {
@@ -56,31 +52,20 @@ pub fn execute(args: Args) -> ExitCode {
     let keeper = keeper
         .map_or("none: processes that hide can outlive a run".to_owned(), |path| path.display().to_string());
     text.push_str(&format!("Alhena here\n  start   {start}\n  keeper  {keeper}"));
-    print(&text)
+    Ok(print(&text))
 }
 
-fn which(args: &Args) -> Result<(Version, Option<FastStart>), ExitCode> {
+fn which(args: &Args) -> Result<(Version, Option<FastStart>), CommandError> {
     if let Some(text) = &args.version {
-        return match text.parse() {
-            Ok(version) => Ok((version, None)),
-            Err(_) => {
-                complain(&format_args!("{text:?} is no version"), "Write it as 0.61.0.");
-                Err(ExitCode::from(2))
-            }
-        };
+        let version = text.parse();
+        let refused = |_| CommandError::usage(format!("{text:?} is no version"), "Write it as 0.61.0.");
+        return version.map(|version| (version, None)).map_err(refused);
     }
     let mut finder = Finder::new();
     if let Some(path) = &args.gemini {
         finder = finder.path(path);
     }
-    match finder.find() {
-        Ok(gemini) => {
-            let fast = gemini.fast_start(&Environment::of_process(), &Value::Null);
-            Ok((gemini.version, fast))
-        }
-        Err(error) => {
-            complain(&error, &error.hint().unwrap_or_default());
-            Err(ExitCode::from(3))
-        }
-    }
+    let gemini = finder.find()?;
+    let fast = gemini.fast_start(&Environment::of_process(), &Value::Null);
+    Ok((gemini.version, fast))
 }

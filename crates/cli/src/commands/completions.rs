@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use clap::CommandFactory;
 
-use super::{Cli, complain};
+use super::Cli;
+use crate::command_error::{CommandError, Done};
 
 /// Print completions for a shell.
 ///
@@ -24,32 +25,22 @@ pub struct ManArgs {
     dir: Option<PathBuf>,
 }
 
-pub fn execute(args: Args) -> ExitCode {
+pub fn execute(args: Args) -> Done {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "alhena", &mut text);
-    write(&text)
+    Ok(write(&text))
 }
 
-pub fn man(args: ManArgs) -> ExitCode {
-    let done = match args.dir {
-        Some(dir) => {
-            std::fs::create_dir_all(&dir).and_then(|()| clap_mangen::generate_to(Cli::command(), &dir))
-        }
-        None => {
-            let mut text = Vec::new();
-            return match clap_mangen::Man::new(Cli::command()).render(&mut text) {
-                Ok(()) => write(&text),
-                Err(_) => ExitCode::FAILURE,
-            };
-        }
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            complain(&error, "Give a directory that can be written to.");
-            ExitCode::FAILURE
-        }
+pub fn man(args: ManArgs) -> Done {
+    let refused = |error| CommandError::failed(error, "Give a directory that can be written to.");
+    if let Some(dir) = args.dir {
+        let written =
+            std::fs::create_dir_all(&dir).and_then(|()| clap_mangen::generate_to(Cli::command(), &dir));
+        return written.map(|()| ExitCode::SUCCESS).map_err(refused);
     }
+    let mut text = Vec::new();
+    clap_mangen::Man::new(Cli::command()).render(&mut text).map_err(refused)?;
+    Ok(write(&text))
 }
 
 fn write(text: &[u8]) -> ExitCode {

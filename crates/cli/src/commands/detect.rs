@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use alhena::wire::release::{NEWEST_KNOWN, OLDEST_SUPPORTED};
-use alhena::{Failure, Finder, Gemini, Hint, NotFound, RunError, Trust};
+use alhena::{Failure, FailureKind, Finder, Gemini, Hint, NotFound, RunError, Trust};
 use serde_json::{Value, json};
 
 use super::agent::{self, TrustArg};
-use super::{check_directory, complain};
+use super::check_directory;
+use crate::command_error::{CommandError, Done};
 use crate::output::{print, print_json, say};
 
 /// Tell which Gemini CLI would be run, and its version.
@@ -48,10 +49,8 @@ pub fn not_found(error: &NotFound) -> RunError {
     ))
 }
 
-pub fn execute(args: Args) -> ExitCode {
-    if let Err(code) = check_directory(&args.dir) {
-        return code;
-    }
+pub fn execute(args: Args) -> Done {
+    check_directory(&args.dir)?;
     let mut finder = Finder::new().dir(&args.dir).trust(args.trust.map_or(Trust::AsIs, agent::trust));
     if let Some(path) = args.gemini {
         finder = finder.path(path);
@@ -65,30 +64,33 @@ pub fn execute(args: Args) -> ExitCode {
     };
     if found.is_empty() {
         let error = NotFound { tried };
-        match (args.json, args.verbose) {
-            (true, _) => {
-                let said = json!({ "message": error.to_string(), "hint": error.hint() });
-                print_json(&json!({ "found": false, "tried": error.tried, "error": said }));
-            }
-            (false, true) => complain(&error.in_full(), &error.hint().unwrap_or_default()),
-            (false, false) => complain(&error, &error.hint().unwrap_or_default()),
+        if args.json {
+            let said = json!({ "message": error.to_string(), "hint": error.hint() });
+            print_json(&json!({ "found": false, "tried": error.tried, "error": said }));
+            return Ok(ExitCode::from(FailureKind::NotInstalled.exit_status()));
         }
-        return ExitCode::from(3);
+        return Err(match args.verbose {
+            true => {
+                let hint = error.hint().unwrap_or_default();
+                CommandError::failed(error.in_full(), hint).exit(FailureKind::NotInstalled.exit_status())
+            }
+            false => error.into(),
+        });
     }
     tried.retain(|tried| args.verbose || tried.is_worth_telling());
     if args.json {
-        return match (args.all, found.first().map(serde_json::to_value)) {
+        return Ok(match (args.all, found.first().map(serde_json::to_value)) {
             (false, Some(Ok(Value::Object(mut first)))) => {
                 first.insert("passed_over".to_owned(), json!(tried));
                 print_json(&first)
             }
             _ => print_json(&json!({ "found": found, "passed_over": tried })),
-        };
+        });
     }
     for tried in tried {
         say(format_args!("passed over: {tried}"));
     }
-    print(&found.iter().map(line).collect::<Vec<_>>().join("\n"))
+    Ok(print(&found.iter().map(line).collect::<Vec<_>>().join("\n")))
 }
 
 fn line(gemini: &Gemini) -> String {

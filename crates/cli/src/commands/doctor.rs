@@ -18,6 +18,7 @@ use alhena_sys::processes;
 use serde::Serialize;
 
 use super::check_directory;
+use crate::command_error::Done;
 use crate::config::Config;
 use crate::output::{Stream, print, print_json};
 use crate::style::{Colours, Paint};
@@ -75,11 +76,9 @@ impl Finding {
     }
 }
 
-pub fn execute(args: Args) -> ExitCode {
+pub fn execute(args: Args) -> Done {
     let environment = Environment::of_process();
-    if let Err(code) = check_directory(&args.dir) {
-        return code;
-    }
+    check_directory(&args.dir)?;
     let args = Args { dir: args.dir.canonicalize().unwrap_or(args.dir), ..args };
     let mut findings = Vec::new();
     let found = find_cli(&args, &mut findings);
@@ -100,7 +99,7 @@ pub fn execute(args: Args) -> ExitCode {
         true => print_json(&findings),
         false => print(&listed(&findings)),
     };
-    if bad { ExitCode::FAILURE } else { printed }
+    Ok(if bad { ExitCode::FAILURE } else { printed })
 }
 
 fn listed(findings: &[Finding]) -> String {

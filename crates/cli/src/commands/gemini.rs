@@ -19,7 +19,7 @@ use alhena::{
     Approval, Finder, Gemini, Hint, Item, Outcome, Prompt, Request, Resume, Run, RunError, Sandbox, Trust,
 };
 
-use super::complain;
+use crate::command_error::{Done, complain};
 use crate::listener;
 use crate::output::{self, Stream as Standard, say, say_part};
 use crate::signals::Interrupts;
@@ -34,8 +34,8 @@ pub struct Args {
     arguments: Vec<OsString>,
 }
 
-pub fn execute(args: Args) -> ExitCode {
-    stand_in(args.arguments)
+pub fn execute(args: Args) -> Done {
+    Ok(stand_in(args.arguments))
 }
 
 /// The whole drop-in.

@@ -1,12 +1,11 @@
 //! `alhena help [TOPIC]`: the tables that the program itself is made from.
 
-use std::process::ExitCode;
-
 use alhena::FailureKind;
 use alhena::agent::env::Environment;
 use clap::CommandFactory;
 
-use super::{Cli, complain};
+use super::Cli;
+use crate::command_error::{CommandError, Done};
 use crate::config::{KEYS, user_file};
 use crate::output::print;
 use crate::views::Name;
@@ -18,25 +17,24 @@ pub struct Args {
     topic: Vec<String>,
 }
 
-pub fn execute(args: Args) -> ExitCode {
+pub fn execute(args: Args) -> Done {
     let words: Vec<&str> = args.topic.iter().map(String::as_str).collect();
-    match words.as_slice() {
+    Ok(match words.as_slice() {
         [] => print(Cli::command().render_help().to_string().trim_end()),
         ["exit-codes"] => print(&exit_codes()),
         ["environment"] => print(&environment()),
         ["views"] => print(&views()),
         ["config"] => print(&config()),
-        path => match command(path) {
-            Some(mut command) => print(command.render_long_help().to_string().trim_end()),
-            None => {
-                complain(
-                    &format_args!("there is no command or topic {:?}", path.join(" ")),
+        path => {
+            let mut command = command(path).ok_or_else(|| {
+                CommandError::usage(
+                    format!("there is no command or topic {:?}", path.join(" ")),
                     "Topics are exit-codes, environment, views and config; `alhena --help` lists the commands.",
-                );
-                ExitCode::from(2)
-            }
-        },
-    }
+                )
+            })?;
+            print(command.render_long_help().to_string().trim_end())
+        }
+    })
 }
 
 /// The command at the end of a path such as `sessions list`.

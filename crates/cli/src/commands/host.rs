@@ -8,7 +8,7 @@ use alhena::hosts::{agent_cli_sdk, aiwf, promptfoo};
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::complain;
+use crate::command_error::{CommandError, Done};
 use crate::output::{print, print_json, say};
 
 /// What the hosts need: their metadata, checks of their configuration, the drop-in.
@@ -54,8 +54,8 @@ const HOSTS: &[(&str, &str, &str)] = &[
     ("cao", "alhena terminal here, classify", "hosts/cao (Python)"),
 ];
 
-pub fn execute(args: Args) -> ExitCode {
-    match args.command {
+pub fn execute(args: Args) -> Done {
+    Ok(match args.command {
         Command::List { json } => list(json),
         Command::Metadata { name } => match name.as_str() {
             "aiwf" => print_json(&aiwf::metadata()),
@@ -64,25 +64,25 @@ pub fn execute(args: Args) -> ExitCode {
                     alhena::Gemini::find().ok().map(|gemini| gemini.path.to_string_lossy().into_owned());
                 print_json(&agent_cli_sdk::capabilities(cli.as_deref()))
             }
-            _ => unknown(&name),
+            _ => return Err(unknown(&name)),
         },
         Command::Validate { name, config } => match name.as_str() {
-            "aiwf" => validate(&config, aiwf::validate),
+            "aiwf" => validate(&config, aiwf::validate)?,
             "promptfoo" => {
-                validate(&config, |config| promptfoo::Config::read(config).map(|(_, warnings)| warnings))
+                validate(&config, |config| promptfoo::Config::read(config).map(|(_, warnings)| warnings))?
             }
-            _ => unknown(&name),
+            _ => return Err(unknown(&name)),
         },
-        Command::InstallDropin { dir } => match install(&dir) {
-            Ok(link) => {
-                print(&format!("{} is Alhena now; put {} first on PATH", link.display(), dir.display()))
-            }
-            Err(error) => {
-                complain(&error, "Give a directory that can be written to and has no other `gemini` in it.");
-                ExitCode::FAILURE
-            }
-        },
-    }
+        Command::InstallDropin { dir } => {
+            let link = install(&dir).map_err(|error| {
+                CommandError::failed(
+                    error,
+                    "Give a directory that can be written to and has no other `gemini` in it.",
+                )
+            })?;
+            print(&format!("{} is Alhena now; put {} first on PATH", link.display(), dir.display()))
+        }
+    })
 }
 
 fn list(as_json: bool) -> ExitCode {
@@ -98,29 +98,17 @@ fn list(as_json: bool) -> ExitCode {
     print(&rows.join("\n"))
 }
 
-fn unknown(name: &str) -> ExitCode {
-    complain(&format_args!("nothing of the kind for {name:?}"), "`alhena host list` names the hosts.");
-    ExitCode::from(2)
+fn unknown(name: &str) -> CommandError {
+    CommandError::usage(format!("nothing of the kind for {name:?}"), "`alhena host list` names the hosts.")
 }
 
-fn validate(config: &str, check: impl Fn(&Value) -> Result<Vec<String>, String>) -> ExitCode {
-    let config: Value = match serde_json::from_str(config) {
-        Ok(config) => config,
-        Err(error) => {
-            complain(&format_args!("the configuration is not JSON: {error}"), "Give one JSON object.");
-            return ExitCode::from(2);
-        }
-    };
-    match check(&config) {
-        Ok(warnings) => {
-            warnings.iter().for_each(|warning| say(format_args!("warning: {warning}")));
-            ExitCode::SUCCESS
-        }
-        Err(message) => {
-            complain(&message, "");
-            ExitCode::FAILURE
-        }
-    }
+fn validate(config: &str, check: impl Fn(&Value) -> Result<Vec<String>, String>) -> Done {
+    let config: Value = serde_json::from_str(config).map_err(|error| {
+        CommandError::usage(format!("the configuration is not JSON: {error}"), "Give one JSON object.")
+    })?;
+    let warnings = check(&config).map_err(|message| CommandError::failed(message, ""))?;
+    warnings.iter().for_each(|warning| say(format_args!("warning: {warning}")));
+    Ok(ExitCode::SUCCESS)
 }
 
 /// A link to this program under the name `gemini`. Somebody else's `gemini` is never replaced.

@@ -9,7 +9,7 @@ use alhena::wire::release::Version;
 use alhena::{Failure, FailureKind, Gemini, Hint, RunError};
 use serde_json::json;
 
-use super::complain;
+use crate::command_error::{CommandError, Done};
 use crate::output::{Own, Stream, print, print_json, say, say_part};
 use crate::signals::{self, Interrupts};
 use crate::style::duration;
@@ -32,59 +32,49 @@ pub struct Args {
     json: bool,
 }
 
-pub fn execute(args: Args) -> ExitCode {
+pub fn execute(args: Args) -> Done {
     let interrupts = Interrupts::catch();
     let installer = Installer::new().stop_when(signals::have_come);
     if args.list {
-        return list(&installer, args.json);
+        return Ok(list(&installer, args.json));
     }
     if args.version.as_deref() == Some("latest") && !args.remove {
-        return match installer.latest() {
-            Ok(version) => fetch(&installer, Some(version), args.json, &interrupts),
-            Err(error) => not_fetched(&error, &interrupts),
-        };
+        let version = installer.latest().map_err(|error| not_fetched(error, &interrupts))?;
+        return fetch(&installer, Some(version), args.json, &interrupts);
     }
-    let version = match args.version.as_deref().map(str::parse::<Version>).transpose() {
-        Ok(version) => version,
-        Err(_) => {
-            let text = args.version.as_deref().unwrap_or("");
-            complain(&format_args!("{text:?} is no version"), "Write it as 0.61.0, or latest.");
-            return ExitCode::from(2);
-        }
-    };
+    let version = args.version.as_deref().map(str::parse::<Version>).transpose().map_err(|_| {
+        let text = args.version.as_deref().unwrap_or("");
+        CommandError::usage(format!("{text:?} is no version"), "Write it as 0.61.0, or latest.")
+    })?;
     if let (true, Some(version)) = (args.remove, &version) {
-        return match installer.uninstall(version) {
-            Ok(true) => print(&format!("removed {version}")),
-            Ok(false) => {
-                complain(
-                    &format_args!("{version} is not installed"),
-                    "`alhena install --list` shows what is.",
-                );
-                ExitCode::FAILURE
-            }
-            Err(error) => failed(&error),
+        return match installer.uninstall(version)? {
+            true => Ok(print(&format!("removed {version}"))),
+            false => Err(CommandError::failed(
+                format!("{version} is not installed"),
+                "`alhena install --list` shows what is.",
+            )),
         };
     }
     fetch(&installer, version, args.json, &interrupts)
 }
 
-fn fetch(
-    installer: &Installer,
-    version: Option<Version>,
-    as_json: bool,
-    interrupts: &Interrupts,
-) -> ExitCode {
-    match installer.install(version, Shown::new(false).progress()) {
-        Ok(gemini) if as_json => print_json(&gemini),
-        Ok(gemini) => print(&format!("{} {}", gemini.path.display(), gemini.version)),
-        Err(error) => not_fetched(&error, interrupts),
-    }
+fn fetch(installer: &Installer, version: Option<Version>, as_json: bool, interrupts: &Interrupts) -> Done {
+    let gemini = installer
+        .install(version, Shown::new(false).progress())
+        .map_err(|error| not_fetched(error, interrupts))?;
+    Ok(match as_json {
+        true => print_json(&gemini),
+        false => print(&format!("{} {}", gemini.path.display(), gemini.version)),
+    })
 }
 
-fn not_fetched(error: &InstallError, interrupts: &Interrupts) -> ExitCode {
-    let failed = failed(error);
-    // The same for every signal, as for a run.
-    interrupts.caught().map_or(failed, |_| ExitCode::from(FailureKind::Cancelled.exit_status()))
+fn not_fetched(error: InstallError, interrupts: &Interrupts) -> CommandError {
+    let failed = CommandError::from(error);
+    match interrupts.caught() {
+        // The same for every signal, as for a run.
+        Some(_) => failed.exit(FailureKind::Cancelled.exit_status()),
+        None => failed,
+    }
 }
 
 fn list(installer: &Installer, as_json: bool) -> ExitCode {
@@ -102,11 +92,6 @@ fn list(installer: &Installer, as_json: bool) -> ExitCode {
         }
         false => print(&lines.join("\n")),
     }
-}
-
-fn failed(error: &InstallError) -> ExitCode {
-    complain(error, &error.hint().unwrap_or_default());
-    ExitCode::FAILURE
 }
 
 /// The version that `--gemini` names instead of a path.

@@ -15,8 +15,9 @@ use alhena::wire::report;
 use alhena::{Event, Outcome};
 use clap::ValueEnum;
 
+use super::sessions;
 use super::sessions::convert::Form;
-use super::{complain, sessions};
+use crate::command_error::{CommandError, Done};
 use crate::output;
 use crate::views::{self, Claims, Name, Target, View};
 
@@ -60,17 +61,14 @@ enum From {
     Message,
 }
 
-pub fn execute(args: Args) -> ExitCode {
+pub fn execute(args: Args) -> Done {
     match convert(&args) {
-        Ok(outcome) => ExitCode::from(outcome.exit_status()),
-        Err(Trouble::Output(error)) => output::written(Err(error)),
-        Err(Trouble::Input(error)) => {
-            complain(
-                &error,
-                "Give a file that Gemini CLI wrote, or a directory made by `alhena run --record`.",
-            );
-            ExitCode::from(2)
-        }
+        Ok(outcome) => Ok(ExitCode::from(outcome.exit_status())),
+        Err(Trouble::Output(error)) => Ok(output::written(Err(error))),
+        Err(Trouble::Input(error)) => Err(CommandError::usage(
+            error,
+            "Give a file that Gemini CLI wrote, or a directory made by `alhena run --record`.",
+        )),
     }
 }
 

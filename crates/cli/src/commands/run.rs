@@ -17,7 +17,8 @@ use alhena::{
 use clap::ValueEnum;
 
 use super::agent::Agent;
-use super::complain;
+
+use crate::command_error::{CommandError, Done, complain};
 use crate::config::Config;
 use crate::echo::Echo;
 use crate::limit::Limit;
@@ -119,7 +120,7 @@ enum By {
     Positional,
 }
 
-pub fn execute(args: Args) -> ExitCode {
+pub fn execute(args: Args) -> Done {
     let config = config(&args);
     let chosen = args.view.or_else(|| config.as_ref().ok()?.view);
     let view = chosen.unwrap_or_else(|| {
@@ -128,13 +129,8 @@ pub fn execute(args: Args) -> ExitCode {
             false => Name::Text,
         }
     });
-    let (target, file) = match target(args.output.as_ref()) {
-        Ok(opened) => opened,
-        Err(error) => {
-            complain(&error, "Give a file that can be written to.");
-            return ExitCode::from(2);
-        }
-    };
+    let (target, file) = target(args.output.as_ref())
+        .map_err(|error| CommandError::usage(error, "Give a file that can be written to."))?;
     let (quiet, verbose) = (args.quiet, args.verbose);
     let interrupts = Interrupts::catch();
     // What a run leaves whose keeper and guard are killed together comes to us.
@@ -168,13 +164,13 @@ pub fn execute(args: Args) -> ExitCode {
             // Whoever reads the outcome gets one also when nothing could be started.
             let outcome = Outcome::not_begun(error.into_failure());
             views::failed_to_start(view, outcome, target);
-            return ExitCode::from(code);
+            return Ok(ExitCode::from(code));
         }
     };
-    match outcome {
+    Ok(match outcome {
         Ok(outcome) => ExitCode::from(outcome.exit_status()),
         Err(error) => output::written(Err(error)),
-    }
+    })
 }
 
 /// The file as well, which still holds what it held: a request that is refused costs nothing.

@@ -13,14 +13,13 @@ mod show;
 mod usage;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
-use alhena::Hint;
 use alhena::agent::dirs::Dirs;
 use alhena::agent::env::Environment;
 use alhena::session::{FindError, Scope, Session, SessionFile, Store, Survey, Which};
 
-use super::{check_directory, complain};
+use super::check_directory;
+use crate::command_error::{CommandError, Done};
 
 /// List, read, export, follow, search, add up and repair the sessions that Gemini CLI keeps.
 #[derive(Debug, clap::Args)]
@@ -41,7 +40,7 @@ enum Command {
     Repair(repair::Args),
 }
 
-pub fn execute(args: Args) -> ExitCode {
+pub fn execute(args: Args) -> Done {
     match args.command {
         Command::List(args) => list::execute(&args),
         Command::Show(args) => show::execute(&args),
@@ -65,14 +64,14 @@ struct Where {
 }
 
 impl Where {
-    fn scope(&self, store: &Store) -> Result<Scope, ExitCode> {
+    fn scope(&self, store: &Store) -> Result<Scope, CommandError> {
         if self.all { Ok(Scope::All) } else { folder(store, &self.dir) }
     }
 }
 
 /// The sessions of a folder, which is said in full wherever it is named. One that is gone can still have sessions; without
 /// any it is refused.
-fn folder(store: &Store, dir: &Path) -> Result<Scope, ExitCode> {
+fn folder(store: &Store, dir: &Path) -> Result<Scope, CommandError> {
     let real = std::fs::canonicalize(dir).or_else(|_| std::path::absolute(dir));
     let scope = Scope::Folder(real.unwrap_or_else(|_| dir.to_owned()));
     let unknown = || store.files(&scope).is_ok_and(|files| files.is_empty());
@@ -82,13 +81,11 @@ fn folder(store: &Store, dir: &Path) -> Result<Scope, ExitCode> {
     }
 }
 
-/// The user's store; complains when there is no home to look in.
-fn store() -> Result<Store, ExitCode> {
+/// The user's store; an error when there is no home to look in.
+fn store() -> Result<Store, CommandError> {
     let environment = Environment::of_process();
-    let Some(home) = environment.gemini_home() else {
-        complain(&"there is no home directory", "Set HOME or GEMINI_CLI_HOME.");
-        return Err(ExitCode::from(2));
-    };
+    let no_home = || CommandError::usage("there is no home directory", "Set HOME or GEMINI_CLI_HOME.");
+    let home = environment.gemini_home().ok_or_else(no_home)?;
     let store = Store::at(home.join(".gemini"));
     Ok(match Dirs::of(&environment) {
         Some(dirs) => store.with_cache(dirs.cache),
@@ -97,7 +94,7 @@ fn store() -> Result<Store, ExitCode> {
 }
 
 /// The session that somebody means: a file, an id or its beginning, or `latest`.
-fn find(store: &Store, place: &Where, which: &str) -> Result<Session, ExitCode> {
+fn find(store: &Store, place: &Where, which: &str) -> Result<Session, CommandError> {
     let path = Path::new(which);
     if which.contains(['/', '.']) {
         return from_file(path);
@@ -108,16 +105,10 @@ fn find(store: &Store, place: &Where, which: &str) -> Result<Session, ExitCode> 
         (Which::Id(_), Err(FindError::Unknown(_))) if !place.all => store.find(&Scope::All, &which),
         (_, found) => found,
     };
-    found.map_err(|error| {
-        complain(&error, &error.hint().unwrap_or_default());
-        ExitCode::from(match error {
-            FindError::Ambiguous(..) => 2,
-            _ => 1,
-        })
-    })
+    Ok(found?)
 }
 
-fn from_file(path: &Path) -> Result<Session, ExitCode> {
+fn from_file(path: &Path) -> Result<Session, CommandError> {
     let file = SessionFile::at(path);
     let surveyed = file.and_then(|file| alhena::session::survey::survey(&file).map(|survey| (file, survey)));
     let (problem, hint) = match surveyed {
@@ -128,8 +119,7 @@ fn from_file(path: &Path) -> Result<Session, ExitCode> {
         }
         Err(error) => (error.to_string(), ""),
     };
-    complain(&format_args!("{}: {problem}", path.display()), hint);
-    Err(ExitCode::from(2))
+    Err(CommandError::usage(format!("{}: {problem}", path.display()), hint))
 }
 
 fn of_parts(file: SessionFile, survey: Survey) -> Session {

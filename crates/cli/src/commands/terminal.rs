@@ -27,9 +27,8 @@ use alhena::terminal::{
 };
 use clap::Subcommand;
 use serde::Serialize;
-use serde_json::json;
 
-use super::complain;
+use crate::command_error::Done;
 use crate::output::{Stream, print, print_json, say};
 use crate::style::Harmless;
 
@@ -102,27 +101,28 @@ enum Command {
     },
 }
 
-pub fn execute(args: Args) -> ExitCode {
+pub fn execute(args: Args) -> Done {
     match args.command {
         Command::Classify(args) => return classify::execute(args),
-        Command::Agent { record } => return ExitCode::from(pane::serve(&record, &|text| say(text))),
-        Command::Guard { step } => return ExitCode::from(u8::from(pane::guard(&step).is_err())),
+        Command::Agent { record } => return Ok(ExitCode::from(pane::serve(&record, &|text| say(text)))),
+        Command::Guard { step } => return Ok(ExitCode::from(u8::from(pane::guard(&step).is_err()))),
         Command::Watcher { dir, step } => {
             let tmux = args.place.tmux.unwrap_or_else(|| "tmux".into());
             let served = watcher::serve(&args.place.server, &tmux, &dir, &step);
-            return ExitCode::from(u8::from(served.is_err()));
+            return Ok(ExitCode::from(u8::from(served.is_err())));
         }
         _ => {}
     }
     let json = args.place.json;
     if let Command::Here(args) = args.command {
-        return here::execute(*args).unwrap_or_else(|error| failed(&error, json));
+        return Ok(here::execute(*args)?);
     }
     let options = Options { server: args.place.server, tmux: args.place.tmux, ..Options::default() };
     if let Command::ServeMcp(args) = args.command {
-        return serve_mcp::execute(args, options).unwrap_or_else(|error| failed(&error, json));
+        return Ok(serve_mcp::execute(args, options)?);
     }
-    let done = Terminals::open(options).and_then(|terminals| match args.command {
+    let terminals = Terminals::open(options)?;
+    let done = match args.command {
         Command::Launch(args) => launch::execute(*args, &terminals, json),
         Command::List(_) => list::execute(&terminals, json),
         Command::Top(_) => top::execute(&terminals),
@@ -143,17 +143,8 @@ pub fn execute(args: Args) -> ExitCode {
         | Command::Agent { .. }
         | Command::Guard { .. }
         | Command::Watcher { .. } => Ok(ExitCode::SUCCESS),
-    });
-    done.unwrap_or_else(|error| failed(&error, json))
-}
-
-fn failed(error: &TerminalError, json: bool) -> ExitCode {
-    if json {
-        let _printed = print_json(&json!({ "error": error }));
-    } else {
-        complain(error, &error.hint);
-    }
-    ExitCode::from(error.exit_status())
+    };
+    Ok(done?)
 }
 
 /// Refuses what draws on a terminal where there is none, with the command that says the same without one.

@@ -98,7 +98,7 @@ fn prices() -> Option<Prices> {
 }
 
 fn unusable(path: &std::ffi::OsStr, error: &dyn std::fmt::Display) -> Option<Prices> {
-    crate::commands::complain(
+    crate::command_error::complain(
         &format_args!("ALHENA_PRICES: {}: {error}", path.to_string_lossy()),
         "Costs are left out; mend the file, or unset ALHENA_PRICES.",
     );

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use alhena::{Event, EventKind, Outcome};
 
 use super::{Target, View};
-use crate::commands::complain;
+use crate::command_error::complain;
 use crate::output::{Stream, say, say_part};
 use crate::style::{Colours, Harmless, Paint};
 

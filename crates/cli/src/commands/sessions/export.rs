@@ -12,7 +12,7 @@ use clap::ValueEnum;
 
 use super::read::{Files, What};
 use super::{Where, find, store};
-use crate::commands::complain;
+use crate::command_error::{CommandError, Done};
 use crate::output::print;
 
 /// Write sessions to files that open anywhere: one HTML page or one Markdown file each.
@@ -64,41 +64,30 @@ impl Form {
     }
 }
 
-pub fn execute(args: &Args) -> ExitCode {
-    let sessions = match chosen(args) {
-        Ok(sessions) => sessions,
-        Err(code) => return code,
-    };
+pub fn execute(args: &Args) -> Done {
+    let sessions = chosen(args)?;
     let many = sessions.len() > 1 || args.every;
     for session in &sessions {
         let path = target(args, session, many);
-        match write(args, session, &path) {
-            Ok(()) => {
-                let printed = print(&path.display().to_string());
-                if printed != ExitCode::SUCCESS {
-                    return printed;
-                }
-            }
-            Err(error) => {
-                let hint = match error.kind() {
-                    io::ErrorKind::AlreadyExists => "--force writes over it, -o chooses another file.",
-                    _ => "",
-                };
-                complain(&format_args!("{}: {error}", path.display()), hint);
-                return ExitCode::FAILURE;
-            }
+        write(args, session, &path).map_err(|error| {
+            let hint = match error.kind() {
+                io::ErrorKind::AlreadyExists => "--force writes over it, -o chooses another file.",
+                _ => "",
+            };
+            CommandError::failed(format!("{}: {error}", path.display()), hint)
+        })?;
+        let printed = print(&path.display().to_string());
+        if printed != ExitCode::SUCCESS {
+            return Ok(printed);
         }
     }
-    ExitCode::SUCCESS
+    Ok(ExitCode::SUCCESS)
 }
 
-fn chosen(args: &Args) -> Result<Vec<Session>, ExitCode> {
+fn chosen(args: &Args) -> Result<Vec<Session>, CommandError> {
     let store = store()?;
     if args.every {
-        return store.list(&args.place.scope(&store)?).map_err(|error| {
-            complain(&format_args!("the session store could not be read: {error}"), "");
-            ExitCode::FAILURE
-        });
+        return store.list(&args.place.scope(&store)?).map_err(CommandError::of_store);
     }
     let latest = ["latest".to_owned()];
     let which = if args.which.is_empty() { &latest[..] } else { &args.which[..] };

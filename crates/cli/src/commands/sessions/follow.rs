@@ -18,7 +18,7 @@ use alhena::{Event, EventKind};
 
 use super::pretty::{Detail, Pretty};
 use super::{Where, find, store};
-use crate::commands::complain;
+use crate::command_error::{CommandError, Done};
 use crate::output::{self, Guard, Stream, say};
 use crate::style::Colours;
 
@@ -50,22 +50,11 @@ pub struct Args {
 /// How long nothing may happen before the file is looked at all the same.
 const LONGEST: Duration = Duration::from_secs(1);
 
-pub fn execute(args: &Args) -> ExitCode {
-    let places = match Places::here() {
-        Ok(places) => places,
-        Err(code) => return code,
-    };
-    let (session, noticed) = match places.wait_for(args) {
-        Ok(found) => found,
-        Err(code) => return code,
-    };
-    match follow(&places, &session, noticed, args) {
-        Ok(done) => done,
-        Err(error) => {
-            complain(&format_args!("{}: {error}", session.file.path.display()), "");
-            ExitCode::FAILURE
-        }
-    }
+pub fn execute(args: &Args) -> Done {
+    let places = Places::here()?;
+    let (session, noticed) = places.wait_for(args)?;
+    follow(&places, &session, noticed, args)
+        .map_err(|error| CommandError::failed(format!("{}: {error}", session.file.path.display()), ""))
 }
 
 /// When a session was found.
@@ -84,7 +73,7 @@ struct Places {
 }
 
 impl Places {
-    fn here() -> Result<Self, ExitCode> {
+    fn here() -> Result<Self, CommandError> {
         let environment = Environment::of_process();
         let homes = Dirs::of(&environment).zip(environment.gemini_home());
         let homes = homes.map(|(dirs, user_home)| (dirs.state.join("homes"), user_home));
@@ -100,7 +89,7 @@ impl Places {
     }
 
     /// The session to follow; waits for the first of a folder that has none.
-    fn wait_for(&self, args: &Args) -> Result<(Session, Noticed), ExitCode> {
+    fn wait_for(&self, args: &Args) -> Result<(Session, Noticed), CommandError> {
         let (scope, which) = (args.place.scope(&self.store)?, Which::of(&args.which));
         let mut noticed = Noticed::AtOnce;
         loop {

@@ -7,7 +7,8 @@ use alhena::model::Timestamp;
 use alhena::session::{Session, SessionState};
 use serde::Serialize;
 
-use super::{Where, complain, store};
+use super::{Where, store};
+use crate::command_error::{CommandError, Done};
 use crate::output::{Stream, print, print_json, say};
 use crate::style::{Colours, Paint, one_line};
 pub(super) use crate::style::{age, short};
@@ -80,25 +81,12 @@ impl<'a> Entry<'a> {
     }
 }
 
-pub fn execute(args: &Args) -> ExitCode {
-    let store = match store() {
-        Ok(store) => store,
-        Err(code) => return code,
-    };
-    let scope = match args.place.scope(&store) {
-        Ok(scope) => scope,
-        Err(code) => return code,
-    };
-    let mut sessions = match store.list(&scope) {
-        Ok(sessions) => sessions,
-        Err(error) => {
-            complain(&format_args!("the session store could not be read: {error}"), "");
-            return ExitCode::FAILURE;
-        }
-    };
+pub fn execute(args: &Args) -> Done {
+    let store = store()?;
+    let mut sessions = store.list(&args.place.scope(&store)?).map_err(CommandError::of_store)?;
     sessions.truncate(args.limit.unwrap_or(usize::MAX));
     if args.json {
-        return print_json(&sessions.iter().map(Entry::of).collect::<Vec<_>>());
+        return Ok(print_json(&sessions.iter().map(Entry::of).collect::<Vec<_>>()));
     }
     if sessions.is_empty() {
         if args.place.all {
@@ -106,9 +94,9 @@ pub fn execute(args: &Args) -> ExitCode {
         } else {
             say("No sessions here. `alhena sessions list --all` looks in all folders.");
         }
-        return ExitCode::SUCCESS;
+        return Ok(ExitCode::SUCCESS);
     }
-    print(table(&sessions, args.place.all, Colours::of(Stream::Out), Timestamp::now()).trim_end())
+    Ok(print(table(&sessions, args.place.all, Colours::of(Stream::Out), Timestamp::now()).trim_end()))
 }
 
 /// So many characters of a title are shown.

@@ -8,7 +8,7 @@ use alhena::session::repair::{Caution, Plan, Step, apply, plan};
 use serde::Serialize;
 
 use super::{Where, find, store};
-use crate::commands::complain;
+use crate::command_error::{CommandError, Done};
 use crate::output::{Stream, print, print_json, say};
 use crate::style::{Colours, Paint, one_line};
 
@@ -58,15 +58,10 @@ struct JsonStep {
     messages: Option<u64>,
 }
 
-pub fn execute(args: &Args) -> ExitCode {
-    let plans = match plans(args) {
-        Ok(plans) => plans,
-        Err(code) => return code,
-    };
-    let Some(dirs) = Dirs::of(&Environment::of_process()) else {
-        complain(&"there is no place for copies", "Set HOME or ALHENA_HOME.");
-        return ExitCode::from(2);
-    };
+pub fn execute(args: &Args) -> Done {
+    let plans = plans(args)?;
+    let dirs = Dirs::of(&Environment::of_process())
+        .ok_or_else(|| CommandError::usage("there is no place for copies", "Set HOME or ALHENA_HOME."))?;
     let caution = if args.force { Caution::WhereUnknown } else { Caution::Full };
     let reports: Vec<Report> = plans
         .iter()
@@ -84,17 +79,14 @@ pub fn execute(args: &Args) -> ExitCode {
     } else {
         show(&reports, args.apply)
     };
-    if undone { ExitCode::FAILURE } else { printed }
+    Ok(if undone { ExitCode::FAILURE } else { printed })
 }
 
-fn plans(args: &Args) -> Result<Vec<Plan>, ExitCode> {
+fn plans(args: &Args) -> Result<Vec<Plan>, CommandError> {
     let store = store()?;
     let sessions = match &args.which {
         Some(which) => vec![find(&store, &args.place, which)?],
-        None => store.list(&args.place.scope(&store)?).map_err(|error| {
-            complain(&format_args!("the session store could not be read: {error}"), "");
-            ExitCode::FAILURE
-        })?,
+        None => store.list(&args.place.scope(&store)?).map_err(CommandError::of_store)?,
     };
     Ok(sessions.iter().filter_map(plan).collect())
 }

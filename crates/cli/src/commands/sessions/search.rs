@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::list::{Entry, age};
 use super::{folder, store};
-use crate::commands::complain;
+use crate::command_error::{CommandError, Done};
 use crate::output::{Stream, print, print_json, say};
 use crate::style::{Colours, Paint, one_line};
 
@@ -56,37 +56,21 @@ struct JsonHit<'a> {
     session: Entry<'a>,
 }
 
-pub fn execute(args: &Args) -> ExitCode {
-    let store = match store() {
-        Ok(store) => store,
-        Err(code) => return code,
-    };
-    let scope = match args.dir.as_ref().map_or(Ok(Scope::All), |dir| folder(&store, dir)) {
-        Ok(scope) => scope,
-        Err(code) => return code,
-    };
+pub fn execute(args: &Args) -> Done {
+    let store = store()?;
+    let scope = args.dir.as_ref().map_or(Ok(Scope::All), |dir| folder(&store, dir))?;
     let found = if args.regex {
-        match regex::Regex::new(&args.words.join(" ")) {
-            Ok(regex) => store.search_regex(&scope, &regex, args.limit),
-            Err(error) => {
-                complain(&error, "Without --regex the words are taken as they are.");
-                return ExitCode::from(2);
-            }
-        }
+        let regex = regex::Regex::new(&args.words.join(" ")).map_err(|error| {
+            CommandError::usage(error, "Without --regex the words are taken as they are.")
+        })?;
+        store.search_regex(&scope, &regex, args.limit)
     } else {
-        let Some(query) = Query::new(&args.words) else {
-            complain(&"there is no word in that", "Signs are not searched; --regex finds them.");
-            return ExitCode::from(2);
-        };
+        let query = Query::new(&args.words).ok_or_else(|| {
+            CommandError::usage("there is no word in that", "Signs are not searched; --regex finds them.")
+        })?;
         store.search(&scope, &query, args.limit)
     };
-    match found {
-        Ok(found) => show(&found, args),
-        Err(error) => {
-            complain(&format_args!("the session store could not be read: {error}"), "");
-            ExitCode::FAILURE
-        }
-    }
+    Ok(show(&found.map_err(CommandError::of_store)?, args))
 }
 
 /// Nothing was found.

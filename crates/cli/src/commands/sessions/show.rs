@@ -1,7 +1,6 @@
 //! `alhena sessions show`.
 
 use std::io;
-use std::process::ExitCode;
 
 use alhena::model::message::{Block, Content};
 use alhena::model::{Conversation, Message};
@@ -12,7 +11,7 @@ use super::pager::Output;
 use super::pretty::{Detail, Pretty};
 use super::read::{Files, What};
 use super::{Where, find, store};
-use crate::commands::complain;
+use crate::command_error::{CommandError, Done};
 use crate::output::{Stream, say, write, write_json, written};
 use crate::style::{Colours, Harmless};
 
@@ -63,19 +62,10 @@ pub enum View {
     Html,
 }
 
-pub fn execute(args: &Args) -> ExitCode {
-    let found = store().and_then(|store| find(&store, &args.place, &args.which));
-    let session = match found {
-        Ok(session) => session,
-        Err(code) => return code,
-    };
-    let files = match Files::read(&session) {
-        Ok(files) => files,
-        Err(error) => {
-            complain(&format_args!("{}: {error}", session.file.path.display()), "");
-            return ExitCode::FAILURE;
-        }
-    };
+pub fn execute(args: &Args) -> Done {
+    let session = find(&store()?, &args.place, &args.which)?;
+    let files = Files::read(&session)
+        .map_err(|error| CommandError::failed(format!("{}: {error}", session.file.path.display()), ""))?;
     let what = match (args.dropped, args.everything) {
         (true, _) => What::History,
         (_, true) => What::Everything,
@@ -88,10 +78,10 @@ pub fn execute(args: &Args) -> ExitCode {
             session.survey.lost
         ));
     }
-    written(match args.view {
+    Ok(written(match args.view {
         View::Events => print_events(&files.conversation(what)),
         view => files.with_page(&session, what, |page| print(page, view, args)),
-    })
+    }))
 }
 
 /// One event a line.

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::list::short;
 use super::{folder, store};
-use crate::commands::complain;
+use crate::command_error::{CommandError, Done};
 use crate::output::{Stream, print, print_json, say};
 use crate::style::{Colours, Paint, one_line};
 
@@ -84,33 +84,15 @@ struct Json<'a> {
     total: &'a Row,
 }
 
-pub fn execute(args: &Args) -> ExitCode {
+pub fn execute(args: &Args) -> Done {
     let since = match args.since.as_deref().map(day) {
-        Some(None) => {
-            complain(&"--since wants a day", "Such as 2026-11-01.");
-            return ExitCode::from(2);
-        }
+        Some(None) => return Err(CommandError::usage("--since wants a day", "Such as 2026-11-01.")),
         other => other.flatten(),
     };
-    let prices = match read_prices(args.prices.as_deref()) {
-        Ok(prices) => prices,
-        Err(code) => return code,
-    };
-    let store = match store() {
-        Ok(store) => store,
-        Err(code) => return code,
-    };
-    let scope = match args.dir.as_ref().map_or(Ok(Scope::All), |dir| folder(&store, dir)) {
-        Ok(scope) => scope,
-        Err(code) => return code,
-    };
-    let sessions = match store.list(&scope) {
-        Ok(sessions) => sessions,
-        Err(error) => {
-            complain(&format_args!("the session store could not be read: {error}"), "");
-            return ExitCode::FAILURE;
-        }
-    };
+    let prices = read_prices(args.prices.as_deref())?;
+    let store = store()?;
+    let scope = args.dir.as_ref().map_or(Ok(Scope::All), |dir| folder(&store, dir))?;
+    let sessions = store.list(&scope).map_err(CommandError::of_store)?;
     let (rows, total) = add_up(&sessions, args.by, since.as_deref(), &prices);
     if args.json {
         let by = match args.by {
@@ -118,19 +100,19 @@ pub fn execute(args: &Args) -> ExitCode {
             By::Model => "model",
             By::Project => "project",
         };
-        return print_json(&Json {
+        return Ok(print_json(&Json {
             by,
             currency: &prices.currency,
             prices: &prices.date,
             rows: &rows,
             total: &total,
-        });
+        }));
     }
     if rows.is_empty() {
         say("Nothing was spent.");
-        return ExitCode::SUCCESS;
+        return Ok(ExitCode::SUCCESS);
     }
-    print(table(&rows, &total, &prices, Colours::of(Stream::Out)).trim_end())
+    Ok(print(table(&rows, &total, &prices, Colours::of(Stream::Out)).trim_end()))
 }
 
 /// A day as the records write it.
@@ -138,7 +120,7 @@ fn day(text: &str) -> Option<String> {
     Timestamp::parse(&format!("{text}T00:00:00Z")).map(|_| text.to_owned())
 }
 
-fn read_prices(path: Option<&Path>) -> Result<Prices, ExitCode> {
+fn read_prices(path: Option<&Path>) -> Result<Prices, CommandError> {
     let chosen: Option<OsString> =
         path.map(Into::into).or_else(|| std::env::var_os(alhena::agent::env::ALHENA_PRICES));
     let read = match &chosen {
@@ -150,11 +132,10 @@ fn read_prices(path: Option<&Path>) -> Result<Prices, ExitCode> {
     };
     read.map_err(|error| {
         let name = chosen.unwrap_or_default();
-        complain(
-            &format_args!("{}: {error}", name.to_string_lossy()),
+        CommandError::usage(
+            format!("{}: {error}", name.to_string_lossy()),
             r#"It has to look like {"date": "2026-11-15", "currency": "USD", "per_tokens": 1000000, "models": {"NAME": {"input": 0.3, "cached": 0.03, "output": 2.5}}}."#,
-        );
-        ExitCode::from(2)
+        )
     })
 }
 

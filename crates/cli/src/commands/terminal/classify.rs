@@ -2,14 +2,13 @@
 
 use std::io::{self, Read};
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use alhena::agent::env::Environment;
 use alhena::model::Timestamp;
 use alhena::terminal::Hosted;
 use alhena::terminal::screen::Capture;
 
-use crate::commands::complain;
+use crate::command_error::{CommandError, Done};
 use crate::output::{print, print_json};
 
 /// Tell what a captured screen shows: its status, the last answer, an error, what it waits for.
@@ -40,17 +39,13 @@ pub struct Args {
     since: Option<i64>,
 }
 
-pub fn execute(args: Args) -> ExitCode {
-    let bytes = match read(&args.file) {
-        Ok(bytes) => bytes,
-        Err(error) => {
-            complain(
-                &format_args!("{}: {error}", args.file.display()),
-                "Give a file that can be read, or pipe it in.",
-            );
-            return ExitCode::from(2);
-        }
-    };
+pub fn execute(args: Args) -> Done {
+    let bytes = read(&args.file).map_err(|error| {
+        CommandError::usage(
+            format!("{}: {error}", args.file.display()),
+            "Give a file that can be read, or pipe it in.",
+        )
+    })?;
     let text = String::from_utf8_lossy(&bytes);
     let mut capture = Capture::new(&text);
     if let Some(title) = &args.title {
@@ -60,30 +55,19 @@ pub fn execute(args: Args) -> ExitCode {
         capture = capture.columns(columns);
     }
     if args.turns {
-        return print_json(&capture.turns());
+        return Ok(print_json(&capture.turns()));
     }
     let hosted = args.here.as_deref().map(|id| Hosted::find(id, &Environment::of_process()));
-    let hosted = match hosted.transpose() {
-        Ok(hosted) => hosted,
-        Err(error) => {
-            complain(&error, &error.hint);
-            return ExitCode::from(error.exit_status());
-        }
-    };
+    let hosted = hosted.transpose()?;
     let since = args.since.map(Timestamp::from_millis);
     if !args.last {
         let reading = hosted.map_or_else(|| capture.read(), |hosted| hosted.read(&capture, since));
-        return print_json(&reading);
+        return Ok(print_json(&reading));
     }
     let from_session = hosted.and_then(|hosted| hosted.last_answer(since));
     let answer = from_session.map(|answer| answer.map_err(|error| error.message));
-    match answer.unwrap_or_else(|| capture.last_answer().map_err(|error| error.to_string())) {
-        Ok(answer) => print(&answer),
-        Err(error) => {
-            complain(&error, "");
-            ExitCode::FAILURE
-        }
-    }
+    let answer = answer.unwrap_or_else(|| capture.last_answer().map_err(|error| error.to_string()));
+    Ok(print(&answer.map_err(|error| CommandError::failed(error, ""))?))
 }
 
 fn read(path: &PathBuf) -> io::Result<Vec<u8>> {
