@@ -1,0 +1,44 @@
+//! What programs build on: that it is there is checked by the compiler.
+#![allow(missing_docs)]
+
+use std::fmt::Debug;
+
+use alhena::{Event, Failure, Hint, NotFound, Run, RunError, Stopper};
+use futures_core::Stream;
+
+fn is_stream<T: Stream<Item = Event> + Debug + Send + Unpin>() {}
+fn is_stopper<T: Clone + Debug + Send + Sync + 'static>() {}
+fn is_error<T: Hint + Send + Sync + 'static>() {}
+
+#[test]
+fn a_run_is_a_stream_that_can_be_sent_and_stopped_from_anywhere() {
+    is_stream::<Run>();
+    is_stopper::<Stopper>();
+}
+
+#[test]
+fn every_error_may_have_a_hint_and_can_be_sent() {
+    is_error::<NotFound>();
+    is_error::<RunError>();
+    is_error::<Failure>();
+    is_error::<alhena::agent::home::HomeError>();
+    is_error::<alhena::agent::install::InstallError>();
+    is_error::<alhena::agent::settings::SettingsError>();
+    is_error::<alhena::session::FindError>();
+    is_error::<alhena::session::repair::NotRepaired>();
+    is_error::<alhena::terminal::TerminalError>();
+    is_error::<alhena::terminal::profile::ProfileError>();
+    is_error::<alhena::wire::release::NotAVersion>();
+    is_error::<alhena::wire::stream::LineError>();
+}
+
+#[test]
+fn the_source_of_an_error_is_kept() {
+    use std::error::Error;
+    let denied = || std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+    let find = alhena::session::FindError::from(denied());
+    let install = alhena::agent::install::InstallError::Io { doing: "asking npm", error: denied() };
+    for error in [&find as &dyn Error, &install] {
+        assert!(error.source().is_some_and(|source| source.is::<std::io::Error>()), "{error}");
+    }
+}
