@@ -39,7 +39,7 @@ const BENCHES: &[Bench] = &[
     },
 ];
 
-/// Runs the one that was named, in a release build.
+/// Runs the one that was named, as what ships is built.
 pub fn run(words: &[&str]) -> Result<(), String> {
     let Some((name, rest)) = words.split_first() else {
         for bench in BENCHES {
@@ -51,7 +51,9 @@ pub fn run(words: &[&str]) -> Result<(), String> {
     let bench = bench.ok_or_else(|| format!("there is no bench {name}; `cargo xtask bench` lists them"))?;
     if cfg!(debug_assertions) {
         let mut release = cargo();
-        release.args(["run", "--release", "--quiet", "--package", "xtask", "--", "bench"]).args(words);
+        release
+            .args(["run", "--profile", "dist", "--quiet", "--package", "xtask", "--", "bench"])
+            .args(words);
         let ended_well = follow(&mut release, Duration::from_secs(3600), |_| ())?;
         return if ended_well { Ok(()) } else { Err(String::new()) };
     }
@@ -61,13 +63,13 @@ pub fn run(words: &[&str]) -> Result<(), String> {
 /// Builds the program that is measured, and gives its path.
 fn build() -> Result<PathBuf, String> {
     let mut build = cargo();
-    build.args(["build", "--release", "--quiet", "--package", "alhena-cli"]);
+    build.args(["build", "--profile", "dist", "--quiet", "--package", "alhena-cli"]);
     if !follow(&mut build, Duration::from_secs(1800), |_| ())? {
         return Err("alhena does not build".to_owned());
     }
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| cache::workspace().join("target"), PathBuf::from);
-    Ok(target.join("release/alhena"))
+    Ok(target.join("dist/alhena"))
 }
 
 /// The middle of some figures (the mean of the two middle ones).
