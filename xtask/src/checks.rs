@@ -7,6 +7,7 @@ use std::time::Duration;
 use alhena_testbed::cache;
 
 use crate::commands::{cargo, follow, works};
+use crate::lints::{self, Lint};
 use crate::setup;
 use crate::tally::{Reading, Tally};
 
@@ -41,11 +42,14 @@ impl Options {
 /// Runs everything. An error without text means that the summary has said it.
 pub fn run(options: &Options) -> Result<(), String> {
     let environment = setup::for_tests(options.quick)?;
-    let mut total = Tally::default();
+    let (mut total, mut left_out) = (Tally::default(), Vec::new());
     if options.filter.is_none() {
         total += check(cargo().args(["fmt", "--all", "--", "--check"]))?;
-        if !options.quick {
-            total += check(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+        for lint in if options.quick { Vec::new() } else { lints::all() } {
+            match lint {
+                Lint::Run(mut command) => total += check(&mut command)?,
+                Lint::LeftOut(why) => left_out.push(why),
+            }
         }
     }
     total += check(cargo().args(["build", "--workspace", "--bins"]))?;
@@ -55,6 +59,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     if options.filter.is_none() && !options.quick {
         total += tests(torture().envs(environment.iter().map(|(name, value)| (name, value))))?;
     }
+    left_out.iter().for_each(|why| println!("left out: {why}"));
     println!("{total}");
     if total.failed == 0 { Ok(()) } else { Err(String::new()) }
 }

@@ -32,8 +32,15 @@ pub fn works(command: &mut Command) -> bool {
 
 /// The first line that a program prints.
 pub fn first_line(program: &str, argument: &str) -> Option<String> {
-    let done = run_bounded(Command::new(program).arg(argument), Duration::from_secs(60)).ok()?;
-    done.succeeded().then(|| done.stdout_text().lines().next().unwrap_or_default().trim().to_owned())
+    lines(Command::new(program).arg(argument)).first().map(|line| line.trim().to_owned())
+}
+
+/// What a program prints; nothing if it cannot be started or fails.
+pub fn lines(command: &mut Command) -> Vec<String> {
+    match run_bounded(command, Duration::from_secs(60)) {
+        Ok(done) if done.succeeded() => done.stdout_text().lines().map(str::to_owned).collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// Runs a command, passes its output on, gives each line of it to `each`, and says whether it exited 0 in time.

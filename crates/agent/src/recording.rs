@@ -9,7 +9,7 @@
 //! | `session/` | the session files |
 //!
 //! All of it is written while the run goes on. The last input says how the run ended; without it the recording ends early.
-//! Nobody else can read the files, and secrets are replaced by their names ([`mask`]).
+//! Nobody else can read the files, and secrets are replaced by their names (`mask`).
 
 mod mask;
 mod recorder;

@@ -1,7 +1,7 @@
 //! Search: words and phrases over all sessions, ranked, with what stands around them; and regular expressions.
 //!
 //! Two threads read 1 GB of sessions in the page cache in 0.15 s, so there is no index that could go stale: every file is
-//! read, on all cores. Its raw bytes say at once whether it can have the words ([`needles`]); only what can is decoded.
+//! read, on all cores. Its raw bytes say at once whether it can have the words (`needles`); only what can is decoded.
 
 mod needles;
 mod query;

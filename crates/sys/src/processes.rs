@@ -255,8 +255,7 @@ mod tests {
     fn a_child_is_found_by_descent_and_by_what_it_was_started_with() {
         let value = format!("test-{}", std::process::id());
         let mut command = Command::new("sleep");
-        let mut child =
-            command.arg("30").env("TEST_OF_SYS", &value).stdout(Stdio::null()).spawn().unwrap();
+        let mut child = command.arg("30").env("TEST_OF_SYS", &value).stdout(Stdio::null()).spawn().unwrap();
         let (this, pid) = (std::process::id(), child.id());
         assert!(descendants(this).contains(&pid));
         assert!(!descendants_without(this, &HashSet::from([pid])).contains(&pid));

@@ -21,7 +21,10 @@ const GO_VERSION: &str = "1.27.3";
 const TMUX_VERSION: &str = "debian";
 /// The same for the browser: it must fit the C library of the machine, the only one that it takes from there.
 const CHROMIUM_VERSION: &str = "debian-complete";
+const LLVM_COV: &str = "cargo-llvm-cov";
 const LLVM_COV_VERSION: &str = "0.9.1";
+const DENY: &str = "cargo-deny";
+const DENY_VERSION: &str = "0.20.2";
 const PROMPTFOO_VERSION: &str = "0.123.1";
 const CAO_VERSION: &str = "2.5.4";
 
@@ -107,7 +110,8 @@ pub fn all() -> Vec<Tool> {
     all.push(tool("promptfoo", PROMPTFOO_VERSION, "the promptfoo adapter", promptfoo, fetch_promptfoo));
     all.push(tool("cao", CAO_VERSION, "the CAO provider", Needed::With(&["hosts/cao"]), fetch_cao));
     let on_demand = Needed::With(&[]);
-    all.push(tool("cargo-llvm-cov", LLVM_COV_VERSION, "cargo xtask coverage", on_demand, fetch_llvm_cov));
+    all.push(tool(LLVM_COV, LLVM_COV_VERSION, "cargo xtask coverage", on_demand, fetch_llvm_cov));
+    all.push(tool(DENY, DENY_VERSION, "licences and sources of dependencies", Needed::With(&[]), fetch_deny));
     all
 }
 
@@ -143,7 +147,13 @@ pub fn cao() -> io::Result<PathBuf> {
 
 /// The `cargo-llvm-cov` command, compiled on first use.
 pub fn llvm_cov() -> io::Result<PathBuf> {
-    on_path("cargo-llvm-cov").map_or_else(|| fetch_llvm_cov(LLVM_COV_VERSION), Ok)
+    on_path(LLVM_COV).map_or_else(|| fetch_llvm_cov(LLVM_COV_VERSION), Ok)
+}
+
+/// cargo-deny, if it is on PATH or was fetched: building it takes minutes.
+pub fn deny_if_there() -> Option<PathBuf> {
+    let fetched = cache::root().join(format!("{DENY}/{DENY_VERSION}/bin/{DENY}"));
+    on_path(DENY).or_else(|| Some(fetched).filter(|program| program.is_file()))
 }
 
 /// Where a fetched tmux is, if there is one.
@@ -350,16 +360,22 @@ fn pip_install(directory: &Path, what: &[&str]) -> io::Result<()> {
 }
 
 fn fetch_llvm_cov(version: &str) -> io::Result<PathBuf> {
-    let directory = cache::entry(&format!("cargo-llvm-cov/{version}"), |directory| {
+    cargo_install(LLVM_COV, version)
+}
+
+fn fetch_deny(version: &str) -> io::Result<PathBuf> {
+    cargo_install(DENY, version)
+}
+
+fn cargo_install(name: &str, version: &str) -> io::Result<PathBuf> {
+    let directory = cache::entry(&format!("{name}/{version}"), |directory| {
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        cargo
-            .args(["install", "cargo-llvm-cov", "--locked", "--quiet", "--version", version, "--root"])
-            .arg(directory);
+        cargo.args(["install", name, "--locked", "--quiet", "--version", version, "--root"]).arg(directory);
         cargo.env("CARGO_TARGET_DIR", directory.join("target"));
-        check(&mut cargo, "cargo install cargo-llvm-cov")?;
+        check(&mut cargo, &format!("cargo install {name}"))?;
         std::fs::remove_dir_all(directory.join("target"))
     })?;
-    Ok(directory.join("bin/cargo-llvm-cov"))
+    Ok(directory.join("bin").join(name))
 }
 
 fn check(command: &mut Command, what: &str) -> io::Result<Finished> {
