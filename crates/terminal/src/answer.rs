@@ -72,7 +72,15 @@ impl Terminal {
             Some(turn) => self.answer_to(turn, None),
             None => {
                 let record = self.record()?;
-                let answer = self.answer_without_turn(&record)?;
+                let answer =
+                    self.answer_without_turn(&record).map_err(|error| match last_exchange(&record) {
+                        Some(_) => error,
+                        None => no_answer(&format!("{} has had no turn: there is no answer", self.name()))
+                            .with_hint(format!(
+                                "`{}` asks it something.",
+                                self.command_line("ask", &["TEXT"])
+                            )),
+                    })?;
                 let is_new = |path: PathBuf| !Said::each_since(&path, record.created).is_empty();
                 let resumed = answer.source == Source::Session && !sessions_of(&record).any(is_new);
                 let warning = resumed.then(|| BEFORE.to_owned());

@@ -173,7 +173,14 @@ impl Terminal {
 
     pub(crate) fn exited(&self) -> TerminalError {
         TerminalError::new(TerminalErrorKind::Exited, format!("the agent in {} has ended", self.name))
-            .with_hint(format!("`{}` puts it away.", self.command_line("exit", &[])))
+            .with_hint(match self.session_id() {
+                Some(session) => format!(
+                    "`{}` goes on with it, `{}` puts it away.",
+                    self.resume_line(&session.chars().take(8).collect::<String>()),
+                    self.command_line("exit", &[])
+                ),
+                None => format!("`{}` puts it away.", self.command_line("exit", &[])),
+            })
     }
 
     /// Waits until the agent does something.

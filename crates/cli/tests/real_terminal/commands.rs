@@ -25,6 +25,8 @@ fn a_whole_life_from_the_command_line() {
     let (code, listed) = json_of(&place, &["list"]);
     assert_eq!((code, &listed[0]["name"], &listed[0]["status"]), (0, &json!("one"), &json!("idle")));
 
+    let (code, _, err) = type_in(&place, &["read", "one"]);
+    assert_eq!((code, err.lines().next()), (1, Some("error: one has had no turn: there is no answer")));
     assert_eq!(type_in(&place, &["send", "one", "Hi"]), (0, String::new(), String::new()));
     assert_eq!(type_in(&place, &["wait", "one", "--until", "completed"]).1, "completed\n");
     assert_eq!(type_in(&place, &["read", "one"]).1, "Hello.\n");

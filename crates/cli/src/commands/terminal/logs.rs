@@ -24,8 +24,8 @@ pub struct Args {
     /// The terminal, by its name or id.
     terminal: String,
     /// The last so many, at least one.
-    #[arg(short, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    n: Option<u64>,
+    #[arg(short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    n: Option<u32>,
     /// Print each turn when it has ended, until the agent has gone; with --json a line each.
     #[arg(long, short)]
     follow: bool,
