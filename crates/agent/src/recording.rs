@@ -89,7 +89,20 @@ pub fn session_files(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// Plays a recording: the same lines and events in the same order, and the same outcome.
-pub fn play(dir: &Path, mut each: impl FnMut(Item)) -> io::Result<Arc<Outcome>> {
+pub fn play(dir: &Path, each: impl FnMut(Item)) -> io::Result<Arc<Outcome>> {
+    play_with(dir, Interpreter::with, each)
+}
+
+/// The same, and before the last event the conversation; it is held in memory until then.
+pub fn play_keeping(dir: &Path, each: impl FnMut(Item)) -> io::Result<Arc<Outcome>> {
+    play_with(dir, |witnesses| Interpreter::with(witnesses).keeping_conversation(), each)
+}
+
+fn play_with(
+    dir: &Path,
+    interpreter: impl FnOnce(Witnesses) -> Interpreter,
+    mut each: impl FnMut(Item),
+) -> io::Result<Arc<Outcome>> {
     let header: Header = serde_json::from_slice(&fs::read(dir.join(names::HEADER))?)?;
     if header.format != FORMAT {
         return Err(io::Error::other(format!(
@@ -97,7 +110,7 @@ pub fn play(dir: &Path, mut each: impl FnMut(Item)) -> io::Result<Arc<Outcome>> 
             header.format
         )));
     }
-    let mut player = Player::new(header.witnesses, entries(dir)?);
+    let mut player = Player::new(interpreter(header.witnesses), entries(dir)?);
     let mut stdout = BufReader::with_capacity(1 << 18, File::open(dir.join(names::STDOUT))?);
     let mut framer = Framer::new(LONGEST_LINE);
     loop {
@@ -134,10 +147,9 @@ struct Player {
 }
 
 impl Player {
-    fn new(witnesses: Witnesses, entries: Vec<(u64, Entry)>) -> Self {
+    fn new(interpreter: Interpreter, entries: Vec<(u64, Entry)>) -> Self {
         let cut = entries.iter().find(|(_, entry)| matches!(entry, Entry::CutShort));
         let lines_read = cut.map_or(u64::MAX, |(after, _)| *after);
-        let interpreter = Interpreter::with(witnesses);
         let entries = entries.into_iter().peekable();
         Self { interpreter, entries, lines: 0, lines_read, items: Vec::new(), outcome: None }
     }
@@ -166,6 +178,11 @@ impl Player {
 
     fn feed(&mut self, input: Input<'_>) {
         let mut out: Vec<Event> = Vec::new();
+        if matches!(input, Input::End(_)) {
+            let said = self.interpreter.take_conversation(&mut out);
+            self.items.extend(out.drain(..).map(Item::Event));
+            self.items.extend(said.map(|said| Item::Conversation(Box::new(said))));
+        }
         self.interpreter.feed(input, &mut out);
         if let Some(Event { kind: EventKind::Finished { outcome }, .. }) = out.last() {
             self.outcome = Some(outcome.clone());

@@ -66,6 +66,8 @@ pub struct Request {
     pub extra_args: Vec<OsString>,
     /// Whether the CLI's own lines are handed out beside the events.
     pub raw_lines: bool,
+    /// Hand out all that was said and done, before the last event; it is held in memory until then.
+    pub conversation: bool,
     /// What the caller wants to be said in the outcome's warnings.
     pub notices: Vec<String>,
 }
@@ -242,6 +244,7 @@ impl Request {
             record: None,
             extra_args: Vec::new(),
             raw_lines: false,
+            conversation: false,
             notices: Vec::new(),
         }
     }
@@ -399,6 +402,12 @@ impl Request {
     /// Hands out the CLI's own lines beside the events.
     pub fn raw_lines(mut self) -> Self {
         self.raw_lines = true;
+        self
+    }
+
+    /// Hands out all that was said and done, before the last event.
+    pub fn conversation(mut self) -> Self {
+        self.conversation = true;
         self
     }
 

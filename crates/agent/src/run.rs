@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
-use alhena_model::{Event, EventKind, Outcome};
+use alhena_model::{Conversation, Event, EventKind, Outcome};
 use async_channel::{Receiver, Sender};
 use futures_core::Stream;
 
@@ -21,6 +21,8 @@ pub enum Item {
     Event(Event),
     /// A line as the CLI wrote it, without its end, before the events it gave; only on request.
     Line(Vec<u8>),
+    /// All that was said and done, before the last event; only on request.
+    Conversation(Box<Conversation<'static>>),
 }
 
 /// A run: a [`Stream`] of its events. Dropping it stops it.
@@ -264,6 +266,8 @@ impl Queue {
 fn weight(item: &Item) -> usize {
     let event = match item {
         Item::Line(line) => return size_of::<Item>() + line.len(),
+        // Nothing comes behind it that could queue.
+        Item::Conversation(_) => return size_of::<Item>(),
         Item::Event(event) => event,
     };
     let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);

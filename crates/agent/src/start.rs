@@ -100,7 +100,10 @@ fn launch(
         growth,
         asked_to_stop,
         queue,
-        interpreter: Interpreter::with(witnesses(home.as_ref())),
+        interpreter: match request.conversation {
+            true => Interpreter::with(witnesses(home.as_ref())).keeping_conversation(),
+            false => Interpreter::with(witnesses(home.as_ref())),
+        },
         disk: Disk::new(dir.clone(), since),
         session,
         limits,

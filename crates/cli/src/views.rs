@@ -12,8 +12,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use alhena::hosts::openase::Mode;
-use alhena::model::{Source, Timestamp};
-use alhena::{Event, EventKind, Outcome};
+use alhena::model::{Conversation, Source, Timestamp};
+use alhena::{Event, EventKind, Item, Outcome};
 use clap::ValueEnum;
 
 use crate::output::{self, Guard, Stream};
@@ -33,6 +33,9 @@ pub trait View {
     fn caught_up(&mut self) -> io::Result<()> {
         Ok(())
     }
+
+    /// All that was said and done; comes before the end, to views that want it.
+    fn conversation(&mut self, _said: Conversation<'static>) {}
 
     /// The session files of the run; comes before the end.
     fn sessions(&mut self, _paths: &[PathBuf]) {}
@@ -79,6 +82,11 @@ impl Name {
         self == Name::StreamJson
     }
 
+    /// Whether the view needs all that was said and done.
+    pub fn wants_conversation(self) -> bool {
+        matches!(self, Name::Messages | Name::AgentCliSdk)
+    }
+
     /// Whether the view itself says why a run failed.
     pub fn says_failures(self) -> bool {
         match self {
@@ -114,6 +122,18 @@ impl Target {
     /// The same for JSON.
     fn json(self) -> Self {
         Self { out: Box::new(Guard::new(self.out)), ..self }
+    }
+}
+
+/// Shows what came out of a run.
+pub fn show(view: &mut dyn View, item: Item) -> io::Result<()> {
+    match item {
+        Item::Event(event) => view.event(&event),
+        Item::Line(line) => view.line(&line),
+        Item::Conversation(said) => {
+            view.conversation(*said);
+            Ok(())
+        }
     }
 }
 

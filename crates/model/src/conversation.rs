@@ -9,15 +9,19 @@
 //! |---|---|---|
 //! | `started`, warnings, errors of the CLI, `finished` | the stream, or derived from the run | absent |
 //! | usage of the whole run | the stream's `result` | per answer in all |
+//! | the order among kinds of events: each comes when it becomes known | the run | thoughts, text, each call with its result, usage |
+//! | letters without a width, such as those that join emoji | the stream | left out |
 //! | the pieces of a text, white space at its end, and what a retry said before | the stream | each answer once |
 //! | `type` of a tool's error | the stream | `error`, or `cancelled` |
 //! | `verified`, and changes that no tool claims | the disk | `false`, absent |
 //! | files that a prompt names with `@` | the session | the prompt as it was typed |
 //! | output of a command that was too long for the model | the stream | its beginning and end |
-//! | ids of messages, thoughts, models and tokens per answer, diffs, contents, exit codes | the session, also while it is followed | absent, or derived |
+//! | ids of answers, thoughts, models and tokens per answer, diffs, contents, exit codes | the session, also while it is followed | absent, or derived |
+//! | ids of prompts, and images in them | the session | a number |
 //! | the record itself, `_original` | the session | a record as the CLI would have written it |
 
 mod events;
+mod growing;
 mod lean;
 mod messages;
 mod original;
@@ -31,6 +35,7 @@ use serde_json::Value;
 
 pub use self::events::events;
 pub(crate) use self::events::{Ended, call, usage_of};
+pub(crate) use self::growing::Growing;
 pub use self::lean::{first_record, record as lean_record};
 pub use self::original::Original;
 pub(crate) use self::record::ended;

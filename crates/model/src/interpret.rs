@@ -28,7 +28,7 @@ use self::joined::Joined;
 use self::kept::{Kept, News, OpenCalls};
 pub use self::waiting::Witnesses;
 use self::waiting::{Returned, Testimony, Waiting};
-use crate::conversation::usage_of;
+use crate::conversation::{Conversation, Growing, usage_of};
 use crate::event::{Event, EventKind, Source};
 use crate::failure::FailureKind;
 use crate::join::Fact;
@@ -56,6 +56,8 @@ pub struct Interpreter {
     prompt_file: Option<PromptFile>,
     denied: Vec<String>,
     over: bool,
+    /// All that was said, where somebody wants it.
+    said: Option<Growing>,
 }
 
 impl Default for Interpreter {
@@ -89,7 +91,20 @@ impl Interpreter {
             prompt_file: None,
             denied: Vec::new(),
             over: false,
+            said: None,
         }
+    }
+
+    /// The same, keeping all that is said for [`take_conversation`](Self::take_conversation).
+    pub fn keeping_conversation(mut self) -> Self {
+        self.said = Some(Growing::default());
+        self
+    }
+
+    /// What was said and done; once, at the end, and only where it was kept.
+    pub fn take_conversation(&mut self, out: &mut Vec<Event>) -> Option<Conversation<'static>> {
+        self.wait_no_more(out);
+        self.said.take().map(Growing::finish)
     }
 
     /// Takes what has come in, and appends what follows from it. After [`Input::End`] nothing does any more.
@@ -241,22 +256,36 @@ impl Interpreter {
         match message.role {
             Role::User => {
                 self.prompt_file = PromptFile::named_in(&text);
+                if let Some(said) = &mut self.said {
+                    said.prompt(&text, self.now);
+                }
                 self.emit(Source::Stream, EventKind::Prompt { text }, out); // A-19, C-34
             }
             Role::Assistant | Role::Other(_) => {
                 self.open.model_goes_on();
                 self.facts.answered |= !text.trim().is_empty();
-                self.outcome.text.push(&text);
-                self.emit(Source::Stream, EventKind::Text { delta: text }, out);
+                self.say(text, out);
             }
         }
+    }
+
+    /// The model says something.
+    fn say(&mut self, delta: String, out: &mut Vec<Event>) {
+        self.outcome.text.push(&delta);
+        if let Some(said) = &mut self.said {
+            said.text(&delta, self.now);
+        }
+        self.emit(Source::Stream, EventKind::Text { delta }, out);
     }
 
     /// Something that only the session file says.
     fn take_fact(&mut self, fact: Fact, out: &mut Vec<Event>) {
         self.waiting.session_speaks();
+        if let Some(said) = &mut self.said {
+            said.fact(&fact);
+        }
         match fact {
-            Fact::Thought { at, subject, text } => {
+            Fact::Thought { at, subject, text, .. } => {
                 let now = self.now;
                 self.now = at.unwrap_or(now);
                 self.emit(Source::Session, EventKind::Thinking { subject, text }, out);
@@ -268,7 +297,7 @@ impl Interpreter {
                 self.emit(Source::Session, usage_of(model, tokens), out);
             }
             Fact::Text { text, .. } => self.joined.text(text),
-            Fact::Tool { id, fact } => {
+            Fact::Tool { id, fact, .. } => {
                 let ready = self.waiting.fact(id, *fact);
                 self.go_on(ready, out);
             }

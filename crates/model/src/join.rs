@@ -37,6 +37,9 @@ const LARGEST_STATE: usize = 256 << 10;
 pub enum Fact {
     /// The model thought something.
     Thought {
+        /// The model's message.
+        #[serde(default)]
+        message: String,
         /// When.
         at: Option<Timestamp>,
         /// Its heading.
@@ -46,6 +49,9 @@ pub enum Fact {
     },
     /// A tool call ended.
     Tool {
+        /// The model's message.
+        #[serde(default)]
+        message: String,
         /// Its id.
         id: String,
         /// What is known of it.
@@ -102,12 +108,14 @@ impl SessionFacts {
         if message.kind != Some(MessageType::Gemini) || at.is_some_and(|at| at < self.since) {
             return;
         }
-        let id = message.id.as_deref().unwrap_or("");
+        let id = message.id.as_deref().unwrap_or("").to_owned();
+        let id = id.as_str();
         for (index, thought) in message.thoughts.iter().flatten().enumerate() {
             if self.seen.insert(format!("{id} thought {index}")) {
                 let at = thought.timestamp.as_deref().and_then(Timestamp::parse);
                 let text = |text: &Option<Cow<'_, str>>| text.as_deref().unwrap_or("").to_owned();
                 facts.push(Fact::Thought {
+                    message: id.to_owned(),
                     at,
                     subject: text(&thought.subject),
                     text: text(&thought.description),
@@ -127,10 +135,11 @@ impl SessionFacts {
             });
         }
         for mut call in message.tool_calls.into_iter().flatten() {
-            let Some(id) = call.id.as_deref().map(str::to_owned) else { continue };
-            if has_ended(&call) && self.seen.insert(format!("{id} call")) {
+            let Some(call_id) = call.id.as_deref().map(str::to_owned) else { continue };
+            if has_ended(&call) && self.seen.insert(format!("{call_id} call")) {
                 let fact = ended(&mut call).into_fact();
-                facts.push(Fact::Tool { id, fact: Box::new(fact) });
+                let message = id.to_owned();
+                facts.push(Fact::Tool { message, id: call_id, fact: Box::new(fact) });
             }
         }
     }

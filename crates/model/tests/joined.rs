@@ -214,7 +214,8 @@ fn a_cancelled_write_is_no_change() {
         json!({"type": "tool_result", "tool_id": "c", "status": "success"}),
     ]);
     let fact = ToolFact { cancelled: true, ..ToolFact::default() };
-    let (events, outcome) = join(&stdout, vec![Fact::Tool { id: "c".into(), fact: Box::new(fact) }]);
+    let (events, outcome) =
+        join(&stdout, vec![Fact::Tool { message: String::new(), id: "c".into(), fact: Box::new(fact) }]);
     let result = events.iter().find_map(|event| match event.kind {
         EventKind::ToolResult { ok, cancelled, .. } => Some((ok, cancelled)),
         _ => None,
@@ -230,7 +231,8 @@ fn the_session_knows_whether_a_file_is_new() {
             json!({"type": "tool_result", "tool_id": "c", "status": "success"}),
         ]);
         let fact = ToolFact { created: Some(created), diff: Some("d".into()), ..ToolFact::default() };
-        let (_, outcome) = join(&stdout, vec![Fact::Tool { id: "c".into(), fact: Box::new(fact) }]);
+        let (_, outcome) =
+            join(&stdout, vec![Fact::Tool { message: String::new(), id: "c".into(), fact: Box::new(fact) }]);
         assert_eq!((outcome.files[0].change, outcome.files[0].diff.as_deref()), (change, Some("d")));
     }
 }
@@ -306,7 +308,7 @@ fn a_thought_has_its_own_time_and_leaves_the_clock_alone() {
     assert_eq!(interpreter.session_id(), None);
     interpreter.line(init.to_string().as_bytes(), &mut out);
     assert_eq!(interpreter.session_id(), Some("s"));
-    let thought = |at| Fact::Thought { at, subject: "S".into(), text: "T".into() };
+    let thought = |at| Fact::Thought { message: String::new(), at, subject: "S".into(), text: "T".into() };
     interpreter.feed(Input::Fact(thought(Some(at("2026-11-15T20:59:00.000Z")))), &mut out);
     interpreter.feed(Input::Fact(thought(None)), &mut out);
     let times: Vec<Timestamp> = out.iter().map(|event| event.at).collect();

@@ -92,6 +92,9 @@ impl Engine {
             None => stderr,
         };
         let end = End { exit, stderr, duration_ms: Some(self.started.elapsed().as_millis() as u64) };
+        let said = self.interpreter.take_conversation(&mut out);
+        watch.waiting.extend(out.drain(..).map(Item::Event));
+        watch.waiting.extend(said.map(|said| Item::Conversation(Box::new(said))));
         let outcome = self.interpreter.conclude(&end, &mut out);
         if let Some(warning) = self.recorder.and_then(|recorder| recorder.finish(&end, &outcome, watch.lines))
         {

@@ -87,11 +87,12 @@ impl std::convert::From<io::Error> for Trouble {
 }
 
 fn convert(args: &Args) -> Result<Arc<Outcome>, Trouble> {
-    let open = |claims| views::open(args.view.unwrap_or(Name::Outcome), Target::stdout(), true, claims);
+    let name = args.view.unwrap_or(Name::Outcome);
+    let open = |claims| views::open(name, Target::stdout(), true, claims);
     if recording::is_recording(&args.input) {
         let mut view = open(Claims::Checked);
         view.sessions(&recording::session_files(&args.input));
-        let outcome = play(&args.input, &mut *view)?;
+        let outcome = play(&args.input, name, &mut *view)?;
         return view.close(&outcome).map(|()| outcome).map_err(Trouble::Output);
     }
     let mut input = input(&args.input)?;
@@ -135,16 +136,17 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-fn play(dir: &Path, view: &mut dyn View) -> Result<Arc<Outcome>, Trouble> {
+fn play(dir: &Path, name: Name, view: &mut dyn View) -> Result<Arc<Outcome>, Trouble> {
     let mut written = Ok(());
-    let outcome = recording::play(dir, |line| {
+    let each = |item| {
         if written.is_ok() {
-            written = match line {
-                alhena::Item::Event(event) => view.event(&event),
-                alhena::Item::Line(line) => view.line(&line),
-            };
+            written = views::show(view, item);
         }
-    })
+    };
+    let outcome = match name.wants_conversation() {
+        true => recording::play_keeping(dir, each),
+        false => recording::play(dir, each),
+    }
     .map_err(|error| named(dir, &error))?;
     if outcome.warnings.iter().any(|warning| warning == recording::ENDS_EARLY) {
         output::say(format_args!("{}: {}", dir.display(), recording::ENDS_EARLY));
@@ -166,6 +168,9 @@ fn read(args: &Args, input: Box<dyn Read>, from: From, view: &mut dyn View) -> R
         code => Exit::Code(code),
     });
     let mut interpreter = Interpreter::new();
+    if args.view.is_some_and(Name::wants_conversation) {
+        interpreter = interpreter.keeping_conversation();
+    }
     match from {
         From::StreamJson => stream(input, &mut interpreter, view).map_err(|trouble| match trouble {
             Trouble::Input(error) => Trouble::Input(named(&args.input, &error)),
@@ -183,6 +188,9 @@ fn read(args: &Args, input: Box<dyn Read>, from: From, view: &mut dyn View) -> R
         }
     }
     let mut out = Vec::new();
+    if let Some(said) = interpreter.take_conversation(&mut out) {
+        view.conversation(said);
+    }
     let outcome = interpreter.conclude(&End { exit, stderr, duration_ms: None }, &mut out);
     show(view, out)?;
     Ok(outcome)

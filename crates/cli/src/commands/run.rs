@@ -11,8 +11,7 @@ use alhena::agent::Place;
 use alhena::agent::env::Environment;
 use alhena::hosts::dialect::with_stdin;
 use alhena::{
-    Failure, FailureKind, Finder, Gemini, Hint, Item, NotFound, Outcome, Prompt, PromptBy, Request, Run,
-    RunError,
+    Failure, FailureKind, Finder, Gemini, Hint, NotFound, Outcome, Prompt, PromptBy, Request, Run, RunError,
 };
 use clap::ValueEnum;
 
@@ -309,6 +308,7 @@ fn request(
     request.record = args.record;
     request.extra_args = args.extra;
     request.raw_lines = view.wants_lines();
+    request.conversation = view.wants_conversation();
     Ok(request)
 }
 
@@ -399,10 +399,7 @@ fn follow(
     let mut written = Ok(());
     while let Some(item) = run.next_item_blocking() {
         if written.is_ok() {
-            written = match &item {
-                Item::Event(event) => view.event(event),
-                Item::Line(line) => view.line(line),
-            };
+            written = views::show(&mut *view, item);
             if run.caught_up() {
                 written = written.and_then(|()| view.caught_up());
             }

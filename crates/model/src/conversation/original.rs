@@ -17,6 +17,7 @@ pub struct Original<'a>(Kept<'a>);
 enum Kept<'a> {
     Raw(Raw<'a>),
     Text(&'a str),
+    Made(Box<RawValue>),
 }
 
 impl<'a> Original<'a> {
@@ -25,11 +26,18 @@ impl<'a> Original<'a> {
         Self(Kept::Text(text))
     }
 
+    /// Stands in for a record that nobody wrote.
+    pub(super) fn made(record: &serde_json::Value) -> Original<'static> {
+        let raw = serde_json::value::to_raw_value(record).unwrap_or_else(|_| RawValue::NULL.to_owned());
+        Original(Kept::Made(raw))
+    }
+
     /// Its JSON text.
     pub fn get(&self) -> &str {
         match &self.0 {
             Kept::Raw(raw) => raw.get(),
             Kept::Text(text) => text,
+            Kept::Made(raw) => raw.get(),
         }
     }
 }
@@ -56,6 +64,7 @@ impl Serialize for Original<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.0 {
             Kept::Raw(raw) => raw.serialize(serializer),
+            Kept::Made(raw) => raw.serialize(serializer),
             Kept::Text(text) => {
                 serde_json::from_str::<&RawValue>(text).map_err(S::Error::custom)?.serialize(serializer)
             }

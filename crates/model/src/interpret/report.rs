@@ -25,8 +25,7 @@ impl Interpreter {
         }
         if let Some(text) = report.response.filter(|text| !text.is_empty()) {
             self.facts.answered |= !text.trim().is_empty();
-            self.outcome.text.push(&text);
-            self.emit(Source::Stream, EventKind::Text { delta: text.into_owned() }, out);
+            self.say(text.into_owned(), out);
         }
         for message in report.warnings.unwrap_or_default() {
             match &*message {
@@ -60,8 +59,7 @@ impl Interpreter {
         self.facts.output = Output::Text;
         if !text.is_empty() {
             self.facts.answered |= !text.trim().is_empty();
-            self.outcome.text.push(text);
-            self.emit(Source::Stream, EventKind::Text { delta: text.to_owned() }, out);
+            self.say(text.to_owned(), out);
         }
         if exit == Exit::Code(0) {
             self.facts.called = true;

@@ -27,6 +27,9 @@ impl Interpreter {
         if let Some(file) = &mut self.prompt_file {
             file.call(&id, class, &input);
         }
+        if let Some(said) = &mut self.said {
+            said.call(&id, &name, &input, self.now);
+        }
         self.emit(Source::Stream, conversation::call(id, name, input), out);
     }
 
@@ -65,6 +68,9 @@ impl Interpreter {
         let source = if fact.is_some() { Source::Session } else { Source::Stream };
         if let Some(fact) = fact {
             end.learn(fact);
+        }
+        if let Some(said) = &mut self.said {
+            said.ended(&id, &end);
         }
         self.changing_tools |= !end.refused && class.may_change_files();
         let states = States { before: take(&mut end.before), after: take(&mut end.after) };
