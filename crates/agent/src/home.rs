@@ -23,6 +23,9 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
+use alhena_session::project::project_hash;
+use alhena_session::registry::{self, Registration};
+use alhena_session::resume::{Stored, find, ids_beginning};
 use serde_json::{Map, Value};
 
 pub use self::finish::{Stopped, Swept, finish, sweep_stale};
@@ -31,15 +34,13 @@ use self::overlay::Overlay;
 pub use self::plan::{FinishPlan, Finished, KeptBoth, Layout};
 pub use self::policy::{Mistaken, NotARule, ToolRule, policy_paths, policy_text};
 pub use self::policy_file::{BadPolicy, CheckedPolicy, check_policy};
-use self::registry::Registration;
 pub use self::request::{DirectReason, HomeError, HomeRequest, Release};
-pub use self::resume::Resume;
+pub use alhena_session::resume::Resume;
 use self::slot::Slot;
 
 mod fingerprint;
 mod finish;
 mod imports;
-mod lockfile;
 mod mcp;
 mod merge;
 mod overlay;
@@ -47,10 +48,8 @@ mod plan;
 mod policy;
 mod policy_file;
 mod publish;
-mod registry;
 mod request;
 mod resume;
-mod scan;
 mod settings;
 mod slot;
 
@@ -176,7 +175,7 @@ fn overlay(
     let registration = match layout {
         Layout::Slug => registry::register(&users, project),
         Layout::Hash => {
-            Registration { slug: registry::hash_name(project), registered: true, warnings: Vec::new() }
+            Registration { slug: project_hash(Path::new(project)), registered: true, warnings: Vec::new() }
         }
     };
     let publish = is_writable(&users);
@@ -216,7 +215,7 @@ fn build(
     request: &HomeRequest,
     overlay: &Overlay<'_>,
     settings: &Map<String, Value>,
-    session: Option<resume::Stored>,
+    session: Option<Stored>,
     homes: &Path,
     publish: bool,
     warnings: &mut Vec<String>,
@@ -292,7 +291,7 @@ fn system_settings(request: &HomeRequest) -> PathBuf {
 /// Where the project's sessions can be, the place of the CLI's own choice first. The other is that of older releases,
 /// if the CLI has not copied it yet.
 fn stores(users: &Path, slug: &str, project: &str) -> Vec<PathBuf> {
-    let mut names = vec![slug.to_owned(), registry::hash_name(project)];
+    let mut names = vec![slug.to_owned(), project_hash(Path::new(project))];
     names.dedup();
     names.into_iter().map(|name| users.join("tmp").join(name).join("chats")).collect()
 }
@@ -302,18 +301,18 @@ fn session_to_continue(
     stores: &[PathBuf],
     project: &str,
     warnings: &mut Vec<String>,
-) -> Result<Option<resume::Stored>, HomeError> {
+) -> Result<Option<Stored>, HomeError> {
     let failed = |source| HomeError::Io { path: stores.first().cloned().unwrap_or_default(), source };
     if let Some(id) = &request.session_id
-        && resume::find(stores, &Resume::Id(id.clone())).map_err(failed)?.is_some()
+        && find(stores, &Resume::Id(id.clone())).map_err(failed)?.is_some()
     {
         return Err(HomeError::SessionExists { id: id.clone() });
     }
     let Some(wanted) = &request.resume else { return Ok(None) };
-    match (resume::find(stores, wanted).map_err(failed)?, wanted) {
+    match (find(stores, wanted).map_err(failed)?, wanted) {
         (Some(found), _) => Ok(Some(found)),
-        (None, Resume::Id(start)) => match resume::ids_beginning(stores, start).map_err(failed)?.as_slice() {
-            [id] => resume::find(stores, &Resume::Id(id.clone())).map_err(failed),
+        (None, Resume::Id(start)) => match ids_beginning(stores, start).map_err(failed)?.as_slice() {
+            [id] => find(stores, &Resume::Id(id.clone())).map_err(failed),
             [] => Err(HomeError::NoSession { id: start.clone(), project: project.into() }),
             several => Err(HomeError::SeveralSessions { start: start.clone(), ids: several.to_vec() }),
         },

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use alhena_session::names::short_id;
 use alhena_model::{Fact, SessionFacts, Timestamp};
 use alhena_sys::growth::Growth;
 use alhena_wire::frame::{Frame, Framer};
@@ -62,8 +63,7 @@ impl SessionTail {
     /// The session's id; file names carry its first eight characters.
     pub(crate) fn session(&mut self, id: &str) {
         if self.short_id.is_none() {
-            let plain = id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' });
-            self.short_id = Some(plain.take(8).collect());
+            self.short_id = Some(short_id(id));
         }
     }
 

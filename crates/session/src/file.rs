@@ -1,8 +1,7 @@
 //! Session files: what their names say before anything is read.
 //!
-//! Gemini CLI calls a file `session-2026-11-15T18-07-cccccccc.jsonl`: the minute (UTC) in which it was made and eight
-//! characters of the session's id. Imported ones have milliseconds instead of the minute; a sub-agent's is its whole id, in a
-//! directory named after its parent. Two sessions of one minute whose ids begin alike share a file.
+//! How they are called is in [`names`](crate::names); a sub-agent's is its whole id, in a directory named after its parent.
+//! Two sessions of one minute whose ids begin alike share a file.
 
 use std::fs::{self, DirEntry};
 use std::io;
@@ -10,9 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::project::{Project, entries_in, is_gone, stem};
-
-const PREFIX: &str = "session-";
+use crate::names::{self, read_name};
+use crate::project::{Project, entries_in, is_gone};
 
 /// How a file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -21,6 +19,14 @@ pub enum Format {
     Json,
     /// A log of records, appended to (0.39 on).
     Jsonl,
+}
+
+impl Format {
+    /// By the file's name.
+    #[must_use]
+    pub fn of(path: &Path) -> Self {
+        if path.extension().is_some_and(|end| end == "json") { Self::Json } else { Self::Jsonl }
+    }
 }
 
 /// A session file, as its name and the system describe it.
@@ -80,10 +86,9 @@ impl SessionFile {
         }
         let chats = path.parent().unwrap_or(path).to_path_buf();
         let project = Arc::new(Project { name: String::new(), root: None, chats });
-        let name = path.file_name().unwrap_or_default();
-        let id_start = stem(name).and_then(|stem| stem.rsplit('-').next()).unwrap_or_default().to_owned();
-        let format =
-            if path.extension().is_some_and(|end| end == "json") { Format::Json } else { Format::Jsonl };
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let id_start = names::stem(name).and_then(|(stem, _)| stem.rsplit('-').next()).unwrap_or_default();
+        let (id_start, format) = (id_start.to_owned(), Format::of(path));
         let path = path.to_path_buf();
         Ok(Self { path, project, format, id_start, parent: None, stamp: Stamp::of(&data) })
     }
@@ -118,8 +123,7 @@ fn children(dir: &Path, project: &Arc<Project>, parent: &str) -> io::Result<Vec<
     let mut files = Vec::new();
     for entry in entries_in(dir)? {
         let name = entry.file_name();
-        if let Some(id) = stem(&name) {
-            let format = if name.as_encoded_bytes().ends_with(b"l") { Format::Jsonl } else { Format::Json };
+        if let Some((id, format)) = name.to_str().and_then(names::stem) {
             files.extend(look(&entry, project, format, id.to_owned(), Some(parent.to_owned()))?);
         }
     }
@@ -148,53 +152,9 @@ fn look(
     }
 }
 
-/// The end of the id, and the format, of `session-…-cccccccc.json` or `.jsonl`.
-fn read_name(name: &str) -> Option<(String, Format)> {
-    let (stem, format) = match name.strip_suffix(".jsonl") {
-        Some(stem) => (stem, Format::Jsonl),
-        None => (name.strip_suffix(".json")?, Format::Json),
-    };
-    let rest = stem.strip_prefix(PREFIX)?;
-    // The time is fixed in length; an id may have dashes of its own (`--session-id my-1`).
-    let minute = rest.as_bytes().get(..17).is_some_and(is_minute);
-    let id = match minute {
-        true => rest.get(17..)?,
-        // Somebody may have given it any name: the CLI looks only at its beginning and its end.
-        false => rest.rsplit_once('-').map_or(rest, |(_, id)| id),
-    };
-    (!id.is_empty()).then(|| (id.to_owned(), format))
-}
-
-/// `2026-11-15T18-07-`.
-fn is_minute(bytes: &[u8]) -> bool {
-    bytes.iter().zip(b"0000-00-00T00-00-").all(|(byte, shape)| match shape {
-        b'0' => byte.is_ascii_digit(),
-        _ => byte == shape,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_name_says_the_id_and_the_format() {
-        let read = |name: &str| read_name(name);
-        assert_eq!(read("session-2026-11-15T18-07-cccccccc.jsonl"), Some(("cccccccc".into(), Format::Jsonl)));
-        assert_eq!(read("session-2025-10-29T10-36-9c9a14e1.json"), Some(("9c9a14e1".into(), Format::Json)));
-        assert_eq!(read("session-1794766072729-abcdef01.jsonl"), Some(("abcdef01".into(), Format::Jsonl)));
-        assert_eq!(read("session-2026-11-15T18-07-my-sessi.jsonl"), Some(("my-sessi".into(), Format::Jsonl)));
-        assert_eq!(read("session-renamed.jsonl"), Some(("renamed".into(), Format::Jsonl)));
-        for other in [
-            "session-2026-11-15T18-07-cccccccc.jsonl.unreadable-17",
-            "session-2026-11-15T18-07-cccccccc.jsonl.tmp-1234",
-            "notes.json",
-            "session-.jsonl",
-            "",
-        ] {
-            assert_eq!(read(other), None, "{other}");
-        }
-    }
 
     #[test]
     fn files_and_sub_agents_are_found_and_rubbish_is_not() {

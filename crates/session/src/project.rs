@@ -5,15 +5,14 @@
 //! old directory and leaves it there, so one folder can have several.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs::{self, DirEntry};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-const REGISTRY: &str = "projects.json";
-const MARKER: &str = ".project_root";
+use crate::registry;
+
 const CHATS: &str = "chats";
 
 /// One directory of the store that can hold sessions.
@@ -41,7 +40,7 @@ pub(crate) fn all(gemini: &Path) -> io::Result<Vec<Project>> {
         let chats = dir.join(CHATS);
         if chats.is_dir() {
             let name = name.to_string_lossy().into_owned();
-            let root = marked(&dir).or_else(|| registry.root_of(&name));
+            let root = registry::owner_of(&dir).map(PathBuf::from).or_else(|| registry.root_of(&name));
             projects.push(Project { name, root, chats });
         }
     }
@@ -68,18 +67,6 @@ pub(crate) fn of(gemini: &Path, folder: &Path) -> io::Result<Vec<Project>> {
     Ok(projects)
 }
 
-/// What is in a regular file: reading a pipe in its place would take for ever.
-fn read_file(path: &Path) -> Option<Vec<u8>> {
-    let is_file = fs::metadata(path).is_ok_and(|data| data.is_file());
-    if is_file { fs::read(path).ok() } else { None }
-}
-
-fn marked(dir: &Path) -> Option<PathBuf> {
-    let text = String::from_utf8(read_file(&dir.join(MARKER))?).ok()?;
-    let root = text.trim();
-    (!root.is_empty()).then(|| PathBuf::from(root))
-}
-
 /// `projects.json`: folder to slug. A damaged one is as good as none, for the CLI too.
 #[derive(Default)]
 struct Registry {
@@ -88,13 +75,8 @@ struct Registry {
 
 impl Registry {
     fn read(gemini: &Path) -> Self {
-        #[derive(serde::Deserialize)]
-        struct File {
-            projects: BTreeMap<PathBuf, String>,
-        }
-        let file = read_file(&gemini.join(REGISTRY));
-        let file = file.and_then(|bytes| serde_json::from_slice::<File>(&bytes).ok());
-        Self { slugs: file.map(|file| file.projects).unwrap_or_default() }
+        let slugs = registry::slugs(gemini).into_iter();
+        Self { slugs: slugs.map(|(root, slug)| (PathBuf::from(root), slug)).collect() }
     }
 
     /// The folder of a directory without a marker: by its slug, or by the hash of a folder that is known.
@@ -125,15 +107,10 @@ pub(crate) fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Whether a name ends in `.json` or `.jsonl`, and its part before that.
-pub(crate) fn stem(name: &OsStr) -> Option<&str> {
-    let name = name.to_str()?;
-    name.strip_suffix(".jsonl").or_else(|| name.strip_suffix(".json"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::registry::{MARKER, REGISTRY};
 
     fn store() -> tempfile::TempDir {
         tempfile::tempdir().unwrap()

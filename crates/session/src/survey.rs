@@ -8,9 +8,11 @@ mod fold;
 mod record;
 
 use std::fs::File;
-use std::io;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
 
 use alhena_model::{Tokens, Usage};
+use alhena_sys::files;
 use serde::{Deserialize, Serialize};
 
 use crate::file::{Format, SessionFile};
@@ -70,6 +72,14 @@ impl Survey {
         *self == Self::default()
     }
 
+    /// Whether there is a message of a person or of the model. Gemini CLI 0.61.0 leaves files without: a stub beside every
+    /// resumed session, and what a failed first call rolls back to. Its own clean-up deletes such a file, with every other
+    /// file of the same short id.
+    #[must_use]
+    pub fn has_conversation(&self) -> bool {
+        self.ending != Ending::Empty
+    }
+
     /// Tokens by model.
     pub fn usage(&self) -> Usage {
         Usage::of_models(self.spent.iter().map(|spent| (spent.model.as_str(), spent.tokens)))
@@ -92,6 +102,19 @@ pub enum Ending {
 /// Reads what a list needs. Files that are written meanwhile give what is there.
 pub fn survey(file: &SessionFile) -> io::Result<Survey> {
     fold_file(File::open(&file.path)?, file.format, &mut Vec::new()).map(Fold::end)
+}
+
+/// The same of the file at a path, which may be anywhere; what is no file is an error.
+pub fn survey_at(path: &Path) -> io::Result<Survey> {
+    fold_file(files::open(path)?, Format::of(path), &mut Vec::new()).map(Fold::end)
+}
+
+/// What the first line of a file says: cheap, and enough to find a session among many. None when that does not tell.
+pub fn survey_header(path: &Path) -> io::Result<Option<Survey>> {
+    const LONGEST_HEADER: u64 = 64 * 1024;
+    let mut line = Vec::new();
+    BufReader::new(files::open(path)?.take(LONGEST_HEADER)).read_until(b'\n', &mut line)?;
+    Ok(Some(fold_lines(&line).end()).filter(|survey| survey.id.is_some()))
 }
 
 /// Where the messages of a session stand in its file.

@@ -7,10 +7,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use alhena_session::registry;
+
 use super::plan::{FinishPlan, Finished, Layout};
 use super::publish::Project;
 use super::slot::{self, PlanLock};
-use super::{merge, registry};
+use super::merge;
 
 /// Whether a run of one prompt was stopped before it had come to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,10 +8,10 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use alhena_session::lockfile::{LockDir, NotLocked};
 use serde_json::Value;
 
 use super::fingerprint::Fingerprint;
-use super::lockfile::{LockDir, NotLocked};
 use super::plan::{FinishPlan, Finished};
 use super::settings::read_object;
 use alhena_sys::files::{self, Existing, move_file};

@@ -9,13 +9,13 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use alhena_session::registry::{BASES, MARKER, REGISTRY};
 use serde_json::{Map, Value, json};
 
 use super::fingerprint::Fingerprint;
 use super::imports::{imported, lost};
 use super::merge::{KEPT, TRUSTED_FOLDERS};
 use super::plan::{CONTEXT_RULE, ContextFile, CopiedFile, Layout, OurContext};
-use super::registry::{BASES, MARKER, REGISTRY};
 use super::settings;
 use alhena_sys::files::{self, read_if_there, write_private};
 

@@ -9,14 +9,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use alhena_session::names::{PREFIX, is_plain_name, is_session_name, minute_of, stem, with_minute};
 use alhena_session::repair;
+use alhena_session::survey::survey_at;
 use alhena_sys::locks::{self, Lock};
 
 use super::fingerprint::Fingerprint;
 use super::finish::Stopped;
 use super::plan::{CopiedFile, CopiedSession, Finished, KeptBoth};
-use super::resume::{PREFIX, is_plain_name, is_session_name, minute_of, with_minute};
-use super::scan::scan;
 use alhena_sys::files::{self, Existing, move_file};
 
 /// One project's directory in the overlay, and its place in the user's home.
@@ -84,14 +84,15 @@ impl Project<'_> {
                 let copied = self.resumed.filter(|resumed| resumed.name == name);
                 let _undone = repair::undo_stop(&path, copied.map_or(0, |copied| copied.fingerprint.size()))?;
             }
-            let Some(facts) = scan(&path)? else {
+            let survey = survey_at(&path)?;
+            let Some(id) = survey.id.as_ref().filter(|_| survey.header) else {
                 done.warnings.push(format!("The session file {name} is damaged and was not kept"));
                 continue;
             };
-            if !facts.has_conversation {
+            if !survey.has_conversation() {
                 continue;
             }
-            match self.resumed.filter(|resumed| resumed.id == facts.id && is_version_of(&name, &resumed.name))
+            match self.resumed.filter(|resumed| resumed.id == *id && is_version_of(&name, &resumed.name))
             {
                 Some(resumed) => self.publish_resumed(&path, resumed, done)?,
                 None => {
@@ -100,7 +101,7 @@ impl Project<'_> {
                     done.published.extend(to.moved_to());
                 }
             }
-            ids.insert(facts.id);
+            ids.insert(id.clone());
         }
         Ok(ids)
     }
@@ -137,10 +138,7 @@ impl Project<'_> {
         }
         let names = files::names_in(&self.from.join(&part))?;
         self.publish_artifact(&part, done)?;
-        let ids = names
-            .iter()
-            .filter_map(|name| name.strip_suffix(".jsonl").or_else(|| name.strip_suffix(".json")));
-        Ok(ids.map(str::to_owned).collect())
+        Ok(names.iter().filter_map(|name| Some(stem(name)?.0.to_owned())).collect())
     }
 
     /// Conversations that were saved by name (`/chat save`); those of the user are links and stay where they are.

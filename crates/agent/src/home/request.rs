@@ -16,7 +16,7 @@ use crate::env::Environment;
 use crate::settings::SettingsError;
 
 use super::plan::Layout;
-use super::resume::Resume;
+use alhena_session::resume::Resume;
 use super::settings;
 
 /// What a home is needed for.

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::conversation;
 use crate::Transcript;
+use crate::survey::survey_at;
 
 const INCLUDES: [Include; 2] = [Include::Said, Include::Everything];
 
@@ -57,6 +58,19 @@ fn assert_same(bytes: Vec<u8>, what: &dyn std::fmt::Debug) -> bool {
 fn every_recorded_session_gives_the_same_quickly_and_thoroughly() {
     for path in recorded() {
         assert!(assert_same(fs::read(&path).unwrap(), &path), "{path:?} is not read the quick way");
+    }
+}
+
+// The fold of a list looks at a few keys of each record; the thorough one decodes everything.
+#[test]
+fn every_recorded_session_is_listed_as_it_is_read_thoroughly() {
+    for path in recorded() {
+        let survey = survey_at(&path).unwrap();
+        let transcript = Transcript::from_bytes(fs::read(&path).unwrap());
+        let said = transcript.thorough(Include::Said).into_messages();
+        let prompts = said.iter().filter(|message| message.role == Role::User).count();
+        let counted = (survey.messages as usize, survey.prompts as usize, survey.has_conversation());
+        assert_eq!(counted, (said.len(), prompts, !said.is_empty()), "{path:?}");
     }
 }
 

@@ -111,6 +111,29 @@ fn an_object_that_is_cut_off_gives_the_messages_that_are_whole() {
 
 // gemini-cli-observed.md, section 6: the stub that a resume leaves.
 #[test]
+fn a_file_anywhere_is_surveyed_and_its_first_line_alone_says_whose_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log, object) = (dir.path().join("a.jsonl"), dir.path().join("b.json"));
+    let lines = [header(), context(), prompt("u", "hi")].map(|record| record.to_string());
+    std::fs::write(&log, lines.join("\n")).unwrap();
+    let whole = survey_at(&log).unwrap();
+    assert!(whole.header && whole.has_conversation());
+    let first = survey_header(&log).unwrap().unwrap();
+    assert_eq!((&first.id, first.started, first.has_conversation()), (&whole.id, whole.started, false));
+    // An object that is printed over several lines says nothing in its first.
+    let mut legacy = header();
+    legacy["messages"] = json!([prompt("u", "hi")]);
+    std::fs::write(&object, serde_json::to_string_pretty(&legacy).unwrap()).unwrap();
+    assert_eq!(survey_header(&object).unwrap(), None);
+    assert!(survey_at(&object).unwrap().has_conversation());
+    for garbage in ["", "nonsense\n[1]\n{}\n\0", &lines[2]] {
+        std::fs::write(&log, garbage).unwrap();
+        assert_eq!(survey_header(&log).unwrap(), None, "{garbage}");
+        assert!(!survey_at(&log).unwrap().header, "{garbage}");
+    }
+}
+
+#[test]
 fn a_stub_is_empty() {
     let survey = log(&[header(), json!({"$set": {"messages": [context()]}})]);
     assert_eq!((survey.ending, survey.messages, survey.lost, survey.header), (Ending::Empty, 0, 0, true));

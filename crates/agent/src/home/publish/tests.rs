@@ -351,7 +351,7 @@ fn what_the_cli_took_back_when_it_was_stopped_is_brought_back_and_only_then() {
             let published = fs::read_to_string(pair.users(name)).unwrap();
             assert!(published.starts_with(&text), "{published}");
             assert!(published.contains(r#""messages":[{"id":"c""#), "{published}");
-            assert!(scan(&pair.users(name)).unwrap().unwrap().has_conversation);
+            assert!(survey_at(&pair.users(name)).unwrap().has_conversation());
         }
     }
 }

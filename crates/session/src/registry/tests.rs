@@ -106,7 +106,7 @@ fn a_home_that_cannot_be_written_still_gives_a_name() {
 #[test]
 fn sessions_of_the_time_before_slugs_stay_in_sight() {
     let (_dir, gemini) = gemini();
-    let old = gemini.join("tmp").join(hash_name("/a/app")).join("chats");
+    let old = gemini.join("tmp").join(project_hash(Path::new("/a/app"))).join("chats");
     fs::create_dir_all(&old).unwrap();
     fs::write(old.join("session-x.json"), "old").unwrap();
     slug(&gemini, "/a/app");

@@ -11,16 +11,16 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::fingerprint::sha256_hex;
-use super::lockfile::{LockDir, NotLocked};
+use crate::lockfile::{LockDir, NotLocked};
+use crate::project::project_hash;
 use alhena_sys::files::{self, Existing, read_if_there, replace};
 
 /// The registry's file in `.gemini`.
-pub(super) const REGISTRY: &str = "projects.json";
+pub const REGISTRY: &str = "projects.json";
 /// Says in a project's directory whose it is.
-pub(super) const MARKER: &str = ".project_root";
+pub const MARKER: &str = ".project_root";
 /// The directories that hold one directory per project.
-pub(super) const BASES: [&str; 2] = ["tmp", "history"];
+pub const BASES: [&str; 2] = ["tmp", "history"];
 
 /// How long another holder of the registry's lock is waited for: longer than a lock left behind takes to go stale.
 const PATIENCE: Duration = Duration::from_secs(12);
@@ -29,21 +29,19 @@ const MOST_NUMBERS: u32 = 10_000;
 
 /// A project's directory name, and whether the user's registry knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Registration {
-    pub(super) slug: String,
-    pub(super) registered: bool,
-    pub(super) warnings: Vec<String>,
-}
-
-/// The directory name of releases before 0.29.
-pub(super) fn hash_name(project: &str) -> String {
-    sha256_hex(project.as_bytes())
+pub struct Registration {
+    /// The name.
+    pub slug: String,
+    /// Whether the user's registry knows it.
+    pub registered: bool,
+    /// What people should know.
+    pub warnings: Vec<String>,
 }
 
 /// Finds or makes the project's name in a `.gemini` directory, which is made if it is missing.
 ///
 /// Where the registry cannot be written, the name is the one that the CLI would choose, and `registered` is false.
-pub(super) fn register(gemini_dir: &Path, project: &str) -> Registration {
+pub fn register(gemini_dir: &Path, project: &str) -> Registration {
     if let Some(slug) = registered_slug(gemini_dir, project) {
         return Registration { slug, registered: true, warnings: Vec::new() };
     }
@@ -65,7 +63,7 @@ pub(super) fn register(gemini_dir: &Path, project: &str) -> Registration {
 }
 
 /// What the registry says, if nothing needs to be written: the usual case, without a lock.
-pub(super) fn registered_slug(gemini_dir: &Path, project: &str) -> Option<String> {
+pub fn registered_slug(gemini_dir: &Path, project: &str) -> Option<String> {
     let (registry, _) = load(gemini_dir).ok()?;
     let slug = projects_of(&registry).get(project)?.as_str()?.to_owned();
     let all_marked =
@@ -121,6 +119,13 @@ fn projects_of(registry: &Map<String, Value>) -> Map<String, Value> {
     registry.get("projects").and_then(Value::as_object).cloned().unwrap_or_default()
 }
 
+/// The folders that the registry knows, with their names. A damaged one is as good as none, for the CLI too.
+pub(crate) fn slugs(gemini_dir: &Path) -> Vec<(String, String)> {
+    let (registry, _) = load(gemini_dir).unwrap_or_default();
+    let known = projects_of(&registry).into_iter();
+    known.filter_map(|(root, slug)| Some((root, slug.as_str()?.to_owned()))).collect()
+}
+
 fn is_slug(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
 }
@@ -153,7 +158,7 @@ fn free_slug(gemini_dir: &Path, project: &str, known: &Map<String, Value>) -> St
     let free = candidates
         .find(|slug| !taken.contains(slug.as_str()) && is_unclaimed_by_others(gemini_dir, slug, project));
     // Nobody has that many projects of one name: the directories cannot be read. Then this one is as good as any.
-    free.unwrap_or_else(|| hash_name(project))
+    free.unwrap_or_else(|| project_hash(Path::new(project)))
 }
 
 /// The CLI's rule: lower case, everything else a dash, no two in a row, none at the ends, never empty.
@@ -189,9 +194,9 @@ fn owner(slug_dir: &Path) -> Owner {
 }
 
 /// The project that a directory below `tmp` or `history` is marked for.
-pub(super) fn owner_of(slug_dir: &Path) -> Option<String> {
+pub fn owner_of(slug_dir: &Path) -> Option<String> {
     match owner(slug_dir) {
-        Owner::Is(project) => Some(project),
+        Owner::Is(project) => Some(project).filter(|project| !project.is_empty()),
         Owner::Nobody | Owner::Unreadable => None,
     }
 }
@@ -213,7 +218,7 @@ fn find_by_marker(gemini_dir: &Path, project: &str) -> Option<String> {
 }
 
 /// Puts the markers there; `AlreadyExists` when the slug turns out to be another project's.
-pub(super) fn mark(gemini_dir: &Path, slug: &str, project: &str) -> io::Result<()> {
+pub fn mark(gemini_dir: &Path, slug: &str, project: &str) -> io::Result<()> {
     for base in BASES {
         let dir = gemini_dir.join(base).join(slug);
         fs::create_dir_all(&dir)?;
@@ -235,7 +240,7 @@ pub(super) fn mark(gemini_dir: &Path, slug: &str, project: &str) -> io::Result<(
 fn migrate(gemini_dir: &Path, project: &str, slug: &str) {
     for base in BASES {
         let base = gemini_dir.join(base);
-        let (old, new) = (base.join(hash_name(project)), base.join(slug));
+        let (old, new) = (base.join(project_hash(Path::new(project))), base.join(slug));
         let untouched = files::names_in(&new).is_ok_and(|names| names.iter().all(|name| name == MARKER));
         if old.is_dir() && untouched {
             // As in the CLI, a failure here is not the run's failure.

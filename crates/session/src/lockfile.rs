@@ -17,7 +17,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// A held lock; dropping it releases it.
 #[derive(Debug)]
-pub(super) struct LockDir {
+pub struct LockDir {
     path: PathBuf,
     /// Device, inode and time of the directory, to see whether it is still ours.
     identity: (u64, u64, i64, i64),
@@ -25,7 +25,7 @@ pub(super) struct LockDir {
 
 /// Why a lock could not be had.
 #[derive(Debug)]
-pub(super) enum NotLocked {
+pub enum NotLocked {
     /// Somebody alive held it all the time.
     Held,
     /// The file system said no.
@@ -34,7 +34,7 @@ pub(super) enum NotLocked {
 
 impl LockDir {
     /// Takes the lock on a file, whose directory must exist. Waits at most `patience` for another holder.
-    pub(super) fn take(file: &Path, patience: Duration) -> Result<Self, NotLocked> {
+    pub fn take(file: &Path, patience: Duration) -> Result<Self, NotLocked> {
         let path = lock_path(file).map_err(NotLocked::Io)?;
         let deadline = Instant::now() + patience;
         loop {
