@@ -4,12 +4,12 @@
 //! go on.
 
 mod finish;
+mod happening;
 mod reading;
 
 pub(crate) use self::finish::tail;
 
 use std::collections::VecDeque;
-use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::PoisonError;
@@ -17,9 +17,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use alhena_model::{Input, Interpreter, Stop, Timestamp};
 use alhena_sys::growth::Growth;
-use alhena_sys::poll::{self, Wanted};
 use alhena_wire::frame::Framer;
 
+use self::happening::Happening;
 use self::reading::Progress;
 use crate::disk::Disk;
 use crate::follow::Follower;
@@ -27,7 +27,7 @@ use crate::home::{Finished, Home};
 use crate::neighbours::Neighbours;
 use crate::recording::{LONGEST_LINE, Recorder};
 use crate::retries::Retries;
-use crate::run::{AT_ONCE, Item, Listener, Over, Queue, Sessions};
+use crate::run::{Item, Over, Queue, Sessions};
 use crate::supervise::custody::{Custody, PATIENCE_WITH_GUARD};
 use crate::supervise::protocol::{Ended, Gentle, Report};
 use crate::tail::SessionTail;
@@ -40,10 +40,6 @@ const PATIENCE_WITH_KEEPER: Duration = Duration::from_secs(20);
 const READING_AFTER_STOP: Duration = Duration::from_secs(3);
 /// What cleaning up may take beyond the time limit of the run.
 const TIME_TO_CLEAN_UP: Duration = Duration::from_secs(5);
-/// How often to look where the system does not tell when a file grows.
-const NOBODY_TELLS: Duration = Duration::from_millis(10);
-/// How long to wait for a reader that is behind before looking again.
-const READER_IS_BEHIND: Duration = Duration::from_millis(5);
 
 const KEEPER_KILLED: &str = "The keeper of the run was killed; what it held was ended without it";
 
@@ -174,14 +170,32 @@ impl Engine {
             self.feed(Input::Denied(denied), &mut watch);
         }
         self.warn_all(&mut watch);
+        let mut progress = Progress::ThereIsMore;
         while !watch.keeper_gone {
-            let progress = self.read(&mut watch);
-            self.check_clocks(&mut watch);
-            self.wait(&watch, progress);
-            self.hear_keeper(&mut watch);
-            self.hear_stop(&mut watch);
+            let happening = self.next(&watch, progress);
+            progress = self.see_to(happening, &mut watch);
         }
         self.finish(watch);
+    }
+
+    /// Sees to one thing. Whatever it was, there may be something to read as well.
+    fn see_to(&mut self, happening: Happening, watch: &mut Watch) -> Progress {
+        match happening {
+            Happening::Report(report) => self.take_report(report, watch),
+            Happening::KeeperGone => watch.keeper_gone = true,
+            Happening::StopAsked | Happening::NobodyListens => self.stop(Stop::Cancelled, watch),
+            Happening::StopAskedAtOnce => self.stop_at_once(watch),
+            Happening::NobodyCanAsk => {
+                watch.nobody_can_ask = true;
+                self.stop(Stop::Cancelled, watch);
+            }
+            Happening::TimeToLook => {
+                let progress = self.read(watch);
+                self.check_clocks(watch);
+                return progress;
+            }
+        }
+        Progress::ThereIsMore
     }
 
     /// The only way into the interpreter for all but lines: what is fed is recorded.
@@ -284,62 +298,6 @@ impl Engine {
         self.custody.stop(gentle);
     }
 
-    /// Waits for the CLI, the keeper, a stop, or the next alarm.
-    fn wait(&self, watch: &Watch, progress: Progress) {
-        if self.custody.has_buffered_report() || progress == Progress::ThereIsMore {
-            return;
-        }
-        let behind = progress == Progress::ReaderIsBehind;
-        let alarm = self.next_alarm(watch).map(|(at, _)| at.saturating_duration_since(Instant::now()));
-        let longest = if behind { READER_IS_BEHIND } else { Duration::from_millis(500) };
-        let session = self.session.as_ref().map(SessionTail::growth);
-        let growths = || [Some(&self.growth), session].into_iter().flatten();
-        let blind = growths().any(|growth| growth.fd().is_none());
-        let longest = if blind { longest.min(NOBODY_TELLS) } else { longest };
-        let longest = self.longest_wait_for_fact().map_or(longest, |wait| longest.min(wait));
-        let time = alarm.unwrap_or(longest).min(longest);
-        let mut wanted = vec![Wanted::readable(self.custody.socket())];
-        if !watch.nobody_can_ask {
-            wanted.push(Wanted::readable(&self.asked_to_stop));
-        }
-        // When the reader is behind, news of more output would only keep us awake.
-        if !behind {
-            wanted.extend(growths().filter_map(Growth::fd).map(Wanted::Readable));
-        }
-        let _looked_at_anyway = poll::wait(&wanted, Some(time));
-        growths().for_each(Growth::clear);
-    }
-
-    /// How long a result can still wait for what the session file says of it.
-    fn longest_wait_for_fact(&self) -> Option<Duration> {
-        let until = self.interpreter.waits_until()?.as_millis();
-        let left = u64::try_from(until.saturating_sub(Timestamp::now().as_millis())).unwrap_or(0);
-        // A file that is not there yet cannot be watched.
-        let watched = self.session.as_ref().is_some_and(SessionTail::found);
-        let left = Duration::from_millis(left.saturating_add(1));
-        Some(if watched { left } else { left.min(NOBODY_TELLS) })
-    }
-
-    fn hear_keeper(&mut self, watch: &mut Watch) {
-        loop {
-            if !self.custody.has_report_within(Duration::ZERO) {
-                return;
-            }
-            match self.custody.report() {
-                Ok(Some(report)) => {
-                    self.take_report(report, watch);
-                    if watch.keeper_gone {
-                        return;
-                    }
-                }
-                Ok(None) | Err(_) => {
-                    watch.keeper_gone = true;
-                    return;
-                }
-            }
-        }
-    }
-
     fn take_report(&mut self, report: Report, watch: &mut Watch) {
         match report {
             Report::Hello { .. } => {}
@@ -392,23 +350,6 @@ impl Engine {
         }
         watch.stored_sessions = finished.sessions;
         *self.sessions.lock().unwrap_or_else(PoisonError::into_inner) = finished.published;
-    }
-
-    fn hear_stop(&mut self, watch: &mut Watch) {
-        let mut asked = [0; 64];
-        match self.asked_to_stop.read(&mut asked) {
-            Ok(0) => {
-                watch.nobody_can_ask = true;
-                self.stop(Stop::Cancelled, watch);
-            }
-            Ok(count) if asked.iter().take(count).any(|word| *word == AT_ONCE) => self.stop_at_once(watch),
-            Ok(_) => self.stop(Stop::Cancelled, watch),
-            // Nobody asked.
-            Err(_) => {}
-        }
-        if self.queue.listener() == Listener::Gone {
-            self.stop(Stop::Cancelled, watch);
-        }
     }
 }
 

@@ -35,8 +35,8 @@ pub use self::plan::{FinishPlan, Finished, KeptBoth, Layout};
 pub use self::policy::{Mistaken, NotARule, ToolRule, policy_paths, policy_text};
 pub use self::policy_file::{BadPolicy, CheckedPolicy, check_policy};
 pub use self::request::{DirectReason, HomeError, HomeRequest, Release};
-pub use alhena_session::resume::Resume;
 use self::slot::Slot;
+pub use alhena_session::resume::Resume;
 
 mod fingerprint;
 mod finish;

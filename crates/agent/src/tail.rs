@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use alhena_session::names::short_id;
 use alhena_model::{Fact, SessionFacts, Timestamp};
+use alhena_session::names::short_id;
 use alhena_sys::growth::Growth;
 use alhena_wire::frame::{Frame, Framer};
 use alhena_wire::session::Session;

@@ -124,9 +124,13 @@ mod tests {
             with_minute(name, "2026-11-15T20-12").as_deref(),
             Some("session-2026-11-15T20-12-f8031cde.jsonl")
         );
-        for other in
-            ["session-1794773496780-6de1f4a0.jsonl", "session-é", "session-", "x", "session-aaaaaaaaaaaaaaaa-x"]
-        {
+        for other in [
+            "session-1794773496780-6de1f4a0.jsonl",
+            "session-é",
+            "session-",
+            "x",
+            "session-aaaaaaaaaaaaaaaa-x",
+        ] {
             assert_eq!(minute_of(other), None, "{other}");
         }
     }

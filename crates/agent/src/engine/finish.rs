@@ -9,8 +9,9 @@ use std::sync::atomic::Ordering;
 use alhena_model::{Change, End, Event, EventKind, Exit, Input, Outcome, Source, complaints};
 use alhena_wire::frame::Framer;
 
+use super::happening::READER_IS_BEHIND;
 use super::reading::take;
-use super::{Engine, READER_IS_BEHIND, Watch};
+use super::{Engine, Watch};
 use crate::changes::ScanOptions;
 use crate::home::{self, Stopped};
 use crate::neighbours::Others;

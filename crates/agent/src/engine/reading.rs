@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use alhena_model::{Event, Input, Interpreter, Stop};
 use alhena_wire::frame::Frame;
 
-use super::{Engine, READER_IS_BEHIND, Watch};
+use super::happening::READER_IS_BEHIND;
+use super::{Engine, Watch};
 use crate::run::{Item, Listener};
 
 /// So long is read before everything else gets its turn.
@@ -162,7 +163,9 @@ impl Engine {
                 }
                 Progress::ThereIsMore => {}
             }
-            self.hear_stop(watch);
+            if let Some(asked) = self.stop_asked(watch) {
+                let _later = self.see_to(asked, watch);
+            }
             let late = |limit: &Duration| self.limits.began.elapsed() > *limit + watch.waited_for_reader;
             if let Some(limit) = self.limits.timeout.filter(late) {
                 self.stop(Stop::Timeout(limit), watch);

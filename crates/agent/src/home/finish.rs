@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use alhena_session::registry;
 
+use super::merge;
 use super::plan::{FinishPlan, Finished, Layout};
 use super::publish::Project;
 use super::slot::{self, PlanLock};
-use super::merge;
 
 /// Whether a run of one prompt was stopped before it had come to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

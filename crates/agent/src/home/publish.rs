@@ -92,8 +92,7 @@ impl Project<'_> {
             if !survey.has_conversation() {
                 continue;
             }
-            match self.resumed.filter(|resumed| resumed.id == *id && is_version_of(&name, &resumed.name))
-            {
+            match self.resumed.filter(|resumed| resumed.id == *id && is_version_of(&name, &resumed.name)) {
                 Some(resumed) => self.publish_resumed(&path, resumed, done)?,
                 None => {
                     let to = self.to.join("chats").join(&name);

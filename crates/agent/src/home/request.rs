@@ -16,8 +16,8 @@ use crate::env::Environment;
 use crate::settings::SettingsError;
 
 use super::plan::Layout;
-use alhena_session::resume::Resume;
 use super::settings;
+use alhena_session::resume::Resume;
 
 /// What a home is needed for.
 #[derive(Clone, Debug, PartialEq)]

@@ -30,8 +30,7 @@ pub(super) fn copy_in(
     fs::create_dir_all(project.join("chats"))?;
     fs::copy(&stored.path, &target)?;
     let fingerprint = Fingerprint::of(&target)?.ok_or(io::ErrorKind::NotFound)?;
-    let session =
-        CopiedSession { id: stored.id.clone(), original: stored.path.clone(), name, fingerprint };
+    let session = CopiedSession { id: stored.id.clone(), original: stored.path.clone(), name, fingerprint };
 
     if is_plain_name(&session.id) {
         copy_dir_in(user_project, project, Path::new(&session.id), copied)?;

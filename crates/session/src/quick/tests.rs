@@ -2,6 +2,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use alhena_model::Include;
+use alhena_model::message::Role;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 

@@ -1,0 +1,105 @@
+//! Everything that can happen to a run, and the one place that waits for it.
+
+use std::io::Read;
+use std::time::{Duration, Instant};
+
+use alhena_model::Timestamp;
+use alhena_sys::growth::Growth;
+use alhena_sys::poll::{self, Wanted};
+
+use super::reading::Progress;
+use super::{Engine, Watch};
+use crate::run::{AT_ONCE, Listener};
+use crate::supervise::protocol::Report;
+use crate::tail::SessionTail;
+
+/// How often to look where the system does not tell when a file grows.
+const NOBODY_TELLS: Duration = Duration::from_millis(10);
+/// How long to wait for a reader that is behind before looking again.
+pub(super) const READER_IS_BEHIND: Duration = Duration::from_millis(5);
+/// How long to wait at the most, whatever was told.
+const LONGEST_WAIT: Duration = Duration::from_millis(500);
+
+/// What can happen.
+pub(super) enum Happening {
+    /// The keeper reports.
+    Report(Report),
+    /// The keeper is gone before its time.
+    KeeperGone,
+    /// Somebody asks for a stop.
+    StopAsked,
+    /// Somebody asks for a stop that has no patience with anything.
+    StopAskedAtOnce,
+    /// Whoever could ask for a stop is gone.
+    NobodyCanAsk,
+    /// Whoever took the events is gone.
+    NobodyListens,
+    /// There may be something to read, or a clock rings.
+    TimeToLook,
+}
+
+impl Engine {
+    /// Waits for the CLI, the keeper, a stop, or the next alarm, and tells the one thing to see to now: first what the keeper
+    /// says, then who wants a stop, then what the CLI writes.
+    pub(super) fn next(&mut self, watch: &Watch, progress: Progress) -> Happening {
+        self.wait(watch, progress);
+        if self.custody.has_report_within(Duration::ZERO) {
+            return match self.custody.report() {
+                Ok(Some(report)) => Happening::Report(report),
+                Ok(None) | Err(_) => Happening::KeeperGone,
+            };
+        }
+        self.stop_asked(watch).unwrap_or(Happening::TimeToLook)
+    }
+
+    /// Whether somebody wants a stop, or nobody is left who wants anything. Nobody is waited for.
+    pub(super) fn stop_asked(&mut self, watch: &Watch) -> Option<Happening> {
+        let mut asked = [0; 64];
+        match self.asked_to_stop.read(&mut asked) {
+            Ok(0) if !watch.nobody_can_ask => Some(Happening::NobodyCanAsk),
+            Ok(count) if asked.iter().take(count).any(|word| *word == AT_ONCE) => {
+                Some(Happening::StopAskedAtOnce)
+            }
+            Ok(1..) => Some(Happening::StopAsked),
+            Ok(0) | Err(_) => {
+                let alone = self.queue.listener() == Listener::Gone && watch.stop.is_none();
+                alone.then_some(Happening::NobodyListens)
+            }
+        }
+    }
+
+    fn wait(&self, watch: &Watch, progress: Progress) {
+        if self.custody.has_buffered_report() || progress == Progress::ThereIsMore {
+            return;
+        }
+        let behind = progress == Progress::ReaderIsBehind;
+        let alarm = self.next_alarm(watch).map(|(at, _)| at.saturating_duration_since(Instant::now()));
+        let longest = if behind { READER_IS_BEHIND } else { LONGEST_WAIT };
+        let session = self.session.as_ref().map(SessionTail::growth);
+        let growths = || [Some(&self.growth), session].into_iter().flatten();
+        let blind = growths().any(|growth| growth.fd().is_none());
+        let longest = if blind { longest.min(NOBODY_TELLS) } else { longest };
+        let longest = self.longest_wait_for_fact().map_or(longest, |wait| longest.min(wait));
+        let time = alarm.unwrap_or(longest).min(longest);
+        let mut wanted = vec![Wanted::readable(self.custody.socket())];
+        if !watch.nobody_can_ask {
+            wanted.push(Wanted::readable(&self.asked_to_stop));
+        }
+        // When the reader is behind, news of more output would only keep us awake.
+        if !behind {
+            wanted.extend(growths().filter_map(Growth::fd).map(Wanted::Readable));
+        }
+        let _looked_at_anyway = poll::wait(&wanted, Some(time));
+        growths().for_each(Growth::clear);
+    }
+
+    /// How long a result can still wait for what the session file says of it.
+    fn longest_wait_for_fact(&self) -> Option<Duration> {
+        let until = self.interpreter.waits_until()?.as_millis();
+        let left = u64::try_from(until.saturating_sub(Timestamp::now().as_millis())).unwrap_or(0);
+        // A file that is not there yet cannot be watched.
+        let watched = self.session.as_ref().is_some_and(SessionTail::found);
+        let left = Duration::from_millis(left.saturating_add(1));
+        Some(if watched { left } else { left.min(NOBODY_TELLS) })
+    }
+}
