@@ -28,10 +28,11 @@ mod trial;
 mod verdict;
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use alhena_sys::signals::{self, Noted};
 use alhena_testbed::{Deadline, RealCli, cache};
 
 use crate::commands::{cargo, follow};
@@ -55,10 +56,7 @@ pub fn command(words: &[&str]) -> Result<(), String> {
 pub fn run(options: &Options) -> Result<u64, String> {
     // Before there are other threads.
     let can_mount = system::own_mounts().is_ok();
-    let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        signal_hook::flag::register(signal, interrupted.clone()).map_err(|error| error.to_string())?;
-    }
+    let interrupted = Noted::of(&signals::ENDING).map_err(|error| error.to_string())?;
     let programs = programs(can_mount).map_err(|error| format!("the place of the trials: {error}"))?;
     if !can_mount {
         eprintln!("torture: disks cannot be mounted here, so none is full");
@@ -69,7 +67,7 @@ pub fn run(options: &Options) -> Result<u64, String> {
     std::thread::scope(|scope| {
         for _ in 0..options.jobs {
             scope.spawn(|| {
-                while !interrupted.load(Ordering::Relaxed) && !deadline.passed() {
+                while !interrupted.has_come() && !deadline.passed() {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let Some(plan) = options.plan(number, programs.real.is_some()) else { return };
                     one(&plan, &programs, &report);

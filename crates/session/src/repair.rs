@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use crate::file::{Format, SessionFile, Stamp};
 use crate::in_use::{self, Use};
 use crate::load::Transcript;
+use crate::names;
 use crate::project::{names_in, project_hash};
 use crate::store::{Session, SessionState};
 use crate::survey::{self, Ending, Survey};
@@ -293,8 +294,8 @@ fn whole_id(session: &Session) -> String {
     for dir in traces {
         for name in names_in(&dir).unwrap_or_default() {
             let Some(name) = name.to_str() else { continue };
-            let id = name.strip_prefix("session-").unwrap_or(name);
-            let id = id.strip_suffix(".jsonl").unwrap_or(id);
+            let id = name.strip_prefix(names::PREFIX).unwrap_or(name);
+            let id = names::stem(id).map_or(id, |(stem, _)| stem);
             if id.len() == 36 && id.starts_with(start.as_str()) {
                 return id.to_owned();
             }

@@ -6,6 +6,8 @@
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -132,6 +134,11 @@ pub fn descendants_without(root: u32, spared: &HashSet<u32>) -> Vec<u32> {
         }
     }
     found
+}
+
+/// A handle that is readable when a process has ended. Old kernels and some containers have no such thing.
+pub fn end_of(pid: Pid) -> io::Result<OwnedFd> {
+    Ok(rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?)
 }
 
 /// What a process was started with; none when that may not be read.
@@ -276,9 +283,9 @@ mod tests {
     fn a_process_that_waits_to_be_collected_has_ended() {
         let mut child = Command::new("true").spawn().unwrap();
         let pid = child.id();
-        while alive(pid) {
-            std::thread::yield_now();
-        }
+        let end = end_of(Pid::from_child(&child)).unwrap();
+        assert!(crate::poll::is_readable(end, std::time::Duration::MAX).unwrap());
+        assert!(!alive(pid));
         assert_eq!(Process::of(pid), None);
         assert!(!descendants(std::process::id()).contains(&pid));
         child.wait().unwrap();

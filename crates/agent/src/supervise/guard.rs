@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 
 use alhena_sys::fork::{Fork, adopt_orphans, fork};
 use alhena_sys::poll::{self, Wanted};
+use alhena_sys::processes::end_of;
 use alhena_sys::signals::{self, Noted};
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::keeper;
 use super::protocol::{self, Launch, Report};
@@ -66,7 +67,7 @@ pub(super) const TAKE_OVER: Signal = Signal::USR1;
 impl Guard {
     fn new(keeper: Pid, control: UnixStream, launch: Launch) -> io::Result<Self> {
         let (asked, stuck) = (Noted::of(&signals::ENDING)?, Noted::of(&[TAKE_OVER])?);
-        let ended = pidfd_open(keeper, PidfdFlags::empty()).ok();
+        let ended = end_of(keeper).ok();
         Ok(Self { keeper, ended, control, launch, asked, stuck })
     }
 

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use alhena_sys::fork::die_with_parent;
 use alhena_sys::poll::Wanted;
+use alhena_sys::processes::end_of;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group, pidfd_open, wait,
-    waitpid,
+    Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group, wait, waitpid,
 };
 
 use super::sweep::Life;
@@ -54,7 +54,7 @@ impl Held {
     pub fn start(command: &mut Command, reach: Reach, life: Life, patience: Duration) -> io::Result<Self> {
         die_with_parent(command);
         let pid = Pid::from_child(&spawn(command)?);
-        let end = pidfd_open(pid, PidfdFlags::empty()).ok();
+        let end = end_of(pid).ok();
         Ok(Self { pid, end, reach, life, patience, step: Step::Running })
     }
 

@@ -3,7 +3,7 @@
 use std::io;
 
 use alhena_sys::fork::adopt_orphans;
-use alhena_sys::growth;
+use alhena_sys::{growth, processes};
 
 /// Something that the system does not allow here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,9 +32,7 @@ pub fn lacks() -> Vec<Lack> {
             Lack { what: "reading /proc", cost: "processes that leave their group can outlive their run" },
         ),
         (
-            rustix::process::pidfd_open(own, rustix::process::PidfdFlags::empty())
-                .map(drop)
-                .map_err(Into::into),
+            processes::end_of(own).map(drop),
             Lack { what: "handles of processes (pidfd)", cost: "the end of a run is noticed a little later" },
         ),
         (
