@@ -88,7 +88,7 @@ pub(crate) struct Engine {
 }
 
 /// What the thread knows while it runs.
-struct Watch {
+struct RunState {
     framer: Framer,
     /// How many lines there were so far.
     lines: u64,
@@ -112,7 +112,7 @@ struct Watch {
     not_started: Option<(bool, String)>,
     keeper_gone: bool,
     /// The keeper has put the run's home away.
-    put_away: bool,
+    finished_by_keeper: bool,
     /// Whoever could ask for a stop is gone.
     nobody_can_ask: bool,
     /// The ids of the run's sessions that are in the user's store.
@@ -135,7 +135,7 @@ struct Stopped {
     after_end: bool,
 }
 
-impl Watch {
+impl RunState {
     /// Whether to read on: after a stop only for a while, since nobody waits for the rest.
     fn may_read(&self) -> bool {
         self.stop.is_none_or(|stop| !stop.at_once && stop.at.elapsed() < READING_AFTER_STOP)
@@ -145,7 +145,7 @@ impl Watch {
 impl Engine {
     /// Runs to the end.
     pub(crate) fn run(mut self) {
-        let mut watch = Watch {
+        let mut watch = RunState {
             framer: Framer::new(LONGEST_LINE),
             lines: 0,
             waiting: VecDeque::new(),
@@ -160,7 +160,7 @@ impl Engine {
             taken_over: None,
             not_started: None,
             keeper_gone: false,
-            put_away: false,
+            finished_by_keeper: false,
             nobody_can_ask: false,
             stored_sessions: Vec::new(),
             retries: Retries::new(&self.stderr),
@@ -179,7 +179,7 @@ impl Engine {
     }
 
     /// Sees to one thing. Whatever it was, there may be something to read as well.
-    fn see_to(&mut self, happening: Happening, watch: &mut Watch) -> Progress {
+    fn see_to(&mut self, happening: Happening, watch: &mut RunState) -> Progress {
         match happening {
             Happening::Report(report) => self.take_report(report, watch),
             Happening::KeeperGone => watch.keeper_gone = true,
@@ -199,7 +199,7 @@ impl Engine {
     }
 
     /// The only way into the interpreter for all but lines: what is fed is recorded.
-    fn feed(&mut self, input: Input<'_>, watch: &mut Watch) {
+    fn feed(&mut self, input: Input<'_>, watch: &mut RunState) {
         if let Some(recorder) = &mut self.recorder {
             recorder.input(&input, watch.lines);
         }
@@ -210,7 +210,7 @@ impl Engine {
     }
 
     /// The disk's word on the file that a result waits for.
-    fn ask_disk(&mut self, watch: &mut Watch) {
+    fn ask_disk(&mut self, watch: &mut RunState) {
         if let Some(path) = self.interpreter.wanted_file().map(str::to_owned) {
             let state = self.disk.look(&path);
             self.feed(Input::Disk { path, state }, watch);
@@ -218,18 +218,18 @@ impl Engine {
     }
 
     /// The time for what carries none of its own.
-    fn tick(&mut self, watch: &mut Watch) {
+    fn tick(&mut self, watch: &mut RunState) {
         self.feed(Input::Time(Timestamp::now()), watch);
     }
 
-    fn warn_all(&mut self, watch: &mut Watch) {
+    fn warn_all(&mut self, watch: &mut RunState) {
         self.tick(watch);
         for warning in std::mem::take(&mut self.warnings) {
             self.feed(Input::Warning(warning), watch);
         }
     }
 
-    fn check_clocks(&mut self, watch: &mut Watch) {
+    fn check_clocks(&mut self, watch: &mut RunState) {
         self.check_keeper(watch);
         if watch.ended.is_some() || watch.stopping.is_some() {
             return;
@@ -248,7 +248,7 @@ impl Engine {
     }
 
     /// A keeper that was told to stop, or whose CLI is gone, finishes soon, or it is stuck.
-    fn check_keeper(&mut self, watch: &mut Watch) {
+    fn check_keeper(&mut self, watch: &mut RunState) {
         if let Some(since) = watch.taken_over {
             watch.keeper_gone |= since.elapsed() > PATIENCE_WITH_GUARD;
             return;
@@ -265,7 +265,7 @@ impl Engine {
     }
 
     /// The clock that rings first.
-    fn next_alarm(&self, watch: &Watch) -> Option<(Instant, Stop)> {
+    fn next_alarm(&self, watch: &RunState) -> Option<(Instant, Stop)> {
         if watch.stopping.is_some() || watch.ended.is_some() {
             return None;
         }
@@ -281,7 +281,7 @@ impl Engine {
     }
 
     /// Begins to stop the run; of one whose CLI is gone already only the reading is left to be stopped.
-    fn stop(&mut self, why: Stop, watch: &mut Watch) {
+    fn stop(&mut self, why: Stop, watch: &mut RunState) {
         if watch.stop.is_some() {
             return;
         }
@@ -298,7 +298,7 @@ impl Engine {
         self.custody.stop(gentle);
     }
 
-    fn take_report(&mut self, report: Report, watch: &mut Watch) {
+    fn take_report(&mut self, report: Report, watch: &mut RunState) {
         match report {
             Report::Hello { .. } => {}
             Report::Started { pid } => tracing::debug!(pid, "Gemini CLI started"),
@@ -326,14 +326,14 @@ impl Engine {
             }
             Report::Finished(finished) => {
                 watch.keeper_gone = true;
-                watch.put_away = true;
+                watch.finished_by_keeper = true;
                 self.take_sessions(finished, watch);
             }
         }
     }
 
     /// Ends at once what a stop ends gently.
-    fn stop_at_once(&mut self, watch: &mut Watch) {
+    fn stop_at_once(&mut self, watch: &mut RunState) {
         self.stop(Stop::Cancelled, watch);
         let Some(stop) = watch.stop.as_mut().filter(|stop| !stop.at_once) else { return };
         stop.at_once = true;
@@ -343,7 +343,7 @@ impl Engine {
     }
 
     /// What became of the sessions of the run.
-    fn take_sessions(&mut self, finished: Finished, watch: &mut Watch) {
+    fn take_sessions(&mut self, finished: Finished, watch: &mut RunState) {
         self.warnings.extend(finished.warnings);
         if let Some(recorder) = &mut self.recorder {
             recorder.sessions(&finished.published);

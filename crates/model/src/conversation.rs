@@ -22,8 +22,8 @@
 
 mod events;
 mod growing;
-mod lean;
 mod messages;
+mod needed_parts;
 mod original;
 mod record;
 mod shown;
@@ -36,7 +36,7 @@ use serde_json::Value;
 pub use self::events::events;
 pub(crate) use self::events::{Ended, call, usage_of};
 pub(crate) use self::growing::Growing;
-pub use self::lean::{first_record, record as lean_record};
+pub use self::needed_parts::{first_record, record as needed_parts_of};
 pub use self::original::Original;
 pub(crate) use self::record::ended;
 pub use self::record::{Conversation, entry};

@@ -15,7 +15,7 @@ use alhena_wire::Raw;
 use alhena_wire::session::{MessageRecord, Session};
 
 use crate::survey::{self, Span};
-use crate::{quick, whole_file};
+use crate::{plain_file, whole_file};
 
 /// How often half a file is read again, and what is waited in between.
 const TRIES: u32 = 5;
@@ -86,7 +86,7 @@ impl Transcript {
     /// Only the last version of each message is decoded, and of that only what an entry is made of. A file that is not written
     /// in the plain way is read the thorough way.
     pub fn conversation(&self, include: Include) -> Conversation<'_> {
-        quick::conversation(self.bytes(), include).unwrap_or_else(|| self.thorough(include))
+        plain_file::conversation(self.bytes(), include).unwrap_or_else(|| self.thorough(include))
     }
 
     /// The conversation as messages.

@@ -16,7 +16,7 @@ use crate::error::{TerminalError, TerminalErrorKind};
 use crate::said::Said;
 use crate::screen::{ExtractError, Status, Turn};
 use crate::store::{Phase, Record};
-use crate::terminal::{History, Look, Terminal};
+use crate::terminal::{CapturedPane, History, Terminal};
 use crate::turn::{How, TurnRecord};
 
 /// How long the file may be behind the screen.
@@ -67,7 +67,7 @@ impl Terminal {
     /// The last turn's answer, or what there is of it so far. Where it has none, why.
     pub fn last_answer(&self) -> Result<Answer, TerminalError> {
         // What has ended meanwhile is noted by looking.
-        let _noted = self.glance();
+        let _noted = self.status_now();
         match self.journal().last() {
             Some(turn) => self.answer_to(turn, None),
             None => {
@@ -91,7 +91,7 @@ impl Terminal {
 
     /// The answer of one turn, or what there is of it so far. Where it has none, why.
     pub fn answer_of(&self, turn: u64) -> Result<Answer, TerminalError> {
-        let _noted = self.glance();
+        let _noted = self.status_now();
         let mut turns = self.journal().turns().into_iter().skip_while(|one| one.id != turn);
         let Some(turn) = turns.next() else {
             let message = format!("{} has no turn {turn}", self.name());
@@ -124,7 +124,7 @@ impl Terminal {
             }
             None => {
                 // What the screen had before it began is the turn before.
-                let look = self.live().and_then(|live| live.look(History::All)).ok();
+                let look = self.live().and_then(|live| live.capture_pane(History::All)).ok();
                 let shown =
                     look.filter(|_| turn.begun.is_some()).and_then(|look| from_screen(Some(&look)).ok());
                 shown.map(|answer| Answer { turn: Some(id), ..answer }).ok_or_else(|| {
@@ -146,7 +146,7 @@ impl Terminal {
     fn answer_without_turn(&self, record: &Record) -> Result<Answer, TerminalError> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let look = self.live().and_then(|live| live.look(History::All)).ok();
+            let look = self.live().and_then(|live| live.capture_pane(History::All)).ok();
             let exchange = last_exchange(record);
             let over = Instant::now() >= deadline;
             match (&exchange, &look) {
@@ -178,7 +178,7 @@ impl Terminal {
         let record = self.record()?;
         // It has what the screen has, once this has returned.
         let source = self.last_answer().map(|answer| answer.source);
-        let look = self.live().and_then(|live| live.look(History::All));
+        let look = self.live().and_then(|live| live.capture_pane(History::All));
         let seen = look.map(|look| look.capture().turns()).unwrap_or_default();
         match session_of(&record).filter(|_| source == Ok(Source::Session)) {
             Some(path) => {
@@ -204,7 +204,7 @@ fn from_session(exchange: &Exchange) -> Answer {
     Answer { text: exchange.answer(), source: Source::Session, turn: None, warning: None }
 }
 
-fn from_screen(look: Option<&Look>) -> Result<Answer, TerminalError> {
+fn from_screen(look: Option<&CapturedPane>) -> Result<Answer, TerminalError> {
     let text = look.ok_or(ExtractError::NoQuery).and_then(|look| look.capture().last_answer());
     text.map(|text| Answer { text, source: Source::Screen, turn: None, warning: None })
         .map_err(|error| no_answer(&error.to_string()))
@@ -215,7 +215,7 @@ fn no_answer(why: &str) -> TerminalError {
 }
 
 /// Whether the session is about what the screen shows, and has as much of it.
-fn agrees(exchange: &Exchange, look: &Look, over: bool) -> bool {
+fn agrees(exchange: &Exchange, look: &CapturedPane, over: bool) -> bool {
     let capture = look.capture();
     let Some(turn) = capture.turns().pop() else { return !exchange.texts.is_empty() };
     let (kept, seen) = (letters(&exchange.query), letters(&turn.query));

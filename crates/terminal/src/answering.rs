@@ -60,7 +60,7 @@ impl Terminal {
             return Err(self.asks_nothing(reading.status));
         };
         let live = self.live()?;
-        let list = List::of(&live.look(History::None)?.text);
+        let list = List::of(&live.capture_pane(History::None)?.text);
         let plan = Plan::of(&waiting, &reply(&waiting), list)?;
         let started = self.record()?.started;
         for number in plan.numbers() {
@@ -232,7 +232,7 @@ impl Terminal {
             |line: &str| line.split_once('●').is_some_and(|(_, rest)| rest.trim_matches(['│', ' ']) == DONE);
         let is_there = |text: &str| text.lines().any(is_done);
         for _ in 0..options + MORE {
-            let seen = live.look(History::None)?.text;
+            let seen = live.capture_pane(History::None)?.text;
             if is_there(&seen) {
                 return self.confirm(live);
             }
@@ -246,7 +246,7 @@ impl Terminal {
     /// Gives a text of one's own. The blank in front, which the CLI trims, keeps a digit from being a choice.
     fn write(&self, live: &Live, text: &str) -> Result<(), TerminalError> {
         let (text, _) = cleaned(text);
-        let before = occurrences(&live.look(History::None)?.text, &text);
+        let before = occurrences(&live.capture_pane(History::None)?.text, &text);
         self.paste(live, &format!(" {}", text.trim()))?;
         // Enter before that would choose what is marked.
         if !self.wait_for_screen(live, |now| occurrences(now, &text) > before)? {
@@ -269,7 +269,7 @@ impl Terminal {
     }
 
     fn not_answered(&self, live: &Live) -> TerminalError {
-        let screen = live.look(History::None).map(|look| look.text).unwrap_or_default();
+        let screen = live.capture_pane(History::None).map(|look| look.text).unwrap_or_default();
         self.not_taken("the dialog does not take the answer").screen(&screen)
     }
 
@@ -277,7 +277,7 @@ impl Terminal {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let seen = live.control.activity(&live.pane);
-            if wanted(&live.look(History::None)?.text) {
+            if wanted(&live.capture_pane(History::None)?.text) {
                 return Ok(true);
             }
             if Instant::now() >= deadline || self.is_over()? {
@@ -306,7 +306,7 @@ impl Terminal {
     }
 
     fn dialog(&self) -> Result<Option<Waiting>, TerminalError> {
-        Ok(self.glance()?.waiting_for)
+        Ok(self.status_now()?.waiting_for)
     }
 
     /// Interrupts what the agent does, by Escape, and waits until it takes a prompt again. An agent that does nothing is

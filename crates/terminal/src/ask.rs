@@ -149,7 +149,7 @@ impl Terminals {
             let mut there = 0;
             for terminal in &among {
                 // Somebody may end one meanwhile.
-                let Ok(reading) = terminal.glance() else { continue };
+                let Ok(reading) = terminal.status_now() else { continue };
                 there += 1;
                 if until.is_met(reading.status) {
                     let sure = terminal.status()?;
@@ -181,7 +181,7 @@ impl Terminals {
         let mut waiting = Vec::new();
         let mut others = Vec::new();
         for terminal in self.list()? {
-            match terminal.glance() {
+            match terminal.status_now() {
                 Ok(reading) if reading.status == Status::Exited => {}
                 Ok(reading) if reading.status == Status::Waiting && until.is_met(Status::Waiting) => {
                     waiting.push(terminal);

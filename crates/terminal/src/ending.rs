@@ -40,12 +40,12 @@ impl Terminal {
         let asked = lock.is_ok() && self.ask_to_leave(deadline).is_ok();
         let gracefully = asked && self.has_left()?;
         drop(lock);
-        Ok(Exit { gracefully, ended: self.put_away()? })
+        Ok(Exit { gracefully, ended: self.keep_ending()? })
     }
 
     /// Ends the CLI and everything of it at once, and puts the terminal away.
     pub fn kill(&self) -> Result<Exit, TerminalError> {
-        Ok(Exit { gracefully: false, ended: self.put_away()? })
+        Ok(Exit { gracefully: false, ended: self.keep_ending()? })
     }
 
     /// Waits until an agent that goes has gone: its session is in the store then. Not for ever, and not long where nobody is
@@ -73,12 +73,12 @@ impl Terminal {
                 self.wait_for_end(deadline)?;
                 return Ok(());
             }
-            if matches!(self.glance()?.status, Status::Processing | Status::Waiting) {
+            if matches!(self.status_now()?.status, Status::Processing | Status::Waiting) {
                 let left = deadline.saturating_duration_since(Instant::now());
                 let _still_busy = self.interrupt_unlocked(left.min(Duration::from_secs(4)));
             }
             let Ok(live) = self.live() else { return Ok(()) };
-            let draft = live.look(History::None)?.capture().draft();
+            let draft = live.capture_pane(History::None)?.capture().draft();
             if draft.is_some_and(|draft| !draft.text.is_empty()) {
                 live.press("C-c")?;
                 std::thread::sleep(Duration::from_millis(100));
@@ -108,7 +108,7 @@ impl Terminal {
     }
 
     /// Ends what runs, closes the window, and forgets the terminal.
-    fn put_away(&self) -> Result<Ended, TerminalError> {
+    fn keep_ending(&self) -> Result<Ended, TerminalError> {
         let record = self.record()?;
         let ours = record.phase != Phase::Ended;
         if ours {
@@ -125,7 +125,7 @@ impl Terminal {
                 let _already_gone = self.terminals.terminal(&worker).kill();
             }
         }
-        for warning in self.terminals.inner.ledger.give_back(self.id()) {
+        for warning in self.terminals.inner.borrowed.give_back(self.id()) {
             tracing::warn!("{warning}");
         }
         let ended = record.ended.unwrap_or_default();

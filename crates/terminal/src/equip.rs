@@ -8,26 +8,26 @@ use std::path::{Path, PathBuf};
 use alhena_agent::env::{self, Environment};
 use alhena_agent::{Prompt, SystemPrompt};
 
+use crate::borrowed::BorrowedFiles;
 use crate::error::{TerminalError, TerminalErrorKind};
 use crate::launch::Launch;
-use crate::loan::Ledger;
 use crate::mcp::{McpScope, Servers, for_terminal};
 use crate::profile::{ContextFile, Profile, ProfileBy};
 
-/// The launch with everything in its request. What was changed in the user's files is in the ledger, under the terminal's id.
+/// The launch with everything in its request. What was changed in the user's files is in the borrowed, under the terminal's id.
 pub(crate) fn equip(
     mut launch: Launch,
     id: &str,
-    ledger: &Ledger,
+    borrowed: &BorrowedFiles,
     environment: &Environment,
 ) -> Result<Launch, TerminalError> {
     let profile = launch.profile.take();
-    let equipped = apply(&mut launch, profile.as_ref(), id, ledger, environment);
+    let equipped = apply(&mut launch, profile.as_ref(), id, borrowed, environment);
     launch.profile = profile;
     match equipped {
         Ok(()) => Ok(launch),
         Err((what, error)) => {
-            ledger.give_back(id);
+            borrowed.give_back(id);
             Err(TerminalError::new(TerminalErrorKind::Usage, format!("{}: {error}", what.display()))
                 .with_hint("Nothing was changed. Launch without --profile-by document and --mcp-scope user to leave the file alone."))
         }
@@ -38,7 +38,7 @@ fn apply(
     launch: &mut Launch,
     profile: Option<&Profile>,
     id: &str,
-    ledger: &Ledger,
+    borrowed: &BorrowedFiles,
     environment: &Environment,
 ) -> Result<(), (PathBuf, io::Error)> {
     let request = &mut launch.request;
@@ -53,7 +53,7 @@ fn apply(
     request.mcp_servers = for_terminal(&request.mcp_servers, id);
     if launch.mcp_scope == McpScope::User && !request.mcp_servers.is_empty() {
         let settings = user_settings(environment);
-        let told = Servers::add(ledger, &settings, id, &request.mcp_servers);
+        let told = Servers::add(borrowed, &settings, id, &request.mcp_servers);
         request.notices.extend(told.map_err(|error| (settings, error))?);
         request.mcp_servers.clear();
     }
@@ -71,7 +71,7 @@ fn apply(
         }
         ProfileBy::Document => {
             let dir = request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
-            let told = ContextFile::write(ledger, &dir, id, prompt);
+            let told = ContextFile::write(borrowed, &dir, id, prompt);
             request.notices.extend(told.map_err(|error| (dir.join("GEMINI.md"), error))?);
             request.prompt = match &request.prompt {
                 Prompt::Text(text) if !text.trim().is_empty() => Prompt::Text(format!("{prompt}\n\n{text}")),
@@ -99,7 +99,7 @@ mod tests {
 
     struct Desk {
         root: tempfile::TempDir,
-        ledger: Ledger,
+        borrowed: BorrowedFiles,
         environment: Environment,
     }
 
@@ -107,7 +107,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join("work")).unwrap();
         let environment = Environment::from([(env::GEMINI_CLI_HOME, root.path().join("home"))]);
-        Desk { ledger: Ledger::new(&root.path().join("state")), environment, root }
+        Desk { borrowed: BorrowedFiles::new(&root.path().join("state")), environment, root }
     }
 
     fn launch(desk: &Desk) -> Launch {
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn a_profile_goes_into_the_request_and_touches_nothing() {
         let desk = desk();
-        let launch = equip(launch(&desk), "t1", &desk.ledger, &desk.environment).unwrap();
+        let launch = equip(launch(&desk), "t1", &desk.borrowed, &desk.environment).unwrap();
         let request = &launch.request;
         assert_eq!(request.model.as_deref(), Some("gemini-2.5-pro"));
         assert_eq!(request.system_prompt, Some(SystemPrompt::Append("You are terse.".to_owned())));
@@ -134,14 +134,14 @@ mod tests {
         // D-26, D-27, D-31, D-32
         let desk = desk();
         let wanted = Launch { profile_by: ProfileBy::Document, mcp_scope: McpScope::User, ..launch(&desk) };
-        let launch = equip(wanted, "t1", &desk.ledger, &desk.environment).unwrap();
+        let launch = equip(wanted, "t1", &desk.borrowed, &desk.environment).unwrap();
         assert_eq!(launch.request.prompt, Prompt::Text("You are terse.\n\nBegin.".to_owned()));
         assert_eq!((&launch.request.system_prompt, launch.request.mcp_servers.len()), (&None, 0));
         let context = desk.root.path().join("work/GEMINI.md");
         let settings = desk.root.path().join("home/.gemini/settings.json");
         assert_eq!(std::fs::read_to_string(&context).unwrap(), "You are terse.\n");
         assert!(std::fs::read_to_string(&settings).unwrap().contains("\"CAO_TERMINAL_ID\": \"t1\""));
-        assert_eq!(desk.ledger.give_back("t1"), Vec::<String>::new());
+        assert_eq!(desk.borrowed.give_back("t1"), Vec::<String>::new());
         assert!(!context.exists() && !settings.exists());
     }
 
@@ -150,7 +150,7 @@ mod tests {
         let desk = desk();
         let wanted = Launch { profile_by: ProfileBy::Document, mcp_scope: McpScope::User, ..launch(&desk) };
         std::fs::remove_dir(desk.root.path().join("work")).unwrap();
-        let error = equip(wanted, "t1", &desk.ledger, &desk.environment).unwrap_err();
+        let error = equip(wanted, "t1", &desk.borrowed, &desk.environment).unwrap_err();
         assert!(error.to_string().contains("GEMINI.md"), "{error}");
         assert!(!desk.root.path().join("home/.gemini/settings.json").exists());
     }

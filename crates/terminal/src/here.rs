@@ -10,10 +10,10 @@ use alhena_model::Timestamp;
 use alhena_sys::files;
 
 use crate::TERMINAL_ID;
+use crate::borrowed::BorrowedFiles;
 use crate::equip::equip;
 use crate::error::TerminalError;
 use crate::launch::{Launch, find, new_id};
-use crate::loan::Ledger;
 use crate::orders::Orders;
 use crate::pane;
 use crate::store::{self, Phase, Record};
@@ -34,8 +34,8 @@ pub fn here(
     })?;
     let records = dirs.state.join("terminals").join(DIRECTORY);
     files::create_private_dir(&records).map_err(|error| TerminalError::io(records.display(), &error))?;
-    let ledger = Ledger::new(&dirs.state);
-    for warning in ledger.recover(&|terminal| store::is_alive(&dirs.state, terminal)) {
+    let borrowed = BorrowedFiles::new(&dirs.state);
+    for warning in borrowed.recover(&|terminal| store::is_alive(&dirs.state, terminal)) {
         say(&warning);
     }
     forget_the_dead(&records);
@@ -46,7 +46,7 @@ pub fn here(
     let dir = launch.request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
     let dir = std::fs::canonicalize(&dir).map_err(|error| TerminalError::io(dir.display(), &error))?;
     let gemini = find(&launch, &dir, environment)?;
-    let mut launch = equip_for(launch, &id, &own, &ledger, environment)?;
+    let mut launch = equip_for(launch, &id, &own, &borrowed, environment)?;
     launch.request.dir = Some(dir.clone());
     let path = records.join(format!("{own}.json"));
     let record = Record {
@@ -77,25 +77,25 @@ pub fn here(
     environment.set(TERMINAL_ID, &id);
     Orders::new(&launch.request, &gemini.path, &environment).leave_at(&path.with_extension("launch"))?;
     store::write(&path, &record)?;
-    let _later = ledger.confirm(&own);
+    let _later = borrowed.confirm(&own);
     let code = pane::serve(&path, say);
     forget(&path);
     Ok(code)
 }
 
-/// The ledger knows it by its own name, its servers by the one that others know.
+/// The borrowed knows it by its own name, its servers by the one that others know.
 fn equip_for(
     mut launch: Launch,
     id: &str,
     own: &str,
-    ledger: &Ledger,
+    borrowed: &BorrowedFiles,
     environment: &Environment,
 ) -> Result<Launch, TerminalError> {
     if let Some(profile) = &mut launch.profile {
         profile.servers = crate::mcp::for_terminal(&profile.servers, id);
     }
     launch.request.mcp_servers = crate::mcp::for_terminal(&launch.request.mcp_servers, id);
-    equip(launch, own, ledger, environment)
+    equip(launch, own, borrowed, environment)
 }
 
 fn forget(record: &Path) {

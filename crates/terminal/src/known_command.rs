@@ -68,7 +68,7 @@ impl Terminal {
         let mut shown: Option<Instant> = None;
         loop {
             let seen = live.control.activity(&live.pane);
-            let offers = offers(&live.look(History::None)?.text, name);
+            let offers = offers(&live.capture_pane(History::None)?.text, name);
             shown = shown.filter(|_| offers.is_some()).or_else(|| offers.as_ref().map(|_| Instant::now()));
             let names = offers.unwrap_or_default();
             let still =

@@ -110,11 +110,11 @@ impl Terminals {
         // Before anything is looked for: whoever has taken a name has to choose another one first.
         self.free_name(launch.name.as_deref(), launch.request.resume.is_some())?;
         let id = new_id();
-        let launch = equip(launch, &id, &self.inner.ledger, &self.inner.environment)?;
+        let launch = equip(launch, &id, &self.inner.borrowed, &self.inner.environment)?;
         let (terminal, before) = self.begin(&launch, id.clone()).inspect_err(|_| {
-            self.inner.ledger.give_back(&id);
+            self.inner.borrowed.give_back(&id);
         })?;
-        let _later = self.inner.ledger.confirm(&id);
+        let _later = self.inner.borrowed.confirm(&id);
         let ready = terminal.become_ready(&launch, deadline);
         match ready {
             Ok(()) => {
@@ -300,7 +300,7 @@ impl Terminal {
         self.type_line(&format!(" printf 'alh%s\\n' 'ena-{}'", self.id()))?;
         loop {
             let seen = live.control.activity(&live.pane);
-            let look = live.look(History::None)?;
+            let look = live.capture_pane(History::None)?;
             if look.text.contains(&marker) {
                 return Ok(());
             }
@@ -376,7 +376,7 @@ impl Terminal {
                 return Err(error);
             }
             if Instant::now() >= deadline {
-                let screen = live.look(History::None)?.text;
+                let screen = live.capture_pane(History::None)?.text;
                 let why = reading.warning.map(|why| format!(": {}", why.trim_end_matches('.')));
                 let message = format!(
                     "the agent was not ready after {:.0} s{}",
@@ -469,7 +469,7 @@ impl Terminal {
         };
         let error = TerminalError::new(kind, format!("Gemini CLI ended {how} before it was ready"))
             .with_hint("`alhena doctor` checks what it needs.");
-        let screen = self.live().and_then(|live| live.look(History::All));
+        let screen = self.live().and_then(|live| live.capture_pane(History::All));
         match screen {
             Ok(look) => error.screen(&look.text),
             Err(_) => error,

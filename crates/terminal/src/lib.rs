@@ -18,6 +18,8 @@ mod answer;
 mod answering;
 mod ask;
 mod attach;
+#[doc(hidden)]
+pub mod borrowed;
 mod command_line;
 mod control;
 mod ending;
@@ -29,8 +31,6 @@ mod here;
 mod hosted;
 mod known_command;
 mod launch;
-#[doc(hidden)]
-pub mod loan;
 mod log;
 pub mod mcp;
 mod notify;
@@ -63,7 +63,7 @@ pub use hosted::Hosted;
 pub use launch::{Launch, Unready};
 pub use log::LogEntry;
 pub use store::{Cause, Ended, Phase, Record};
-pub use terminal::{Look, Terminal, Until, status_name};
+pub use terminal::{CapturedPane, Terminal, Until, status_name};
 pub use terminals::{Options, SERVER, Terminals};
 pub use turn::{How, TurnEnd, TurnNote, TurnRecord};
 pub use typing::{Force, Sent};

@@ -26,8 +26,8 @@ use alhena_wire::release::Version;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
+use crate::borrowed::BorrowedFiles;
 use crate::error::{TerminalError, TerminalErrorKind};
-use crate::loan::Ledger;
 use crate::mcp::start::McpStart;
 use crate::orders::Orders;
 use crate::store::{self, Cause, Ended, Phase};
@@ -105,7 +105,7 @@ fn run(record: &Path) -> Result<Ended, TerminalError> {
         (false, _, Some(0)) => Cause::Quit,
         (false, _, _) => Cause::Crashed,
     });
-    let finished = plan.as_ref().map(put_away).unwrap_or_default();
+    let finished = plan.as_ref().map(finish_home).unwrap_or_default();
     ended.sessions = finished.published;
     say_ended(record, ended.clone());
     guard.dismiss();
@@ -146,7 +146,7 @@ fn environment(orders: &Orders) -> Environment {
 /// Everything that can be put back when the agent has ended.
 fn give_back(record: &Path) {
     if let Some((state, id)) = record.ancestors().nth(3).zip(record.file_stem()) {
-        for warning in Ledger::new(state).give_back(&id.to_string_lossy()) {
+        for warning in BorrowedFiles::new(state).give_back(&id.to_string_lossy()) {
             let _unwritten = store::update(record, |record| record.warnings.push(warning));
         }
     }
@@ -169,7 +169,7 @@ fn end_workers(record: &Path) {
 }
 
 /// What the CLI took back in a terminal, a person took back.
-fn put_away(plan: &home::FinishPlan) -> home::Finished {
+fn finish_home(plan: &home::FinishPlan) -> home::Finished {
     home::finish(plan, home::Stopped::No)
 }
 
@@ -303,7 +303,7 @@ pub fn guard(step: &str) -> io::Result<()> {
         return Ok(());
     }
     sweep(&watch.mark, Life::Thread);
-    let finished = watch.plan.as_ref().map(put_away).unwrap_or_default();
+    let finished = watch.plan.as_ref().map(finish_home).unwrap_or_default();
     for path in &watch.remove {
         let _gone = std::fs::remove_dir_all(path);
     }

@@ -73,7 +73,7 @@ impl Terminal {
     pub fn status(&self) -> Result<Reading, TerminalError> {
         match self.told() {
             Some(reading) => Ok(reading),
-            None => self.settled(|| self.look()),
+            None => self.settled(|| self.read_now()),
         }
     }
 
@@ -117,11 +117,11 @@ impl Terminal {
     }
 
     /// One look: what everything says at this moment.
-    pub fn glance(&self) -> Result<Reading, TerminalError> {
-        self.told().map_or_else(|| self.look(), Ok)
+    pub fn status_now(&self) -> Result<Reading, TerminalError> {
+        self.told().map_or_else(|| self.read_now(), Ok)
     }
 
-    fn look(&self) -> Result<Reading, TerminalError> {
+    fn read_now(&self) -> Result<Reading, TerminalError> {
         let journal = self.journal();
         // In this order: a look from before the message was sent says nothing about its turn.
         let before = journal.last();
@@ -151,11 +151,11 @@ impl Terminal {
         let Some(pane) = self.pane() else { return Ok(Status::Exited.into()) };
         let live = Live { control: self.terminals.inner.control()?, pane, joined: record.joined };
         live.control.wait_until_quiet(&live.pane, FRAME, LONGEST_FRAME);
-        let mut look = live.look(History::Some)?;
+        let mut look = live.capture_pane(History::Some)?;
         let mut reading = look.capture().read();
         if (reading.truncated || reading.status == Status::Idle) && look.history > SOME_HISTORY {
             // The last query is further up.
-            look = live.look(History::All)?;
+            look = live.capture_pane(History::All)?;
             reading = look.capture().read();
         }
         let quiet = live.control.quiet(&live.pane);

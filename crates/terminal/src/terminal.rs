@@ -83,7 +83,7 @@ impl std::str::FromStr for Until {
 
 /// A look at a pane.
 #[derive(Clone, Debug, Serialize)]
-pub struct Look {
+pub struct CapturedPane {
     /// What the screen shows, with as much history as was asked for.
     pub text: String,
     /// The pane's title.
@@ -98,7 +98,7 @@ pub struct Look {
     pub(crate) history: u32,
 }
 
-impl Look {
+impl CapturedPane {
     pub(crate) fn capture(&self) -> Capture<'_> {
         Capture::new(&self.text).title(&self.title).columns(self.columns).alternate(self.alternate)
     }
@@ -189,7 +189,7 @@ impl Terminal {
         let mut looked = Instant::now();
         loop {
             let before = self.live().ok().map(|live| (live.control.activity(&live.pane), live));
-            let reading = self.glance()?;
+            let reading = self.status_now()?;
             if until.is_met(reading.status) {
                 let sure = self.status()?;
                 if until.is_met(sure.status) {
@@ -240,8 +240,8 @@ impl Terminal {
     }
 
     /// What the screen shows now.
-    pub fn screen(&self) -> Result<Look, TerminalError> {
-        self.live()?.look(History::None)
+    pub fn captured(&self) -> Result<CapturedPane, TerminalError> {
+        self.live()?.capture_pane(History::None)
     }
 }
 
@@ -268,7 +268,7 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    pub(crate) fn look(&self, history: History) -> Result<Look, TerminalError> {
+    pub(crate) fn capture_pane(&self, history: History) -> Result<CapturedPane, TerminalError> {
         let pane = &self.pane;
         let start = match history {
             History::None => "0".to_owned(),
@@ -285,7 +285,7 @@ impl Live {
         let mut number = || words.next().and_then(|word| word.parse::<u32>().ok()).unwrap_or(0);
         let (alternate, columns, rows, size) = (number(), number(), number(), number());
         let title = words.next().unwrap_or_default().to_owned();
-        Ok(Look {
+        Ok(CapturedPane {
             text,
             title,
             columns: u16::try_from(columns).unwrap_or(u16::MAX),

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use alhena_agent::dirs::Dirs;
 use alhena_agent::env::Environment;
 
+use crate::borrowed::BorrowedFiles;
 use crate::control::Control;
 use crate::error::{TerminalError, TerminalErrorKind};
-use crate::loan::Ledger;
 use crate::store::{self, Record, Store};
 use crate::terminal::Terminal;
 use crate::tmux::Tmux;
@@ -48,7 +48,7 @@ pub(crate) struct Inner {
     pub(crate) store: Store,
     pub(crate) environment: Environment,
     /// The user's files that terminals have changed.
-    pub(crate) ledger: Ledger,
+    pub(crate) borrowed: BorrowedFiles,
     control: Mutex<Option<Arc<Control>>>,
 }
 
@@ -76,12 +76,12 @@ impl Terminals {
         };
         let tmux = Tmux::find(options.tmux.as_deref(), &options.server, &options.environment)?;
         let store = Store::open(&state, &options.server)?;
-        let ledger = Ledger::new(&state);
-        for warning in ledger.recover(&|terminal| store::is_alive(&state, terminal)) {
+        let borrowed = BorrowedFiles::new(&state);
+        for warning in borrowed.recover(&|terminal| store::is_alive(&state, terminal)) {
             tracing::warn!("{warning}");
         }
         let inner =
-            Inner { tmux, store, environment: options.environment, ledger, control: Mutex::new(None) };
+            Inner { tmux, store, environment: options.environment, borrowed, control: Mutex::new(None) };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -95,7 +95,9 @@ impl Terminals {
         let state = dir.ancestors().nth(2).unwrap_or(dir);
         let store = Store::open(state, tmux.server())?;
         let control = Mutex::new(Some(control));
-        Ok(Self { inner: Arc::new(Inner { tmux, store, environment, ledger: Ledger::new(state), control }) })
+        Ok(Self {
+            inner: Arc::new(Inner { tmux, store, environment, borrowed: BorrowedFiles::new(state), control }),
+        })
     }
 
     /// All terminals, the oldest first, those that have ended by themselves included.

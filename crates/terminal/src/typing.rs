@@ -186,7 +186,7 @@ impl Terminal {
     }
 
     fn type_in(&self, live: &Live, wording: &Wording, turn: Option<u64>) -> Result<Status, TerminalError> {
-        let queries = live.look(History::All)?.capture().query_count();
+        let queries = live.capture_pane(History::All)?.capture().query_count();
         self.put_into_the_box(live, wording)?;
         let before = Before { queries, begun: live.control.activity(&live.pane).begun };
         self.submit(live)?;
@@ -267,7 +267,9 @@ impl Terminal {
             }
             settle(live);
         }
-        Err(self.not_taken("the prompt does not become empty").screen(&live.look(History::None)?.text))
+        Err(self
+            .not_taken("the prompt does not become empty")
+            .screen(&live.capture_pane(History::None)?.text))
     }
 
     /// Pastes once, and waits until it is seen.
@@ -314,7 +316,7 @@ impl Terminal {
 
     /// Why a text was not sent. It is taken back: a CLI that was only slow reads the paste and then the ^C.
     fn taken_back(&self, live: &Live, why: &str) -> TerminalError {
-        let screen = live.look(History::None).map(|look| look.text).unwrap_or_default();
+        let screen = live.capture_pane(History::None).map(|look| look.text).unwrap_or_default();
         let pressed = live.press("C-c");
         let empty = self.wait_for_prompt(live, TAKE_BACK, is_empty).is_ok_and(|draft| is_empty(&draft));
         let message = match pressed.is_ok() && empty {
@@ -330,7 +332,7 @@ impl Terminal {
     }
 
     fn prompt(&self, live: &Live) -> Result<Option<Draft>, TerminalError> {
-        Ok(live.look(History::None)?.capture().draft())
+        Ok(live.capture_pane(History::None)?.capture().draft())
     }
 
     /// Waits for what is in the prompt, and gives what was there last. There is none while a dialog is there.
@@ -370,7 +372,7 @@ impl Terminal {
         loop {
             let activity = live.control.activity(&live.pane);
             let reading = self.glimpse()?.reading;
-            let queries = live.look(History::All)?.capture().query_count();
+            let queries = live.capture_pane(History::All)?.capture().query_count();
             let busy = matches!(reading.status, Status::Processing | Status::Waiting);
             busy_since = busy_since.filter(|_| busy).or_else(|| busy.then(Instant::now));
             let lasts = busy_since.is_some_and(|since| since.elapsed() > Duration::from_millis(500));
@@ -385,7 +387,7 @@ impl Terminal {
                     true => Ok(self.status()?.status),
                     false => Err(self
                         .not_taken("nothing came of the text")
-                        .screen(&live.look(History::None)?.text)),
+                        .screen(&live.capture_pane(History::None)?.text)),
                 };
             }
             let tick = deadline.min(Instant::now() + Duration::from_millis(100));

@@ -181,7 +181,7 @@ impl Lab {
         let mut samples = Vec::new();
         while stage.load(Ordering::Relaxed) == 0 {
             let before = self.truth(goal);
-            let (reading, look) = (terminal.glance(), terminal.screen());
+            let (reading, look) = (terminal.status_now(), terminal.captured());
             // Only what was so before and after.
             if let (Ok(reading), Ok(look), Some(truth)) = (reading, look, before)
                 && self.truth(goal) == before

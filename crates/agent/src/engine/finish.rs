@@ -11,7 +11,7 @@ use alhena_wire::frame::Framer;
 
 use super::happening::READER_IS_BEHIND;
 use super::reading::take;
-use super::{Engine, Watch};
+use super::{Engine, RunState};
 use crate::changes::ScanOptions;
 use crate::home::{self, Stopped};
 use crate::neighbours::Others;
@@ -23,9 +23,9 @@ use crate::telemetry;
 
 impl Engine {
     /// The process is gone and nothing of it is left: what remains is to read the rest and to judge.
-    pub(super) fn finish(mut self, mut watch: Watch) {
+    pub(super) fn finish(mut self, mut watch: RunState) {
         self.custody.end();
-        if !watch.put_away && watch.not_started.is_none() {
+        if !watch.finished_by_keeper && watch.not_started.is_none() {
             if watch.taken_over.is_none() {
                 self.warnings.push(super::KEEPER_KILLED.to_owned());
             }
@@ -127,14 +127,14 @@ impl Engine {
     }
 
     /// A session that is not in the store cannot be gone on with.
-    fn say_if_lost(&mut self, watch: &mut Watch) {
+    fn say_if_lost(&mut self, watch: &mut RunState) {
         let is_stored = |id: &str| watch.stored_sessions.iter().any(|stored| stored == id);
         if self.interpreter.session_id().is_some_and(|id| !is_stored(id)) {
             self.feed(Input::SessionLost, watch);
         }
     }
 
-    fn scan_disk(&mut self, others: &Others, watch: &mut Watch) {
+    fn scan_disk(&mut self, others: &Others, watch: &mut RunState) {
         let claimed: Vec<PathBuf> =
             self.interpreter.claimed_files().iter().map(|file| self.dir.join(&file.path)).collect();
         let exclude = self.recorder.iter().map(|recorder| recorder.dir().to_owned()).collect();

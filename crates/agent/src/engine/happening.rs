@@ -8,7 +8,7 @@ use alhena_sys::growth::Growth;
 use alhena_sys::poll::{self, Wanted};
 
 use super::reading::Progress;
-use super::{Engine, Watch};
+use super::{Engine, RunState};
 use crate::run::{AT_ONCE, Listener};
 use crate::supervise::protocol::Report;
 use crate::tail::SessionTail;
@@ -41,7 +41,7 @@ pub(super) enum Happening {
 impl Engine {
     /// Waits for the CLI, the keeper, a stop, or the next alarm, and tells the one thing to see to now: first what the keeper
     /// says, then who wants a stop, then what the CLI writes.
-    pub(super) fn next(&mut self, watch: &Watch, progress: Progress) -> Happening {
+    pub(super) fn next(&mut self, watch: &RunState, progress: Progress) -> Happening {
         self.wait(watch, progress);
         if self.custody.has_report_within(Duration::ZERO) {
             return match self.custody.report() {
@@ -53,7 +53,7 @@ impl Engine {
     }
 
     /// Whether somebody wants a stop, or nobody is left who wants anything. Nobody is waited for.
-    pub(super) fn stop_asked(&mut self, watch: &Watch) -> Option<Happening> {
+    pub(super) fn stop_asked(&mut self, watch: &RunState) -> Option<Happening> {
         let mut asked = [0; 64];
         match self.asked_to_stop.read(&mut asked) {
             Ok(0) if !watch.nobody_can_ask => Some(Happening::NobodyCanAsk),
@@ -68,7 +68,7 @@ impl Engine {
         }
     }
 
-    fn wait(&self, watch: &Watch, progress: Progress) {
+    fn wait(&self, watch: &RunState, progress: Progress) {
         if self.custody.has_buffered_report() || progress == Progress::ThereIsMore {
             return;
         }

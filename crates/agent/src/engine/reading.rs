@@ -7,7 +7,7 @@ use alhena_model::{Event, Input, Interpreter, Stop};
 use alhena_wire::frame::Frame;
 
 use super::happening::READER_IS_BEHIND;
-use super::{Engine, Watch};
+use super::{Engine, RunState};
 use crate::run::{Item, Listener};
 
 /// So long is read before everything else gets its turn.
@@ -27,7 +27,7 @@ pub(super) enum Progress {
 impl Engine {
     /// Hands out what waits, then reads on: as far as the reader keeps up, and never for long, because the clocks, the
     /// keeper and whoever wants to stop the run have to be looked at in between.
-    pub(super) fn read(&mut self, watch: &mut Watch) -> Progress {
+    pub(super) fn read(&mut self, watch: &mut RunState) -> Progress {
         let until = Instant::now() + AT_A_TIME;
         loop {
             if !self.hand_out(watch) {
@@ -49,7 +49,7 @@ impl Engine {
     }
 
     /// Hands out what waits; false when the reader cannot take all of it now.
-    fn hand_out(&self, watch: &mut Watch) -> bool {
+    fn hand_out(&self, watch: &mut RunState) -> bool {
         while let Some(item) = watch.waiting.pop_front() {
             if let Some(item) = self.queue.offer(item) {
                 watch.waiting.push_front(item);
@@ -60,7 +60,7 @@ impl Engine {
     }
 
     /// What the session file says and the stream does not.
-    pub(super) fn read_session(&mut self, watch: &mut Watch) {
+    pub(super) fn read_session(&mut self, watch: &mut RunState) {
         let (Some(session), Some(id)) = (&mut self.session, self.interpreter.session_id()) else { return };
         session.session(id);
         for fact in session.news() {
@@ -73,7 +73,7 @@ impl Engine {
     }
 
     /// The session file is complete.
-    pub(super) fn read_session_to_its_end(&mut self, watch: &mut Watch) {
+    pub(super) fn read_session_to_its_end(&mut self, watch: &mut RunState) {
         if let Some(session) = &mut self.session {
             session.catch_up();
         }
@@ -82,14 +82,14 @@ impl Engine {
     }
 
     /// What only stderr says while the CLI waits for the API.
-    fn read_retries(&mut self, watch: &mut Watch) {
+    fn read_retries(&mut self, watch: &mut RunState) {
         for warning in watch.retries.news() {
             self.tick(watch);
             self.feed(Input::Warning(warning), watch);
         }
     }
 
-    fn read_once(&mut self, watch: &mut Watch) -> bool {
+    fn read_once(&mut self, watch: &mut RunState) -> bool {
         self.tell_of_stop(watch);
         let position = self.stdout.position();
         // What is beyond the limit is not read either, and what is behind a result that waits has time.
@@ -132,14 +132,14 @@ impl Engine {
 
     /// Tells the interpreter of a stop as soon as all that the CLI had written before it has been read: a `result` that
     /// was there already counts.
-    fn tell_of_stop(&mut self, watch: &mut Watch) {
+    fn tell_of_stop(&mut self, watch: &mut RunState) {
         let read = self.stdout.position();
         if watch.stop.is_some_and(|stop| !stop.after_end && read >= stop.written) {
             self.tell_of_stop_now(watch);
         }
     }
 
-    fn tell_of_stop_now(&mut self, watch: &mut Watch) {
+    fn tell_of_stop_now(&mut self, watch: &mut RunState) {
         let Some(stop) = watch.stop.as_mut().filter(|stop| !stop.told) else { return };
         stop.told = true;
         let why = stop.why;
@@ -148,7 +148,7 @@ impl Engine {
 
     /// Everything that the CLI has left in its files. Also now a stop is heard, and the time limit holds: reading a long
     /// stream takes longer than writing it. A reader that takes nothing at all does not count as time of the run.
-    pub(super) fn read_rest(&mut self, watch: &mut Watch) {
+    pub(super) fn read_rest(&mut self, watch: &mut RunState) {
         loop {
             match self.read(watch) {
                 Progress::AllRead => break,

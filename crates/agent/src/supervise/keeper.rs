@@ -66,7 +66,7 @@ pub(super) fn serve(
         Err(error) => {
             let missing = error.kind() == io::ErrorKind::NotFound;
             let _gone = protocol::send(&control, &Report::NotStarted { missing, message: error.to_string() });
-            put_away(&launch, &control, Stopped::No);
+            finish_and_remove(&launch, &control, Stopped::No);
             return Ok(());
         }
     };
@@ -84,7 +84,7 @@ pub(super) fn clean_up(launch: &Launch, control: &UnixStream, life: Life, stoppe
     let Swept { ended, names, left } = sweep(&launch.mark, life);
     // When Alhena is gone there is nobody to tell.
     let _gone = protocol::send(control, &Report::Swept { ended, names, left });
-    let finished = put_away(launch, control, stopped);
+    let finished = finish_and_remove(launch, control, stopped);
     let _gone = protocol::send(control, &Report::Finished(finished));
 }
 
@@ -221,7 +221,7 @@ fn how(status: WaitStatus) -> Ended {
     }
 }
 
-fn put_away(launch: &Launch, control: &UnixStream, stopped: Stopped) -> Finished {
+fn finish_and_remove(launch: &Launch, control: &UnixStream, stopped: Stopped) -> Finished {
     let finished = launch.finish.as_ref().map(|plan| finish(plan, stopped)).unwrap_or_default();
     let mut gone = true;
     for temporary in &launch.remove {

@@ -131,7 +131,7 @@ fn a_watcher_that_is_killed_is_replaced_and_without_one_plain_commands_do() {
     env.set("ALHENA_KEEPER", "/nowhere").set("PATH", "/nowhere");
     let plain = place.with_env(&env).find(terminal.id()).unwrap();
     assert_eq!(plain.status().unwrap().status, status);
-    assert!(plain.screen().unwrap().text.contains("Type your message"));
+    assert!(plain.captured().unwrap().text.contains("Type your message"));
     assert_eq!(place.tmux(&["list-clients"]), "");
     terminal.kill().unwrap();
     assert!(Deadline::after(LONG).wait_until(|| watchers(&place).is_empty()));

@@ -62,7 +62,7 @@ fn watched(place: &Place, terminal: &Terminal, number: usize) -> Vec<String> {
             let observer = place.again().find(run).unwrap();
             while !over.load(Ordering::Relaxed) {
                 let began = Instant::now();
-                let looks = [observer.glance().unwrap(), observer.status().unwrap()];
+                let looks = [observer.status_now().unwrap(), observer.status().unwrap()];
                 // Judged only if the API had not finished when the last of them was over.
                 if served() < goal {
                     let lies = looks.iter().filter(|look| look.status != Status::Processing);

@@ -80,7 +80,7 @@ fn an_interrupt_and_a_control_c_stop_the_turn_and_leave_the_agent_ready() {
     let terminal = place.launch();
     for way in ["interrupt", "control-c"] {
         terminal.send("Go", Force::No).unwrap();
-        let begun = || terminal.glance().unwrap().message.is_some_and(|text| text.starts_with("Begun."));
+        let begun = || terminal.status_now().unwrap().message.is_some_and(|text| text.starts_with("Begun."));
         assert!(Deadline::after(LONG).wait_until(begun), "{way}");
         assert_eq!(terminal.status().unwrap().status, Status::Processing, "{way}");
         let refused = terminal.send("Too early", Force::No).unwrap_err();

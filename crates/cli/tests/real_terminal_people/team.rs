@@ -111,7 +111,7 @@ fn waiting_for_slow(name: &str) -> (Place, Terminal) {
     boss.send("Ask one", Force::No).unwrap();
     let works = Deadline::after(LONG).wait_until(|| {
         let slow = place.terminals.find("slow");
-        slow.is_ok_and(|slow| slow.glance().is_ok_and(|reading| reading.status == Status::Processing))
+        slow.is_ok_and(|slow| slow.status_now().is_ok_and(|reading| reading.status == Status::Processing))
     });
     assert!(works, "{}", place.capture(&boss));
     (place, boss)

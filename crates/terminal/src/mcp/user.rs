@@ -1,4 +1,4 @@
-//! MCP servers in the user's own settings, lent to terminals (D-31 to D-34, with `--mcp-scope user`).
+//! MCP servers in the user's own settings, borrowed to terminals (D-31 to D-34, with `--mcp-scope user`).
 //!
 //! `gemini mcp add --scope user` of 0.61.0 writes there without a lock, cuts values at a second `=`, and `mcp remove` takes
 //! out the user's own server of that name. Here a server that was there comes back, and the rest of the file stays as it
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::jsonc::{Document, NotEdited};
-use crate::loan::{Holder, Kind, Ledger, Lent};
+use crate::borrowed::{BorrowedFiles, BorrowedKind, Holder, Restorable};
 
 const KEY: &str = "mcpServers";
 
@@ -38,7 +38,7 @@ pub struct Servers {
 impl Servers {
     /// Puts servers into a settings file for as long as a terminal is there. Gives back what people should know.
     pub fn add(
-        ledger: &Ledger,
+        borrowed: &BorrowedFiles,
         settings: &Path,
         terminal: &str,
         servers: &[McpServer],
@@ -49,11 +49,11 @@ impl Servers {
         let entries: Map<String, Value> =
             servers.iter().map(|server| (server.name.clone(), server.entry())).collect();
         let mut warnings = Vec::new();
-        let told = ledger.lend(&settings, terminal, |before: Option<Self>| {
+        let told = borrowed.lend(&settings, terminal, |before: Option<Self>| {
             let document = open(&settings)?;
             warnings
                 .extend(document.as_ref().map(|document| shut_out(document, &entries)).unwrap_or_default());
-            let mut lent = before.unwrap_or_else(|| Self {
+            let mut borrowed = before.unwrap_or_else(|| Self {
                 replaced: BTreeMap::new(),
                 made_key: document.as_ref().is_none_or(|document| !document.has(KEY)),
                 made_file: document.is_none(),
@@ -62,13 +62,13 @@ impl Servers {
             for name in entries.keys() {
                 // What is there and no terminal put there is the user's, also if it was written meanwhile.
                 let now = document.as_ref().and_then(|document| document.entry_value(KEY, name));
-                if now.is_none_or(|now| !lent.has_put(name, &now)) {
+                if now.is_none_or(|now| !borrowed.has_put(name, &now)) {
                     let text = document.as_ref().and_then(|document| document.entry(KEY, name));
-                    lent.replaced.insert(name.clone(), text.map(str::to_owned));
+                    borrowed.replaced.insert(name.clone(), text.map(str::to_owned));
                 }
             }
-            lent.holders.push(Holder::new(terminal, entries.clone()));
-            Ok(lent)
+            borrowed.holders.push(Holder::new(terminal, entries.clone()));
+            Ok(borrowed)
         })?;
         warnings.extend(told);
         Ok(warnings)
@@ -113,19 +113,19 @@ impl Servers {
     }
 }
 
-impl From<Servers> for Kind {
-    fn from(lent: Servers) -> Self {
-        Kind::Servers(lent)
+impl From<Servers> for BorrowedKind {
+    fn from(borrowed: Servers) -> Self {
+        BorrowedKind::Servers(borrowed)
     }
 }
 
-impl Lent for Servers {
+impl Restorable for Servers {
     type Content = Map<String, Value>;
 
-    fn of(kind: Kind) -> Option<Self> {
+    fn of(kind: BorrowedKind) -> Option<Self> {
         match kind {
-            Kind::Servers(lent) => Some(lent),
-            Kind::Context(_) => None,
+            BorrowedKind::Servers(borrowed) => Some(borrowed),
+            BorrowedKind::Context(_) => None,
         }
     }
 

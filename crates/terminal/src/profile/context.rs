@@ -1,4 +1,4 @@
-//! `GEMINI.md` in the working directory, lent to terminals, as CAO's document describes (D-27 to D-29).
+//! `GEMINI.md` in the working directory, borrowed to terminals, as CAO's document describes (D-27 to D-29).
 //!
 //! Gemini CLI 0.61.0 reads the file once at its start and on `/memory refresh`. Terminals that share a directory share the
 //! file: it holds what the latest of them wrote. What was there before is moved to `GEMINI.md.cao_backup`, as it is,
@@ -12,7 +12,7 @@ use alhena_sys::files;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::loan::{Holder, Kind, Ledger, Lent};
+use crate::borrowed::{BorrowedFiles, BorrowedKind, Holder, Restorable};
 
 const NAME: &str = "GEMINI.md";
 const BACKUP: &str = "GEMINI.md.cao_backup";
@@ -29,19 +29,24 @@ pub struct ContextFile {
 
 impl ContextFile {
     /// Writes a system prompt to `GEMINI.md` for as long as a terminal is there. Gives back what people should know.
-    pub fn write(ledger: &Ledger, dir: &Path, terminal: &str, prompt: &str) -> io::Result<Vec<String>> {
+    pub fn write(
+        borrowed: &BorrowedFiles,
+        dir: &Path,
+        terminal: &str,
+        prompt: &str,
+    ) -> io::Result<Vec<String>> {
         let dir = fs::canonicalize(dir)?;
         let text = format!("{}\n", prompt.trim_end());
         let target = dir.join(NAME);
-        ledger.lend(&target, terminal, |before: Option<Self>| {
-            let mut lent = before.unwrap_or_else(|| Self {
+        borrowed.lend(&target, terminal, |before: Option<Self>| {
+            let mut borrowed = before.unwrap_or_else(|| Self {
                 backup: fs::symlink_metadata(&target).is_ok().then(|| free_name(&dir)),
                 ours: Vec::new(),
                 holders: Vec::new(),
             });
-            lent.ours.push(hash(text.as_bytes()));
-            lent.holders.push(Holder::new(terminal, text.clone()));
-            Ok(lent)
+            borrowed.ours.push(hash(text.as_bytes()));
+            borrowed.holders.push(Holder::new(terminal, text.clone()));
+            Ok(borrowed)
         })
     }
 
@@ -94,19 +99,19 @@ impl ContextFile {
     }
 }
 
-impl From<ContextFile> for Kind {
-    fn from(lent: ContextFile) -> Self {
-        Kind::Context(lent)
+impl From<ContextFile> for BorrowedKind {
+    fn from(borrowed: ContextFile) -> Self {
+        BorrowedKind::Context(borrowed)
     }
 }
 
-impl Lent for ContextFile {
+impl Restorable for ContextFile {
     type Content = String;
 
-    fn of(kind: Kind) -> Option<Self> {
+    fn of(kind: BorrowedKind) -> Option<Self> {
         match kind {
-            Kind::Context(lent) => Some(lent),
-            Kind::Servers(_) => None,
+            BorrowedKind::Context(borrowed) => Some(borrowed),
+            BorrowedKind::Servers(_) => None,
         }
     }
 

@@ -51,11 +51,11 @@ impl Board {
         let kept = self.kept().get(terminal.id()).cloned();
         match kept.filter(|kept| kept.holds(control, &files(terminal), WORK, OPEN)) {
             Some(kept) => Ok(kept.reading),
-            None => self.look(terminal, control),
+            None => self.read_anew(terminal, control),
         }
     }
 
-    fn look(&self, terminal: &Terminal, control: &Control) -> Result<Reading, TerminalError> {
+    fn read_anew(&self, terminal: &Terminal, control: &Control) -> Result<Reading, TerminalError> {
         let files = files(terminal);
         let record = terminal.record()?;
         let pane = terminal.pane().unwrap_or_default();
@@ -87,7 +87,7 @@ impl Board {
                 // Sooner than anybody would find it old.
                 if !kept.is_some_and(|kept| kept.holds(control, &files(terminal), WORK / 2, OPEN / 2)) {
                     scope.spawn(move || {
-                        let _gone_meanwhile = self.look(terminal, control);
+                        let _gone_meanwhile = self.read_anew(terminal, control);
                     });
                 }
             }

@@ -58,22 +58,22 @@ pub(super) fn revive(ground: &Ground) -> bool {
 }
 
 fn find_or_start(ground: &Ground) -> Result<Client, String> {
-    match look(ground) {
-        Look::Ours(client) => return Ok(client),
-        Look::Newer => return Err("it is of a newer release".to_owned()),
-        Look::Nobody => {}
+    match meet(ground) {
+        Met::Ours(client) => return Ok(client),
+        Met::Newer => return Err("it is of a newer release".to_owned()),
+        Met::Nobody => {}
     }
     if !ground.tmux.has_session() {
         return Err("no terminal is open".to_owned());
     }
     let _lock = ground.store.lock_watcher_start(OTHERS).map_err(|error| error.to_string())?;
     // It may have been somebody else's work meanwhile.
-    if let Look::Ours(client) = look(ground) {
+    if let Met::Ours(client) = meet(ground) {
         return Ok(client);
     }
     start(ground)?;
-    match look(ground) {
-        Look::Ours(client) => Ok(client),
+    match meet(ground) {
+        Met::Ours(client) => Ok(client),
         _ => Err("it does not answer".to_owned()),
     }
 }
@@ -86,7 +86,7 @@ fn plain(tmux: &Tmux, why: &str) -> Result<Control, TerminalError> {
     Ok(Control::Plain(Plain::new(tmux)))
 }
 
-enum Look {
+enum Met {
     Ours(Client),
     /// It knows better than we do what it watches.
     Newer,
@@ -94,15 +94,15 @@ enum Look {
     Nobody,
 }
 
-fn look(ground: &Ground) -> Look {
+fn meet(ground: &Ground) -> Met {
     match Client::find(ground) {
-        Ok(Answerer::Ours(client)) => Look::Ours(client),
-        Ok(Answerer::Other(Hello { protocol, .. }, _)) if protocol > PROTOCOL => Look::Newer,
+        Ok(Answerer::Ours(client)) => Met::Ours(client),
+        Ok(Answerer::Other(Hello { protocol, .. }, _)) if protocol > PROTOCOL => Met::Newer,
         Ok(Answerer::Other(_, stream)) => {
             retire(stream);
-            Look::Nobody
+            Met::Nobody
         }
-        Err(_) => Look::Nobody,
+        Err(_) => Met::Nobody,
     }
 }
 

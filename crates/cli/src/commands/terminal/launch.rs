@@ -96,7 +96,7 @@ pub fn execute(mut args: Args, terminals: &Terminals, json: bool) -> Result<Exit
 /// Goes on as an agent of that name that has gone: where it was, with its session, model and mode, where nothing else is said.
 fn go_on(agent: &mut Agent, terminals: &Terminals, name: &str) -> Result<(), TerminalError> {
     let Ok(gone) = terminals.find(name) else { return Ok(()) };
-    let has_gone = gone.glance().is_ok_and(|reading| reading.status == Status::Exited);
+    let has_gone = gone.status_now().is_ok_and(|reading| reading.status == Status::Exited);
     if !has_gone {
         return Ok(());
     }

@@ -16,7 +16,7 @@ pub fn execute(terminals: &Terminals, json: bool) -> Result<ExitCode, TerminalEr
     let mut rows = Vec::new();
     for terminal in terminals.list()? {
         // Somebody may end one meanwhile.
-        if let (Ok(reading), Ok(record)) = (terminal.glance(), terminal.record()) {
+        if let (Ok(reading), Ok(record)) = (terminal.status_now(), terminal.record()) {
             let gone = reading.status == Status::Exited;
             let why = gone.then(|| super::why(record.ended.as_ref()));
             let session_id = if gone { terminal.session_id() } else { None };

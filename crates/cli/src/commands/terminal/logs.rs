@@ -60,7 +60,7 @@ fn follow(
     let mut told = all - first.len();
     loop {
         // In this order: what was said last is there when the agent has gone.
-        let gone = terminal.glance().map_or(true, |reading| reading.status == Status::Exited);
+        let gone = terminal.status_now().map_or(true, |reading| reading.status == Status::Exited);
         // Whoever put it away took its log along.
         let Ok(entries) = terminal.log() else { return Ok(ExitCode::SUCCESS) };
         for entry in entries.iter().skip(told).take_while(|entry| gone || entry.ended.is_some()) {

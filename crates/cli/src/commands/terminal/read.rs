@@ -31,7 +31,7 @@ pub struct Args {
 pub fn execute(args: &Args, terminals: &Terminals, json: bool) -> Result<ExitCode, TerminalError> {
     let terminal = terminals.find(&args.terminal)?;
     if args.screen {
-        let look = terminal.screen()?;
+        let look = terminal.captured()?;
         return Ok(match json {
             true => print_json(&look),
             false => print(&super::shown(look.text.trim_end())),

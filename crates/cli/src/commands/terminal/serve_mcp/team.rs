@@ -118,7 +118,7 @@ impl Team {
     }
 
     fn supervisor_is_idle(&self) -> bool {
-        let reading = self.own.as_ref().and_then(|own| own.glance().ok());
+        let reading = self.own.as_ref().and_then(|own| own.status_now().ok());
         reading.is_some_and(|reading| Until::Idle.is_met(reading.status))
     }
 
@@ -190,7 +190,7 @@ impl Team {
     fn list(&self) -> Done {
         let mut rows = Vec::new();
         for terminal in self.terminals.list().map_err(said)? {
-            let status = terminal.glance().map_or("unknown", |reading| status_name(reading.status));
+            let status = terminal.status_now().map_or("unknown", |reading| status_name(reading.status));
             let own = self.own.as_ref().is_some_and(|own| own.id() == terminal.id());
             rows.push(
                 json!({"terminal": terminal.id(), "name": terminal.name(), "status": status, "you": own}),

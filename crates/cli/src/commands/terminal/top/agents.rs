@@ -62,7 +62,7 @@ fn rounds(terminals: &Terminals, sender: &Sender<Round>) {
 type Spent = HashMap<String, (Instant, Option<TurnNote>, Option<u64>)>;
 
 fn agent(terminal: &Terminal, spent: &mut Spent) -> Option<Agent> {
-    let (reading, record) = (terminal.glance().ok()?, terminal.record().ok()?);
+    let (reading, record) = (terminal.status_now().ok()?, terminal.record().ok()?);
     let last = terminal.turn_records().pop();
     let fresh = spent.get(terminal.id()).filter(|(at, note, _)| {
         *note == reading.turn && (reading.status != Status::Processing || at.elapsed() < SPENDING)

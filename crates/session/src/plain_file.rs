@@ -5,7 +5,7 @@
 //! Whatever could make that differ from the CLI's own reading gives `None`, and the thorough way is taken.
 
 use alhena_model::Include;
-use alhena_model::conversation::{Conversation, Original, first_record, lean_record};
+use alhena_model::conversation::{Conversation, Original, first_record, needed_parts_of};
 use serde::de::IgnoredAny;
 
 use crate::survey;
@@ -33,7 +33,7 @@ fn of_lines(bytes: &[u8], include: Include) -> Option<Conversation<'_>> {
     for (span, said) in course {
         if said || include == Include::Everything || conversation.has_open_calls() {
             let record = text(span)?;
-            conversation.push(lean_record(record)?, Original::of_text(record));
+            conversation.push(needed_parts_of(record)?, Original::of_text(record));
         }
     }
     Some(conversation)

@@ -8,15 +8,15 @@ use super::*;
 
 struct Desk {
     root: tempfile::TempDir,
-    ledger: Ledger,
+    borrowed: BorrowedFiles,
 }
 
 impl Desk {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("work")).unwrap();
-        let ledger = Ledger::new(&root.path().join("state"));
-        Self { root, ledger }
+        let borrowed = BorrowedFiles::new(&root.path().join("state"));
+        Self { root, borrowed }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -32,11 +32,11 @@ impl Desk {
     }
 
     fn profile(&self, terminal: &str, prompt: &str) -> Vec<String> {
-        ContextFile::write(&self.ledger, &self.path(""), terminal, prompt).unwrap()
+        ContextFile::write(&self.borrowed, &self.path(""), terminal, prompt).unwrap()
     }
 
     fn servers(&self, terminal: &str, servers: &[McpServer]) -> io::Result<Vec<String>> {
-        Servers::add(&self.ledger, &self.path("settings.json"), terminal, servers)
+        Servers::add(&self.borrowed, &self.path("settings.json"), terminal, servers)
     }
 
     /// The names in the working directory.
@@ -47,18 +47,22 @@ impl Desk {
 
     /// As if the process that launched had died.
     fn forget_launchers(&self) {
-        for (path, mut loan) in self.ledger.loans().unwrap() {
+        for (path, mut borrowed) in self.borrowed.borrowed_files().unwrap() {
             let gone = || Some(Process { pid: std::process::id(), started: 1 });
-            match &mut loan.kind {
-                Kind::Context(lent) => lent.holders().iter_mut().for_each(|holder| holder.launcher = gone()),
-                Kind::Servers(lent) => lent.holders().iter_mut().for_each(|holder| holder.launcher = gone()),
+            match &mut borrowed.kind {
+                BorrowedKind::Context(lent) => {
+                    lent.holders().iter_mut().for_each(|holder| holder.launcher = gone())
+                }
+                BorrowedKind::Servers(lent) => {
+                    lent.holders().iter_mut().for_each(|holder| holder.launcher = gone())
+                }
             }
-            save(&path, &loan, &self.ledger.lock().unwrap()).unwrap();
+            save(&path, &borrowed, &self.borrowed.lock().unwrap()).unwrap();
         }
     }
 
     fn nothing_is_lent(&self) -> bool {
-        self.ledger.loans().unwrap().is_empty()
+        self.borrowed.borrowed_files().unwrap().is_empty()
     }
 }
 
@@ -76,7 +80,7 @@ fn a_context_file_is_written_and_removed_where_there_was_none() {
     let desk = Desk::new();
     assert_eq!(desk.profile("t1", "You are terse.\n\n"), Vec::<String>::new());
     assert_eq!(desk.read("GEMINI.md"), "You are terse.\n");
-    assert_eq!(desk.ledger.give_back("t1"), Vec::<String>::new());
+    assert_eq!(desk.borrowed.give_back("t1"), Vec::<String>::new());
     assert_eq!(desk.names(), names([]));
     assert!(desk.nothing_is_lent());
 }
@@ -89,7 +93,7 @@ fn an_existing_context_file_is_kept_and_comes_back_as_it_was() {
     fs::set_permissions(desk.path("GEMINI.md"), fs::Permissions::from_mode(0o640)).unwrap();
     desk.profile("t1", "role");
     assert_eq!((desk.read("GEMINI.md"), desk.read("GEMINI.md.cao_backup")), ("role\n".into(), "mine".into()));
-    desk.ledger.give_back("t1");
+    desk.borrowed.give_back("t1");
     assert_eq!(desk.read("GEMINI.md"), "mine");
     assert_eq!(fs::metadata(desk.path("GEMINI.md")).unwrap().permissions().mode() & 0o777, 0o640);
     assert_eq!(desk.names(), names(["GEMINI.md"]));
@@ -102,7 +106,7 @@ fn a_link_stays_a_link() {
     std::os::unix::fs::symlink("real.md", desk.path("GEMINI.md")).unwrap();
     desk.profile("t1", "role");
     assert_eq!(desk.read("real.md"), "mine");
-    desk.ledger.give_back("t1");
+    desk.borrowed.give_back("t1");
     assert_eq!(fs::read_link(desk.path("GEMINI.md")).unwrap(), Path::new("real.md"));
 }
 
@@ -114,11 +118,11 @@ fn the_last_of_several_terminals_puts_the_file_back() {
     desk.profile("t2", "two");
     desk.profile("t3", "three");
     assert_eq!(desk.read("GEMINI.md"), "three\n");
-    desk.ledger.give_back("t1");
+    desk.borrowed.give_back("t1");
     assert_eq!(desk.read("GEMINI.md"), "three\n");
-    desk.ledger.give_back("t3");
+    desk.borrowed.give_back("t3");
     assert_eq!(desk.read("GEMINI.md"), "two\n");
-    desk.ledger.give_back("t2");
+    desk.borrowed.give_back("t2");
     assert_eq!(desk.read("GEMINI.md"), "mine");
     assert_eq!(desk.names(), names(["GEMINI.md"]));
 }
@@ -131,15 +135,15 @@ fn what_the_user_wrote_meanwhile_is_left_and_so_is_what_was_there_before() {
     desk.write("GEMINI.md", "edited");
     let told = desk.profile("t2", "other role");
     assert!(told[0].contains("was changed by somebody else"), "{told:?}");
-    desk.ledger.give_back("t2");
-    let told = desk.ledger.give_back("t1");
+    desk.borrowed.give_back("t2");
+    let told = desk.borrowed.give_back("t1");
     assert_eq!(told.len(), 1);
     assert!(told[0].ends_with("GEMINI.md.cao_backup"), "{told:?}");
     assert_eq!((desk.read("GEMINI.md"), desk.read("GEMINI.md.cao_backup")), ("edited".into(), "mine".into()));
     // The next terminal keeps both.
     desk.profile("t3", "role");
     assert_eq!(desk.names(), names(["GEMINI.md", "GEMINI.md.cao_backup", "GEMINI.md.cao_backup.1"]));
-    desk.ledger.give_back("t3");
+    desk.borrowed.give_back("t3");
     assert_eq!((desk.read("GEMINI.md"), desk.read("GEMINI.md.cao_backup")), ("edited".into(), "mine".into()));
     assert_eq!(desk.names(), names(["GEMINI.md", "GEMINI.md.cao_backup"]));
 }
@@ -149,16 +153,16 @@ fn a_file_that_the_user_wrote_where_there_was_none_or_removed_is_respected() {
     let desk = Desk::new();
     desk.profile("t1", "role");
     desk.write("GEMINI.md", "new");
-    desk.ledger.give_back("t1");
+    desk.borrowed.give_back("t1");
     assert_eq!(desk.read("GEMINI.md"), "new");
     desk.profile("t1", "role");
     fs::remove_file(desk.path("GEMINI.md")).unwrap();
-    desk.ledger.give_back("t1");
+    desk.borrowed.give_back("t1");
     assert_eq!(desk.read("GEMINI.md"), "new");
     // Put back by hand: the backup is not needed any more.
     desk.profile("t1", "role");
     desk.write("GEMINI.md", "new");
-    desk.ledger.give_back("t1");
+    desk.borrowed.give_back("t1");
     assert_eq!((desk.read("GEMINI.md"), desk.names()), ("new".into(), names(["GEMINI.md"])));
 }
 
@@ -169,13 +173,13 @@ fn a_later_command_gives_back_for_terminals_that_are_gone_and_not_for_those_bein
     desk.profile("t1", "one");
     desk.profile("t2", "two");
     // This process is launching both.
-    desk.ledger.recover(&|_| false);
+    desk.borrowed.recover(&|_| false);
     assert_eq!(desk.read("GEMINI.md"), "two\n");
-    desk.ledger.confirm("t1").unwrap();
-    desk.ledger.confirm("t2").unwrap();
-    desk.ledger.recover(&|terminal| terminal == "t1");
+    desk.borrowed.confirm("t1").unwrap();
+    desk.borrowed.confirm("t2").unwrap();
+    desk.borrowed.recover(&|terminal| terminal == "t1");
     assert_eq!(desk.read("GEMINI.md"), "one\n");
-    desk.ledger.recover(&|_| false);
+    desk.borrowed.recover(&|_| false);
     assert_eq!((desk.read("GEMINI.md"), desk.names()), ("mine".into(), names(["GEMINI.md"])));
     assert!(desk.nothing_is_lent());
 }
@@ -197,7 +201,7 @@ fn a_crash_at_any_step_of_a_change_is_made_good() {
         if step == 0 {
             fs::rename(desk.path("GEMINI.md.cao_backup"), desk.path("GEMINI.md")).unwrap();
         }
-        assert_eq!(desk.ledger.recover(&|_| false), Vec::<String>::new());
+        assert_eq!(desk.borrowed.recover(&|_| false), Vec::<String>::new());
         assert_eq!((desk.read("GEMINI.md"), desk.names()), ("mine".into(), names(["GEMINI.md"])), "{step}");
     }
 }
@@ -209,7 +213,7 @@ fn an_original_that_equals_the_prompt_is_not_taken_for_ours() {
     desk.profile("t1", "role");
     desk.forget_launchers();
     fs::rename(desk.path("GEMINI.md.cao_backup"), desk.path("GEMINI.md")).unwrap();
-    desk.ledger.recover(&|_| false);
+    desk.borrowed.recover(&|_| false);
     assert_eq!((desk.read("GEMINI.md"), desk.names()), ("role\n".into(), names(["GEMINI.md"])));
 }
 
@@ -218,7 +222,7 @@ fn a_working_directory_that_is_gone_is_no_trouble() {
     let desk = Desk::new();
     desk.profile("t1", "role");
     fs::remove_dir_all(desk.path("")).unwrap();
-    assert_eq!(desk.ledger.give_back("t1"), Vec::<String>::new());
+    assert_eq!(desk.borrowed.give_back("t1"), Vec::<String>::new());
     assert!(desk.nothing_is_lent());
 }
 
@@ -235,9 +239,9 @@ fn many_terminals_at_once_in_one_directory_leave_it_as_it_was() {
                 for _ in 0..5 {
                     desk.profile(&name, &name);
                     desk.servers(&name, &[server("cao", &name)]).unwrap();
-                    desk.ledger.confirm(&name).unwrap();
-                    desk.ledger.recover(&|_| true);
-                    assert_eq!(desk.ledger.give_back(&name), Vec::<String>::new());
+                    desk.borrowed.confirm(&name).unwrap();
+                    desk.borrowed.recover(&|_| true);
+                    assert_eq!(desk.borrowed.give_back(&name), Vec::<String>::new());
                 }
             });
         }
@@ -268,7 +272,7 @@ fn servers_are_in_the_users_settings_while_a_terminal_needs_them() {
     let expected = json!({"command": "serve", "args": ["x"], "env": {"EMPTY": "", "TOKEN": "a=b=="}});
     assert_eq!(entry(&desk, "cao"), Some(expected));
     assert_eq!(entry(&desk, "new"), Some(json!({"command": "serve", "args": ["y"]})));
-    desk.ledger.give_back("t1");
+    desk.borrowed.give_back("t1");
     assert_eq!(desk.read("settings.json"), SETTINGS);
     assert!(desk.nothing_is_lent());
 }
@@ -281,9 +285,9 @@ fn of_several_terminals_the_latest_has_its_server_there_and_the_users_comes_back
     desk.servers("t1", &[server("cao", "1")]).unwrap();
     desk.servers("t2", &[server("cao", "2"), server("more", "2")]).unwrap();
     assert_eq!(args(), Some(json!(["2"])));
-    desk.ledger.give_back("t2");
+    desk.borrowed.give_back("t2");
     assert_eq!((args(), entry(&desk, "more")), (Some(json!(["1"])), None));
-    desk.ledger.give_back("t1");
+    desk.borrowed.give_back("t1");
     assert_eq!(desk.read("settings.json"), SETTINGS);
 }
 
@@ -295,7 +299,7 @@ fn what_the_user_changes_in_the_settings_meanwhile_stays() {
     let edited =
         desk.read("settings.json").replace("// mine", "// yours").replace("\"b\": {}", "\"b\": {\"x\": 1}");
     desk.write("settings.json", &edited);
-    desk.ledger.give_back("t1");
+    desk.borrowed.give_back("t1");
     assert_eq!(
         desk.read("settings.json"),
         SETTINGS.replace("// mine", "// yours").replace("\"b\": {}", "\"b\": {\"x\": 1}")
@@ -307,8 +311,8 @@ fn what_the_user_changes_in_the_settings_meanwhile_stays() {
     desk.write("settings.json", theirs);
     desk.servers("t2", &[server("cao", "2")]).unwrap();
     assert_eq!(entry(&desk, "cao"), Some(json!({"command": "serve", "args": ["2"]})));
-    desk.ledger.give_back("t2");
-    desk.ledger.give_back("t1");
+    desk.borrowed.give_back("t2");
+    desk.borrowed.give_back("t1");
     assert_eq!(desk.read("settings.json"), theirs);
 }
 
@@ -318,7 +322,7 @@ fn settings_that_were_not_there_are_gone_again_and_bad_ones_are_refused() {
     desk.servers("t1", &[server("cao", "1")]).unwrap();
     assert!(entry(&desk, "cao").is_some());
     desk.forget_launchers();
-    desk.ledger.recover(&|_| false);
+    desk.borrowed.recover(&|_| false);
     assert_eq!(desk.names(), names([]));
     desk.write("settings.json", "{\"a\": 1,}");
     let refused = desk.servers("t1", &[server("cao", "1")]).unwrap_err().to_string();
@@ -337,6 +341,6 @@ fn a_server_that_the_users_lists_keep_out_is_told_of() {
         format!("The MCP server {name} is kept out by mcp.allowed or mcp.excluded in the settings")
     });
     assert_eq!(told, expected);
-    desk.ledger.give_back("t1");
+    desk.borrowed.give_back("t1");
     assert_eq!(desk.read("settings.json"), text);
 }

@@ -33,7 +33,7 @@ pub fn first_record(json: &str) -> Option<(MessageRecord<'_>, &str)> {
     Some((record, json.get(records.byte_offset()..)?))
 }
 
-/// Makes a type of the wire readable in the lean way.
+/// Makes a type of the wire readable in this way.
 struct Lean<T>(T);
 
 /// What of an object is read, key by key. Each key that is known has a bit.

@@ -1,4 +1,4 @@
-//! Files of the user's that terminals changed and give back: a ledger in Alhena's state directory.
+//! Files of the user's that terminals changed and give back: a borrowed in Alhena's state directory.
 //!
 //! The way of CAO's document writes `GEMINI.md` into the working directory and servers into the user's settings, where
 //! Gemini CLI 0.61.0 finds them. What was there before has to come back when the last terminal that needs it has ended,
@@ -19,22 +19,22 @@ use crate::profile::ContextFile;
 
 /// Who changed what, and how it was.
 #[derive(Clone, Debug)]
-pub struct Ledger {
+pub struct BorrowedFiles {
     dir: PathBuf,
 }
 
 /// A change of one file.
 #[derive(Debug, Deserialize, Serialize)]
-struct Loan {
+struct Borrowed {
     /// The file.
     target: PathBuf,
-    kind: Kind,
+    kind: BorrowedKind,
 }
 
-/// What can be lent.
+/// What can be borrowed.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Kind {
+pub(crate) enum BorrowedKind {
     /// A `GEMINI.md` in a working directory.
     Context(ContextFile),
     /// Servers in the user's settings.
@@ -62,12 +62,12 @@ impl<T> Holder<T> {
     }
 }
 
-/// Something that was lent: knows how to make its file fit those who still need it.
-pub(crate) trait Lent: Clone + Into<Kind> {
+/// Something that was borrowed: knows how to make its file fit those who still need it.
+pub(crate) trait Restorable: Clone + Into<BorrowedKind> {
     /// What a holder puts there.
     type Content;
     /// This, if it is of this kind.
-    fn of(kind: Kind) -> Option<Self>;
+    fn of(kind: BorrowedKind) -> Option<Self>;
     /// Those who need it, in the order they came.
     fn holders(&mut self) -> &mut Vec<Holder<Self::Content>>;
     /// Makes the file fit all holders but those that `leaving` picks. Nothing else is remembered of those that leave.
@@ -96,8 +96,8 @@ impl Staying<'_> {
     }
 }
 
-impl Ledger {
-    /// The ledger in Alhena's state directory.
+impl BorrowedFiles {
+    /// The borrowed in Alhena's state directory.
     #[must_use]
     pub fn new(state: &Path) -> Self {
         Self { dir: state.join("lent") }
@@ -109,17 +109,17 @@ impl Ledger {
             return Ok(());
         }
         let lock = self.lock()?;
-        for (path, mut loan) in self.loans()? {
+        for (path, mut borrowed) in self.borrowed_files()? {
             fn confirm<T>(holders: &mut [Holder<T>], terminal: &str) -> bool {
                 let of_it = holders.iter_mut().filter(|holder| holder.terminal == terminal);
                 of_it.map(|holder| holder.launcher = None).count() > 0
             }
-            let changed = match &mut loan.kind {
-                Kind::Context(lent) => confirm(lent.holders(), terminal),
-                Kind::Servers(lent) => confirm(lent.holders(), terminal),
+            let changed = match &mut borrowed.kind {
+                BorrowedKind::Context(borrowed) => confirm(borrowed.holders(), terminal),
+                BorrowedKind::Servers(borrowed) => confirm(borrowed.holders(), terminal),
             };
             if changed {
-                save(&path, &loan, &lock)?;
+                save(&path, &borrowed, &lock)?;
             }
         }
         Ok(())
@@ -141,15 +141,15 @@ impl Ledger {
             return warnings;
         }
         let settled = self.lock().and_then(|lock| {
-            for (path, mut loan) in self.loans()? {
-                let target = loan.target.clone();
-                let settled = match &mut loan.kind {
-                    Kind::Context(lent) => settle_one(lent, &target, staying, &mut warnings),
-                    Kind::Servers(lent) => settle_one(lent, &target, staying, &mut warnings),
+            for (path, mut borrowed) in self.borrowed_files()? {
+                let target = borrowed.target.clone();
+                let settled = match &mut borrowed.kind {
+                    BorrowedKind::Context(borrowed) => settle_one(borrowed, &target, staying, &mut warnings),
+                    BorrowedKind::Servers(borrowed) => settle_one(borrowed, &target, staying, &mut warnings),
                 };
                 let written = settled.and_then(|settled| match settled {
                     Settled::Same => Ok(()),
-                    Settled::Fewer => save(&path, &loan, &lock),
+                    Settled::Fewer => save(&path, &borrowed, &lock),
                     Settled::Done => fs::remove_file(&path),
                 });
                 if let Err(error) = written {
@@ -164,9 +164,9 @@ impl Ledger {
         warnings
     }
 
-    /// Changes a file for a terminal. `change` gets what was lent before, if anything, and adds the terminal to it; that is
+    /// Changes a file for a terminal. `change` gets what was borrowed before, if anything, and adds the terminal to it; that is
     /// written down; then the file is made to fit. When that fails, the terminal holds nothing.
-    pub(crate) fn lend<L: Lent>(
+    pub(crate) fn lend<L: Restorable>(
         &self,
         target: &Path,
         terminal: &str,
@@ -175,11 +175,11 @@ impl Ledger {
         files::create_private_dir(&self.dir)?;
         let lock = self.lock()?;
         let path = self.path_of(target);
-        let before = read(&path)?.and_then(|loan| L::of(loan.kind));
-        let mut lent = change(before)?;
-        save(&path, &Loan { target: target.to_owned(), kind: lent.clone().into() }, &lock)?;
+        let before = read(&path)?.and_then(|borrowed| L::of(borrowed.kind));
+        let mut borrowed = change(before)?;
+        save(&path, &Borrowed { target: target.to_owned(), kind: borrowed.clone().into() }, &lock)?;
         let mut warnings = Vec::new();
-        let settled = lent.settle(target, &|_| false, &mut warnings);
+        let settled = borrowed.settle(target, &|_| false, &mut warnings);
         drop(lock);
         if let Err(error) = settled {
             self.give_back(terminal);
@@ -200,14 +200,14 @@ impl Ledger {
         Ok(Locked(file))
     }
 
-    fn loans(&self) -> io::Result<Vec<(PathBuf, Loan)>> {
+    fn borrowed_files(&self) -> io::Result<Vec<(PathBuf, Borrowed)>> {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.dir)? {
             let path = entry?.path();
             if path.extension().is_some_and(|extension| extension == "json")
-                && let Some(loan) = read(&path)?
+                && let Some(borrowed) = read(&path)?
             {
-                found.push((path, loan));
+                found.push((path, borrowed));
             }
         }
         found.sort_by(|(one, _), (other, _)| one.cmp(other));
@@ -223,22 +223,22 @@ enum Settled {
     Done,
 }
 
-fn settle_one<L: Lent>(
-    lent: &mut L,
+fn settle_one<L: Restorable>(
+    borrowed: &mut L,
     target: &Path,
     staying: &Staying<'_>,
     warnings: &mut Vec<String>,
 ) -> io::Result<Settled> {
-    let before = lent.holders().len();
-    if before > 0 && !lent.holders().iter().any(|holder| staying.leaves(holder)) {
+    let before = borrowed.holders().len();
+    if before > 0 && !borrowed.holders().iter().any(|holder| staying.leaves(holder)) {
         return Ok(Settled::Same);
     }
-    lent.settle(target, &|holder| staying.leaves(holder), warnings)?;
-    lent.holders().retain(|holder| !staying.leaves(holder));
-    Ok(if lent.holders().is_empty() { Settled::Done } else { Settled::Fewer })
+    borrowed.settle(target, &|holder| staying.leaves(holder), warnings)?;
+    borrowed.holders().retain(|holder| !staying.leaves(holder));
+    Ok(if borrowed.holders().is_empty() { Settled::Done } else { Settled::Fewer })
 }
 
-fn read(path: &Path) -> io::Result<Option<Loan>> {
+fn read(path: &Path) -> io::Result<Option<Borrowed>> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -246,8 +246,8 @@ fn read(path: &Path) -> io::Result<Option<Loan>> {
     }
 }
 
-fn save(path: &Path, loan: &Loan, _held: &Locked) -> io::Result<()> {
-    files::replace(path, &serde_json::to_vec_pretty(loan)?, 0o600)
+fn save(path: &Path, borrowed: &Borrowed, _held: &Locked) -> io::Result<()> {
+    files::replace(path, &serde_json::to_vec_pretty(borrowed)?, 0o600)
 }
 
 #[cfg(test)]
