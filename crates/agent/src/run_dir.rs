@@ -167,18 +167,44 @@ pub(crate) fn clear_away(runs: &Path) {
 fn clear_away_one(path: &Path, mark: &str, mut lock: File) {
     let mut text = Vec::new();
     let record = lock.read_to_end(&mut text).ok().and_then(|_| serde_json::from_slice::<Record>(&text).ok());
-    let temporary = record.map(|record| PathBuf::from(record.temporary)).filter(|dir| is_of(dir, mark));
-    if temporary.is_none_or(|dir| remove_temporary(&dir).is_ok()) {
+    let temporary = record.map(|record| PathBuf::from(record.temporary));
+    let gone = match temporary {
+        Some(dir) if is_of(&dir, mark) => remove_temporary(&dir).is_ok(),
+        Some(dir) => {
+            remove_unmarked(&dir, mark);
+            true
+        }
+        None => true,
+    };
+    if gone {
         let _gone = fs::remove_dir_all(path);
     }
 }
 
+/// Removes a directory whose run was killed while it was being marked: there is nothing in it but the mark's beginning.
+fn remove_unmarked(dir: &Path, mark: &str) {
+    let file = dir.join(MARK);
+    if own(dir, fs::Metadata::is_dir)
+        && own(&file, fs::Metadata::is_file)
+        && fs::read(&file).is_ok_and(|text| mark.as_bytes().starts_with(&text))
+        && fs::read_dir(dir).is_ok_and(|entries| entries.count() == 1)
+    {
+        let _gone = fs::remove_file(&file);
+    }
+    if own(dir, fs::Metadata::is_dir) {
+        // Only if nothing is in it.
+        let _gone = fs::remove_dir(dir);
+    }
+}
+
+/// Whether it is there, the user's own, and what it should be.
+fn own(path: &Path, is: fn(&fs::Metadata) -> bool) -> bool {
+    fs::symlink_metadata(path)
+        .is_ok_and(|found| is(&found) && found.uid() == rustix::process::geteuid().as_raw())
+}
+
 /// Whether a directory is the user's own and carries this mark.
 fn is_of(dir: &Path, mark: &str) -> bool {
-    let own = |path: &Path, is: fn(&fs::Metadata) -> bool| {
-        fs::symlink_metadata(path)
-            .is_ok_and(|found| is(&found) && found.uid() == rustix::process::geteuid().as_raw())
-    };
     let file = dir.join(MARK);
     own(dir, fs::Metadata::is_dir)
         && own(&file, fs::Metadata::is_file)

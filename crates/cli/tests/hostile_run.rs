@@ -504,3 +504,28 @@ fn a_keeper_of_another_release_costs_a_warning_and_not_the_run() {
         assert_eq!(hostile.hostile.survivors().unwrap(), [0u32; 0], "{name}");
     }
 }
+
+#[test]
+fn a_keeper_that_is_killed_before_it_holds_anything_is_replaced() {
+    use std::os::unix::fs::PermissionsExt;
+    for (deaths, kept) in [(1, true), (2, true), (3, false)] {
+        let mut hostile = HostileLab::new("killed early", Script::normal());
+        let (keeper, marks) = (hostile.lab.home.path().join("keeper"), hostile.lab.home.path().join("marks"));
+        let script = format!(
+            "#!/bin/sh\necho x >> {marks}\n[ $(wc -l < {marks}) -le {deaths} ] && kill -KILL $$\nexec {} \"$@\"\n",
+            lab::ALHENA,
+            marks = marks.display(),
+        );
+        std::fs::write(&keeper, script).unwrap();
+        std::fs::set_permissions(&keeper, std::fs::Permissions::from_mode(0o755)).unwrap();
+        hostile.lab.env.set("ALHENA_KEEPER", &keeper);
+        let run = hostile.lab.start(hostile.lab.request("hello"));
+        assert_eq!(run.about().kept, kept, "{deaths}");
+        let outcome = run.outcome_blocking();
+        assert_eq!((outcome.status, &outcome.failure), (Status::Success, &None), "{deaths}");
+        let warned =
+            outcome.warnings.iter().any(|warning| warning.contains("cannot be the keeper: it was killed"));
+        assert_eq!(warned, !kept, "{deaths}: {:?}", outcome.warnings);
+        assert_eq!(hostile.hostile.survivors().unwrap(), [0u32; 0], "{deaths}");
+    }
+}

@@ -71,6 +71,20 @@ fn what_cannot_be_removed_yet_is_known_to_the_next_run() {
     }
 }
 
+#[test]
+fn what_was_killed_while_it_was_being_marked_is_known_by_its_record() {
+    let root = tempfile::tempdir().unwrap();
+    for beginning in [None, Some(0), Some(3)] {
+        let (path, temporary, mark) = killed(root.path());
+        fs::remove_file(temporary.join(MARK)).unwrap();
+        if let Some(length) = beginning {
+            fs::write(temporary.join(MARK), &mark.as_bytes()[..length]).unwrap();
+        }
+        clear_away(root.path());
+        assert!(!path.exists() && !temporary.exists(), "{beginning:?}");
+    }
+}
+
 /// A person's directory, and one of a container that shares the place for temporary files, are nobody's leftovers.
 #[test]
 fn a_directory_without_the_mark_stays_whatever_its_name() {

@@ -4,7 +4,7 @@ use std::io::{self, BufReader};
 use std::net::Shutdown;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -229,26 +229,52 @@ impl Line {
     }
 }
 
+/// Somebody may kill a keeper before it holds anything: then there is another one.
+const TRIES: u32 = 3;
+
 fn in_process(program: &Path, locks: Locks<'_>) -> Result<Line, String> {
-    let said = |error: io::Error| error.to_string();
+    let mut tried = greet(program, locks);
+    for _ in 1..TRIES {
+        match tried {
+            Err(NotKept::Killed) => tried = greet(program, locks),
+            Ok(_) | Err(NotKept::Because(_)) => break,
+        }
+    }
+    tried.map_err(|not| match not {
+        NotKept::Killed => "it was killed".to_owned(),
+        NotKept::Because(why) => why,
+    })
+}
+
+/// Why a program does not hold the run.
+enum NotKept {
+    /// A signal ended it before it had said anything.
+    Killed,
+    Because(String),
+}
+
+fn greet(program: &Path, locks: Locks<'_>) -> Result<Line, NotKept> {
+    let said = |error: io::Error| NotKept::Because(error.to_string());
     let (ours, theirs) = UnixStream::pair().map_err(said)?;
     let guard = spawn(program, theirs, locks).map_err(said)?;
     let pid = guard.id();
     adoption::keeps(pid);
     let mut line = Line::new(ours, Holder::Process(guard)).map_err(said)?;
-    if let Err(why) = line.shake_hands() {
-        // It has nothing of the run, and the end of the line tells any keeper to end.
-        let _closed = line.socket.shutdown(Shutdown::Both);
-        if let Holder::Process(guard) = &mut line.holder {
-            if !has_ended_by(guard, Instant::now() + PATIENCE_AT_THE_END) {
-                kill_tree(guard);
-            }
-            let _status = guard.wait();
+    let Err(why) = line.shake_hands() else { return Ok(line) };
+    // It has nothing of the run, and the end of the line tells any keeper to end.
+    let _closed = line.socket.shutdown(Shutdown::Both);
+    let mut not = NotKept::Because(why.to_owned());
+    if let Holder::Process(guard) = &mut line.holder {
+        if !has_ended_by(guard, Instant::now() + PATIENCE_AT_THE_END) {
+            kill_tree(guard);
+        } else if guard.try_wait().is_ok_and(|status| status.is_some_and(|status| status.signal().is_some()))
+        {
+            not = NotKept::Killed;
         }
-        adoption::lost(pid);
-        return Err(why.to_owned());
+        let _status = guard.wait();
     }
-    Ok(line)
+    adoption::lost(pid);
+    Err(not)
 }
 
 fn in_thread() -> io::Result<Line> {
