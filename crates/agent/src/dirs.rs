@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use crate::env::{self, Environment};
 
-/// Alhena's own directories. None of them needs to exist until [`create`] makes it.
+/// Alhena's own directories. None of them needs to exist until somebody makes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dirs {
     /// What is kept until the user removes it: installs of Gemini CLI.

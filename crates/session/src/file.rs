@@ -1,6 +1,6 @@
 //! Session files: what their names say before anything is read.
 //!
-//! How they are called is in [`names`](crate::names); a sub-agent's is its whole id, in a directory named after its parent.
+//! How they are called is in [`crate::names`]; a sub-agent's is its whole id, in a directory named after its parent.
 //! Two sessions of one minute whose ids begin alike share a file.
 
 use std::fs::{self, DirEntry};
