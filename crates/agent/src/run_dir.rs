@@ -117,6 +117,10 @@ pub(crate) fn remove_temporary(dir: &Path) -> io::Result<()> {
         other => other,
     };
     let remove = || -> io::Result<()> {
+        // A tool may have put a link in its place: what that leads to is none of ours.
+        if !fs::symlink_metadata(dir)?.is_dir() {
+            return fs::remove_file(dir);
+        }
         for entry in fs::read_dir(dir)? {
             let entry = entry?;
             if entry.file_name() == MARK {
@@ -129,7 +133,10 @@ pub(crate) fn remove_temporary(dir: &Path) -> io::Result<()> {
         }
         let mark = fs::read(dir.join(MARK)).unwrap_or_default();
         gone(fs::remove_file(dir.join(MARK)))?;
-        fs::remove_dir(dir).or_else(|error| fs::write(dir.join(MARK), mark).and(Err(error)))
+        fs::remove_dir(dir).or_else(|error| {
+            let again = File::options().write(true).create_new(true).open(dir.join(MARK));
+            again.and_then(|mut file| file.write_all(&mark)).and(Err(error))
+        })
     };
     // Somebody who is being killed may still have made a file meanwhile.
     let mut removed = gone(remove());

@@ -72,6 +72,21 @@ fn what_cannot_be_removed_yet_is_known_to_the_next_run() {
 }
 
 #[test]
+fn a_link_in_the_place_of_temporary_files_goes_and_what_it_leads_to_stays() {
+    let root = tempfile::tempdir().unwrap();
+    let persons = tempfile::tempdir().unwrap();
+    fs::write(persons.path().join("thesis"), "mine").unwrap();
+    fs::write(persons.path().join(MARK), "mine too").unwrap();
+    let run = RunDir::create(root.path()).unwrap();
+    let (path, temporary) = (run.path().to_owned(), run.temporary().to_owned());
+    fs::remove_dir_all(&temporary).unwrap();
+    std::os::unix::fs::symlink(persons.path(), &temporary).unwrap();
+    drop(run);
+    assert!(!path.exists() && fs::symlink_metadata(&temporary).is_err());
+    assert!(persons.path().join("thesis").exists() && persons.path().join(MARK).exists());
+}
+
+#[test]
 fn what_was_killed_while_it_was_being_marked_is_known_by_its_record() {
     let root = tempfile::tempdir().unwrap();
     for beginning in [None, Some(0), Some(3)] {
