@@ -114,12 +114,13 @@ impl Growing {
     }
 
     fn record(&mut self, message: &str, fill: impl FnOnce(&mut Recorded)) {
-        if !self.records.iter().any(|record| record.id == message) {
-            self.records.push(Recorded { id: message.to_owned(), ..Recorded::default() });
-        }
+        // Nearly always the last one.
         if let Some(record) = self.records.iter_mut().rfind(|record| record.id == message) {
-            fill(record);
+            return fill(record);
         }
+        let mut record = Recorded { id: message.to_owned(), ..Recorded::default() };
+        fill(&mut record);
+        self.records.push(record);
     }
 
     /// The answer that a record is of: it has its calls, or its text at the end of what was streamed.
