@@ -300,7 +300,7 @@ impl Engine {
 
     fn take_report(&mut self, report: Report, watch: &mut RunState) {
         match report {
-            Report::Hello { .. } => {}
+            Report::Hello { .. } => self.warnings.extend(self.custody.unkept().map(str::to_owned)),
             Report::Started { pid } => tracing::debug!(pid, "Gemini CLI started"),
             Report::NotStarted { missing, message } => {
                 watch.keeper_gone = true;

@@ -44,8 +44,6 @@ pub(crate) type Sessions = Arc<Mutex<Vec<PathBuf>>>;
 pub struct About {
     /// Stands in the environment of all its processes.
     pub mark: String,
-    /// Whether a keeper process holds it. Without one, processes that clear their environment can escape.
-    pub kept: bool,
     /// Where the CLI's stderr is while the run goes on.
     pub stderr: PathBuf,
 }

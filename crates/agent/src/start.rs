@@ -78,8 +78,7 @@ fn launch(
     let locks = Locks { home: home.as_ref().map(|home| home.lock()), run: Some(run_dir.lock()) };
     let custody = Custody::take(&launch, keeper.as_deref(), locks)?;
     warnings.extend(custody.unkept().map(str::to_owned));
-    let kept = custody.unkept().is_none();
-    let about = About { mark: launch.mark.clone(), kept, stderr: launch.stderr.clone().into() };
+    let about = About { mark: launch.mark.clone(), stderr: launch.stderr.clone().into() };
     let session =
         home.as_ref().map(|home| SessionTail::new(home.chats_dir(), Timestamp::now(), Growth::new()));
     let sessions = Sessions::default();

@@ -26,7 +26,7 @@ impl Engine {
     pub(super) fn finish(mut self, mut watch: RunState) {
         self.custody.end();
         if !watch.finished_by_keeper && watch.not_started.is_none() {
-            if watch.taken_over.is_none() {
+            if watch.taken_over.is_none() && self.custody.has_begun() {
                 self.warnings.push(super::KEEPER_KILLED.to_owned());
             }
             if let Some(finished) = self.home.as_ref().map(|home| home::finish(&home.plan(), Stopped::Yes)) {

@@ -97,9 +97,16 @@ pub(crate) fn ask_in(
         }
         let stopped = patience.is_over();
         if stopped || left.is_zero() {
+            let mute = errand
+                .awaited()
+                .map(|keeper| format!("{} is to be the keeper and does not answer", keeper.display()));
             // An answer is all that it had to give.
             errand.stop(Gentle::AtOnce);
-            return Err(if stopped { NoAnswer::Stopped } else { NoAnswer::TooLate });
+            return Err(match mute {
+                _ if stopped => NoAnswer::Stopped,
+                Some(mute) => NoAnswer::NotStarted(io::Error::new(io::ErrorKind::TimedOut, mute)),
+                None => NoAnswer::TooLate,
+            });
         }
     };
     Ok(Answer { status, stdout: contents(&stdout, most), stderr: contents(&stderr, most) })

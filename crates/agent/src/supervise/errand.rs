@@ -60,6 +60,11 @@ impl Errand {
         Ok(Self { custody, status: None, over: false })
     }
 
+    /// The keeper that it cannot begin without and that has not said a word yet.
+    pub(crate) fn awaited(&self) -> Option<&Path> {
+        self.custody.awaited()
+    }
+
     /// Waits for its end, and for the end of all that it started. None when the time is up before.
     pub(crate) fn wait(&mut self, longest: Duration) -> io::Result<Option<ExitStatus>> {
         let deadline = Instant::now() + longest;
