@@ -11,6 +11,7 @@
 //! | [`stream`] | one line of `--output-format stream-json` |
 //! | [`report`] | the object of `--output-format json`, also among noise and on stderr |
 //! | [`session`] | session files, and the conversation they add up to |
+//! | [`rpc`] | JSON-RPC on lines, as MCP servers speak it |
 //! | [`exit`] | what an exit code of the CLI means |
 //! | [`release`] | which release has which feature |
 
@@ -24,6 +25,7 @@ pub mod exit;
 pub mod frame;
 pub mod release;
 pub mod report;
+pub mod rpc;
 pub mod session;
 pub mod stream;
 

@@ -28,7 +28,7 @@ fn an_mcp_server_that_nobody_speaks_to_ends_and_says_why() {
     desk.program("tmux", "#!/bin/sh\necho tmux 3.4\n");
     assert_snapshot!(desk.alhena(&["terminal", "serve-mcp"]), @r"
     ---- stderr ----
-    error: connection closed: initialize request
+    error: nobody spoke MCP: the input ended before an initialize request
     hint: An MCP client has to start it and speak first.
     [exit 2]
     ");

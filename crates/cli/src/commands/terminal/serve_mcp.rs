@@ -1,9 +1,9 @@
 //! `alhena terminal serve-mcp`: what an agent needs to lead others, as tools.
 //!
 //! Gemini CLI 0.61.0 starts one such server per agent, offers its tools as `mcp_<server>_<tool>`, and runs several calls at
-//! once. The protocol is the official SDK's, which wants an async runtime; it gets one of a single thread, here and nowhere
-//! else. All work is done by blocking calls on threads of their own.
+//! once.
 
+mod server;
 mod team;
 
 use std::process::ExitCode;
@@ -11,14 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alhena::terminal::{Options, TerminalError, TerminalErrorKind};
-use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
-    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
-};
-use rmcp::service::RequestContext;
-use rmcp::{RoleServer, ServerHandler, ServiceExt};
 use serde_json::{Map, Value, json};
 
+use self::server::{Done, Tools};
 use self::team::Team;
 
 /// How long workers of a supervisor that has gone may take to end.
@@ -44,87 +39,38 @@ pub struct Args {
 }
 
 pub fn execute(args: Args, options: Options) -> Result<ExitCode, TerminalError> {
-    let failed = |error: std::io::Error| {
-        TerminalError::new(TerminalErrorKind::Tmux, format!("the server could not be started: {error}"))
-    };
     let team = Arc::new(Team::new(args, options)?);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(failed)?;
     let post = std::thread::spawn({
         let team = Arc::clone(&team);
         move || team.deliver()
     });
-    let served = runtime.block_on(async {
-        let server = Server(Arc::clone(&team));
-        let running = server.serve((tokio::io::stdin(), tokio::io::stdout())).await;
-        match running {
-            Ok(running) => running.waiting().await.map(|_| ()).map_err(|error| error.to_string()),
-            Err(error) => Err(error.to_string()),
-        }
-    });
-    team.close();
-    runtime.shutdown_timeout(GRACE);
+    let served = server::serve(team, std::io::stdin().lock(), crate::output::stdout(), GRACE);
     let _panicked = post.join();
-    match served {
-        Ok(()) => Ok(ExitCode::SUCCESS),
-        Err(message) => Err(TerminalError::new(TerminalErrorKind::Usage, message)
-            .with_hint("An MCP client has to start it and speak first.")),
-    }
+    served.map(|()| ExitCode::SUCCESS).map_err(|error| {
+        TerminalError::new(TerminalErrorKind::Usage, error.to_string())
+            .with_hint("An MCP client has to start it and speak first.")
+    })
 }
 
-#[derive(Clone)]
-struct Server(Arc<Team>);
+impl Tools for Team {
+    const INSTRUCTIONS: &'static str = "Hand work to other agents. `handoff` waits for the answer; `assign` does not, and the \
+         worker reports by `send_message`.";
 
-impl ServerHandler for Server {
-    fn get_info(&self) -> ServerConfig {
-        let mut config = ServerConfig::new(ServerCapabilities::builder().enable_tools().build());
-        config.server_info = Implementation::new("alhena", env!("CARGO_PKG_VERSION"));
-        config.instructions = Some(
-            "Hand work to other agents. `handoff` waits for the answer; `assign` does not, and the worker reports by \
-             `send_message`."
-                .to_owned(),
-        );
-        config
+    fn list(&self) -> Value {
+        tools()
     }
 
-    async fn list_tools(
-        &self,
-        _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tools()))
+    fn call(&self, name: &str, arguments: &Map<String, Value>, unwanted: &dyn Fn() -> bool) -> Done {
+        self.call(name, arguments, unwanted)
     }
 
-    async fn call_tool(
-        &self,
-        request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        let team = Arc::clone(&self.0);
-        let cancelled = context.ct.clone();
-        let arguments = request.arguments.unwrap_or_default();
-        let done = tokio::task::spawn_blocking(move || {
-            team.call(&request.name, &arguments, &|| cancelled.is_cancelled())
-        });
-        let done = done.await.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
-        let structured = structured(done.as_ref().unwrap_or_else(|text| text));
-        let mut result = match done {
-            Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
-            Err(text) => CallToolResult::error(vec![ContentBlock::text(text)]),
-        };
-        result.structured_content = structured;
-        Ok(result.into())
+    fn close(&self) {
+        self.close();
     }
-}
-
-/// The structured content of a text that is JSON. Gemini CLI 0.61.0 makes it of the text where there is none, and then refuses
-/// whatever is no object: a worker's answer `42`, too.
-fn structured(text: &str) -> Option<Value> {
-    let value: Value = serde_json::from_str(text).ok()?;
-    Some(if value.is_object() { value } else { json!({"text": text}) })
 }
 
 /// A name, what it is for, its arguments.
-fn tools() -> Vec<Tool> {
+fn tools() -> Value {
     let text = |about: &str| json!({"type": "string", "description": about});
     let work = || {
         json!({
@@ -169,22 +115,7 @@ fn tools() -> Vec<Tool> {
     ];
     let tool = |(name, about, properties, required): (&'static str, &'static str, Value, &[&str])| {
         let schema = json!({"type": "object", "properties": properties, "required": required});
-        let schema: Map<String, Value> = schema.as_object().cloned().unwrap_or_default();
-        Tool::new(name, about, schema)
+        json!({"name": name, "description": about, "inputSchema": schema})
     };
     table.into_iter().map(tool).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn structured_content_is_an_object_or_nothing() {
-        assert_eq!(structured("An answer."), None);
-        assert_eq!(structured(r#"{"a": 1}"#), Some(json!({"a": 1})));
-        for text in ["42", "[1]", "null", "\"a\"", "true"] {
-            assert_eq!(structured(text), Some(json!({"text": text})));
-        }
-    }
 }
