@@ -5,6 +5,7 @@ mod checks;
 mod commands;
 mod coverage;
 mod lints;
+mod package;
 mod setup;
 mod soak;
 mod tally;
@@ -17,6 +18,8 @@ cargo xtask test [--quick] [FILTER]   everything that has to hold: format, lints
 cargo xtask fetch [NAME [VERSION]]    what the tests need from outside; without NAME: the table
 cargo xtask bench NAME [ARGS]         measurements; without NAME: their names
 cargo xtask coverage [PACKAGE...]     line coverage per crate
+cargo xtask package [NAME...] [--out DIR] [--profile NAME] [--list]
+                                      builds packages, installs each where nothing is, runs its example
 cargo xtask soak terminal [--minutes N] [--tmux PATH]
                                       eight agents, eight loops of commands: nothing may end
 cargo xtask torture [--minutes N] [--seed S] [--jobs N] [--kind NAME] [--json]
@@ -31,6 +34,7 @@ fn main() -> ExitCode {
         ["fetch", rest @ ..] => setup::fetch(rest),
         ["bench", rest @ ..] => bench::run(rest),
         ["coverage", rest @ ..] => coverage::run(rest),
+        ["package", rest @ ..] => package::command(rest),
         ["soak", rest @ ..] => soak::command(rest),
         ["torture", rest @ ..] => torture::command(rest),
         ["help" | "--help" | "-h"] => {

@@ -27,6 +27,8 @@ const DENY: &str = "cargo-deny";
 const DENY_VERSION: &str = "0.20.2";
 const PROMPTFOO_VERSION: &str = "0.123.1";
 const CAO_VERSION: &str = "2.5.4";
+/// Of maturin, which the others go with.
+const PYTHON_TOOLS_VERSION: &str = "1.16.0";
 
 /// A row of the table.
 #[derive(Debug, Clone)]
@@ -109,6 +111,8 @@ pub fn all() -> Vec<Tool> {
     let promptfoo = Needed::With(&["hosts/promptfoo"]);
     all.push(tool("promptfoo", PROMPTFOO_VERSION, "the promptfoo adapter", promptfoo, fetch_promptfoo));
     all.push(tool("cao", CAO_VERSION, "the CAO provider", Needed::With(&["hosts/cao"]), fetch_cao));
+    let python = Needed::With(&["packages/python"]);
+    all.push(tool("python-tools", PYTHON_TOOLS_VERSION, "wheels and their types", python, fetch_python_tools));
     let on_demand = Needed::With(&[]);
     all.push(tool(LLVM_COV, LLVM_COV_VERSION, "cargo xtask coverage", on_demand, fetch_llvm_cov));
     all.push(tool(DENY, DENY_VERSION, "licences and sources of dependencies", Needed::With(&[]), fetch_deny));
@@ -143,6 +147,11 @@ pub fn promptfoo() -> io::Result<PathBuf> {
 /// CAO and what it needs: a directory for `PYTHONPATH`.
 pub fn cao() -> io::Result<PathBuf> {
     fetch_cao(CAO_VERSION)
+}
+
+/// maturin, flit and mypy: a directory for `PYTHONPATH`, with the commands in its `bin`.
+pub fn python_tools() -> io::Result<PathBuf> {
+    fetch_python_tools(PYTHON_TOOLS_VERSION)
 }
 
 /// The `cargo-llvm-cov` command, compiled on first use.
@@ -347,6 +356,12 @@ fn fetch_promptfoo(version: &str) -> io::Result<PathBuf> {
 fn fetch_cao(version: &str) -> io::Result<PathBuf> {
     cache::entry(&format!("cao/{version}"), |directory| {
         pip_install(directory, &[&format!("cli-agent-orchestrator=={version}")])
+    })
+}
+
+fn fetch_python_tools(version: &str) -> io::Result<PathBuf> {
+    cache::entry(&format!("python-tools/{version}"), |directory| {
+        pip_install(directory, &[&format!("maturin=={version}"), "flit-core==3.12.0", "mypy==2.4.1"])
     })
 }
 

@@ -1,0 +1,168 @@
+"""The process `alhena`: started without a shell, and never left behind.
+
+For adapters, which need other views of a run than [query][alhena.query].
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from .binary import find_binary
+from .errors import BinaryNotFoundError
+
+# Told to stop, `alhena` takes a few seconds to stop everything that it started. This is for one that could not:
+# killed, its keeper still stops the rest.
+GRACE = 30.0
+# A line of `alhena` may hold a whole tool output.
+LINE_LIMIT = 2**30
+
+
+@dataclass
+class Finished:
+    """How `alhena` ended."""
+
+    exit_code: int
+    stdout: bytes
+    stderr: str
+
+
+class Process:
+    """A running `alhena`."""
+
+    def __init__(self, process: asyncio.subprocess.Process, prompt: bytes) -> None:
+        self._process = process
+        self._feeding = asyncio.create_task(self._feed(prompt))
+        self._stderr = asyncio.create_task(_everything(process.stderr))
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """The lines that it prints, until it closes its output."""
+        stdout = self._process.stdout
+        assert stdout is not None
+        while line := await stdout.readline():
+            yield line
+
+    async def stdout(self) -> bytes:
+        """All that it prints."""
+        return await _everything(self._process.stdout)
+
+    async def end(self) -> tuple[int, str]:
+        """Waits until it is over: its exit code, and what it said on stderr."""
+        exit_code = await self._process.wait()
+        stderr = await self._stderr
+        return exit_code, stderr.decode("utf-8", "replace")
+
+    async def stop(self) -> None:
+        """Stops it and waits until nothing that it started is left, however often this is cancelled."""
+        cancelled = False
+        stopping = asyncio.ensure_future(self._stop())
+        while not stopping.done():
+            try:
+                await asyncio.shield(stopping)
+            except asyncio.CancelledError:
+                cancelled = True
+        if cancelled:
+            raise asyncio.CancelledError
+
+    async def _stop(self) -> None:
+        process = self._process
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGTERM)
+            try:
+                await asyncio.wait_for(process.wait(), GRACE)
+            except asyncio.TimeoutError:
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+        for task in (self._feeding, self._stderr):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def _feed(self, prompt: bytes) -> None:
+        stdin = self._process.stdin
+        assert stdin is not None
+        # One that refuses its arguments does not read.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            stdin.write(prompt)
+            await stdin.drain()
+        stdin.close()
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            await stdin.wait_closed()
+
+
+@contextlib.asynccontextmanager
+async def start(
+    arguments: Sequence[str],
+    *,
+    stdin: bytes = b"",
+    env: Mapping[str, str] | None = None,
+    binary: str | None = None,
+) -> AsyncIterator[Process]:
+    """Starts `alhena`. When the block is left, however it is left, the process and all that it started are gone."""
+    program = binary or find_binary()
+    try:
+        process = await asyncio.create_subprocess_exec(
+            program,
+            *arguments,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, **(env or {})},
+            limit=LINE_LIMIT,
+        )
+    except OSError as error:
+        raise BinaryNotFoundError(f"alhena could not be started: {error}") from error
+    running = Process(process, stdin)
+    try:
+        yield running
+    finally:
+        await running.stop()
+
+
+async def communicate(
+    arguments: Sequence[str],
+    *,
+    stdin: bytes = b"",
+    env: Mapping[str, str] | None = None,
+    binary: str | None = None,
+) -> Finished:
+    """Runs `alhena` to its end. Cancelled, it stops it and waits until nothing is left."""
+    async with start(arguments, stdin=stdin, env=env, binary=binary) as process:
+        stdout = await process.stdout()
+        exit_code, stderr = await process.end()
+        return Finished(exit_code, stdout, stderr)
+
+
+def communicate_now(
+    arguments: Sequence[str],
+    *,
+    stdin: bytes = b"",
+    env: Mapping[str, str] | None = None,
+    binary: str | None = None,
+    timeout: float | None = None,
+) -> Finished:
+    """The same without an event loop, for commands that end by themselves; `subprocess.TimeoutExpired` if one does not."""
+    program = binary or find_binary()
+    try:
+        done = subprocess.run(
+            [program, *arguments],
+            input=stdin,
+            capture_output=True,
+            env={**os.environ, **(env or {})},
+            timeout=timeout,
+            check=False,
+        )
+    except OSError as error:
+        raise BinaryNotFoundError(f"alhena could not be started: {error}") from error
+    return Finished(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"))
+
+
+async def _everything(pipe: asyncio.StreamReader | None) -> bytes:
+    return await pipe.read() if pipe else b""

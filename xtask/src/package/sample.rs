@@ -1,0 +1,57 @@
+//! Where an example runs: a home of its own, the real CLI, a scripted API.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use alhena_scripted::{Scenario, Server, Turn};
+use alhena_testbed::{PrivateHome, RealCli, Trust, versions};
+use serde_json::json;
+
+/// An environment for one example.
+pub struct Sample {
+    home: PrivateHome,
+    cli: RealCli,
+    server: Server,
+    url: String,
+}
+
+impl Sample {
+    /// The model writes `haiku.txt` and says "Here it is.", however often it is asked.
+    pub fn new() -> Result<Self, String> {
+        let write = json!({"file_path": "haiku.txt", "content": "rivers\n"});
+        let turns = |scenario: Scenario, _| {
+            scenario.turn(Turn::new().call("write_file", write.clone())).turn(Turn::say("Here it is."))
+        };
+        Self::with((0..8).fold(Scenario::new(), turns))
+    }
+
+    /// The model says what a scenario says.
+    pub fn with(scenario: Scenario) -> Result<Self, String> {
+        let version = versions().into_iter().next().ok_or("no release of the CLI is named for tests")?;
+        let tell = |error: std::io::Error| error.to_string();
+        let server = Server::start().map_err(tell)?;
+        let url = server.add("example", scenario);
+        let home = PrivateHome::with(Trust::Untrusted).map_err(tell)?;
+        Ok(Self { home, cli: RealCli::get(&version).map_err(tell)?, server, url })
+    }
+
+    /// The directory to work in.
+    pub fn workspace(&self) -> PathBuf {
+        self.home.workspace()
+    }
+
+    /// How often the model was asked.
+    pub fn requests(&self) -> usize {
+        self.server.requests("example").len()
+    }
+
+    /// Gives a command this environment and nothing else, and the workspace to work in.
+    pub fn prepare<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        command
+            .current_dir(self.home.workspace())
+            .env_clear()
+            .envs(self.home.env(&self.url))
+            .env("ALHENA_HOME", self.home.path().join("alhena"))
+            .env("GEMINI_CLI_PATH", &self.cli.bin)
+    }
+}

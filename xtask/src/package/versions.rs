@@ -1,0 +1,48 @@
+//! One version for all: manifests that need one hold the workspace's, and this says which do not.
+
+use std::path::Path;
+
+use alhena_testbed::cache;
+
+/// Manifests with a version of their own, and how the line with it begins.
+const MANIFESTS: &[(&str, &str)] = &[];
+
+/// All manifests have the workspace's version.
+pub fn check() -> Result<(), String> {
+    check_in(&cache::workspace(), env!("CARGO_PKG_VERSION"), MANIFESTS)
+}
+
+fn check_in(root: &Path, wanted: &str, manifests: &[(&str, &str)]) -> Result<(), String> {
+    let wrong: Vec<String> = manifests
+        .iter()
+        .filter_map(|(path, begin)| {
+            let text = std::fs::read_to_string(root.join(path)).unwrap_or_default();
+            let line = text.lines().find_map(|line| line.trim_start().strip_prefix(begin));
+            let found = line.and_then(|rest| rest.split('"').next()).unwrap_or("none");
+            (found != wanted).then(|| format!("{path} has version {found}, the workspace has {wanted}"))
+        })
+        .collect();
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{check, check_in};
+
+    #[test]
+    fn every_manifest_has_the_version_of_the_workspace() {
+        assert_eq!(check(), Ok(()));
+    }
+
+    #[test]
+    fn another_version_is_told() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::write(root.path().join("package.json"), "{\n  \"version\": \"0.0.9\",\n}\n").unwrap();
+        let manifests = [("package.json", "\"version\": \""), ("gone.toml", "version = \"")];
+        let said = check_in(root.path(), "0.1.0", &manifests).unwrap_err();
+        assert_eq!(
+            said,
+            "package.json has version 0.0.9, the workspace has 0.1.0\ngone.toml has version none, the workspace has 0.1.0"
+        );
+    }
+}
