@@ -112,7 +112,13 @@ pub fn all() -> Vec<Tool> {
     all.push(tool("promptfoo", PROMPTFOO_VERSION, "the promptfoo adapter", promptfoo, fetch_promptfoo));
     all.push(tool("cao", CAO_VERSION, "the CAO provider", Needed::With(&["hosts/cao"]), fetch_cao));
     let python = Needed::With(&["packages/python"]);
-    all.push(tool("python-tools", PYTHON_TOOLS_VERSION, "wheels and their types", python, fetch_python_tools));
+    all.push(tool(
+        "python-tools",
+        PYTHON_TOOLS_VERSION,
+        "wheels and their types",
+        python,
+        fetch_python_tools,
+    ));
     let on_demand = Needed::With(&[]);
     all.push(tool(LLVM_COV, LLVM_COV_VERSION, "cargo xtask coverage", on_demand, fetch_llvm_cov));
     all.push(tool(DENY, DENY_VERSION, "licences and sources of dependencies", Needed::With(&[]), fetch_deny));

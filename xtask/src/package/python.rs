@@ -23,8 +23,6 @@ fn build_alhena(job: &Job) -> Result<Vec<PathBuf>, String> {
     maturin
         .args(["build", "--locked", "--profile", &job.profile, "--out"])
         .arg(&job.out)
-        .arg("--manifest-path")
-        .arg(cache::workspace().join("crates/cli/Cargo.toml"))
         .current_dir(cache::workspace().join("packages/python"))
         .env("PYTHONPATH", &tools);
     step(&mut maturin)?;
@@ -64,10 +62,18 @@ fn install(job: &Job, name: &str) -> Result<PathBuf, String> {
     step(Command::new("python3").args(["-m", "venv"]).arg(&place))?;
     let python = place.join("bin/python");
     let mut pip = Command::new(&python);
-    pip.args(["-m", "pip", "install", "--quiet", "--no-index", "--no-cache-dir", "--disable-pip-version-check"])
-        .arg("--find-links")
-        .arg(&job.out)
-        .arg(format!("{name}=={}", env!("CARGO_PKG_VERSION")));
+    pip.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-index",
+        "--no-cache-dir",
+        "--disable-pip-version-check",
+    ])
+    .arg("--find-links")
+    .arg(&job.out)
+    .arg(format!("{name}=={}", env!("CARGO_PKG_VERSION")));
     step(&mut pip)?;
     Ok(python)
 }
