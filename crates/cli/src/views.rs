@@ -3,6 +3,7 @@
 mod cli;
 mod data;
 mod hosts;
+mod message_lines;
 mod messages;
 mod pretty;
 mod text;
@@ -67,9 +68,11 @@ names! {
     Events "events" "One event per line, as JSON.",
     Outcome "outcome" "The outcome, one JSON object.",
     Messages "messages" "The conversation in Claude's shape, a JSON array.",
+    MessageLines "message-lines" "Messages in Claude's shape as they grow, and the outcome: JSON lines.",
     StreamJson "stream-json" "The CLI's own lines, verbatim, with a truthful result at the end.",
     Json "json" "The CLI's own report, truthful.",
     AgentCliSdk "agent-cli-sdk" "For the agent SDK agent-cli-sdk: an ExecuteResult.",
+    AgentCliSdkLines "agent-cli-sdk-lines" "For agent-cli-sdk: its UnifiedMessages as they grow, and the ExecuteResult.",
     Aiwf "aiwf" "For the workflow engine aiwf: response, files, error.",
     OpenAse "openase" "For the coding platform OpenASE: JSON lines of a chat.",
     OpenAseTicket "openase-ticket" "For OpenASE: only the six kinds of lines of a ticket.",
@@ -84,7 +87,7 @@ impl Name {
 
     /// Whether the view needs all that was said and done.
     pub fn wants_conversation(self) -> bool {
-        matches!(self, Name::Messages | Name::AgentCliSdk)
+        matches!(self, Name::Messages | Name::MessageLines | Name::AgentCliSdk | Name::AgentCliSdkLines)
     }
 
     /// Whether the view itself says why a run failed.
@@ -92,6 +95,7 @@ impl Name {
         match self {
             Name::Pretty | Name::Text => false,
             Name::Messages => false,
+            Name::MessageLines | Name::AgentCliSdkLines => true,
             Name::Events | Name::Outcome | Name::StreamJson | Name::Json => true,
             Name::AgentCliSdk | Name::Aiwf | Name::OpenAse | Name::OpenAseTicket | Name::Promptfoo => true,
         }
@@ -154,6 +158,12 @@ pub fn open(name: Name, target: Target, quiet: bool, claims: Claims) -> Box<dyn 
         Name::Json => Box::new(cli::JsonView::new(target.json())),
         Name::Messages => Box::new(messages::Messages::new(target.json(), messages::Shape::Array)),
         Name::AgentCliSdk => Box::new(messages::Messages::new(target.json(), messages::Shape::ExecuteResult)),
+        Name::MessageLines => {
+            Box::new(message_lines::MessageLines::new(target.json(), message_lines::Shape::Own))
+        }
+        Name::AgentCliSdkLines => {
+            Box::new(message_lines::MessageLines::new(target.json(), message_lines::Shape::AgentCliSdk))
+        }
         Name::Aiwf => Box::new(hosts::Aiwf::new(target.json())),
         Name::OpenAse => Box::new(hosts::OpenAse::new(target.json(), Mode::Chat)),
         Name::OpenAseTicket => Box::new(hosts::OpenAse::new(target.json(), Mode::Ticket)),

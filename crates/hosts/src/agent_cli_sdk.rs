@@ -4,12 +4,14 @@
 //! 0.61.0 exits 0 after some failures, so `success` is the outcome's, and `exitCode` is never 0 without it.
 
 mod extract;
+mod unified;
 
 use alhena_model::Outcome;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 pub use extract::extract_json;
+pub use unified::unified;
 
 use crate::dialect::Approval;
 use crate::native::exit_code;

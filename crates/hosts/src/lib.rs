@@ -11,6 +11,7 @@
 //! | [`openase`] | a ticket runner in Go | JSON lines for chat and for tickets |
 //! | [`promptfoo`] | an evaluator in JavaScript | `ProviderResponse`, config checks, cost |
 //! | [`native`] | everybody who parses the CLI itself | the CLI's own three formats, made truthful |
+//! | [`streamed`] | everybody who shows a conversation while it is held | messages as they grow |
 //! | [`dialect`] | everybody who writes the CLI's command line | any host's arguments, understood |
 
 pub mod agent_cli_sdk;
@@ -21,6 +22,7 @@ pub mod openase;
 pub mod promptfoo;
 #[cfg(feature = "schema")]
 pub mod schema;
+pub mod streamed;
 
 mod python;
 mod seen;

@@ -57,6 +57,7 @@ pub fn files() -> Vec<(String, String)> {
         shapes.iter().filter(|shape| names.contains(&shape.name)).cloned().collect()
     };
     let sdk = typescript::typescript_types(&pick(&["event", "outcome", "message"]));
+    files.push(("packages/node/src/alhena.ts".to_owned(), sdk.clone()));
     files.push(("hosts/agent-cli-sdk/src/alhena.ts".to_owned(), sdk));
     let response = typescript::typescript_types(&pick(&["promptfoo"]));
     files.push(("hosts/promptfoo/provider-response.d.ts".to_owned(), response));

@@ -36,6 +36,7 @@ use serde_json::Value;
 pub use self::events::events;
 pub(crate) use self::events::{Ended, call, usage_of};
 pub(crate) use self::growing::Growing;
+pub use self::growing::as_record;
 pub use self::needed_parts::{first_record, record as needed_parts_of};
 pub use self::original::Original;
 pub(crate) use self::record::ended;

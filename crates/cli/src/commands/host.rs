@@ -48,7 +48,7 @@ enum Command {
 /// Name, view, adapter.
 const HOSTS: &[(&str, &str, &str)] = &[
     ("aiwf", "--as aiwf", "hosts/aiwf (Python)"),
-    ("agent-cli-sdk", "--as agent-cli-sdk", "hosts/agent-cli-sdk (TypeScript)"),
+    ("agent-cli-sdk", "--as agent-cli-sdk, --as agent-cli-sdk-lines", "hosts/agent-cli-sdk (TypeScript)"),
     ("openase", "--as openase, --as openase-ticket", "hosts/openase (Go)"),
     ("promptfoo", "--as promptfoo", "hosts/promptfoo (JavaScript)"),
     ("cao", "alhena terminal here, classify", "hosts/cao (Python)"),

@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use alhena::hosts::agent_cli_sdk::{self, Data};
+use alhena::model::message::Message;
 use alhena::model::{Conversation, Include};
 use alhena::wire::session::Session;
 use alhena::{Event, EventKind, Outcome};
@@ -23,20 +24,34 @@ pub enum Shape {
     ExecuteResult,
 }
 
-pub struct Messages {
-    target: Target,
-    shape: Shape,
+/// The conversation of a run, however it was learned.
+#[derive(Default)]
+pub struct Said {
     sessions: Vec<PathBuf>,
     said: Conversation<'static>,
     began: Option<i64>,
 }
 
-impl Messages {
-    pub fn new(target: Target, shape: Shape) -> Self {
-        Self { target, shape, sessions: Vec::new(), said: Conversation::default(), began: None }
+impl Said {
+    pub fn event(&mut self, event: &Event) {
+        if matches!(event.kind, EventKind::Started { .. }) {
+            self.began = Some(event.at.as_millis());
+        }
     }
 
-    fn messages(&mut self) -> io::Result<Value> {
+    pub fn conversation(&mut self, said: Conversation<'static>) {
+        self.said = said;
+    }
+
+    pub fn sessions(&mut self, paths: &[PathBuf]) {
+        self.sessions = paths.to_vec();
+    }
+
+    /// The messages, when the run is over.
+    pub fn with_messages<R>(
+        &mut self,
+        take: impl FnOnce(Vec<Message<'_>>) -> serde_json::Result<R>,
+    ) -> io::Result<R> {
         let since = self.began.unwrap_or(0) - 2000;
         for path in &self.sessions {
             let bytes = std::fs::read(path)?;
@@ -45,31 +60,41 @@ impl Messages {
             // A resumed session begins with what was said before.
             messages.retain(|message| message.timestamp.is_none_or(|at| at >= since));
             if !messages.is_empty() {
-                return Ok(serde_json::to_value(messages)?);
+                return Ok(take(messages)?);
             }
         }
-        Ok(serde_json::to_value(std::mem::take(&mut self.said).into_messages())?)
+        Ok(take(std::mem::take(&mut self.said).into_messages())?)
+    }
+}
+
+pub struct Messages {
+    target: Target,
+    shape: Shape,
+    said: Said,
+}
+
+impl Messages {
+    pub fn new(target: Target, shape: Shape) -> Self {
+        Self { target, shape, said: Said::default() }
     }
 }
 
 impl View for Messages {
     fn event(&mut self, event: &Event) -> io::Result<()> {
-        if matches!(event.kind, EventKind::Started { .. }) {
-            self.began = Some(event.at.as_millis());
-        }
+        self.said.event(event);
         Ok(())
     }
 
     fn conversation(&mut self, said: Conversation<'static>) {
-        self.said = said;
+        self.said.conversation(said);
     }
 
     fn sessions(&mut self, paths: &[PathBuf]) {
-        self.sessions = paths.to_vec();
+        self.said.sessions(paths);
     }
 
     fn close(&mut self, outcome: &Outcome) -> io::Result<()> {
-        let messages = self.messages()?;
+        let messages: Value = self.said.with_messages(|messages| serde_json::to_value(messages))?;
         match self.shape {
             Shape::Array => serde_json::to_writer_pretty(&mut self.target.out, &messages)?,
             Shape::ExecuteResult => {

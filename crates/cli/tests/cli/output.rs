@@ -124,9 +124,11 @@ fn commands(desk: &Desk) -> Vec<(Vec<String>, Seen)> {
         "events",
         "outcome",
         "messages",
+        "message-lines",
         "stream-json",
         "json",
         "agent-cli-sdk",
+        "agent-cli-sdk-lines",
         "aiwf",
         "openase",
         "openase-ticket",
@@ -136,11 +138,11 @@ fn commands(desk: &Desk) -> Vec<(Vec<String>, Seen)> {
         add(Seen::Evil, &["run", "--trust", "--as", view, EVIL]);
         add(Seen::Evil, &["parse", "stdout", "--stderr", "stderr", "--exit-code", "1", "--as", view]);
     }
-    for view in ["pretty", "messages", "events", "text", "markdown", "html"] {
+    for view in ["pretty", "messages", "agent-cli-sdk", "events", "text", "markdown", "html"] {
         add(Seen::Evil, &["sessions", "show", "--as", view, "--full", "--dropped"]);
     }
     add(Seen::Evil, &["sessions", "show", "--no-pager", "--everything"]);
-    for view in ["messages", "events", "text"] {
+    for view in ["messages", "agent-cli-sdk", "events", "text"] {
         add(Seen::Evil, &["parse", "--from", "message", "record.json", "--as", view]);
     }
     add(Seen::Evil, &["run", "--trust", "-C", &dir, "--as", "text", "Hi"]);

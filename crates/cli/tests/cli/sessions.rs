@@ -432,7 +432,7 @@ fn a_session_that_is_not_there_is_answered_with_what_to_do() {
     assert_snapshot!(desk.alhena(&["sessions", "show", "--as", "pdf"]), @r#"
     ---- stderr ----
     error: invalid value 'pdf' for '--as <VIEW>'
-      [possible values: pretty, messages, events, text, markdown, html]
+      [possible values: pretty, messages, agent-cli-sdk, events, text, markdown, html]
 
     For more information, try '--help'.
     [exit 2]

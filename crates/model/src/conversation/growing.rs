@@ -96,7 +96,7 @@ impl Growing {
 
     fn begin(&mut self, role: Role, at: Timestamp) {
         self.answered = false;
-        self.entries.push(empty(role, Some(at)));
+        self.entries.push(Entry::begun(role, Some(at)));
     }
 
     /// The model says something: in the answer that it is giving, or in another one.
@@ -144,7 +144,7 @@ impl Growing {
     fn insert(&mut self, from: usize) -> usize {
         let answers = self.entries.iter().skip(from);
         let at = from + answers.take_while(|entry| entry.role == Role::User).count();
-        self.entries.insert(at.min(self.entries.len()), empty(Role::Assistant, None));
+        self.entries.insert(at.min(self.entries.len()), Entry::begun(Role::Assistant, None));
         at
     }
 }
@@ -175,23 +175,26 @@ fn visible(text: &str) -> Cow<'_, str> {
     }
 }
 
-fn empty(role: Role, at: Option<Timestamp>) -> Entry<'static> {
-    Entry {
-        id: Cow::Borrowed(""),
-        role,
-        at,
-        model: None,
-        tokens: None,
-        thoughts: Vec::new(),
-        text: Cow::Borrowed(""),
-        runs: Vec::new(),
-        images: Vec::new(),
-        original: Original::of_text("null"),
+impl Entry<'static> {
+    /// One that says nothing yet.
+    pub fn begun(role: Role, at: Option<Timestamp>) -> Self {
+        Self {
+            id: Cow::Borrowed(""),
+            role,
+            at,
+            model: None,
+            tokens: None,
+            thoughts: Vec::new(),
+            text: Cow::Borrowed(""),
+            runs: Vec::new(),
+            images: Vec::new(),
+            original: Original::of_text("null"),
+        }
     }
 }
 
 /// A record as the CLI would have written it; there is none of its own.
-fn as_record(entry: &Entry<'_>) -> Original<'static> {
+pub fn as_record(entry: &Entry<'_>) -> Original<'static> {
     let mut record = json!({ "id": entry.id, "timestamp": entry.at, "content": entry.text });
     let mut put = |key: &str, value: Value| {
         if let Some(record) = record.as_object_mut() {

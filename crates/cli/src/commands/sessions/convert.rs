@@ -7,7 +7,7 @@ use alhena::model::{Conversation, Include};
 use alhena::wire::Raw;
 use alhena::wire::session::{MessageRecord, Session};
 
-use super::show::{print_events, text};
+use super::show::{print_events, print_unified, text};
 use crate::commands::parse::Trouble;
 use crate::output::{write, write_json};
 use crate::views::Name;
@@ -80,6 +80,7 @@ fn print(conversation: Conversation<'_>, view: Name) -> Result<(), Trouble> {
             serde_json::to_writer_pretty(&mut *out, &conversation.into_messages())?;
             out.write_all(b"\n")
         }),
+        Name::AgentCliSdk => print_unified(&conversation.into_messages()),
         Name::Events => print_events(&conversation),
         Name::Text => write(|out| out.write_all(text(&conversation.into_messages()).as_bytes())),
         other => {
@@ -90,7 +91,7 @@ fn print(conversation: Conversation<'_>, view: Name) -> Result<(), Trouble> {
             );
             return Err(Trouble::Input(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                format!("{why}; messages, events and text it has"),
+                format!("{why}; messages, agent-cli-sdk, events and text it has"),
             )));
         }
     };

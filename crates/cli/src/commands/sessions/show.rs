@@ -52,6 +52,8 @@ pub enum View {
     Pretty,
     /// Claude-shaped messages, a JSON array.
     Messages,
+    /// For agent-cli-sdk: its UnifiedMessages, a JSON array.
+    AgentCliSdk,
     /// One event per line, as JSON.
     Events,
     /// What was said, as text.
@@ -95,6 +97,16 @@ pub fn print_events(conversation: &Conversation<'_>) -> io::Result<()> {
     })
 }
 
+/// As agent-cli-sdk's types have them.
+pub fn print_unified(messages: &[Message<'_>]) -> io::Result<()> {
+    let unified: Vec<serde_json::Value> =
+        messages.iter().map(alhena::hosts::agent_cli_sdk::unified).collect::<Result<_, _>>()?;
+    write_json(|to| {
+        serde_json::to_writer_pretty(&mut *to, &unified)?;
+        to.write_all(b"\n")
+    })
+}
+
 fn print(page: &Page<'_>, view: View, args: &Args) -> io::Result<()> {
     match view {
         View::Pretty => {
@@ -109,6 +121,7 @@ fn print(page: &Page<'_>, view: View, args: &Args) -> io::Result<()> {
             serde_json::to_writer_pretty(&mut *to, page.messages)?;
             to.write_all(b"\n")
         }),
+        View::AgentCliSdk => print_unified(page.messages),
         View::Events => Ok(()),
     }
 }

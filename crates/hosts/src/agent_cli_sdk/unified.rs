@@ -1,0 +1,99 @@
+//! The SDK's `UnifiedMessage`, as it is shipped: usage in camel case, a time that is always a number, images that are always in
+//! the message, arguments that are always an object.
+
+use alhena_model::message::{Block, Content, ImageSource, Message, MessageUsage};
+use serde_json::{Map, Value, json};
+
+/// A message as the SDK's types have it.
+pub fn unified(message: &Message<'_>) -> serde_json::Result<Value> {
+    let mut unified = Map::new();
+    let mut put = |key: &str, value: Value| drop(unified.insert(key.to_owned(), value));
+    put("id", json!(message.id));
+    put("role", json!(message.role));
+    put(
+        "content",
+        match &message.content {
+            Content::Text(text) => json!(text),
+            Content::Blocks(blocks) => Value::Array(blocks.iter().map(block).collect::<Result<_, _>>()?),
+        },
+    );
+    put("timestamp", json!(message.timestamp.unwrap_or_default()));
+    put("tool", json!(message.tool));
+    if let Some(model) = &message.model {
+        put("model", json!(model));
+    }
+    if let Some(spent) = &message.usage {
+        put("usage", usage(spent));
+    }
+    put("_original", serde_json::to_value(&message.original)?);
+    Ok(Value::Object(unified))
+}
+
+fn block(block: &Block<'_>) -> serde_json::Result<Value> {
+    match block {
+        Block::ToolUse { id, name, input } if !input.is_object() => {
+            Ok(json!({ "type": "tool_use", "id": id, "name": name, "input": { "input": input } }))
+        }
+        Block::Image { source: ImageSource::Url { url } } => {
+            Ok(json!({ "type": "text", "text": format!("[image: {url}]") }))
+        }
+        block => serde_json::to_value(block),
+    }
+}
+
+fn usage(spent: &MessageUsage) -> Value {
+    let mut usage = json!({
+        "inputTokens": spent.input_tokens,
+        "outputTokens": spent.output_tokens,
+        "totalTokens": spent.total_tokens,
+    });
+    let more = [("cacheReadTokens", spent.cached_tokens), ("thoughtTokens", spent.thought_tokens)];
+    for (name, tokens) in more {
+        if let (Some(tokens), Some(usage)) = (tokens, usage.as_object_mut()) {
+            usage.insert(name.to_owned(), json!(tokens));
+        }
+    }
+    usage
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alhena_model::message::message;
+    use alhena_wire::Raw;
+    use alhena_wire::session::MessageRecord;
+
+    fn of(record: &str) -> Value {
+        let raw = Raw::from_text(record).unwrap();
+        unified(&message(MessageRecord::from_text(record).unwrap(), raw)).unwrap()
+    }
+
+    // B-21
+    #[test]
+    fn a_message_has_the_shipped_types() {
+        let record = r#"{"id":"1","timestamp":"2026-11-15T17:49:10.600Z","type":"gemini","content":"Done","model":"m",
+            "toolCalls":[{"id":"t","name":"replace","args":{"file_path":"a","old_string":"x","new_string":"y","instruction":"i"}}],
+            "tokens":{"input":3,"output":2,"cached":1,"thoughts":4,"tool":0,"total":9}}"#;
+        let original: Value = serde_json::from_str(record).unwrap();
+        assert_eq!(
+            of(record),
+            json!({"id": "1", "role": "assistant", "timestamp": 1_794_764_950_600_i64, "tool": "gemini", "model": "m",
+                "content": [
+                    {"type": "tool_use", "id": "t", "name": "Edit",
+                     "input": {"file_path": "a", "old_string": "x", "new_string": "y"}},
+                    {"type": "text", "text": "Done"},
+                ],
+                "usage": {"inputTokens": 3, "outputTokens": 2, "totalTokens": 9, "cacheReadTokens": 1, "thoughtTokens": 4},
+                "_original": original})
+        );
+    }
+
+    #[test]
+    fn what_the_types_have_no_place_for_is_said_in_them() {
+        let message = of(
+            r#"{"id":"1","type":"user","content":[{"fileData":{"mimeType":"image/png","fileUri":"gs://b/a.png"}}]}"#,
+        );
+        assert_eq!(message.get("timestamp"), Some(&json!(0)));
+        assert_eq!(message.get("content"), Some(&json!([{"type": "text", "text": "[image: gs://b/a.png]"}])));
+    }
+}

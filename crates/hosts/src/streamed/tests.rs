@@ -1,0 +1,141 @@
+use alhena_model::message::message;
+use alhena_model::{Timestamp, ToolError};
+use alhena_wire::Raw;
+use alhena_wire::session::MessageRecord;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn event(source: Source, kind: EventKind) -> Event {
+    Event { seq: 0, at: Timestamp::parse("2026-11-15T17:49:10.600Z").unwrap(), source, kind }
+}
+
+fn call(id: &str, name: &str, input: Value) -> EventKind {
+    EventKind::ToolCall {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        class: alhena_model::tool::class(name),
+        claude_name: name.to_owned(),
+        input: Box::new(input),
+    }
+}
+
+fn result(id: &str, ok: bool, output: Option<&str>, error: Option<&str>) -> EventKind {
+    EventKind::ToolResult {
+        id: id.to_owned(),
+        name: String::new(),
+        ok,
+        output: output.map(str::to_owned),
+        error: error
+            .map(|message| Box::new(ToolError { kind: "failed".to_owned(), message: message.to_owned() })),
+        exit_code: None,
+        cancelled: None,
+    }
+}
+
+fn text(delta: &str) -> EventKind {
+    EventKind::Text { delta: delta.to_owned() }
+}
+
+fn started() -> EventKind {
+    EventKind::Started { session_id: "s".to_owned(), model: "auto".to_owned() }
+}
+
+fn tell(streamed: &mut Streamed, kind: EventKind) -> Option<Value> {
+    let told = streamed.event(&event(Source::Stream, kind));
+    told.map(|message| serde_json::to_value(message).unwrap())
+}
+
+const RUN: &str = "s-1794764950600";
+
+#[test]
+fn a_message_grows_under_one_name_in_claudes_words() {
+    let mut streamed = Streamed::default();
+    assert_eq!(tell(&mut streamed, started()), None);
+    let prompt = tell(&mut streamed, EventKind::Prompt { text: "Go".to_owned() }).unwrap();
+    assert_eq!(prompt["id"], format!("{RUN}-0"));
+    assert_eq!(prompt["content"], json!([{"type": "text", "text": "Go"}]));
+    tell(&mut streamed, text("I edit")).unwrap();
+    let edit = json!({"file_path": "a", "old_string": "x", "new_string": "y", "instruction": "do"});
+    tell(&mut streamed, call("1", "replace", edit)).unwrap();
+    let failed = tell(&mut streamed, result("1", false, None, Some("no x in it"))).unwrap();
+    let used = json!({"type": "tool_use", "id": "1", "name": "Edit",
+        "input": {"file_path": "a", "old_string": "x", "new_string": "y"}});
+    let answered =
+        json!({"type": "tool_result", "tool_use_id": "1", "content": "no x in it", "is_error": true});
+    assert_eq!(failed["id"], format!("{RUN}-1"));
+    assert_eq!(failed["content"], json!([used, answered, {"type": "text", "text": "I edit"}]));
+    assert_eq!(failed["_original"]["toolCalls"][0]["name"], "replace");
+    let next = tell(&mut streamed, text("Sorry")).unwrap();
+    assert_eq!(next["id"], format!("{RUN}-2"));
+    assert_eq!(next["content"], json!([{"type": "text", "text": "Sorry"}]));
+}
+
+#[test]
+fn a_command_that_failed_is_no_failed_tool() {
+    let mut streamed = Streamed::default();
+    tell(&mut streamed, started());
+    tell(&mut streamed, call("1", "run_shell_command", json!({"command": "false"}))).unwrap();
+    let mut ended = result("1", false, Some("ran"), None);
+    if let EventKind::ToolResult { exit_code, .. } = &mut ended {
+        *exit_code = Some(3);
+    }
+    let told = tell(&mut streamed, ended).unwrap();
+    assert_eq!(
+        told["content"][1],
+        json!({"type": "tool_result", "tool_use_id": "1", "content": "ran", "is_error": false, "exit_code": 3})
+    );
+}
+
+#[test]
+fn thoughts_and_costs_come_to_the_answer_that_they_are_of() {
+    let mut streamed = Streamed::default();
+    tell(&mut streamed, started());
+    tell(&mut streamed, text("One")).unwrap();
+    let thought = EventKind::Thinking { subject: "Plan".to_owned(), text: "count".to_owned() };
+    let told = tell(&mut streamed, thought).unwrap();
+    assert_eq!(told["content"][0], json!({"type": "thinking", "thinking": "Plan: count"}));
+    let tokens = alhena_model::Tokens { prompt: 3, output: 2, total: 5, ..Default::default() };
+    let usage = EventKind::Usage(Usage::of_models([("m", tokens)]));
+    assert_eq!(tell(&mut streamed, usage.clone()), None, "the stream's is of the whole run");
+    let told = serde_json::to_value(streamed.event(&event(Source::Session, usage)).unwrap()).unwrap();
+    assert_eq!((&told["model"], &told["usage"]["total_tokens"]), (&json!("m"), &json!(5)));
+    assert_eq!(told["id"], format!("{RUN}-0"));
+}
+
+#[test]
+fn what_is_told_of_a_long_text_stays_in_proportion() {
+    let mut streamed = Streamed::default();
+    tell(&mut streamed, started());
+    let told: usize = (0..20_000)
+        .filter_map(|_| tell(&mut streamed, text("ten bytes.")))
+        .map(|message| message["content"][0]["text"].as_str().map_or(0, str::len))
+        .sum();
+    assert!(told < 200_000 * 40, "{told}");
+}
+
+#[test]
+fn final_messages_keep_the_names_under_which_they_were_told() {
+    let mut streamed = Streamed::default();
+    tell(&mut streamed, started());
+    tell(&mut streamed, EventKind::Prompt { text: "Go".to_owned() });
+    tell(&mut streamed, text("A try that was lost. I look"));
+    tell(&mut streamed, call("1", "read_file", json!({"file_path": "a"})));
+    tell(&mut streamed, result("1", true, Some("a"), None));
+    tell(&mut streamed, text("Done"));
+    let records = [
+        r#"{"id":"r0","type":"user","content":"Go"}"#,
+        r#"{"id":"r1","type":"gemini","content":"I look","toolCalls":[{"id":"1","name":"read_file","args":{}}]}"#,
+        r#"{"id":"r2","type":"gemini","content":"Done"}"#,
+        r#"{"id":"r3","type":"gemini","content":"More"}"#,
+    ];
+    let mut messages: Vec<Message<'_>> = records
+        .iter()
+        .map(|text| message(MessageRecord::from_text(text).unwrap(), Raw::from_text(text).unwrap()))
+        .collect();
+    streamed.name(&mut messages);
+    let names: Vec<&str> = messages.iter().map(|message| &*message.id).collect();
+    let told = |number| format!("{RUN}-{number}");
+    assert_eq!(names, [told(0), told(1), told(2), format!("{RUN}-unseen-3")]);
+    assert!(messages[0].original.get().contains("r0"));
+}

@@ -1,0 +1,60 @@
+/** What can go wrong. Every error has a kind, a message that begins with its reason, and a hint that says what to do. */
+
+import type { FailureKind } from './alhena.js';
+import type { ResultMessage } from './messages.js';
+
+/** The kinds of failure of a run, and those of this package. */
+export type ErrorKind = FailureKind | 'binary_not_found' | 'usage' | 'failed' | (string & {});
+
+/** The base of all errors of this package. */
+export class AlhenaError extends Error {
+  override readonly name: string = 'AlhenaError';
+  /** What kind of failure it is, such as `auth` or `timeout`; `alhena help exit-codes` lists those of a run. */
+  readonly kind: ErrorKind;
+  /** What can be done about it; may be empty. */
+  readonly hint: string;
+  /** The exit code of `alhena`, where it ran. */
+  readonly exitCode: number | undefined;
+
+  constructor(kind: ErrorKind, message: string, hint = '', exitCode?: number) {
+    super(message);
+    this.kind = kind;
+    this.hint = hint;
+    this.exitCode = exitCode;
+  }
+}
+
+/** The program `alhena` is not there, or cannot be started. */
+export class BinaryNotFoundError extends AlhenaError {
+  override readonly name = 'BinaryNotFoundError';
+
+  constructor(message: string) {
+    super('binary_not_found', message, 'Install the package `alhena` with its optional dependencies, or say where it is by ALHENA_BIN.');
+  }
+}
+
+/** `alhena` refused what it was asked, or answered what nobody understands. */
+export class CommandFailedError extends AlhenaError {
+  override readonly name = 'CommandFailedError';
+
+  /** The error of an `alhena` that came to no answer: its own words say why. */
+  static of(exitCode: number, stderr: string): CommandFailedError {
+    const [first, ...rest] = stderr.split('\n').filter((line) => line.trim());
+    const message = first?.replace(/^error: /, '') ?? `alhena ended with exit code ${exitCode} and said nothing`;
+    const hint = rest.map((line) => line.replace(/^hint: /, '')).join('\n');
+    return new CommandFailedError(exitCode === 2 ? 'usage' : 'failed', message, hint, exitCode);
+  }
+}
+
+/** A run did not succeed. Comes after the run's result, which says the same and more. */
+export class RunFailedError extends AlhenaError {
+  override readonly name = 'RunFailedError';
+  /** The result of the run. */
+  readonly result: ResultMessage;
+
+  constructor(result: ResultMessage, exitCode: number | undefined) {
+    const failure = result.failure;
+    super(failure?.kind ?? result.subtype, failure?.message ?? `the run ended with ${result.subtype}`, failure?.hint, exitCode);
+    this.result = result;
+  }
+}

@@ -1,0 +1,134 @@
+/** What a run can be told. */
+
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+
+import { AlhenaError } from './errors.js';
+
+/** What the model may do without asking: read, edit files, everything, or read and plan. */
+export type Approval = 'default' | 'auto-edit' | 'yolo' | 'plan' | 'auto_edit' | 'acceptEdits' | 'bypassPermissions';
+
+/** Options of a run; all can be left out. */
+export interface Options {
+  /** Where to work; the current directory by default. */
+  cwd?: string | undefined;
+  /** The model; Gemini CLI's own choice by default. */
+  model?: string | undefined;
+  /** `default`, which is read only, when absent. */
+  approval?: Approval | undefined;
+  /** Run in a folder that is not trusted; `'settings'` loads the folder's own settings, too. */
+  trust?: boolean | 'settings' | undefined;
+  /** On, off, or an engine such as `docker`; what the user's settings say by default. */
+  sandbox?: boolean | string | undefined;
+  /** More directories that the model may use. */
+  includeDirs?: readonly string[] | undefined;
+  /** Tools that need no approval: a name, or `run_shell_command(PREFIX)`. */
+  allowTools?: readonly string[] | undefined;
+  /** Tools that the model does not get. */
+  denyTools?: readonly string[] | undefined;
+  /** Policy files of Gemini CLI. */
+  policies?: readonly string[] | undefined;
+  /** MCP servers by name, as in Gemini CLI's settings, or a JSON file with them. */
+  mcpServers?: Readonly<Record<string, object>> | string | undefined;
+  /** Instructions for the model beside the prompt. */
+  systemPrompt?: string | undefined;
+  /** Whether they come after the CLI's own, as when absent, or replace them. */
+  systemPromptMode?: 'append' | 'replace' | undefined;
+  /** Variables for `alhena` and Gemini CLI, beside those of this process. */
+  env?: Readonly<Record<string, string | undefined>> | undefined;
+  /** Go on with a session: its id, or `true` for the latest of the folder. */
+  resume?: string | true | undefined;
+  /** The id for a new session. */
+  sessionId?: string | undefined;
+  /** Stop the run after so many milliseconds. It is then the only limit, unless the next two are given. */
+  timeout?: number | undefined;
+  /** Stop it when nothing comes within this time; 60 s when no `timeout` is given. */
+  firstEventTimeout?: number | undefined;
+  /** Stop it when it is silent for this long while no tool runs; 5 min when no `timeout` is given. */
+  stallTimeout?: number | undefined;
+  /** How many turns the model may take. */
+  maxTurns?: number | undefined;
+  /** How often a failing request to the API is tried. */
+  maxAttempts?: number | undefined;
+  /** The Gemini CLI to run: a path, a command on PATH, or a version, which is fetched if it is not there. */
+  gemini?: string | undefined;
+  /** Use the scripted model on this machine instead of Gemini; a file is its scenario. */
+  offline?: boolean | string | undefined;
+  /** Keep everything that the CLI wrote in this directory, which must not exist, for `alhena parse`. */
+  record?: string | undefined;
+  /** More arguments for Gemini CLI itself. */
+  extraArgs?: readonly string[] | undefined;
+  /** Whether defaults in files (`alhena help config`) count; they do when absent. */
+  useConfig?: boolean | undefined;
+  /** The `alhena` to run; by default it is looked for. */
+  binary?: string | undefined;
+}
+
+/** The options of `alhena run`. What is too long or too private for a command line goes into files in `scratch`. */
+export function runArguments(options: Options, scratch: string): string[] {
+  const args = [`--approval=${options.approval ?? 'default'}`];
+  const add = (name: string, value: string | number | undefined) => {
+    if (value !== undefined) args.push(`--${name}=${value}`);
+  };
+  const each = (name: string, values: readonly string[] | undefined) => values?.forEach((value) => add(name, value));
+  const file = (name: string, text: string) => {
+    const place = path.join(scratch, name);
+    writeFileSync(place, text, { mode: 0o600 });
+    return place;
+  };
+  add('timeout', time(options.timeout));
+  add('first-event-timeout', time(options.firstEventTimeout ?? options.timeout));
+  add('stall-timeout', time(options.stallTimeout ?? options.timeout));
+  // Absolute: they mean what they mean here, wherever `alhena` works.
+  add('dir', absolute(options.cwd));
+  add('model', options.model);
+  if (options.trust) args.push(options.trust === 'settings' ? '--trust=settings' : '--trust');
+  add('sandbox', typeof options.sandbox === 'boolean' ? (options.sandbox ? 'on' : 'off') : options.sandbox);
+  each('include-dir', options.includeDirs?.map((directory) => path.resolve(directory)));
+  each('allow-tool', options.allowTools);
+  each('deny-tool', options.denyTools);
+  each('policy', options.policies?.map((policy) => path.resolve(policy)));
+  if (typeof options.mcpServers === 'string') add('mcp-server', absolute(options.mcpServers));
+  else if (options.mcpServers && Object.keys(options.mcpServers).length > 0) {
+    add('mcp-server', file('mcp.json', JSON.stringify({ mcpServers: options.mcpServers })));
+  }
+  if (options.systemPrompt) {
+    add('system-prompt-file', file('system-prompt.md', options.systemPrompt));
+    add('system-prompt-mode', options.systemPromptMode);
+  }
+  if (options.resume === true) args.push('--resume');
+  else add('resume', sessionId(options.resume));
+  add('session-id', sessionId(options.sessionId));
+  add('max-turns', options.maxTurns);
+  add('max-attempts', options.maxAttempts);
+  add('gemini', options.gemini);
+  if (options.offline) args.push(options.offline === true ? '--offline' : `--offline=${path.resolve(options.offline)}`);
+  add('record', absolute(options.record));
+  if (options.useConfig === false) args.push('--no-config');
+  return args;
+}
+
+/** The variables for `alhena`. */
+export function environment(options: { env?: Options['env'] }): NodeJS.ProcessEnv {
+  return { ...process.env, ...options.env };
+}
+
+/** A session's id, which is never a path. */
+export function sessionId(id: string | undefined): string | undefined {
+  if (id !== undefined && !/^[A-Za-z0-9_-]+$/.test(id)) {
+    throw new AlhenaError('usage', `not the id of a session: ${JSON.stringify(id)}`, '`listSessions` gives them.');
+  }
+  return id;
+}
+
+function absolute(file: string | undefined): string | undefined {
+  return file === undefined ? undefined : path.resolve(file);
+}
+
+function time(milliseconds: number | undefined): string | undefined {
+  if (milliseconds === undefined) return undefined;
+  if (!(milliseconds > 0) || milliseconds === Infinity) {
+    throw new AlhenaError('usage', `a time must be more than nothing, got: ${milliseconds}`);
+  }
+  return `${Math.max(1, Math.round(milliseconds))}ms`;
+}
