@@ -5,16 +5,14 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::answer::Source;
+use crate::control::GLANCE;
 use crate::error::{TerminalError, TerminalErrorKind, WAITING};
 use crate::screen::{Reading, Status, Waiting};
-use crate::terminal::{Terminal, Until};
+use crate::terminal::{TICK, Terminal, Until};
 use crate::terminals::Terminals;
 use crate::turn::How;
 use crate::typing::{Force, Sent};
 use crate::wording::At;
-
-/// Between two looks at several agents: the watcher answers from what it has seen.
-const GLANCE: Duration = Duration::from_millis(100);
 
 /// What came of a question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -146,6 +144,8 @@ impl Terminals {
         let among = if among.is_empty() { self.all_but(until)? } else { among };
         let deadline = Instant::now() + timeout;
         loop {
+            let control = self.inner.control()?;
+            let news = control.news();
             let mut there = 0;
             for terminal in &among {
                 // Somebody may end one meanwhile.
@@ -172,7 +172,7 @@ impl Terminals {
                 return Err(TerminalError::new(TerminalErrorKind::Timeout, message)
                     .with_hint("Give them more time with --timeout."));
             }
-            std::thread::sleep(GLANCE.min(deadline.saturating_duration_since(Instant::now())));
+            control.wait_for_news(news, deadline.min(Instant::now() + TICK));
         }
     }
 

@@ -17,6 +17,9 @@ use crate::error::TerminalError;
 use crate::tmux::Tmux;
 use crate::watcher::Client;
 
+/// Between two looks where nobody tells that something has changed.
+pub(crate) const GLANCE: Duration = Duration::from_millis(100);
+
 /// What a pane has done since somebody began to watch it.
 #[derive(Clone, Debug)]
 pub(crate) struct Activity {
@@ -93,12 +96,30 @@ impl Control {
         }
     }
 
-    /// How often anything happened, in any pane. Only the watcher counts.
-    pub(crate) fn changes(&self) -> u64 {
+    /// How often anything happened, in any pane, once that is not what was seen any more, or at the deadline. Only the
+    /// watcher counts.
+    pub(crate) fn wait_for_changes(&self, seen: u64, deadline: Instant) -> u64 {
         match self {
-            Control::Own(connection) => connection.changes(),
-            Control::Watcher(_) | Control::Plain(_) => 0,
+            Control::Own(connection) => connection.wait_for_changes(seen, deadline),
+            Control::Watcher(_) | Control::Plain(_) => seen,
         }
+    }
+
+    /// How often agents were seen to do something else, so far.
+    pub(crate) fn news(&self) -> u64 {
+        self.wait_for_news(0, Instant::now())
+    }
+
+    /// The same, once that is not what was seen any more, or at the deadline. Where there is no watcher, after a while.
+    pub(crate) fn wait_for_news(&self, seen: u64, deadline: Instant) -> u64 {
+        let told = match self {
+            Control::Watcher(client) => client.wait_for_news(seen, deadline),
+            Control::Own(_) | Control::Plain(_) => None,
+        };
+        told.unwrap_or_else(|| {
+            std::thread::sleep(GLANCE.min(deadline.saturating_duration_since(Instant::now())));
+            seen
+        })
     }
 
     /// What a pane has done so far.

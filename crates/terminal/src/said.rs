@@ -16,7 +16,7 @@ use crate::turn::How;
 const SAME_ATTEMPT: i64 = 700;
 
 /// A turn whose answer is in the session is over when the screen stands still; without an answer it has to stand longer.
-const STANDS: Duration = Duration::from_millis(60);
+pub(crate) const STANDS: Duration = Duration::from_millis(60);
 pub(crate) const STANDS_WITHOUT_ANSWER: Duration = Duration::from_millis(1500);
 /// And longer still where the session has the question and not a word to it: on a busy machine the CLI may only be about to
 /// begin.

@@ -1,8 +1,8 @@
 //! What an agent does, by everything that is known: the screen, the title, the process, and the turn.
 //!
-//! 0.61.0 draws in steps, so one look can catch it between two: what is not plainly at work is looked at twice. And a screen
-//! that looks free says nothing about a message that is still on its way (see `turn.rs`): while a turn is open, the agent is
-//! at work or waits for somebody, until the session and the screen together say that it is over.
+//! 0.61.0 draws in steps, so one look can catch it between two: what is not plainly at work, nor plainly over, is looked at
+//! twice. And a screen that looks free says nothing about a message that is still on its way (see `turn.rs`): while a turn is
+//! open, the agent is at work or waits for somebody, until the session and the screen together say that it is over.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use alhena_sys::Process;
 use crate::answer::session_of;
 use crate::control::Control;
 use crate::error::TerminalError;
-use crate::said::{STANDS_WITHOUT_ANSWER, Said, how_of};
+use crate::said::{STANDS, STANDS_WITHOUT_ANSWER, Said, how_of};
 use crate::screen::{Reading, Status};
 use crate::store::{self, Phase, Record};
 use crate::terminal::{FRAME, History, LONGEST_FRAME, Live, SOME_HISTORY, Terminal, Until};
@@ -54,6 +54,28 @@ impl Glimpse {
             false => self,
         }
     }
+
+    /// Whether everything agrees that a turn is over: the session had its answer, the screen shows one and has stood still,
+    /// and the title says ready.
+    fn proves_the_end_of(&self, turn: &TurnRecord) -> bool {
+        turn.ended.as_ref().is_some_and(|end| end.how == How::Answered)
+            && self.reading.status == Status::Completed
+            && self.ready
+            && self.quiet >= STANDS
+    }
+}
+
+/// What one look tells.
+struct Look {
+    reading: Reading,
+    /// Whether another would tell nothing else.
+    sure: bool,
+}
+
+impl From<Glimpse> for Look {
+    fn from(glimpse: Glimpse) -> Self {
+        Self { reading: glimpse.reading, sure: false }
+    }
 }
 
 impl From<Status> for Glimpse {
@@ -69,7 +91,7 @@ impl From<Status> for Glimpse {
 }
 
 impl Terminal {
-    /// What the agent does now. What is not plainly at work is looked at until two looks agree.
+    /// What the agent does now. What is neither plainly at work nor plainly over is looked at until two looks agree.
     pub fn status(&self) -> Result<Reading, TerminalError> {
         match self.told() {
             Some(reading) => Ok(reading),
@@ -87,14 +109,14 @@ impl Terminal {
 
     /// The same by the screen alone: a message that is on its way does not count.
     pub(crate) fn status_of_screen(&self) -> Result<Reading, TerminalError> {
-        self.settled(|| self.glimpse().map(|glimpse| glimpse.reading))
+        self.settled(|| self.glimpse().map(Look::from))
     }
 
-    fn settled(&self, look: impl Fn() -> Result<Reading, TerminalError>) -> Result<Reading, TerminalError> {
+    fn settled(&self, look: impl Fn() -> Result<Look, TerminalError>) -> Result<Reading, TerminalError> {
         let mut before: Option<Reading> = None;
         for _ in 0..20 {
-            let reading = look()?;
-            let settled = before.as_ref().is_some_and(|before| before.status == reading.status);
+            let Look { reading, sure } = look()?;
+            let settled = sure || before.as_ref().is_some_and(|before| before.status == reading.status);
             let settled = settled || (reading.status == Status::Processing && self.says_working());
             if settled || self.is_over()? {
                 return Ok(reading);
@@ -118,10 +140,10 @@ impl Terminal {
 
     /// One look: what everything says at this moment.
     pub fn status_now(&self) -> Result<Reading, TerminalError> {
-        self.told().map_or_else(|| self.read_now(), Ok)
+        self.told().map_or_else(|| self.read_now().map(|look| look.reading), Ok)
     }
 
-    fn read_now(&self) -> Result<Reading, TerminalError> {
+    fn read_now(&self) -> Result<Look, TerminalError> {
         let journal = self.journal();
         // In this order: a look from before the message was sent says nothing about its turn.
         let before = journal.last();
@@ -129,12 +151,13 @@ impl Terminal {
         let turn = match (before.filter(TurnRecord::is_open), journal.last()) {
             (Some(before), Some(now)) if before.id == now.id => self.follow(&journal, before, &glimpse)?,
             (_, Some(now)) => now,
-            (_, None) => return Ok(glimpse.at_rest().reading),
+            (_, None) => return Ok(glimpse.at_rest().into()),
         };
         if !turn.is_open() {
             glimpse = glimpse.at_rest();
         }
-        Ok(with_turn(glimpse.reading, &turn))
+        let sure = glimpse.proves_the_end_of(&turn);
+        Ok(Look { reading: with_turn(glimpse.reading, &turn), sure })
     }
 
     /// What the screen, the title and the process say.
@@ -319,5 +342,29 @@ mod tests {
         };
         assert_eq!(seen(true, 5_000), Status::Idle);
         assert_eq!((seen(true, 100), seen(false, 5_000)), (Status::Processing, Status::Processing));
+    }
+
+    #[test]
+    fn one_look_proves_the_end_of_a_turn_only_where_everything_agrees() {
+        let root = tempfile::tempdir().unwrap();
+        let journal = Journal::beside(&root.path().join("t.json"));
+        journal.send("hello").unwrap();
+        let open = journal.last().unwrap();
+        let over = |how| open.clone().over(how, None);
+        let seen = |status, millis, ready| Glimpse {
+            reading: Reading::of(status),
+            quiet: Duration::from_millis(millis),
+            works: false,
+            ready,
+            unanswered: false,
+        };
+        assert!(seen(Status::Completed, 100, true).proves_the_end_of(&over(How::Answered)));
+        // The turn goes on; it has ended, and nobody knows with what; the screen lacks the answer, or has just been drawn, or
+        // its title lacks a word.
+        assert!(!seen(Status::Completed, 5_000, true).proves_the_end_of(&open));
+        assert!(!seen(Status::Completed, 5_000, true).proves_the_end_of(&over(How::Empty)));
+        assert!(!seen(Status::Idle, 5_000, true).proves_the_end_of(&over(How::Answered)));
+        assert!(!seen(Status::Completed, 30, true).proves_the_end_of(&over(How::Answered)));
+        assert!(!seen(Status::Completed, 5_000, false).proves_the_end_of(&over(How::Answered)));
     }
 }

@@ -15,8 +15,8 @@ use crate::turn::{Journal, TurnRecord};
 /// A frame takes the CLI less than this to write.
 pub(crate) const FRAME: Duration = Duration::from_millis(20);
 pub(crate) const LONGEST_FRAME: Duration = Duration::from_millis(80);
-/// The records of other processes are looked at this often, output or not.
-const TICK: Duration = Duration::from_millis(500);
+/// The records of other processes are looked at this often, news or not.
+pub(crate) const TICK: Duration = Duration::from_millis(500);
 /// As much history as a status usually needs.
 pub(crate) const SOME_HISTORY: u32 = 200;
 
@@ -186,9 +186,10 @@ impl Terminal {
     /// Waits until the agent does something.
     pub fn wait(&self, until: Until, timeout: Duration) -> Result<Reading, TerminalError> {
         let deadline = Instant::now() + timeout;
-        let mut looked = Instant::now();
         loop {
-            let before = self.live().ok().map(|live| (live.control.activity(&live.pane), live));
+            let control = self.terminals.inner.control()?;
+            // Before the look, so that nothing is missed after it.
+            let news = control.news();
             let reading = self.status_now()?;
             if until.is_met(reading.status) {
                 let sure = self.status()?;
@@ -199,27 +200,10 @@ impl Terminal {
             if reading.status == Status::Exited && self.is_over()? {
                 return Err(self.exited());
             }
-            let over = || deadline.saturating_duration_since(Instant::now()).is_zero();
-            if over() {
+            if Instant::now() >= deadline {
                 return Err(self.too_late(&reading, timeout));
             }
-            let Some((mut seen, live)) = before else {
-                std::thread::sleep(TICK.min(deadline.saturating_duration_since(Instant::now())));
-                continue;
-            };
-            loop {
-                live.control.wait_for_output(&live.pane, &seen, deadline.min(Instant::now() + TICK));
-                live.control.wait_until_quiet(&live.pane, FRAME, LONGEST_FRAME);
-                let activity = live.control.activity(&live.pane);
-                // The title alone says that it still works; the screen is looked at now and then all the same, because
-                // one dialog (quota) leaves that title standing.
-                if !activity.says_working() || until == Until::Processing || looked.elapsed() > TICK || over()
-                {
-                    break;
-                }
-                seen = activity;
-            }
-            looked = Instant::now();
+            control.wait_for_news(news, deadline.min(Instant::now() + TICK));
         }
     }
 

@@ -41,7 +41,7 @@ struct Heard {
     panes: HashMap<String, Pane>,
     /// How often windows came or went.
     windows: u64,
-    /// How often anything happened.
+    /// How often anything happened by itself.
     changes: u64,
     gone: bool,
 }
@@ -98,9 +98,16 @@ impl Connection {
         let _gone = lock(&self.talk).write_all(b"\n");
     }
 
-    /// How often anything happened, in any pane.
-    pub(crate) fn changes(&self) -> u64 {
-        lock(&self.shared.state).changes
+    /// How often anything happened, in any pane, once that is not what was seen any more, or at the deadline.
+    pub(crate) fn wait_for_changes(&self, seen: u64, deadline: Instant) -> u64 {
+        let mut state = lock(&self.shared.state);
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if state.changes != seen || state.gone || left.is_zero() {
+                return state.changes;
+            }
+            state = wait(&self.shared.changed, state, left);
+        }
     }
 
     /// Whether tmux has ended the connection.
@@ -187,6 +194,7 @@ fn listen(stdout: BufReader<std::process::ChildStdout>, shared: &Shared) {
         match line {
             Notice::Reply(reply) => state.replies.push_back(reply),
             Notice::Output { pane, bytes } => {
+                state.changes += 1;
                 let pane = state.panes.entry(pane).or_default();
                 pane.activity.count += 1;
                 pane.activity.last = Some(Instant::now());
@@ -195,11 +203,13 @@ fn listen(stdout: BufReader<std::process::ChildStdout>, shared: &Shared) {
                     pane.activity.title = Some(title);
                 }
             }
-            Notice::Windows => state.windows += 1,
+            Notice::Windows => {
+                state.changes += 1;
+                state.windows += 1;
+            }
             Notice::Exit => break,
             Notice::Other => continue,
         }
-        state.changes += 1;
         shared.changed.notify_all();
     }
     lock(&shared.state).gone = true;

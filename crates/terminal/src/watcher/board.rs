@@ -2,11 +2,12 @@
 //!
 //! A look takes up to 80 ms while the CLI draws, so the watcher looks by itself whenever a pane has moved, and answers from
 //! what it saw last as long as that holds: nothing has moved since, and record and journal are as they were. Looking also
-//! notes when turns begin and end.
+//! notes when turns begin and end. Whoever waits is woken when somebody was seen to do something else: the end of a turn is
+//! seen a moment after the last output, so nothing else would wake them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use alhena_sys::Process;
@@ -28,7 +29,19 @@ const OPEN: Duration = Duration::from_millis(100);
 
 /// What was seen of every terminal.
 #[derive(Debug, Default)]
-pub(super) struct Board(Mutex<HashMap<String, Kept>>);
+pub(super) struct Board {
+    known: Mutex<Known>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    kept: HashMap<String, Kept>,
+    /// Whom the watcher is looking at by itself.
+    looked_at: HashSet<String>,
+    /// How often somebody was seen to do something else.
+    news: u64,
+}
 
 #[derive(Clone, Debug)]
 struct Kept {
@@ -48,8 +61,7 @@ type Files = [Option<(SystemTime, u64)>; 2];
 impl Board {
     /// What a terminal's agent does.
     pub(super) fn reading(&self, terminal: &Terminal, control: &Control) -> Result<Reading, TerminalError> {
-        let kept = self.kept().get(terminal.id()).cloned();
-        match kept.filter(|kept| kept.holds(control, &files(terminal), WORK, OPEN)) {
+        match self.kept(terminal).filter(|kept| kept.holds(control, &files(terminal), WORK, OPEN)) {
             Some(kept) => Ok(kept.reading),
             None => self.read_anew(terminal, control),
         }
@@ -69,38 +81,93 @@ impl Board {
             windows,
             since,
             at,
-            files,
+            files: files_after(files, terminal, &reading),
             cli: record.cli,
         };
-        let before = self.kept().insert(terminal.id().to_owned(), kept).map(|kept| kept.reading);
+        let mut known = self.known();
+        let before = known.kept.insert(terminal.id().to_owned(), kept).map(|kept| kept.reading);
+        if before.as_ref().is_none_or(|before| before.status != reading.status || before.turn != reading.turn)
+        {
+            self.announce(&mut known);
+        }
+        drop(known);
         tell(&record, before.as_ref(), &reading, &pane, control);
         Ok(reading)
     }
 
-    /// Looks at everything that has moved, and forgets what has gone.
-    pub(super) fn refresh(&self, terminals: &Terminals, control: &Control) {
+    /// Begins to look at everything that has moved, and forgets what has gone. Nobody waits for somebody else's look, which
+    /// takes long where a screen does not stand still.
+    pub(super) fn refresh(self: &Arc<Self>, terminals: &Terminals, control: &Arc<Control>) {
         let Ok(all) = terminals.list() else { return };
-        self.kept().retain(|id, _| all.iter().any(|terminal| terminal.id() == id));
-        std::thread::scope(|scope| {
-            for terminal in &all {
-                let kept = self.kept().get(terminal.id()).cloned();
-                // Sooner than anybody would find it old.
-                if !kept.is_some_and(|kept| kept.holds(control, &files(terminal), WORK / 2, OPEN / 2)) {
-                    scope.spawn(move || {
-                        let _gone_meanwhile = self.read_anew(terminal, control);
-                    });
-                }
+        self.forget_all_but(&all);
+        for terminal in all {
+            // Sooner than anybody would find it old.
+            let holds = |kept: Kept| kept.holds(control, &files(&terminal), WORK / 2, OPEN / 2);
+            if self.kept(&terminal).is_some_and(holds) {
+                continue;
             }
-        });
+            let Some(look) = Look::begin(self, terminal.id()) else { continue };
+            let control = Arc::clone(control);
+            let thread = std::thread::Builder::new().name("alhena-look".to_owned());
+            let _tried_again_soon = thread.spawn(move || {
+                let _gone_meanwhile = look.board.read_anew(&terminal, &control);
+            });
+        }
+    }
+
+    fn forget_all_but(&self, there: &[Terminal]) {
+        let mut known = self.known();
+        let before = known.kept.len();
+        known.kept.retain(|id, _| there.iter().any(|terminal| terminal.id() == id));
+        if known.kept.len() != before {
+            self.announce(&mut known);
+        }
+    }
+
+    fn announce(&self, known: &mut Known) {
+        known.news += 1;
+        self.changed.notify_all();
+    }
+
+    /// How often somebody was seen to do something else, once that is more than somebody knows of, or at the deadline.
+    pub(super) fn wait_for_news(&self, seen: u64, deadline: Instant) -> u64 {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let known = self.changed.wait_timeout_while(self.known(), left, |known| known.news == seen);
+        known.unwrap_or_else(PoisonError::into_inner).0.news
     }
 
     /// Whether somebody is at work, as far as was seen, or has not stood still yet.
     pub(super) fn is_busy(&self) -> bool {
-        self.kept().values().any(|kept| kept.is_unfinished() || kept.at < kept.since + STOOD)
+        let known = self.known();
+        let moves = |kept: &Kept| kept.is_unfinished() || kept.at < kept.since + STOOD;
+        !known.looked_at.is_empty() || known.kept.values().any(moves)
     }
 
-    fn kept(&self) -> std::sync::MutexGuard<'_, HashMap<String, Kept>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn kept(&self, terminal: &Terminal) -> Option<Kept> {
+        self.known().kept.get(terminal.id()).cloned()
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A look of the watcher by itself, of which there is one at a time for each terminal.
+struct Look {
+    board: Arc<Board>,
+    id: String,
+}
+
+impl Look {
+    fn begin(board: &Arc<Board>, id: &str) -> Option<Self> {
+        let first = board.known().looked_at.insert(id.to_owned());
+        first.then(|| Self { board: Arc::clone(board), id: id.to_owned() })
+    }
+}
+
+impl Drop for Look {
+    fn drop(&mut self) {
+        self.board.known().looked_at.remove(&self.id);
     }
 }
 
@@ -154,4 +221,48 @@ fn files(terminal: &Terminal) -> Files {
     };
     let record = terminal.record_path();
     [stamp(&record), stamp(&record.with_extension("turns"))]
+}
+
+/// The files that a reading was made of. A look that ends a turn notes that in the journal itself, and need not be repeated
+/// for it, unless somebody else wrote there too.
+fn files_after(before: Files, terminal: &Terminal, reading: &Reading) -> Files {
+    let [record, _] = before;
+    let [_, journal] = files(terminal);
+    let last = terminal.journal().last().map(|turn| turn.note());
+    match reading.turn.as_ref().is_some_and(|turn| turn.ended.is_some()) && last == reading.turn {
+        true => [record, journal],
+        false => before,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_waits_for_news_is_woken_by_them() {
+        let board = Board::default();
+        let known = board.wait_for_news(0, Instant::now());
+        assert_eq!(known, 0);
+        let long = Instant::now() + Duration::from_secs(60);
+        let told = std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| board.wait_for_news(known, long));
+            board.announce(&mut board.known());
+            waiter.join().unwrap()
+        });
+        assert_eq!(told, 1);
+        // What somebody missed is told at once.
+        assert_eq!(board.wait_for_news(known, long), 1);
+        assert!(Instant::now() < long);
+    }
+
+    #[test]
+    fn the_watcher_looks_at_each_terminal_once_at_a_time() {
+        let board = Arc::new(Board::default());
+        let look = Look::begin(&board, "one").unwrap();
+        assert!(board.is_busy() && Look::begin(&board, "one").is_none());
+        assert!(Look::begin(&board, "another").is_some());
+        drop(look);
+        assert!(!board.is_busy() && Look::begin(&board, "one").is_some());
+    }
 }

@@ -70,14 +70,25 @@ impl Client {
 
     pub(crate) fn wait(&self, pane: &str, seen: &Activity, deadline: Instant) -> Activity {
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let ms = u64::try_from(left.min(SLICE).as_millis()).unwrap_or(0) + 1;
+            let ms = slice(deadline) + 1;
             let (count, windows) = (seen.count, seen.windows);
             let wait = Question::Wait { pane: pane.to_owned(), count, windows, ms };
             // Without a watcher the caller finds out by its next question.
             let Some(now) = self.seen(&wait) else { return seen.clone() };
             if (now.count, now.windows) != (count, windows) || Instant::now() >= deadline {
                 return now;
+            }
+        }
+    }
+
+    /// How often agents were seen to do something else, once that is not what somebody knows of any more, or at the deadline.
+    /// None where the watcher cannot tell.
+    pub(crate) fn wait_for_news(&self, seen: u64, deadline: Instant) -> Option<u64> {
+        loop {
+            match self.ask(&Question::News { seen, ms: slice(deadline) }) {
+                Ok(Answer::News(now)) if now == seen && Instant::now() < deadline => {}
+                Ok(Answer::News(now)) => return Some(now),
+                _ => return None,
             }
         }
     }
@@ -128,6 +139,12 @@ impl Client {
         self.gone.store(true, Ordering::Relaxed);
         TerminalError::tmux("the watcher has gone")
     }
+}
+
+/// As many milliseconds as one question may wait.
+fn slice(deadline: Instant) -> u64 {
+    let left = deadline.saturating_duration_since(Instant::now());
+    u64::try_from(left.min(SLICE).as_millis()).unwrap_or(0)
 }
 
 fn greet(dir: &Path) -> io::Result<(Hello, BufReader<UnixStream>)> {

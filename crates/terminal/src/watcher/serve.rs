@@ -22,6 +22,7 @@ use super::socket;
 use super::wire::{self, Answer, Hello, Question};
 use crate::control::{Activity, Connection, Control};
 use crate::fit;
+use crate::terminal::FRAME;
 use crate::terminals::Terminals;
 use crate::tmux::Tmux;
 
@@ -31,7 +32,7 @@ const ORPHAN: Duration = Duration::from_secs(1);
 const BEFORE: Duration = Duration::from_secs(10);
 /// The longest that one question may wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// Between two looks at what has moved, and at what has not.
+/// After so long it is looked again although nothing has moved: while somebody is at work, and while nobody is.
 const PAUSE: Duration = Duration::from_millis(40);
 const IDLE: Duration = Duration::from_secs(1);
 /// More connections at once are somebody's mistake.
@@ -78,7 +79,7 @@ fn tell(word: &str) {
 struct Watcher {
     control: Arc<Control>,
     terminals: Terminals,
-    board: Board,
+    board: Arc<Board>,
     dir: PathBuf,
     clients: AtomicUsize,
     /// Held by the watcher and by tmux's client, until both have gone.
@@ -104,7 +105,7 @@ impl Watcher {
             Arc::new(Self {
                 control,
                 terminals,
-                board: Board::default(),
+                board: Arc::default(),
                 dir: dir.to_owned(),
                 clients,
                 _lock: lock,
@@ -129,19 +130,21 @@ impl Watcher {
     }
 
     fn look(&self) {
-        let (mut seen, mut looked, mut tidied) = (0, Instant::now(), Instant::now());
+        let (mut seen, mut tidied) = (0, Instant::now());
         while !self.control.is_gone() {
-            // Where nothing moves, little has to be looked at: overnight, nothing does.
-            let changes = self.control.changes();
-            if changes != seen || self.board.is_busy() || looked.elapsed() > IDLE {
-                (seen, looked) = (changes, Instant::now());
-                self.board.refresh(&self.terminals, &self.control);
-            }
+            self.board.refresh(&self.terminals, &self.control);
             if tidied.elapsed() > IDLE {
                 tidied = Instant::now();
                 fit::tidy(&self.control);
             }
-            std::thread::sleep(PAUSE);
+            // Where nothing moves, little has to be looked at: overnight, nothing does.
+            let longest = if self.board.is_busy() { PAUSE } else { IDLE };
+            let changes = self.control.wait_for_changes(seen, Instant::now() + longest);
+            if changes != seen {
+                seen = changes;
+                // The rest of the frame.
+                std::thread::sleep(FRAME);
+            }
         }
     }
 
@@ -199,6 +202,10 @@ impl Watcher {
                 let seen = Activity { count, windows, ..Activity::default() };
                 let deadline = Instant::now() + Duration::from_millis(ms).min(LONGEST_WAIT);
                 Answer::Activity(self.control.wait_for_output(&pane, &seen, deadline).into())
+            }
+            Question::News { seen, ms } => {
+                let deadline = Instant::now() + Duration::from_millis(ms).min(LONGEST_WAIT);
+                Answer::News(self.board.wait_for_news(seen, deadline))
             }
             Question::State(id) => {
                 let found = self.terminals.find(&id);

@@ -13,7 +13,7 @@ use crate::control::Activity;
 use crate::screen::Reading;
 
 /// Goes up with every change of what is said here, or of what it means.
-pub(super) const PROTOCOL: u32 = 1;
+pub(super) const PROTOCOL: u32 = 2;
 /// A line that is longer is nobody's we know. A screen with all of its history is some megabytes.
 const LONGEST_LINE: u64 = 64 << 20;
 
@@ -50,6 +50,9 @@ pub(super) enum Question {
     Activity(String),
     /// What has it done, once it has done more than was seen, or after so many milliseconds?
     Wait { pane: String, count: u64, windows: u64, ms: u64 },
+    /// How often was an agent seen to do something else, once that is not as often as this any more, or after so many
+    /// milliseconds?
+    News { seen: u64, ms: u64 },
     /// What does the agent of this terminal do?
     State(String),
     /// Will you make room for another?
@@ -64,7 +67,11 @@ impl Question {
             Question::Run(commands) => {
                 commands.iter().all(|words| words.first().is_some_and(|word| READ.contains(&word.as_str())))
             }
-            Question::Hello(_) | Question::Activity(_) | Question::Wait { .. } | Question::State(_) => true,
+            Question::Hello(_)
+            | Question::Activity(_)
+            | Question::Wait { .. }
+            | Question::News { .. }
+            | Question::State(_) => true,
             Question::Retire => false,
         }
     }
@@ -77,6 +84,7 @@ pub(super) enum Answer {
     Hello(Hello),
     Ran(Vec<String>),
     Activity(Seen),
+    News(u64),
     State(Box<Reading>),
     Retiring,
     Failed(String),
