@@ -5,7 +5,7 @@
 
 import sys
 
-from gemini_cli_provider import GeminiCliProvider, ProviderError
+from alhena_aiwf import GeminiCliProvider, ProviderError
 
 
 def main() -> int:

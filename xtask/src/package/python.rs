@@ -9,12 +9,11 @@ use super::{Job, Package, Sample, step};
 
 /// Its rows of the table.
 pub fn packages() -> Vec<Package> {
-    vec![Package {
-        name: "alhena",
-        about: "wheel: the binary, and the Python module",
-        build: build_alhena,
-        try_out: try_alhena,
-    }]
+    let row = |name, about, build, try_out| Package { name, about, build, try_out };
+    vec![
+        row("alhena", "wheel: the binary, and the Python module", build_alhena, try_alhena),
+        row("alhena-aiwf", "wheel: the provider for the workflow engine aiwf", build_aiwf, try_aiwf),
+    ]
 }
 
 fn build_alhena(job: &Job) -> Result<Vec<PathBuf>, String> {
@@ -32,9 +31,42 @@ fn build_alhena(job: &Job) -> Result<Vec<PathBuf>, String> {
 fn try_alhena(job: &Job) -> Result<(), String> {
     let package = cache::workspace().join("packages/python");
     types(&package, &["src", "tests", "examples"])?;
-    let python = install(job, "alhena")?;
+    run_example(&install(job, "alhena")?, &package.join("examples/haiku.py"))
+}
+
+fn build_aiwf(job: &Job) -> Result<Vec<PathBuf>, String> {
+    needs_alhena(job)?;
+    flit(job, "hosts/aiwf")?;
+    Ok(vec![wheel(job, "alhena-aiwf")?])
+}
+
+fn try_aiwf(job: &Job) -> Result<(), String> {
+    let package = cache::workspace().join("hosts/aiwf");
+    types(&package, &["src", "tests/test_provider.py", "tests/in_engine.py", "example.py"])?;
+    run_example(&install(job, "alhena-aiwf")?, &package.join("example.py"))
+}
+
+/// The wheel with the binary, which the adapters are installed with.
+fn needs_alhena(job: &Job) -> Result<(), String> {
+    if wheel(job, "alhena").is_err() {
+        build_alhena(job)?;
+    }
+    Ok(())
+}
+
+/// Builds a wheel that is only Python.
+fn flit(job: &Job, package: &str) -> Result<(), String> {
+    let mut flit = Command::new("python3");
+    flit.args(["-m", "flit_core.wheel", "--outdir"])
+        .arg(&job.out)
+        .current_dir(cache::workspace().join(package))
+        .env("PYTHONPATH", tools()?);
+    step(&mut flit)
+}
+
+fn run_example(python: &Path, example: &Path) -> Result<(), String> {
     let sample = Sample::new()?;
-    step(sample.prepare(Command::new(&python).arg(package.join("examples/haiku.py"))))?;
+    step(sample.prepare(Command::new(python).arg(example)))?;
     wrote_haiku(&sample)
 }
 
@@ -85,7 +117,7 @@ fn types(directory: &Path, parts: &[&str]) -> Result<(), String> {
     mypy.args(["-m", "mypy", "--strict", "--no-incremental", "--cache-dir=/dev/null"])
         .args(parts)
         .current_dir(directory)
-        .env("MYPYPATH", cache::workspace().join("packages/python/src"))
+        .env("MYPYPATH", format!("src:{}", cache::workspace().join("packages/python/src").display()))
         .env("PYTHONPATH", tools);
     step(&mut mypy)
 }

@@ -5,7 +5,10 @@ use std::path::Path;
 use alhena_testbed::cache;
 
 /// Manifests with a version of their own, and how the line with it begins.
-const MANIFESTS: &[(&str, &str)] = &[];
+const MANIFESTS: &[(&str, &str)] = &[
+    ("hosts/aiwf/pyproject.toml", "version = \""),
+    ("hosts/aiwf/pyproject.toml", "dependencies = [\"alhena=="),
+];
 
 /// All manifests have the workspace's version.
 pub fn check() -> Result<(), String> {

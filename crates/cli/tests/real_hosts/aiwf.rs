@@ -17,19 +17,21 @@ fn scenarios() -> Vec<(&'static str, Scenario)> {
         )
         .turn(Turn::say("Done."));
     let refused = json!({"code": 400, "message": "Request contains an invalid argument.", "status": "INVALID_ARGUMENT"});
+    let unasked = Turn::new().call("write_file", json!({"file_path": "c.txt", "content": "never\n"}));
     vec![
         ("files", files),
         ("prompt_file", Scenario::new().turn(Turn::say("It.").times(2))),
         ("blocked", Scenario::new().turn(Turn::new().finish("SAFETY").always())),
         ("refused", Scenario::new().turn(Turn::error(400, refused).always())),
         ("hang", Scenario::new().turn(Turn::new().text("Thinking").hang())),
+        ("unasked", Scenario::new().turn(unasked).turn(Turn::say("I may not."))),
     ]
 }
 
 #[test]
 fn the_python_provider_keeps_its_contract() {
     let place = Place::new("aiwf", scenarios());
-    let done = place.run(&mut place.command("aiwf", "python3", &["-B", "-m", "unittest"]));
+    let done = place.run(&mut place.python("hosts/aiwf", &["-m", "unittest", "discover", "-s", "tests"]));
     let said = done.stderr_text();
     assert!(!said.contains("skipped"), "{said}");
     // what was to be asked arrived, although it starts with a dash.
@@ -50,7 +52,7 @@ fn the_python_example_runs() {
         .turn(Turn::say("Here it is."));
     let place = Place::new("aiwf-example", [("example", answer)]);
     let example = alhena_testbed::cache::workspace().join("hosts/aiwf/example.py");
-    let mut command = place.command("aiwf", "python3", &["-B", &example.to_string_lossy()]);
+    let mut command = place.python("hosts/aiwf", &[&example.to_string_lossy()]);
     let done = place.run(command.current_dir(place.home.workspace()));
     assert_eq!(done.stdout_text(), "Here it is.\nwrote haiku.txt\n");
 }

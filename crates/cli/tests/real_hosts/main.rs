@@ -8,3 +8,4 @@ mod dropin;
 mod openase;
 mod place;
 mod promptfoo;
+mod python;

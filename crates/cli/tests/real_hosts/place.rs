@@ -57,6 +57,18 @@ impl Place {
         command
     }
 
+    /// Python in a package's directory, with that package and what it is built on.
+    pub fn python(&self, package: &str, arguments: &[&str]) -> Command {
+        let directory = cache::workspace().join(package);
+        let sources = [directory.join("src"), cache::workspace().join("packages/python/src")];
+        let mut command = self.command("aiwf", "python3", arguments);
+        command
+            .current_dir(directory)
+            .env("PYTHONPATH", std::env::join_paths(sources).unwrap())
+            .env("PYTHONDONTWRITEBYTECODE", "1");
+        command
+    }
+
     /// Runs a program to its end and shows what it said unless it ended well.
     pub fn run(&self, command: &mut Command) -> Finished {
         let done = run_bounded(command, LIMIT).unwrap();

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import signal
 import subprocess
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,10 +46,6 @@ class Process:
         while line := await stdout.readline():
             yield line
 
-    async def stdout(self) -> bytes:
-        """All that it prints."""
-        return await _everything(self._process.stdout)
-
     async def end(self) -> tuple[int, str]:
         """Waits until it is over: its exit code, and what it said on stderr."""
         exit_code = await self._process.wait()
@@ -58,32 +53,12 @@ class Process:
         return exit_code, stderr.decode("utf-8", "replace")
 
     async def stop(self) -> None:
-        """Stops it and waits until nothing that it started is left, however often this is cancelled."""
-        cancelled = False
-        stopping = asyncio.ensure_future(self._stop())
-        while not stopping.done():
-            try:
-                await asyncio.shield(stopping)
-            except asyncio.CancelledError:
-                cancelled = True
-        if cancelled:
-            raise asyncio.CancelledError
-
-    async def _stop(self) -> None:
-        process = self._process
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.send_signal(signal.SIGTERM)
-            try:
-                await asyncio.wait_for(process.wait(), GRACE)
-            except asyncio.TimeoutError:
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
-                await process.wait()
-        for task in (self._feeding, self._stderr):
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        """Stops it and waits until nothing that it started is left."""
+        try:
+            await _stop(self._process)
+        finally:
+            self._feeding.cancel()
+            self._stderr.cancel()
 
     async def _feed(self, prompt: bytes) -> None:
         stdin = self._process.stdin
@@ -97,18 +72,12 @@ class Process:
             await stdin.wait_closed()
 
 
-@contextlib.asynccontextmanager
-async def start(
-    arguments: Sequence[str],
-    *,
-    stdin: bytes = b"",
-    env: Mapping[str, str] | None = None,
-    binary: str | None = None,
-) -> AsyncIterator[Process]:
-    """Starts `alhena`. When the block is left, however it is left, the process and all that it started are gone."""
+async def _spawn(
+    arguments: Sequence[str], env: Mapping[str, str] | None, binary: str | None
+) -> asyncio.subprocess.Process:
     program = binary or find_binary()
     try:
-        process = await asyncio.create_subprocess_exec(
+        return await asyncio.create_subprocess_exec(
             program,
             *arguments,
             stdin=asyncio.subprocess.PIPE,
@@ -119,6 +88,44 @@ async def start(
         )
     except OSError as error:
         raise BinaryNotFoundError(f"alhena could not be started: {error}") from error
+
+
+async def _stop(process: asyncio.subprocess.Process) -> None:
+    """Stops it and waits until nothing that it started is left, however often this is cancelled meanwhile."""
+    stopping = asyncio.ensure_future(_end(process))
+    cancelled = False
+    while not stopping.done():
+        try:
+            await asyncio.shield(stopping)
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        raise asyncio.CancelledError
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is not None:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        process.terminate()
+    try:
+        await asyncio.wait_for(process.wait(), GRACE)
+    except asyncio.TimeoutError:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+@contextlib.asynccontextmanager
+async def start(
+    arguments: Sequence[str],
+    *,
+    stdin: bytes = b"",
+    env: Mapping[str, str] | None = None,
+    binary: str | None = None,
+) -> AsyncIterator[Process]:
+    """Starts `alhena`. When the block is left, however it is left, the process and all that it started are gone."""
+    process = await _spawn(arguments, env, binary)
     running = Process(process, stdin)
     try:
         yield running
@@ -134,10 +141,14 @@ async def communicate(
     binary: str | None = None,
 ) -> Finished:
     """Runs `alhena` to its end. Cancelled, it stops it and waits until nothing is left."""
-    async with start(arguments, stdin=stdin, env=env, binary=binary) as process:
-        stdout = await process.stdout()
-        exit_code, stderr = await process.end()
-        return Finished(exit_code, stdout, stderr)
+    process = await _spawn(arguments, env, binary)
+    try:
+        stdout, stderr = await process.communicate(stdin)
+    finally:
+        await _stop(process)
+    exit_code = process.returncode
+    assert exit_code is not None, "it was waited for"
+    return Finished(exit_code, stdout, stderr.decode("utf-8", "replace"))
 
 
 def communicate_now(

@@ -31,7 +31,7 @@ async def query(prompt: str, options: Options | None = None) -> AsyncGenerator[M
         stdin = prompt.encode("utf-8", "surrogatepass")
         async with process.start(arguments, stdin=stdin, env=options.env, binary=options.binary) as running:
             async for line in running.lines():
-                event = json.loads(line)
+                event = _event(line)
                 if options.include_events:
                     yield StreamEvent(event["type"], event)
                 if event["type"] == "started":
@@ -57,6 +57,17 @@ async def ask(prompt: str, options: Options | None = None) -> ResultMessage:
             result = message
     assert result is not None, "a run that did not fail has a result"
     return result
+
+
+def _event(line: bytes) -> dict[str, Any]:
+    try:
+        event = json.loads(line)
+    except ValueError:
+        event = None
+    if not isinstance(event, dict) or "type" not in event:
+        sample = line[:200].decode("utf-8", "replace").strip()
+        raise CommandFailedError("protocol", f"alhena printed what is no event: {sample}")
+    return event
 
 
 async def _messages(recording: Path, options: Options) -> list[Mapping[str, Any]]:

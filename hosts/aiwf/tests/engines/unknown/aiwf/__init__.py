@@ -1,0 +1,1 @@
+"""An engine of the future: no name is where it was."""
