@@ -75,8 +75,10 @@ impl Terminal {
         let turn = sent.turn.unwrap_or_default();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let reading =
-                self.wait(Until::Settled, left).map_err(|error| self.goes_on(error, turn, timeout))?;
+            let reading = self.wait(Until::Settled, left).map_err(|error| TerminalError {
+                notices: sent.notices(),
+                ..self.goes_on(error, turn, timeout)
+            })?;
             if let Some(asked) = self.outcome(turn, reading) {
                 return Ok(Asked { notices: sent.notices(), ..asked });
             }

@@ -83,13 +83,16 @@ pub struct TerminalError {
     /// The last lines of the screen, where they explain it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub screen: Option<String>,
+    /// What was changed in a message that was sent before it went wrong.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
 }
 
 impl TerminalError {
     /// A trouble without a hint.
     #[must_use]
     pub fn new(kind: TerminalErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: String::new(), screen: None }
+        Self { kind, message: message.into(), hint: String::new(), screen: None, notices: Vec::new() }
     }
 
     /// Adds what to do.

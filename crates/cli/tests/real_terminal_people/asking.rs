@@ -63,6 +63,9 @@ fn ask_prints_the_answer_of_its_own_turn_and_its_exit_code_says_how_it_ended() {
     assert_eq!(code, 124, "{err}");
     assert!(err.starts_with("An invisible mark stands before it"), "{err}");
     assert!(err.contains("had not finished turn 6 after 5.0 s"), "{err}");
+    let (code, told) = json_of(&place, &["ask", "one", "/Hang on", "--force", "--timeout", "5s"]);
+    let notice = told["error"]["notices"][0].as_str().unwrap_or_default();
+    assert!(code == 124 && notice.starts_with("An invisible mark stands before it"), "{code}: {told}");
     let (code, _, err) = type_in(&place, &["answer", "one", "1"]);
     assert_eq!((code, err.lines().next()), (1, Some("error: one asks nothing: it is processing")));
     assert!(err.contains(" wait one` ") && !err.contains(" send "), "{err}");
