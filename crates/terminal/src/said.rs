@@ -20,7 +20,7 @@ pub(crate) const STANDS: Duration = Duration::from_millis(60);
 pub(crate) const STANDS_WITHOUT_ANSWER: Duration = Duration::from_millis(1500);
 /// And longer still where the session has the question and not a word to it: on a busy machine the CLI may only be about to
 /// begin.
-const STANDS_IN_SILENCE: Duration = Duration::from_secs(6);
+pub(crate) const STANDS_IN_SILENCE: Duration = Duration::from_secs(6);
 
 /// What was said since a moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

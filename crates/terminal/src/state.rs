@@ -12,7 +12,7 @@ use alhena_sys::Process;
 use crate::answer::session_of;
 use crate::control::Control;
 use crate::error::TerminalError;
-use crate::said::{STANDS, STANDS_WITHOUT_ANSWER, Said, how_of};
+use crate::said::{STANDS, STANDS_IN_SILENCE, STANDS_WITHOUT_ANSWER, Said, how_of};
 use crate::screen::{Reading, Status};
 use crate::store::{self, Phase, Record};
 use crate::terminal::{FRAME, History, LONGEST_FRAME, Live, SOME_HISTORY, Terminal, Until};
@@ -20,6 +20,8 @@ use crate::turn::{How, Journal, TurnRecord};
 
 /// Between two looks that have to agree.
 const SECOND_LOOK: Duration = Duration::from_millis(60);
+/// tmux has opened a pane before that, however busy the machine is.
+const OPENING: Duration = Duration::from_secs(10);
 /// A start takes three seconds, and with ten at once on two cores half a minute.
 const LONGEST_START: Duration = Duration::from_secs(120);
 /// The CLI gives each MCP server ten minutes.
@@ -166,8 +168,9 @@ impl Terminal {
         match record.phase {
             Phase::Ended => return Ok(Status::Exited.into()),
             Phase::Launching => {
-                let status = if self.pane().is_some() { Status::Starting } else { Status::Exited };
-                return Ok(status.into());
+                // The record is there before its pane.
+                let opens = age(record.created) < OPENING || self.pane().is_some();
+                return Ok(if opens { Status::Starting } else { Status::Exited }.into());
             }
             Phase::Running => {}
         }
@@ -255,7 +258,9 @@ impl Terminal {
             return Ok(turn);
         }
         if turn.begun.is_none() {
-            let lost = age(taken) > LOST && seen.quiet > STANDS_WITHOUT_ANSWER;
+            // What was given to the launch waits for the whole start, and then for the servers.
+            let waited = age(taken.max(self.record()?.ready.unwrap_or(taken)));
+            let lost = waited > LOST && seen.quiet > STANDS_IN_SILENCE;
             return if lost {
                 end(How::Lost, Some("Nothing came of the message.".to_owned()))
             } else {
