@@ -1,3 +1,3 @@
 module alhena.dev/hosts/openase
 
-go 1.22
+go 1.19

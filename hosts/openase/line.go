@@ -5,13 +5,12 @@ package openase
 
 import (
 	"encoding/json"
-	"fmt"
 	"time"
 )
 
 // Line: One line.
 //
-// DecodeLine gives one of the types below, by the value of "type".
+// It is a pointer to one of the types below, by the value of "type", or to UnknownLine.
 type Line interface {
 	// Head is what every Line has.
 	Head() LineHead
@@ -199,7 +198,7 @@ type TokenUsageUpdated struct {
 	Models map[string]TokenCounts `json:"models"`
 }
 
-// TurnCompleted: The turn succeeded; the last line.
+// TurnCompleted: The turn succeeded; the last line. Derived when the CLI itself did not say so, or did not exit with 0.
 type TurnCompleted struct {
 	LineHead
 
@@ -217,9 +216,15 @@ type TurnCompleted struct {
 
 	// How many tools were called.
 	ToolCalls int64 `json:"tool_calls"`
+
+	// The CLI's own word; absent when it said none.
+	CLIStatus *Reported `json:"cli_status,omitempty"`
+
+	// The CLI's exit code; absent when it was stopped after its word, or when it is not known.
+	ExitCode *int64 `json:"exit_code,omitempty"`
 }
 
-// TurnFailed: The turn did not succeed; the last line.
+// TurnFailed: The turn did not succeed; the last line. Derived when the CLI itself said something else or nothing.
 type TurnFailed struct {
 	LineHead
 
@@ -234,6 +239,12 @@ type TurnFailed struct {
 
 	// What to do.
 	Hint string `json:"hint"`
+
+	// The CLI's own word; absent when it said none.
+	CLIStatus *Reported `json:"cli_status,omitempty"`
+
+	// The error that the CLI itself named, word for word.
+	CLIError *ToolError `json:"cli_error,omitempty"`
 
 	// The CLI's exit code.
 	ExitCode *int64 `json:"exit_code,omitempty"`
@@ -251,45 +262,35 @@ type TurnFailed struct {
 	DurationMS int64 `json:"duration_ms"`
 }
 
-// DecodeLine reads one Line from its JSON text.
-func DecodeLine(data []byte) (Line, error) {
-	var head LineHead
-	if err := json.Unmarshal(data, &head); err != nil {
-		return nil, err
-	}
-	var value Line
-	switch head.Type {
+// emptyLine is a Line of this type, or nil when there is no such type.
+func emptyLine(kind string) Line {
+	switch kind {
 	case "session_anchor":
-		value = &SessionAnchor{}
+		return &SessionAnchor{}
 	case "user_message":
-		value = &UserMessage{}
+		return &UserMessage{}
 	case "OutputProduced":
-		value = &OutputProduced{}
+		return &OutputProduced{}
 	case "thinking":
-		value = &Thinking{}
+		return &Thinking{}
 	case "ToolCallRequested":
-		value = &ToolCallRequested{}
+		return &ToolCallRequested{}
 	case "tool_result":
-		value = &ToolResult{}
+		return &ToolResult{}
 	case "file_mutation":
-		value = &FileMutation{}
+		return &FileMutation{}
 	case "TurnDiffUpdated":
-		value = &TurnDiffUpdated{}
+		return &TurnDiffUpdated{}
 	case "trace":
-		value = &Trace{}
+		return &Trace{}
 	case "TokenUsageUpdated":
-		value = &TokenUsageUpdated{}
+		return &TokenUsageUpdated{}
 	case "TurnCompleted":
-		value = &TurnCompleted{}
+		return &TurnCompleted{}
 	case "TurnFailed":
-		value = &TurnFailed{}
-	default:
-		return nil, fmt.Errorf("unknown type %q", head.Type)
+		return &TurnFailed{}
 	}
-	if err := json.Unmarshal(data, value); err != nil {
-		return nil, fmt.Errorf("%s: %w", head.Type, err)
-	}
-	return value, nil
+	return nil
 }
 
 // OutputStream: Whose output it is.
@@ -331,7 +332,7 @@ const (
 	ClassAgent Class = "agent"
 
 	// A tool of an MCP server.
-	ClassMcp Class = "mcp"
+	ClassMCP Class = "mcp"
 
 	// Anything else.
 	ClassUnknown Class = "unknown"
@@ -406,6 +407,18 @@ type TokenCounts struct {
 	TotalTokens int64 `json:"total_tokens"`
 }
 
+// Reported: The status in the CLI's own `result` or report.
+type Reported string
+
+// What a Reported can be.
+const (
+	// It worked.
+	ReportedSuccess Reported = "success"
+
+	// It failed.
+	ReportedError Reported = "error"
+)
+
 // FailureKind: The kinds of failure.
 type FailureKind string
 
@@ -439,7 +452,7 @@ const (
 	FailureKindRateLimited FailureKind = "rate_limited"
 
 	// Any other status of the API, or no connection to it.
-	FailureKindApi FailureKind = "api"
+	FailureKindAPI FailureKind = "api"
 
 	// The model's answer could not be used: empty, blocked, cut off.
 	FailureKindInvalidResponse FailureKind = "invalid_response"

@@ -4,19 +4,16 @@
 // ticket's run takes those that IsTicket names: OutputProduced, ToolCallRequested, TurnDiffUpdated, TokenUsageUpdated and, as
 // the last one, TurnCompleted or TurnFailed. A line whose head says Derived was worked out by alhena; any other repeats what
 // Gemini CLI said.
+//
+// A host that owns its processes starts alhena itself with Options.Arguments and reads its output with NewReader. One that
+// wants Gemini CLI's own events, exactly as they are on the wire, reads them with NewEventReader.
 package openase
 
 import (
-	"bufio"
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
-	"strings"
-	"syscall"
 	"time"
 )
 
@@ -25,7 +22,7 @@ type Options struct {
 	// The prompt, of any size and with any characters.
 	Prompt string
 
-	// Where to work; the current directory when empty.
+	// Where to work, relative to the working directory of this process; that directory itself when empty.
 	Dir string
 
 	// The model; the CLI's choice when empty.
@@ -46,50 +43,21 @@ type Options struct {
 	// Tools to allow and to deny, by the CLI's names.
 	AllowTools, DenyTools []string
 
-	// How long the turn may take; no limit when zero.
+	// The Gemini CLI to run: a path, a command on PATH, or a version. Found by alhena when empty.
+	Gemini string
+
+	// How long the turn may take; no limit when zero. It also is the limit for the first sign of life and for silence.
 	Timeout time.Duration
 
 	// The environment, as in os.Environ, which is used when nil.
 	Env []string
 }
 
-// Turn is a turn that runs.
-type Turn struct {
-	command *exec.Cmd
-	reader  *Reader
-	stderr  bytes.Buffer
-	last    Line
-}
-
-// stopTime is how long alhena gets to stop the agent and everything that it started.
-const stopTime = 20 * time.Second
-
-// Start begins a turn. When the context ends, the agent and every process that it started are stopped; the last line then is
-// a TurnFailed. Read the lines with Next, to the end.
-func Start(ctx context.Context, options Options) (*Turn, error) {
-	program, err := alhena()
-	if err != nil {
-		return nil, err
-	}
-	turn := &Turn{command: exec.CommandContext(ctx, program, options.arguments()...)}
-	turn.command.Env = options.Env
-	turn.command.Stdin = strings.NewReader(options.Prompt)
-	turn.command.Stderr = &turn.stderr
-	turn.command.Cancel = func() error { return turn.command.Process.Signal(syscall.SIGTERM) }
-	turn.command.WaitDelay = stopTime
-	stdout, err := turn.command.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := turn.command.Start(); err != nil {
-		return nil, fmt.Errorf("start alhena: %w", err)
-	}
-	turn.reader = NewReader(stdout)
-	return turn, nil
-}
-
-func (options Options) arguments() []string {
-	arguments := []string{"run", "--as", "openase", "--trust"}
+// Arguments are those of alhena for this turn, for a host that starts its processes itself: the prompt goes to the standard
+// input, which has to be closed after it, and standard output is for NewReader. SIGTERM stops the agent and every process
+// that it started; a TurnFailed is the last line then, too.
+func (options Options) Arguments() []string {
+	arguments := []string{"run", "--as=openase", "--trust"}
 	add := func(flag string, values ...string) {
 		for _, value := range values {
 			if value != "" {
@@ -98,6 +66,7 @@ func (options Options) arguments() []string {
 		}
 	}
 	add("--dir", options.Dir)
+	add("--gemini", options.Gemini)
 	add("--model", options.Model)
 	add("--approval", options.Approval)
 	add("--system-prompt", options.SystemPrompt)
@@ -106,69 +75,46 @@ func (options Options) arguments() []string {
 	add("--allow-tool", options.AllowTools...)
 	add("--deny-tool", options.DenyTools...)
 	if options.Timeout > 0 {
-		add("--timeout", fmt.Sprintf("%dms", options.Timeout.Milliseconds()))
+		// Rounded up: a limit that is zero would be none, or at once.
+		limit := fmt.Sprintf("%dms", (options.Timeout+time.Millisecond-1)/time.Millisecond)
+		add("--timeout", limit)
+		add("--first-event-timeout", limit)
+		add("--stall-timeout", limit)
 	}
 	return append(arguments, "-")
 }
 
-// alhena finds the program by ALHENA_BIN, or on PATH.
-func alhena() (string, error) {
+// ErrNotFound is wrapped by the error of Start and Program when there is no alhena.
+var ErrNotFound = errors.New("alhena was not found")
+
+// Program finds alhena: by ALHENA_BIN, or on PATH; never in the working directory.
+func Program() (string, error) {
 	if program := os.Getenv("ALHENA_BIN"); program != "" {
+		if _, err := os.Stat(program); err != nil {
+			return "", fmt.Errorf("%w: ALHENA_BIN: %v", ErrNotFound, err)
+		}
 		return program, nil
 	}
 	program, err := exec.LookPath("alhena")
 	if err != nil {
-		return "", fmt.Errorf("alhena is not on PATH, and ALHENA_BIN does not say where it is: %w", err)
+		return "", fmt.Errorf("%w on PATH, and ALHENA_BIN does not say where it is: %v", ErrNotFound, err)
 	}
 	return program, nil
-}
-
-// Next gives the next line, and io.EOF after the last one. The last line is a *TurnCompleted or a *TurnFailed: whatever
-// happens to the agent is a line, and any other error is one of alhena itself.
-func (turn *Turn) Next() (Line, error) {
-	line, err := turn.reader.Next()
-	if err == nil {
-		turn.last = line
-		return line, nil
-	}
-	waited := turn.command.Wait()
-	if !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	switch turn.last.(type) {
-	case *TurnCompleted, *TurnFailed:
-		return nil, io.EOF
-	}
-	return nil, fmt.Errorf("alhena ended without an outcome (%v): %s", waited, strings.TrimSpace(turn.stderr.String()))
-}
-
-// Reader reads lines from any source, for example a file that `alhena parse --as openase` wrote.
-type Reader struct {
-	source *bufio.Reader
-}
-
-// NewReader reads lines from a source. A line may be of any length.
-func NewReader(source io.Reader) *Reader {
-	return &Reader{source: bufio.NewReader(source)}
-}
-
-// Next gives the next line, and io.EOF when there is none.
-func (reader *Reader) Next() (Line, error) {
-	for {
-		text, err := reader.source.ReadBytes('\n')
-		if text = bytes.TrimSpace(text); len(text) > 0 {
-			return DecodeLine(text)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
 }
 
 // IsTicket says whether a ticket's run takes the line. The CLI carries no task status, so there is no such line.
 func IsTicket(line Line) bool {
 	switch line.(type) {
 	case *OutputProduced, *ToolCallRequested, *TurnDiffUpdated, *TokenUsageUpdated, *TurnCompleted, *TurnFailed:
+		return true
+	}
+	return false
+}
+
+// IsLast says whether the line is the last one of its turn.
+func IsLast(line Line) bool {
+	switch line.(type) {
+	case *TurnCompleted, *TurnFailed:
 		return true
 	}
 	return false

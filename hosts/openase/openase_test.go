@@ -1,11 +1,13 @@
 package openase
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -58,29 +60,6 @@ func TestLinesAreDecodedByTheirType(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoLineIsAnError(t *testing.T) {
-	for text, want := range map[string]string{
-		`{"type":"TaskStatus"}`:                `unknown type "TaskStatus"`,
-		`{"type":"trace","severity":1}`:        "trace: ",
-		`not JSON`:                             "invalid character",
-		`{"type":"trace","at":"next Tuesday"}`: "next Tuesday",
-		`{"at":"2026-11-15T17:49:10.599Z"}`:    `unknown type ""`,
-	} {
-		if _, err := DecodeLine([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s gave %v, want %s", text, err, want)
-		}
-	}
-}
-
-func TestWithoutAlhenaTheErrorSaysSo(t *testing.T) {
-	t.Setenv("ALHENA_BIN", "")
-	t.Setenv("PATH", "")
-	_, err := Start(context.Background(), Options{Prompt: "x"})
-	if err == nil || !strings.Contains(err.Error(), "ALHENA_BIN") {
-		t.Errorf("got %v", err)
-	}
-}
-
 // On the real Gemini CLI, with a scripted API that `cargo xtask test real_hosts` starts.
 
 func realCLI(t *testing.T, scenario string) Options {
@@ -104,6 +83,7 @@ func run(t *testing.T, options Options) []Line {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer turn.Close()
 	return read(t, turn.Next)
 }
 
@@ -145,7 +125,7 @@ func TestRealCLIChat(t *testing.T) { // C-33 to C-39
 		t.Errorf("the file holds %q, %v", text, err)
 	}
 	done, ok := lines[len(lines)-1].(*TurnCompleted)
-	if !ok || done.FinalText != "All done." || done.ToolCalls != 2 {
+	if !ok || done.FinalText != "All done." || done.ToolCalls != 2 || done.Derived || *done.CLIStatus != ReportedSuccess {
 		t.Errorf("the last line is %#v", lines[len(lines)-1])
 	}
 }
@@ -193,7 +173,7 @@ func TestRealCLIFailure(t *testing.T) { // C-39
 	options.Prompt = "Go"
 	lines := run(t, options)
 	failed, ok := lines[len(lines)-1].(*TurnFailed)
-	if !ok || failed.Kind != FailureKindRateLimited || *failed.HTTPStatus != 429 {
+	if !ok || failed.Kind != FailureKindRateLimited || *failed.HTTPStatus != 429 || failed.Derived || *failed.CLIStatus != ReportedError {
 		t.Errorf("the last line is %#v", lines[len(lines)-1])
 	}
 }
@@ -217,5 +197,134 @@ func TestRealCLICancel(t *testing.T) {
 	failed, ok := lines[len(lines)-1].(*TurnFailed)
 	if !ok || failed.Kind != FailureKindCancelled || failed.Text != "Thinking" {
 		t.Errorf("the last line is %#v", lines[len(lines)-1])
+	}
+}
+
+// A host that starts its processes itself needs the arguments and a reader, and nothing else.
+func TestRealCLIOwnProcess(t *testing.T) { // C-14, C-34 to C-39
+	options := realCLI(t, "work")
+	options.Prompt, options.Timeout = "Go", 5*time.Minute
+	program, err := Program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(program, options.Arguments()...)
+	command.Env, command.Stdin = options.Env, strings.NewReader(options.Prompt)
+	said, err := command.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := read(t, NewReader(bytes.NewReader(said)).Next)
+	if done, ok := lines[len(lines)-1].(*TurnCompleted); !ok || done.FinalText != "All done." {
+		t.Errorf("the last line is %#v", lines[len(lines)-1])
+	}
+	// The same turn as the CLI itself tells it, in its own types.
+	arguments := append([]string(nil), options.Arguments()...)
+	arguments[1] = "--as=stream-json"
+	command = exec.Command(program, arguments...)
+	command.Env, command.Stdin = options.Env, strings.NewReader(options.Prompt)
+	if said, err = command.Output(); err != nil {
+		t.Fatal(err)
+	}
+	var kinds []string
+	reader := NewEventReader(bytes.NewReader(said))
+	for {
+		event, err := reader.Next()
+		if err == io.EOF {
+			break
+		}
+		if _, unknown := event.(*UnknownEvent); unknown || err != nil {
+			t.Fatalf("%#v, %v", event, err)
+		}
+		if kind := event.EventHead().Type; len(kinds) == 0 || kinds[len(kinds)-1] != kind {
+			kinds = append(kinds, kind)
+		}
+	}
+	if got := strings.Join(kinds, " "); got != "init message tool_use tool_result message result" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// The newest release without a stream.
+func TestRealCLIWithoutAStream(t *testing.T) { // C-42
+	options := realCLI(t, "report")
+	options.Prompt, options.Gemini = "Go", os.Getenv("ALHENA_TEST_OLD_GEMINI")
+	lines := run(t, options)
+	if note, ok := lines[0].(*Trace); !ok || !note.Derived || !strings.Contains(note.Message, "has no stream-json") {
+		t.Errorf("the first line is %#v", lines[0])
+	}
+	done, ok := lines[len(lines)-1].(*TurnCompleted)
+	if !ok || done.Text != "An old answer." || *done.ExitCode != 0 {
+		t.Errorf("the last line is %#v", lines[len(lines)-1])
+	}
+	if usage, ok := lines[len(lines)-2].(*TokenUsageUpdated); !ok || usage.Models["gemini-2.5-flash"].InputTokens == 0 {
+		t.Errorf("the line before is %#v", lines[len(lines)-2])
+	}
+	// What it does not have is not left out in silence.
+	options.SystemPrompt = "Be brief."
+	lines = run(t, options)
+	if failed, ok := lines[0].(*TurnFailed); !ok || len(lines) != 1 || failed.Kind != FailureKindInput {
+		t.Errorf("got %#v", lines)
+	}
+}
+
+func TestRealCLIWithoutAStreamIsStopped(t *testing.T) {
+	options := realCLI(t, "stuck")
+	options.Prompt, options.Gemini = "Go", os.Getenv("ALHENA_TEST_OLD_GEMINI")
+	options.Timeout = 8 * time.Second
+	lines := run(t, options)
+	failed, ok := lines[len(lines)-1].(*TurnFailed)
+	if !ok || failed.Kind != FailureKindTimeout || !strings.Contains(failed.Message, "timed out") {
+		t.Errorf("the last line is %#v", lines[len(lines)-1])
+	}
+}
+
+func TestRealCLIClose(t *testing.T) {
+	options := realCLI(t, "stuck")
+	options.Prompt = "Go"
+	turn, err := Start(context.Background(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		line, err := turn.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if output, ok := line.(*OutputProduced); ok && output.Text == "Thinking" {
+			break
+		}
+	}
+	turn.Close()
+	if _, err := turn.Next(); err != ErrClosed {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+// alhena is killed: the keeper ends the agent, and Next says so.
+func TestRealCLIAlhenaIsKilled(t *testing.T) {
+	options := realCLI(t, "stuck")
+	options.Prompt = "Go"
+	turn, err := Start(context.Background(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		line, err := turn.Next()
+		var broken *AlhenaError
+		if errors.As(err, &broken) {
+			if !strings.Contains(err.Error(), "killed") {
+				t.Error(err)
+			}
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := line.(*OutputProduced); ok {
+			if err := turn.process.command.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }

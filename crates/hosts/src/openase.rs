@@ -11,7 +11,7 @@
 mod line;
 
 use alhena_model::tool::{self, Class};
-use alhena_model::{Event, EventKind, FileChange, Outcome, Source, Usage};
+use alhena_model::{Event, EventKind, FileChange, Outcome, Reported, Source, Usage};
 use serde_json::Value;
 
 pub use line::{
@@ -148,7 +148,8 @@ fn mutation(change: &FileChange) -> Vec<LineKind> {
     lines
 }
 
-/// The last lines, each with whether it is derived.
+/// The last lines, each with whether it is derived: a verdict is the CLI's where it said the same, and Alhena's where it
+/// said something else (success, and then exit code 3) or nothing. The CLI's word stands beside it.
 fn ending(outcome: &Outcome) -> Vec<(LineKind, bool)> {
     let mut lines = Vec::new();
     if !outcome.usage.models.is_empty() || outcome.usage.all.total > 0 {
@@ -157,11 +158,23 @@ fn ending(outcome: &Outcome) -> Vec<(LineKind, bool)> {
     let session_id = outcome.session_id.clone();
     let text = outcome.text.all().to_owned();
     let duration_ms = outcome.duration_ms;
+    let cli_status = outcome.reported;
     lines.push(match &outcome.failure {
         None => {
             let final_text = outcome.text.last().to_owned();
             let tool_calls = outcome.tool_calls;
-            (LineKind::TurnCompleted { session_id, text, final_text, duration_ms, tool_calls }, false)
+            let exit_code = outcome.exit_code;
+            let said_so = cli_status == Some(Reported::Success) && matches!(exit_code, None | Some(0));
+            let completed = LineKind::TurnCompleted {
+                session_id,
+                text,
+                final_text,
+                duration_ms,
+                tool_calls,
+                cli_status,
+                exit_code,
+            };
+            (completed, !said_so)
         }
         Some(failure) => {
             let failed = LineKind::TurnFailed {
@@ -169,13 +182,15 @@ fn ending(outcome: &Outcome) -> Vec<(LineKind, bool)> {
                 kind: failure.kind,
                 message: failure.message.clone(),
                 hint: failure.hint.clone(),
+                cli_status,
+                cli_error: failure.reported.clone(),
                 exit_code: failure.exit_code,
                 http_status: failure.http_status,
                 retry_after_ms: failure.retry_after_ms,
                 text,
                 duration_ms,
             };
-            (failed, failure.reported.is_none())
+            (failed, cli_status != Some(Reported::Error))
         }
     });
     lines

@@ -66,6 +66,7 @@ pub fn files() -> Vec<(String, String)> {
             .first()
             .map(|shape| ("hosts/openase/line.go".to_owned(), golang::go_types("openase", shape))),
     );
+    files.push(("hosts/openase/protocol.go".to_owned(), golang::protocol::go_protocol("openase")));
     files
 }
 

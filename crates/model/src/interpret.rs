@@ -400,6 +400,7 @@ impl Interpreter {
         let (status, failure) = judge::verdict(&self.facts, end);
         self.outcome.status = status;
         self.outcome.failure = failure;
+        self.outcome.reported = self.facts.reported();
         self.say_how_to_go_on();
         if self.ended_on_a_tool() {
             self.warn("The model said nothing after its last tool result", out);

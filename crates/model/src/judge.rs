@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::ToolError;
 use crate::failure::{Failure, FailureKind};
-use crate::outcome::Status;
+use crate::outcome::{Reported, Status};
 
 /// How the process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,6 +117,14 @@ pub(crate) struct ReportedError {
     pub message: String,
     /// An exit code or an HTTP status; only a json report has it.
     pub code: Option<i64>,
+}
+
+impl Facts {
+    /// What the CLI itself said of the run. The exit code of plain text is nobody's word.
+    pub fn reported(&self) -> Option<Reported> {
+        let result = self.result.as_ref().filter(|_| self.output != Output::Text)?;
+        Some(if result.success { Reported::Success } else { Reported::Error })
+    }
 }
 
 /// Status and failure of a run.

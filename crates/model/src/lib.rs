@@ -26,7 +26,7 @@ pub use interpret::{DiskFact, Input, Interpreter, Witnesses};
 pub use join::{Fact, SessionFacts, ToolFact};
 pub use judge::{End, Exit, Stop, complaints};
 pub use message::{Include, Message};
-pub use outcome::{Change, CommandRun, FileRecord, Malformed, Outcome, Status};
+pub use outcome::{Change, CommandRun, FileRecord, Malformed, Outcome, Reported, Status};
 pub use statistics::{Calls, ModelCalls, Statistics, ToolRuns};
 pub use time::Timestamp;
 pub use tool::{Class, Tool};

@@ -40,6 +40,19 @@ pub struct Outcome {
     pub exit_code: Option<i32>,
     /// What went wrong; present exactly when `status` is not success.
     pub failure: Option<Failure>,
+    /// The CLI's own word on how it went, where it said one, for hosts that tell it from the verdict. Not in the JSON.
+    pub reported: Option<Reported>,
+}
+
+/// The status in the CLI's own `result` or report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Reported {
+    /// It worked.
+    Success,
+    /// It failed.
+    Error,
 }
 
 /// The verdict on a run.
@@ -321,6 +334,7 @@ impl<'de> Deserialize<'de> for Outcome {
             malformed: shape.malformed,
             exit_code: shape.exit_code,
             failure: shape.failure.map(Cow::into_owned),
+            reported: None,
         })
     }
 }

@@ -240,6 +240,7 @@ fn the_outcome_of_every_recording_holds_together() {
         assert!(events.iter().enumerate().all(|(index, event)| event.seq == index as u64), "{name}");
         let json = serde_json::to_string(&*outcome).unwrap();
         let mut read: Outcome = serde_json::from_str(&json).unwrap();
+        read.reported = outcome.reported;
         if let (Some(read), Some(failure)) = (&mut read.failure, &outcome.failure) {
             // Only for hosts in the same process.
             read.reported.clone_from(&failure.reported);

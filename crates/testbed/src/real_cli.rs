@@ -19,9 +19,9 @@ pub const VERSIONS_VARIABLE: &str = "ALHENA_TEST_CLI_VERSIONS";
 /// The versions that every run of the tests uses: the newest known, and the last with sessions as one JSON object.
 pub const DEFAULT_VERSIONS: &[&str] = &["0.61.0", "0.38.2"];
 
-/// Further versions that single tests ask for: each is the last or first of a format (module tree, bundle, JSONL
-/// sessions, checkpoints in sessions, prefixed tool ids).
-pub const OTHER_VERSIONS: &[&str] = &["0.30.1", "0.36.0", "0.39.1", "0.44.0", "0.45.2"];
+/// Further versions that single tests ask for: each is the last or first of a format (no stream, module tree, bundle,
+/// JSONL sessions, checkpoints in sessions, prefixed tool ids).
+pub const OTHER_VERSIONS: &[&str] = &["0.10.0", "0.30.1", "0.36.0", "0.39.1", "0.44.0", "0.45.2"];
 
 const INSTALL_LIMIT: Duration = Duration::from_secs(600);
 

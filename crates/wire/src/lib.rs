@@ -26,6 +26,8 @@ pub mod frame;
 pub mod release;
 pub mod report;
 pub mod rpc;
+#[cfg(feature = "schema")]
+pub mod schema;
 pub mod session;
 pub mod stream;
 

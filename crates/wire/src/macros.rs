@@ -15,14 +15,24 @@ macro_rules! wire_object {
         wire_object!(@define [$(#[$meta])*] $name [] [] [] { $($body)* });
     };
     (@define [$(#[$meta:meta])*] $name:ident [$($lt:tt)*] [$($bound:tt)*] [$($owned:tt)*] {
-        $($(#[$fmeta:meta])* $key:literal $field:ident: $type:ty,)*
+        $($(#[doc = $doc:literal])* $key:literal $field:ident: $type:ty,)*
     }) => {
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq)]
         pub struct $name $($lt)* {
-            $($(#[$fmeta])* pub $field: $type,)*
+            $($(#[doc = $doc])* pub $field: $type,)*
             /// Upstream: fields that this release of Alhena does not know, as they were written.
             pub extra: $crate::Extra,
+        }
+
+        #[cfg(feature = "schema")]
+        impl $($lt)* $name $($lt)* {
+            /// The fields that are known, in order.
+            pub const FIELDS: &'static [$crate::schema::Field] = &[$($crate::schema::Field {
+                name: $key,
+                rust: stringify!($type),
+                doc: concat!($($doc, "\n",)*),
+            },)*];
         }
 
         impl<'de $($bound)*> $crate::object::Object<'de> for $name $($lt)* {

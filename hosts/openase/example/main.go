@@ -32,6 +32,7 @@ func chat(ctx context.Context, prompt string) error {
 	if err != nil {
 		return err
 	}
+	defer turn.Close()
 	for {
 		line, err := turn.Next()
 		if errors.Is(err, io.EOF) {

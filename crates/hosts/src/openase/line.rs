@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use alhena_model::tool::Class;
-use alhena_model::{Change, FailureKind, Timestamp, ToolError};
+use alhena_model::{Change, FailureKind, Reported, Timestamp, ToolError};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -103,7 +103,7 @@ pub enum LineKind {
     },
     /// What the turn used, once, before it ends.
     TokenUsageUpdated(TokenUsage),
-    /// The turn succeeded; the last line.
+    /// The turn succeeded; the last line. Derived when the CLI itself did not say so, or did not exit with 0.
     TurnCompleted {
         /// The session, to resume by.
         session_id: Option<String>,
@@ -115,8 +115,14 @@ pub enum LineKind {
         duration_ms: u64,
         /// How many tools were called.
         tool_calls: u64,
+        /// The CLI's own word; absent when it said none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cli_status: Option<Reported>,
+        /// The CLI's exit code; absent when it was stopped after its word, or when it is not known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i32>,
     },
-    /// The turn did not succeed; the last line.
+    /// The turn did not succeed; the last line. Derived when the CLI itself said something else or nothing.
     TurnFailed {
         /// The session, to resume by.
         session_id: Option<String>,
@@ -126,6 +132,12 @@ pub enum LineKind {
         message: String,
         /// What to do.
         hint: String,
+        /// The CLI's own word; absent when it said none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cli_status: Option<Reported>,
+        /// The error that the CLI itself named, word for word.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cli_error: Option<ToolError>,
         /// The CLI's exit code.
         #[serde(skip_serializing_if = "Option::is_none")]
         exit_code: Option<i32>,

@@ -70,7 +70,7 @@ fn a_chat_is_anchored_streamed_and_completed() {
             delta("lo"),
             usage(),
             at(
-                json!({"type": "TurnCompleted", "session_id": "s", "text": "Hello", "final_text": "Hello", "duration_ms": 9, "tool_calls": 0})
+                json!({"type": "TurnCompleted", "session_id": "s", "text": "Hello", "final_text": "Hello", "duration_ms": 9, "tool_calls": 0, "cli_status": "success", "exit_code": 0})
             ),
         ]
     );
@@ -190,16 +190,14 @@ fn warnings_and_errors_are_traces() {
 // C-39: failure
 #[test]
 fn a_failed_turn_says_what_and_why() {
-    let wire = [
-        init(),
-        json!({"type": "result", "status": "error", "error": {"type": "unknown", "message": "[API Error: {\"error\":{\"code\":429,\"message\":\"Slow down.\",\"details\":[{\"retryDelay\":\"2s\"}]}}]"}}),
-    ];
+    let reported = json!({"type": "unknown", "message": "[API Error: {\"error\":{\"code\":429,\"message\":\"Slow down.\",\"details\":[{\"retryDelay\":\"2s\"}]}}]"});
+    let wire = [init(), json!({"type": "result", "status": "error", "error": reported})];
     let got = lines_of(&wire, Exit::Code(173), Mode::Ticket);
     assert_eq!(
         got,
         [at(
             json!({"type": "TurnFailed", "session_id": "s", "kind": "rate_limited", "message": "Slow down.",
-                   "hint": "Wait 2 s and run again, or use another model or key.", "exit_code": 173, "http_status": 429,
+                   "hint": "Wait 2 s and run again, or use another model or key.", "cli_status": "error", "cli_error": reported, "exit_code": 173, "http_status": 429,
                    "retry_after_ms": 2000, "text": "", "duration_ms": 9})
         )]
     );
@@ -210,6 +208,36 @@ fn a_failed_turn_says_what_and_why() {
         (&last["type"], &last["kind"], &last["derived"], &last["text"]),
         (&json!("TurnFailed"), &json!("crashed"), &json!(true), &json!("half"))
     );
+}
+
+// C-16, C-17: a verdict that the CLI did not give is marked, with the CLI's own word beside it
+#[test]
+fn a_corrected_status_is_derived_and_stands_beside_the_clis_own_word() {
+    let error = json!({"type": "result", "status": "error"});
+    let exits = [Exit::Code(0), Exit::Code(3), Exit::Signal(9), Exit::Unknown];
+    let judged = |last: Option<Value>, exit: Exit| {
+        let wire: Vec<Value> = [init(), said("Hi")].into_iter().chain(last).collect();
+        let line = lines_of(&wire, exit, Mode::Ticket).pop().unwrap();
+        let field = |name: &str| line.get(name).cloned().unwrap_or_default();
+        (field("type"), field("derived"), field("cli_status"), field("exit_code"))
+    };
+    let (completed, failed) = (json!("TurnCompleted"), json!("TurnFailed"));
+    let (yes, none) = (json!(true), Value::Null);
+    let (good, bad) = (json!("success"), json!("error"));
+    let codes = [json!(0), json!(3), none.clone(), none.clone()];
+    assert_eq!(
+        exits.map(|exit| judged(Some(success()), exit)),
+        [
+            (completed.clone(), none.clone(), good.clone(), json!(0)),
+            (failed.clone(), yes.clone(), good.clone(), json!(3)),
+            (failed.clone(), yes.clone(), good.clone(), none.clone()),
+            (completed, none.clone(), good, none.clone()),
+        ]
+    );
+    let told = codes.clone().map(|code| (failed.clone(), none.clone(), bad.clone(), code));
+    assert_eq!(exits.map(|exit| judged(Some(error.clone()), exit)), told);
+    let silent = codes.map(|code| (failed.clone(), yes.clone(), none.clone(), code));
+    assert_eq!(exits.map(|exit| judged(None, exit)), silent);
 }
 
 // C-40, C-41, C-19

@@ -1,7 +1,9 @@
 //! Go types from a schema that is a choice between tagged objects.
 //!
-//! Go has no unions: each choice becomes a struct, all of them implement one interface, and a function decodes a line into
-//! the struct that its `type` names. Optional fields are pointers, so that absent and empty stay different.
+//! Go has no unions: each choice becomes a struct, all of them implement one interface, and a function gives an
+//! empty one for the value of `type`. Optional fields are pointers, so that absent and empty stay different.
+
+pub mod protocol;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -10,6 +12,8 @@ use serde_json::{Map, Value};
 
 use super::{Shape, as_object, definition, definitions, doc_lines, required};
 
+const GENERATED: &str = "// Code generated from the Rust types. DO NOT EDIT.\n// To renew: UPDATE_SCHEMAS=1 cargo test -p alhena-hosts --test schemas\n";
+
 /// A package with types for a shape, which has to be an object with `oneOf` over a `type`.
 pub fn go_types(package: &str, shape: &Shape) -> String {
     let root = &shape.schema;
@@ -17,12 +21,9 @@ pub fn go_types(package: &str, shape: &Shape) -> String {
     let choices: Vec<&Value> =
         as_object(root).get("oneOf").and_then(Value::as_array).into_iter().flatten().collect();
     let mut out = String::new();
-    line(
-        &mut out,
-        "// Code generated from the Rust types. DO NOT EDIT.\n// To renew: UPDATE_SCHEMAS=1 cargo test -p alhena-hosts --test schemas\n",
-    );
+    line(&mut out, GENERATED);
     line(&mut out, &format!("package {package}\n"));
-    line(&mut out, "import (\n\t\"encoding/json\"\n\t\"fmt\"\n\t\"time\"\n)\n");
+    line(&mut out, "import (\n\t\"encoding/json\"\n\t\"time\"\n)\n");
     interface(&mut out, name, root);
     head(&mut out, name, root);
     for choice in &choices {
@@ -55,7 +56,12 @@ fn comment(out: &mut String, indent: &str, name: &str, schema: &Value) {
 fn interface(out: &mut String, name: &str, root: &Value) {
     comment(out, "", name, root);
     line(out, "//");
-    line(out, &format!("// Decode{name} gives one of the types below, by the value of \"type\"."));
+    line(
+        out,
+        &format!(
+            "// It is a pointer to one of the types below, by the value of \"type\", or to Unknown{name}."
+        ),
+    );
     line(out, &format!("type {name} interface {{"));
     line(out, &format!("\t// Head is what every {name} has.\n\tHead() {name}Head\n}}\n"));
 }
@@ -108,18 +114,14 @@ fn fields(out: &mut String, schema: &Map<String, Value>) {
 }
 
 fn decoder(out: &mut String, name: &str, choices: &[&Value]) {
-    line(out, &format!("// Decode{name} reads one {name} from its JSON text."));
-    line(out, &format!("func Decode{name}(data []byte) ({name}, error) {{"));
-    line(out, &format!("\tvar head {name}Head"));
-    line(out, "\tif err := json.Unmarshal(data, &head); err != nil {\n\t\treturn nil, err\n\t}");
-    line(out, &format!("\tvar value {name}\n\tswitch head.Type {{"));
+    let empty = format!("empty{name}");
+    line(out, &format!("// {empty} is a {name} of this type, or nil when there is no such type."));
+    line(out, &format!("func {empty}(kind string) {name} {{\n\tswitch kind {{"));
     for choice in choices {
         let tag = tag(choice);
-        line(out, &format!("\tcase {tag:?}:\n\t\tvalue = &{}{{}}", exported(tag)));
+        line(out, &format!("\tcase {tag:?}:\n\t\treturn &{}{{}}", exported(tag)));
     }
-    line(out, "\tdefault:\n\t\treturn nil, fmt.Errorf(\"unknown type %q\", head.Type)\n\t}");
-    line(out, "\tif err := json.Unmarshal(data, value); err != nil {");
-    line(out, "\t\treturn nil, fmt.Errorf(\"%s: %w\", head.Type, err)\n\t}\n\treturn value, nil\n}\n");
+    line(out, "\t}\n\treturn nil\n}\n");
 }
 
 /// A definition: words become a string type with constants, an object a struct.
@@ -196,7 +198,7 @@ fn exported(name: &str) -> String {
     let mut out = String::new();
     for part in name.split('_') {
         match part {
-            "id" | "ms" | "http" => out.push_str(&part.to_uppercase()),
+            "id" | "ms" | "http" | "cli" | "api" | "mcp" => out.push_str(&part.to_uppercase()),
             part => {
                 let mut letters = part.chars();
                 let _infallible =

@@ -100,6 +100,7 @@ fn a_plain_run_gives_its_events_in_order_and_an_outcome() {
         usage: usage.clone(),
         duration_ms: 164,
         exit_code: Some(0),
+        reported: Some(crate::Reported::Success),
         ..Outcome::default()
     };
     assert_eq!(*outcome, expected);
@@ -919,6 +920,7 @@ fn a_report_gives_the_same_form_as_the_stream() {
         tool_calls: 2,
         warnings: vec!["Loop detected, stopping execution".into()],
         exit_code: Some(0),
+        reported: Some(crate::Reported::Success),
         ..Outcome::default()
     };
     assert_eq!(*outcome, expected);
