@@ -5,6 +5,7 @@
 //! the texts are the document's, word for word.
 
 use alhena_model::Outcome;
+use alhena_model::judge::without_noise;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -41,7 +42,7 @@ pub fn view(outcome: &Outcome, stderr: Option<&str>) -> Answer {
     Answer {
         response: outcome.text.all().to_owned(),
         files: written_files(outcome),
-        error: seen(outcome, stderr).map(error_text),
+        error: seen(outcome, stderr).map(|seen| error_text(seen, outcome)),
     }
 }
 
@@ -54,11 +55,24 @@ fn written_files(outcome: &Outcome) -> Map<String, Value> {
     written.map(|file| (file.path.clone(), Value::Null)).collect()
 }
 
-fn error_text(seen: Seen<'_>) -> String {
+fn error_text(seen: Seen<'_>, outcome: &Outcome) -> String {
     match seen {
         Seen::NotInstalled => NOT_FOUND.to_owned(),
-        Seen::Exited { code, said } => process_error(code, said),
+        Seen::Exited { code, said } => {
+            let message = outcome.failure.as_ref().map_or("", |failure| failure.message.as_str());
+            process_error(code, &reason_first(said, message))
+        }
         Seen::Stopped { code, message } => failed(i32::from(code), message),
+    }
+}
+
+/// Standard error without the CLI's usual noise; where its reason stands somewhere inside, that comes first.
+fn reason_first(stderr: &str, message: &str) -> String {
+    let said = without_noise(stderr);
+    match said.trim().is_empty() && !stderr.trim().is_empty() {
+        true => message.to_owned(),
+        false if !said.starts_with(message) && said.contains(message) => format!("{message}\n{said}"),
+        false => said,
     }
 }
 

@@ -9,6 +9,7 @@ mod complaints;
 mod stderr;
 
 pub use complaints::complaints;
+pub use stderr::without_noise;
 
 use std::time::Duration;
 

@@ -27,8 +27,9 @@ const DENY: &str = "cargo-deny";
 const DENY_VERSION: &str = "0.20.2";
 const PROMPTFOO_VERSION: &str = "0.123.1";
 const CAO_VERSION: &str = "2.5.4";
-/// Of maturin, which the others go with.
-const PYTHON_TOOLS_VERSION: &str = "1.16.0";
+/// Another name for each other set of the next.
+const PYTHON_TOOLS_VERSION: &str = "2";
+const PYTHON_TOOLS: [&str; 3] = ["maturin==1.16.0", "hatchling==1.33.0", "mypy==2.4.1"];
 
 /// A row of the table.
 #[derive(Debug, Clone)]
@@ -155,7 +156,7 @@ pub fn cao() -> io::Result<PathBuf> {
     fetch_cao(CAO_VERSION)
 }
 
-/// maturin, flit and mypy: a directory for `PYTHONPATH`, with the commands in its `bin`.
+/// maturin, hatchling and mypy: a directory for `PYTHONPATH`, with the commands in its `bin`.
 pub fn python_tools() -> io::Result<PathBuf> {
     fetch_python_tools(PYTHON_TOOLS_VERSION)
 }
@@ -366,9 +367,7 @@ fn fetch_cao(version: &str) -> io::Result<PathBuf> {
 }
 
 fn fetch_python_tools(version: &str) -> io::Result<PathBuf> {
-    cache::entry(&format!("python-tools/{version}"), |directory| {
-        pip_install(directory, &[&format!("maturin=={version}"), "flit-core==3.12.0", "mypy==2.4.1"])
-    })
+    cache::entry(&format!("python-tools/{version}"), |directory| pip_install(directory, &PYTHON_TOOLS))
 }
 
 fn pip_install(directory: &Path, what: &[&str]) -> io::Result<()> {

@@ -330,8 +330,8 @@ class RealCli(unittest.TestCase):
     def test_an_api_error_is_an_error(self) -> None:
         self.scenario("refused")
         text = self.failure_of(self.provider())
-        self.assertTrue(text.startswith("Gemini CLI failed (exit 144): "), text)
-        self.assertIn("Request contains an invalid argument.", text)
+        self.assertTrue(text.startswith("Gemini CLI failed (exit 144): Request contains an invalid argument.\n"), text)
+        self.assertNotIn("YOLO", text)
 
     def test_stderr_that_speaks_of_auth_is_an_authentication_error(self) -> None:
         with mock.patch.dict(os.environ, {"HOME": str(self.work)}):

@@ -20,6 +20,7 @@ from alhena import (
     CommandFailedError,
     Message,
     Options,
+    PartialMessage,
     ResultMessage,
     RunFailedError,
     StreamEvent,
@@ -226,11 +227,11 @@ class RealCli(Directory):
         return asyncio.run(run())
 
     def test_a_run_is_told_in_messages_and_ends_with_its_result(self) -> None:
-        options = self.options("files", approval="auto-edit", include_events=True)
+        options = self.options("files", approval="auto-edit", include_events=True, include_partial_messages=True)
         messages, error = self.query("- write\n- the file", options)
         self.assertIsNone(error)
         self.assertTrue(any(isinstance(message, StreamEvent) for message in messages))
-        said = [message for message in messages if not isinstance(message, StreamEvent)]
+        said = [message for message in messages if not isinstance(message, (StreamEvent, PartialMessage))]
         self.assertEqual(
             [type(message) for message in said],
             [SystemMessage, UserMessage, AssistantMessage, AssistantMessage, ResultMessage],
@@ -254,7 +255,13 @@ class RealCli(Directory):
         assert session is not None
         loaded = alhena.load_messages(session, self.directory)
         self.assertEqual(loaded, alhena.load_messages(cwd=self.directory))
-        self.assertEqual([message.original for message in loaded], [message.original for message in (asked, wrote, done)])
+        self.assertEqual([message.original for message in loaded], [message.original for message in result.messages])
+        self.assertEqual([message.id for message in result.messages], [asked.id, wrote.id, done.id])
+        # While they grew they had the same names, and came before the result.
+        partial = [message.message.id for message in messages if isinstance(message, PartialMessage)]
+        self.assertEqual(list(dict.fromkeys(partial)), [asked.id, wrote.id, done.id])
+        last_event = max(at for at, message in enumerate(messages) if isinstance(message, StreamEvent))
+        self.assertLess(messages.index(wrote), last_event)
         self.assertIn(session, [known.id for known in alhena.list_sessions(self.directory)])
         for wrong in ("../../etc/passwd", "", "x.jsonl", "no-such-session"):
             with self.assertRaises(AlhenaError):

@@ -1,8 +1,9 @@
-//! Wheels: the binary with its Python module by maturin, the adapters by flit.
+//! Wheels: the binary with its Python module by maturin, the adapters by hatchling.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use alhena_testbed::python::{self, PythonPackage};
 use alhena_testbed::{cache, tools};
 
 use super::{Job, Package, Sample, step};
@@ -13,37 +14,58 @@ pub fn packages() -> Vec<Package> {
     vec![
         row("alhena", "wheel: the binary, and the Python module", build_alhena, try_alhena),
         row("alhena-aiwf", "wheel: the provider for the workflow engine aiwf", build_aiwf, try_aiwf),
+        row("alhena-cao", "wheel: the provider for CAO", build_cao, try_cao),
     ]
 }
 
 fn build_alhena(job: &Job) -> Result<Vec<PathBuf>, String> {
+    // With another profile its name may be another one.
+    if let Ok(old) = wheel(job, "alhena") {
+        std::fs::remove_file(&old).map_err(|error| format!("{}: {error}", old.display()))?;
+    }
     let tools = tools()?;
     let mut maturin = Command::new(tools.join("bin/maturin"));
     maturin
         .args(["build", "--locked", "--profile", &job.profile, "--out"])
         .arg(&job.out)
-        .current_dir(cache::workspace().join("packages/python"))
+        .current_dir(cache::workspace().join(python::ALHENA.directory))
         .env("PYTHONPATH", &tools);
     step(&mut maturin)?;
     Ok(vec![wheel(job, "alhena")?])
 }
 
 fn try_alhena(job: &Job) -> Result<(), String> {
-    let package = cache::workspace().join("packages/python");
-    types(&package, &["src", "tests", "examples"])?;
-    run_example(&install(job, "alhena")?, &package.join("examples/haiku.py"))
+    types(job, python::ALHENA)?;
+    run_example(&install(job, "alhena")?, python::ALHENA, "examples/haiku.py")
 }
 
 fn build_aiwf(job: &Job) -> Result<Vec<PathBuf>, String> {
-    needs_alhena(job)?;
-    flit(job, "hosts/aiwf")?;
-    Ok(vec![wheel(job, "alhena-aiwf")?])
+    build_adapter(job, python::AIWF, "alhena-aiwf")
 }
 
 fn try_aiwf(job: &Job) -> Result<(), String> {
-    let package = cache::workspace().join("hosts/aiwf");
-    types(&package, &["src", "tests/test_provider.py", "tests/in_engine.py", "example.py"])?;
-    run_example(&install(job, "alhena-aiwf")?, &package.join("example.py"))
+    types(job, python::AIWF)?;
+    run_example(&install(job, "alhena-aiwf")?, python::AIWF, "example.py")
+}
+
+fn build_cao(job: &Job) -> Result<Vec<PathBuf>, String> {
+    build_adapter(job, python::CAO, "alhena-cao")
+}
+
+/// CAO's own commands know the provider once the wheel is there. That agents run is tested with the adapter.
+fn try_cao(job: &Job) -> Result<(), String> {
+    types(job, python::CAO)?;
+    let python = install(job, "alhena-cao")?;
+    let sample = Sample::new()?;
+    let cao = tools::cao().map_err(|error| error.to_string())?;
+    let profile = sample.workspace().join("reviewer.md");
+    std::fs::write(&profile, "---\nname: reviewer\ndescription: reviews\n---\nYou review.\n")
+        .map_err(|error| error.to_string())?;
+    let mut check = Command::new(python.with_file_name("alhena-cao"));
+    step(sample.prepare(check.arg("check")).env("PYTHONPATH", &cao))?;
+    let mut installing = Command::new(&python);
+    installing.arg(cao.join("bin/cao")).arg("install").arg(&profile).args(["--provider", "gemini_cli"]);
+    step(sample.prepare(&mut installing).env("PYTHONPATH", &cao))
 }
 
 /// The wheel with the binary, which the adapters are installed with.
@@ -55,17 +77,21 @@ fn needs_alhena(job: &Job) -> Result<(), String> {
 }
 
 /// Builds a wheel that is only Python.
-fn flit(job: &Job, package: &str) -> Result<(), String> {
-    let mut flit = Command::new("python3");
-    flit.args(["-m", "flit_core.wheel", "--outdir"])
+fn build_adapter(job: &Job, package: PythonPackage, name: &str) -> Result<Vec<PathBuf>, String> {
+    needs_alhena(job)?;
+    let mut hatchling = Command::new("python3");
+    hatchling
+        .args(["-m", "hatchling", "build", "--target", "wheel", "--directory"])
         .arg(&job.out)
-        .current_dir(cache::workspace().join(package))
+        .current_dir(cache::workspace().join(package.directory))
         .env("PYTHONPATH", tools()?);
-    step(&mut flit)
+    step(&mut hatchling)?;
+    Ok(vec![wheel(job, name)?])
 }
 
-fn run_example(python: &Path, example: &Path) -> Result<(), String> {
+fn run_example(python: &Path, package: PythonPackage, example: &str) -> Result<(), String> {
     let sample = Sample::new()?;
+    let example = cache::workspace().join(package.directory).join(example);
     step(sample.prepare(Command::new(python).arg(example)))?;
     wrote_haiku(&sample)
 }
@@ -110,16 +136,10 @@ fn install(job: &Job, name: &str) -> Result<PathBuf, String> {
     Ok(python)
 }
 
-/// `mypy --strict` over parts of a package.
-fn types(directory: &Path, parts: &[&str]) -> Result<(), String> {
-    let tools = tools()?;
-    let mut mypy = Command::new("python3");
-    mypy.args(["-m", "mypy", "--strict", "--no-incremental", "--cache-dir=/dev/null"])
-        .args(parts)
-        .current_dir(directory)
-        .env("MYPYPATH", format!("src:{}", cache::workspace().join("packages/python/src").display()))
-        .env("PYTHONPATH", tools);
-    step(&mut mypy)
+fn types(job: &Job, package: PythonPackage) -> Result<(), String> {
+    let place = job.scratch().join("types");
+    std::fs::create_dir(&place).map_err(|error| error.to_string())?;
+    step(&mut package.strict_types(&place).map_err(|error| error.to_string())?)
 }
 
 fn tools() -> Result<PathBuf, String> {

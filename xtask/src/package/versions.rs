@@ -8,6 +8,8 @@ use alhena_testbed::cache;
 const MANIFESTS: &[(&str, &str)] = &[
     ("hosts/aiwf/pyproject.toml", "version = \""),
     ("hosts/aiwf/pyproject.toml", "dependencies = [\"alhena=="),
+    ("hosts/cao/pyproject.toml", "version = \""),
+    ("hosts/cao/pyproject.toml", "dependencies = [\"alhena=="),
 ];
 
 /// All manifests have the workspace's version.

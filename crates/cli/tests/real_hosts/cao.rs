@@ -1,9 +1,10 @@
 //! CAO itself, with the provider, on the real CLI in tmux.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use alhena::scripted::{After, Scenario, Turn, When};
+use alhena::scripted::{After, RecordedRequest, Scenario, Turn, When};
 use alhena_testbed::tools;
 use serde_json::json;
 
@@ -16,6 +17,8 @@ fn scenario() -> Scenario {
     let asked = |prompt: &str| When::new().prompt(prompt).body("You are the WORKER");
     let timed = [0, 3, 15].into_iter().flat_map(timed_handoff).fold(Scenario::new(), Scenario::turn);
     timed
+        // The document's way: the profile is the first message.
+        .turn(Turn::say("Understood.").when(When::new().prompt("You are the WORKER")))
         .turn(Turn::say("It is 42.").when(asked("6 times 7")))
         .turn(Turn::say("Second answer:\n\n- one\n- two").when(asked("Second question")))
         .turn(Turn::say("3 files.").when(asked("Count the files")))
@@ -31,6 +34,25 @@ fn scenario() -> Scenario {
         )
         .turn(Turn::new().delay(Duration::from_secs(3)).text("Late.").when(asked("Take your time")))
         .turn(Turn::say(MARKDOWN).when(asked("Draw it")))
+        .turn(
+            Turn::new()
+                .call(
+                    "mcp_cao-mcp-server_assign",
+                    json!({"agent_profile": "helper", "message": "Report back"}),
+                )
+                .when(When::new().prompt("Have it assigned").body("You are the BOSS")),
+        )
+        .turn(Turn::say("Assigned.").when(When::new().response_of("mcp_cao-mcp-server_assign")))
+        .turn(
+            Turn::new()
+                .call("mcp_cao-mcp-server_send_message", json!({"message": "The report: 7."}))
+                .when(When::new().prompt("Report back").body("You are the HELPER")),
+        )
+        .turn(Turn::say("Sent.").when(When::new().response_of("mcp_cao-mcp-server_send_message")))
+        .turn(
+            Turn::say("Got the report: 7.")
+                .when(When::new().prompt("The report: 7.").body("You are the BOSS")),
+        )
         .turn(Turn::say("The worker says: 3 files.").when(When::new().response_of(handoff).body("3 files.")))
         .after(After::Error)
 }
@@ -56,24 +78,32 @@ fn timed_handoff(seconds: u64) -> [Turn; 3] {
 
 /// Runs some of the provider's tests in a home and a tmux of their own.
 fn run(name: &str, tests: &[&str]) {
+    run_with(name, tests, "home");
+}
+
+/// The same with a way by which profiles get to the model; what the model was asked.
+fn run_with(name: &str, tests: &[&str], profile_by: &str) -> Vec<Arc<RecordedRequest>> {
     let place = Place::new(name, [("cao", scenario())]);
     let (cao, tmux) = (tools::cao().unwrap(), tools::tmux().unwrap());
-    let hosts = alhena_testbed::cache::workspace().join("hosts/cao");
     let directories = [tmux.parent(), place.cli.bin.parent()].into_iter().flatten().map(Path::to_path_buf);
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::join_paths(directories.chain(std::env::split_paths(&path))).unwrap();
     let names = tests.iter().map(|test| format!("test_alhena_cao.{test}"));
-    let mut command = place.command("cao", "python3", &["-B", "-m", "unittest", "-v"]);
+    let mut command = place.python("hosts/cao", &["-m", "unittest", "-v"]);
+    let root = alhena_testbed::cache::workspace();
+    let sources = ["hosts/cao/src", "hosts/cao/tests", "packages/python/src"].map(|part| root.join(part));
     command
         .args(names)
-        .env("PYTHONPATH", std::env::join_paths([&hosts, &cao]).unwrap())
+        .env("PYTHONPATH", std::env::join_paths(sources.iter().chain([&cao])).unwrap())
         .env("PATH", path)
+        .env("ALHENA_CAO_PROFILE_BY", profile_by)
         .env("SHELL", "/bin/sh")
         .env("TMUX_TMPDIR", place.home.tmp());
     let done = place.run(&mut command);
     let said = done.stderr_text();
     assert!(!said.contains("skipped"), "{said}");
     place.assert_nothing_left();
+    place.requests("cao")
 }
 
 #[test]
@@ -100,4 +130,30 @@ fn two_pollers_of_cao_see_work_until_it_is_answered_and_an_error_is_not_the_end(
 #[test]
 fn three_handoffs_in_cao_bring_the_answers_of_0_3_and_15_seconds() {
     run("cao-handoffs", &["InCao.test_three_handoffs_with_answers_of_0_3_and_15_seconds_while_two_look_on"]);
+}
+
+#[test]
+fn cao_launch_itself_starts_it_and_work_is_assigned_and_reported_in_its_session() {
+    // D-44, D-45
+    run("cao-assign", &["InCao.test_cao_launch_starts_it_and_work_is_assigned_and_reported"]);
+}
+
+/// Where the model is told what the profile says, in the request with this prompt.
+fn told_in(requests: &[Arc<RecordedRequest>], prompt: &str) -> Vec<String> {
+    let request = requests.iter().find(|request| request.prompt().is_some_and(|text| text.contains(prompt)));
+    let body = &request.unwrap().body;
+    let says = |value: &serde_json::Value| value.to_string().contains("You are the WORKER");
+    let system = says(&body["systemInstruction"]).then(|| "systemInstruction".to_owned());
+    let contents =
+        body["contents"].as_array().unwrap().iter().enumerate().filter(|(_, content)| says(content));
+    system.into_iter().chain(contents.map(|(at, _)| format!("contents[{at}]"))).collect()
+}
+
+#[test]
+fn a_profile_is_a_system_instruction_and_the_documents_way_is_the_first_message() {
+    // D-26 to D-28
+    let session = ["InCao.test_a_session_from_its_beginning_to_its_end"];
+    let home = told_in(&run_with("cao-by-home", &session, "home"), "6 times 7");
+    let document = told_in(&run_with("cao-by-document", &session, "document"), "6 times 7");
+    assert_eq!((home, document), (vec![], vec![]));
 }

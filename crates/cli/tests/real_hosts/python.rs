@@ -1,9 +1,9 @@
 //! The Python package `alhena`, and the types of all that is written in Python.
 
-use std::process::Command;
+use std::time::Duration;
 
 use alhena::scripted::{Scenario, Turn};
-use alhena_testbed::{cache, tools};
+use alhena_testbed::{python, run_bounded};
 use serde_json::json;
 
 use crate::place::Place;
@@ -31,19 +31,10 @@ fn the_python_package_keeps_its_contract() {
 
 #[test]
 fn all_python_has_strict_types() {
-    let root = cache::workspace();
-    for (package, parts) in [
-        ("packages/python", &["src", "tests", "examples"][..]),
-        ("hosts/aiwf", &["src", "tests/test_provider.py", "tests/in_engine.py", "example.py"]),
-    ] {
-        let path = [root.join(package).join("src"), root.join("packages/python/src")];
-        let mut mypy = Command::new("python3");
-        mypy.args(["-m", "mypy", "--strict", "--cache-dir=/dev/null"])
-            .args(parts)
-            .current_dir(root.join(package))
-            .env("MYPYPATH", std::env::join_paths(path).unwrap())
-            .env("PYTHONPATH", tools::python_tools().unwrap());
-        let done = alhena_testbed::run_bounded(&mut mypy, std::time::Duration::from_secs(300)).unwrap();
-        assert!(done.succeeded(), "{package}: {}{}", done.stdout_text(), done.stderr_text());
+    for package in [python::ALHENA, python::AIWF, python::CAO] {
+        let scratch = tempfile::tempdir().unwrap();
+        let mut mypy = package.strict_types(scratch.path()).unwrap();
+        let done = run_bounded(&mut mypy, Duration::from_secs(300)).unwrap();
+        assert!(done.succeeded(), "{package:?}: {}{}", done.stdout_text(), done.stderr_text());
     }
 }

@@ -137,6 +137,25 @@ fn any_other_failure_names_exit_code_and_stderr() {
 }
 
 #[test]
+fn an_error_begins_with_its_reason_and_never_with_noise() {
+    let api = "Error when talking to Gemini API Full report available at: /tmp/x/client-error.json _ApiError: \
+               {\"error\":{\"code\":400,\"message\":\"Not so.\"}}\n    at f (file.js:1:2) {\n  status: 400\n}\n";
+    let noise = "YOLO mode is enabled. All tool calls will be automatically approved.\n\
+                 The 'metricReader' option is deprecated. Please use 'metricReaders' instead.\n";
+    let text = run(&[INIT], 144, &format!("{noise}{api}"))["error"].as_str().unwrap().to_owned();
+    assert!(
+        text.starts_with(
+            "Gemini CLI failed (exit 144): Not so.\nError when talking to Gemini API _ApiError: "
+        ),
+        "{text}"
+    );
+    assert!(!text.contains("YOLO") && !text.contains("metricReader") && !text.contains("/tmp/x"), "{text}");
+    // Nothing but noise is not a reason.
+    let text = run(&[], 41, noise)["error"].as_str().unwrap().to_owned();
+    assert!(text.starts_with("Gemini CLI failed (exit 41): ") && !text.contains("YOLO"), "{text}");
+}
+
+#[test]
 fn a_recording_without_an_exit_code_uses_the_failures_words() {
     assert_eq!(
         ended(&[INIT], Exit::Unknown, ""),

@@ -80,7 +80,25 @@ pub(super) fn said(stderr: &str) -> String {
 
 fn is_said(line: &&str) -> bool {
     let traced = line.trim_start().starts_with("at ") && line.starts_with(' ');
-    !line.trim().is_empty() && !traced && !NOISE.iter().any(|noise| line.starts_with(noise))
+    !line.trim().is_empty() && !traced && !is_noise(line)
+}
+
+fn is_noise(line: &str) -> bool {
+    NOISE.iter().any(|noise| line.starts_with(noise))
+}
+
+/// Standard error as it was, but without the lines that say nothing about this run, and without the names of reports: those
+/// are gone when the run is over.
+pub fn without_noise(stderr: &str) -> String {
+    const REPORT: &str = " Full report available at: ";
+    let mut kept = String::with_capacity(stderr.len());
+    for line in stderr.split_inclusive('\n').filter(|line| !is_noise(line)) {
+        match line.split_once(REPORT).and_then(|(before, path)| Some((before, path.split_once(".json")?.1))) {
+            Some((before, behind)) => kept.extend([before, behind]),
+            None => kept.push_str(line),
+        }
+    }
+    kept
 }
 
 /// An error of the API as the CLI logs it, with its stack trace.

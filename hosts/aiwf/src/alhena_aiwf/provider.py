@@ -71,7 +71,7 @@ class GeminiCliAIProvider(ResponseProvider):
         """Raises ProviderError unless the Gemini CLI is there that `generate` would run."""
         directory = self._directory(None)
         try:
-            found = process.communicate_now(["detect", f"--dir={directory}"], timeout=VALIDATE_TIMEOUT)
+            found = process.communicate_now(["detect", "--trust", f"--dir={directory}"], timeout=VALIDATE_TIMEOUT)
         except subprocess.TimeoutExpired as error:
             raise ProviderError(f"Looking for Gemini CLI timed out after {VALIDATE_TIMEOUT:g}s.") from error
         except alhena.AlhenaError as error:

@@ -103,6 +103,13 @@ class AssistantMessage:
 
 
 @dataclass
+class PartialMessage:
+    """A message as far as it has grown (`Options.include_partial_messages`); its `id` stays the same."""
+
+    message: UserMessage | AssistantMessage
+
+
+@dataclass
 class StreamEvent:
     """An event as it came (`Options.include_events`): see `schemas/event.json`."""
 
@@ -176,11 +183,13 @@ class ResultMessage:
     files: list[FileRecord]
     warnings: list[str]
     failure: Failure | None
+    messages: list[UserMessage | AssistantMessage] = field(repr=False)
+    """The whole conversation, with what only the session file has: tokens, and the records as they stand there."""
     outcome: dict[str, Any] = field(repr=False)
     """All of it: see `schemas/outcome.json`."""
 
 
-Message = Union[SystemMessage, UserMessage, AssistantMessage, StreamEvent, ResultMessage]
+Message = Union[SystemMessage, UserMessage, AssistantMessage, PartialMessage, StreamEvent, ResultMessage]
 
 
 def message_of(record: Json) -> UserMessage | AssistantMessage:
@@ -212,7 +221,7 @@ def _block(block: Json) -> ContentBlock:
             raise ValueError(f"an unknown kind of block: {kind}")
 
 
-def result_of(outcome: dict[str, Any]) -> ResultMessage:
+def result_of(outcome: dict[str, Any], messages: list[dict[str, Any]]) -> ResultMessage:
     """The last message of a run."""
     failure = outcome.get("failure")
     usage = {key: value for key, value in outcome["usage"].items() if key != "models"}
@@ -227,6 +236,7 @@ def result_of(outcome: dict[str, Any]) -> ResultMessage:
         files=[_known(FileRecord, file) for file in outcome["files"]],
         warnings=list(outcome["warnings"]),
         failure=_known(Failure, failure) if failure else None,
+        messages=[message_of(message) for message in messages],
         outcome=outcome,
     )
 

@@ -72,6 +72,8 @@ class Options:
     """More arguments for Gemini CLI itself."""
     use_config: bool = True
     """Whether defaults in files (`alhena help config`) count."""
+    include_partial_messages: bool = False
+    """Whether `query` also yields messages while they grow."""
     include_events: bool = False
     """Whether `query` also yields each event as it comes."""
     binary: str | None = None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from typing import Any
 
 from . import process
 from .errors import CommandFailedError, RunFailedError
-from .messages import Message, ResultMessage, StreamEvent, SystemMessage, message_of, result_of
+from .messages import Message, PartialMessage, ResultMessage, StreamEvent, SystemMessage, message_of, result_of
 from .options import Options
 
 
@@ -23,30 +23,58 @@ async def query(prompt: str, options: Options | None = None) -> AsyncGenerator[M
     options = options or Options()
     with tempfile.TemporaryDirectory(prefix="alhena-python-") as directory:
         scratch = Path(directory)
-        recording = Path(options.record).absolute() if options.record else scratch / "recording"
-        arguments = ["run", "--as=events", *options.arguments(scratch), f"--record={recording}", "-"]
-        if options.extra_args:
-            arguments += ["--", *options.extra_args]
-        outcome: dict[str, Any] | None = None
+        arguments = ["run", "--as=message-lines", *options.arguments(scratch)]
+        if options.record is not None:
+            arguments.append(f"--record={Path(options.record).absolute()}")
+        arguments += ["-", "--", *options.extra_args] if options.extra_args else ["-"]
+        result: ResultMessage | None = None
+        told = _Told(options)
         stdin = prompt.encode("utf-8", "surrogatepass")
         async with process.start(arguments, stdin=stdin, env=options.env, binary=options.binary) as running:
             async for line in running.lines():
-                event = _event(line)
-                if options.include_events:
-                    yield StreamEvent(event["type"], event)
-                if event["type"] == "started":
-                    yield SystemMessage(event["session_id"], event["model"])
-                elif event["type"] == "finished":
-                    outcome = event["outcome"]
+                for message in told.line(_object(line)):
+                    if isinstance(message, ResultMessage):
+                        result = message
+                    else:
+                        yield message
             exit_code, stderr = await running.end()
-        if outcome is None:
+        if result is None:
             raise refused(exit_code, stderr)
-        for message in await _messages(recording, options):
-            yield message_of(message)
-        result = result_of(outcome)
         yield result
         if result.is_error:
             raise RunFailedError(result, exit_code)
+
+
+class _Told:
+    """The lines as messages: each when it is whole, which is when another one begins or the run is over."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._growing: dict[str, Any] | None = None
+        self._whole: set[str] = set()
+
+    def line(self, line: dict[str, Any]) -> Iterator[Message]:
+        if line["type"] == "event":
+            yield from self._event(line["event"], line.get("message"))
+        elif line["type"] == "result":
+            for message in line["messages"]:
+                if message["id"] not in self._whole:
+                    yield message_of(message)
+            yield result_of(line["outcome"], line["messages"])
+
+    def _event(self, event: dict[str, Any], message: dict[str, Any] | None) -> Iterator[Message]:
+        if event["type"] == "started":
+            yield SystemMessage(event["session_id"], event["model"])
+        if self._options.include_events:
+            yield StreamEvent(event["type"], event)
+        if message is None or message["id"] in self._whole:
+            return
+        if self._growing is not None and self._growing["id"] != message["id"]:
+            self._whole.add(self._growing["id"])
+            yield message_of(self._growing)
+        self._growing = message
+        if self._options.include_partial_messages:
+            yield PartialMessage(message_of(message))
 
 
 async def ask(prompt: str, options: Options | None = None) -> ResultMessage:
@@ -59,24 +87,15 @@ async def ask(prompt: str, options: Options | None = None) -> ResultMessage:
     return result
 
 
-def _event(line: bytes) -> dict[str, Any]:
+def _object(line: bytes) -> dict[str, Any]:
     try:
-        event = json.loads(line)
+        value = json.loads(line)
     except ValueError:
-        event = None
-    if not isinstance(event, dict) or "type" not in event:
+        value = None
+    if not isinstance(value, dict) or "type" not in value:
         sample = line[:200].decode("utf-8", "replace").strip()
-        raise CommandFailedError("protocol", f"alhena printed what is no event: {sample}")
-    return event
-
-
-async def _messages(recording: Path, options: Options) -> list[Mapping[str, Any]]:
-    if not recording.is_dir():
-        return []
-    done = await process.communicate(
-        ["parse", "--as=messages", str(recording)], env=options.env, binary=options.binary
-    )
-    return list(json.loads(done.stdout)) if done.stdout.strip() else []
+        raise CommandFailedError("protocol", f"alhena printed what nobody understands: {sample}")
+    return value
 
 
 def refused(exit_code: int, stderr: str) -> CommandFailedError:

@@ -1,13 +1,5 @@
-"""Gemini CLI as a provider of CAO, the CLI Agent Orchestrator, through `alhena`.
-
-CAO dropped its own Gemini provider and closed its list of providers, so this module adds `gemini_cli` at run time:
-
-    python3 -m alhena_cao server            # cao-server, with gemini_cli
-    python3 -m alhena_cao cli launch ...    # cao
-    python3 -m alhena_cao mcp-server        # cao-mcp-server
-
-CAO owns the tmux pane. In it runs `alhena terminal here`, which gives the CLI a home of its own, with the profile and its
-MCP servers, and leaves no process behind. What the pane shows, and what the session says, is judged by
+"""The provider. CAO owns the tmux pane. In it runs `alhena terminal here`, which gives the CLI a home of its own, with the
+profile and its MCP servers, and leaves no process behind. What the pane shows, and what the session says, is judged by
 `alhena terminal classify`.
 """
 
@@ -20,43 +12,26 @@ import os
 import shlex
 import shutil
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-NAME = "gemini_cli"
+from alhena import AlhenaError, find_binary
 
-# The list must be complete before anything else of CAO is imported: its models and constants copy it.
-from cli_agent_orchestrator.models import provider as _provider_types  # noqa: E402
+from .hook import NAME, register
 
+# CAO's modules copy the list of providers when they are loaded: it must be complete before.
+register()
 
-def _extend_provider_types() -> None:
-    types = _provider_types.ProviderType
-    if NAME in types._value2member_map_:
-        return
-    member = str.__new__(types, NAME)
-    member._name_, member._value_ = "GEMINI_CLI", NAME
-    member._sort_order_ = len(types._member_names_)
-    types._member_names_.append(member._name_)
-    types._member_map_[member._name_] = member
-    types._value2member_map_[NAME] = member
-    type.__setattr__(types, member._name_, member)
-
-
-_extend_provider_types()
-
-from cli_agent_orchestrator.agent_plugins import mcp_mapping  # noqa: E402
 from cli_agent_orchestrator.agent_plugins.mcp_delivery import with_plugin_mcp  # noqa: E402
 from cli_agent_orchestrator.backends.registry import get_backend  # noqa: E402
-from cli_agent_orchestrator.constants import CAO_HOME_DIR, PROVIDERS  # noqa: E402
+from cli_agent_orchestrator.constants import CAO_HOME_DIR  # noqa: E402
 from cli_agent_orchestrator.models.terminal import TerminalStatus  # noqa: E402
 from cli_agent_orchestrator.providers.base import (  # noqa: E402
     BaseProvider,
     OutputExtractionError,
     OutputExtractionRejected,
 )
-from cli_agent_orchestrator.utils import enforcement  # noqa: E402
 from cli_agent_orchestrator.utils.agent_profiles import load_agent_profile  # noqa: E402
 from cli_agent_orchestrator.utils.terminal import wait_for_shell  # noqa: E402
 
@@ -393,10 +368,10 @@ def _classified(pane: Pane, arguments: list[str]) -> Any:
 
 
 def _program() -> str:
-    found = os.environ.get("ALHENA_BIN") or shutil.which("alhena")
-    if not found:
-        raise ProviderError("alhena was not found; put it on PATH or set ALHENA_BIN")
-    return found
+    try:
+        return find_binary()
+    except AlhenaError as error:
+        raise ProviderError(str(error)) from error
 
 
 def _alhena(arguments: list[str], text: str) -> subprocess.CompletedProcess[str]:
@@ -409,71 +384,3 @@ def _alhena(arguments: list[str], text: str) -> subprocess.CompletedProcess[str]
         timeout=30,
         check=False,
     )
-
-
-# -- the registration
-
-
-def register() -> None:
-    """Makes `gemini_cli` a provider of CAO. The README says what this changes, and why."""
-    if NAME not in PROVIDERS:
-        PROVIDERS.append(NAME)
-    enforcement.PROVIDER_ENFORCEMENT[NAME] = enforcement.NATIVE
-    mcp_mapping.PROVIDER_TRANSPORTS[NAME] = mcp_mapping.PROVIDER_TRANSPORTS["claude_code"]
-    mcp_mapping.PROVIDER_CWD_DELIVERY[NAME] = "native"
-
-    from cli_agent_orchestrator.providers.manager import ProviderManager
-    from cli_agent_orchestrator.services import terminal_service
-
-    terminal_service.RUNTIME_SKILL_PROMPT_PROVIDERS.add(NAME)
-    if getattr(ProviderManager, "knows_gemini_cli", False):
-        return
-    ProviderManager.knows_gemini_cli = True
-    others_class, others_create = ProviderManager.provider_class.__func__, ProviderManager.create_provider
-
-    def provider_class(cls: type, provider: str) -> type[BaseProvider]:
-        return GeminiCliProvider if provider == NAME else others_class(cls, provider)
-
-    def create_provider(
-        self: Any,
-        provider_type: str,
-        terminal_id: str,
-        tmux_session: str,
-        tmux_window: str,
-        agent_profile: str | None = None,
-        allowed_tools: list[str] | None = None,
-        skill_prompt: str | None = None,
-        model: str | None = None,
-        **others: Any,
-    ) -> BaseProvider:
-        ours = (terminal_id, tmux_session, tmux_window, agent_profile, allowed_tools, skill_prompt, model)
-        if provider_type != NAME:
-            return others_create(self, provider_type, *ours, **others)
-        self._providers[terminal_id] = GeminiCliProvider(*ours)
-        return self._providers[terminal_id]
-
-    ProviderManager.provider_class = classmethod(provider_class)
-    ProviderManager.create_provider = create_provider
-
-
-def main() -> None:
-    """Runs one of CAO's programs with the provider in it."""
-    program = sys.argv[1] if len(sys.argv) > 1 else ""
-    if program not in {"server", "cli", "mcp-server"}:
-        sys.exit("usage: python3 -m alhena_cao server|cli|mcp-server [ARGUMENTS]")
-    # Run as a program, this module has another name; what registers must be the one that others import.
-    import alhena_cao
-
-    alhena_cao.register()
-    sys.argv = [f"cao-{program}", *sys.argv[2:]]
-    if program == "server":
-        from cli_agent_orchestrator.api.main import main as run
-    elif program == "cli":
-        from cli_agent_orchestrator.cli.main import cli as run
-    else:
-        from cli_agent_orchestrator.mcp_server.server import main as run
-    run()
-
-
-if __name__ == "__main__":
-    main()

@@ -2,9 +2,11 @@
 CLI run when `ALHENA_TEST_SCENARIOS` names the addresses of a scripted API: `cargo xtask test real_hosts` sets all up.
 """
 
+import io
 import json
 import os
 import shlex
+import shutil
 import socket
 import stat
 import subprocess
@@ -15,18 +17,21 @@ import unittest
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 from unittest import mock
 
 import alhena_cao
-
-alhena_cao.register()
-
-from cli_agent_orchestrator.constants import CAO_HOME_DIR, PROVIDERS  # noqa: E402
-from cli_agent_orchestrator.models.provider import ProviderType  # noqa: E402
-from cli_agent_orchestrator.models.terminal import Terminal, TerminalStatus  # noqa: E402
-from cli_agent_orchestrator.providers.base import OutputExtractionError  # noqa: E402
-from cli_agent_orchestrator.providers.manager import ProviderManager, provider_manager  # noqa: E402
+import alhena_cao.provider as cao_provider
+from alhena_cao import hook
+import cli_agent_orchestrator
+from cli_agent_orchestrator.constants import CAO_HOME_DIR, PROVIDERS
+from cli_agent_orchestrator.models.provider import ProviderType
+from cli_agent_orchestrator.models.terminal import Terminal, TerminalStatus
+from cli_agent_orchestrator.providers.base import OutputExtractionError
+from cli_agent_orchestrator.providers.manager import ProviderManager, provider_manager
 
 WITH_ALHENA = unittest.skipUnless(os.environ.get("ALHENA_BIN"), "needs ALHENA_BIN")
 WITH_CLI = unittest.skipUnless(os.environ.get("ALHENA_TEST_SCENARIOS"), "needs ALHENA_TEST_SCENARIOS")
@@ -65,25 +70,44 @@ print("hi")
 | 1 | 2 |"""
 
 
-def provider(**options):
+def provider(**options: Any) -> cao_provider.GeminiCliProvider:
     return alhena_cao.GeminiCliProvider("0123abcd", "cao-none", "window", **options)
 
 
 class Registration(unittest.TestCase):
-    def test_cao_knows_the_provider_everywhere(self):  # D-01, D-44
-        self.assertEqual(ProviderType("gemini_cli"), ProviderType.GEMINI_CLI)
+    def test_cao_knows_the_provider_everywhere(self) -> None:  # D-01, D-44
+        member = getattr(ProviderType, "GEMINI_CLI")
+        self.assertEqual(ProviderType("gemini_cli"), member)
         self.assertIn("gemini_cli", PROVIDERS)
-        self.assertIn(ProviderType.GEMINI_CLI, list(ProviderType))
-        terminal = Terminal(
-            id="0123abcd", name="w", provider="gemini_cli", session_name="cao-s", agent_profile="developer"
-        )
+        self.assertIn(member, list(ProviderType))
+        record = {"id": "0123abcd", "name": "w", "provider": "gemini_cli", "session_name": "cao-s", "agent_profile": "developer"}
+        terminal = Terminal.model_validate(record)
         self.assertEqual(json.loads(terminal.model_dump_json())["provider"], "gemini_cli")
         self.assertIs(ProviderManager.provider_class("gemini_cli"), alhena_cao.GeminiCliProvider)
         made = provider_manager.create_provider("gemini_cli", "0123abcd", "cao-s", "w", "developer", model="m")
         self.assertIs(provider_manager.get_provider("0123abcd"), made)
         self.assertTrue(provider_manager.cleanup_provider("0123abcd"))
 
-    def test_the_others_are_as_they_were(self):
+    def test_it_is_switched_on_by_the_file_of_the_wheel_and_off_by_a_variable(self) -> None:
+        ask = "from cli_agent_orchestrator.constants import PROVIDERS as all; print('gemini_cli' in all)"
+        for variables, known in [({}, "True"), ({"ALHENA_CAO": "off"}, "False"), ({"PYTHONUSERBASE": "/nowhere"}, "False")]:
+            done = subprocess.run(
+                [sys.executable, "-c", ask], env={**switch_on(), **variables}, capture_output=True, text=True, check=False
+            )
+            self.assertEqual((done.stdout.strip(), done.stderr), (known, ""))
+
+    def test_a_start_of_python_loads_nothing_of_cao(self) -> None:
+        ask = "import sys; print([name for name in sys.modules if name.startswith(('cli_agent', 'alhena'))])"
+        done = subprocess.run([sys.executable, "-c", ask], env=switch_on(), capture_output=True, text=True, check=False)
+        self.assertEqual(done.stdout.strip(), "['alhena_cao.hook', 'alhena_cao']")
+
+    def test_another_release_of_cao_is_told_and_goes_on(self) -> None:
+        stranger = ModuleType("cli_agent_orchestrator.constants")
+        with mock.patch("sys.stderr", new_callable=io.StringIO) as said:
+            hook._add(stranger)
+        self.assertIn("alhena-cao does not fit this release of CAO", said.getvalue())
+
+    def test_the_others_are_as_they_were(self) -> None:
         self.assertEqual(ProviderManager.provider_class("codex").__name__, "CodexProvider")
         made = provider_manager.create_provider("mock_cli", "0123abce", "cao-s", "w")
         self.assertEqual(type(made).__name__, "MockCliProvider")
@@ -91,7 +115,7 @@ class Registration(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "Unknown provider type: none"):
             ProviderManager.provider_class("none")
 
-    def test_registering_twice_is_registering_once(self):
+    def test_registering_twice_is_registering_once(self) -> None:
         before = ProviderManager.create_provider
         alhena_cao.register()
         self.assertIs(ProviderManager.create_provider, before)
@@ -100,32 +124,32 @@ class Registration(unittest.TestCase):
 
 @WITH_ALHENA
 class Screens(unittest.TestCase):
-    def test_states(self):  # D-03, D-04, D-05, D-09
+    def test_states(self) -> None:  # D-03, D-04, D-05, D-09
         judge = provider().get_status
         self.assertEqual(judge(IDLE), TerminalStatus.IDLE)
         self.assertEqual(judge(ANSWERED), TerminalStatus.COMPLETED)
         self.assertEqual(judge(WORKING), TerminalStatus.PROCESSING)
         self.assertEqual(judge(""), TerminalStatus.UNKNOWN)
 
-    def test_an_end_is_one_only_when_the_shell_is_back(self):
+    def test_an_end_is_one_only_when_the_shell_is_back(self) -> None:
         ours = provider()
-        ended = alhena_cao.Pane("", "80", "Agent powering down. Goodbye!\n$ ", "node")
+        ended = cao_provider.Pane("", "80", "Agent powering down. Goodbye!\n$ ", "node")
         with (
             mock.patch.object(ours, "_look", lambda: ended),
             mock.patch.object(ours, "_classify", lambda *_: {"status": "exited"}),
-            mock.patch.object(alhena_cao, "SECOND_LOOK", 0.0),
+            mock.patch.object(cao_provider, "SECOND_LOOK", 0.0),
         ):
             self.assertEqual(ours.get_status(""), TerminalStatus.UNKNOWN)
             ended = ended._replace(command="sh")
             self.assertEqual(ours.get_status(""), TerminalStatus.ERROR)
 
-    def test_a_turn_that_failed_is_over_and_the_agent_is_ready(self):  # D-06
+    def test_a_turn_that_failed_is_over_and_the_agent_is_ready(self) -> None:  # D-06
         ours = provider()
-        seen = alhena_cao.Pane("◇  Ready (w)", "80", "✕ [API Error: no]", "node")
+        seen = cao_provider.Pane("◇  Ready (w)", "80", "✕ [API Error: no]", "node")
         with (
             mock.patch.object(ours, "_look", lambda: seen),
             mock.patch.object(ours, "_classify", lambda *_: {"status": "error", "error": "[API Error: no]"}),
-            mock.patch.object(alhena_cao, "SECOND_LOOK", 0.0),
+            mock.patch.object(cao_provider, "SECOND_LOOK", 0.0),
         ):
             self.assertEqual(ours.get_status(""), TerminalStatus.COMPLETED)
             with self.assertRaisesRegex(Exception, "API Error: no"):
@@ -133,15 +157,16 @@ class Screens(unittest.TestCase):
             seen = seen._replace(command="sh")
             self.assertEqual(ours.get_status(""), TerminalStatus.ERROR)
 
-    def test_what_was_sent_is_work_until_its_turn_has_ended_whoever_asks(self):
+    def test_what_was_sent_is_work_until_its_turn_has_ended_whoever_asks(self) -> None:
         ours = provider()
-        pane = alhena_cao.Pane("◇  Ready (w)", "80", ANSWERED, "node")
-        before, begun = {"status": "completed"}, {"status": "processing", "turn": {"id": 1}}
+        pane = cao_provider.Pane("◇  Ready (w)", "80", ANSWERED, "node")
+        before: dict[str, Any] = {"status": "completed"}
+        begun: dict[str, Any] = {"status": "processing", "turn": {"id": 1}}
         told = [before]
         with (
             mock.patch.object(ours, "_look", lambda: pane),
             mock.patch.object(ours, "_classify", lambda _, sent: told[-1] if sent else before),
-            mock.patch.object(alhena_cao, "SECOND_LOOK", 0.0),
+            mock.patch.object(cao_provider, "SECOND_LOOK", 0.0),
         ):
             self.assertEqual(ours.get_status(""), TerminalStatus.COMPLETED)
             ours.notify_status_buffer_reset(1)
@@ -149,7 +174,7 @@ class Screens(unittest.TestCase):
             self.assertEqual(ours.get_status(""), TerminalStatus.PROCESSING)
             ours.mark_input_received()
             self.assertEqual(ours.get_status(""), TerminalStatus.PROCESSING)
-            with mock.patch.object(alhena_cao, "PICK_UP", 0.0):
+            with mock.patch.object(cao_provider, "PICK_UP", 0.0):
                 # A command of the CLI's own: there will be no turn.
                 self.assertEqual(ours.get_status(""), TerminalStatus.COMPLETED)
                 told.append(begun)
@@ -159,11 +184,11 @@ class Screens(unittest.TestCase):
                 told.append({"status": states[ended], "turn": {"id": 1, "ended": ended}})
                 self.assertEqual(ours.get_status(""), TerminalStatus.COMPLETED, ended)
 
-    def test_an_answer_from_before_the_message_says_nothing(self):
+    def test_an_answer_from_before_the_message_says_nothing(self) -> None:
         ours = provider()
-        pane = alhena_cao.Pane("◇  Ready (w)", "80", ANSWERED, "node")
+        pane = cao_provider.Pane("◇  Ready (w)", "80", ANSWERED, "node")
 
-        def slow_look():
+        def slow_look() -> cao_provider.Pane:
             # While this one looks, somebody else sends.
             ours.notify_status_buffer_reset(1)
             return pane
@@ -174,16 +199,16 @@ class Screens(unittest.TestCase):
         ):
             self.assertEqual(ours.get_status(""), TerminalStatus.PROCESSING)
 
-    def test_without_a_session_a_message_counts_for_a_while(self):
+    def test_without_a_session_a_message_counts_for_a_while(self) -> None:
         ours = provider()
         self.assertEqual(ours.get_status(ANSWERED), TerminalStatus.COMPLETED)
         ours.notify_status_buffer_reset(1)
         ours.mark_input_received()
         self.assertEqual(ours.get_status(ANSWERED), TerminalStatus.PROCESSING)
-        with mock.patch.object(alhena_cao, "UNSEEN", 0.0):
+        with mock.patch.object(cao_provider, "UNSEEN", 0.0):
             self.assertEqual(ours.get_status(ANSWERED), TerminalStatus.COMPLETED)
 
-    def test_the_answer(self):  # D-18 to D-24
+    def test_the_answer(self) -> None:  # D-18 to D-24
         last = provider().extract_last_message_from_script
         self.assertEqual(last(ANSWERED), "Hello! An Error: is only a word here.\n\n  code")
         for screen, message in [
@@ -197,22 +222,22 @@ class Screens(unittest.TestCase):
 
 @WITH_ALHENA
 class Launch(unittest.TestCase):
-    def words(self, ours):
+    def words(self, ours: cao_provider.GeminiCliProvider) -> list[str]:
         words = shlex.split(ours._command())
         return words[2:] if words[0] == "env" else words
 
-    def test_what_the_server_finds_is_found_in_the_pane(self):
+    def test_what_the_server_finds_is_found_in_the_pane(self) -> None:
         found = {"gemini": "/a b/gemini", "node": "/n/node", "alhena": "/x/alhena"}
         with mock.patch("shutil.which", found.get):
             started = provider()._command()
         self.assertTrue(started.startswith("env PATH=\"$PATH\":'/a b:/n' /"), started)
 
-    def test_without_a_profile(self):  # D-25, D-35, D-36
+    def test_without_a_profile(self) -> None:  # D-25, D-35, D-36
         expected = "terminal here --id 0123abcd --approval yolo --trust --sandbox=off"
         self.assertEqual(self.words(provider())[1:], expected.split())
         self.assertEqual(self.words(provider(model="a b"))[-2:], ["--model", "a b"])
 
-    def test_a_profile_becomes_a_file_that_only_the_user_can_read(self):  # D-26, D-31, D-37
+    def test_a_profile_becomes_a_file_that_only_the_user_can_read(self) -> None:  # D-26, D-31, D-37
         store = CAO_HOME_DIR / "agent-store"
         store.mkdir(parents=True, exist_ok=True)
         (store / "quoter.md").write_text(
@@ -230,7 +255,7 @@ class Launch(unittest.TestCase):
         ours.cleanup()
         self.assertFalse(path.exists())
 
-    def test_a_bad_profile_says_so(self):  # D-30
+    def test_a_bad_profile_says_so(self) -> None:  # D-30
         with self.assertRaises(alhena_cao.ProviderError) as raised:
             provider(agent_profile="no_such_profile")._command()
         self.assertEqual(
@@ -238,7 +263,7 @@ class Launch(unittest.TestCase):
             "Failed to load agent profile 'no_such_profile': Agent profile not found: no_such_profile",
         )
 
-    def test_tools_that_are_not_allowed_are_denied(self):
+    def test_tools_that_are_not_allowed_are_denied(self) -> None:
         self.assertEqual(provider(allowed_tools=["*"])._denied_tools(), [])
         self.assertEqual(provider(allowed_tools=["@builtin"])._denied_tools(), [])
         self.assertEqual(
@@ -247,28 +272,50 @@ class Launch(unittest.TestCase):
         )
 
 
-def free_port():
+def switch_on() -> dict[str, str]:
+    """Variables with which CAO's own programs know the provider, as where the wheel is installed: by its `.pth` file."""
+    base = Path(os.environ["TMPDIR"]) / "user"
+    variables = {**os.environ, "PYTHONUSERBASE": str(base)}
+    where = subprocess.run(
+        [sys.executable, "-m", "site", "--user-site"], env=variables, capture_output=True, text=True, check=False
+    )
+    site = Path(where.stdout.strip())
+    site.mkdir(parents=True, exist_ok=True)
+    shutil.copy(Path(alhena_cao.__file__).parent.parent / "alhena_cao.pth", site)
+    return variables
+
+
+def program(name: str) -> list[str]:
+    """A program of CAO's own, as it is installed."""
+    return [sys.executable, str(Path(cli_agent_orchestrator.__file__).parent.parent / "bin" / name)]
+
+
+# When a status was asked for, what it was, and when it was told.
+Sample = tuple[float, str, float]
+
+
+def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+        return int(listener.getsockname()[1])
 
 
 class Server:
-    """A `cao-server` with the provider, in a home and a tmux of its own."""
+    """CAO's own `cao-server`, in a home and a tmux of its own."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.port = free_port()
-        self.environment = {**os.environ, "CAO_API_PORT": str(self.port)}
+        self.environment = {**switch_on(), "CAO_API_PORT": str(self.port)}
         self.log = open(Path(os.environ["TMPDIR"]) / "cao-server.log", "w+", encoding="utf-8")
         self.process = subprocess.Popen(
-            [sys.executable, "-B", "-m", "alhena_cao", "server", "--host", "127.0.0.1", "--port", str(self.port)],
+            [*program("cao-server"), "--host", "127.0.0.1", "--port", str(self.port)],
             env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=self.log,
             stderr=self.log,
         )
 
-    def said(self):
+    def said(self) -> str:
         self.log.flush()
         self.log.seek(0)
         lines = [line for line in self.log if '"GET /' not in line]
@@ -279,7 +326,7 @@ class Server:
             lines += [f"---- {pane}\n"] + [f"{line}\n" for line in shown.splitlines() if line.strip()]
         return "".join(lines)[-20000:]
 
-    def call(self, method, path, **parameters):
+    def call(self, method: str, path: str, **parameters: str) -> Any:
         query = f"?{urllib.parse.urlencode(parameters)}" if parameters else ""
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}{query}", method=method)
         try:
@@ -288,7 +335,7 @@ class Server:
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{method} {path}: {error.code} {error.read()!r}\n{self.said()}") from None
 
-    def wait(self, what, condition, seconds=90):
+    def wait(self, what: str, condition: Callable[[], Any], seconds: float = 90) -> Any:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
@@ -302,7 +349,7 @@ class Server:
             time.sleep(0.2)
         raise AssertionError(f"not {what}\n{self.said()}")
 
-    def stop(self):
+    def stop(self) -> None:
         self.process.terminate()
         try:
             self.process.wait(timeout=20)
@@ -313,7 +360,7 @@ class Server:
         self.log.close()
 
 
-def sessions():
+def sessions() -> list[str]:
     done = subprocess.run(["tmux", "list-sessions", "-F", "#S"], capture_output=True, text=True, check=False)
     return [name for name in done.stdout.split() if name.startswith("cao-")]
 
@@ -322,33 +369,49 @@ def sessions():
 class InCao(unittest.TestCase):
     """D-44, D-45: CAO's own server, its HTTP API and its MCP server, on the real CLI."""
 
+    server: Server
+
     @classmethod
-    def setUpClass(cls):
+    def setUpClass(cls) -> None:
         cls.server = Server()
         cls.addClassCleanup(cls.server.stop)
         cls.server.wait("up", lambda: cls.server.call("GET", "/health"))
-        store = CAO_HOME_DIR / "agent-store"
-        store.mkdir(parents=True, exist_ok=True)
-        (store / "worker.md").write_text("---\nname: worker\ndescription: works\n---\nYou are the WORKER.\n")
-        names = ["PYTHONPATH", "PATH", "HOME", "TMUX_TMPDIR", "CAO_API_PORT", "TMPDIR"]
-        server = {
-            "type": "stdio",
-            "command": sys.executable,
-            "args": ["-B", "-m", "alhena_cao", "mcp-server"],
-            "env": {name: cls.server.environment[name] for name in names},
-        }
-        front = json.dumps({"name": "boss", "description": "leads", "mcpServers": {"cao-mcp-server": server}})
-        (store / "boss.md").write_text(f"---\n{front}\n---\nYou are the BOSS.\n")
+        names = ["PYTHONPATH", "PYTHONUSERBASE", "PATH", "HOME", "TMUX_TMPDIR", "CAO_API_PORT", "TMPDIR"]
+        command, *arguments = program("cao-mcp-server")
+        environment = {name: cls.server.environment[name] for name in names}
+        server = {"type": "stdio", "command": command, "args": arguments, "env": environment}
+        for name, servers in [("worker", {}), ("helper", {"cao-mcp-server": server}), ("boss", {"cao-mcp-server": server})]:
+            front = json.dumps({"name": name, "description": "d", "provider": "gemini_cli", "mcpServers": servers})
+            profile = Path(os.environ["TMPDIR"]) / f"{name}.md"
+            profile.write_text(f"---\n{front}\n---\nYou are the {name.upper()}.\n")
+            cls.cao("install", str(profile), "--provider", "gemini_cli")
 
-    def status(self, terminal):
-        return self.server.call("GET", f"/terminals/{terminal}")["status"]
+    @classmethod
+    def cao(cls, *arguments: str) -> str:
+        """CAO's own command line."""
+        done = subprocess.run(
+            [*program("cao"), *arguments],
+            env=cls.server.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=180,
+            stdin=subprocess.DEVNULL,
+            cwd=os.environ["ALHENA_TEST_WORK"],
+        )
+        if done.returncode != 0:
+            raise AssertionError(f"cao {arguments}: {done.stdout}{done.stderr}\n{cls.server.said()}")
+        return done.stdout
 
-    def ask(self, terminal, message, seconds=90):
+    def status(self, terminal: str) -> str:
+        return str(self.server.call("GET", f"/terminals/{terminal}")["status"])
+
+    def ask(self, terminal: str, message: str, seconds: float = 90) -> str:
         self.server.call("POST", f"/terminals/{terminal}/input", message=message)
         self.server.wait("completed", lambda: self.status(terminal) == "completed", seconds)
-        return self.server.call("GET", f"/terminals/{terminal}/output", mode="last")["output"]
+        return str(self.server.call("GET", f"/terminals/{terminal}/output", mode="last")["output"])
 
-    def create(self, profile):
+    def create(self, profile: str) -> Any:
         return self.server.call(
             "POST",
             "/sessions",
@@ -360,7 +423,7 @@ class InCao(unittest.TestCase):
             model="gemini-2.5-flash",
         )
 
-    def test_a_session_from_its_beginning_to_its_end(self):
+    def test_a_session_from_its_beginning_to_its_end(self) -> None:
         terminal = self.create("worker")
         self.assertEqual((terminal["provider"], terminal["session_name"]), ("gemini_cli", "cao-worker"))
         self.server.wait("ready", lambda: self.status(terminal["id"]) in {"idle", "completed"})
@@ -368,26 +431,31 @@ class InCao(unittest.TestCase):
         self.assertEqual(self.ask(terminal["id"], "Second question"), "Second answer:\n\n- one\n- two")
         self.server.call("POST", f"/terminals/{terminal['id']}/exit")
         shows = ["tmux", "list-panes", "-t", "=cao-worker:", "-F", "#{pane_current_command}"]
-        show = lambda: subprocess.run(shows, capture_output=True, text=True, check=False).stdout.strip()  # noqa: E731
-        self.server.wait("a shell again", lambda: show() in {"sh", "bash", "dash", "zsh"}, 60)
+
+        def shell_is_back() -> bool:
+            shown = subprocess.run(shows, capture_output=True, text=True, check=False).stdout
+            return shown.strip() in {"sh", "bash", "dash", "zsh"}
+
+        self.server.wait("a shell again", shell_is_back, 60)
         self.server.call("DELETE", "/sessions/cao-worker")
         self.server.wait("gone", lambda: "cao-worker" not in sessions(), 30)
 
-    def poll(self, terminal, over, samples):
+    def poll(self, terminal: str, over: threading.Event, samples: list[Sample]) -> None:
         while not over.is_set():
             asked = time.monotonic()
             samples.append((asked, self.status(terminal), time.monotonic()))
             time.sleep(0.1)
 
-    def test_two_pollers_see_work_until_it_is_answered_and_an_error_is_not_the_end(self):
+    def test_two_pollers_see_work_until_it_is_answered_and_an_error_is_not_the_end(self) -> None:
         terminal = self.create("worker")["id"]
         self.server.wait("ready", lambda: self.status(terminal) in {"idle", "completed"})
-        over, samples = threading.Event(), []
+        over = threading.Event()
+        samples: list[Sample] = []
         pollers = [threading.Thread(target=self.poll, args=(terminal, over, samples)) for _ in range(2)]
         for poller in pollers:
             poller.start()
-        turns = [("Answer at once", "At once."), ("Fail now", None), ("Take your time", "Late."), ("Draw it", MARKDOWN)]
-        wrong = []
+        turns: list[tuple[str, str | None]] = [("Answer at once", "At once."), ("Fail now", None), ("Take your time", "Late."), ("Draw it", MARKDOWN)]
+        wrong: list[Sample] = []
         try:
             for message, expected in turns:
                 self.server.call("POST", f"/terminals/{terminal}/input", message=message)
@@ -413,9 +481,10 @@ class InCao(unittest.TestCase):
         self.server.call("DELETE", "/sessions/cao-worker")
         self.server.wait("gone", lambda: "cao-worker" not in sessions(), 30)
 
-    def test_three_handoffs_with_answers_of_0_3_and_15_seconds_while_two_look_on(self):
+    def test_three_handoffs_with_answers_of_0_3_and_15_seconds_while_two_look_on(self) -> None:
         terminal = self.create("boss")["id"]
-        over, samples = threading.Event(), []
+        over = threading.Event()
+        samples: list[Sample] = []
         pollers = [threading.Thread(target=self.poll, args=(terminal, over, samples)) for _ in range(2)]
         for poller in pollers:
             poller.start()
@@ -430,12 +499,39 @@ class InCao(unittest.TestCase):
         self.server.call("DELETE", "/sessions/cao-boss")
         self.server.wait("gone", lambda: sessions() == [] or "cao-boss" not in sessions(), 30)
 
-    def test_a_handoff_to_a_second_agent(self):
+    def windows(self, session: str) -> int:
+        shows = ["tmux", "list-windows", "-t", f"={session}", "-F", "#W"]
+        return len(subprocess.run(shows, capture_output=True, text=True, check=False).stdout.split())
+
+    def close(self, session: str) -> None:
+        self.server.call("DELETE", f"/sessions/{session}")
+        self.server.wait("gone", lambda: session not in sessions(), 30)
+
+    def test_a_handoff_to_a_second_agent(self) -> None:
         terminal = self.create("boss")
         answer = self.ask(terminal["id"], "Have it counted")
         self.assertEqual(answer, "The worker says: 3 files.")
-        self.server.call("DELETE", "/sessions/cao-boss")
-        self.server.wait("gone", lambda: sessions() == [] or "cao-boss" not in sessions(), 30)
+        self.close("cao-boss")
+
+    def test_cao_launch_starts_it_and_work_is_assigned_and_reported(self) -> None:
+        # Installed and launched by CAO's own commands, with nothing said about the provider but its name.
+        self.cao("launch", "--agents", "boss", "--provider", "gemini_cli", "--session-name", "cao-boss", "--headless", "--yolo")
+        terminals = self.server.call("GET", "/sessions/cao-boss/terminals")
+        self.assertEqual([terminal["provider"] for terminal in terminals], ["gemini_cli"])
+        boss = terminals[0]["id"]
+        self.server.wait("ready", lambda: self.status(boss) in {"idle", "completed"})
+        self.server.call("POST", f"/terminals/{boss}/input", message="Have it assigned")
+        # The worker is in the supervisor's session, and sends what it found to the supervisor, who answers.
+        self.server.wait("two windows", lambda: self.windows("cao-boss") == 2)
+
+        def last() -> str:
+            try:
+                return str(self.server.call("GET", f"/terminals/{boss}/output", mode="last")["output"])
+            except AssertionError:
+                return ""
+
+        self.server.wait("reported", lambda: last() == "Got the report: 7.", 150)
+        self.close("cao-boss")
 
 
 if __name__ == "__main__":
