@@ -1,10 +1,9 @@
 //! CAO itself, with the provider, on the real CLI in tmux.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
-use alhena::scripted::{After, RecordedRequest, Scenario, Turn, When};
+use alhena::scripted::{After, Scenario, Turn, When};
 use alhena_testbed::tools;
 use serde_json::json;
 
@@ -78,11 +77,6 @@ fn timed_handoff(seconds: u64) -> [Turn; 3] {
 
 /// Runs some of the provider's tests in a home and a tmux of their own.
 fn run(name: &str, tests: &[&str]) {
-    run_with(name, tests, "home");
-}
-
-/// The same with a way by which profiles get to the model; what the model was asked.
-fn run_with(name: &str, tests: &[&str], profile_by: &str) -> Vec<Arc<RecordedRequest>> {
     let place = Place::new(name, [("cao", scenario())]);
     let (cao, tmux) = (tools::cao().unwrap(), tools::tmux().unwrap());
     let directories = [tmux.parent(), place.cli.bin.parent()].into_iter().flatten().map(Path::to_path_buf);
@@ -96,14 +90,12 @@ fn run_with(name: &str, tests: &[&str], profile_by: &str) -> Vec<Arc<RecordedReq
         .args(names)
         .env("PYTHONPATH", std::env::join_paths(sources.iter().chain([&cao])).unwrap())
         .env("PATH", path)
-        .env("ALHENA_CAO_PROFILE_BY", profile_by)
         .env("SHELL", "/bin/sh")
         .env("TMUX_TMPDIR", place.home.tmp());
     let done = place.run(&mut command);
     let said = done.stderr_text();
     assert!(!said.contains("skipped"), "{said}");
     place.assert_nothing_left();
-    place.requests("cao")
 }
 
 #[test]
@@ -136,24 +128,4 @@ fn three_handoffs_in_cao_bring_the_answers_of_0_3_and_15_seconds() {
 fn cao_launch_itself_starts_it_and_work_is_assigned_and_reported_in_its_session() {
     // D-44, D-45
     run("cao-assign", &["InCao.test_cao_launch_starts_it_and_work_is_assigned_and_reported"]);
-}
-
-/// Where the model is told what the profile says, in the request with this prompt.
-fn told_in(requests: &[Arc<RecordedRequest>], prompt: &str) -> Vec<String> {
-    let request = requests.iter().find(|request| request.prompt().is_some_and(|text| text.contains(prompt)));
-    let body = &request.unwrap().body;
-    let says = |value: &serde_json::Value| value.to_string().contains("You are the WORKER");
-    let system = says(&body["systemInstruction"]).then(|| "systemInstruction".to_owned());
-    let contents =
-        body["contents"].as_array().unwrap().iter().enumerate().filter(|(_, content)| says(content));
-    system.into_iter().chain(contents.map(|(at, _)| format!("contents[{at}]"))).collect()
-}
-
-#[test]
-fn a_profile_is_a_system_instruction_and_the_documents_way_is_the_first_message() {
-    // D-26 to D-28
-    let session = ["InCao.test_a_session_from_its_beginning_to_its_end"];
-    let home = told_in(&run_with("cao-by-home", &session, "home"), "6 times 7");
-    let document = told_in(&run_with("cao-by-document", &session, "document"), "6 times 7");
-    assert_eq!((home, document), (vec![], vec![]));
 }
