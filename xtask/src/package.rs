@@ -3,6 +3,7 @@
 //!
 //! To add an ecosystem: a file in `package/` with a function that gives its rows, and a line in [`all`].
 
+mod npm;
 mod python;
 mod sample;
 mod versions;
@@ -35,7 +36,9 @@ pub struct Package {
 
 /// The table.
 fn all() -> Vec<Package> {
-    python::packages()
+    let mut all = python::packages();
+    all.extend(npm::packages());
+    all
 }
 
 /// What a package is made with.

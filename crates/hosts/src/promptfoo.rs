@@ -61,6 +61,17 @@ pub struct TokenUsage {
     /// Those of the prompt that came from the API's cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached: Option<u64>,
+    /// What the tokens beside the answer's were for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completion_details: Option<CompletionDetails>,
+}
+
+/// Tokens of an answer that are not in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CompletionDetails {
+    /// Thoughts.
+    pub reasoning: u64,
 }
 
 /// What happened on the way, for assertions.
@@ -68,6 +79,9 @@ pub struct TokenUsage {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Metadata {
+    /// The session, as beside it: assertions see only this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
     /// Every tool call, in order.
     pub tool_calls: Vec<ToolCall>,
     /// Files that changed.
@@ -173,6 +187,7 @@ impl View {
             session_id: outcome.session_id.clone(),
             raw: self.report.report(outcome).to_string(),
             metadata: Metadata {
+                session_id: outcome.session_id.clone(),
                 tool_calls: self.calls,
                 files: outcome.files.clone(),
                 commands: outcome.commands.clone(),
@@ -198,6 +213,8 @@ fn token_usage(outcome: &Outcome) -> Option<TokenUsage> {
         completion: sum(|tokens| tokens.output),
         total: sum(|tokens| tokens.total),
         cached: Some(sum(|tokens| tokens.cached)).filter(|cached| *cached > 0),
+        completion_details: Some(CompletionDetails { reasoning: sum(|tokens| tokens.thoughts) })
+            .filter(|details| details.reasoning > 0),
     })
 }
 

@@ -56,11 +56,10 @@ pub fn files() -> Vec<(String, String)> {
     let pick = |names: &[&str]| -> Vec<Shape> {
         shapes.iter().filter(|shape| names.contains(&shape.name)).cloned().collect()
     };
-    let sdk = typescript::typescript_types(&pick(&["event", "outcome", "message"]));
-    files.push(("packages/node/src/alhena.ts".to_owned(), sdk.clone()));
-    files.push(("hosts/agent-cli-sdk/src/alhena.ts".to_owned(), sdk));
+    let node = typescript::typescript_types(&pick(&["event", "outcome", "message"]));
+    files.push(("packages/node/src/alhena.ts".to_owned(), node));
     let response = typescript::typescript_types(&pick(&["promptfoo"]));
-    files.push(("hosts/promptfoo/provider-response.d.ts".to_owned(), response));
+    files.push(("hosts/promptfoo/src/provider-response.ts".to_owned(), response));
     files.extend(
         pick(&["openase"])
             .first()

@@ -16,6 +16,10 @@ use crate::real_cli::{OTHER_VERSIONS, Optional, RealCli, npm_install, versions};
 /// Long enough to compile a tool on two busy cores.
 const LIMIT: Duration = Duration::from_secs(1800);
 const NODE_VERSION: &str = "22.23.3";
+/// The other releases of Node that npm packages are tested on.
+const OTHER_NODES: &[&str] = &["20.20.2", "24.21.0"];
+const TYPESCRIPT_VERSION: &str = "5.9.3";
+const NODE_TYPES_VERSION: &str = "20.19.0";
 const GO_VERSION: &str = "1.27.3";
 /// The distribution that runs the tests decides which tmux that is.
 const TMUX_VERSION: &str = "debian";
@@ -104,6 +108,11 @@ pub fn all() -> Vec<Tool> {
         node_users,
         fetch_node,
     ));
+    let packages = Needed::With(&["packages/node"]);
+    for version in OTHER_NODES {
+        all.push(tool("node", version, "npm packages", packages, fetch_node));
+    }
+    all.push(tool("typescript", TYPESCRIPT_VERSION, "npm packages", packages, fetch_typescript));
     let terminal = Needed::WithoutCommand("crates/terminal/tests");
     all.push(tool("tmux", TMUX_VERSION, "the interactive CLI", terminal, fetch_tmux));
     let browser = Needed::WithoutCommand("crates/cli/tests/real_sessions");
@@ -129,6 +138,19 @@ pub fn all() -> Vec<Tool> {
 /// A Node 22 binary.
 pub fn node22() -> io::Result<PathBuf> {
     fetch_node(NODE_VERSION)
+}
+
+/// Every Node that npm packages have to run on, the oldest first.
+pub fn nodes() -> io::Result<Vec<PathBuf>> {
+    let mut versions = vec![NODE_VERSION];
+    versions.extend(OTHER_NODES);
+    versions.sort_unstable();
+    versions.into_iter().map(fetch_node).collect()
+}
+
+/// The directory of modules with the TypeScript compiler, and the types of Node beside it.
+pub fn typescript() -> io::Result<PathBuf> {
+    fetch_typescript(TYPESCRIPT_VERSION)
 }
 
 /// The system's tmux, or one from the cache.
@@ -196,6 +218,14 @@ fn fetch_node(version: &str) -> io::Result<PathBuf> {
         npm_install(directory, &format!("node-{platform}@{version}"), Optional::Included)
     })?;
     Ok(directory.join(format!("node_modules/node-{platform}/bin/node")))
+}
+
+fn fetch_typescript(version: &str) -> io::Result<PathBuf> {
+    let directory = cache::entry(&format!("typescript/{version}"), |directory| {
+        npm_install(directory, &format!("typescript@{version}"), Optional::LeftOut)?;
+        npm_install(directory, &format!("@types/node@{NODE_TYPES_VERSION}"), Optional::LeftOut)
+    })?;
+    Ok(directory.join("node_modules"))
 }
 
 /// A tmux unpacked from Debian's packages, with its libraries.

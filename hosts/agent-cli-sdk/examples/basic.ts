@@ -1,15 +1,13 @@
-// Runs one prompt and shows it as it goes: `node dist/examples/basic.js "Explain this project"`.
+// Runs one prompt and shows it as it goes: `node basic.js "Explain this project"`.
 
-import { execute } from '../src/index.js';
+import { execute } from '@alhena/agent-cli-sdk-gemini';
 
 const result = await execute({
   prompt: process.argv[2] ?? 'Write a haiku about rivers into haiku.txt',
   permissionMode: 'acceptEdits',
-  onEvent: ({ message }) => {
-    for (const block of message?.role === 'assistant' ? message.content : []) {
-      if (block.type === 'text') process.stdout.write(block.text);
-      if (block.type === 'tool_use') console.log(`[${block.name}]`);
-    }
+  onEvent: ({ event }) => {
+    if (event?.type === 'text') process.stdout.write(event.delta);
+    if (event?.type === 'tool_call') console.log(`[${event.claude_name}]`);
   },
 });
 console.log(`\n${result.success ? 'done' : `failed: ${result.error}`}, ${result.messages.length} messages, session ${result.sessionId}`);

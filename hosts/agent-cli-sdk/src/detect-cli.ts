@@ -1,17 +1,23 @@
-import { alhena } from './alhena-process.js';
-import type { Capabilities } from './types.js';
+import { BinaryNotFoundError, detect } from 'alhena';
+
+import type { Capabilities, ExecuteOptions } from './types.js';
 
 /** Where Gemini CLI is: by GEMINI_CLI_PATH, in the project, on PATH or in the known places; null when it is nowhere. */
-export async function detectCli(env?: NodeJS.ProcessEnv): Promise<string | null> {
-  const { exitCode, stdout } = await alhena({ args: ['detect', '--json'], env });
-  if (exitCode !== 0) return null;
-  const found = JSON.parse(stdout) as { path?: string };
-  return found.path ?? null;
+export async function detectCli(options: Pick<ExecuteOptions, 'env' | 'workingDir'> = {}): Promise<string | null> {
+  const found = await detect({ trust: true, cwd: options.workingDir, env: options.env });
+  return found?.path ?? null;
 }
 
-/** What Gemini CLI can do, and whether it is there. */
-export async function getCapabilities(env?: NodeJS.ProcessEnv): Promise<Capabilities> {
-  const cliPath = await detectCli(env);
+/** What Gemini CLI can do, and whether it is there. Answers also where nothing is installed, `alhena` itself included. */
+export async function getCapabilities(
+  agentName: 'gemini' = 'gemini',
+  options: Pick<ExecuteOptions, 'env' | 'workingDir'> = {},
+): Promise<Capabilities> {
+  if (agentName !== 'gemini') throw new Error(`Unknown agent type: ${String(agentName)}`);
+  const cliPath = await detectCli(options).catch((error: unknown) => {
+    if (error instanceof BinaryNotFoundError) return null;
+    throw error;
+  });
   return {
     supportsSlashCommands: false,
     supportsModels: true,
@@ -22,6 +28,6 @@ export async function getCapabilities(env?: NodeJS.ProcessEnv): Promise<Capabili
     supportsWebSearch: true,
     supportsThinking: true,
     installed: cliPath !== null,
-    cliPath,
+    ...(cliPath !== null && { cliPath }),
   };
 }

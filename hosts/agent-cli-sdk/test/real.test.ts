@@ -5,14 +5,14 @@ import { mkdtemp, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 
-import { detectCli, execute, getCapabilities, loadMessages, type ExecuteOptions, type UnifiedMessage } from '../src/index.js';
+import { detectCli, execute, getCapabilities, loadMessages, loadSession, parse, type ExecuteOptions, type UnifiedMessage } from '../src/index.js';
 
 const scenarios = JSON.parse(process.env['ALHENA_TEST_SCENARIOS'] ?? '{}') as Record<string, string>;
 const skip = Object.keys(scenarios).length === 0 && 'needs ALHENA_TEST_SCENARIOS';
 
 async function place(scenario: string): Promise<Omit<ExecuteOptions, 'prompt'> & { workingDir: string }> {
   const workingDir = await mkdtemp(path.join(process.env['ALHENA_TEST_WORK'] ?? '', 'sdk-'));
-  return { workingDir, model: 'gemini-2.5-flash', env: { ...process.env, GOOGLE_GEMINI_BASE_URL: scenarios[scenario] } };
+  return { workingDir, model: 'gemini-2.5-flash', env: { GOOGLE_GEMINI_BASE_URL: scenarios[scenario] } };
 }
 
 const kinds = (message: UnifiedMessage | undefined) =>
@@ -20,12 +20,12 @@ const kinds = (message: UnifiedMessage | undefined) =>
 
 test('it executes, edits and tells', { skip }, async () => { // B-50, B-52, B-55
   const options = await place('write');
-  const told: string[] = [];
+  const told = new Map<string, UnifiedMessage[]>();
   const result = await execute({
     ...options,
     prompt: '- write it',
     permissionMode: 'acceptEdits',
-    onEvent: ({ message }) => message?.content.forEach((block) => told.push(block.type)),
+    onEvent: ({ message }) => message && told.set(message.id, [...(told.get(message.id) ?? []), message]),
   });
   assert.deepEqual([result.success, result.exitCode, result.error], [true, 0, undefined]);
   assert.equal(result.data, 'I wrote it.');
@@ -39,13 +39,25 @@ test('it executes, edits and tells', { skip }, async () => { // B-50, B-52, B-55
   assert.deepEqual([call.name, call.input], ['Write', { file_path: 'made.txt', content: 'made\n' }]);
   assert.deepEqual(last?.content, [{ type: 'text', text: 'I wrote it.' }]);
   assert.deepEqual([last?.model, last?.tool], ['gemini-2.5-flash', 'gemini']);
-  assert.ok(last?.usage && last.usage.total_tokens >= last.usage.input_tokens);
-  for (const type of ['text', 'tool_use', 'tool_result']) assert.ok(told.includes(type), `${type} was not told: ${told}`);
+  assert.ok(last?.usage && last.usage.totalTokens >= last.usage.inputTokens);
+  // The last of each that was told is the final one, under the same id, and each grew: a block that was told stays.
+  assert.deepEqual([...told.values()].map((messages) => messages.at(-1)), result.messages);
+  const grown = (told.get(working?.id ?? '') ?? []).map((message) => kinds(message).join(' '));
+  assert.equal(grown[0], 'text');
+  assert.ok(grown.includes('thinking tool_use tool_result text'), grown.join('; '));
+  for (const message of told.get(working?.id ?? '') ?? []) {
+    assert.equal((message._original as { type: string }).type, 'gemini');
+    for (const block of Array.isArray(message.content) ? message.content : []) {
+      if (block.type === 'tool_use') assert.deepEqual([block.name, block.input], ['Write', { file_path: 'made.txt', content: 'made\n' }]);
+      if (block.type === 'tool_result') assert.equal(block.is_error, false);
+    }
+  }
 
-  // The same from the store, later.
-  const loaded = await loadMessages({ projectPath: options.workingDir, sessionId: result.sessionId });
-  assert.deepEqual(loaded, result.messages);
-  assert.deepEqual(await loadMessages({ projectPath: options.workingDir }), result.messages);
+  // The same from the store, later; there each has the id of its record.
+  const named = result.messages.map((message) => ({ ...message, id: (message._original as { id: string }).id }));
+  assert.deepEqual(await loadMessages({ tool: 'gemini', projectPath: options.workingDir, sessionId: result.sessionId }), named);
+  assert.deepEqual(await loadSession({ projectPath: options.workingDir }), named);
+  assert.deepEqual(parse(working?._original as object), named[1]);
 });
 
 test('a default run changes nothing', { skip }, async () => { // B-51
@@ -53,6 +65,15 @@ test('a default run changes nothing', { skip }, async () => { // B-51
   const result = await execute({ ...options, prompt: 'Go' });
   assert.equal(result.success, true);
   await assert.rejects(readFile(path.join(options.workingDir, 'made.txt')), { code: 'ENOENT' });
+});
+
+test('a refused tool is told the same way at once and at the end', { skip }, async () => {
+  const flags = (messages: UnifiedMessage[]) =>
+    messages.flatMap((message) => (Array.isArray(message.content) ? message.content : [])).flatMap((block) => (block.type === 'tool_result' ? [block.is_error] : []));
+  const told: UnifiedMessage[] = [];
+  const result = await execute({ ...(await place('write')), prompt: 'Go', onEvent: ({ message }) => message && told.push(message) });
+  assert.deepEqual([...new Set(flags(result.messages))], [true]);
+  assert.deepEqual([...new Set(flags(told))], [true]);
 });
 
 test('bypassPermissions runs commands', { skip }, async () => { // B-53
@@ -88,14 +109,14 @@ test('time and patience are bounded', { skip }, async () => {
     ...(await place('hang')),
     prompt: 'Go',
     signal: controller.signal,
-    onEvent: ({ event }) => event.type === 'text' && controller.abort(),
+    onEvent: ({ event }) => event?.type === 'text' && controller.abort(),
   });
   assert.deepEqual([aborted.success, aborted.exitCode, aborted.data], [false, 130, 'Thinking']);
 });
 
 test('the CLI is detected', { skip }, async () => { // B-44, B-57
   assert.equal(await detectCli(), process.env['GEMINI_CLI_PATH']);
-  const { installed, cliPath } = await getCapabilities();
+  const { installed, cliPath } = await getCapabilities('gemini');
   assert.deepEqual([installed, cliPath], [true, process.env['GEMINI_CLI_PATH']]);
 });
 

@@ -36,14 +36,6 @@ export class BinaryNotFoundError extends AlhenaError {
 /** `alhena` refused what it was asked, or answered what nobody understands. */
 export class CommandFailedError extends AlhenaError {
   override readonly name = 'CommandFailedError';
-
-  /** The error of an `alhena` that came to no answer: its own words say why. */
-  static of(exitCode: number, stderr: string): CommandFailedError {
-    const [first, ...rest] = stderr.split('\n').filter((line) => line.trim());
-    const message = first?.replace(/^error: /, '') ?? `alhena ended with exit code ${exitCode} and said nothing`;
-    const hint = rest.map((line) => line.replace(/^hint: /, '')).join('\n');
-    return new CommandFailedError(exitCode === 2 ? 'usage' : 'failed', message, hint, exitCode);
-  }
 }
 
 /** A run did not succeed. Comes after the run's result, which says the same and more. */

@@ -1,4 +1,4 @@
-/** Starting `alhena`, and reading what it prints. For adapters; most programs want `query`. */
+/** Starting `alhena`, and reading what it prints. */
 
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
@@ -119,8 +119,16 @@ export function communicateSync({ args, input = '', env = process.env, binary }:
 
 /** The JSON that it answered; its own words where it refused. */
 export function answer(done: Finished): unknown {
-  if (done.exitCode !== 0) throw CommandFailedError.of(done.exitCode, done.stderr);
+  if (done.exitCode !== 0) throw refused(done);
   return json(done.stdout);
+}
+
+/** The error of an `alhena` that came to no answer: its own words say why. */
+export function refused({ exitCode, stderr }: Finished): CommandFailedError {
+  const [first, ...rest] = stderr.split('\n').filter((line) => line.trim());
+  const message = first?.replace(/^error: /, '') ?? `alhena ended with exit code ${exitCode} and said nothing`;
+  const hint = rest.map((line) => line.replace(/^hint: /, '')).join('\n');
+  return new CommandFailedError(exitCode === 2 ? 'usage' : 'failed', message, hint, exitCode);
 }
 
 /** JSON as `alhena` prints it. */

@@ -1,14 +1,11 @@
 /** Asking Gemini CLI. */
 
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-
 import type { Message } from './alhena.js';
 import { CommandFailedError, RunFailedError } from './errors.js';
 import { resultOf, type MessageLine, type QueryMessage, type ResultMessage } from './messages.js';
 import { environment, runArguments, type Options } from './options.js';
-import { json, start } from './process.js';
+import { json, refused, start } from './process.js';
+import { makeScratch } from './scratch.js';
 
 export interface QueryOptions extends Options {
   /** Stops the run: `query` then ends with the result and a `RunFailedError` of kind `cancelled`. */
@@ -26,7 +23,7 @@ export interface QueryOptions extends Options {
  * every process that it started, and waits until none is left.
  */
 export async function* query(prompt: string, options: QueryOptions = {}): AsyncGenerator<QueryMessage, void, undefined> {
-  const scratch = await mkdtemp(path.join(tmpdir(), 'alhena-node-'));
+  const { scratch, remove } = await makeScratch();
   try {
     const args = ['run', '--as=message-lines', ...runArguments(options, scratch), '-'];
     if (options.extraArgs?.length) args.push('--', ...options.extraArgs);
@@ -44,12 +41,12 @@ export async function* query(prompt: string, options: QueryOptions = {}): AsyncG
       // Left early: nothing of it may live on.
       if (!result) await running.stop();
     }
-    const { exitCode, stderr } = await running.finished;
-    if (!result) throw CommandFailedError.of(exitCode, stderr);
+    const ended = await running.finished;
+    if (!result) throw refused(ended);
     yield result;
-    if (result.is_error) throw new RunFailedError(result, exitCode);
+    if (result.is_error) throw new RunFailedError(result, ended.exitCode);
   } finally {
-    await rm(scratch, { recursive: true, force: true });
+    await remove();
   }
 }
 

@@ -93,16 +93,7 @@ fn run_example(python: &Path, package: PythonPackage, example: &str) -> Result<(
     let sample = Sample::new()?;
     let example = cache::workspace().join(package.directory).join(example);
     step(sample.prepare(Command::new(python).arg(example)))?;
-    wrote_haiku(&sample)
-}
-
-/// The example's file is there: the example ran on the real CLI and the model was asked.
-fn wrote_haiku(sample: &Sample) -> Result<(), String> {
-    let file = sample.workspace().join("haiku.txt");
-    match (std::fs::read_to_string(&file), sample.requests()) {
-        (Ok(text), asked) if text == "rivers\n" && asked > 0 => Ok(()),
-        (found, asked) => Err(format!("{}: {found:?}, the model was asked {asked} times", file.display())),
-    }
+    sample.wrote_haiku()
 }
 
 /// A wheel in the directory for finished ones. Older ones of the same name would be taken for it.

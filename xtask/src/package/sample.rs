@@ -45,6 +45,17 @@ impl Sample {
         self.server.requests("example").len()
     }
 
+    /// The example's file is there: the example ran on the real CLI and the model was asked.
+    pub fn wrote_haiku(&self) -> Result<(), String> {
+        let file = self.workspace().join("haiku.txt");
+        match (std::fs::read_to_string(&file), self.requests()) {
+            (Ok(text), asked) if text == "rivers\n" && asked > 0 => Ok(()),
+            (found, asked) => {
+                Err(format!("{}: {found:?}, the model was asked {asked} times", file.display()))
+            }
+        }
+    }
+
     /// Gives a command this environment and nothing else, and the workspace to work in.
     pub fn prepare<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command

@@ -10,6 +10,12 @@ const MANIFESTS: &[(&str, &str)] = &[
     ("hosts/aiwf/pyproject.toml", "dependencies = [\"alhena=="),
     ("hosts/cao/pyproject.toml", "version = \""),
     ("hosts/cao/pyproject.toml", "dependencies = [\"alhena=="),
+    ("packages/node/package.json", "\"version\": \""),
+    ("packages/node/package.json", "\"@alhena/cli-linux-x64\": \""),
+    ("hosts/agent-cli-sdk/package.json", "\"version\": \""),
+    ("hosts/agent-cli-sdk/package.json", "\"alhena\": \""),
+    ("hosts/promptfoo/package.json", "\"version\": \""),
+    ("hosts/promptfoo/package.json", "\"alhena\": \""),
 ];
 
 /// All manifests have the workspace's version.

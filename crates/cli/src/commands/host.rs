@@ -50,7 +50,7 @@ const HOSTS: &[(&str, &str, &str)] = &[
     ("aiwf", "--as aiwf", "hosts/aiwf (Python)"),
     ("agent-cli-sdk", "--as agent-cli-sdk, --as agent-cli-sdk-lines", "hosts/agent-cli-sdk (TypeScript)"),
     ("openase", "--as openase, --as openase-ticket", "hosts/openase (Go)"),
-    ("promptfoo", "--as promptfoo", "hosts/promptfoo (JavaScript)"),
+    ("promptfoo", "--as promptfoo", "hosts/promptfoo (TypeScript)"),
     ("cao", "alhena terminal here, classify", "hosts/cao (Python)"),
 ];
 

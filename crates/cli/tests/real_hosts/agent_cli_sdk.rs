@@ -1,39 +1,34 @@
-//! agent-cli-sdk's package, in TypeScript.
+//! The npm packages for Node and for agent-cli-sdk, in TypeScript.
 
-use std::path::PathBuf;
+use std::path::Path;
+use std::process::Command;
 
 use alhena::scripted::{Scenario, Turn, When};
-use alhena_testbed::cache;
-use alhena_testbed::real_cli::{Optional, npm_install};
+use alhena_testbed::npm::Packages;
+use alhena_testbed::{Finished, tools};
 use serde_json::json;
 
 use crate::place::Place;
+use crate::promptfoo::PROMPTFOO;
 
-const TYPESCRIPT: &str = "5.9.3";
-const NODE_TYPES: &str = "20.19.0";
+const SDK: &str = "@alhena/agent-cli-sdk-gemini";
 
-/// The compiler, and the types of Node beside it.
-fn typescript() -> PathBuf {
-    cache::entry(&format!("typescript/{TYPESCRIPT}"), |directory| {
-        npm_install(directory, &format!("typescript@{TYPESCRIPT}"), Optional::LeftOut)?;
-        npm_install(directory, &format!("@types/node@{NODE_TYPES}"), Optional::LeftOut)
-    })
-    .unwrap()
-    .join("node_modules")
+fn build(place: &Place) -> Packages {
+    Packages::build(&place.home.path().join("npm"), &[SDK]).unwrap()
 }
 
-/// Builds the package with the strictest checks, outside of the repository.
-fn build(place: &Place) -> PathBuf {
-    let modules = typescript();
-    let out = place.home.path().join("package");
-    let compiler = modules.join("typescript/bin/tsc");
-    let mut command =
-        place.command("agent-cli-sdk", "node", &[&compiler.to_string_lossy(), "-p", ".", "--strict"]);
-    command.arg("--outDir").arg(&out).arg("--typeRoots").arg(modules.join("@types"));
-    place.run(&mut command);
-    let manifest = cache::workspace().join("hosts/agent-cli-sdk/package.json");
-    std::fs::copy(manifest, out.join("package.json")).unwrap();
-    out
+/// `npm test` of a package, on a release of Node.
+fn npm_test(place: &Place, package: &Path, node: Option<&Path>, scenarios: bool) -> Finished {
+    let mut command = place.command("agent-cli-sdk", "npm", &["test"]);
+    if let Some(directory) = node.and_then(Path::parent) {
+        let path = std::env::var("PATH").unwrap();
+        command.env("PATH", format!("{}:{path}", directory.display()));
+    }
+    if !scenarios {
+        command.env_remove("ALHENA_TEST_SCENARIOS");
+    }
+    let command: &mut Command = command.env("npm_config_update_notifier", "false");
+    place.run(command.current_dir(package))
 }
 
 fn scenarios() -> Vec<(&'static str, Scenario)> {
@@ -64,11 +59,9 @@ fn scenarios() -> Vec<(&'static str, Scenario)> {
 #[test]
 fn the_typescript_package_keeps_its_contract() {
     let place = Place::new("agent-cli-sdk", scenarios());
-    let package = build(&place);
-    let mut command = place.command("agent-cli-sdk", "node", &["--test", "--test-concurrency=1", "test/"]);
-    let done = place.run(command.current_dir(&package));
-    let said = done.stdout_text();
-    assert!(said.contains("# skipped 0"), "{said}");
+    let package = build(&place).directory(SDK);
+    let said = npm_test(&place, &package, None, true).stdout_text();
+    assert!(said.contains(" skipped 0") && said.contains(" fail 0"), "{said}");
     assert_eq!(place.requests("write")[0].prompt(), Some("- write it"));
     let talk = place.requests("talk");
     let texts: Vec<&str> = talk.last().unwrap().texts().collect();
@@ -77,14 +70,33 @@ fn the_typescript_package_keeps_its_contract() {
 }
 
 #[test]
-fn the_typescript_example_runs() {
-    let answer = Scenario::new()
-        .turn(Turn::new().call("write_file", json!({"file_path": "haiku.txt", "content": "rivers\n"})))
-        .turn(Turn::say("Here it is."));
-    let place = Place::new("agent-cli-sdk-example", [("example", answer)]);
-    let example = build(&place).join("examples/basic.js");
-    let mut command = place.command("agent-cli-sdk", "node", &[&example.to_string_lossy(), "Write it"]);
-    let done = place.run(command.current_dir(place.home.workspace()));
-    let said = done.stdout_text();
+fn npm_test_works_on_every_node_that_the_packages_promise() {
+    let place = Place::new("agent-cli-sdk-nodes", []);
+    let packages = Packages::build(&place.home.path().join("npm"), &[SDK, PROMPTFOO]).unwrap();
+    for node in tools::nodes().unwrap() {
+        for name in ["alhena", SDK, PROMPTFOO] {
+            let said = npm_test(&place, &packages.directory(name), Some(&node), false);
+            assert!(said.stdout_text().contains(" fail 0"), "{}\n{}", node.display(), said.stdout_text());
+        }
+    }
+}
+
+#[test]
+fn the_typescript_examples_run() {
+    let answer = || {
+        Scenario::new()
+            .turn(Turn::new().call("write_file", json!({"file_path": "haiku.txt", "content": "rivers\n"})))
+            .turn(Turn::say("Here it is."))
+    };
+    let place = Place::new("agent-cli-sdk-example", [("sdk", answer())]);
+    let packages = build(&place);
+    let run = |place: &Place, example: &Path| {
+        let mut command = place.command("agent-cli-sdk", "node", &[&example.to_string_lossy(), "Write it"]);
+        place.run(command.current_dir(place.home.workspace())).stdout_text()
+    };
+    let said = run(&place, &packages.directory(SDK).join("dist/examples/basic.js"));
     assert!(said.starts_with("[Write]\nHere it is.\ndone, 3 messages, session "), "{said}");
+    let place = Place::new("node-example", [("node", answer())]);
+    let said = run(&place, &packages.directory("alhena").join("dist/examples/haiku.js"));
+    assert_eq!(said, "- Write\nHere it is.\ncreated haiku.txt\n");
 }

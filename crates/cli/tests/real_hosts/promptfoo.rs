@@ -1,14 +1,18 @@
 //! promptfoo itself, with the provider, on the real CLI.
 
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use alhena::scripted::{Scenario, Turn, Usage, When};
-use alhena_testbed::{run_bounded, tools};
+use alhena_testbed::npm::Packages;
+use alhena_testbed::{cache, run_bounded, tools};
 use serde_json::{Value, json};
 
 use crate::place::Place;
 
+pub const PROMPTFOO: &str = "@alhena/promptfoo-gemini-cli";
 const LIMIT: Duration = Duration::from_secs(420);
 
 fn usage() -> Usage {
@@ -55,13 +59,28 @@ fn greetings() -> Scenario {
     scenario
 }
 
+fn build(place: &Place) -> Packages {
+    Packages::build(&place.home.path().join("npm"), &[PROMPTFOO]).unwrap()
+}
+
 /// `promptfoo eval` with a config of the adapter's, and the results that it wrote.
-fn eval(place: &Place, config: &str, more: impl FnOnce(&mut Command)) -> Vec<Value> {
+fn eval(place: &Place, packages: &Packages, config: &str, more: impl FnOnce(&mut Command)) -> Vec<Value> {
+    eval_by(&tools::promptfoo().unwrap(), place, packages, config, more)
+}
+
+fn eval_by(
+    promptfoo: &Path,
+    place: &Place,
+    packages: &Packages,
+    config: &str,
+    more: impl FnOnce(&mut Command),
+) -> Vec<Value> {
     let results = place.home.tmp().join("results.json");
     let node = tools::node22().unwrap();
-    let promptfoo = tools::promptfoo().unwrap();
-    let mut command =
-        place.command("promptfoo", &node, &[&promptfoo.to_string_lossy(), "eval", "-c", config]);
+    let config = packages.directory(PROMPTFOO).join(config);
+    let mut command = place.command("promptfoo", &node, &[&promptfoo.to_string_lossy(), "eval", "-c"]);
+    // Not where the config is: relative paths in it are relative to it.
+    command.arg(config).current_dir(place.home.workspace());
     command.arg("-o").arg(&results).args(["--no-progress-bar", "--no-table"]);
     command.env("PROMPTFOO_CONFIG_DIR", place.home.path().join(".promptfoo"));
     for quiet in ["TELEMETRY", "UPDATE", "REMOTE_GENERATION", "SHARING"] {
@@ -86,7 +105,8 @@ fn column(cases: &[Value], pointer: &str) -> Vec<Value> {
 #[test]
 fn real_promptfoo_evaluates_and_caches() {
     let place = Place::new("promptfoo", [("eval", greetings())]);
-    let first = eval(&place, "test/promptfooconfig.yaml", |_| ());
+    let packages = build(&place);
+    let first = eval(&place, &packages, "test/promptfooconfig.yaml", |_| ());
     assert_eq!(first.len(), 10);
     let success = column(&first, "/success");
     let reasons = column(&first, "/error");
@@ -123,6 +143,8 @@ fn real_promptfoo_evaluates_and_caches() {
             (&json!(1000 * answers), &json!(100 * answers), &json!(1150 * answers)),
             "{case}"
         );
+        assert_eq!(usage["completionDetails"]["reasoning"], 50 * answers, "{case}");
+        assert_eq!(case["response"]["metadata"]["sessionId"], case["response"]["sessionId"]);
         let cost = case["cost"].as_f64().unwrap();
         assert!((cost - ONE_ANSWER * f64::from(answers)).abs() < 1e-9, "{cost}");
         assert!(case["latencyMs"].as_u64().unwrap() > 0);
@@ -134,12 +156,18 @@ fn real_promptfoo_evaluates_and_caches() {
 
     // Again: what succeeded comes from the cache, what failed is tried again.
     let asked = place.requests("eval").len();
-    let second = eval(&place, "test/promptfooconfig.yaml", |_| ());
+    let second = eval(&place, &packages, "test/promptfooconfig.yaml", |_| ());
     assert_eq!(column(&second, "/success"), success);
     let cached = column(&second, "/response/cached");
     assert_eq!(cached[..6], [true; 6].map(Value::Bool));
     assert_eq!(column(&second, "/response/output")[..6], column(&first, "/response/output")[..6]);
     assert!(cached[6..].iter().all(Value::is_null), "{cached:?}");
+    // As promptfoo's own providers tell it.
+    for (case, answers) in second[..6].iter().zip([1, 2, 1, 2, 1, 2]) {
+        let spent = json!({"cached": 1150 * answers, "total": 1150 * answers, "numRequests": 1,
+            "completionDetails": {"reasoning": 50 * answers}});
+        assert_eq!((&case["response"]["tokenUsage"], &case["response"]["cost"]), (&spent, &json!(0)));
+    }
     let again = place.requests("eval");
     let asked_again: Vec<&str> = again[asked..].iter().filter_map(|request| request.prompt()).collect();
     assert!(!asked_again.is_empty());
@@ -153,7 +181,7 @@ fn real_promptfoo_evaluates_and_caches() {
 fn an_abort_of_promptfoo_leaves_nothing_behind() {
     let sleep = Turn::new().call("run_shell_command", json!({"command": "sleep 300", "description": "rest"}));
     let place = Place::new("promptfoo-abort", [("sleep", Scenario::new().turn(sleep))]);
-    let cases = eval(&place, "test/abort.yaml", |command| {
+    let cases = eval(&place, &build(&place), "test/abort.yaml", |command| {
         command.env("PROMPTFOO_EVAL_TIMEOUT_MS", "15000");
     });
     let error = cases[0]["error"].as_str().unwrap();
@@ -165,7 +193,7 @@ fn an_abort_of_promptfoo_leaves_nothing_behind() {
 #[test]
 fn the_exec_form_gives_text() {
     let place = Place::new("promptfoo-exec", [("exec", Scenario::new().turn(Turn::say("Hello, Ada!")))]);
-    let cases = eval(&place, "test/exec.yaml", |_| ());
+    let cases = eval(&place, &build(&place), "test/exec.yaml", |_| ());
     assert_eq!(
         (&cases[0]["success"], &cases[0]["response"]["output"]),
         (&json!(true), &json!("Hello, Ada!")),
@@ -181,12 +209,36 @@ fn the_promptfoo_example_runs() {
         .turn(Turn::new().call("read_file", json!({"file_path": "average.ts"})))
         .turn(Turn::say("average.ts reads one element too many."));
     let place = Place::new("promptfoo-example", [("review", review)]);
-    let cases = eval(&place, "example/promptfooconfig.yaml", |_| ());
+    let cases = eval(&place, &build(&place), "example/promptfooconfig.yaml", |_| ());
     assert_eq!(column(&cases, "/success"), [json!(true)], "{}", cases[0]);
 }
 
+/// A copy of promptfoo with the change that is meant for it.
+fn patched(place: &Place) -> PathBuf {
+    let installed = tools::promptfoo().unwrap();
+    let installed = installed.parent().and_then(Path::parent).unwrap();
+    let modules = place.home.path().join("patched/node_modules");
+    std::fs::create_dir_all(&modules).unwrap();
+    for entry in std::fs::read_dir(installed).unwrap() {
+        let entry = entry.unwrap();
+        match entry.file_name() == "promptfoo" {
+            true => drop(place.run(Command::new("cp").arg("-r").arg(entry.path()).arg(&modules))),
+            false => symlink(entry.path(), modules.join(entry.file_name())).unwrap(),
+        }
+    }
+    let patch = cache::workspace().join("hosts/promptfoo/upstream/promptfoo-0.123.1-npm.patch");
+    let promptfoo = modules.join("promptfoo");
+    place.run(
+        Command::new("git").arg("apply").arg(patch).current_dir(&promptfoo).env("GIT_DIR", "/nonexistent"),
+    );
+    promptfoo.join("dist/src/entrypoint.js")
+}
+
 #[test]
-fn the_provider_alone_keeps_its_contract() {
-    let place = Place::new("promptfoo-provider", []);
-    place.run(&mut place.command("promptfoo", "node", &["--test", "test/"]));
+fn the_change_for_promptfoo_makes_gemini_cli_an_id_of_its_own() {
+    let place = Place::new("promptfoo-upstream", [("eval", greetings())]);
+    let cases = eval_by(&patched(&place), &place, &build(&place), "test/upstream.yaml", |_| ());
+    assert_eq!(column(&cases, "/success"), [json!(true)], "{}", cases[0]);
+    assert_eq!(cases[0]["provider"]["id"], "google:gemini-cli:gemini-2.5-flash");
+    assert_eq!(cases[0]["response"]["metadata"]["models"], json!(["gemini-2.5-flash"]));
 }

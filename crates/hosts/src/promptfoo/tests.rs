@@ -82,10 +82,11 @@ fn a_success_has_output_tokens_cost_session_and_what_happened() {
         got,
         json!({
             "output": "One file.",
-            "tokenUsage": {"prompt": 1100, "completion": 110, "total": 1240, "cached": 400},
+            "tokenUsage": {"prompt": 1100, "completion": 110, "total": 1240, "cached": 400, "completionDetails": {"reasoning": 30}},
             "cost": cost,
             "sessionId": "s-1",
             "metadata": {
+                "sessionId": "s-1",
                 "toolCalls": [
                     {"id": "1", "name": "run_shell_command", "input": {"command": "ls"}, "output": "a.txt", "is_error": false},
                     {"id": "2", "name": "web_fetch", "input": {}, "output": "denied", "is_error": true},
@@ -111,7 +112,10 @@ fn token_usage_needs_models() {
     assert_eq!((response.token_usage, response.cost), (None, None));
     let bare = result("success", Value::Null, json!({"m": {}}));
     let response = called(&[INIT, &hi, &bare], Exit::Code(0), "");
-    assert_eq!(response.token_usage, Some(TokenUsage { prompt: 0, completion: 0, total: 0, cached: None }));
+    assert_eq!(
+        response.token_usage,
+        Some(TokenUsage { prompt: 0, completion: 0, total: 0, cached: None, completion_details: None })
+    );
 }
 
 // E-26 within E-27
@@ -148,7 +152,10 @@ fn an_error_that_was_reported_with_exit_0_is_type_and_message() {
         response.error.as_deref(),
         Some("INVALID_STREAM: The model response was blocked due to safety settings.")
     );
-    assert_eq!(response.token_usage, Some(TokenUsage { prompt: 3, completion: 1, total: 4, cached: None }));
+    assert_eq!(
+        response.token_usage,
+        Some(TokenUsage { prompt: 3, completion: 1, total: 4, cached: None, completion_details: None })
+    );
 
     let text = json!({"session_id": "s", "response": "", "error": {"type": "ApiError", "message": "Rate limit.", "code": 429}}).to_string();
     for exit in [Exit::Code(0), Exit::Unknown] {

@@ -18,6 +18,12 @@ export interface CommandRun {
   output?: string;
 }
 
+/** Tokens of an answer that are not in it. */
+export interface CompletionDetails {
+  /** Thoughts. */
+  reasoning: number;
+}
+
 /** A failed run's reason. The only failure type that leaves the library for what an agent did. */
 export interface Failure {
   /** What kind of failure it is; the exit code follows from it. */
@@ -75,6 +81,8 @@ export interface FileRecord {
 
 /** What happened on the way, for assertions. */
 export interface Metadata {
+  /** The session, as beside it: assertions see only this. */
+  sessionId?: string;
   /** Every tool call, in order. */
   toolCalls: Array<ToolCall>;
   /** Files that changed. */
@@ -123,6 +131,8 @@ export interface TokenUsage {
   total: number;
   /** Those of the prompt that came from the API's cache. */
   cached?: number;
+  /** What the tokens beside the answer's were for. */
+  completionDetails?: CompletionDetails;
 }
 
 /** One tool call, in the shape of promptfoo's own agent providers. */

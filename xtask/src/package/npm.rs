@@ -1,0 +1,210 @@
+//! npm packages: the binary in a package for its platform, the module `alhena` that finds it there, and adapters on top.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use alhena_testbed::npm::Packages;
+use alhena_testbed::{cache, tools};
+use serde_json::json;
+
+use super::{Job, Package, Sample, step};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+const SDK: &str = "@alhena/agent-cli-sdk-gemini";
+const PROMPTFOO: &str = "@alhena/promptfoo-gemini-cli";
+
+/// Its rows of the table.
+pub fn packages() -> Vec<Package> {
+    vec![
+        Package {
+            name: "npm:alhena",
+            about: "npm: the binary for this platform, and the module for Node",
+            build: |job| Ok(vec![build_platform(job)?, build_module(job, "alhena")?]),
+            try_out: |job| {
+                let project = Project::install(job, &["alhena"])?;
+                project.run_example("packages/node/examples/haiku.ts")?;
+                project.finds_its_own_binary()
+            },
+        },
+        Package {
+            name: SDK,
+            about: "npm: the adapter for agent-cli-sdk",
+            build: |job| Ok(vec![build_module(job, SDK)?]),
+            try_out: |job| {
+                Project::install(job, &["alhena", SDK])?.run_example("hosts/agent-cli-sdk/examples/basic.ts")
+            },
+        },
+        Package {
+            name: PROMPTFOO,
+            about: "npm: the provider for promptfoo",
+            build: |job| Ok(vec![build_module(job, PROMPTFOO)?]),
+            try_out: |job| Project::install(job, &["alhena", PROMPTFOO])?.evaluate(),
+        },
+    ]
+}
+
+/// Node's names for this platform.
+fn platform() -> Result<(&'static str, &'static str), String> {
+    let system = match std::env::consts::OS {
+        "linux" => "linux",
+        "macos" => "darwin",
+        other => return Err(format!("there is no package for {other}")),
+    };
+    let processor = match std::env::consts::ARCH {
+        "x86_64" => "x64",
+        "aarch64" => "arm64",
+        other => return Err(format!("there is no package for {other}")),
+    };
+    Ok((system, processor))
+}
+
+fn platform_package() -> Result<String, String> {
+    let (system, processor) = platform()?;
+    Ok(format!("@alhena/cli-{system}-{processor}"))
+}
+
+/// Where `npm pack` puts a package.
+fn tarball(job: &Job, name: &str) -> PathBuf {
+    job.out.join(format!("{}-{VERSION}.tgz", name.trim_start_matches('@').replace('/', "-")))
+}
+
+/// The binary, and nothing else.
+fn build_platform(job: &Job) -> Result<PathBuf, String> {
+    let tell = |error: std::io::Error| error.to_string();
+    step(Command::new("cargo").args(["build", "--locked", "-p", "alhena-cli", "--profile", &job.profile]))?;
+    let directory = if job.profile == "dev" { "debug" } else { &job.profile };
+    let binary = cache::workspace().join("target").join(directory).join("alhena");
+    let place = job.scratch().join("platform");
+    std::fs::create_dir_all(place.join("bin")).map_err(tell)?;
+    std::fs::copy(&binary, place.join("bin/alhena"))
+        .map_err(|error| format!("{}: {error}", binary.display()))?;
+    let ((system, processor), name) = (platform()?, platform_package()?);
+    let mut manifest = json!({
+        "name": name, "version": VERSION, "description": "The program alhena; installed by the package alhena",
+        "license": "MIT OR Apache-2.0", "os": [system], "cpu": [processor], "files": ["bin"], "preferUnplugged": true,
+    });
+    if let (Some(manifest), true) = (manifest.as_object_mut(), cfg!(target_env = "gnu")) {
+        manifest.insert("libc".to_owned(), json!(["glibc"]));
+    }
+    std::fs::write(place.join("package.json"), format!("{manifest:#}\n")).map_err(tell)?;
+    let readme = "The program `alhena` for one platform. Install the package `alhena` instead.\n";
+    std::fs::write(place.join("README.md"), readme).map_err(tell)?;
+    pack(job, &place, &name)
+}
+
+/// A module, compiled; with those that it needs beside it.
+fn build_module(job: &Job, name: &str) -> Result<PathBuf, String> {
+    let packages = Packages::build(&job.scratch().join(name), &[name]).map_err(|error| error.to_string())?;
+    pack(job, &packages.directory(name), name)
+}
+
+fn pack(job: &Job, place: &Path, name: &str) -> Result<PathBuf, String> {
+    let mut npm = npm(job);
+    step(npm.args(["pack", "--silent", "--pack-destination"]).arg(&job.out).current_dir(place))?;
+    let made = tarball(job, name);
+    if made.is_file() { Ok(made) } else { Err(format!("npm made no {}", made.display())) }
+}
+
+/// npm that asks nobody, and has nothing but what it is given.
+fn npm(job: &Job) -> Command {
+    let mut npm = Command::new("npm");
+    npm.env("npm_config_cache", job.scratch().join("npm-cache"))
+        .env("npm_config_offline", "true")
+        .env("npm_config_update_notifier", "false")
+        .env("npm_config_audit", "false")
+        .env("npm_config_fund", "false");
+    npm
+}
+
+/// An empty project with packages installed in it.
+struct Project {
+    place: PathBuf,
+}
+
+impl Project {
+    /// Installs these packages and the binary, from their tarballs only. Those that were not built before are.
+    fn install(job: &Job, names: &[&str]) -> Result<Self, String> {
+        let place = job.scratch().join("project");
+        std::fs::create_dir_all(&place).map_err(|error| error.to_string())?;
+        let manifest = "{\"private\": true, \"type\": \"module\"}\n";
+        std::fs::write(place.join("package.json"), manifest).map_err(|error| error.to_string())?;
+        let mut install = npm(job);
+        install.args(["install", "--no-save"]).current_dir(&place);
+        let platform = tarball(job, &platform_package()?);
+        install.arg(if platform.is_file() { platform } else { build_platform(job)? });
+        for name in names {
+            let made = tarball(job, name);
+            install.arg(if made.is_file() { made } else { build_module(job, name)? });
+        }
+        step(&mut install)?;
+        Ok(Self { place })
+    }
+
+    /// Compiles an example against what was installed, and runs it.
+    fn run_example(&self, example: &str) -> Result<(), String> {
+        let source = cache::workspace().join(example);
+        let name = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let copied = self.place.join(format!("{name}.ts"));
+        std::fs::copy(&source, &copied).map_err(|error| format!("{example}: {error}"))?;
+        let modules = tools::typescript().map_err(|error| error.to_string())?;
+        let mut tsc = Command::new("node");
+        tsc.arg(modules.join("typescript/bin/tsc"))
+            .args([
+                "--strict",
+                "--module",
+                "NodeNext",
+                "--target",
+                "ES2022",
+                "--types",
+                "node",
+                "--typeRoots",
+            ])
+            .arg(modules.join("@types"))
+            .arg(&copied)
+            .current_dir(&self.place);
+        step(&mut tsc)?;
+        let sample = Sample::new()?;
+        step(sample.prepare(Command::new("node").arg(self.place.join(format!("{name}.js")))))?;
+        sample.wrote_haiku()
+    }
+
+    /// Runs promptfoo itself with the provider that was installed.
+    fn evaluate(&self) -> Result<(), String> {
+        let tell = |error: std::io::Error| error.to_string();
+        let sample = Sample::new()?;
+        let config = json!({
+            "providers": [{
+                "id": format!("package:{PROMPTFOO}:GeminiCli"),
+                "config": {"working_dir": sample.workspace(), "approval_mode": "auto_edit"},
+            }],
+            "prompts": ["Write a haiku about rivers into haiku.txt"],
+            "tests": [{"assert": [{"type": "equals", "value": "Here it is."}]}],
+        });
+        let file = self.place.join("promptfooconfig.json");
+        std::fs::write(&file, config.to_string()).map_err(tell)?;
+        let mut eval = Command::new(tools::node22().map_err(tell)?);
+        sample.prepare(
+            eval.arg(tools::promptfoo().map_err(tell)?).args(["eval", "--no-progress-bar", "-c"]).arg(&file),
+        );
+        eval.current_dir(&self.place).env("PROMPTFOO_CONFIG_DIR", self.place.join("promptfoo"));
+        for quiet in ["TELEMETRY", "UPDATE", "REMOTE_GENERATION", "SHARING"] {
+            eval.env(format!("PROMPTFOO_DISABLE_{quiet}"), "1");
+        }
+        step(&mut eval)?;
+        sample.wrote_haiku()
+    }
+
+    /// The module and `npx alhena` use the binary that was installed, not one that happens to be on PATH.
+    fn finds_its_own_binary(&self) -> Result<(), String> {
+        let own = self.place.join("node_modules").join(platform_package()?).join("bin/alhena");
+        let script = format!(
+            "import {{ findBinary }} from 'alhena'; if (findBinary() !== {:?}) throw new Error(findBinary());",
+            own.display().to_string()
+        );
+        let mut node = Command::new("node");
+        node.args(["--input-type=module", "-e", &script]).current_dir(&self.place).env_remove("ALHENA_BIN");
+        step(&mut node)?;
+        let mut npx = Command::new(self.place.join("node_modules/.bin/alhena"));
+        step(npx.arg("--version").current_dir(&self.place).env_remove("ALHENA_BIN"))
+    }
+}
