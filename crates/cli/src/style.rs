@@ -119,12 +119,24 @@ impl Harmless {
 
 /// One line of foreign text, cut to `width` characters.
 pub fn one_line(text: &str, width: usize) -> String {
+    if is_one_line(text) && text.len() <= width {
+        return text.to_owned();
+    }
     let clean = Harmless::default().clean(text);
     let line: String = clean.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(width) {
         None => line,
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or("")),
     }
+}
+
+/// Whether a text is plain already, as nearly all are.
+fn is_one_line(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.iter().all(|byte| (b' '..=b'~').contains(byte))
+        && !bytes.starts_with(b" ")
+        && !bytes.ends_with(b" ")
+        && !bytes.windows(2).any(|two| two == b"  ")
 }
 
 /// `1.2 s`, `3 min 4 s`.
