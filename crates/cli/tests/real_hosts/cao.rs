@@ -16,8 +16,6 @@ fn scenario() -> Scenario {
     let asked = |prompt: &str| When::new().prompt(prompt).body("You are the WORKER");
     let timed = [0, 3, 15].into_iter().flat_map(timed_handoff).fold(Scenario::new(), Scenario::turn);
     timed
-        // The document's way: the profile is the first message.
-        .turn(Turn::say("Understood.").when(When::new().prompt("You are the WORKER")))
         .turn(Turn::say("It is 42.").when(asked("6 times 7")))
         .turn(Turn::say("Second answer:\n\n- one\n- two").when(asked("Second question")))
         .turn(Turn::say("3 files.").when(asked("Count the files")))

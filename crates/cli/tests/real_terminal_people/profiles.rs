@@ -17,6 +17,14 @@ fn said() -> Scenario {
     Scenario::new().turn(Turn::say("I am terse.").when(When::new().body("You are TERSE-7.")).always())
 }
 
+/// Where in the latest request the model is told what the profile says.
+fn told_in(place: &Place) -> Vec<&'static str> {
+    let requests = place.api.requests("api");
+    let request = requests.iter().rfind(|request| request.action == "streamGenerateContent").unwrap();
+    let says = |part: &&str| request.body[*part].to_string().contains("You are TERSE-7.");
+    ["systemInstruction", "contents"].into_iter().filter(says).collect()
+}
+
 #[test]
 fn a_profile_in_the_terminals_own_home_touches_nothing() {
     // D-25
@@ -28,6 +36,8 @@ fn a_profile_in_the_terminals_own_home_touches_nothing() {
     ask(&terminal, "Who are you?");
     assert_eq!(terminal.last_answer().unwrap().text, "I am terse.");
     assert_eq!(place.last_prompt(), "Who are you?");
+    // In every request, and above all that was said.
+    assert_eq!(told_in(&place), ["systemInstruction"]);
     terminal.exit(LONG).unwrap();
     assert_eq!(fs::read_dir(place.work()).unwrap().count(), before);
 }
@@ -47,6 +57,7 @@ fn the_documents_way_says_it_first_and_puts_the_file_back() {
     first.wait(Until::Completed, LONG).unwrap();
     assert_eq!(place.last_prompt(), "You are TERSE-7.");
     assert_eq!(first.last_answer().unwrap().text, "I am terse.");
+    assert_eq!(told_in(&place), ["contents"]);
     let second = place.terminals.launch(wanted()).unwrap();
     assert_eq!(
         [read("GEMINI.md"), read("GEMINI.md.cao_backup")],
