@@ -188,6 +188,18 @@ class StandIn(Directory):
 
         asyncio.run(cancelled())
 
+    def test_lines_are_whole_however_long_they_are(self) -> None:
+        script = "head -c 300000 /dev/zero | tr '\\0' x; printf '\\n\\nshort\\nlast'"
+        program = self.program("alhena", script)
+
+        async def lines() -> list[bytes]:
+            async with process.start([], binary=str(program)) as running:
+                told = [line async for line in running.lines()]
+                self.assertEqual(await running.end(), (0, ""))
+                return told
+
+        self.assertEqual(asyncio.run(lines()), [b"x" * 300000, b"", b"short", b"last"])
+
     def test_one_that_does_not_obey_is_killed(self) -> None:
         started = self.directory / "started"
         program = self.program("alhena", f"trap '' TERM\ntouch {started}\nwhile :; do sleep 0.1; done")

@@ -18,8 +18,8 @@ from .errors import BinaryNotFoundError
 # Told to stop, `alhena` takes a few seconds to stop everything that it started. This is for one that could not:
 # killed, its keeper still stops the rest.
 GRACE = 30.0
-# A line of `alhena` may hold a whole tool output.
-LINE_LIMIT = 2**30
+# How much is read at once. Whoever takes the lines slowly slows `alhena` down, and loses nothing.
+CHUNK = 2**16
 
 
 @dataclass
@@ -43,8 +43,16 @@ class Process:
         """The lines that it prints, until it closes its output."""
         stdout = self._process.stdout
         assert stdout is not None
-        while line := await stdout.readline():
-            yield line
+        # Not by `readline`, which gives up on long lines: one may hold a whole tool output.
+        parts: list[bytes] = []
+        while chunk := await stdout.read(CHUNK):
+            *lines, rest = chunk.split(b"\n")
+            for line in lines:
+                yield b"".join([*parts, line])
+                parts = []
+            parts.append(rest)
+        if last := b"".join(parts):
+            yield last
 
     async def end(self) -> tuple[int, str]:
         """Waits until it is over: its exit code, and what it said on stderr."""
@@ -84,7 +92,6 @@ async def _spawn(
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env={**os.environ, **(env or {})},
-            limit=LINE_LIMIT,
         )
     except OSError as error:
         raise BinaryNotFoundError(f"alhena could not be started: {error}") from error
