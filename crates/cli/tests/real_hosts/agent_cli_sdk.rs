@@ -57,11 +57,13 @@ fn scenarios() -> Vec<(&'static str, Scenario)> {
 }
 
 #[test]
-fn the_typescript_package_keeps_its_contract() {
+fn the_typescript_packages_keep_their_contracts() {
     let place = Place::new("agent-cli-sdk", scenarios());
-    let package = build(&place).directory(SDK);
-    let said = npm_test(&place, &package, None, true).stdout_text();
-    assert!(said.contains(" skipped 0") && said.contains(" fail 0"), "{said}");
+    let packages = build(&place);
+    for package in ["alhena", SDK] {
+        let said = npm_test(&place, &packages.directory(package), None, true).stdout_text();
+        assert!(said.contains(" skipped 0") && said.contains(" fail 0"), "{said}");
+    }
     assert_eq!(place.requests("write")[0].prompt(), Some("- write it"));
     let talk = place.requests("talk");
     let texts: Vec<&str> = talk.last().unwrap().texts().collect();

@@ -246,3 +246,26 @@ fn the_change_for_promptfoo_makes_gemini_cli_an_id_of_its_own() {
     assert_eq!(cases[0]["provider"]["id"], "google:gemini-cli:gemini-2.5-flash");
     assert_eq!(cases[0]["response"]["metadata"]["models"], json!(["gemini-2.5-flash"]));
 }
+
+#[test]
+fn the_provider_fits_promptfoos_own_types() {
+    let place = Place::new("promptfoo-types", []);
+    let packages = build(&place);
+    let modules = place.home.path().join("npm/node_modules");
+    let installed = tools::promptfoo().unwrap();
+    let installed = installed.parent().and_then(Path::parent).unwrap();
+    symlink(installed.join("promptfoo"), modules.join("promptfoo")).unwrap();
+    let proof = packages.directory(PROMPTFOO).join("fits.ts");
+    let text = format!(
+        "import type {{ ApiProvider, ProviderOptions }} from 'promptfoo';\n\
+         import {{ GeminiCli }} from '{PROMPTFOO}';\n\
+         export const fits: (options: ProviderOptions) => ApiProvider = (options) => new GeminiCli(options);\n"
+    );
+    std::fs::write(&proof, text).unwrap();
+    let compiler = modules.join("typescript/bin/tsc");
+    let mut command =
+        place.command("promptfoo", "node", &[&compiler.to_string_lossy(), "--noEmit", "--strict"]);
+    // Its own declarations are not the test.
+    command.args(["--skipLibCheck", "--module", "NodeNext", "--target", "ES2022", "--types", "node"]);
+    place.run(command.arg(&proof).current_dir(packages.directory(PROMPTFOO)));
+}
