@@ -3,6 +3,8 @@
 //!
 //! To add an ecosystem: a file in `package/` with a function that gives its rows, and a line in [`all`].
 
+mod action;
+mod go;
 mod npm;
 mod python;
 mod sample;
@@ -36,9 +38,7 @@ pub struct Package {
 
 /// The table.
 fn all() -> Vec<Package> {
-    let mut all = python::packages();
-    all.extend(npm::packages());
-    all
+    [python::packages(), npm::packages(), go::packages(), action::packages()].into_iter().flatten().collect()
 }
 
 /// What a package is made with.

