@@ -151,7 +151,7 @@ kind_of() {
 
 outcome=$work/outcome.json
 "$alhena" parse "$work/record" --as=outcome >"$outcome" 2>/dev/null || true
-jq -e 'type == "object"' "$outcome" >/dev/null 2>&1 || printf '{}\n' >"$outcome"
+jq -es 'length == 1 and (.[0] | type == "object")' "$outcome" >/dev/null 2>&1 || printf '{}\n' >"$outcome"
 # The same with only what is used here, and each part in its form, whatever it was.
 jq -c '
   def texts: if type == "array" then map(strings) else [] end;
