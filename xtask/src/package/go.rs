@@ -49,7 +49,7 @@ fn build(job: &Job) -> Result<Vec<PathBuf>, String> {
 
 /// What a module's archive has to be: all names below `module@version/`, and the same bytes every time.
 const ZIP: &str = r#"
-import pathlib, subprocess, sys, zipfile
+import pathlib, sys, zipfile
 archive, prefix, root = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
 source = root / "hosts/openase"
 names = [path.relative_to(source) for path in sorted(source.rglob("*")) if path.is_file() and path.suffix in (".go", ".mod", ".md")]
