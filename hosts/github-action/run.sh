@@ -64,7 +64,8 @@ find_alhena() {
     return
   else
     printf '::group::Install alhena %s\n' "$ALHENA_VERSION"
-    python3 -m pip install --quiet --disable-pip-version-check --target "$work/python" "alhena==$ALHENA_VERSION" ||
+    # Not from the checkout: a file there that is called pip would be run instead.
+    (cd "$work" && python3 -m pip install --quiet --disable-pip-version-check --target "$work/python" "alhena==$ALHENA_VERSION") ||
       refuse "alhena $ALHENA_VERSION could not be installed from PyPI"
     printf '::endgroup::\n'
     alhena=$work/python/bin/alhena
@@ -95,11 +96,21 @@ false | '') ;;
 *) refuse 'offline has to be true or false' ;;
 esac
 
+# Whether a relative path is a file in this directory: a link in a checkout can lead to secrets. An absolute one is the
+# workflow's own choice.
+inside() {
+  local real
+  [ -f "$1" ] || return 1
+  [[ $1 == /* ]] && return
+  real=$(realpath -- "$1") && [[ $real == "$(pwd -P)"/* ]]
+}
+
 if [ -n "${ALHENA_ACTION_PROMPT:-}" ] && [ -n "${ALHENA_ACTION_PROMPT_FILE:-}" ]; then
   refuse 'Give prompt or prompt-file, not both'
 elif [ -n "${ALHENA_ACTION_PROMPT:-}" ]; then
   printf '%s' "$ALHENA_ACTION_PROMPT" >"$work/prompt"
 elif [ -n "${ALHENA_ACTION_PROMPT_FILE:-}" ]; then
+  inside "$ALHENA_ACTION_PROMPT_FILE" || refuse 'prompt-file has to be a file in the workspace'
   cat -- "$ALHENA_ACTION_PROMPT_FILE" >"$work/prompt" || refuse 'prompt-file cannot be read'
 else
   refuse 'Give a prompt, or a prompt-file'

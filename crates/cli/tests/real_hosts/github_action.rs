@@ -311,20 +311,33 @@ fn inputs_are_values_and_never_commands() {
 fn what_cannot_be_run_is_refused_with_the_reason() {
     let runner = Runner::new();
     runner.stand_in(0, "Hi", &outcome().to_string());
+    std::os::unix::fs::symlink("/proc/self/environ", runner.file("workspace/link")).unwrap();
+    // A checkout's own pip is not run.
+    std::fs::write(runner.file("workspace/pip.py"), "open('pwned', 'w')\n").unwrap();
     for (inputs, reason) in [
         (vec![], "Give a prompt, or a prompt-file"),
         (vec![("PROMPT", "x"), ("PROMPT_FILE", "y")], "Give prompt or prompt-file, not both"),
-        (vec![("PROMPT_FILE", "gone")], "prompt-file cannot be read"),
+        (vec![("PROMPT_FILE", "gone")], "prompt-file has to be a file in the workspace"),
+        (vec![("PROMPT_FILE", "link")], "prompt-file has to be a file in the workspace"),
+        (vec![("PROMPT_FILE", "../text")], "prompt-file has to be a file in the workspace"),
+        (vec![("PROMPT_FILE", "/dev/zero")], "prompt-file has to be a file in the workspace"),
+        (vec![("PROMPT", "x"), ("ALHENA", "")], "alhena 0.1.0 could not be installed from PyPI"),
         (vec![("PROMPT", "x"), ("OFFLINE", "maybe")], "offline has to be true or false"),
         (vec![("PROMPT", "x"), ("ALHENA", "/nowhere\n::error::x")], "/nowhere\n::error::x is no program"),
     ] {
         std::fs::remove_file(runner.file("output")).ok();
-        let seen = runner.run(&inputs);
+        let mut command = runner.command(&inputs);
+        let seen = runner.seen(command.env("PIP_NO_INDEX", "1"));
         assert_eq!(seen.verdict(), (Some(2), "failed", "input"), "{seen:?}");
         assert_eq!(seen.output("failure"), reason);
-        assert_eq!(obeyed(&seen.log), [format!("::error title=Alhena::{}", reason.replace('\n', "%0A"))]);
+        let mut commands = obeyed(&seen.log);
+        commands.retain(|command| !command.starts_with("::group::"));
+        assert_eq!(commands, [format!("::error title=Alhena::{}", reason.replace('\n', "%0A"))]);
     }
-    assert!(!runner.file("arguments").exists());
+    assert!(!runner.file("arguments").exists() && !runner.file("workspace/pwned").exists());
+    std::fs::write(runner.file("workspace/ask"), "From a file").unwrap();
+    assert_eq!(runner.run(&[("PROMPT_FILE", "./ask")]).code, Some(0));
+    assert_eq!(runner.read("prompt"), "From a file");
 }
 
 #[test]
