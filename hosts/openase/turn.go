@@ -31,7 +31,12 @@ func (err *AlhenaError) Error() string {
 	if err.Stderr == "" {
 		return how
 	}
-	return fmt.Sprintf("%s (%s)", strings.TrimPrefix(err.Stderr, "error: "), how)
+	// The reason first; what was said before it is not why.
+	reason, mark := err.Stderr, "error: "
+	if at := strings.LastIndex("\n"+reason, "\n"+mark); at >= 0 {
+		reason = reason[at+len(mark):]
+	}
+	return fmt.Sprintf("%s (%s)", reason, how)
 }
 
 // Unwrap gives how it ended.

@@ -56,7 +56,7 @@ var acts = map[string]func(){
 	"does not read":      func() { fmt.Println(produced); fmt.Println(completed) },
 	"silent":             func() { time.Sleep(time.Minute) },
 	"is killed":          func() { fmt.Println(produced); _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) },
-	"wrong usage":        func() { fmt.Fprintln(os.Stderr, "error: no such session\nhint: look"); os.Exit(2) },
+	"wrong usage":        func() { fmt.Fprintln(os.Stderr, "YOLO mode is on\nerror: no such session\nhint: look"); os.Exit(2) },
 	"says nothing":       func() {},
 	"half a line":        func() { fmt.Print(produced[:30]) },
 	"floods with errors": func() { fmt.Fprintln(os.Stderr, strings.Repeat("x", 100<<20)); fmt.Println(completed) },
