@@ -66,15 +66,18 @@ export function checked(config: Record<string, unknown>): GivenConfig {
   return Object.fromEntries(Object.entries(config).filter(([, value]) => value !== null)) as GivenConfig;
 }
 
-/** What to say of options that do not exist: each with the one that was probably meant. */
-export function unknownOptions(config: Record<string, unknown>): string[] {
+/**
+ * What to say of options that do not exist: each with the one that was probably meant. In a prompt's own config promptfoo puts
+ * things of its own, such as `prefix`; there only what looks like an option of ours is told.
+ */
+export function unknownOptions(config: Record<string, unknown>, whose: 'provider' | 'prompt' = 'provider'): string[] {
   const unknown = Object.keys(config).filter((key) => !Object.hasOwn(KINDS, key) && key !== 'basePath');
-  return unknown.map((key) => {
+  return unknown.flatMap((key) => {
     const [nearest] = Object.keys(KINDS)
       .map((name) => ({ name, distance: distance(plain(key), plain(name)) }))
       .sort((a, b) => a.distance - b.distance);
     const meant = nearest && nearest.distance <= Math.max(2, key.length / 3) ? `; did you mean ${nearest.name}?` : '';
-    return `Gemini CLI has no option ${JSON.stringify(key)}${meant}`;
+    return meant || whose === 'provider' ? [`Gemini CLI has no option ${JSON.stringify(key)}${meant}`] : [];
   });
 }
 

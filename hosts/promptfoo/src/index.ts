@@ -55,7 +55,7 @@ export class GeminiCli {
     this.#env = options.env ?? {};
     // Promptfoo gives the path by which it found the class as an id; what it is does not depend on that.
     this.#id = !options.id || /^(package:|file:)/.test(options.id) ? 'google:gemini-cli' : options.id;
-    warn(this.config);
+    warn(this.config, 'provider');
   }
 
   id(): string {
@@ -70,7 +70,7 @@ export class GeminiCli {
   async callApi(prompt: string, context?: CallContext, callOptions?: { abortSignal?: AbortSignal }): Promise<Response | { error: string }> {
     try {
       const own = (context?.prompt?.config ?? {}) as Record<string, unknown>;
-      warn(own);
+      warn(own, 'prompt');
       const config = checked({ ...this.config, ...own });
       const given = config.working_dir === undefined ? undefined : resolved(config, config.working_dir);
       const place = await cachePlace(prompt, config, given, context);
@@ -112,8 +112,8 @@ function exited(code: number, error: CommandFailedError): Error {
   return new Error(`Exit code ${code}: ${error.message}${error.hint && `\n${error.hint}`}`);
 }
 
-function warn(config: object): void {
-  for (const text of unknownOptions(config as Record<string, unknown>)) {
+function warn(config: object, whose: 'provider' | 'prompt'): void {
+  for (const text of unknownOptions(config as Record<string, unknown>, whose)) {
     if (!warned.has(text)) console.warn(text);
     warned.add(text);
   }

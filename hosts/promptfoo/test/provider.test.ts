@@ -91,6 +91,8 @@ test('misspelled options are a warning with a suggestion', () => {
     'Gemini CLI has no option "timeout"; did you mean timeout_ms?',
     'Gemini CLI has no option "zzz"',
   ]);
+  const merged = { prefix: '', suffix: '', provider: {}, transform: 'x', rubricPrompt: 'y', storeOutputAs: 'z', metadata: {}, modle: 'm' };
+  assert.deepEqual(unknownOptions(merged, 'prompt'), ['Gemini CLI has no option "modle"; did you mean model?']);
   const said: unknown[] = [];
   const warn = console.warn;
   console.warn = (text: unknown) => said.push(text);

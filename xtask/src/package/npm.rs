@@ -177,7 +177,8 @@ impl Project {
                 "id": format!("package:{PROMPTFOO}:GeminiCli"),
                 "config": {"working_dir": sample.workspace(), "approval_mode": "auto_edit"},
             }],
-            "prompts": ["Write a haiku about rivers into haiku.txt"],
+            // It takes a prompt that ends like a file's name for a file.
+            "prompts": ["Write into haiku.txt a haiku about rivers"],
             "tests": [{"assert": [{"type": "equals", "value": "Here it is."}]}],
         });
         let file = self.place.join("promptfooconfig.json");

@@ -91,6 +91,9 @@ fn eval_by(
     let done = run_bounded(&mut command, LIMIT).unwrap();
     let text = std::fs::read_to_string(&results)
         .unwrap_or_else(|_| panic!("{}\n{}\n{}", done.ending(), done.stdout_text(), done.stderr_text()));
+    // What promptfoo itself adds to a configuration is no misspelled option.
+    let said = format!("{}{}", done.stdout_text(), done.stderr_text());
+    assert!(!said.contains("has no option"), "{said}");
     std::fs::remove_file(&results).unwrap();
     let all: Value = serde_json::from_str(&text).unwrap();
     let mut cases = all["results"]["results"].as_array().unwrap().clone();
