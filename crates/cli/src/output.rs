@@ -11,6 +11,7 @@ mod own;
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::fd::BorrowedFd;
@@ -18,6 +19,15 @@ use rustix::fd::BorrowedFd;
 pub use self::guard::{Guard, is_control};
 pub use self::own::{Own, adopt};
 use crate::command_error::complain;
+
+/// So much is written at once, so that it is seen when somebody reads slowly.
+const PIECE: usize = 16 << 10;
+static TAKEN: AtomicU64 = AtomicU64::new(0);
+
+/// How often somebody took what was printed, so far.
+pub fn taken() -> u64 {
+    TAKEN.load(Ordering::Relaxed)
+}
 
 /// Standard output or standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +57,9 @@ impl Stream {
 
 impl Write for Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        Ok(rustix::io::write(self.fd(), bytes)?)
+        let written = rustix::io::write(self.fd(), bytes.get(..PIECE).unwrap_or(bytes))?;
+        TAKEN.fetch_add(1, Ordering::Relaxed);
+        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {

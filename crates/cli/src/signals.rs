@@ -3,17 +3,23 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use alhena::Stopper;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+
+use crate::output;
 
 /// The exit code of a run that was cancelled.
 const CANCELLED: i32 = 130;
 
 /// What a run that is over gets to print its outcome, when it is told to end at once.
 const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// How long a run that was stopped waits, when it is over, for somebody who takes nothing of what it prints.
+const UNREAD: Duration = Duration::from_secs(10);
+const NOW_AND_THEN: Duration = Duration::from_millis(100);
 
 /// Whether one has come, for those who can only be asked: a plain function is all that an install takes.
 static COME: AtomicBool = AtomicBool::new(false);
@@ -40,7 +46,7 @@ impl Interrupts {
                     let first =
                         caught.compare_exchange(0, signal, Ordering::AcqRel, Ordering::Acquire).is_ok();
                     match &*stopper.lock().unwrap_or_else(PoisonError::into_inner) {
-                        Some(stopper) if first => stopper.stop(),
+                        Some(stopper) if first => stop(stopper),
                         // Nothing of the run is left: what still keeps us is somebody who does not read what we print.
                         // Whoever does read has been told how it ended, and the exit code is to say the same.
                         Some(stopper) if stopper.is_over() => {
@@ -60,7 +66,7 @@ impl Interrupts {
     pub fn stop(&self, stopper: Stopper) {
         let mut slot = self.stopper.lock().unwrap_or_else(PoisonError::into_inner);
         if self.caught().is_some() {
-            stopper.stop();
+            stop(&stopper);
         }
         *slot = Some(stopper);
     }
@@ -69,4 +75,23 @@ impl Interrupts {
     pub fn caught(&self) -> Option<i32> {
         Some(self.caught.load(Ordering::Acquire)).filter(|signal| *signal != 0)
     }
+}
+
+/// Stops a run, and does not let it be held up afterwards by somebody who does not read what we print.
+fn stop(stopper: &Stopper) {
+    stopper.stop();
+    let stopper = stopper.clone();
+    std::thread::spawn(move || {
+        while !stopper.is_over() {
+            std::thread::sleep(NOW_AND_THEN);
+        }
+        let mut last = (output::taken(), Instant::now());
+        while last.1.elapsed() < UNREAD {
+            std::thread::sleep(NOW_AND_THEN);
+            if output::taken() != last.0 {
+                last = (output::taken(), Instant::now());
+            }
+        }
+        std::process::exit(CANCELLED)
+    });
 }

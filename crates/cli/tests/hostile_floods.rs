@@ -212,6 +212,22 @@ fn signals_at_the_very_end_leave_the_exit_code_what_the_outcome_says() {
 }
 
 #[test]
+fn one_signal_ends_a_run_whose_output_nobody_reads() {
+    for (name, last) in [("unread", Step::Hang), ("unread and over", Step::Normal)] {
+        let script = Script::new([Step::Init, Step::Deltas(1 << 20), last]);
+        let hostile = HostileLab::new(name, script);
+        let mut command = hostile.lab.command(&["--as", "events", "go"]);
+        let mut alhena = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let unread = alhena.stdout.take().unwrap();
+        let full = || rustix::io::ioctl_fionread(&unread).unwrap() > 60_000;
+        assert!(Deadline::after(Duration::from_secs(60)).wait_until(full), "{name}");
+        kill_process(Pid::from_child(&alhena), Signal::TERM).unwrap();
+        assert_eq!(exit_code(&mut alhena), Some(130), "{name}");
+        assert_eq!(hostile.hostile.survivors().unwrap(), [0u32; 0], "{name}");
+    }
+}
+
+#[test]
 fn a_signal_while_the_prompt_is_awaited_is_a_run_that_was_cancelled() {
     let hostile = HostileLab::new("prompt", Script::normal());
     let mut command = hostile.lab.command(&["--as", "outcome", "-"]);
