@@ -20,10 +20,12 @@ pub struct Member {
 
 /// Every living process that has to do with this directory, which only the trial knows.
 pub fn members(root: &Path) -> Vec<Member> {
-    let own = std::process::id();
+    // What runs our own program is we ourselves, or another trial's child that has not become its program yet: until then it
+    // has all files open that we had, this trial's too.
+    let own = executable(std::process::id());
     all()
         .into_iter()
-        .filter(|pid| *pid != own)
+        .filter(|pid| executable(*pid) != own)
         .filter_map(|pid| {
             let by = belongs(pid, root)?;
             alive(pid).then(|| Member { pid, by, command: command_line(pid) })
@@ -92,5 +94,36 @@ impl Team {
         let keeper = guard.and_then(|guard| child(guard, true)).or(guard);
         let cli = keeper.and_then(|keeper| child(keeper, false));
         Self { guard, keeper, cli }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_child_that_has_not_become_its_program_yet_belongs_to_no_trial() {
+        let root = tempfile::tempdir().unwrap();
+        let held = std::fs::File::create(root.path().join("file")).unwrap();
+        let mut command = Command::new("/bin/true");
+        // SAFETY: it only sleeps.
+        unsafe {
+            command.pre_exec(|| {
+                std::thread::sleep(Duration::from_millis(500));
+                Ok(())
+            })
+        };
+        std::thread::scope(|scope| {
+            let child = scope.spawn(|| command.status().unwrap());
+            while !child.is_finished() {
+                assert_eq!(members(root.path()), []);
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        drop(held);
     }
 }
