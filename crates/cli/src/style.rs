@@ -119,8 +119,11 @@ impl Harmless {
 
 /// One line of foreign text, cut to `width` characters.
 pub fn one_line(text: &str, width: usize) -> String {
-    if is_one_line(text) && text.len() <= width {
-        return text.to_owned();
+    if is_one_line(text) {
+        return match text.get(..width) {
+            Some(start) if start.len() < text.len() => format!("{start}…"),
+            _ => text.to_owned(),
+        };
     }
     let clean = Harmless::default().clean(text);
     let line: String = clean.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -136,7 +139,7 @@ fn is_one_line(text: &str) -> bool {
     bytes.iter().all(|byte| (b' '..=b'~').contains(byte))
         && !bytes.starts_with(b" ")
         && !bytes.ends_with(b" ")
-        && !bytes.windows(2).any(|two| two == b"  ")
+        && bytes.iter().zip(bytes.iter().skip(1)).all(|two| two != (&b' ', &b' '))
 }
 
 /// `1.2 s`, `3 min 4 s`.
@@ -227,6 +230,18 @@ mod tests {
         assert_eq!([number(0), number(999), number(1234567)], ["0", "999", "1,234,567"]);
         assert_eq!([duration(7), duration(1234), duration(184_000)], ["7 ms", "1.2 s", "3 min 4 s"]);
         assert_eq!(one_line("a\n  b\x1b[1m c", 3), "a b…");
+        for (text, width, line) in [
+            ("abcdef", 3, "abc…"),
+            ("abc", 3, "abc"),
+            ("abc", 0, "…"),
+            ("", 0, ""),
+            (" a  b ", 9, "a b"),
+            ("a b", 2, "a …"),
+        ] {
+            assert_eq!(one_line(text, width), line);
+            // By the long way.
+            assert_eq!(one_line(&text.replace('b', "\u{1b}[1mb"), width), line);
+        }
     }
 
     #[test]

@@ -239,9 +239,11 @@ impl Store {
     fn files_and_surveys(&self, scope: &Scope) -> io::Result<(Vec<SessionFile>, Surveys)> {
         let path = self.surveys_path();
         thread::scope(|threads| {
-            let known = threads.spawn(|| path.as_deref().map(Surveys::read).unwrap_or_default());
-            let files = self.files(scope)?;
-            Ok((files, known.join().unwrap_or_default()))
+            // What is kept is made on this thread: another one's memory grows in small steps.
+            let files = threads.spawn(|| self.files(scope));
+            let known = path.as_deref().map(Surveys::read).unwrap_or_default();
+            let files = files.join().unwrap_or_else(|_| Err(io::Error::other("a thread failed")))?;
+            Ok((files, known))
         })
     }
 
@@ -378,7 +380,9 @@ fn group(surveyed: Vec<(SessionFile, Survey)>) -> Vec<Session> {
             projects.insert(project.to_owned(), number);
             number
         });
-        files.entry((project, id, file.parent.clone())).or_default().push((file, survey));
+        // Nearly all have one file, and room for four would be touched in vain.
+        let same = files.entry((project, id, file.parent.clone())).or_insert_with(|| Vec::with_capacity(1));
+        same.push((file, survey));
     }
     let mut sessions = Vec::new();
     let mut children: HashMap<(usize, String), Vec<Session>> = HashMap::new();
