@@ -7,11 +7,9 @@ mod run;
 mod sessions;
 mod terminal;
 
-use crate::commands::{cargo, follow};
+use crate::commands::{cargo, follow, target};
 use std::path::PathBuf;
 use std::time::Duration;
-
-use alhena_testbed::cache;
 
 /// One measurement.
 struct Bench {
@@ -67,9 +65,7 @@ fn build() -> Result<PathBuf, String> {
     if !follow(&mut build, Duration::from_secs(1800), |_| ())? {
         return Err("alhena does not build".to_owned());
     }
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| cache::workspace().join("target"), PathBuf::from);
-    Ok(target.join("dist/alhena"))
+    Ok(target().join("dist/alhena"))
 }
 
 /// The middle of some figures (the mean of the two middle ones).

@@ -1,6 +1,7 @@
 //! Starting the tools that xtask drives: shown before they start, bounded in time, their output passed on and read.
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
@@ -23,6 +24,11 @@ pub fn cargo() -> Command {
         }
     }
     command
+}
+
+/// Where cargo puts what it builds.
+pub fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| cache::workspace().join("target"), PathBuf::from)
 }
 
 /// Whether a program can be started with these arguments and exits 0.

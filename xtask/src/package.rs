@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use alhena_testbed::cache;
 use tempfile::TempDir;
 
-use crate::commands::follow;
+use crate::commands::{cargo, follow, target};
 
 pub use sample::Sample;
 
@@ -71,6 +71,13 @@ pub fn step(command: &mut Command) -> Result<(), String> {
         true => Ok(()),
         false => Err(format!("{program} failed")),
     }
+}
+
+/// The binary, in the profile of the job.
+fn alhena(job: &Job) -> Result<PathBuf, String> {
+    step(cargo().args(["build", "--locked", "--package", "alhena-cli", "--profile", &job.profile]))?;
+    let directory = if job.profile == "dev" { "debug" } else { job.profile.as_str() };
+    Ok(target().join(directory).join("alhena"))
 }
 
 #[derive(Debug, PartialEq, Eq)]

@@ -27,15 +27,13 @@ mod traps;
 mod trial;
 mod verdict;
 
-use std::path::PathBuf;
-
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use alhena_sys::signals::{self, Noted};
-use alhena_testbed::{Deadline, RealCli, cache};
+use alhena_testbed::{Deadline, RealCli};
 
-use crate::commands::{cargo, follow};
+use crate::commands::{cargo, follow, target};
 use options::Options;
 use place::Programs;
 use plan::Plan;
@@ -92,11 +90,9 @@ fn programs(can_mount: bool) -> std::io::Result<Programs> {
     if !follow(&mut build, BUILD_LIMIT, |_| ()).map_err(std::io::Error::other)? {
         return Err(std::io::Error::other("alhena does not build"));
     }
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| cache::workspace().join("target"), PathBuf::from);
     let directory = tempfile::Builder::new().prefix("alhena-torture-").tempdir()?;
     for name in ["alhena", "hostile"] {
-        std::fs::copy(target.join("debug").join(name), directory.path().join(name))?;
+        std::fs::copy(target().join("debug").join(name), directory.path().join(name))?;
     }
     let real =
         RealCli::get(CLI).inspect_err(|error| eprintln!("torture: without the real CLI: {error}")).ok();

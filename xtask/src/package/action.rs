@@ -5,8 +5,7 @@ use std::process::Command;
 
 use alhena_testbed::{cache, tools};
 
-use super::go::alhena;
-use super::{Job, Package, Sample, step};
+use super::{Job, Package, Sample, alhena, step};
 
 /// Its rows of the table.
 pub fn packages() -> Vec<Package> {

@@ -5,8 +5,8 @@ use std::process::Command;
 
 use alhena_testbed::{cache, tools};
 
-use super::{Job, Package, Sample, step};
-use crate::commands::{cargo, lines};
+use super::{Job, Package, Sample, alhena, step};
+use crate::commands::lines;
 
 const MODULE: &str = "alhena.dev/hosts/openase";
 
@@ -104,15 +104,6 @@ fn offline<'a>(job: &Job, command: &'a mut Command) -> &'a mut Command {
         .env("GOPROXY", "off")
         .env("GOSUMDB", "off")
         .env("GOTOOLCHAIN", "local")
-}
-
-/// The binary, in the profile of the job.
-pub fn alhena(job: &Job) -> Result<PathBuf, String> {
-    step(cargo().args(["build", "--locked", "--package", "alhena-cli", "--profile", &job.profile]))?;
-    let directory = if job.profile == "dev" { "debug" } else { job.profile.as_str() };
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| cache::workspace().join("target"), PathBuf::from);
-    Ok(target.join(directory).join("alhena"))
 }
 
 fn read(path: &Path) -> Result<String, String> {

@@ -181,6 +181,7 @@ fn spawn(program: &Path, socket: UnixStream, locks: Locks<'_>) -> io::Result<Chi
     command.env_clear().envs(needed.into_iter().flatten());
     command.spawn()
 }
+
 pub(super) fn has_ended_by(guard: &mut Child, deadline: Instant) -> bool {
     while matches!(guard.try_wait(), Ok(None)) {
         if Instant::now() >= deadline {
