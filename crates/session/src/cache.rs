@@ -8,33 +8,28 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self};
 use std::io::{self};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use alhena_sys::files;
-use serde::{Deserialize, Serialize};
 
 use crate::file::{SessionFile, Stamp};
 use crate::survey::Survey;
 
 /// Raise this when a survey says something else than before.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// A file that was written so recently can be written again without a change of its time.
 const SETTLED: Duration = Duration::from_secs(2);
 
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Title {
-    surveys: u32,
-    sum: u32,
-}
+/// About as many bytes as one takes.
+const USUAL: usize = 256;
 
-#[derive(Serialize, Deserialize)]
-struct CachedSurvey<P, S> {
-    path: P,
-    stamp: (u64, i64, u64),
-    survey: S,
-}
+/// The format and the sum of what follows stand before it.
+const HEADER: usize = 8;
+
+/// Path, what the file looked like, and what was found out about it.
+type CachedSurvey<P, S> = (P, (u64, i64, u64), S);
 
 /// Surveys by path.
 #[derive(Default)]
@@ -50,20 +45,20 @@ impl Surveys {
     }
 
     fn parse(bytes: &[u8]) -> Option<Self> {
-        let first = bytes.iter().position(|byte| *byte == b'\n')?;
-        let (title, body) = bytes.split_at(first);
-        let title: Title = serde_json::from_slice(title).ok()?;
-        if title != (Title { surveys: FORMAT, sum: sum(body) }) {
+        let (header, mut body) = bytes.split_at_checked(HEADER)?;
+        if header != self::header(body) {
             return None;
         }
-        let lines = body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        let known = lines.map(|line| {
-            let line: CachedSurvey<PathBuf, Survey> = serde_json::from_slice(line).ok()?;
-            let (size, modified, inode) = line.stamp;
-            Some((line.path.into_os_string(), (Stamp { size, modified, inode }, line.survey)))
-        });
-        // A broken line means that something else is broken too.
-        Some(Self { known: known.collect::<Option<_>>()? })
+        let mut known = HashMap::with_capacity(body.len() / USUAL);
+        while !body.is_empty() {
+            // A broken one means that something else is broken too.
+            let ((path, stamp, survey), rest): (CachedSurvey<&str, Survey>, _) =
+                postcard::take_from_bytes(body).ok()?;
+            let (size, modified, inode) = stamp;
+            known.insert(OsString::from(path), (Stamp { size, modified, inode }, survey));
+            body = rest;
+        }
+        Some(Self { known })
     }
 
     /// What is known about a file, if it is still the same.
@@ -99,19 +94,25 @@ pub(crate) fn write<'a>(
     let directory = path.parent().unwrap_or(path);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let settled = i64::try_from(now.saturating_sub(SETTLED).as_nanos()).unwrap_or(i64::MAX);
-    let mut body = Vec::new();
+    let mut text = vec![0; HEADER];
     for (path, stamp, survey) in surveys.filter(|(_, stamp, _)| stamp.modified < settled) {
         let Some(path) = path.to_str() else { continue };
-        body.push(b'\n');
-        let stamp = (stamp.size, stamp.modified, stamp.inode);
-        serde_json::to_writer(&mut body, &CachedSurvey { path, stamp, survey })?;
+        let cached: CachedSurvey<_, _> = (path, (stamp.size, stamp.modified, stamp.inode), survey);
+        text = postcard::to_extend(&cached, text).map_err(io::Error::other)?;
     }
-    body.push(b'\n');
-    let mut text = serde_json::to_vec(&Title { surveys: FORMAT, sum: sum(&body) })?;
-    text.append(&mut body);
+    if let Some((header, body)) = text.split_first_chunk_mut() {
+        *header = self::header(body);
+    }
     // Session text is nobody else's business.
     files::create_private_dir(directory)?;
     files::replace_own(path, &text)
+}
+
+/// What stands before the surveys.
+fn header(body: &[u8]) -> [u8; HEADER] {
+    let [a, b, c, d] = FORMAT.to_le_bytes();
+    let [e, f, g, h] = sum(body).to_le_bytes();
+    [a, b, c, d, e, f, g, h]
 }
 
 /// A sum over bytes that changes when they do: against accidents, not against people.
@@ -174,12 +175,21 @@ mod tests {
         let found = file(&path);
         write(&cache, std::iter::once((&*found.path, found.stamp, &survey("t")))).unwrap();
         let whole = fs::read(&cache).unwrap();
+        let at = whole.len() - whole.iter().rev().position(|byte| *byte == b't').unwrap() - 1;
+        let with = |at: usize, byte: u8| {
+            let mut damaged = whole.clone();
+            damaged[at] = byte;
+            damaged
+        };
+        let one_less = whole[..whole.len() - 1].to_vec();
         for damaged in [
-            &whole[..whole.len() / 2],
-            String::from_utf8_lossy(&whole).replace("\"t\"", "\"u\"").as_bytes(),
-            b"",
-            b"garbage",
-            String::from_utf8_lossy(&whole).replace("\"surveys\":2", "\"surveys\":1").as_bytes(),
+            whole[..whole.len() / 2].to_vec(),
+            one_less,
+            with(at, b'u'),
+            with(0, 2),
+            Vec::new(),
+            b"garbage".to_vec(),
+            vec![0; HEADER],
         ] {
             fs::write(&cache, damaged).unwrap();
             assert_eq!(Surveys::read(&cache).len(), 0);

@@ -6,6 +6,7 @@
 //! for the session when another has words in it.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fmt;
@@ -232,7 +233,7 @@ impl Store {
     }
 
     fn surveys_path(&self) -> Option<PathBuf> {
-        self.own_cache().map(|cache| cache.join("surveys.jsonl"))
+        self.own_cache().map(|cache| cache.join("surveys"))
     }
 
     /// The files and what the cache says, which take about as long to read.
@@ -403,7 +404,8 @@ fn group(surveyed: Vec<(SessionFile, Survey)>) -> Vec<Session> {
     }
     // Sub-agents whose parent the CLI has deleted.
     grouped.extend(children.into_values().flatten());
-    grouped.sort_by(|one, other| (other.updated(), &other.id).cmp(&(one.updated(), &one.id)));
+    // A session is large: each is moved once.
+    grouped.sort_by_cached_key(|session| Reverse((session.updated(), session.id.clone())));
     grouped
 }
 

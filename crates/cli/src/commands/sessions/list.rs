@@ -96,7 +96,10 @@ pub fn execute(args: &Args) -> Done {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    Ok(print(table(&sessions, args.place.all, Colours::of(Stream::Out), Timestamp::now()).trim_end()))
+    let done = print(table(&sessions, args.place.all, Colours::of(Stream::Out), Timestamp::now()).trim_end());
+    // The process ends here, and the system takes everything back at once.
+    std::mem::forget(sessions);
+    Ok(done)
 }
 
 /// So many characters of a title are shown.
