@@ -101,6 +101,19 @@ impl Config {
         Ok(config)
     }
 
+    /// The same as a command was told to: none with `--no-config`. What is wrong with a directory is said when it is needed.
+    pub fn of_run(
+        dir: &Path,
+        trust: Option<Trust>,
+        none: bool,
+        environment: &Environment,
+    ) -> Result<Self, RunError> {
+        match dir.canonicalize() {
+            Ok(dir) if !none => Self::load(&dir, trust, environment),
+            _ => Ok(Self::default()),
+        }
+    }
+
     /// What somebody who wrote a file has to be told.
     pub fn notice(&self) -> Option<String> {
         let (file, why) = self.passed_over.as_ref()?;

@@ -373,6 +373,12 @@ class RealCli(unittest.TestCase):
                 self.provider().validate()
         self.assertEqual(str(raised.exception), alhena_aiwf.NOT_FOUND)
 
+    def test_a_directory_that_is_not_there_is_not_called_a_missing_cli(self) -> None:
+        provider = self.provider(working_dir=str(self.work / "gone"))
+        for call in (provider.validate, lambda: provider.generate("Go")):
+            with self.assertRaisesRegex(ProviderError, "gone is not a directory"):
+                call()
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -27,10 +27,11 @@ export interface SessionInfo {
 const NOT_INSTALLED = 3;
 
 /** The Gemini CLI that would run in a directory, or null when there is none. `query` with the same options runs this one. */
-export async function detect(options: Where & Pick<Options, 'gemini' | 'trust'> = {}): Promise<Detected | null> {
+export async function detect(options: Where & Pick<Options, 'gemini' | 'trust' | 'useConfig'> = {}): Promise<Detected | null> {
   const args = ['detect', '--json', directory(options)];
   if (options.gemini !== undefined) args.push(`--gemini=${options.gemini}`);
   if (options.trust) args.push(options.trust === 'settings' ? '--trust=settings' : '--trust');
+  if (options.useConfig === false) args.push('--no-config');
   const done = await communicate({ args, env: environment(options), binary: options.binary });
   return done.exitCode === NOT_INSTALLED ? null : (answer(done) as Detected);
 }

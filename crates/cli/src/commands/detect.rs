@@ -3,13 +3,15 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use alhena::agent::env::Environment;
 use alhena::wire::release::{NEWEST_KNOWN, OLDEST_SUPPORTED};
-use alhena::{Failure, FailureKind, Finder, Gemini, Hint, NotFound, RunError, Trust};
+use alhena::{Failure, FailureKind, Finder, Gemini, Hint, NotFound, RunError};
 use serde_json::{Value, json};
 
 use super::agent::{self, TrustArg};
 use super::check_directory;
 use crate::command_error::{CommandError, Done};
+use crate::config::Config;
 use crate::output::{print, print_json, say};
 
 /// Tell which Gemini CLI would be run, and its version.
@@ -17,8 +19,8 @@ use crate::output::{print, print_json, say};
 /// Looked at in this order: --gemini, GEMINI_CLI_PATH, the project's own in node_modules/.bin here and above, PATH, the
 /// places of package managers, Alhena's own installs.
 ///
-/// The project's own is used only if Gemini's own trust covers its folder, or with --trust=settings, and never if
-/// somebody else than you and root could have put it there. Relative entries of PATH are never used. What was there and
+/// The project's own is used only if Gemini's own trust covers its folder, or with --trust=settings (or that in your
+/// configuration), and never if somebody else than you and root could have put it there. Relative entries of PATH are never used. What was there and
 /// not used is said on stderr, and is not run.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -37,6 +39,9 @@ pub struct Args {
     /// Also list every place that has none.
     #[arg(long, short)]
     verbose: bool,
+    /// Leave the defaults in files alone; `alhena help config` explains them.
+    #[arg(long)]
+    no_config: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -51,7 +56,10 @@ pub fn not_found(error: &NotFound) -> RunError {
 
 pub fn execute(args: Args) -> Done {
     check_directory(&args.dir)?;
-    let mut finder = Finder::new().dir(&args.dir).trust(args.trust.map_or(Trust::AsIs, agent::trust));
+    let said = args.trust.map(agent::trust);
+    let config = Config::of_run(&args.dir, said, args.no_config, &Environment::of_process())?;
+    let trust = said.or(config.trust).unwrap_or_default();
+    let mut finder = Finder::new().dir(&args.dir).trust(trust);
     if let Some(path) = args.gemini {
         finder = finder.path(path);
     }

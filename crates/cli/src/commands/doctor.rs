@@ -13,7 +13,7 @@ use alhena::agent::run_dir::{self, Holder};
 use alhena::agent::supervise::{custody, machine, mark};
 use alhena::agent::{Tried, Why, home, settings};
 use alhena::wire::release::{Feature, NEWEST_KNOWN, OLDEST_SUPPORTED};
-use alhena::{Finder, Gemini, Hint, NotFound};
+use alhena::{Finder, Gemini, Hint, NotFound, RunError, Trust};
 use alhena_sys::processes;
 use serde::Serialize;
 
@@ -81,15 +81,18 @@ pub fn execute(args: Args) -> Done {
     check_directory(&args.dir)?;
     let args = Args { dir: args.dir.canonicalize().unwrap_or(args.dir), ..args };
     let mut findings = Vec::new();
-    let found = find_cli(&args, &mut findings);
+    // A file that is wrong is told below.
+    let config = Config::load(&args.dir, None, &environment);
+    let trusting = config.as_ref().ok().and_then(|config| config.trust).unwrap_or_default();
+    let found = find_cli(&args, trusting, &mut findings);
     findings.push(node(&found, &environment));
     let gemini = found.ok();
     if let Some(home) = environment.gemini_home() {
-        findings.extend(of_home(&home, &args.dir, gemini.as_ref(), &environment));
+        findings.extend(of_home(&home, &args.dir, trusting, gemini.as_ref(), &environment));
     } else {
         findings.push(Finding::bad("home", "there is no home directory", "Set HOME."));
     }
-    findings.extend(config(&args.dir, &environment));
+    findings.extend(defaults(config));
     findings.push(keeper());
     findings.push(kernel());
     findings.push(tmux());
@@ -122,8 +125,8 @@ fn listed(findings: &[Finding]) -> String {
 }
 
 /// The CLI; without one, what was not taken because of its Node.
-fn find_cli(args: &Args, findings: &mut Vec<Finding>) -> Result<Gemini, Option<Tried>> {
-    let mut finder = Finder::new().dir(&args.dir);
+fn find_cli(args: &Args, trust: Trust, findings: &mut Vec<Finding>) -> Result<Gemini, Option<Tried>> {
+    let mut finder = Finder::new().dir(&args.dir).trust(trust);
     if let Some(path) = &args.gemini {
         finder = finder.path(path);
     }
@@ -185,7 +188,13 @@ fn node(found: &Result<Gemini, Option<Tried>>, environment: &Environment) -> Fin
     }
 }
 
-fn of_home(home: &Path, dir: &Path, gemini: Option<&Gemini>, environment: &Environment) -> Vec<Finding> {
+fn of_home(
+    home: &Path,
+    dir: &Path,
+    trusting: Trust,
+    gemini: Option<&Gemini>,
+    environment: &Environment,
+) -> Vec<Finding> {
     let mut findings = Vec::new();
     let file = home.join(".gemini/settings.json");
     findings.push(match settings::read_settings(&file) {
@@ -211,6 +220,10 @@ fn of_home(home: &Path, dir: &Path, gemini: Option<&Gemini>, environment: &Envir
     let enforced = gemini.is_none_or(|gemini| gemini.version.has(Feature::TrustEnforcedHeadless));
     findings.push(match trust(home, dir, environment) {
         TrustState::Trusted { .. } => Finding::good("trust", format_args!("{} is trusted", dir.display())),
+        _ if trusting != Trust::AsIs => Finding::good(
+            "trust",
+            format_args!("{} is not trusted, and your config says to run there", dir.display()),
+        ),
         _ if !enforced => Finding::good("trust", "this release does not ask for it in headless runs"),
         _ => Finding::doubtful(
             "trust",
@@ -233,8 +246,8 @@ fn of_home(home: &Path, dir: &Path, gemini: Option<&Gemini>, environment: &Envir
 }
 
 /// The defaults that a run here would have, and where they come from.
-fn config(dir: &Path, environment: &Environment) -> Vec<Finding> {
-    let config = match Config::load(dir, None, environment) {
+fn defaults(config: Result<Config, RunError>) -> Vec<Finding> {
+    let config = match config {
         Ok(config) => config,
         Err(error) => return vec![Finding::bad("config", &error, error.hint().unwrap_or_default())],
     };

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -193,12 +193,8 @@ fn empty(file: Option<&File>) {
 
 /// The defaults in files, for where this runs.
 fn config(args: &Args) -> Result<Config, RunError> {
-    let dir = args.agent.dir.clone().unwrap_or_else(|| PathBuf::from("."));
-    match dir.canonicalize() {
-        Ok(dir) if !args.no_config => Config::load(&dir, args.agent.said_trust(), &Environment::of_process()),
-        // What is wrong with a directory is said when it is needed.
-        _ => Ok(Config::default()),
-    }
+    let dir = args.agent.dir.as_deref().unwrap_or(Path::new("."));
+    Config::of_run(dir, args.agent.said_trust(), args.no_config, &Environment::of_process())
 }
 
 /// Everything up to the start.

@@ -57,6 +57,26 @@ fn a_folder_that_is_not_trusted_sets_nothing_and_that_is_said() {
     assert!(has(&started(&desk, &hostile, &["--trust=settings"]), "--model=folders"));
 }
 
+#[test]
+fn who_trusts_every_folder_is_told_of_the_cli_that_then_runs() {
+    let (desk, hostile) = desk_with(Script::normal());
+    desk.write("node_modules/.bin/.keep", "");
+    let own = desk.work().join("node_modules/.bin/gemini");
+    std::os::unix::fs::symlink(hostile.path(), &own).unwrap();
+    let found = |args: &[&str]| desk.alhena(&[&["detect", "--json"], args].concat()).json()["place"].clone();
+    assert_eq!(found(&[]), "path");
+    user_config(&desk, "trust = \"settings\"\n");
+    assert_eq!(
+        (found(&[]), found(&["--no-config"]), found(&["--trust"])),
+        ("project".into(), "path".into(), "path".into())
+    );
+    let said = desk.alhena(&["doctor"]).to_string();
+    assert!(said.contains("[DESK]/work/node_modules/.bin/gemini"), "{said}");
+    assert!(said.contains("is not trusted, and your config says to run there"), "{said}");
+    user_config(&desk, "trust = maybe\n");
+    assert_eq!(desk.alhena(&["detect"]).code(), Some(2));
+}
+
 fn refused(user: &str, folder: &str) -> Transcript {
     let (desk, hostile) = desk_with(Script::normal());
     user_config(&desk, user);

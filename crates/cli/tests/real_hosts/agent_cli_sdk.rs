@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::place::Place;
 use crate::promptfoo::PROMPTFOO;
 
-const SDK: &str = "@alhena/agent-cli-sdk-gemini";
+pub const SDK: &str = "@alhena/agent-cli-sdk-gemini";
 
 fn build(place: &Place) -> Packages {
     Packages::build(&place.home.path().join("npm"), &[SDK]).unwrap()

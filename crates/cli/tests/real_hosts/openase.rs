@@ -1,6 +1,6 @@
 //! OpenASE's module, in Go.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use alhena::scripted::{Scenario, Turn, When};
@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::place::Place;
 
+const MODULE: &str = "alhena.dev/hosts/openase";
 /// The last release without stream-json.
 const WITHOUT_STREAM: &str = "0.10.0";
 
@@ -40,6 +41,23 @@ fn in_go(place: &Place, arguments: &[&str]) -> Command {
         .env("GOTOOLCHAIN", "local")
         .env("GOFLAGS", "-mod=readonly");
     command
+}
+
+/// A program of a host that uses the module as it is here.
+pub fn program(place: &Place, source: &str) -> PathBuf {
+    let host = place.home.tmp().join("host");
+    std::fs::create_dir(&host).unwrap();
+    let module = cache::workspace().join("hosts/openase");
+    let manifest = format!(
+        "module example.org/host\n\ngo 1.21\n\nrequire {MODULE} v0.0.0\n\nreplace {MODULE} => {}\n",
+        module.display()
+    );
+    std::fs::write(host.join("go.mod"), manifest).unwrap();
+    std::fs::write(host.join("main.go"), source).unwrap();
+    let program = host.join("host");
+    let mut build = in_go(place, &["build", "-o", &program.to_string_lossy(), "."]);
+    place.run(build.current_dir(&host));
+    program
 }
 
 #[test]

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import alhena
 from alhena import process
+from alhena.query import refused
 
 from .engine import ProviderError, ProviderResult, ResponseProvider
 
@@ -25,6 +26,8 @@ FILE_WRITE_TOOLS = {"write_file", "replace"}
 VALID_APPROVAL_MODES = {"default", "auto_edit", "yolo"}
 DEFAULT_TIMEOUT = 600
 NOT_FOUND = "Gemini CLI not found. Install from: https://github.com/google-gemini/gemini-cli"
+# The exit code of `alhena detect` that says so.
+NOT_INSTALLED = 3
 # `alhena` ends a run in time by itself; this is for an `alhena` that could not.
 GRACE = 30.0
 # How long it may look for Gemini CLI.
@@ -76,9 +79,12 @@ class GeminiCliAIProvider(ResponseProvider):
             raise ProviderError(f"Looking for Gemini CLI timed out after {VALIDATE_TIMEOUT:g}s.") from error
         except alhena.AlhenaError as error:
             raise ProviderError(str(error)) from error
-        if found.exit_code != 0:
+        if found.exit_code == NOT_INSTALLED:
             logger.debug("alhena detect: %s", found.stderr.strip())
             raise ProviderError(NOT_FOUND)
+        if found.exit_code != 0:
+            # Such as a working directory that is not there: its own words say what.
+            raise ProviderError(str(refused(found.exit_code, found.stderr)))
 
     def generate(
         self,

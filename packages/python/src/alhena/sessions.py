@@ -46,6 +46,7 @@ def detect(
     gemini: StrPath | None = None,
     trust: bool | Literal["settings"] = False,
     env: Mapping[str, str] | None = None,
+    use_config: bool = True,
     binary: str | None = None,
 ) -> Detected | None:
     """The Gemini CLI that would run in a directory, or None when there is none.
@@ -57,6 +58,8 @@ def detect(
         arguments.append(f"--gemini={os.fspath(gemini)}")
     if trust:
         arguments.append("--trust=settings" if trust == "settings" else "--trust")
+    if not use_config:
+        arguments.append("--no-config")
     done = process.communicate_now(arguments, env=env, binary=binary, timeout=LIMIT)
     if done.exit_code == NOT_FOUND:
         return None
