@@ -203,6 +203,9 @@ class Program(unittest.TestCase):
         ):
             done = self.in_engine(engine, str(HERE / "in_engine.py"), *names)
             self.assertEqual((done.stdout, done.returncode), ("ok\n", 0), done.stderr)
+            # Whichever of both is imported first.
+            done = self.in_engine(engine, "-c", "import alhena_aiwf, aiwf.domain.providers; alhena_aiwf.register()")
+            self.assertEqual((done.stderr, done.returncode), ("", 0))
 
     def test_an_engine_with_other_names_is_refused_and_no_engine_is_none(self) -> None:
         done = self.in_engine("unknown", "-c", "import alhena_aiwf")

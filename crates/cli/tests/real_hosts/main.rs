@@ -11,3 +11,4 @@ mod openase;
 mod place;
 mod promptfoo;
 mod python;
+mod readmes;

@@ -59,12 +59,12 @@ fn greetings() -> Scenario {
     scenario
 }
 
-fn build(place: &Place) -> Packages {
+pub fn build(place: &Place) -> Packages {
     Packages::build(&place.home.path().join("npm"), &[PROMPTFOO]).unwrap()
 }
 
 /// `promptfoo eval` with a config of the adapter's, and the results that it wrote.
-fn eval(place: &Place, packages: &Packages, config: &str, more: impl FnOnce(&mut Command)) -> Vec<Value> {
+pub fn eval(place: &Place, packages: &Packages, config: &str, more: impl FnOnce(&mut Command)) -> Vec<Value> {
     eval_by(&tools::promptfoo().unwrap(), place, packages, config, more)
 }
 

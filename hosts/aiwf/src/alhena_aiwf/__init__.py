@@ -5,6 +5,21 @@ constants and the same texts in the errors. Both of its names are here: `GeminiC
 calls it.
 """
 
+import contextlib
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if not TYPE_CHECKING:
+    # The engine's own module may take the provider from here. The engine is loaded first, then, and gets it before this is
+    # done; what is wrong with an engine is said below.
+    def __getattr__(name: str) -> Any:
+        return getattr(import_module(".provider", __name__), name)
+
+    with contextlib.suppress(ModuleNotFoundError):
+        import_module("aiwf.domain.providers")
+    del __getattr__
+
+
 from . import engine
 from .engine import AIProvider, AIProviderResult, ProviderError, ProviderResult, ResponseProvider
 from .provider import (

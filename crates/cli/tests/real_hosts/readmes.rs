@@ -1,0 +1,273 @@
+//! What the READMEs of packages and adapters show is what works: every block of code is run here, or stands in [`ELSEWHERE`]
+//! with what proves it instead.
+
+use std::fs;
+use std::path::PathBuf;
+
+use alhena::scripted::{Scenario, Turn};
+use alhena_testbed::npm::Packages;
+use alhena_testbed::{cache, tools};
+use serde_json::{Value, json};
+
+use crate::agent_cli_sdk::SDK;
+use crate::openase;
+use crate::place::Place;
+use crate::promptfoo::{self, PROMPTFOO};
+
+/// Blocks that are run here: README and language, in the order in which they stand.
+const RUN_HERE: &[(&str, &str)] = &[
+    ("hosts/agent-cli-sdk", "ts"),
+    ("hosts/aiwf", "python"),
+    ("hosts/aiwf", "python"),
+    ("hosts/openase", "go"),
+    ("hosts/promptfoo", "yaml"),
+    ("hosts/promptfoo", "yaml"),
+    ("packages/node", "ts"),
+    ("packages/python", "python"),
+];
+
+/// The others, and who looks at them.
+const ELSEWHERE: &[(&str, &str, &str)] = &[
+    ("hosts/agent-cli-sdk", "sh", "cargo xtask package: npm install"),
+    (
+        "hosts/cao",
+        "sh",
+        "the commands in cao_knows_the_commands_of_the_readme; that they work in tests of hosts/cao",
+    ),
+    (
+        "hosts/github-action",
+        "yaml",
+        "names in the_action_has_what_its_readme_uses; nothing here can run a workflow",
+    ),
+    (
+        "hosts/openase",
+        "",
+        "cargo xtask package: go get; its version in every_manifest_has_the_version_of_the_workspace",
+    ),
+    ("hosts/promptfoo", "sh", "cargo xtask package: npm install"),
+    ("packages/node", "sh", "cargo xtask package: npm install"),
+];
+
+/// The fenced blocks of a README: language and text.
+fn blocks(package: &str) -> Vec<(String, String)> {
+    let text = fs::read_to_string(cache::workspace().join(package).join("README.md")).unwrap();
+    let mut blocks = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if let Some(language) = line.strip_prefix("```") {
+            let body: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+            blocks.push((language.to_owned(), body.join("\n") + "\n"));
+        }
+    }
+    blocks
+}
+
+/// The blocks of one language.
+fn blocks_in(package: &str, language: &str) -> Vec<String> {
+    let found = blocks(package).into_iter().filter(|(other, _)| other == language);
+    found.map(|(_, text)| text).collect()
+}
+
+#[test]
+fn every_block_of_a_readme_is_accounted_for() {
+    let mut found = Vec::new();
+    for parent in ["hosts", "packages"] {
+        for entry in fs::read_dir(cache::workspace().join(parent)).unwrap() {
+            let package = format!("{parent}/{}", entry.unwrap().file_name().to_string_lossy());
+            found.extend(blocks(&package).into_iter().map(|(language, _)| (package.clone(), language)));
+        }
+    }
+    let elsewhere = ELSEWHERE.iter().map(|(package, language, _)| (*package, *language));
+    let known = RUN_HERE.iter().copied().chain(elsewhere);
+    let mut known: Vec<_> =
+        known.map(|(package, language)| (package.to_owned(), language.to_owned())).collect();
+    found.sort();
+    known.sort();
+    assert_eq!(found, known);
+}
+
+/// A model that mends a file in `app`, and a place with that directory.
+fn place(name: &str) -> Place {
+    let mend = json!({"file_path": "sum.py", "content": "a + b\n"});
+    let scenario = Scenario::new()
+        .turn(Turn::new().call("write_file", mend))
+        .turn(Turn::say("Mended: ```json\n{\"files\": [\"sum.py\"]}\n```"));
+    let place = Place::new(name, [("mend", scenario)]);
+    fs::create_dir(place.home.workspace().join("app")).unwrap();
+    place
+}
+
+fn assert_mended(place: &Place) {
+    let file = place.home.workspace().join("app/sum.py");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "a + b\n");
+    place.assert_nothing_left();
+}
+
+/// Runs a Python block in the workspace and gives what it printed.
+fn run_python(place: &Place, package: &str, text: &str, engine: Option<&str>) -> String {
+    let script = place.home.tmp().join("readme.py");
+    fs::write(&script, text).unwrap();
+    let mut command = place.python(package, &[&script.to_string_lossy()]);
+    if let Some(engine) = engine {
+        let mut path = vec![cache::workspace().join(package).join("tests/engines").join(engine)];
+        let before = command.get_envs().find(|(name, _)| *name == "PYTHONPATH").unwrap().1.unwrap();
+        path.extend(std::env::split_paths(before));
+        command.env("PYTHONPATH", std::env::join_paths(path).unwrap());
+    }
+    place.run(command.current_dir(place.home.workspace())).stdout_text()
+}
+
+#[test]
+fn the_example_in_the_python_packages_readme_runs() {
+    let place = place("readme-python");
+    let [example] = blocks_in("packages/python", "python").try_into().unwrap();
+    let said = run_python(&place, "packages/python", &example, None);
+    assert!(said.starts_with("Mended: ") && said.ends_with(" ['sum.py']\n"), "{said}");
+    assert_mended(&place);
+}
+
+#[test]
+fn the_examples_in_aiwfs_readme_run() {
+    let place = place("readme-aiwf");
+    let [register, example] = blocks_in("hosts/aiwf", "python").try_into().unwrap();
+    for engine in ["document", "two"] {
+        run_python(&place, "hosts/aiwf", &register, Some(engine));
+    }
+    let said = run_python(&place, "hosts/aiwf", &example, None);
+    assert!(said.starts_with("Mended: ") && said.ends_with(" ['sum.py']\n"), "{said}");
+    assert_mended(&place);
+}
+
+/// Compiles a TypeScript block as strictly as the packages are, and runs it in the workspace.
+fn run_typescript(place: &Place, name: &str, package: &str) -> String {
+    let [example] = blocks_in(package, "ts").try_into().unwrap();
+    let root = place.home.path().join("npm");
+    Packages::build(&root, &[name]).unwrap();
+    fs::write(root.join("package.json"), "{\"private\": true, \"type\": \"module\"}").unwrap();
+    fs::write(root.join("readme.ts"), example).unwrap();
+    let compiler = root.join("node_modules/typescript/bin/tsc");
+    let mut tsc = place.command("promptfoo", "node", &[&compiler.to_string_lossy(), "--strict"]);
+    tsc.args(["--module", "NodeNext", "--target", "ES2022", "--types", "node", "readme.ts"]);
+    place.run(tsc.current_dir(&root));
+    let script = root.join("readme.js");
+    let mut node = place.command("promptfoo", "node", &[&script.to_string_lossy()]);
+    let done = place.run(node.current_dir(place.home.workspace()));
+    assert_eq!(done.stderr_text(), "");
+    done.stdout_text()
+}
+
+#[test]
+fn the_example_in_the_node_packages_readme_runs() {
+    let place = place("readme-node");
+    let said = run_typescript(&place, "alhena", "packages/node");
+    assert!(said.contains("name: 'Write'") && said.contains("path: 'sum.py'"), "{said}");
+    assert_mended(&place);
+}
+
+#[test]
+fn the_example_in_agent_cli_sdks_readme_runs() {
+    let place = place("readme-sdk");
+    let said = run_typescript(&place, SDK, "hosts/agent-cli-sdk");
+    assert_eq!(said, "[ 'sum.py' ]\n");
+    assert_mended(&place);
+}
+
+#[test]
+fn the_example_in_openases_readme_runs() {
+    let place = place("readme-openase");
+    let [example] = blocks_in("hosts/openase", "go").try_into().unwrap();
+    let source = format!(
+        "package main\n\nimport (\n\"context\"\n\"fmt\"\n\"io\"\n\n\"alhena.dev/hosts/openase\"\n)\n\n\
+         func main() {{\nif err := turn(context.Background()); err != nil {{\npanic(err)\n}}\n}}\n\n\
+         func turn(ctx context.Context) error {{\n{example}}}\n"
+    );
+    let program = openase::program(&place, &source);
+    let mut command = place.command("openase", program, &[]);
+    let said = place.run(command.current_dir(place.home.workspace())).stdout_text();
+    assert!(said.starts_with("[write_file]\nMended: ") && said.ends_with("done\n"), "{said}");
+    assert_mended(&place);
+}
+
+#[test]
+fn the_examples_in_promptfoos_readme_run() {
+    let review = Scenario::new()
+        .turn(Turn::new().call("read_file", json!({"file_path": "file.ts"})))
+        .turn(Turn::say("I found none."))
+        .turn(Turn::say("Hello."));
+    let place = Place::new("readme-promptfoo", [("review", review)]);
+    let packages = promptfoo::build(&place);
+    let [package, exec] = blocks_in("hosts/promptfoo", "yaml").try_into().unwrap();
+    let write = |name: &str, text: &str| {
+        fs::write(packages.directory(PROMPTFOO).join(name), text).unwrap();
+    };
+    write("package.yaml", &package);
+    write("exec.yaml", &format!("{exec}prompts: ['- hello']\n"));
+    let successes =
+        |cases: &[Value]| -> Vec<bool> { cases.iter().map(|case| case["success"] == true).collect() };
+    let cases = promptfoo::eval(&place, &packages, "package.yaml", |_| ());
+    assert_eq!(successes(&cases), [true], "{cases:?}");
+    let cases = promptfoo::eval(&place, &packages, "exec.yaml", |command| {
+        let alhena = PathBuf::from(crate::place::ALHENA);
+        let path = std::env::var("PATH").unwrap();
+        command.env("PATH", format!("{}:{path}", alhena.parent().unwrap().display()));
+    });
+    assert_eq!(
+        (successes(&cases), &cases[0]["response"]["output"]),
+        (vec![true], &json!("Hello.")),
+        "{cases:?}"
+    );
+    place.assert_nothing_left();
+}
+
+/// CAO's commands need a server and a terminal, which its tests have. Here: that there are such commands and options.
+#[test]
+fn cao_knows_the_commands_of_the_readme() {
+    let [example] = blocks_in("hosts/cao", "sh").try_into().unwrap();
+    let place = Place::new("readme-cao", []);
+    let cao = tools::cao().unwrap();
+    let mut seen = 0;
+    for line in example.lines() {
+        let words: Vec<&str> = line.split_whitespace().take_while(|word| *word != "#").collect();
+        let (program, rest) = words.split_first().unwrap();
+        if *program != "cao" {
+            assert!(["alhena-cao check", "cao-server &"].contains(&words.join(" ").as_str()), "{line}");
+            continue;
+        }
+        let script = cao.join("bin/cao");
+        let mut help = place.python("hosts/cao", &[&script.to_string_lossy(), rest[0], "--help"]);
+        let sources =
+            std::env::join_paths([cao.clone(), cache::workspace().join("packages/python/src")]).unwrap();
+        let said = place.run(help.env("PYTHONPATH", sources)).stdout_text();
+        for option in rest.iter().filter(|word| word.starts_with("--")) {
+            assert!(said.contains(option), "{line}: {said}");
+        }
+        seen += 1;
+    }
+    assert_eq!(seen, 2);
+}
+
+/// No workflow can run here: `run.sh` is tested with the environment that `action.yml` gives it, and this looks at the names.
+#[test]
+fn the_action_has_what_its_readme_uses() {
+    let [example] = blocks_in("hosts/github-action", "yaml").try_into().unwrap();
+    let action = fs::read_to_string(cache::workspace().join("hosts/github-action/action.yml")).unwrap();
+    let (inputs, outputs) = action.split_once("\noutputs:\n").unwrap();
+    let has = |part: &str, name: &str| part.lines().any(|line| line == format!("  {name}:"));
+    let mut lines = example.lines().skip_while(|line| *line != "  with:").skip(1);
+    let given: Vec<&str> = lines
+        .by_ref()
+        .take_while(|line| line.starts_with("    "))
+        .map(|line| line.trim().split(':').next().unwrap())
+        .collect();
+    assert_eq!(given, ["prompt", "approval", "timeout"]);
+    assert!(given.iter().all(|name| has(inputs, name)));
+    let used: Vec<&str> = example
+        .split("steps.gemini.outputs.")
+        .skip(1)
+        .map(|rest| rest.split_whitespace().next().unwrap())
+        .collect();
+    assert_eq!(used, ["text"]);
+    assert!(used.iter().all(|name| has(outputs, name)));
+    let version = format!("@v{}", env!("CARGO_PKG_VERSION"));
+    assert!(example.contains(&version), "{example}");
+}
