@@ -263,7 +263,7 @@ impl Interpreter {
             }
             Role::Assistant | Role::Other(_) => {
                 self.open.model_goes_on();
-                self.facts.answered |= !text.trim().is_empty();
+                self.facts.answered = self.facts.answered || !text.trim().is_empty();
                 self.say(text, out);
             }
         }

@@ -276,7 +276,9 @@ impl Store {
         }
         let mut survey_of =
             |file: &SessionFile| known.take(file).or_else(|| fresh.remove(file.path.as_os_str()));
-        files.into_iter().filter_map(|file| survey_of(&file).map(|survey| (file, survey))).collect()
+        let mut surveyed = Vec::with_capacity(files.len());
+        surveyed.extend(files.into_iter().filter_map(|file| survey_of(&file).map(|survey| (file, survey))));
+        surveyed
     }
 
     /// The session that somebody means.
@@ -385,7 +387,7 @@ fn group(surveyed: Vec<(SessionFile, Survey)>) -> Vec<Session> {
         let same = files.entry((project, id, file.parent.clone())).or_insert_with(|| Vec::with_capacity(1));
         same.push((file, survey));
     }
-    let mut sessions = Vec::new();
+    let mut sessions = Vec::with_capacity(files.len());
     let mut children: HashMap<(usize, String), Vec<Session>> = HashMap::new();
     for ((project, id, parent), files) in files {
         let Some(session) = choose(id, files) else { continue };
@@ -394,14 +396,16 @@ fn group(surveyed: Vec<(SessionFile, Survey)>) -> Vec<Session> {
             None => sessions.push((project, session)),
         }
     }
-    let mut grouped = Vec::with_capacity(sessions.len());
-    for (project, mut session) in sessions {
-        session.children = children.remove(&(project, session.id.clone())).unwrap_or_default();
+    for (project, session) in &mut sessions {
+        if children.is_empty() {
+            break;
+        }
+        session.children = children.remove(&(*project, session.id.clone())).unwrap_or_default();
         session
             .children
             .sort_by(|one, other| (one.survey.started, &one.id).cmp(&(other.survey.started, &other.id)));
-        grouped.push(session);
     }
+    let mut grouped: Vec<Session> = sessions.into_iter().map(|(_, session)| session).collect();
     // Sub-agents whose parent the CLI has deleted.
     grouped.extend(children.into_values().flatten());
     // A session is large: each is moved once.

@@ -1,5 +1,6 @@
 //! `cargo xtask bench parse [MEGABYTES [ROUNDS]]`: stream-json to events, one thread, against a Node loop that does the
-//! same work on the same data in the same run. Both sides report what they saw, and the figures only count if it is equal.
+//! same work on the same data in the same run, each round in a process of its own. Both sides report what they saw, and the
+//! figures only count if it is equal.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -84,8 +85,12 @@ fn counts(events: &[Event]) -> Counts {
     seen
 }
 
-/// Measures.
+/// Measures. `once FILE` is Alhena's side of one round.
 pub fn run(words: &[&str]) -> Result<(), String> {
+    if let ["once", file] = words {
+        println!("{}", once(Path::new(file))?);
+        return Ok(());
+    }
     let number = |index: usize| match words.get(index) {
         Some(word) => word.parse::<u64>().map(Some).map_err(|_| format!("{word} is not a number")),
         None => Ok(None),
@@ -95,7 +100,7 @@ pub fn run(words: &[&str]) -> Result<(), String> {
     for shape in [Shape::Deltas, Shape::Mixed] {
         let file = stream(shape, megabytes)?;
         let size = std::fs::metadata(&file).map_err(|error| error.to_string())?.len() as f64 / 1e6;
-        let sides = measure(&file, rounds, alhena)?;
+        let sides = measure(&file, rounds, ours)?;
         let node = median(&sides.node);
         println!("{:8} {size:.0} MB, median of {rounds}: node {:.0} MB/s", shape.name(), size / node);
         let alhena = median(&sides.alhena);
@@ -122,16 +127,14 @@ pub struct Sides {
 fn measure(
     file: &Path,
     rounds: u32,
-    alhena: impl Fn(&Path) -> Result<Vec<Event>, String>,
+    ours: impl Fn(&Path) -> Result<(f64, Counts), String>,
 ) -> Result<Sides, String> {
     let mut sides = Sides::default();
     for _ in 0..rounds {
         let (seconds, seen_by_node) = node(file)?;
         sides.node.push(seconds);
-        let start = Instant::now();
-        let events = alhena(file)?;
-        sides.alhena.push(start.elapsed().as_secs_f64());
-        let seen = counts(&events);
+        let (seconds, seen) = ours(file)?;
+        sides.alhena.push(seconds);
         if seen != seen_by_node {
             return Err(format!(
                 "the two sides saw different things: alhena {seen:?}, node {seen_by_node:?}"
@@ -141,21 +144,42 @@ fn measure(
     Ok(sides)
 }
 
+/// Alhena's side of one round: seconds and counts, as the Node side prints them.
+fn once(file: &Path) -> Result<String, String> {
+    let start = Instant::now();
+    let events = alhena(file)?;
+    let seconds = start.elapsed().as_secs_f64();
+    let seen = counts(&events);
+    let [init, message, call, result, error, end] = seen.by_type;
+    Ok(format!(
+        "{seconds} {} {init} {message} {call} {result} {error} {end} {} {} {}",
+        seen.events, seen.malformed, seen.text_bytes, seen.output_bytes
+    ))
+}
+
+fn ours(file: &Path) -> Result<(f64, Counts), String> {
+    let own = std::env::current_exe().map_err(|error| error.to_string())?;
+    side("Alhena's", Command::new(own).args(["bench", "parse", "once"]).arg(file))
+}
+
 fn script() -> PathBuf {
     cache::workspace().join("xtask/src/bench/parse.mjs")
 }
 
 fn node(file: &Path) -> Result<(f64, Counts), String> {
-    let done = run_bounded(Command::new("node").arg(script()).arg(file), Duration::from_secs(600))
-        .map_err(|error| error.to_string())?;
-    if !done.succeeded() {
-        return Err(format!("the Node side failed ({}): {}", done.ending(), done.stderr_text()));
-    }
-    let text = done.stdout_text();
-    read_node(&text).ok_or_else(|| format!("the Node side printed {text:?}"))
+    side("the Node", Command::new("node").arg(script()).arg(file))
 }
 
-fn read_node(text: &str) -> Option<(f64, Counts)> {
+fn side(name: &str, command: &mut Command) -> Result<(f64, Counts), String> {
+    let done = run_bounded(command, Duration::from_secs(600)).map_err(|error| error.to_string())?;
+    if !done.succeeded() {
+        return Err(format!("{name} side failed ({}): {}", done.ending(), done.stderr_text()));
+    }
+    let text = done.stdout_text();
+    read_side(&text).ok_or_else(|| format!("{name} side printed {text:?}"))
+}
+
+fn read_side(text: &str) -> Option<(f64, Counts)> {
     let mut words = text.split_whitespace();
     let seconds = words.next()?.parse().ok()?;
     let mut number = || words.next()?.parse::<u64>().ok();
@@ -169,7 +193,7 @@ fn read_node(text: &str) -> Option<(f64, Counts)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Counts, alhena, measure, node};
+    use super::{Counts, measure, node, once, read_side};
 
     const LINES: &str = concat!(
         r#"{"type":"init","timestamp":"2026-11-15T17:49:10.599Z","session_id":"a","model":"m"}"#,
@@ -203,9 +227,9 @@ mod tests {
     #[test]
     fn sides_that_saw_different_things_are_no_measurement() {
         let file = file().unwrap();
-        let sides = measure(file.path(), 2, alhena).unwrap();
+        let sides = measure(file.path(), 2, |file| Ok(read_side(&once(file)?).unwrap())).unwrap();
         assert_eq!((sides.node.len(), sides.alhena.len()), (2, 2));
-        let wrong = measure(file.path(), 1, |_: &std::path::Path| Ok(Vec::new())).unwrap_err();
+        let wrong = measure(file.path(), 1, |_| Ok((1.0, Counts::default()))).unwrap_err();
         assert!(wrong.starts_with("the two sides saw different things"), "{wrong}");
     }
 }
