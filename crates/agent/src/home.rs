@@ -23,6 +23,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
+use alhena_session::fingerprint::sha256_hex;
 use alhena_session::project::project_hash;
 use alhena_session::registry::{self, Registration};
 use alhena_session::resume::{Stored, find, ids_beginning};
@@ -31,14 +32,13 @@ use serde_json::{Map, Value};
 pub use self::finish::{Stopped, Swept, finish, sweep_stale};
 pub use self::mcp::{McpServer, NotAServer, Transport};
 use self::overlay::Overlay;
-pub use self::plan::{FinishPlan, Finished, KeptBoth, Layout};
+pub use self::plan::{FinishPlan, Finished, Layout};
 pub use self::policy::{Mistaken, NotARule, ToolRule, policy_paths, policy_text};
 pub use self::policy_file::{BadPolicy, CheckedPolicy, check_policy};
 pub use self::request::{DirectReason, HomeError, HomeRequest, Release};
 use self::slot::Slot;
 pub use alhena_session::resume::Resume;
 
-mod fingerprint;
 mod finish;
 mod imports;
 mod mcp;
@@ -47,7 +47,6 @@ mod overlay;
 mod plan;
 mod policy;
 mod policy_file;
-mod publish;
 mod request;
 mod resume;
 mod settings;
@@ -234,9 +233,7 @@ fn build(
         None => None,
     };
     let plan = FinishPlan {
-        run: fingerprint::sha256_hex(
-            format!("{} {:?}", std::process::id(), std::time::SystemTime::now()).as_bytes(),
-        ),
+        run: sha256_hex(format!("{} {:?}", std::process::id(), std::time::SystemTime::now()).as_bytes()),
         mark: request.mark.clone(),
         slot: overlay.home.to_owned(),
         user_home: overlay.user_home.to_owned(),

@@ -3,6 +3,7 @@
 mod cache;
 pub mod export;
 pub mod file;
+pub mod fingerprint;
 pub mod follow;
 pub mod in_use;
 mod lines;
@@ -11,6 +12,7 @@ pub mod lockfile;
 pub mod names;
 mod plain_file;
 pub mod project;
+pub mod publish;
 pub mod registry;
 pub mod repair;
 pub mod resume;

@@ -9,8 +9,7 @@ use std::fs::{self, DirEntry};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest, Sha256};
-
+use crate::fingerprint::sha256_hex;
 use crate::registry;
 
 const CHATS: &str = "chats";
@@ -28,7 +27,7 @@ pub struct Project {
 
 /// The name that releases before 0.29 gave a folder's directory.
 pub fn project_hash(root: &Path) -> String {
-    Sha256::digest(root.as_os_str().as_encoded_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    sha256_hex(root.as_os_str().as_encoded_bytes())
 }
 
 /// Every directory below `tmp` that has a place for sessions, by name.

@@ -7,11 +7,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use alhena_session::publish::{PrivateProject, Published};
 use alhena_session::registry;
 
 use super::merge;
 use super::plan::{FinishPlan, Finished, Layout};
-use super::publish::Project;
 use super::slot::{self, PlanLock};
 
 /// Whether a run of one prompt was stopped before it had come to its end.
@@ -80,7 +80,11 @@ fn publish_all(
         let Some(to) = place_of(plan.layout, user, &name, project.as_deref(), &from)? else { continue };
         let resumed = plan.resumed.as_ref().filter(|_| is_own);
         let copied = if is_own { plan.copied.as_slice() } else { &[] };
-        Project { from: &from, to: &to, resumed, copied, stopped }.publish(done)?;
+        let stopped = stopped == Stopped::Yes;
+        let mut published = Published::default();
+        let all = PrivateProject { from: &from, to: &to, resumed, copied, stopped }.publish(&mut published);
+        done.add(published);
+        all?;
     }
     Ok(())
 }

@@ -11,9 +11,9 @@ use std::time::Duration;
 use alhena_session::lockfile::{LockDir, NotLocked};
 use serde_json::Value;
 
-use super::fingerprint::Fingerprint;
 use super::plan::{FinishPlan, Finished};
 use super::settings::read_object;
+use alhena_session::fingerprint::Fingerprint;
 use alhena_sys::files::{self, Existing, move_file};
 
 /// Logins, and what belongs to the user's extensions. They are links in the overlay if the user has them.

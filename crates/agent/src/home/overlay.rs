@@ -12,11 +12,12 @@ use std::path::{Path, PathBuf};
 use alhena_session::registry::{BASES, MARKER, REGISTRY};
 use serde_json::{Map, Value, json};
 
-use super::fingerprint::Fingerprint;
 use super::imports::{imported, lost};
 use super::merge::{KEPT, TRUSTED_FOLDERS};
-use super::plan::{CONTEXT_RULE, ContextFile, CopiedFile, Layout, OurContext};
+use super::plan::{CONTEXT_RULE, ContextFile, Layout, OurContext};
 use super::settings;
+use alhena_session::fingerprint::Fingerprint;
+use alhena_session::publish::CopiedFile;
 use alhena_sys::files::{self, read_if_there, write_private};
 
 /// The run's own in `.gemini`, never linked.

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use alhena_session::fingerprint::Fingerprint;
+use alhena_session::publish::{CopiedFile, CopiedSession, KeptBoth, Published};
 use serde::{Deserialize, Serialize};
-
-use super::fingerprint::Fingerprint;
 
 /// Everything that [`finish`](super::finish) needs to know. Opaque; write it as JSON and read it back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,25 +45,6 @@ pub enum Layout {
     Slug,
 }
 
-/// A session that the run continues.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct CopiedSession {
-    pub(super) id: String,
-    /// Its file in the user's store.
-    pub(super) original: PathBuf,
-    /// Its file name in the overlay.
-    pub(super) name: String,
-    /// What it held when it was copied.
-    pub(super) fingerprint: Fingerprint,
-}
-
-/// A file as it was when the run began.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct CopiedFile {
-    pub(super) path: PathBuf,
-    pub(super) fingerprint: Fingerprint,
-}
-
 /// The context file of the overlay: the user's text and ours.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ContextFile {
@@ -101,13 +82,14 @@ pub struct Finished {
     pub incomplete: bool,
 }
 
-/// Two versions of one session, both in the user's store.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptBoth {
-    /// The version that somebody else changed.
-    pub theirs: PathBuf,
-    /// The version of this run.
-    pub ours: PathBuf,
+impl Finished {
+    /// Adds what became of the sessions of one project.
+    pub(super) fn add(&mut self, project: Published) {
+        self.published.extend(project.published);
+        self.sessions.extend(project.sessions);
+        self.kept_both.extend(project.kept_both);
+        self.warnings.extend(project.warnings);
+    }
 }
 
 /// What the overlay's context file says before our part, so that it can be found again.

@@ -8,9 +8,9 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::fingerprint::Fingerprint;
-use super::plan::{CopiedFile, CopiedSession};
+use alhena_session::fingerprint::Fingerprint;
 use alhena_session::names::{PREFIX, is_plain_name, with_minute};
+use alhena_session::publish::{CopiedFile, CopiedSession};
 use alhena_session::resume::Stored;
 use alhena_sys::files;
 

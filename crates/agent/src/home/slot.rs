@@ -10,10 +10,10 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-use super::fingerprint;
 use super::finish::{Stopped, finish};
 use super::plan::{FinishPlan, Finished};
 use crate::supervise::sweep::{Life, Swept, sweep};
+use alhena_session::fingerprint::sha256_hex;
 use alhena_sys::files;
 use alhena_sys::locks;
 
@@ -26,7 +26,7 @@ const KEY_LENGTH: usize = 12;
 /// The name of the directory for the places of everything that has this fingerprint: short, because a path is in
 /// everything that the model reads.
 pub(super) fn key(fingerprint: &str) -> String {
-    let mut key = fingerprint::sha256_hex(fingerprint.as_bytes());
+    let mut key = sha256_hex(fingerprint.as_bytes());
     key.truncate(KEY_LENGTH);
     key
 }

@@ -186,6 +186,10 @@ impl Custody {
 
     /// Ends the custody. A keeper that has not finished was killed, or is stuck: then its run dies here.
     pub fn end(&mut self) {
+        if self.greeting.is_some() {
+            // It holds nothing yet, and may never answer.
+            self.stop(Gentle::AtOnce);
+        }
         let finished = std::mem::replace(&mut self.over, true);
         if !finished {
             self.take_over();

@@ -1,7 +1,8 @@
 use serde_json::{Map, json};
 
 use super::*;
-use crate::home::plan::{ContextFile, CopiedFile, Layout, OurContext};
+use crate::home::plan::{ContextFile, Layout, OurContext};
+use alhena_session::publish::CopiedFile;
 
 struct Pair {
     _dir: tempfile::TempDir,

@@ -9,28 +9,77 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use alhena_session::names::{PREFIX, is_plain_name, is_session_name, minute_of, stem, with_minute};
-use alhena_session::repair;
-use alhena_session::survey::survey_at;
-use alhena_sys::locks::{self, Lock};
-
-use super::fingerprint::Fingerprint;
-use super::finish::Stopped;
-use super::plan::{CopiedFile, CopiedSession, Finished, KeptBoth};
 use alhena_sys::files::{self, Existing, move_file};
+use alhena_sys::locks::{self, Lock};
+use serde::{Deserialize, Serialize};
 
-/// One project's directory in the overlay, and its place in the user's home.
-pub(super) struct Project<'a> {
-    pub(super) from: &'a Path,
-    pub(super) to: &'a Path,
-    pub(super) resumed: Option<&'a CopiedSession>,
-    pub(super) copied: &'a [CopiedFile],
-    pub(super) stopped: Stopped,
+use crate::fingerprint::Fingerprint;
+use crate::names::{PREFIX, is_plain_name, is_session_name, minute_of, stem, with_minute};
+use crate::repair;
+use crate::survey::survey_at;
+
+/// A session that the run continues.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CopiedSession {
+    /// Its id.
+    pub id: String,
+    /// Its file in the user's store.
+    pub original: PathBuf,
+    /// Its file name in the run's own store.
+    pub name: String,
+    /// What it held when it was copied.
+    pub fingerprint: Fingerprint,
 }
 
-impl Project<'_> {
+/// A file as it was when the run began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CopiedFile {
+    /// Where it is, below the directory that was copied.
+    pub path: PathBuf,
+    /// What it held.
+    pub fingerprint: Fingerprint,
+}
+
+/// Two versions of one session, both in the user's store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptBoth {
+    /// The version that somebody else changed.
+    pub theirs: PathBuf,
+    /// The version of this run.
+    pub ours: PathBuf,
+}
+
+/// What became of the sessions of a run.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Published {
+    /// Session files that are now in the user's store. Empty when the run left no conversation.
+    pub published: Vec<PathBuf>,
+    /// The ids of the sessions of the run that are in the user's store, whether they are new there or as they were.
+    pub sessions: Vec<String>,
+    /// Sessions whose original was changed by somebody else during the run.
+    pub kept_both: Vec<KeptBoth>,
+    /// What people should know.
+    pub warnings: Vec<String>,
+}
+
+/// One project's directory in the run's own store, and its place in the user's.
+#[derive(Debug)]
+pub struct PrivateProject<'a> {
+    /// The run's own.
+    pub from: &'a Path,
+    /// The user's.
+    pub to: &'a Path,
+    /// The session that the run continued.
+    pub resumed: Option<&'a CopiedSession>,
+    /// Other files that were copied in, by their path in the project's directory.
+    pub copied: &'a [CopiedFile],
+    /// Whether the run was stopped before its end: what the CLI took back of its last turn is brought back.
+    pub stopped: bool,
+}
+
+impl PrivateProject<'_> {
     /// Moves everything worth keeping. An error leaves what is not moved yet where it is.
-    pub(super) fn publish(&self, done: &mut Finished) -> io::Result<()> {
+    pub fn publish(&self, done: &mut Published) -> io::Result<()> {
         let ids = self.publish_sessions(done)?;
         done.sessions.extend(ids.iter().cloned());
         let mut all = ids.clone();
@@ -62,7 +111,7 @@ impl Project<'_> {
     }
 
     /// The session files; gives the ids of those that are now in the user's store.
-    fn publish_sessions(&self, done: &mut Finished) -> io::Result<BTreeSet<String>> {
+    fn publish_sessions(&self, done: &mut Published) -> io::Result<BTreeSet<String>> {
         let chats = self.from.join("chats");
         let mut ids = BTreeSet::new();
         if let Some(resumed) = self.resumed
@@ -80,7 +129,7 @@ impl Project<'_> {
             if !is_session_name(&name) || !files::is_plain_file(&path) {
                 continue;
             }
-            if self.stopped == Stopped::Yes {
+            if self.stopped {
                 let copied = self.resumed.filter(|resumed| resumed.name == name);
                 let _undone = repair::undo_stop(&path, copied.map_or(0, |copied| copied.fingerprint.size()))?;
             }
@@ -105,7 +154,7 @@ impl Project<'_> {
         Ok(ids)
     }
 
-    fn publish_resumed(&self, path: &Path, resumed: &CopiedSession, done: &mut Finished) -> io::Result<()> {
+    fn publish_resumed(&self, path: &Path, resumed: &CopiedSession, done: &mut Published) -> io::Result<()> {
         // 0.39 and later continue a `.json` as a `.jsonl` beside it, and leave the old one as it is.
         let was_converted = path.extension() != Path::new(&resumed.name).extension();
         let (target, base) = if was_converted {
@@ -130,7 +179,7 @@ impl Project<'_> {
     }
 
     /// The transcripts of a session's sub-agents; gives their ids.
-    fn publish_subagents(&self, parent: &str, done: &mut Finished) -> io::Result<Vec<String>> {
+    fn publish_subagents(&self, parent: &str, done: &mut Published) -> io::Result<Vec<String>> {
         let part = Path::new("chats").join(parent);
         if !is_plain_name(parent) || !files::is_plain_dir(&self.from.join(&part)) {
             return Ok(Vec::new());
@@ -141,7 +190,7 @@ impl Project<'_> {
     }
 
     /// Conversations that were saved by name (`/chat save`); those of the user are links and stay where they are.
-    fn publish_saved_chats(&self, done: &mut Finished) -> io::Result<()> {
+    fn publish_saved_chats(&self, done: &mut Published) -> io::Result<()> {
         for name in files::names_in(self.from)? {
             if name.starts_with("checkpoint-") && name.ends_with(".json") {
                 self.publish_artifact(Path::new(&name), done)?;
@@ -151,7 +200,7 @@ impl Project<'_> {
     }
 
     /// A file, or a directory with all its files. Links are the user's own and are passed over.
-    fn publish_artifact(&self, part: &Path, done: &mut Finished) -> io::Result<()> {
+    fn publish_artifact(&self, part: &Path, done: &mut Published) -> io::Result<()> {
         let from = self.from.join(part);
         if files::is_plain_dir(&from) {
             for name in files::names_in(&from)? {

@@ -16,7 +16,7 @@ pub struct Fingerprint {
 
 impl Fingerprint {
     /// Of a file, following links; none when there is no such file.
-    pub(super) fn of(path: &Path) -> io::Result<Option<Self>> {
+    pub fn of(path: &Path) -> io::Result<Option<Self>> {
         let mut file = match open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -39,18 +39,18 @@ impl Fingerprint {
     }
 
     /// How much it was.
-    pub(super) fn size(&self) -> u64 {
+    pub fn size(&self) -> u64 {
         self.size
     }
 
     /// Of bytes in memory.
-    pub(super) fn of_bytes(bytes: &[u8]) -> Self {
+    pub fn of_bytes(bytes: &[u8]) -> Self {
         Self { size: bytes.len() as u64, sha256: sha256_hex(bytes) }
     }
 }
 
 /// The SHA-256 of some bytes, in lower-case hexadecimal.
-pub(super) fn sha256_hex(bytes: &[u8]) -> String {
+pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 

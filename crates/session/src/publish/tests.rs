@@ -24,18 +24,20 @@ impl Pair {
         Self { from, to, _dir: dir }
     }
 
-    fn publish(&self, resumed: Option<&CopiedSession>, copied: &[CopiedFile]) -> Finished {
-        self.publish_after(Stopped::No, resumed, copied)
+    fn publish(&self, resumed: Option<&CopiedSession>, copied: &[CopiedFile]) -> Published {
+        self.publish_after(false, resumed, copied)
     }
 
     fn publish_after(
         &self,
-        stopped: Stopped,
+        stopped: bool,
         resumed: Option<&CopiedSession>,
         copied: &[CopiedFile],
-    ) -> Finished {
-        let mut done = Finished::default();
-        Project { from: &self.from, to: &self.to, resumed, copied, stopped }.publish(&mut done).unwrap();
+    ) -> Published {
+        let mut done = Published::default();
+        PrivateProject { from: &self.from, to: &self.to, resumed, copied, stopped }
+            .publish(&mut done)
+            .unwrap();
         done
     }
 
@@ -108,7 +110,10 @@ fn a_new_session_goes_to_the_users_store_with_all_that_belongs_to_it() {
     write(&pair.from.join("shell_history"), "not kept");
     write(&pair.from.join("checkpoints/c.json"), "not kept");
     let done = pair.publish(None, &[]);
-    assert_eq!(done, Finished { published: vec![pair.users(name)], sessions: one(), ..Finished::default() });
+    assert_eq!(
+        done,
+        Published { published: vec![pair.users(name)], sessions: one(), ..Published::default() }
+    );
     let expected = [
         ("aaaaaaaa-1/plans/p.md", "plan"),
         ("chats/aaaaaaaa-1/sub-1.jsonl", "sub"),
@@ -121,7 +126,7 @@ fn a_new_session_goes_to_the_users_store_with_all_that_belongs_to_it() {
     ];
     assert_eq!(pair.content(), pairs(expected));
     // Again, as after a crash: nothing is left to do.
-    assert_eq!(pair.publish(None, &[]), Finished::default());
+    assert_eq!(pair.publish(None, &[]), Published::default());
     assert_eq!(pair.content(), pairs(expected));
 }
 
@@ -131,7 +136,7 @@ fn a_session_without_a_conversation_is_not_kept() {
     write(&pair.from.join("chats/session-2026-01-01T00-00-aaaaaaaa.jsonl"), &header("aaaaaaaa-1"));
     write(&pair.from.join("chats/aaaaaaaa-1/sub-1.jsonl"), "sub");
     write(&pair.from.join("tool-outputs/session-aaaaaaaa-1/t.txt"), "output");
-    assert_eq!(pair.publish(None, &[]), Finished::default());
+    assert_eq!(pair.publish(None, &[]), Published::default());
     assert_eq!(pair.content(), []);
 }
 
@@ -140,7 +145,7 @@ fn a_damaged_session_is_a_warning() {
     let pair = Pair::new();
     write(&pair.from.join("chats/session-x.jsonl"), "\u{0}");
     let warnings = vec!["The session file session-x.jsonl is damaged and was not kept".to_owned()];
-    assert_eq!(pair.publish(None, &[]), Finished { warnings, ..Finished::default() });
+    assert_eq!(pair.publish(None, &[]), Published { warnings, ..Published::default() });
 }
 
 #[test]
@@ -152,7 +157,7 @@ fn a_continued_session_replaces_its_original_without_the_stub() {
     let done = pair.publish(Some(&session), &[]);
     assert_eq!(
         done,
-        Finished { published: vec![session.original.clone()], sessions: one(), ..Finished::default() }
+        Published { published: vec![session.original.clone()], sessions: one(), ..Published::default() }
     );
     assert_eq!(pair.content(), pairs([("chats/session-2026-01-01T00-00-aaaaaaaa.jsonl", after.as_str())]));
 }
@@ -162,7 +167,7 @@ fn a_continued_session_that_did_not_change_is_left_alone() {
     let pair = Pair::new();
     let text = format!("{}\n{PROMPT}\n", header("aaaaaaaa-1"));
     let session = resumed(&pair, &text, &text);
-    assert_eq!(pair.publish(Some(&session), &[]), Finished { sessions: one(), ..Finished::default() });
+    assert_eq!(pair.publish(Some(&session), &[]), Published { sessions: one(), ..Published::default() });
     assert_eq!(pair.content(), pairs([("chats/session-2026-01-01T00-00-aaaaaaaa.jsonl", text.as_str())]));
 }
 
@@ -176,7 +181,7 @@ fn if_the_original_changed_meanwhile_both_are_kept() {
     write(&session.original, &theirs);
     write(&pair.users("session-2026-01-01T00-01-aaaaaaaa.jsonl"), "in the way");
     let ours = pair.users("session-2026-01-01T00-02-aaaaaaaa.jsonl");
-    let expected = Finished {
+    let expected = Published {
         published: vec![ours.clone()],
         sessions: one(),
         warnings: vec![format!(
@@ -185,7 +190,6 @@ fn if_the_original_changed_meanwhile_both_are_kept() {
             ours.display()
         )],
         kept_both: vec![KeptBoth { theirs: session.original.clone(), ours }],
-        ..Finished::default()
     };
     assert_eq!(pair.publish(Some(&session), &[]), expected);
     assert_eq!(
@@ -213,14 +217,14 @@ fn runs_that_end_at_the_same_instant_with_one_session_are_all_kept() {
                 let (store, starts) = (&store, &starts);
                 scope.spawn(move || {
                     starts.wait();
-                    let project = Project {
+                    let project = PrivateProject {
                         from: &pair.from,
                         to: store,
                         resumed: Some(&copied),
                         copied: &[],
-                        stopped: Stopped::No,
+                        stopped: false,
                     };
-                    project.publish(&mut Finished::default()).unwrap();
+                    project.publish(&mut Published::default()).unwrap();
                 });
             }
         });
@@ -240,7 +244,7 @@ fn a_session_that_the_cli_deleted_stays_as_it_was() {
     let warnings =
         vec!["The CLI deleted the session aaaaaaaa-1 in this run; it was left as it was".to_owned()];
     let done = pair.publish(Some(&session), &[]);
-    assert_eq!(done, Finished { warnings, sessions: one(), ..Finished::default() });
+    assert_eq!(done, Published { warnings, sessions: one(), ..Published::default() });
     assert_eq!(fs::read_to_string(&session.original).unwrap(), before);
 }
 
@@ -253,7 +257,7 @@ fn an_original_that_was_deleted_meanwhile_comes_back() {
     let done = pair.publish(Some(&session), &[]);
     assert_eq!(
         done,
-        Finished { published: vec![session.original.clone()], sessions: one(), ..Finished::default() }
+        Published { published: vec![session.original.clone()], sessions: one(), ..Published::default() }
     );
 }
 
@@ -275,10 +279,10 @@ fn a_session_of_an_older_release_is_continued_beside_its_original() {
     let done = pair.publish(Some(&session), &[]);
     assert_eq!(
         done,
-        Finished {
+        Published {
             published: vec![original.with_extension("jsonl")],
             sessions: one(),
-            ..Finished::default()
+            ..Published::default()
         }
     );
     assert_eq!(
@@ -322,7 +326,7 @@ fn plans_and_memories_replace_what_they_were_made_from_and_nothing_else() {
     let memory = pair.to.join("memory");
     let (theirs, ours) = (memory.join("both.md"), memory.join("both-1.md"));
     let warning = format!("{} changed during the run; its version is {}", theirs.display(), ours.display());
-    assert_eq!(done, Finished { warnings: vec![warning], ..Finished::default() });
+    assert_eq!(done, Published { warnings: vec![warning], ..Published::default() });
     assert_eq!(
         pair.content(),
         pairs([
@@ -342,7 +346,7 @@ const CONTEXT: &str = r#"{"$set":{"messages":[{"id":"c","type":"user","content":
 fn what_the_cli_took_back_when_it_was_stopped_is_brought_back_and_only_then() {
     let name = "session-2026-01-01T00-00-aaaaaaaa.jsonl";
     let text = format!("{}\n{CONTEXT}\n{PROMPT}\n{CONTEXT}\n", header("aaaaaaaa-1"));
-    for (stopped, kept) in [(Stopped::Yes, true), (Stopped::No, false)] {
+    for (stopped, kept) in [(true, true), (false, false)] {
         let pair = Pair::new();
         write(&pair.from.join("chats").join(name), &text);
         let done = pair.publish_after(stopped, None, &[]);
@@ -361,6 +365,6 @@ fn what_was_taken_back_before_the_run_stays_taken_back() {
     let pair = Pair::new();
     let before = format!("{}\n{CONTEXT}\n{PROMPT}\n{CONTEXT}\n", header("aaaaaaaa-1"));
     let session = resumed(&pair, &before, &before);
-    assert_eq!(pair.publish_after(Stopped::Yes, Some(&session), &[]), Finished::default());
+    assert_eq!(pair.publish_after(true, Some(&session), &[]), Published::default());
     assert_eq!(fs::read_to_string(&session.original).unwrap(), before);
 }
