@@ -12,7 +12,7 @@
 //! match prepare(&request)? {
 //!     Prepared::Overlay(home) => {
 //!         // Start the CLI with `home.env()`, wait until its last process is gone, then:
-//!         let finished = finish(&home.plan(), Stopped::No);
+//!         let finished = finish(&home.plan(), Stopped::Never);
 //!     }
 //!     Prepared::Direct { cost, .. } => println!("{}", cost.join("\n")),
 //! }

@@ -40,13 +40,6 @@ struct Log {
     framer: Framer,
 }
 
-/// Whether there is more to be read at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum More {
-    Yes,
-    No,
-}
-
 impl SessionTail {
     pub(crate) fn new(chats: PathBuf, since: Timestamp, growth: Growth) -> Self {
         Self {
@@ -80,7 +73,7 @@ impl SessionTail {
     /// Reads to the end, once nobody writes any more; not for ever, as a file can be of any size.
     pub(crate) fn catch_up(&mut self) {
         let deadline = Instant::now() + LONGEST_CATCHING_UP;
-        while self.read() == More::Yes && Instant::now() < deadline {}
+        while self.read() && Instant::now() < deadline {}
     }
 
     /// What has been written since the last time.
@@ -89,10 +82,11 @@ impl SessionTail {
         std::mem::take(&mut self.fresh)
     }
 
-    fn read(&mut self) -> More {
+    /// Reads on; whether there is more to be read at once.
+    fn read(&mut self) -> bool {
         self.look_for_files();
         let mut facts = Vec::new();
-        let mut more = More::No;
+        let mut more = false;
         for log in &mut self.files {
             for turn in 1..=AT_ONCE {
                 let bytes = log.follower.next().unwrap_or_default();
@@ -100,7 +94,7 @@ impl SessionTail {
                     break;
                 }
                 if turn == AT_ONCE {
-                    more = More::Yes;
+                    more = true;
                 }
                 log.framer.push(bytes, |frame| {
                     if let Frame::Line(line) = frame {

@@ -112,7 +112,7 @@ fn a_run_leaves_its_session_and_the_registration_and_nothing_else() {
         serde_json::from_slice(&fs::read(home.path().join(".gemini/settings.json")).unwrap()).unwrap();
     assert_eq!(settings, json!({"general": {"disableAutoUpdate": true, "maxAttempts": 2}}));
     converse(&home, "aaaaaaaa-1");
-    let done = finish(&home.plan(), Stopped::No);
+    let done = finish(&home.plan(), Stopped::Never);
     let session = user.store().join("session-2026-01-01T00-00-aaaaaaaa.jsonl");
     assert_eq!(done, Finished { published: vec![session], sessions: one(), ..Finished::default() });
 
@@ -205,7 +205,7 @@ fn the_path_is_the_same_for_the_same_project_and_settings() {
     let path_of = |request: &HomeRequest| {
         let home = overlay(request);
         let path = home.path().to_owned();
-        assert_eq!(finish(&home.plan(), Stopped::No), Finished::default());
+        assert_eq!(finish(&home.plan(), Stopped::Never), Finished::default());
         path
     };
     let first = path_of(&request);
@@ -230,7 +230,7 @@ fn a_plan_works_in_another_process_and_any_number_of_times() {
     let plan: FinishPlan = serde_json::from_str(&text).unwrap();
     assert_eq!(plan, home.plan());
     let results = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| finish(&plan, Stopped::No))).collect();
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| finish(&plan, Stopped::Never))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
     });
     assert_eq!(results.iter().map(|done| done.published.len()).sum::<usize>(), 1);
@@ -251,7 +251,7 @@ fn a_crashed_run_is_finished_by_a_sweep_and_a_living_one_is_left_alone() {
     let done = Finished { published: vec![session.clone()], sessions: one(), ..Finished::default() };
     assert_eq!((swept.recovered, swept.alive), (vec![(path, done)], 1));
     assert_eq!(fs::read_dir(user.store()).unwrap().count(), 1);
-    assert_eq!(finish(&living.plan(), Stopped::No).published.len(), 1);
+    assert_eq!(finish(&living.plan(), Stopped::Never).published.len(), 1);
     drop(living);
     assert_eq!(sweep_stale(&user.path("homes")).unwrap(), Default::default());
     assert!(session.is_file());
@@ -297,7 +297,7 @@ fn a_session_is_continued_in_a_copy_and_comes_back() {
             conversation("aaaaaaaa-1", &[]),
         )
         .unwrap();
-        let done = finish(&home.plan(), Stopped::No);
+        let done = finish(&home.plan(), Stopped::Never);
         assert_eq!(
             done,
             Finished { published: vec![session.clone()], sessions: one(), ..Finished::default() }
@@ -394,7 +394,7 @@ fn releases_before_slugs_use_the_hash_of_the_path() {
     let home = overlay(&request);
     assert_eq!(home.slug().len(), 64);
     converse(&home, "aaaaaaaa-1");
-    assert_eq!(finish(&home.plan(), Stopped::No).published.len(), 1);
+    assert_eq!(finish(&home.plan(), Stopped::Never).published.len(), 1);
     let dir = format!(".gemini/tmp/{}", home.slug());
     let session = format!("{dir}/chats/session-2026-01-01T00-00-aaaaaaaa.jsonl");
     assert_eq!(diff(&before, &user.home()), added(&[".gemini/tmp", &dir, &format!("{dir}/chats"), &session]));
@@ -410,7 +410,7 @@ fn sessions_of_other_projects_in_the_overlay_are_kept_too() {
     fs::write(other.join(".project_root"), "/somewhere/other").unwrap();
     let name = "session-2026-01-01T00-00-cccccccc.jsonl";
     fs::write(other.join("chats").join(name), conversation("cccccccc-1", &["hi"])).unwrap();
-    let done = finish(&home.plan(), Stopped::No);
+    let done = finish(&home.plan(), Stopped::Never);
     assert_eq!(done.published, [user.path("home/.gemini/tmp/other/chats").join(name)]);
     let registry = fs::read_to_string(user.path("home/.gemini/projects.json")).unwrap();
     assert!(registry.contains("\"/somewhere/other\": \"other\""), "{registry}");
@@ -435,7 +435,7 @@ fn sessions_cross_from_one_file_system_to_another() {
     let after = conversation("aaaaaaaa-1", &["one", "two"]);
     fs::write(copy, &after).unwrap();
     converse(&home, "bbbbbbbb-1");
-    assert_eq!(finish(&home.plan(), Stopped::No).published.len(), 2);
+    assert_eq!(finish(&home.plan(), Stopped::Never).published.len(), 2);
     let mut names: Vec<_> =
         fs::read_dir(user.store()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
@@ -475,7 +475,7 @@ fn worker_process() {
         match number % 4 {
             // Crashes: somebody else publishes.
             3 => drop(home),
-            _ => assert!(!finish(&home.plan(), Stopped::No).incomplete),
+            _ => assert!(!finish(&home.plan(), Stopped::Never).incomplete),
         }
     }
 }

@@ -144,7 +144,7 @@ proptest! {
         fs::create_dir_all(home.chats_dir()).unwrap();
         let session = "{\"sessionId\":\"aaaaaaaa-1\",\"projectHash\":\"h\"}\n{\"id\":\"u\",\"type\":\"user\",\"content\":\"hi\"}\n";
         fs::write(home.chats_dir().join("session-2026-01-01T00-00-aaaaaaaa.jsonl"), session).unwrap();
-        let done = finish(&home.plan(), Stopped::No);
+        let done = finish(&home.plan(), Stopped::Never);
         prop_assert_eq!(done.published.len(), 1);
         prop_assert!(done.warnings.is_empty() && !done.incomplete && done.merged.is_empty(), "{:?}", done);
         let changes = diff(&before, &Snapshot::of(&user).unwrap());

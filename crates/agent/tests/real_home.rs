@@ -78,7 +78,7 @@ impl World {
     ) -> (Vec<Value>, Finished) {
         let home = overlay(request);
         let events = self.run_in(&home, scenario, turns, arguments);
-        (events, finish(&home.plan(), Stopped::No))
+        (events, finish(&home.plan(), Stopped::Never))
     }
 
     fn run_in(&self, home: &Home, scenario: &str, turns: Vec<Turn>, arguments: &[&str]) -> Vec<Value> {
@@ -229,7 +229,7 @@ fn a_session_can_be_continued_at_once_and_stays_whole() {
             let home = overlay(&request);
             let id = home.resumed_id().unwrap().to_owned();
             world.run_in(&home, scenario, say("Again."), &["--resume", &id, "-p", prompt]);
-            let done = finish(&home.plan(), Stopped::No);
+            let done = finish(&home.plan(), Stopped::Never);
             assert_eq!(
                 done,
                 Finished { published: vec![session.clone()], sessions: vec![id], ..Finished::default() },
@@ -406,7 +406,7 @@ fn what_the_model_remembers_is_the_users() {
         let turns = vec![call, Turn::say("Noted.")];
         let events = world.run_in(&home, "memory", turns, &["--approval-mode", "yolo", "-p", "hi"]);
         assert_eq!(results(&events), ["success"], "{version}");
-        let done = finish(&home.plan(), Stopped::No);
+        let done = finish(&home.plan(), Stopped::Never);
         assert_eq!(done.warnings, Vec::<String>::new(), "{version}");
         let context = fs::read_to_string(world.user.gemini().join("GEMINI.md")).unwrap();
         if world.is_before(44) {

@@ -58,8 +58,8 @@ fn refuse(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         // All of the help is ours, so its colours are too.
         return match Colours::of(Stream::Out) {
-            Colours::Yes => output::print(output::adopt(&text.ansi().to_string()).trim_end()),
-            Colours::No => output::print(text.to_string().trim_end()),
+            Colours::On => output::print(output::adopt(&text.ansi().to_string()).trim_end()),
+            Colours::Off => output::print(text.to_string().trim_end()),
         };
     }
     // It quotes the arguments.

@@ -7,15 +7,15 @@ use crate::output::{Own, Stream, is_control};
 /// Whether colours are wanted: on a terminal, and not with `NO_COLOR`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colours {
-    Yes,
-    No,
+    On,
+    Off,
 }
 
 impl Colours {
     pub fn of(stream: Stream) -> Self {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        if stream.is_terminal() && !refused && !dumb { Colours::Yes } else { Colours::No }
+        if stream.is_terminal() && !refused && !dumb { Colours::On } else { Colours::Off }
     }
 
     pub fn paint<T: fmt::Display>(self, paint: Paint, text: T) -> Painted<T> {
@@ -48,8 +48,8 @@ impl<T: fmt::Display> fmt::Display for Painted<T> {
             Paint::Cyan => Own::Cyan,
         };
         match self.colours {
-            Colours::Yes => write!(f, "{begin}{}{}", self.text, Own::Plain),
-            Colours::No => self.text.fmt(f),
+            Colours::On => write!(f, "{begin}{}{}", self.text, Own::Plain),
+            Colours::Off => self.text.fmt(f),
         }
     }
 }

@@ -120,7 +120,7 @@ impl Target {
     }
 
     pub fn file(file: BufWriter<File>) -> Self {
-        Self { out: Box::new(file), terminal: false, colours: Colours::No }
+        Self { out: Box::new(file), terminal: false, colours: Colours::Off }
     }
 
     /// The same for JSON.

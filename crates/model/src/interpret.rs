@@ -25,14 +25,14 @@ use serde_json::Value;
 use self::derive::PromptFile;
 pub use self::input::{DiskFact, Input};
 use self::joined::Joined;
-use self::kept::{Kept, News, OpenCalls};
+use self::kept::{Kept, OpenCalls};
 pub use self::waiting::Witnesses;
 use self::waiting::{Returned, Testimony, Waiting};
 use crate::conversation::{Conversation, Growing, usage_of};
 use crate::event::{Event, EventKind, Source};
 use crate::failure::FailureKind;
 use crate::join::Fact;
-use crate::judge::{self, AfterResult, End, Exit, Facts, Output, ReportedError, ResultFacts, Stop};
+use crate::judge::{self, End, Exit, Facts, Output, ReportedError, ResultFacts, Stop, Stopped};
 use crate::outcome::{FileRecord, Outcome, Text};
 use crate::time::Timestamp;
 use crate::tool::{self};
@@ -377,20 +377,20 @@ impl Interpreter {
 
     /// Alhena begins to stop the run now. The first reason counts.
     fn stopping(&mut self, stop: Stop) {
-        let after = if self.facts.result.is_some() { AfterResult::Yes } else { AfterResult::No };
-        self.facts.stop.get_or_insert((stop, after));
+        let after_result = self.facts.result.is_some();
+        self.facts.stop.get_or_insert(Stopped { why: stop, after_result });
     }
 
     /// Something to know.
     fn warn(&mut self, message: impl Into<String>, out: &mut Vec<Event>) {
         let message = message.into();
-        if self.kept.warning(&mut self.outcome, &message) == News::Yes {
+        if self.kept.warning(&mut self.outcome, &message) {
             self.emit(Source::Derived, EventKind::Warning { message }, out);
         }
     }
 
     fn end(&mut self, end: &End, out: &mut Vec<Event>) -> std::sync::Arc<Outcome> {
-        if let (Some((Stop::NoExit, _)), true) = (self.facts.stop, self.has_result()) {
+        if let (Some(Stopped { why: Stop::NoExit, .. }), true) = (self.facts.stop, self.has_result()) {
             self.warn("Gemini CLI did not exit after its result and was stopped", out);
         }
         if self.outcome.text.truncated() {

@@ -82,7 +82,7 @@ pub(crate) struct Facts {
     /// What kind of output it is.
     pub output: Output,
     /// Alhena stopped it, and whether the `result` was there before.
-    pub stop: Option<(Stop, AfterResult)>,
+    pub stop: Option<Stopped>,
 }
 
 /// What the output is made of, as far as it was seen.
@@ -99,10 +99,11 @@ pub(crate) enum Output {
     Text,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AfterResult {
-    Yes,
-    No,
+/// A stop, and whether the `result` was there before it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stopped {
+    pub why: Stop,
+    pub after_result: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -150,7 +151,7 @@ fn with_evidence(mut failure: Failure, end: &End) -> Failure {
 }
 
 fn find_failure(facts: &Facts, end: &End) -> Option<Failure> {
-    if let Some((stop, AfterResult::No)) = facts.stop {
+    if let Some(Stopped { why: stop, after_result: false }) = facts.stop {
         return Some(stopped(stop, &end.stderr));
     }
     let stopped_after_result = facts.stop.is_some();

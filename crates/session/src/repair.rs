@@ -212,35 +212,26 @@ fn changed(transcript: &Transcript, addition: &str) -> Option<Survey> {
     better.then_some(after)
 }
 
-/// Whether a stop had taken something back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Undone {
-    /// It had, and it is back.
-    Yes,
-    /// There was nothing to bring back.
-    Nothing,
-}
-
 /// Gives a session back what Gemini CLI took from it when it was stopped: from 0.44 on, ^C in a turn ends with a checkpoint
 /// that rolls the conversation back to the state before the turn's prompt, tool calls and all (0.61.0).
 ///
 /// Only a rollback at the file's end counts, and only one that stands behind the first `since` bytes. What a person took back
 /// (`$rewindTo`), a summary in the place of old messages and a rollback that the conversation went on after stay as they are.
-/// The CLI must have ended; the file is appended to.
-pub fn undo_stop(path: &Path, since: u64) -> io::Result<Undone> {
+/// The CLI must have ended; the file is appended to. Whether there was something to bring back.
+pub fn undo_stop(path: &Path, since: u64) -> io::Result<bool> {
     let transcript = Transcript::read(path)?;
     let Some(offset) = survey::fold_lines(transcript.bytes()).rolled_back().filter(|at| *at >= since) else {
-        return Ok(Undone::Nothing);
+        return Ok(false);
     };
     let before = transcript.records_before(offset);
     let text = on_a_line_of_its_own(&transcript, checkpoint(&before));
     if changed(&transcript, &text).is_none() {
-        return Ok(Undone::Nothing);
+        return Ok(false);
     }
     let mut file = File::options().append(true).open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
-    Ok(Undone::Yes)
+    Ok(true)
 }
 
 fn header(plan: &Plan, id: &str, records: &[&str]) -> Value {

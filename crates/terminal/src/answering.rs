@@ -123,8 +123,8 @@ impl Terminal {
     /// A refusal ends the turn, which takes a moment; after a permission the CLI queues what is sent.
     fn give_feedback(&self, text: &str, refused: bool) -> Result<Reading, TerminalError> {
         let sent = match refused {
-            true => self.wait(Until::Settled, PATIENCE).and_then(|_| self.send(text, Force::No)),
-            false => self.send(text, Force::Yes),
+            true => self.wait(Until::Settled, PATIENCE).and_then(|_| self.send(text, Force::OnlyWhenReady)),
+            false => self.send(text, Force::Anyway),
         };
         match sent {
             Ok(_) => self.status(),

@@ -282,7 +282,7 @@ impl Terminal {
         let expect = if by_paste || prompt.trim().is_empty() { Expect::Idle } else { Expect::Work };
         self.wait_for_ready(expect, launch, deadline)?;
         if by_paste {
-            self.send(prompt, Force::No)?;
+            self.send(prompt, Force::OnlyWhenReady)?;
         }
         Ok(())
     }

@@ -7,7 +7,7 @@
 //!
 //! let terminals = Terminals::open(Options::default())?;
 //! let agent = terminals.launch(Launch::default())?;
-//! agent.send("Why does the test fail?", Force::No)?;
+//! agent.send("Why does the test fail?", Force::OnlyWhenReady)?;
 //! agent.wait(Until::Completed, Duration::from_secs(600))?;
 //! println!("{}", agent.last_answer()?.text);
 //! agent.exit(Duration::from_secs(10))?;

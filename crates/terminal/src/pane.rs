@@ -170,7 +170,7 @@ fn end_workers(record: &Path) {
 
 /// What the CLI took back in a terminal, a person took back.
 fn finish_home(plan: &home::FinishPlan) -> home::Finished {
-    home::finish(plan, home::Stopped::No)
+    home::finish(plan, home::Stopped::Never)
 }
 
 fn say_ended(record: &Path, ended: Ended) {

@@ -49,7 +49,7 @@ impl Terminal {
         let Some(oldest) = self.waiting().into_iter().next() else { return Ok(false) };
         let failed = |error: io::Error| TerminalError::io(oldest.display(), &error);
         let text = fs::read_to_string(&oldest).map_err(failed)?;
-        match self.send(&text, Force::No) {
+        match self.send(&text, Force::OnlyWhenReady) {
             Ok(_) => {}
             // It has just begun with something else.
             Err(error) if error.kind == TerminalErrorKind::NotReady => return Ok(false),

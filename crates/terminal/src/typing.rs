@@ -40,9 +40,9 @@ const PASSES_PATHS: Version = Version::new(0, 38, 0);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Force {
     /// Type anyway: while it works, the CLI queues what is sent; a draft of somebody else's is thrown away.
-    Yes,
+    Anyway,
     /// Only into an empty prompt of an agent that does nothing.
-    No,
+    OnlyWhenReady,
 }
 
 /// What became of a text.
@@ -215,16 +215,16 @@ impl Terminal {
         match (reading.status, force) {
             _ if ready => Ok(()),
             (Status::Exited, _) => Err(self.exited()),
-            (Status::Processing, Force::Yes) => Ok(()),
+            (Status::Processing, Force::Anyway) => Ok(()),
             (Status::Waiting, _) => {
                 Err(self
                     .not_ready(reading, &format!("`{}` answers it.", self.command_line("answer", &["..."]))))
             }
-            (_, Force::No) => Err(self.not_ready(
+            (_, Force::OnlyWhenReady) => Err(self.not_ready(
                 reading,
                 &format!("Wait with `{}`, or use --force.", self.command_line("wait", &[])),
             )),
-            (_, Force::Yes) => {
+            (_, Force::Anyway) => {
                 Err(self.not_ready(reading, &format!("Wait with `{}`.", self.command_line("wait", &[]))))
             }
         }
@@ -249,7 +249,7 @@ impl Terminal {
             if draft.text.is_empty() && !draft.shell {
                 return Ok(());
             }
-            if !draft.text.is_empty() && force == Force::No && attempt == 0 {
+            if !draft.text.is_empty() && force == Force::OnlyWhenReady && attempt == 0 {
                 return Err(TerminalError::new(
                     TerminalErrorKind::NotReady,
                     format!("{} has an unsent text in its prompt: {}", self.name(), draft.text),

@@ -143,7 +143,7 @@ impl Lab {
     fn turn(&self, terminal: &Terminal, number: usize, outcome: &mut Outcome) -> Result<(), String> {
         let text = |error: alhena_terminal::TerminalError| error.to_string();
         let goal = (0..=number).map(requests).sum::<usize>();
-        terminal.send(&format!("Turn {number}"), Force::No).map_err(text)?;
+        terminal.send(&format!("Turn {number}"), Force::OnlyWhenReady).map_err(text)?;
         let stage = AtomicU8::new(0);
         let samples = std::thread::scope(|scope| {
             let sampler = scope.spawn(|| self.sample(terminal, goal, &stage));

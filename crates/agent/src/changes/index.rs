@@ -31,15 +31,8 @@ pub(super) struct Index {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry<'a> {
     pub(super) name: &'a [u8],
-    pub(super) expected: Expected,
-}
-
-/// Whether git expects a file to be there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Expected {
-    Yes,
-    /// It is left out of a sparse checkout.
-    No,
+    /// Whether git expects it to be there: not what is left out of a sparse checkout.
+    pub(super) expected: bool,
 }
 
 /// The index of the repository that `root` is in; none without a repository, or when it cannot be read in time.
@@ -159,8 +152,8 @@ impl<R: BufRead> Bytes<R> {
         if text.pop() == Some(0) { Ok(()) } else { Err(damaged()) }
     }
 
-    /// One entry: 40 bytes about the file, the object's name, flags, and the name of the file.
-    fn entry(&mut self, version: u32, hash: u64, before: &[u8], name: &mut Vec<u8>) -> io::Result<Expected> {
+    /// One entry: 40 bytes about the file, the object's name, flags, and the name of the file. Whether it is expected to be there.
+    fn entry(&mut self, version: u32, hash: u64, before: &[u8], name: &mut Vec<u8>) -> io::Result<bool> {
         const EXTENDED: u16 = 1 << 14;
         const SKIPPED: u16 = 1 << 14;
         const LONG: u16 = 0xfff;
@@ -191,9 +184,9 @@ impl<R: BufRead> Bytes<R> {
             self.skip(7 - written % 8 + padding)?;
         }
         match kind {
-            0o100_000 | 0o120_000 | 0o160_000 if more.unwrap_or(0) & SKIPPED == 0 => Ok(Expected::Yes),
+            0o100_000 | 0o120_000 | 0o160_000 if more.unwrap_or(0) & SKIPPED == 0 => Ok(true),
             // A directory stands for everything in it that a sparse checkout leaves out.
-            0o100_000 | 0o120_000 | 0o160_000 | 0o040_000 => Ok(Expected::No),
+            0o100_000 | 0o120_000 | 0o160_000 | 0o040_000 => Ok(false),
             _ => Err(damaged()),
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::index::{Expected, Index};
+use super::index::Index;
 
 /// What comparing the index with the disk says.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ impl Known {
                 known.replaced.push(path);
                 return;
             }
-            let expected = entry.expected == Expected::Yes;
+            let expected = entry.expected;
             if !expected || !above.touched(&path, since) || path.symlink_metadata().is_ok() {
                 return;
             }

@@ -29,7 +29,8 @@ impl Engine {
             if watch.taken_over.is_none() && self.custody.has_begun() {
                 self.warnings.push(super::KEEPER_KILLED.to_owned());
             }
-            if let Some(finished) = self.home.as_ref().map(|home| home::finish(&home.plan(), Stopped::Yes)) {
+            if let Some(finished) = self.home.as_ref().map(|home| home::finish(&home.plan(), Stopped::Midway))
+            {
                 self.take_sessions(finished, &mut watch);
             }
         }

@@ -18,9 +18,9 @@ use super::slot::{self, PlanLock};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
     /// It was: what the CLI took back of its last turn is brought back.
-    Yes,
+    Midway,
     /// It ended by itself, or a person at a terminal decides what counts.
-    No,
+    Never,
 }
 
 /// Does what is left to do for a run that has ended. No process of the run may be alive any more.
@@ -80,7 +80,7 @@ fn publish_all(
         let Some(to) = place_of(plan.layout, user, &name, project.as_deref(), &from)? else { continue };
         let resumed = plan.resumed.as_ref().filter(|_| is_own);
         let copied = if is_own { plan.copied.as_slice() } else { &[] };
-        let stopped = stopped == Stopped::Yes;
+        let stopped = stopped == Stopped::Midway;
         let mut published = Published::default();
         let all = PrivateProject { from: &from, to: &to, resumed, copied, stopped }.publish(&mut published);
         done.add(published);

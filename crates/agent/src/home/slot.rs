@@ -109,7 +109,7 @@ fn finish_crashed(plan: &FinishPlan) -> Finished {
         return Finished { warnings: vec![warning], incomplete: true, ..Finished::default() };
     }
     // Whoever kept it is gone, so it did not come to its end.
-    let mut finished = finish(plan, Stopped::Yes);
+    let mut finished = finish(plan, Stopped::Midway);
     if ended > 0 {
         finished
             .warnings

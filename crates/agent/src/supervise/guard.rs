@@ -94,7 +94,7 @@ impl Guard {
             self.wait(abandoned.is_none());
         }
         let _gone = protocol::send(&self.control, &Report::KeeperLost);
-        keeper::clean_up(&self.launch, &self.control, Life::Process, Stopped::Yes);
+        keeper::clean_up(&self.launch, &self.control, Life::Process, Stopped::Midway);
         Ok(())
     }
 

@@ -66,11 +66,11 @@ pub(super) fn serve(
         Err(error) => {
             let missing = error.kind() == io::ErrorKind::NotFound;
             let _gone = protocol::send(&control, &Report::NotStarted { missing, message: error.to_string() });
-            finish_and_remove(&launch, &control, Stopped::No);
+            finish_and_remove(&launch, &control, Stopped::Never);
             return Ok(());
         }
     };
-    let (abandoned, stopped) = (Abandoned::No, Stopped::No);
+    let (abandoned, stopped) = (false, Stopped::Never);
     let mut keeper = Keeper { control, orders, launch, life, running, abandoned, stopped };
     keeper.tell(&Report::Started { pid: keeper.running.cli.pid() });
     let ended = keeper.wait()?;
@@ -86,13 +86,6 @@ pub(super) fn clean_up(launch: &Launch, control: &UnixStream, life: Life, stoppe
     let _gone = protocol::send(control, &Report::Swept { ended, names, left });
     let finished = finish_and_remove(launch, control, stopped);
     let _gone = protocol::send(control, &Report::Finished(finished));
-}
-
-/// Whether Alhena is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Abandoned {
-    Yes,
-    No,
 }
 
 struct Running {
@@ -138,7 +131,8 @@ struct Keeper {
     launch: Launch,
     life: Life,
     running: Running,
-    abandoned: Abandoned,
+    /// Whether Alhena is gone.
+    abandoned: bool,
     stopped: Stopped,
 }
 
@@ -156,7 +150,7 @@ impl Keeper {
         };
         loop {
             if let Some(status) = self.running.cli.ended()? {
-                self.stopped = if self.running.cli.is_stopping() { Stopped::Yes } else { Stopped::No };
+                self.stopped = if self.running.cli.is_stopping() { Stopped::Midway } else { Stopped::Never };
                 return Ok(how(status));
             }
             match self.poll()? {
@@ -176,7 +170,7 @@ impl Keeper {
             return Ok(Woken::Order);
         }
         let cli = &self.running.cli;
-        let control = (self.abandoned == Abandoned::No).then(|| Wanted::readable(&self.control));
+        let control = (!self.abandoned).then(|| Wanted::readable(&self.control));
         let wanted: Vec<Wanted<'_>> = cli.end().into_iter().chain(control).collect();
         let come = poll::wait(&wanted, Some(cli.longest_wait()))?;
         Ok(match come.iter().position(|come| *come) {
@@ -191,7 +185,7 @@ impl Keeper {
             Ok(Some(Order::Stop(gentle))) => gentle,
             Ok(Some(Order::Hello { .. } | Order::Launch(_))) => return,
             Ok(None) | Err(_) => {
-                self.abandoned = Abandoned::Yes;
+                self.abandoned = true;
                 Gentle::No
             }
         };

@@ -44,7 +44,7 @@ pub fn sweep(mark: &str, life: Life) -> Swept {
     loop {
         let children = collect_orphans(life);
         let left = remaining(mark, children);
-        let over = left.is_empty() && children == Children::None;
+        let over = left.is_empty() && !children;
         if over || started.elapsed() > LONGEST {
             return Swept { ended: ended.len(), names, left: left.len() };
         }
@@ -61,9 +61,9 @@ pub fn sweep(mark: &str, life: Life) -> Swept {
     }
 }
 
-fn remaining(mark: &str, children: Children) -> Vec<u32> {
+fn remaining(mark: &str, children: bool) -> Vec<u32> {
     let mut left = marked(mark);
-    if children == Children::Some {
+    if children {
         left.extend(processes::descendants(std::process::id()));
         left.sort_unstable();
         left.dedup();
@@ -75,23 +75,16 @@ fn remaining(mark: &str, children: Children) -> Vec<u32> {
 ///
 /// A listing of processes can miss one that is being forked. The kernel cannot: whoever descends from a subreaper
 /// has an ancestor among its children, so without children there is nobody.
-fn collect_orphans(life: Life) -> Children {
+fn collect_orphans(life: Life) -> bool {
     // A host's other children are not ours to collect.
     if life == Life::Thread {
-        return Children::None;
+        return false;
     }
     loop {
         match wait(WaitOptions::NOHANG) {
             Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
-            Ok(None) => return Children::Some,
-            Err(_) => return Children::None,
+            Ok(None) => return true,
+            Err(_) => return false,
         }
     }
-}
-
-/// Whether the sweeper has children.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Children {
-    Some,
-    None,
 }

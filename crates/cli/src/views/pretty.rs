@@ -48,7 +48,7 @@ struct Call {
 
 impl Pretty {
     pub fn new(target: Target, quiet: bool, claims: Claims) -> Self {
-        let spinner = Spinner::start(if quiet { Colours::No } else { target.colours });
+        let spinner = Spinner::start(if quiet { Colours::Off } else { target.colours });
         Self {
             target,
             quiet,

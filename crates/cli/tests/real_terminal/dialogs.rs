@@ -25,7 +25,7 @@ fn an_approval_is_shown_with_its_options_and_can_be_accepted_and_refused() {
     assert_eq!(waiting.kind, WaitingFor::ToolApproval);
     assert!(waiting.options.len() >= 3, "{waiting:?}");
     assert!(waiting.options[0].selected);
-    assert_eq!(terminal.send("Not now", Force::No).unwrap_err().kind, TerminalErrorKind::NotReady);
+    assert_eq!(terminal.send("Not now", Force::OnlyWhenReady).unwrap_err().kind, TerminalErrorKind::NotReady);
     assert_eq!(terminal.answer("7").unwrap_err().kind, TerminalErrorKind::Usage);
     terminal.answer("1").unwrap();
     let reading = terminal.wait(Until::Completed, LONG).unwrap();

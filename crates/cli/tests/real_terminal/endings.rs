@@ -21,7 +21,7 @@ fn busy() -> Scenario {
 
 fn begin(place: &Place) -> Terminal {
     let terminal = place.launch_yolo();
-    terminal.send("Go", Force::No).unwrap();
+    terminal.send("Go", Force::OnlyWhenReady).unwrap();
     let begun = place.work().join("begun.txt");
     assert!(Deadline::after(LONG).wait_until(|| begun.exists()));
     std::fs::remove_file(begun).unwrap();
@@ -108,7 +108,7 @@ fn agents_that_are_gone_stay_in_the_list_with_why_and_the_way_to_go_on() {
     let names = ["quits", "crashes", "loses-its-pane", "loses-its-keeper", "loses-its-server"];
     let mut agents: Vec<Terminal> = names.iter().map(|name| answered(&place, name)).collect();
     let last = agents.pop().unwrap();
-    let _gone = agents[0].command("/quit", Force::No);
+    let _gone = agents[0].command("/quit", Force::OnlyWhenReady);
     signal(process(&agents[1], "cli"), Signal::SEGV);
     place.tmux(&["kill-pane", "-t", &place.pane_of(&agents[2])]);
     signal(process(&agents[3], "agent"), Signal::KILL);

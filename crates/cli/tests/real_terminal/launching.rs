@@ -93,7 +93,7 @@ fn a_launch_leaves_nothing_in_the_history_of_the_shell() {
     let pane = place.pane_of(&terminal);
     let shell = place.tmux(&["display-message", "-p", "-t", &pane, "#{pane_pid}"]);
     // Two ^D would do too, but only where the CLI takes them for two within a second.
-    let _gone = terminal.command("/quit", Force::No);
+    let _gone = terminal.command("/quit", Force::OnlyWhenReady);
     let command = || place.tmux(&["display-message", "-p", "-t", &pane, "#{pane_current_command}"]);
     assert!(alhena_testbed::Deadline::after(LONG).wait_until(|| command().trim() == "bash"));
     // A person goes on in the pane, and leaves.

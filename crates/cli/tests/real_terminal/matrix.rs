@@ -109,7 +109,7 @@ fn life(
 
 fn turn(place: &Place, terminal: &Terminal, kind: &'static str, hows: &'static [&'static str]) -> Truth {
     let padding = if kind == "much" { "Much to read. ".repeat(200_000 / 14) } else { String::new() };
-    let number = terminal.send(&format!("{padding}Be {kind}"), Force::No).unwrap().turn.unwrap();
+    let number = terminal.send(&format!("{padding}Be {kind}"), Force::OnlyWhenReady).unwrap().turn.unwrap();
     let reading: Reading = terminal.wait(Until::Settled, LONG).unwrap();
     let over = SystemTime::now();
     let record = terminal.turn_records().pop().unwrap();

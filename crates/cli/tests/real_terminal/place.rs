@@ -198,7 +198,7 @@ fn open(env: &Environment, tmux: &Path, server: &str) -> Terminals {
 
 /// Sends, and waits for the end of the turn.
 pub fn ask(terminal: &Terminal, text: &str) -> Reading {
-    terminal.send(text, Force::No).unwrap();
+    terminal.send(text, Force::OnlyWhenReady).unwrap();
     terminal.wait(Until::Settled, LONG).unwrap()
 }
 

@@ -187,7 +187,7 @@ fn a_watcher_that_is_killed_in_the_middle_of_a_turn_costs_nothing() {
     let place = Place::new("killed in a turn", Scenario::new().turn(turn()).turn(turn()));
     let terminal = place.launch();
     for signal in [Signal::KILL, Signal::STOP] {
-        terminal.send("Be well", alhena::terminal::Force::No).unwrap();
+        terminal.send("Be well", alhena::terminal::Force::OnlyWhenReady).unwrap();
         kill_process(Pid::from_raw(watchers(&place)[0] as i32).unwrap(), signal).unwrap();
         let other = place.again().find(terminal.id()).unwrap();
         let reading = other.status().unwrap();

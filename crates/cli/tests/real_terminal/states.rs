@@ -43,7 +43,7 @@ fn a_turn_without_an_answer_says_why_and_is_never_given_the_one_before() {
         ("fail", How::Error, None),
     ];
     for (number, (prompt, how, text)) in endings.into_iter().enumerate() {
-        let sent = terminal.send(&format!("Be {prompt}"), Force::No).unwrap();
+        let sent = terminal.send(&format!("Be {prompt}"), Force::OnlyWhenReady).unwrap();
         assert_eq!(sent.turn, Some(number as u64 + 2));
         // Another process says the same.
         let reading = place.again().find(terminal.id()).unwrap().wait(Until::Settled, LONG).unwrap();
@@ -119,7 +119,7 @@ fn a_launch_is_ready_when_slow_servers_have_started_and_until_then_everybody_is_
     assert_eq!(terminal.status().unwrap().status, Status::Idle);
 
     let (reading, samples) = observed(&place, || {
-        terminal.send("Be slow", Force::No).unwrap();
+        terminal.send("Be slow", Force::OnlyWhenReady).unwrap();
         (Instant::now(), terminal.wait(Until::Settled, LONG).unwrap())
     });
     let (sent, reading) = reading;
@@ -165,7 +165,7 @@ fn after_quit_it_has_exited_and_its_last_answer_can_still_be_read() {
     let place = Place::new("quit", Scenario::dynamic(scripted));
     let terminal = place.launch();
     assert_eq!(answer(&terminal, "Be well"), "Well.");
-    let _gone = terminal.command("/quit", Force::No);
+    let _gone = terminal.command("/quit", Force::OnlyWhenReady);
     let mut seen = Vec::new();
     let deadline = Instant::now() + LONG;
     while seen.last() != Some(&Status::Exited) && Instant::now() < deadline {

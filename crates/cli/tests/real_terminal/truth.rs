@@ -46,7 +46,7 @@ fn scripted(request: &RecordedRequest) -> Turn {
 
 /// One turn, watched from the moment when the message was taken. What was wrong, if anything.
 fn watched(place: &Place, terminal: &Terminal, number: usize) -> Vec<String> {
-    terminal.send(&format!("Turn {number}"), Force::No).unwrap();
+    terminal.send(&format!("Turn {number}"), Force::OnlyWhenReady).unwrap();
     let over = AtomicBool::new(false);
     let requests = if number.is_multiple_of(3) { 2 } else { 1 };
     let run = terminal.name();

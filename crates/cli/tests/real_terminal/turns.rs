@@ -23,7 +23,7 @@ fn three_turns_are_sent_waited_for_and_read_by_commands_that_know_nothing_of_eac
         // Every step with a connection of its own, as from the command line.
         let before = place.again().find(&id).unwrap().status().unwrap().status;
         assert_eq!(before, if number == 0 { Status::Idle } else { Status::Completed });
-        place.again().find(&id).unwrap().send(&format!("Question {number}?"), Force::No).unwrap();
+        place.again().find(&id).unwrap().send(&format!("Question {number}?"), Force::OnlyWhenReady).unwrap();
         let reading = place.again().find(&id).unwrap().wait(Until::Completed, LONG).unwrap();
         assert_eq!(reading.status, Status::Completed);
         let read = place.again().find(&id).unwrap().last_answer().unwrap();
@@ -79,11 +79,11 @@ fn an_interrupt_and_a_control_c_stop_the_turn_and_leave_the_agent_ready() {
     let place = Place::new("interrupt", scenario);
     let terminal = place.launch();
     for way in ["interrupt", "control-c"] {
-        terminal.send("Go", Force::No).unwrap();
+        terminal.send("Go", Force::OnlyWhenReady).unwrap();
         let begun = || terminal.status_now().unwrap().message.is_some_and(|text| text.starts_with("Begun."));
         assert!(Deadline::after(LONG).wait_until(begun), "{way}");
         assert_eq!(terminal.status().unwrap().status, Status::Processing, "{way}");
-        let refused = terminal.send("Too early", Force::No).unwrap_err();
+        let refused = terminal.send("Too early", Force::OnlyWhenReady).unwrap_err();
         assert_eq!(refused.kind, TerminalErrorKind::NotReady, "{way}");
         let late = terminal.wait(Until::Completed, Duration::from_millis(200)).unwrap_err();
         assert_eq!(late.kind, TerminalErrorKind::Timeout, "{way}");
@@ -109,7 +109,7 @@ fn sizes_that_change_while_it_works_change_neither_status_nor_answer() {
     }
     let place = Place::new("resize", Scenario::new().turn(turn));
     let terminal = place.launch();
-    terminal.send("Go", Force::No).unwrap();
+    terminal.send("Go", Force::OnlyWhenReady).unwrap();
     let pane = place.pane_of(&terminal);
     for (columns, rows) in [("60", "15"), ("200", "60"), ("80", "24"), ("61", "50"), ("150", "46")] {
         place.tmux(&["resize-window", "-t", &pane, "-x", columns, "-y", rows]);

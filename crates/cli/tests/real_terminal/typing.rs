@@ -34,21 +34,21 @@ fn text_of_any_content_arrives_as_it_was_written() {
     }
     answer(&terminal, "a\r\nb\rc");
     assert_eq!(place.last_prompt(), "a\nb\nc");
-    let sent = terminal.send("x\x1b[201~\x03y\x1b]0;✦\x07z", Force::No).unwrap();
+    let sent = terminal.send("x\x1b[201~\x03y\x1b]0;✦\x07z", Force::OnlyWhenReady).unwrap();
     terminal.wait(Until::Completed, LONG).unwrap();
     assert_eq!((place.last_prompt().as_str(), sent.removed), ("x[201~y]0;✦z", 4));
 
     // A draft of somebody else's is not thrown away unless that is wanted.
     place.tmux(&["send-keys", "-t", &place.pane_of(&terminal), "-l", "half a thought"]);
-    let refused = || terminal.send("mine", Force::No).map_err(|error| error.kind);
+    let refused = || terminal.send("mine", Force::OnlyWhenReady).map_err(|error| error.kind);
     let seen = alhena_testbed::Deadline::after(LONG)
         .wait_until(|| place.capture(&terminal).contains("half a thought"));
     assert!(seen);
     assert_eq!(refused().unwrap_err(), TerminalErrorKind::NotReady);
-    terminal.send("mine", Force::Yes).unwrap();
+    terminal.send("mine", Force::Anyway).unwrap();
     terminal.wait(Until::Completed, LONG).unwrap();
     assert_eq!(place.last_prompt(), "mine");
-    assert_eq!(terminal.send(" \x1b\n ", Force::No).unwrap_err().kind, TerminalErrorKind::Usage);
+    assert_eq!(terminal.send(" \x1b\n ", Force::OnlyWhenReady).unwrap_err().kind, TerminalErrorKind::Usage);
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_text_that_the_prompt_could_not_bear_goes_by_a_file_that_the_agent_may_read(
     let place = Place::new("by file", Scenario::new().turn(Turn::say("ok")).after(After::Repeat));
     let terminal = place.launch();
     let text = "word ".repeat(40_000);
-    let sent = terminal.send(&text, Force::No).unwrap();
+    let sent = terminal.send(&text, Force::OnlyWhenReady).unwrap();
     terminal.wait(Until::Completed, LONG).unwrap();
     let file = sent.file.unwrap();
     assert_eq!(place.last_prompt(), format!("Process the prompt in {}", file.display()));
@@ -76,7 +76,7 @@ fn two_who_send_at_once_do_not_mix_their_words() {
             let (place, id) = (&place, &id);
             scope.spawn(move || {
                 let terminal = place.again().find(id).unwrap();
-                while let Err(error) = terminal.send(text, Force::No) {
+                while let Err(error) = terminal.send(text, Force::OnlyWhenReady) {
                     assert_eq!(error.kind, TerminalErrorKind::NotReady, "{error}");
                     terminal.wait(Until::Idle, LONG).unwrap();
                 }
@@ -100,7 +100,7 @@ fn a_message_is_text_whatever_it_begins_with() {
     for text in
         ["/quit", "/about the weather", "/ clear", "/clear\nand more\nlines", "/chat list\n1\n2\n3\n4\n5\n6"]
     {
-        let sent = terminal.send(text, Force::No).unwrap();
+        let sent = terminal.send(text, Force::OnlyWhenReady).unwrap();
         terminal.wait(Until::Completed, LONG).unwrap();
         assert_eq!((place.last_prompt(), sent.marked), (format!("{MARK}{text}"), true));
     }
@@ -117,7 +117,7 @@ fn a_message_is_text_whatever_it_begins_with() {
         "Type your message or",
     ];
     for text in exact.into_iter().chain(paths.iter().map(String::as_str)) {
-        let sent = terminal.send(text, Force::No).unwrap();
+        let sent = terminal.send(text, Force::OnlyWhenReady).unwrap();
         terminal.wait(Until::Completed, LONG).unwrap();
         assert_eq!((place.last_prompt().as_str(), sent.marked, sent.escaped), (text, false, 0));
     }
@@ -128,7 +128,7 @@ fn a_message_is_text_whatever_it_begins_with() {
         ("Type your message or @path/to/file", "Type your message or \\@path/to/file", 1),
     ];
     for (text, arrives, escaped) in ats {
-        let sent = terminal.send(text, Force::No).unwrap();
+        let sent = terminal.send(text, Force::OnlyWhenReady).unwrap();
         terminal.wait(Until::Completed, LONG).unwrap();
         assert_eq!((place.last_prompt().as_str(), sent.escaped), (arrives, escaped));
     }
@@ -167,7 +167,7 @@ fn a_slow_agent_gets_a_message_once() {
         let cli = cli_of(&place, &terminal);
         cli.iter().for_each(|pid| signal(*pid, Signal::STOP));
         std::thread::scope(|scope| {
-            let sent = scope.spawn(|| terminal.send(text, Force::No));
+            let sent = scope.spawn(|| terminal.send(text, Force::OnlyWhenReady));
             std::thread::sleep(std::time::Duration::from_secs(pause));
             cli.iter().for_each(|pid| signal(*pid, Signal::CONT));
             sent.join().unwrap().unwrap();
@@ -187,7 +187,7 @@ fn a_command_is_run_as_it_was_given() {
     std::fs::create_dir_all(deep.join("inside")).unwrap();
     let command = format!("/directory add {}", deep.display());
     // Completion makes a folder inside, or a slash at the end, of it.
-    terminal.command(&command, Force::No).unwrap();
+    terminal.command(&command, Force::OnlyWhenReady).unwrap();
     let shown = |wanted: &str| {
         let seen = alhena_testbed::Deadline::after(LONG)
             .wait_until(|| place.capture(&terminal).replace("\n", "").contains(wanted));
@@ -199,7 +199,7 @@ fn a_command_is_run_as_it_was_given() {
     terminal.answer("1").unwrap();
     shown("Successfully added");
     terminal.wait(Until::Idle, LONG).unwrap();
-    terminal.command("/stats", Force::No).unwrap();
+    terminal.command("/stats", Force::OnlyWhenReady).unwrap();
     shown("Session Stats");
     assert_eq!(ask(&terminal, "still there").status, Status::Completed);
 }
@@ -226,7 +226,7 @@ fn whoever_scrolls_in_a_pane_does_not_keep_others_from_typing() {
     terminal.answer("1").unwrap();
     terminal.wait(Until::Completed, LONG).unwrap();
     assert!(place.work().join("allowed.txt").exists());
-    terminal.send("work", Force::No).unwrap();
+    terminal.send("work", Force::OnlyWhenReady).unwrap();
     scroll();
     let reading = terminal.interrupt(LONG).unwrap();
     assert!(Until::Idle.is_met(reading.status), "{reading:?}");
@@ -261,7 +261,8 @@ fn hostile_texts_arrive_as_text_and_leave_the_prompt_as_it_was() {
     let large = [lines("/quit"), lines("line with \x1b[201~"), "w ".repeat(3000)];
     let large = large.iter().map(|text| (text.as_str(), ""));
     for (text, arrives) in texts.into_iter().chain(large) {
-        let sent = terminal.send(text, Force::No).unwrap_or_else(|error| panic!("{text:?}: {error:?}"));
+        let sent =
+            terminal.send(text, Force::OnlyWhenReady).unwrap_or_else(|error| panic!("{text:?}: {error:?}"));
         terminal.wait(Until::Completed, LONG).unwrap();
         let plain: String = text.chars().filter(|c| !c.is_control() || "\n\t".contains(*c)).collect();
         let mark = if sent.marked && arrives.is_empty() { MARK } else { "" };
@@ -270,12 +271,12 @@ fn hostile_texts_arrive_as_text_and_leave_the_prompt_as_it_was() {
     }
     for nothing in ["", " \t\n", "\u{200b}", "\x1b\x07\r\n"] {
         assert_eq!(
-            terminal.send(nothing, Force::No).unwrap_err().kind,
+            terminal.send(nothing, Force::OnlyWhenReady).unwrap_err().kind,
             TerminalErrorKind::Usage,
             "{nothing:?}"
         );
     }
-    let sent = terminal.send(&"long ".repeat(1 << 18), Force::No).unwrap();
+    let sent = terminal.send(&"long ".repeat(1 << 18), Force::OnlyWhenReady).unwrap();
     terminal.wait(Until::Completed, LONG).unwrap();
     assert!(sent.file.is_some());
     assert_eq!(terminal.status().unwrap().status, Status::Completed);

@@ -84,8 +84,8 @@ fn wait_any_comes_back_with_the_first_that_is_done_and_says_which() {
     let (code, _, err) = type_in(&place, &["wait", "--any"]);
     assert_eq!((code, err.lines().next()), (1, Some("error: there is no agent to wait for")));
     assert_eq!(type_in(&place, &["wait", "slow", "quick"]).0, 2);
-    slow.send("Slow", Force::No).unwrap();
-    quick.send("Quick", Force::No).unwrap();
+    slow.send("Slow", Force::OnlyWhenReady).unwrap();
+    quick.send("Quick", Force::OnlyWhenReady).unwrap();
     let (code, _, err) = type_in(&place, &["wait", "--any", "--timeout", "1s"]);
     assert_eq!((code, err.lines().next()), (124, Some("error: none of slow, quick was done after 1.0 s")));
     std::thread::scope(|scope| {

@@ -16,7 +16,7 @@ fn messages_wait_for_a_busy_agent_and_come_one_by_one_in_their_order() {
         .after(After::Error);
     let place = Place::new("post", scenario);
     let agent = place.launch();
-    agent.send("Work", Force::No).unwrap();
+    agent.send("Work", Force::OnlyWhenReady).unwrap();
     let other = place.again().find(agent.id()).unwrap();
     other.post("First message").unwrap();
     agent.post("Second message").unwrap();

@@ -108,7 +108,7 @@ fn waiting_for_slow(name: &str) -> (Place, Terminal) {
         .after(After::Error);
     let place = Place::new(name, scenario);
     let boss = boss(&place);
-    boss.send("Ask one", Force::No).unwrap();
+    boss.send("Ask one", Force::OnlyWhenReady).unwrap();
     let works = Deadline::after(LONG).wait_until(|| {
         let slow = place.terminals.find("slow");
         slow.is_ok_and(|slow| slow.status_now().is_ok_and(|reading| reading.status == Status::Processing))

@@ -51,7 +51,7 @@ fn top_shows_agents_live_obeys_its_keys_and_gives_the_terminal_back() {
     let bytes = std::fs::read(&written).unwrap_or_default();
     assert!(bytes.len() < 500, "{} bytes: {:?}", bytes.len(), String::from_utf8_lossy(&bytes));
 
-    one.send("Touch", Force::No).unwrap();
+    one.send("Touch", Force::OnlyWhenReady).unwrap();
     person.sees("1 waiting, 1 idle");
     person.sees("  1. ");
     person.press(&["a"]);
@@ -66,7 +66,7 @@ fn top_shows_agents_live_obeys_its_keys_and_gives_the_terminal_back() {
     person.sees("interrupt what it does");
     person.press(&["q"]);
 
-    one.send("Hang", Force::No).unwrap();
+    one.send("Hang", Force::OnlyWhenReady).unwrap();
     person.sees("Thinking hard");
     person.press(&["i"]);
     one.wait(Until::Idle, LONG).unwrap();

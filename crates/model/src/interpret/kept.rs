@@ -57,13 +57,6 @@ pub(super) struct OpenCalls {
     results_came: bool,
 }
 
-/// Whether a call could be remembered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Remembered {
-    Yes,
-    No,
-}
-
 impl OpenCalls {
     /// The model speaks or calls: if results came before, a new turn has begun.
     pub(super) fn model_goes_on(&mut self) {
@@ -73,10 +66,11 @@ impl OpenCalls {
         }
     }
 
-    pub(super) fn add(&mut self, id: &str, name: &str, input: Value) -> Remembered {
+    /// Remembers a call; false when there is no room for it.
+    pub(super) fn add(&mut self, id: &str, name: &str, input: Value) -> bool {
         let size = id.len() + name.len() + derive::size(&input);
         if self.by_id.len() >= MOST_CALLS || self.size + size > ALL_ARGUMENTS {
-            return Remembered::No;
+            return false;
         }
         self.size += size;
         self.open += 1;
@@ -84,7 +78,7 @@ impl OpenCalls {
         if let Some(before) = self.by_id.insert(id.to_owned(), call) {
             self.forget(&before);
         }
-        Remembered::Yes
+        true
     }
 
     pub(super) fn get(&self, id: &str) -> Option<&Call> {
@@ -114,13 +108,6 @@ impl OpenCalls {
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.by_id.values().map(|call| call.name.as_str())
     }
-}
-
-/// Whether something is new.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum News {
-    Yes,
-    No,
 }
 
 /// The limits of an outcome that grows.
@@ -191,11 +178,11 @@ impl Kept {
         })
     }
 
-    /// Each warning once.
-    pub(super) fn warning(&mut self, outcome: &mut Outcome, message: &str) -> News {
+    /// Each warning once; whether it is new.
+    pub(super) fn warning(&mut self, outcome: &mut Outcome, message: &str) -> bool {
         let message = derive::cut(message, LONGEST_WARNING);
         if self.warnings.len() >= MOST_WARNINGS || !self.warnings.insert(message.clone()) {
-            return News::No;
+            return false;
         }
         outcome.warnings.push(message);
         if self.warnings.len() == MOST_WARNINGS {
@@ -203,6 +190,6 @@ impl Kept {
                 .warnings
                 .push(format!("Further warnings are left out: there are more than {MOST_WARNINGS}"));
         }
-        News::Yes
+        true
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::derive;
 use super::input::DiskFact;
-use super::kept::{Call, Remembered};
+use super::kept::Call;
 use super::waiting::{Returned, Testimony};
 use super::whole::States;
 use super::{Interpreter, owned};
@@ -21,7 +21,7 @@ impl Interpreter {
         let class = tool::class(&name);
         self.outcome.tool_calls += 1;
         self.open.model_goes_on();
-        if self.open.add(&id, &name, derive::what_the_result_needs(class, &input)) == Remembered::No {
+        if !self.open.add(&id, &name, derive::what_the_result_needs(class, &input)) {
             self.changing_tools |= class.may_change_files();
         }
         if let Some(file) = &mut self.prompt_file {

@@ -6,6 +6,10 @@ fn end(exit: Exit, stderr: &str) -> End {
     End { exit, stderr: stderr.to_owned(), duration_ms: None }
 }
 
+fn before_result(why: Stop) -> Stopped {
+    Stopped { why, after_result: false }
+}
+
 fn succeeded() -> Facts {
     let result = Some(ResultFacts { success: true, error: None });
     Facts { result, answered: true, called: true, output: Output::Events, ..Facts::default() }
@@ -44,7 +48,7 @@ fn success_needs_all_five_conditions() {
     let with_error = Facts { error: Some("The model response was blocked".into()), ..succeeded() };
     let silent = Facts { answered: false, ..succeeded() };
     let never_called = Facts { answered: false, called: false, ..succeeded() };
-    let stopped = Facts { stop: Some((Stop::Cancelled, AfterResult::No)), ..succeeded() };
+    let stopped = Facts { stop: Some(before_result(Stop::Cancelled)), ..succeeded() };
     let cases = [
         (&succeeded(), Exit::Code(1), FailureKind::Crashed),
         (&succeeded(), Exit::Signal(9), FailureKind::Crashed),
@@ -175,7 +179,7 @@ fn a_stop_before_the_result_is_the_verdict_whatever_the_exit_code() {
     for (stop, status, kind, message, hint) in cases {
         for exit in [Exit::Code(0), Exit::Code(130), Exit::Signal(9)] {
             for facts in [Facts::default(), succeeded(), reported("FatalCancellationError", "x", None)] {
-                let facts = Facts { stop: Some((stop, AfterResult::No)), ..facts };
+                let facts = Facts { stop: Some(before_result(stop)), ..facts };
                 let (found, failure) = verdict(&facts, &end(exit, ""));
                 let failure = failure.unwrap();
                 assert_eq!(
@@ -190,11 +194,11 @@ fn a_stop_before_the_result_is_the_verdict_whatever_the_exit_code() {
 #[test]
 fn a_stop_after_the_result_leaves_the_result() {
     for stop in [Stop::NoExit, Stop::Cancelled, Stop::Timeout(std::time::Duration::from_secs(1))] {
-        let facts = Facts { stop: Some((stop, AfterResult::Yes)), ..succeeded() };
+        let facts = Facts { stop: Some(Stopped { why: stop, after_result: true }), ..succeeded() };
         for exit in [Exit::Code(0), Exit::Code(1), Exit::Signal(9)] {
             assert_eq!(verdict(&facts, &end(exit, "")), (Status::Success, None), "{stop:?} {exit:?}");
         }
-        let stop = Some((stop, AfterResult::Yes));
+        let stop = Some(Stopped { why: stop, after_result: true });
         let failed = Facts { stop, ..reported("FatalTurnLimitedError", "Reached max session turns", None) };
         assert_eq!(kind(&failed, Exit::Signal(9)), FailureKind::TurnLimit);
         let doubtful = Facts { stop, answered: false, ..succeeded() };
@@ -207,11 +211,11 @@ fn a_run_that_was_stopped_while_it_kept_trying_says_so() {
     let stderr = "Attempt 1 failed with status 503. Retrying with backoff... _ApiError: {}\n    at x\n\
                   Attempt 2 failed. Retrying with backoff... Error: exception TypeError: fetch failed\n";
     let facts =
-        Facts { stop: Some((Stop::Silence(Duration::from_secs(300)), AfterResult::No)), ..Facts::default() };
+        Facts { stop: Some(before_result(Stop::Silence(Duration::from_secs(300)))), ..Facts::default() };
     let found = failure(&facts, &end(Exit::Signal(9), stderr));
     assert_eq!(found.message, "Gemini CLI was silent for 300 s (Attempt 2 failed)");
     assert!(found.hint.contains("--max-attempts 1"), "{}", found.hint);
-    let facts = Facts { stop: Some((Stop::Cancelled, AfterResult::No)), ..Facts::default() };
+    let facts = Facts { stop: Some(before_result(Stop::Cancelled)), ..Facts::default() };
     assert_eq!(failure(&facts, &end(Exit::Signal(9), stderr)).message, "The run was cancelled");
     let long = format!("Attempt 3 failed: {}", "é".repeat(500));
     assert!(stderr::last_attempt(&long).unwrap().len() <= 200);

@@ -51,13 +51,13 @@ impl Repository {
     }
 
     /// What git says of `dir`: names, and whether a file is expected.
-    fn listed(&self, dir: &str, options: &[&str]) -> Vec<(Vec<u8>, Expected)> {
+    fn listed(&self, dir: &str, options: &[&str]) -> Vec<(Vec<u8>, bool)> {
         let arguments = [&["-C", dir, "ls-files", "-z", "-t", "--cached"], options].concat();
         let mut all: Vec<_> = self
             .git(&arguments)
             .split(|byte| *byte == 0)
             .filter_map(|record| record.split_at_checked(2))
-            .map(|(tag, name)| (name.to_vec(), if tag == b"S " { Expected::No } else { Expected::Yes }))
+            .map(|(tag, name)| (name.to_vec(), tag != b"S "))
             .collect();
         all.dedup();
         all
@@ -82,7 +82,7 @@ fn soon() -> Instant {
     Instant::now() + Duration::from_secs(60)
 }
 
-fn read(root: &Path) -> Option<Vec<(Vec<u8>, Expected)>> {
+fn read(root: &Path) -> Option<Vec<(Vec<u8>, bool)>> {
     let mut index = of(root, soon())?;
     let mut all = Vec::new();
     index.each(|entry| all.push((entry.name.to_vec(), entry.expected))).unwrap();
@@ -143,7 +143,7 @@ fn extensions_conflicts_and_links_are_read_as_git_reads_them() {
 
     repository.git(&["sparse-checkout", "set", "--cone", "--sparse-index", "kept"]);
     let listed = read(&repository.at("")).unwrap();
-    assert!(listed.contains(&(b"left/".to_vec(), Expected::No)), "{listed:?}");
+    assert!(listed.contains(&(b"left/".to_vec(), false)), "{listed:?}");
     assert_same(&repository, "sparse");
 
     repository.git(&["sparse-checkout", "disable"]);

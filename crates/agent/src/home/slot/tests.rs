@@ -71,7 +71,7 @@ fn many_at_once_never_share_a_place() {
                     let mut plan = plan(&slot.path, root);
                     plan.run = format!("{:?}", std::time::Instant::now());
                     write_plan(&plan).unwrap();
-                    assert_eq!(finish(&plan, Stopped::No), Finished::default());
+                    assert_eq!(finish(&plan, Stopped::Never), Finished::default());
                 }
             });
         }
@@ -136,14 +136,14 @@ fn a_finished_plan_does_not_touch_the_run_that_came_after() {
     let old = plan(&slot.path, &root.path().join("home"));
     write_plan(&old).unwrap();
     drop(slot);
-    assert_eq!(finish(&old, Stopped::No), Finished::default());
+    assert_eq!(finish(&old, Stopped::Never), Finished::default());
     let slot = Slot::take(&dir).unwrap();
     put_session(&slot.path);
-    assert_eq!(finish(&old, Stopped::No), Finished::default());
+    assert_eq!(finish(&old, Stopped::Never), Finished::default());
     let mut new = old.clone();
     new.run = "another run".into();
     write_plan(&new).unwrap();
-    assert_eq!(finish(&old, Stopped::No), Finished::default());
+    assert_eq!(finish(&old, Stopped::Never), Finished::default());
     assert!(slot.path.join(".gemini").is_dir() && dir.join("0.lock").exists() && dir.join("0.json").exists());
 }
 

@@ -32,7 +32,7 @@ pub struct Args {
 
 pub fn execute(args: Args, terminals: &Terminals, json: bool) -> Result<ExitCode, TerminalError> {
     let terminal = terminals.find(&args.terminal)?;
-    let force = if args.force { Force::Yes } else { Force::No };
+    let force = if args.force { Force::Anyway } else { Force::OnlyWhenReady };
     let at = if args.at_files { At::Files } else { At::Text };
     let tell = |sent: &Sent| {
         if !json {

@@ -31,7 +31,7 @@ pub struct Args {
 pub fn execute(args: Args, terminals: &Terminals, json: bool) -> Result<ExitCode, TerminalError> {
     let terminal = terminals.find(&args.terminal)?;
     let text = args.message.read()?;
-    let force = if args.force { Force::Yes } else { Force::No };
+    let force = if args.force { Force::Anyway } else { Force::OnlyWhenReady };
     let sent = match args.command {
         true => terminal.command(&text, force)?,
         false => terminal.send_with(&text, force, if args.at_files { At::Files } else { At::Text })?,

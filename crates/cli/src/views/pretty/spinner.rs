@@ -35,7 +35,7 @@ impl Shared {
 
 impl Spinner {
     pub fn start(colours: Colours) -> Self {
-        if colours == Colours::No || !Stream::Err.is_terminal() {
+        if colours == Colours::Off || !Stream::Err.is_terminal() {
             return Self { shared: None, thread: None };
         }
         let state = Shown { text: Some("starting".to_owned()), over: false };

@@ -35,7 +35,7 @@ enum Watched {
 fn pretty(watched: Watched) -> (Pretty, Screen) {
     let screen = Screen::default();
     let terminal = matches!(watched, Watched::OnTerminal);
-    let target = Target { out: Box::new(screen.clone()), terminal, colours: Colours::No };
+    let target = Target { out: Box::new(screen.clone()), terminal, colours: Colours::Off };
     (Pretty::new(target, true, Claims::Checked), screen)
 }
 

@@ -129,8 +129,8 @@ fn draw_table(
 
 fn painted(colours: Colours, colour: Color) -> Style {
     match colours {
-        Colours::Yes => Style::new().fg(colour),
-        Colours::No => Style::new(),
+        Colours::On => Style::new().fg(colour),
+        Colours::Off => Style::new(),
     }
 }
 
@@ -170,7 +170,7 @@ mod tests {
 
     fn drawn(picture: &Picture) -> Vec<String> {
         let mut terminal = Terminal::new(TestBackend::new(picture.size.0, picture.size.1)).unwrap();
-        terminal.draw(|frame| draw(frame, picture, &mut TableState::new(), Colours::No)).unwrap();
+        terminal.draw(|frame| draw(frame, picture, &mut TableState::new(), Colours::Off)).unwrap();
         let buffer = terminal.backend().buffer();
         let row = |y| (0..buffer.area.width).map(|x| buffer[(x, y)].symbol()).collect::<String>();
         (0..buffer.area.height).map(row).collect()
