@@ -4,8 +4,9 @@
 //! counts, from the root on, and of a link both the link and all it leads to. This is what OpenSSH and sudo ask of files
 //! that they obey. An access list shows in the bits for the group, so none can hide a writer.
 
+use std::ffi::OsString;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
 
@@ -56,17 +57,28 @@ pub(crate) fn check(path: &Path) -> Result<(), Exposed> {
     unix::check(path)
 }
 
+/// As many links as Linux itself follows.
+pub(crate) const MOST_LINKS: usize = 40;
+
+/// The parts of a path as the system walks it, the next one last.
+pub(crate) fn parts(path: &Path) -> Vec<OsString> {
+    let named = path.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+    });
+    let mut parts: Vec<_> = named.collect();
+    parts.reverse();
+    parts
+}
+
 #[cfg(unix)]
 mod unix {
-    use std::ffi::OsString;
     use std::fs::{self, Metadata};
     use std::os::unix::fs::MetadataExt;
-    use std::path::{Component, Path, PathBuf};
+    use std::path::{Path, PathBuf};
 
-    use super::{Exposed, ExposedBy};
-
-    /// As many as Linux itself follows.
-    const MOST_LINKS: usize = 40;
+    use super::{Exposed, ExposedBy, MOST_LINKS, parts};
 
     pub(super) fn check(path: &Path) -> Result<(), Exposed> {
         let unknown = |at: &Path| Exposed { at: at.to_path_buf(), by: ExposedBy::Unknown };
@@ -96,17 +108,6 @@ mod unix {
             ahead.extend(parts(&target));
         }
         Ok(())
-    }
-
-    fn parts(path: &Path) -> Vec<OsString> {
-        let named = path.components().filter_map(|part| match part {
-            Component::Normal(name) => Some(name.to_owned()),
-            Component::ParentDir => Some("..".into()),
-            Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
-        });
-        let mut parts: Vec<_> = named.collect();
-        parts.reverse();
-        parts
     }
 
     /// A sticky directory, such as `/tmp`, lets everybody add to it and nobody replace what is another's: what comes next

@@ -16,6 +16,7 @@ use serde_json::Value;
 pub use auth::{AuthMethod, AuthState, Chosen, Refusal, authentication};
 pub(crate) use dotenv::untrusted_names;
 pub use lock::{Lock, LockState, locks};
+pub(crate) use trust::resolve;
 pub use trust::{NotUsed, TrustLevel, TrustReason, TrustState, may_use, trust};
 
 use crate::env::{self, Environment};

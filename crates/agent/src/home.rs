@@ -33,6 +33,7 @@ pub use self::finish::{Stopped, Swept, finish, sweep_stale};
 pub use self::mcp::{McpServer, NotAServer, Transport};
 use self::overlay::Overlay;
 pub use self::plan::{FinishPlan, Finished, Layout};
+pub(crate) use self::policy::{DISCOVERED, name_and_inside};
 pub use self::policy::{Mistaken, NotARule, ToolRule, policy_paths, policy_text};
 pub use self::policy_file::{BadPolicy, CheckedPolicy, check_policy};
 pub use self::request::{DirectReason, HomeError, HomeRequest, Release};

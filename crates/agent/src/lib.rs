@@ -20,6 +20,7 @@ pub mod programs;
 pub mod recording;
 mod request;
 mod retries;
+pub mod rules;
 mod run;
 #[doc(hidden)]
 pub mod run_dir;

@@ -12,6 +12,9 @@ pub mod home {}
 #[doc = include_str!("concepts/trust.md")]
 pub mod trust {}
 
+#[doc = include_str!("concepts/permissions.md")]
+pub mod permissions {}
+
 #[doc = include_str!("concepts/lossless.md")]
 pub mod lossless {}
 

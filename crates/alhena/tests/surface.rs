@@ -21,6 +21,7 @@ fn every_error_may_have_a_hint_and_can_be_sent() {
     is_error::<NotFound>();
     is_error::<RunError>();
     is_error::<Failure>();
+    is_error::<alhena::agent::rules::BadRule>();
     is_error::<alhena::agent::home::HomeError>();
     is_error::<alhena::agent::install::InstallError>();
     is_error::<alhena::agent::settings::SettingsError>();

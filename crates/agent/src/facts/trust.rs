@@ -185,7 +185,7 @@ fn real(path: &Path) -> PathBuf {
 }
 
 /// Node's `path.resolve`: absolute, `.` and `..` taken literally.
-fn resolve(base: &Path, path: &Path) -> PathBuf {
+pub(crate) fn resolve(base: &Path, path: &Path) -> PathBuf {
     let joined = base.join(path);
     let absolute = std::path::absolute(&joined).unwrap_or(joined);
     let mut resolved = PathBuf::new();

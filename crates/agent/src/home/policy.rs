@@ -65,10 +65,20 @@ impl ToolRule {
     #[must_use]
     pub fn mistaken(&self) -> Option<Mistaken> {
         let name = self.tool.as_str();
-        let foreign = name.contains('*') || name.starts_with("mcp_") || name.starts_with("discovered_tool_");
+        let foreign = name.contains('*') || name.starts_with("mcp_") || name.starts_with(DISCOVERED);
         if self.server.is_some() || foreign || Tool::find(name).is_some() {
             return None;
         }
+        Some(Mistaken::of(name))
+    }
+}
+
+/// What the names of tools begin with that a project's own command brings.
+pub(crate) const DISCOVERED: &str = "discovered_tool_";
+
+impl Mistaken {
+    /// For a name that no tool has.
+    pub(crate) fn of(name: &str) -> Self {
         let known = TOOLS.iter().flat_map(|tool| std::iter::once(tool.name).chain(tool.claude));
         let close = |known: &str| strsim::jaro_winkler(&name.to_lowercase(), &known.to_lowercase());
         let nearest = known.map(|known| (close(known), known)).max_by(|one, other| one.0.total_cmp(&other.0));
@@ -76,7 +86,7 @@ impl ToolRule {
         // People know Claude's names too.
         let meant =
             nearest.and_then(|name| TOOLS.iter().find(|tool| tool.name == name || tool.claude == Some(name)));
-        Some(Mistaken { name: name.to_owned(), meant: meant.map(|tool| tool.name) })
+        Mistaken { name: name.to_owned(), meant: meant.map(|tool| tool.name) }
     }
 }
 
@@ -99,29 +109,35 @@ impl fmt::Display for Mistaken {
     }
 }
 
+/// `NAME` or `NAME(INSIDE)`, as every rule is written.
+pub(crate) fn name_and_inside(text: &str) -> Result<(&str, Option<&str>), NotARule> {
+    let text = text.trim();
+    let (name, inside) = match text.split_once('(') {
+        None => (text, None),
+        Some((name, rest)) => {
+            let inside = rest.strip_suffix(')');
+            let inside = inside.ok_or_else(|| NotARule(format!("{text:?} has no closing parenthesis")))?;
+            (name.trim(), Some(inside.trim()))
+        }
+    };
+    match name.is_empty() || name.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        true => Err(NotARule(format!("{text:?} is not the name of a tool"))),
+        false => Ok((name, inside)),
+    }
+}
+
 impl FromStr for ToolRule {
     type Err = NotARule;
 
     fn from_str(text: &str) -> Result<Self, NotARule> {
-        let text = text.trim();
-        let (name, prefix) = match text.split_once('(') {
-            None => (text, None),
-            Some((name, rest)) => {
-                let inside = rest.strip_suffix(')');
-                let inside =
-                    inside.ok_or_else(|| NotARule(format!("{text:?} has no closing parenthesis")))?;
-                (name.trim(), Some(inside.trim()))
-            }
-        };
-        if name.is_empty() || name.chars().any(|c| c.is_whitespace() || c.is_control()) {
-            return Err(NotARule(format!("{text:?} is not the name of a tool")));
-        }
+        let (name, prefix) = name_and_inside(text)?;
         let name = if name == "ShellTool" { SHELL } else { name };
         // `git:*` and `git *` are how other programs say that anything may follow.
         let prefix =
             prefix.map(|prefix| prefix.strip_suffix('*').unwrap_or(prefix).trim_end_matches([':', ' ']));
         let prefix = prefix.filter(|prefix| !prefix.is_empty()).map(str::to_owned);
         if prefix.is_some() && name != SHELL {
+            let text = text.trim();
             return Err(NotARule(format!("{text:?}: only {SHELL} can be limited to commands")));
         }
         let named = name.strip_prefix("mcp__").filter(|rest| rest.contains("__")).unwrap_or(name);

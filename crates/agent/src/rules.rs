@@ -1,0 +1,281 @@
+//! What an agent may do, as rules that people write: `shell(git *)`, `edit(src/**)`, `mcp(db/query)`.
+//!
+//! Each rule allows, denies or wants to be asked. Which stands first does not matter: what one rule denies no other allows,
+//! and what one wants to be asked about no other lets through. A rule that allows has to be certain that it means what the
+//! agent is about to do; for one that denies or asks it is enough that it may. So what cannot be read for certain is never
+//! let through by a rule.
+//!
+//! This decides and does nothing else. It looks at the disk only to follow links.
+
+mod command;
+mod file;
+mod paths;
+mod remembered;
+mod shell;
+mod tools;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::path::PathBuf;
+
+use alhena_model::Hint;
+use alhena_model::tool::Class;
+
+use self::command::{CommandPattern, Fit, all_covered};
+use self::paths::PathPattern;
+use self::shell::Script;
+use self::tools::Tools;
+use crate::home::name_and_inside;
+
+pub use self::remembered::Remembered;
+
+/// What is to be decided: what a tool is about to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    /// The tool's name, as Gemini CLI has it.
+    pub tool: String,
+    /// What kind of tool it is.
+    pub class: Class,
+    /// The MCP server that it belongs to, where that is known: the tool's name alone does not say where the server's ends.
+    pub server: Option<String>,
+    /// What it is about to do.
+    pub subject: Subject,
+    /// The session's directory. Never taken from the text of a request.
+    pub dir: PathBuf,
+}
+
+/// What a tool is about to do, as far as it is known.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Subject {
+    /// Run this.
+    Command(String),
+    /// Read or write these files.
+    Paths(Vec<PathBuf>),
+    /// Something with these arguments.
+    Arguments(serde_json::Value),
+    /// Only this text is known.
+    Text(String),
+}
+
+/// What a rule says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Decision {
+    /// It may be done.
+    Allow,
+    /// Somebody has to be asked.
+    Ask,
+    /// It must not be done.
+    Deny,
+}
+
+impl Decision {
+    /// All of them, the strongest first.
+    pub const ALL: [Decision; 3] = [Decision::Deny, Decision::Ask, Decision::Allow];
+
+    /// Its name: of the option, and of the key in a file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Decision::Allow => "allow",
+            Decision::Ask => "ask",
+            Decision::Deny => "deny",
+        }
+    }
+}
+
+/// One rule.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    text: String,
+    tools: Tools,
+    limit: Limit,
+}
+
+/// What of a tool's doings is meant.
+#[derive(Clone, Debug)]
+enum Limit {
+    Nothing,
+    Command(CommandPattern),
+    Path(PathPattern),
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// What is wrong with a rule, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadRule {
+    message: String,
+    hint: String,
+}
+
+impl BadRule {
+    fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: hint.into() }
+    }
+}
+
+impl fmt::Display for BadRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for BadRule {}
+
+impl Hint for BadRule {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        Some(self.hint.as_str().into())
+    }
+}
+
+/// How rules look, for whoever wrote one that is none.
+const EXAMPLES: &str =
+    "Rules look like 'shell(git *)', 'edit(src/**)', 'read', 'mcp(SERVER/TOOL)' or 'write_file'.";
+
+impl Rule {
+    fn parse(text: &str) -> Result<Self, BadRule> {
+        let text = text.trim();
+        let bad = |why: String| BadRule::new(format!("{text:?} is no rule: {why}"), EXAMPLES);
+        let (name, inside) =
+            name_and_inside(text).map_err(|error| BadRule::new(error.to_string(), EXAMPLES))?;
+        if inside.is_some_and(str::is_empty) {
+            let hint = format!("Leave the parentheses away to mean all of it: {name:?}.");
+            return Err(BadRule::new(
+                format!("{text:?} is no rule: there is nothing between the parentheses"),
+                hint,
+            ));
+        }
+        // All of it, however that is said.
+        let inside = inside.filter(|inside| !matches!(*inside, "*" | "**"));
+        let (tools, inside) = Tools::named(name, inside).map_err(|(why, hint)| {
+            BadRule::new(format!("{text:?} is no rule: {why}"), hint.unwrap_or_else(|| EXAMPLES.to_owned()))
+        })?;
+        let limit = match (inside, tools.class()) {
+            (None, _) => Limit::Nothing,
+            (Some(inside), Some(Class::Command)) => {
+                Limit::Command(CommandPattern::parse(inside).map_err(bad)?)
+            }
+            (Some(inside), Some(Class::FileWrite | Class::FileRead)) => {
+                Limit::Path(PathPattern::parse(inside).map_err(bad)?)
+            }
+            (Some(_), _) => {
+                let hint = format!("Write {name:?}; only shell, edit, read and mcp can be limited.");
+                return Err(BadRule::new(format!("{text:?} is no rule: {name} cannot be limited"), hint));
+            }
+        };
+        Ok(Self { text: text.to_owned(), tools, limit })
+    }
+
+    /// Whether it means what the question is about, or may.
+    fn might_mean(&self, question: &Question, script: Option<&Script>) -> Fit {
+        let limit = match (&self.limit, &question.subject) {
+            (Limit::Nothing, _) => Fit::Yes,
+            (Limit::Command(pattern), _) => script.map_or(Fit::Maybe, |script| pattern.might_mean(script)),
+            (Limit::Path(pattern), Subject::Paths(paths)) => {
+                paths.iter().map(|path| pattern.might_mean(path, &question.dir)).max().unwrap_or(Fit::Maybe)
+            }
+            (Limit::Path(_), _) => Fit::Maybe,
+        };
+        limit.min(self.tools.fit(question))
+    }
+
+    /// Whether it certainly means all that the question is about. Commands are a matter of several rules together.
+    fn covers(&self, question: &Question) -> bool {
+        let limit = match (&self.limit, &question.subject) {
+            (Limit::Nothing, _) => true,
+            (Limit::Path(pattern), Subject::Paths(paths)) => {
+                !paths.is_empty() && paths.iter().all(|path| pattern.covers(path, &question.dir))
+            }
+            (Limit::Command(_) | Limit::Path(_), _) => false,
+        };
+        limit && self.tools.fit(question) == Fit::Yes
+    }
+}
+
+/// Rules that together decide.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    rules: Vec<(Decision, Rule)>,
+}
+
+/// What the rules say of a question.
+#[derive(Clone, Debug)]
+pub struct Ruling<'r> {
+    /// What is to be done.
+    pub decision: Decision,
+    /// The rule that says so, or one of those that do so together.
+    pub rule: &'r Rule,
+    /// Why it is not certain that the rule applies.
+    doubt: Option<String>,
+}
+
+impl fmt::Display for Ruling<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = match self.decision {
+            Decision::Allow => "allowed",
+            Decision::Ask => "to be asked about",
+            Decision::Deny => "denied",
+        };
+        write!(f, "{verb} by the rule {}", self.rule)?;
+        match &self.doubt {
+            Some(doubt) => write!(f, ", which may apply: {doubt}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Rules {
+    /// Adds a rule.
+    pub fn add(&mut self, decision: Decision, rule: &str) -> Result<(), BadRule> {
+        self.rules.push((decision, Rule::parse(rule)?));
+        Ok(())
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    fn of(&self, wanted: Decision) -> impl Iterator<Item = &Rule> {
+        self.rules.iter().filter(move |(decision, _)| *decision == wanted).map(|(_, rule)| rule)
+    }
+
+    /// What is to be done; nothing where no rule says anything.
+    pub fn decide(&self, question: &Question) -> Option<Ruling<'_>> {
+        let script = match &question.subject {
+            Subject::Command(command) => Some(Script::read(command)),
+            _ => None,
+        };
+        for decision in [Decision::Deny, Decision::Ask] {
+            let fits = self.of(decision).map(|rule| (rule.might_mean(question, script.as_ref()), rule));
+            if let Some((fit, rule)) = fits.filter(|(fit, _)| *fit != Fit::No).max_by_key(|(fit, _)| *fit) {
+                let doubt = (fit == Fit::Maybe).then(|| {
+                    match script.as_ref().and_then(|script| script.doubts.first()) {
+                        Some(doubt) => format!("the command has {doubt}"),
+                        None => "what would happen is not certain".to_owned(),
+                    }
+                });
+                return Some(Ruling { decision, rule, doubt });
+            }
+        }
+        let allowed = |rule| Some(Ruling { decision: Decision::Allow, rule, doubt: None });
+        if let Some(rule) = self.of(Decision::Allow).find(|rule| rule.covers(question)) {
+            return allowed(rule);
+        }
+        let (mut patterns, mut first) = (Vec::new(), None);
+        for rule in self.of(Decision::Allow).filter(|rule| rule.tools.fit(question) == Fit::Yes) {
+            if let Limit::Command(pattern) = &rule.limit {
+                patterns.push(pattern);
+                first = first.or(Some(rule));
+            }
+        }
+        all_covered(&script?, &patterns).ok()?;
+        allowed(first?)
+    }
+}
+
+#[cfg(test)]
+mod tests;
