@@ -18,7 +18,7 @@ cargo xtask test [--quick] [FILTER]   everything that has to hold: format, lints
 cargo xtask fetch [NAME [VERSION]]    what the tests need from outside; without NAME: the table
 cargo xtask bench NAME [ARGS]         measurements; without NAME: their names
 cargo xtask coverage [PACKAGE...]     line coverage per crate
-cargo xtask package [NAME...] [--out DIR] [--profile NAME] [--list]
+cargo xtask package [NAME...] [--out DIR] [--profile NAME] [--target TRIPLE] [--binary PATH] [--list]
                                       builds packages, installs each where nothing is, runs its example
 cargo xtask soak terminal [--minutes N] [--tmux PATH]
                                       eight agents, eight loops of commands: nothing may end

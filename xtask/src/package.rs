@@ -6,6 +6,7 @@
 mod action;
 mod go;
 mod npm;
+mod platforms;
 mod python;
 mod sample;
 mod versions;
@@ -47,6 +48,10 @@ pub struct Job {
     pub out: PathBuf,
     /// The profile of cargo that the binary is built with.
     pub profile: String,
+    /// What the binary is for, if it is not for this machine.
+    pub target: Option<String>,
+    /// A binary that was built before.
+    pub binary: Option<PathBuf>,
     /// Gone when the package is done.
     scratch: TempDir,
 }
@@ -55,7 +60,10 @@ impl Job {
     fn new(options: &Options) -> Result<Self, String> {
         let scratch = tempfile::Builder::new().prefix("alhena-package-").tempdir();
         let scratch = scratch.map_err(|error| format!("no temporary directory: {error}"))?;
-        Ok(Self { out: options.out.clone(), profile: options.profile.clone(), scratch })
+        let Options { out, profile, binary, .. } = options.clone();
+        let here = platforms::here()?;
+        let target = options.target.clone().filter(|target| *target != here);
+        Ok(Self { out, profile, target, binary, scratch })
     }
 
     /// A directory that only this package uses.
@@ -73,35 +81,57 @@ pub fn step(command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// The binary, in the profile of the job.
+/// The binary: the one that was given, or one built in the profile of the job.
 fn alhena(job: &Job) -> Result<PathBuf, String> {
-    step(cargo().args(["build", "--locked", "--package", "alhena-cli", "--profile", &job.profile]))?;
-    let directory = if job.profile == "dev" { "debug" } else { job.profile.as_str() };
-    Ok(target().join(directory).join("alhena"))
+    if let Some(binary) = &job.binary {
+        return Ok(binary.clone());
+    }
+    let mut build = cargo();
+    build.args(["build", "--locked", "--package", "alhena-cli", "--profile", &job.profile]);
+    let mut directory = target();
+    if let Some(target) = &job.target {
+        platforms::can_build(target).map_err(|why| format!("{why}, or give a binary by --binary"))?;
+        build.args(["--target", target]);
+        directory.push(target);
+    }
+    step(&mut build)?;
+    Ok(directory.join(if job.profile == "dev" { "debug" } else { &job.profile }).join("alhena"))
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Options {
     names: Vec<String>,
     out: PathBuf,
     profile: String,
+    target: Option<String>,
+    binary: Option<PathBuf>,
     list: bool,
 }
 
 impl Options {
     fn read(words: &[&str]) -> Result<Self, String> {
         let out = cache::workspace().join("target/packages");
-        let mut options = Self { names: Vec::new(), out, profile: "dist".to_owned(), list: false };
+        let profile = "dist".to_owned();
+        let mut options = Self { names: Vec::new(), out, profile, target: None, binary: None, list: false };
         let mut rest = words.iter();
         while let Some(word) = rest.next() {
             let mut value = || rest.next().ok_or_else(|| format!("{word} needs a value"));
+            let path = |text: &str| std::path::absolute(text).map_err(|error| error.to_string());
             match *word {
-                "--out" => options.out = std::path::absolute(value()?).map_err(|error| error.to_string())?,
+                "--out" => options.out = path(value()?)?,
                 "--profile" => options.profile = (*value()?).to_owned(),
+                "--target" => options.target = Some(platforms::of(value()?)?.target),
+                "--binary" => options.binary = Some(path(value()?)?),
                 "--list" => options.list = true,
                 word if word.starts_with('-') => return Err(format!("unknown option {word}")),
+                // What people call them first.
+                "npm" => options.names.push(npm::ALHENA.to_owned()),
+                "python" => options.names.push("alhena".to_owned()),
                 name => options.names.push(name.to_owned()),
             }
+        }
+        if let Some(binary) = options.binary.as_ref().filter(|binary| !binary.is_file()) {
+            return Err(format!("{} is no file", binary.display()));
         }
         Ok(options)
     }
@@ -144,7 +174,10 @@ fn make(package: &Package, options: &Options) -> Result<String, String> {
     let begin = Instant::now();
     let files = (package.build)(&job)?;
     let built = begin.elapsed();
-    (package.try_out)(&job)?;
+    match &job.target {
+        None => (package.try_out)(&job)?,
+        Some(target) => eprintln!("{}: not tried out, it is for {target}", package.name),
+    }
     let bytes: u64 = files.iter().filter_map(|file| Some(std::fs::metadata(file).ok()?.len())).sum();
     let tried = begin.elapsed() - built;
     Ok(format!(

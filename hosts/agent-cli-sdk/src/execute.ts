@@ -1,4 +1,4 @@
-import { AlhenaError, type Event } from 'alhena';
+import { AlhenaError, BinaryNotFoundError, type Event } from 'alhena';
 import { environment, json, refused, runArguments, start, withScratch, type Options } from 'alhena/adapter';
 
 import type { ExecuteOptions, ExecuteResult, UnifiedMessage } from './types.js';
@@ -36,7 +36,7 @@ export async function execute<T = string>(options: ExecuteOptions): Promise<Exec
     result = await withScratch((scratch) => run<T>(options, scratch));
   } catch (error) {
     const { message } = error instanceof Error ? error : new Error(String(error));
-    const exitCode = (error instanceof AlhenaError && error.exitCode) || (error instanceof AlhenaError && error.kind === 'binary_not_found' ? 127 : 1);
+    const exitCode = (error instanceof AlhenaError && error.exitCode) || (error instanceof BinaryNotFoundError ? 127 : 1);
     result = { success: false, exitCode, sessionId: '', duration: Date.now() - began, messages: [], data: '' as T, error: message };
     quietly(() => options.onError?.(error instanceof Error ? error : new Error(message)));
   }

@@ -4,7 +4,7 @@ import type { FailureKind } from './alhena.js';
 import type { ResultMessage } from './messages.js';
 
 /** The kinds of failure of a run, and those of this package. */
-export type ErrorKind = FailureKind | 'binary_not_found' | 'usage' | 'failed' | (string & {});
+export type ErrorKind = FailureKind | 'binary_not_found' | 'unsupported_platform' | 'usage' | 'failed' | (string & {});
 
 /** The base of all errors of this package. */
 export class AlhenaError extends Error {
@@ -26,10 +26,24 @@ export class AlhenaError extends Error {
 
 /** The program `alhena` is not there, or cannot be started. */
 export class BinaryNotFoundError extends AlhenaError {
-  override readonly name = 'BinaryNotFoundError';
+  override readonly name: string = 'BinaryNotFoundError';
 
-  constructor(message: string) {
-    super('binary_not_found', message, 'Install the package `alhena` with its optional dependencies, or say where it is by ALHENA_BIN.');
+  constructor(
+    message: string,
+    hint = 'Install the package `alhena` with its optional dependencies, or say where it is by ALHENA_BIN.',
+    kind: ErrorKind = 'binary_not_found',
+  ) {
+    super(kind, message, hint);
+  }
+}
+
+/** There is no `alhena` for this system and processor. */
+export class UnsupportedPlatformError extends BinaryNotFoundError {
+  override readonly name = 'UnsupportedPlatformError';
+
+  constructor(message: string, os: string) {
+    const hint = os === 'win32' ? 'Run Node in WSL, where it is Linux.' : 'A program that you built yourself is named by ALHENA_BIN.';
+    super(message, hint, 'unsupported_platform');
   }
 }
 

@@ -6,7 +6,7 @@
  */
 
 export { findBinary } from './binary.js';
-export { AlhenaError, BinaryNotFoundError, CommandFailedError, RunFailedError, type ErrorKind } from './errors.js';
+export { AlhenaError, BinaryNotFoundError, CommandFailedError, RunFailedError, UnsupportedPlatformError, type ErrorKind } from './errors.js';
 export type {
   AssistantMessage,
   PartialMessage,

@@ -6,10 +6,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 
-import { ask, BinaryNotFoundError, CommandFailedError, detect, findBinary, listSessions, loadMessages, query, RunFailedError } from 'alhena';
+import { ask, BinaryNotFoundError, CommandFailedError, detect, findBinary, listSessions, loadMessages, query, RunFailedError, UnsupportedPlatformError } from 'alhena';
 import type { Message, QueryMessage, QueryOptions } from 'alhena';
 
+import { find } from '../src/binary.js';
 import { runArguments } from '../src/options.js';
+import { packagesFor } from '../src/platforms.js';
 
 let scratch: string;
 let env: Record<string, string>;
@@ -136,6 +138,23 @@ test('whoever leaves the loop stops the run, and goes on when it has ended', asy
   await rm(`${env['CALL']}.stopped`, { force: true });
   for await (const message of query('hang', { env })) if (message.type === 'user') break;
   await readFile(`${env['CALL']}.stopped`);
+});
+
+test('each platform has its packages, and others are told that there is none', () => {
+  assert.deepEqual(packagesFor('linux', 'x64'), ['@alhena/cli-linux-x64', '@alhena/cli-linux-x64-musl']);
+  assert.deepEqual(packagesFor('darwin', 'arm64'), ['@alhena/cli-darwin-arm64']);
+  const refused = (os: string, hint: RegExp) => assert.throws(() => find({ PATH: '' }, os, 'x64'), (error: unknown) => {
+    assert.ok(error instanceof UnsupportedPlatformError && error instanceof BinaryNotFoundError);
+    assert.deepEqual([error.kind, error.name], ['unsupported_platform', 'UnsupportedPlatformError']);
+    assert.match(error.message, new RegExp(`^alhena does not run on ${os} x64: there are packages for linux x64, .*darwin arm64$`));
+    assert.match(error.hint, hint);
+    return true;
+  });
+  refused('win32', /WSL/);
+  refused('freebsd', /ALHENA_BIN/);
+  // Somebody who built it has it.
+  assert.equal(find({ PATH: scratch }, 'freebsd', 'x64'), path.join(scratch, 'alhena'));
+  assert.equal(find(env, 'freebsd', 'x64'), env['ALHENA_BIN']);
 });
 
 test('alhena is found by ALHENA_BIN or on PATH, never in the working directory', async () => {

@@ -90,6 +90,14 @@ class Binary(Directory):
             self.find("own", ALHENA_BIN=str(self.directory / "gone"))
         self.assertIn("ALHENA_BIN names no program", str(raised.exception))
 
+    def test_a_system_that_it_does_not_run_on_is_told(self) -> None:
+        with mock.patch("alhena.binary.sys.platform", "win32"), self.assertRaises(alhena.UnsupportedPlatformError) as raised:
+            self.find()
+        self.assertIsInstance(raised.exception, BinaryNotFoundError)
+        self.assertEqual(raised.exception.kind, "unsupported_platform")
+        self.assertEqual(raised.exception.message, "alhena does not run on Windows itself")
+        self.assertIn("WSL", raised.exception.hint)
+
     def test_one_that_cannot_be_started_is_an_error(self) -> None:
         broken = self.program("alhena")
         broken.write_text("no program at all")

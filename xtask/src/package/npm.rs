@@ -7,9 +7,12 @@ use alhena_testbed::npm::Packages;
 use alhena_testbed::{cache, tools};
 use serde_json::json;
 
-use super::{Job, Package, Sample, step};
+use super::platforms::{self, Platform};
+use super::{Job, Package, Sample, alhena, step};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The module for Node with the binary, in the table of packages.
+pub const ALHENA: &str = "npm:alhena";
 const SDK: &str = "@alhena/agent-cli-sdk-gemini";
 const PROMPTFOO: &str = "@alhena/promptfoo-gemini-cli";
 
@@ -17,7 +20,7 @@ const PROMPTFOO: &str = "@alhena/promptfoo-gemini-cli";
 pub fn packages() -> Vec<Package> {
     vec![
         Package {
-            name: "npm:alhena",
+            name: ALHENA,
             about: "npm: the binary for this platform, and the module for Node",
             build: |job| Ok(vec![build_platform(job)?, build_module(job, "alhena")?]),
             try_out: |job| {
@@ -43,24 +46,9 @@ pub fn packages() -> Vec<Package> {
     ]
 }
 
-/// Node's names for this platform.
-fn platform() -> Result<(&'static str, &'static str), String> {
-    let system = match std::env::consts::OS {
-        "linux" => "linux",
-        "macos" => "darwin",
-        other => return Err(format!("there is no package for {other}")),
-    };
-    let processor = match std::env::consts::ARCH {
-        "x86_64" => "x64",
-        "aarch64" => "arm64",
-        other => return Err(format!("there is no package for {other}")),
-    };
-    Ok((system, processor))
-}
-
-fn platform_package() -> Result<String, String> {
-    let (system, processor) = platform()?;
-    Ok(format!("@alhena/cli-{system}-{processor}"))
+/// What the job is for.
+fn platform(job: &Job) -> Result<Platform, String> {
+    platforms::of(&job.target.clone().map_or_else(platforms::here, Ok)?)
 }
 
 /// Where `npm pack` puts a package.
@@ -70,26 +58,23 @@ fn tarball(job: &Job, name: &str) -> PathBuf {
 
 /// The binary, and nothing else.
 fn build_platform(job: &Job) -> Result<PathBuf, String> {
+    let (platform, place) = (platform(job)?, job.scratch().join("platform"));
+    stage(&platform, &alhena(job)?, &place)?;
+    pack(job, &place, &platform.package)
+}
+
+/// What is in a package with the binary.
+fn stage(platform: &Platform, binary: &Path, place: &Path) -> Result<(), String> {
     let tell = |error: std::io::Error| error.to_string();
-    step(Command::new("cargo").args(["build", "--locked", "-p", "alhena-cli", "--profile", &job.profile]))?;
-    let directory = if job.profile == "dev" { "debug" } else { &job.profile };
-    let binary = cache::workspace().join("target").join(directory).join("alhena");
-    let place = job.scratch().join("platform");
     std::fs::create_dir_all(place.join("bin")).map_err(tell)?;
-    std::fs::copy(&binary, place.join("bin/alhena"))
-        .map_err(|error| format!("{}: {error}", binary.display()))?;
-    let ((system, processor), name) = (platform()?, platform_package()?);
-    let mut manifest = json!({
-        "name": name, "version": VERSION, "description": "The program alhena; installed by the package alhena",
-        "license": "MIT OR Apache-2.0", "os": [system], "cpu": [processor], "files": ["bin"], "preferUnplugged": true,
-    });
-    if let (Some(manifest), true) = (manifest.as_object_mut(), cfg!(target_env = "gnu")) {
-        manifest.insert("libc".to_owned(), json!(["glibc"]));
-    }
+    let own = place.join("bin/alhena");
+    std::fs::copy(binary, &own).map_err(|error| format!("{}: {error}", binary.display()))?;
+    // One that came from elsewhere, such as an archive of another machine, may have lost that.
+    std::fs::set_permissions(&own, std::os::unix::fs::PermissionsExt::from_mode(0o755)).map_err(tell)?;
+    let manifest = platform.manifest(VERSION);
     std::fs::write(place.join("package.json"), format!("{manifest:#}\n")).map_err(tell)?;
     let readme = "The program `alhena` for one platform. Install the package `alhena` instead.\n";
-    std::fs::write(place.join("README.md"), readme).map_err(tell)?;
-    pack(job, &place, &name)
+    std::fs::write(place.join("README.md"), readme).map_err(tell)
 }
 
 /// A module, compiled; with those that it needs beside it.
@@ -119,6 +104,8 @@ fn npm(job: &Job) -> Command {
 /// An empty project with packages installed in it.
 struct Project {
     place: PathBuf,
+    /// The binary that came with them.
+    own: PathBuf,
 }
 
 impl Project {
@@ -130,14 +117,16 @@ impl Project {
         std::fs::write(place.join("package.json"), manifest).map_err(|error| error.to_string())?;
         let mut install = npm(job);
         install.args(["install", "--no-save"]).current_dir(&place);
-        let platform = tarball(job, &platform_package()?);
-        install.arg(if platform.is_file() { platform } else { build_platform(job)? });
+        let platform = platform(job)?.package;
+        let made = tarball(job, &platform);
+        install.arg(if made.is_file() { made } else { build_platform(job)? });
         for name in names {
             let made = tarball(job, name);
             install.arg(if made.is_file() { made } else { build_module(job, name)? });
         }
         step(&mut install)?;
-        Ok(Self { place })
+        let own = place.join("node_modules").join(platform).join("bin/alhena");
+        Ok(Self { place, own })
     }
 
     /// Compiles an example against what was installed, and runs it.
@@ -197,15 +186,51 @@ impl Project {
 
     /// The module and `npx alhena` use the binary that was installed, not one that happens to be on PATH.
     fn finds_its_own_binary(&self) -> Result<(), String> {
-        let own = self.place.join("node_modules").join(platform_package()?).join("bin/alhena");
         let script = format!(
             "import {{ findBinary }} from 'alhena'; if (findBinary() !== {:?}) throw new Error(findBinary());",
-            own.display().to_string()
+            self.own.display().to_string()
         );
         let mut node = Command::new("node");
         node.args(["--input-type=module", "-e", &script]).current_dir(&self.place).env_remove("ALHENA_BIN");
         step(&mut node)?;
         let mut npx = Command::new(self.place.join("node_modules/.bin/alhena"));
         step(npx.arg("--version").current_dir(&self.place).env_remove("ALHENA_BIN"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{VERSION, platforms, stage};
+
+    #[test]
+    fn each_platform_has_a_package_that_is_installed_nowhere_else() {
+        let scratch = tempfile::tempdir().unwrap();
+        let binary = scratch.path().join("dummy");
+        std::fs::write(&binary, "not even a program").unwrap();
+        let mut told = Vec::new();
+        for platform in platforms::all().unwrap() {
+            let place = scratch.path().join(&platform.target);
+            stage(&platform, &binary, &place).unwrap();
+            let mode = std::fs::metadata(place.join("bin/alhena")).unwrap().permissions();
+            assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777, 0o755);
+            let manifest = std::fs::read(place.join("package.json")).unwrap();
+            let manifest: Value = serde_json::from_slice(&manifest).unwrap();
+            assert_eq!(
+                (&manifest["name"], &manifest["version"]),
+                (&json!(platform.package), &json!(VERSION))
+            );
+            told.push(json!([platform.target, manifest["os"], manifest["cpu"], manifest["libc"]]));
+        }
+        let wanted = json!([
+            ["x86_64-unknown-linux-gnu", ["linux"], ["x64"], ["glibc"]],
+            ["x86_64-unknown-linux-musl", ["linux"], ["x64"], ["musl"]],
+            ["aarch64-unknown-linux-gnu", ["linux"], ["arm64"], ["glibc"]],
+            ["aarch64-unknown-linux-musl", ["linux"], ["arm64"], ["musl"]],
+            ["x86_64-apple-darwin", ["darwin"], ["x64"], null],
+            ["aarch64-apple-darwin", ["darwin"], ["arm64"], null],
+        ]);
+        assert_eq!(Value::Array(told), wanted);
     }
 }

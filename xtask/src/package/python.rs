@@ -6,7 +6,7 @@ use std::process::Command;
 use alhena_testbed::python::{self, PythonPackage};
 use alhena_testbed::{cache, tools};
 
-use super::{Job, Package, Sample, step};
+use super::{Job, Package, Sample, platforms, step};
 
 /// Its rows of the table.
 pub fn packages() -> Vec<Package> {
@@ -19,19 +19,34 @@ pub fn packages() -> Vec<Package> {
 }
 
 fn build_alhena(job: &Job) -> Result<Vec<PathBuf>, String> {
-    // With another profile its name may be another one.
-    if let Ok(old) = wheel(job, "alhena") {
-        std::fs::remove_file(&old).map_err(|error| format!("{}: {error}", old.display()))?;
+    if job.binary.is_some() {
+        return Err(
+            "maturin builds the binary of the wheel itself: give --profile instead of --binary".to_owned()
+        );
     }
     let tools = tools()?;
+    let made = job.scratch().join("wheel");
     let mut maturin = Command::new(tools.join("bin/maturin"));
     maturin
         .args(["build", "--locked", "--profile", &job.profile, "--out"])
-        .arg(&job.out)
+        .arg(&made)
         .current_dir(cache::workspace().join(python::ALHENA.directory))
         .env("PYTHONPATH", &tools);
+    if let Some(target) = &job.target {
+        platforms::can_build(target)?;
+        maturin.args(["--target", target]);
+    }
     step(&mut maturin)?;
-    Ok(vec![wheel(job, "alhena")?])
+    let wheel = wheels(&made, "alhena").pop().ok_or("maturin made no wheel")?;
+    if job.target.is_none() {
+        // With another profile its name may be another one, and pip would find both.
+        for old in wheels(&job.out, "alhena").iter().filter(|wheel| is_for_here(wheel)) {
+            std::fs::remove_file(old).map_err(|error| format!("{}: {error}", old.display()))?;
+        }
+    }
+    let place = job.out.join(wheel.file_name().unwrap_or_default());
+    std::fs::copy(&wheel, &place).map_err(|error| format!("{}: {error}", place.display()))?;
+    Ok(vec![place])
 }
 
 fn try_alhena(job: &Job) -> Result<(), String> {
@@ -96,13 +111,35 @@ fn run_example(python: &Path, package: PythonPackage, example: &str) -> Result<(
     sample.wrote_haiku()
 }
 
-/// A wheel in the directory for finished ones. Older ones of the same name would be taken for it.
+/// A wheel for this machine in the directory for finished ones.
 fn wheel(job: &Job, name: &str) -> Result<PathBuf, String> {
+    let found = wheels(&job.out, name).into_iter().find(|wheel| is_for_here(wheel));
+    found.ok_or_else(|| format!("no wheel {name} in {}", job.out.display()))
+}
+
+/// The wheels of a name in a directory.
+fn wheels(directory: &Path, name: &str) -> Vec<PathBuf> {
     let start = format!("{}-{}-", name.replace('-', "_"), env!("CARGO_PKG_VERSION"));
-    let entries = std::fs::read_dir(&job.out).map_err(|error| error.to_string())?;
-    let is_it = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&start));
-    let found = entries.filter_map(|entry| Some(entry.ok()?.path())).find(|path| is_it(path));
-    found.ok_or_else(|| format!("no wheel {start}* in {}", job.out.display()))
+    let is_it =
+        |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&start));
+    let entries = std::fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
+    entries.map(|entry| entry.path()).filter(is_it).collect()
+}
+
+/// Whether pip on this machine takes a wheel: by the end of its name, such as `-manylinux_2_34_x86_64.whl`.
+fn is_for_here(wheel: &Path) -> bool {
+    let name = wheel.file_name().unwrap_or_default().to_string_lossy();
+    let tag = name.trim_end_matches(".whl").rsplit('-').next().unwrap_or_default();
+    let system = match std::env::consts::OS {
+        "macos" => "macosx_",
+        _ if cfg!(target_env = "musl") => "musllinux_",
+        _ => "manylinux",
+    };
+    let processor = match std::env::consts::ARCH {
+        "aarch64" if cfg!(target_os = "macos") => "arm64",
+        other => other,
+    };
+    tag == "any" || ((tag.starts_with(system) || tag.starts_with("linux_")) && tag.ends_with(processor))
 }
 
 /// A virtual environment with nothing but this package and what it needs from the same directory; its Python.

@@ -4,6 +4,8 @@ use std::path::Path;
 
 use alhena_testbed::cache;
 
+use super::platforms;
+
 /// Manifests with a version of their own, and how the line with it begins.
 const MANIFESTS: &[(&str, &str)] = &[
     ("hosts/aiwf/pyproject.toml", "version = \""),
@@ -11,7 +13,6 @@ const MANIFESTS: &[(&str, &str)] = &[
     ("hosts/cao/pyproject.toml", "version = \""),
     ("hosts/cao/pyproject.toml", "dependencies = [\"alhena=="),
     ("packages/node/package.json", "\"version\": \""),
-    ("packages/node/package.json", "\"@alhena/cli-linux-x64\": \""),
     ("hosts/agent-cli-sdk/package.json", "\"version\": \""),
     ("hosts/agent-cli-sdk/package.json", "\"alhena\": \""),
     ("hosts/promptfoo/package.json", "\"version\": \""),
@@ -22,7 +23,11 @@ const MANIFESTS: &[(&str, &str)] = &[
 
 /// All manifests have the workspace's version.
 pub fn check() -> Result<(), String> {
-    check_in(&cache::workspace(), env!("CARGO_PKG_VERSION"), MANIFESTS)
+    let packages: Vec<String> =
+        platforms::all()?.iter().map(|platform| format!("\"{}\": \"", platform.package)).collect();
+    let platforms = packages.iter().map(|begin| ("packages/node/package.json", begin.as_str()));
+    let manifests: Vec<(&str, &str)> = MANIFESTS.iter().copied().chain(platforms).collect();
+    check_in(&cache::workspace(), env!("CARGO_PKG_VERSION"), &manifests)
 }
 
 fn check_in(root: &Path, wanted: &str, manifests: &[(&str, &str)]) -> Result<(), String> {

@@ -15,7 +15,7 @@ succeeded, and leaves no process behind. This module needs nothing but Python's 
 """
 
 from .binary import find_binary
-from .errors import AlhenaError, BinaryNotFoundError, CommandFailedError, RunFailedError
+from .errors import AlhenaError, BinaryNotFoundError, CommandFailedError, RunFailedError, UnsupportedPlatformError
 from .messages import (
     AssistantMessage,
     ContentBlock,
@@ -62,6 +62,7 @@ __all__ = [
     "Tokens",
     "ToolResultBlock",
     "ToolUseBlock",
+    "UnsupportedPlatformError",
     "Usage",
     "UserMessage",
     "ask",

@@ -8,9 +8,9 @@ import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
-from .errors import BinaryNotFoundError
+from .errors import BinaryNotFoundError, UnsupportedPlatformError
 
-NAME = "alhena.exe" if sys.platform == "win32" else "alhena"
+NAME = "alhena"
 
 
 def find_binary() -> str:
@@ -28,6 +28,8 @@ def find_binary() -> str:
         program = directory / NAME
         if _is_program(program):
             return str(program)
+    if sys.platform == "win32":
+        raise UnsupportedPlatformError("alhena does not run on Windows itself", "Run Python in WSL, where it is Linux.")
     raise BinaryNotFoundError("alhena not found: neither in the package nor on PATH")
 
 

@@ -33,6 +33,15 @@ class BinaryNotFoundError(AlhenaError):
         super().__init__("binary_not_found", message, "Install the package `alhena`, or say where it is by ALHENA_BIN.")
 
 
+class UnsupportedPlatformError(BinaryNotFoundError):
+    """There is no `alhena` for this system."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.kind = "unsupported_platform"
+        self.hint = hint
+
+
 class CommandFailedError(AlhenaError):
     """`alhena` refused what it was asked, or answered what nobody understands."""
 
