@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use alhena_testbed::cache;
 
-use crate::commands::{cargo, follow, works};
+use crate::commands::{cargo, follow, target, works};
 use crate::lints::{self, Lint};
 use crate::setup;
 use crate::tally::{Reading, Tally};
@@ -57,7 +57,9 @@ pub fn run(options: &Options) -> Result<(), String> {
         total += tests(runner.envs(environment.iter().map(|(name, value)| (name, value))))?;
     }
     if options.filter.is_none() && !options.quick {
-        total += tests(torture().envs(environment.iter().map(|(name, value)| (name, value))))?;
+        for mut runner in [torture(), packages()] {
+            total += tests(runner.envs(environment.iter().map(|(name, value)| (name, value))))?;
+        }
     }
     left_out.iter().for_each(|why| println!("left out: {why}"));
     println!("{total}");
@@ -88,6 +90,14 @@ fn tests(command: &mut Command) -> Result<Tally, String> {
 fn torture() -> Command {
     let mut command = cargo();
     command.args(["run", "--quiet", "--package", "xtask", "--", "torture", "--minutes", "2", "--seed", "1"]);
+    command
+}
+
+/// Every package, with the binary that is built already instead of the one that is published: two minutes instead of twenty.
+fn packages() -> Command {
+    let mut command = cargo();
+    command.args(["run", "--quiet", "--package", "xtask", "--", "package", "--profile", "dev", "--out"]);
+    command.arg(target().join("packages-dev"));
     command
 }
 

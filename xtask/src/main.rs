@@ -14,7 +14,7 @@ mod torture;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
-cargo xtask test [--quick] [FILTER]   everything that has to hold: format, lints, documentation, tests, two minutes of torture
+cargo xtask test [--quick] [FILTER]   everything that has to hold: format, lints, documentation, tests, two minutes of torture, packages
 cargo xtask fetch [NAME [VERSION]]    what the tests need from outside; without NAME: the table
 cargo xtask bench NAME [ARGS]         measurements; without NAME: their names
 cargo xtask coverage [PACKAGE...]     line coverage per crate

@@ -166,6 +166,7 @@ pub fn command(words: &[&str]) -> Result<(), String> {
     }
     println!("\n{:32} {:>10} {:>8} {:>8}", "package", "size", "build", "try-out");
     table.iter().for_each(|row| println!("{row}"));
+    println!("package: {} passed, {} failed", table.len(), failures.len());
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }
 

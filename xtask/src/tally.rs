@@ -1,5 +1,5 @@
 //! Adds up what test runners really said: nextest's summary line, libtest's `test result` lines, and the last words of
-//! `cargo xtask torture`.
+//! `cargo xtask torture` and `cargo xtask package`.
 //!
 //! A failed test's own output is printed between them, and a test of a test runner prints such lines too. nextest 0.9
 //! indents it, and its own summary stands under a rule at the margin; libtest does not, but says before how many tests
@@ -40,7 +40,7 @@ impl Tally {
     }
 
     /// `351 passed, 0 failed`
-    fn of_torture(rest: &str) -> Option<Self> {
+    fn of_xtask(rest: &str) -> Option<Self> {
         let (passed, failed) = rest.strip_suffix(" failed")?.split_once(" passed, ")?;
         Some(Self { passed: passed.parse().ok()?, failed: failed.parse().ok()?, skipped: 0 })
     }
@@ -95,7 +95,9 @@ impl Reading {
                 // A later one that fits is printed by the runner; an earlier one was a test's output.
                 *end = Tally::of_libtest(rest, *expected).or(*end);
             }
-        } else if let Some(end) = line.strip_prefix("torture: ").and_then(Tally::of_torture) {
+        } else if let Some(end) =
+            OF_XTASK.iter().find_map(|name| line.strip_prefix(name)).and_then(Tally::of_xtask)
+        {
             self.finished += end;
         } else if let Some(expected) = announced(line)
             && !matches!(self.binary, Some((_, None)))
@@ -117,6 +119,9 @@ impl Reading {
         self.finished
     }
 }
+
+/// How the last words of our own runners begin.
+const OF_XTASK: [&str; 2] = ["torture: ", "package: "];
 
 /// Right-aligned, as all of nextest's own words.
 const NEXTEST_SUMMARY: &str = "     Summary [";
@@ -226,10 +231,13 @@ mod tests {
     }
 
     #[test]
-    fn the_last_words_of_torture_are_read() {
+    fn the_last_words_of_torture_and_of_packages_are_read() {
         let output =
             "torture: seed 1, 120 s, 2 at once\ntorture: 10 s, 17 trials, 1 failed (stop 16+1 failed)\n";
         assert_eq!(read(&format!("{output}torture: 350 passed, 1 failed\n")), tally(350, 1, 0));
+        let output =
+            "package                                size    build  try-out\npackage: 7 passed, 1 failed\n";
+        assert_eq!(read(output), tally(7, 1, 0));
         assert_eq!(read(output), tally(0, 0, 0), "it ended without a word");
     }
 
