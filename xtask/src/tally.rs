@@ -235,9 +235,9 @@ mod tests {
         let output =
             "torture: seed 1, 120 s, 2 at once\ntorture: 10 s, 17 trials, 1 failed (stop 16+1 failed)\n";
         assert_eq!(read(&format!("{output}torture: 350 passed, 1 failed\n")), tally(350, 1, 0));
-        let output =
+        let packages =
             "package                                size    build  try-out\npackage: 7 passed, 1 failed\n";
-        assert_eq!(read(output), tally(7, 1, 0));
+        assert_eq!(read(packages), tally(7, 1, 0));
         assert_eq!(read(output), tally(0, 0, 0), "it ended without a word");
     }
 
