@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::home::McpServer;
 pub use crate::home::Resume;
+use crate::rules::Rules;
 
 /// What Gemini CLI is to do, and how. Every option has a method that sets it.
 #[derive(Clone, Debug)]
@@ -34,6 +35,10 @@ pub struct Request {
     pub deny_tools: Vec<String>,
     /// Policy files of the caller.
     pub policies: Vec<PathBuf>,
+    /// What decides first when a warm agent asks.
+    pub rules: Rules,
+    /// How long a question of a warm agent may wait for its answer before it is rejected; `None` is for ever.
+    pub permission_timeout: Option<Duration>,
     /// MCP servers for this run only.
     pub mcp_servers: Vec<McpServer>,
     /// What to tell the model beside the prompt.
@@ -228,6 +233,8 @@ impl Request {
             allow_tools: Vec::new(),
             deny_tools: Vec::new(),
             policies: Vec::new(),
+            rules: Rules::default(),
+            permission_timeout: Some(Duration::from_secs(300)),
             mcp_servers: Vec::new(),
             system_prompt: None,
             env: Vec::new(),
@@ -306,6 +313,18 @@ impl Request {
     /// One more policy file.
     pub fn policy(mut self, file: impl Into<PathBuf>) -> Self {
         self.policies.push(file.into());
+        self
+    }
+
+    /// Rules that decide first when a warm agent asks.
+    pub fn rules(mut self, rules: Rules) -> Self {
+        self.rules = rules;
+        self
+    }
+
+    /// How long a question may wait for its answer; `None` is for ever.
+    pub fn permission_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.permission_timeout = limit.into();
         self
     }
 

@@ -239,6 +239,22 @@ impl Rules {
         self.rules.is_empty()
     }
 
+    /// Whether anything is denied or to be asked about: the CLI has then to ask about all that it does, whatever the
+    /// approval mode is.
+    pub fn restrict(&self) -> bool {
+        self.rules.iter().any(|(decision, _)| *decision != Decision::Allow)
+    }
+
+    /// The tools that the CLI has to ask about, as its policies name them: it lets some do as they like, by its own rules or
+    /// by the user's, and a rule here would never be looked at.
+    pub(crate) fn to_be_asked_about(&self) -> Vec<String> {
+        let strict = self.rules.iter().filter(|(decision, _)| *decision != Decision::Allow);
+        let mut names: Vec<String> = strict.flat_map(|(_, rule)| rule.tools.names()).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
     fn of(&self, wanted: Decision) -> impl Iterator<Item = &Rule> {
         self.rules.iter().filter(move |(decision, _)| *decision == wanted).map(|(_, rule)| rule)
     }

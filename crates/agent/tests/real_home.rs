@@ -304,6 +304,7 @@ fn rules_of_the_run_and_of_the_user_both_act() {
         let text = policy_text(
             &rules(&["run_shell_command(echo run)"]),
             &rules(&["glob", "run_shell_command(echo run no)"]),
+            &[],
         );
         fs::write(&ours, text).unwrap();
         let paths = policy_paths(&ours, &[], &world.user.path(), &Map::new());
@@ -327,7 +328,7 @@ fn a_shell_that_is_allowed_as_a_whole_may_redirect() {
     for version in versions() {
         let world = World::new(&version);
         let ours = world.homes.path().join("ours.toml");
-        fs::write(&ours, policy_text(&["run_shell_command".parse().unwrap()], &[])).unwrap();
+        fs::write(&ours, policy_text(&["run_shell_command".parse().unwrap()], &[], &[])).unwrap();
         let arguments = ["--policy", ours.to_str().unwrap(), "-p", "hi"];
         let (events, _) = world.run(&world.request(), "redirect", shell(&["echo x > out.txt"]), &arguments);
         assert_eq!(results(&events), ["success"], "{version}");

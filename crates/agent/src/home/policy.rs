@@ -19,6 +19,8 @@ pub(super) const SHELL: &str = "run_shell_command";
 /// Where our rules stand among the user's own, 0 to 999: a denial is never overruled, and an allowance is worth what the
 /// CLI's own `--allowed-tools` is worth.
 const DENY: u32 = 999;
+/// What is to be asked about is not allowed by anybody.
+const ASK: u32 = 998;
 const ALLOW: u32 = 300;
 /// A shell that is allowed for some commands is denied for the rest, also where everything is allowed (yolo); but a rule
 /// of the user's own may allow more.
@@ -164,10 +166,13 @@ impl fmt::Display for ToolRule {
 
 /// The text of a policy file for these rules, in the CLI's own format. Deterministic, so that it can be part of a test.
 #[must_use]
-pub fn policy_text(allow: &[ToolRule], deny: &[ToolRule]) -> String {
+pub fn policy_text(allow: &[ToolRule], deny: &[ToolRule], ask: &[ToolRule]) -> String {
     let mut text = "# Written by Alhena for one run.\n".to_owned();
     for rule in deny {
         push_rule(&mut text, rule, "deny", DENY);
+    }
+    for rule in ask {
+        push_rule(&mut text, rule, "ask_user", ASK);
     }
     for rule in allow {
         push_rule(&mut text, rule, "allow", ALLOW);

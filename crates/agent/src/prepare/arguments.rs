@@ -154,6 +154,10 @@ fn tool_flags(
 ) -> Result<Vec<(&'static str, OsString)>, RunError> {
     let allow = rules(&request.allow_tools)?;
     let deny = rules(&request.deny_tools)?;
+    let ask = rules(&request.rules.to_be_asked_about())?;
+    if !ask.is_empty() {
+        needs(version, Feature::Policy, "a rule that denies or asks")?;
+    }
     if !version.has(Feature::Policy) {
         if !request.policies.is_empty() {
             needs(version, Feature::Policy, "--policy")?;
@@ -171,11 +175,11 @@ fn tool_flags(
             })
         })
         .collect::<Result<_, _>>()?;
-    if allow.is_empty() && deny.is_empty() {
+    if allow.is_empty() && deny.is_empty() && ask.is_empty() {
         return Ok(policies.into_iter().map(|path| ("--policy", path.into_os_string())).collect());
     }
     let ours = run_dir.join(OUR_POLICY);
-    fs::write(&ours, policy_text(&allow, &deny))
+    fs::write(&ours, policy_text(&allow, &deny, &ask))
         .map_err(|error| RunError::failed(FailureKind::Config, format!("{}: {error}", ours.display())))?;
     let none = Map::new();
     let settings = user_settings.as_object().unwrap_or(&none);

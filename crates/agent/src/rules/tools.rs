@@ -95,6 +95,23 @@ impl Tools {
         }
     }
 
+    /// Their names in a policy of the CLI. Of a server's tools it is all: whose they are is not always clear.
+    pub fn names(&self) -> Vec<String> {
+        let of = |tool: &Tool| {
+            std::iter::once(tool.name)
+                .chain(tool.aliases.iter().copied())
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        match self {
+            Tools::Every => vec!["*".to_owned()],
+            Tools::Kind(Class::Mcp) | Tools::Mcp { .. } => vec!["*__*".to_owned()],
+            Tools::Kind(class) => TOOLS.iter().filter(|tool| tool.class == *class).flat_map(of).collect(),
+            Tools::One(tool) => of(tool),
+            Tools::Discovered(name) => vec![name.clone()],
+        }
+    }
+
     pub fn fit(&self, question: &Question) -> Fit {
         let is = match self {
             Tools::Every => true,

@@ -38,7 +38,7 @@ fn what_is_no_rule_is_said_so() {
 
 #[test]
 fn the_file_is_the_clis_own_format() {
-    let text = policy_text(&rules(&["run_shell_command(git)", "db__query"]), &rules(&["write_file"]));
+    let text = policy_text(&rules(&["run_shell_command(git)", "db__query"]), &rules(&["write_file"]), &[]);
     assert_eq!(
         text,
         r#"# Written by Alhena for one run.
@@ -70,7 +70,7 @@ priority = 0
 
 #[test]
 fn a_shell_that_is_allowed_as_a_whole_may_redirect_and_has_no_rest() {
-    let text = policy_text(&rules(&["run_shell_command(git)", "run_shell_command"]), &[]);
+    let text = policy_text(&rules(&["run_shell_command(git)", "run_shell_command"]), &[], &[]);
     assert!(text.ends_with(
         "toolName = \"run_shell_command\"\ndecision = \"allow\"\npriority = 300\nallowRedirection = true\n"
     ));
@@ -138,4 +138,12 @@ fn name_that_no_tool_has_is_told_with_what_was_probably_meant() {
         mistaken("zzz"),
         Some("Gemini CLI has no tool called \"zzz\", unless an extension brings it".to_owned())
     );
+}
+
+#[test]
+fn what_is_to_be_asked_about_no_policy_of_the_users_allows() {
+    let text = policy_text(&[], &[], &rules(&["read_file", "*__*"]));
+    let asked = "toolName = \"read_file\"\ndecision = \"ask_user\"\npriority = 998\n";
+    let servers = "toolName = \"*\"\nmcpName = \"*\"\ndecision = \"ask_user\"\npriority = 998\n";
+    assert!(text.contains(asked) && text.contains(servers), "{text}");
 }
