@@ -74,6 +74,16 @@ test('a refused tool is told the same way at once and at the end', { skip }, asy
   const result = await execute({ ...(await place('write')), prompt: 'Go', onEvent: ({ message }) => message && told.push(message) });
   assert.deepEqual([...new Set(flags(result.messages))], [true]);
   assert.deepEqual([...new Set(flags(told))], [true]);
+  // And so are a command that failed and a tool that went wrong; the last of each message that was told is the final one.
+  const last = new Map<string, UnifiedMessage>();
+  const failing = await execute({
+    ...(await place('failing-sdk')),
+    prompt: 'Go',
+    allowedTools: ['run_shell_command'],
+    onEvent: ({ message }) => message && last.set(message.id, message),
+  });
+  assert.deepEqual([...last.values()], failing.messages);
+  assert.deepEqual(flags(failing.messages), [false, true, true, false, true, true]);
 });
 
 test('bypassPermissions runs commands', { skip }, async () => { // B-53

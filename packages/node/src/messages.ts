@@ -24,7 +24,7 @@ export interface AssistantMessage {
   session_id: string;
 }
 
-/** A message that still grows, as far as it has grown (`includePartialMessages`); the same `id` until it is whole. */
+/** A message as far as it has grown (`includePartialMessages`). The last one of each `id` is the one in the result's `messages`. */
 export interface PartialMessage {
   type: 'partial';
   message: Message;

@@ -79,6 +79,9 @@ async function* told(lines: AsyncIterable<string>, options: QueryOptions): Async
       if (growing && growing.id !== line.message.id) yield whole(growing);
       growing = line.message;
       if (options.includePartialMessages) yield { type: 'partial', message: growing, session_id };
+    } else if (line.type === 'message') {
+      // As it turned out when everything was known.
+      if (options.includePartialMessages) yield { type: 'partial', message: line.message, session_id };
     } else if (line.type === 'result') {
       for (const message of line.messages) if (!done.has(message.id)) yield whole(message);
       yield resultOf(line.outcome, line.messages);

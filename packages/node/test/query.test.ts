@@ -102,6 +102,7 @@ test('growing messages and events come when they are asked for', async () => {
   const { messages } = await all('Hi', { includePartialMessages: true, includeEvents: true });
   assert.deepEqual(messages.map(shape), [
     'system', 'stream_event', 'stream_event', 'partial Hi', 'stream_event', 'user Hi', 'partial Hel', 'stream_event', 'partial Hello',
+    'partial Hello!',
     'assistant Hello!', 'result',
   ]);
 });

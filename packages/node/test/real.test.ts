@@ -30,6 +30,28 @@ test('a run is told message by message, and is in the store afterwards', { skip 
   assert.equal((await detect(options))?.path, process.env['GEMINI_CLI_PATH']);
 });
 
+test('a failed or refused tool is told the same way while streaming and at the end', { skip }, async () => {
+  const options = { ...(await place('failing')), allowTools: ['run_shell_command'], includePartialMessages: true };
+  const told: QueryMessage[] = [];
+  for await (const message of query('Try', options)) told.push(message);
+  const result = told.at(-1);
+  assert.ok(result?.type === 'result');
+  const partial = told.flatMap((message) => (message.type === 'partial' ? [message.message] : []));
+  const whole = told.flatMap((message) => (message.type === 'user' || message.type === 'assistant' ? [message.message] : []));
+  assert.deepEqual([...new Map(partial.map((message) => [message.id, message])).values()], result.messages);
+  assert.deepEqual(whole.map(({ id }) => id), result.messages.map(({ id }) => id));
+  const results = (messages: Message[]) => messages
+    .flatMap(({ content }) => (typeof content === 'string' ? [] : content))
+    .flatMap((block) => (block.type === 'tool_result' ? [[block.tool_use_id, block.is_error, block.exit_code]] : []));
+  // From the first time that it is told.
+  const inTheEnd = results(result.messages);
+  assert.deepEqual(new Set(results(partial).map(String)), new Set(inTheEnd.map(String)));
+  assert.deepEqual(results(whole), inTheEnd);
+  // A command that failed has run: its exit code says how.
+  const flags = [[false, 3], [true, undefined], [true, undefined]];
+  assert.deepEqual(inTheEnd.map(([, isError, exitCode]) => [isError, exitCode]), [...flags, ...flags]);
+});
+
 test('failures have a kind, their reason first, and a hint', { skip }, async () => {
   const failed = async (options: QueryOptions) => {
     const error: unknown = await ask('Go', options).catch((error: unknown) => error);

@@ -295,6 +295,29 @@ class RealCli(Directory):
         self.assertEqual((error.kind, error.exit_code, error.result), ("invalid_response", 1, result))
         self.assertTrue(error.message.startswith("The model response was blocked"), error.message)
 
+    def test_a_failed_or_refused_tool_is_told_the_same_way_while_streaming_and_at_the_end(self) -> None:
+        options = self.options("failing", allow_tools=["run_shell_command"], include_partial_messages=True)
+        messages, error = self.query("Try", options)
+        self.assertIsNone(error)
+        result = messages[-1]
+        assert isinstance(result, ResultMessage)
+        partial = [message.message for message in messages if isinstance(message, PartialMessage)]
+        whole = [message for message in messages if isinstance(message, (UserMessage, AssistantMessage))]
+        final = {message.id: message for message in result.messages}
+        self.assertEqual({message.id: message for message in partial}, final)
+        self.assertEqual([message.id for message in whole], list(final))
+
+        def results(said: list[UserMessage | AssistantMessage]) -> list[tuple[str, bool, int | None]]:
+            blocks = [block for message in said for block in message.content]
+            return [(block.tool_use_id, block.is_error, block.exit_code) for block in blocks if isinstance(block, ToolResultBlock)]
+
+        # From the first time that it is told.
+        in_the_end = results(result.messages)
+        self.assertEqual(set(results(partial)), set(in_the_end))
+        self.assertEqual(results(whole), in_the_end)
+        # A command that failed has run: its exit code says how.
+        self.assertEqual([told[1:] for told in in_the_end], [(False, 3), (True, None), (True, None)] * 2)
+
     def test_a_run_ends_in_time(self) -> None:
         _, error = self.query("Go", self.options("hang", timeout=6))
         assert error is not None

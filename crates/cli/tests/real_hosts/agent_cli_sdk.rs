@@ -8,7 +8,7 @@ use alhena_testbed::npm::Packages;
 use alhena_testbed::{Finished, tools};
 use serde_json::json;
 
-use crate::place::Place;
+use crate::place::{Place, failing_tools};
 use crate::promptfoo::PROMPTFOO;
 
 pub const SDK: &str = "@alhena/agent-cli-sdk-gemini";
@@ -52,6 +52,8 @@ fn scenarios() -> Vec<(&'static str, Scenario)> {
         ("json", Scenario::new().turn(Turn::say("Here:\n```json\n{\"files\": [\"a\", \"b\"]}\n```"))),
         ("talk", Scenario::new().turn(Turn::say("Hello.")).turn(Turn::say("Tony."))),
         ("refused", Scenario::new().turn(Turn::error(400, refused).always())),
+        ("failing", failing_tools()),
+        ("failing-sdk", failing_tools()),
         ("hang", Scenario::new().turn(Turn::new().text("Thinking").hang().always())),
     ]
 }

@@ -6,15 +6,28 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use alhena::scripted::{RecordedRequest, Scenario, Server};
+use alhena::scripted::{RecordedRequest, Scenario, Server, Turn};
 use alhena_testbed::{
     Deadline, Finished, PrivateHome, RealCli, Trust, Watchdog, cache, processes_with_env, run_bounded,
 };
+use serde_json::json;
 
 pub const ALHENA: &str = env!("CARGO_BIN_EXE_alhena");
 const VERSION: &str = "0.61.0";
 /// No program of a test takes longer.
 const LIMIT: Duration = Duration::from_secs(600);
+
+/// A failing command, a tool that nobody allowed and one that goes wrong, in one turn and then in turns of their own.
+pub fn failing_tools() -> Scenario {
+    let shell = json!({"command": "echo ran; echo broken >&2; exit 3", "description": "fail"});
+    let refused = json!({"file_path": "made.txt", "content": "never\n"});
+    let wrong = json!({"file_path": "missing.txt"});
+    let calls = [("run_shell_command", shell), ("write_file", refused), ("read_file", wrong)];
+    let together =
+        calls.iter().fold(Turn::new().text("All. "), |turn, (tool, input)| turn.call(*tool, input.clone()));
+    let alone = calls.iter().map(|(tool, input)| Turn::new().call(*tool, input.clone()));
+    alone.fold(Scenario::new().turn(together), Scenario::turn).turn(Turn::say("None of it worked."))
+}
 
 pub struct Place {
     pub home: PrivateHome,

@@ -6,13 +6,14 @@ use alhena::scripted::{Scenario, Turn};
 use alhena_testbed::{python, run_bounded};
 use serde_json::json;
 
-use crate::place::Place;
+use crate::place::{Place, failing_tools};
 
 fn scenarios() -> Vec<(&'static str, Scenario)> {
     let write = json!({"file_path": "b.txt", "content": "made\n"});
     vec![
         ("files", Scenario::new().turn(Turn::new().call("write_file", write)).turn(Turn::say("Done."))),
         ("blocked", Scenario::new().turn(Turn::new().finish("SAFETY").always())),
+        ("failing", failing_tools()),
         ("hang", Scenario::new().turn(Turn::new().text("Thinking").hang().always())),
     ]
 }

@@ -104,7 +104,10 @@ class AssistantMessage:
 
 @dataclass
 class PartialMessage:
-    """A message as far as it has grown (`Options.include_partial_messages`); its `id` stays the same."""
+    """A message as far as it has grown (`Options.include_partial_messages`); its `id` stays the same.
+
+    The last one of each `id` is the one in `ResultMessage.messages`.
+    """
 
     message: UserMessage | AssistantMessage
 

@@ -56,6 +56,9 @@ class _Told:
     def line(self, line: dict[str, Any]) -> Iterator[Message]:
         if line["type"] == "event":
             yield from self._event(line["event"], line.get("message"))
+        elif line["type"] == "message" and self._options.include_partial_messages:
+            # As it turned out when everything was known.
+            yield PartialMessage(message_of(line["message"]))
         elif line["type"] == "result":
             for message in line["messages"]:
                 if message["id"] not in self._whole:
