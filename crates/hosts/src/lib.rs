@@ -10,12 +10,14 @@
 //! | [`agent_cli_sdk`] | an agent SDK in TypeScript | `ExecuteResult`, permission modes, capabilities |
 //! | [`openase`] | a ticket runner in Go | JSON lines for chat and for tickets |
 //! | [`promptfoo`] | an evaluator in JavaScript | `ProviderResponse`, config checks, cost |
+//! | [`claude`] | programs on the Claude Agent SDK | its arguments, lines and control protocol |
 //! | [`native`] | everybody who parses the CLI itself | the CLI's own three formats, made truthful |
 //! | [`streamed`] | everybody who shows a conversation while it is held | messages as they grow |
 //! | [`dialect`] | everybody who writes the CLI's command line | any host's arguments, understood |
 
 pub mod agent_cli_sdk;
 pub mod aiwf;
+pub mod claude;
 pub mod dialect;
 pub mod native;
 pub mod openase;
