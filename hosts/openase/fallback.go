@@ -2,7 +2,6 @@ package openase
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -71,23 +70,25 @@ func (options Options) reportArguments() ([]string, bool) {
 	return arguments, true
 }
 
-// report runs Gemini CLI, and has alhena read what it said.
+// report runs Gemini CLI under alhena, and has alhena read what it said.
 func report(ctx context.Context, program string, options Options, arguments []string) ([]Line, error) {
 	if options.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, options.Timeout)
 		defer cancel()
 	}
-	gemini, err := findGemini(ctx, program, options)
-	if err != nil {
-		return nil, err
+	kept := []string{"host", "report"}
+	if options.Gemini != "" {
+		kept = append(kept, "--gemini="+options.Gemini)
 	}
-	command := exec.Command(gemini, arguments...)
-	command.Dir, command.Env = options.Dir, options.Env
-	ownGroup(command)
-	running, err := begin(ctx, command, options.Prompt, killGroup)
+	if options.Dir != "" {
+		kept = append(kept, "--dir="+options.Dir)
+	}
+	command := exec.Command(program, append(append(kept, "--"), arguments...)...)
+	command.Env = options.Env
+	running, err := begin(ctx, command, options.Prompt, terminate)
 	if err != nil {
-		return nil, fmt.Errorf("start Gemini CLI: %w", err)
+		return nil, fmt.Errorf("start alhena: %w", err)
 	}
 	stdout, err := io.ReadAll(io.LimitReader(running, maxReport))
 	if err == nil && len(stdout) < maxReport {
@@ -95,8 +96,6 @@ func report(ctx context.Context, program string, options Options, arguments []st
 	}
 	running.stop()
 	ended := running.wait()
-	// What it left in its group ends with it, as with alhena.
-	killGroup(command)
 	running.stdout.Close()
 	if ctx.Err() != nil {
 		return nil, stopReason(ctx, options)
@@ -107,8 +106,7 @@ func report(ctx context.Context, program string, options Options, arguments []st
 		code = exit.ExitCode()
 	}
 	if code < 0 {
-		// A signal, as a shell says it: no report makes that a success.
-		code = 128 + 9
+		return nil, &AlhenaError{Stderr: running.stderr.String(), Err: ended}
 	}
 	return readReport(ctx, program, string(stdout), running.stderr.String(), code)
 }
@@ -118,25 +116,6 @@ func stopReason(ctx context.Context, options Options) error {
 		return fmt.Errorf("the run timed out after %s: %w", options.Timeout, ctx.Err())
 	}
 	return fmt.Errorf("the run was cancelled: %w", context.Canceled)
-}
-
-// findGemini asks alhena which Gemini CLI it would run.
-func findGemini(ctx context.Context, program string, options Options) (string, error) {
-	arguments := []string{"detect", "--json"}
-	if options.Gemini != "" {
-		arguments = append(arguments, "--gemini="+options.Gemini)
-	}
-	if options.Dir != "" {
-		arguments = append(arguments, "--dir="+options.Dir)
-	}
-	said, _, err := output(ctx, program, arguments, options.Env, "")
-	var found struct {
-		Path string `json:"path"`
-	}
-	if decoded := json.Unmarshal(said, &found); decoded != nil || found.Path == "" {
-		return "", fmt.Errorf("alhena found no Gemini CLI: %v", err)
-	}
-	return found.Path, nil
 }
 
 // readReport turns a report into lines.

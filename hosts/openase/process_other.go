@@ -4,11 +4,7 @@ package openase
 
 import "os/exec"
 
-func ownGroup(*exec.Cmd) {}
-
 // terminate can only kill here; alhena's keeper then stops what is left.
 func terminate(command *exec.Cmd) { kill(command) }
 
 func kill(command *exec.Cmd) { _ = command.Process.Kill() }
-
-func killGroup(command *exec.Cmd) { kill(command) }

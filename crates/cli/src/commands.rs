@@ -10,6 +10,7 @@ mod help;
 mod host;
 mod install;
 mod parse;
+mod report;
 mod run;
 mod sessions;
 mod terminal;

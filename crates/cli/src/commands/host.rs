@@ -43,6 +43,9 @@ enum Command {
         /// The directory.
         dir: PathBuf,
     },
+    /// Run a release of Gemini CLI that has no stream, and pass on what it says: for adapters.
+    #[command(hide = true)]
+    Report(super::report::Args),
 }
 
 /// Name, view, adapter.
@@ -73,6 +76,7 @@ pub fn execute(args: Args) -> Done {
             }
             _ => return Err(unknown(&name)),
         },
+        Command::Report(args) => super::report::execute(args)?,
         Command::InstallDropin { dir } => {
             let link = install(&dir).map_err(|error| {
                 CommandError::failed(

@@ -1,10 +1,11 @@
 //! OpenASE's module, in Go.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use alhena::scripted::{Scenario, Turn, When};
-use alhena_testbed::{RealCli, cache, tools};
+use alhena_testbed::{Deadline, RealCli, cache, tools};
 use serde_json::json;
 
 use crate::place::Place;
@@ -79,6 +80,52 @@ fn the_go_module_keeps_its_contract() {
     let texts: Vec<&str> = talk.last().unwrap().texts().collect();
     assert!(texts.contains(&"My name is Tony") && texts.contains(&"Hello."), "{texts:?}");
     place.assert_nothing_left();
+}
+
+const HOST: &str = r#"
+package main
+
+import (
+	"context"
+	"os"
+
+	"alhena.dev/hosts/openase"
+)
+
+func main() {
+	options := openase.Options{Prompt: "Go", Dir: os.Args[1], Approval: "yolo", Gemini: os.Args[2]}
+	turn, err := openase.Start(context.Background(), options)
+	for err == nil {
+		_, err = turn.Next()
+	}
+	panic(err)
+}
+"#;
+
+/// A host that is killed while its agent runs a command leaves neither, whatever the release.
+#[test]
+fn a_go_host_that_is_killed_leaves_nothing() {
+    let work = |mark: &Path| {
+        let command = format!("touch {}; sleep 300", mark.display());
+        let input = json!({"command": command, "description": "rest"});
+        Scenario::new().turn(Turn::new().call("run_shell_command", input).always())
+    };
+    let marks = tempfile::tempdir().unwrap();
+    for (name, version) in [("openase-killed", "0.61.0"), ("openase-killed-old", WITHOUT_STREAM)] {
+        let mark = marks.path().join(version);
+        let place = Place::new(name, [("work", work(&mark))]);
+        let host = program(&place, HOST);
+        let workspace = place.home.workspace();
+        let gemini = RealCli::get(version).unwrap().bin;
+        let arguments = [workspace.to_string_lossy(), gemini.to_string_lossy()];
+        let mut command = place.command("openase", host, &[&arguments[0], &arguments[1]]);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+        let begun = Deadline::after(Duration::from_secs(120)).wait_until(|| mark.exists());
+        assert!(begun, "{version}: the command never began: {:?}", place.requests("work").len());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        place.assert_nothing_left();
+    }
 }
 
 #[test]
