@@ -11,6 +11,7 @@ pub mod facts;
 mod find;
 mod follow;
 pub mod home;
+pub mod hooks;
 pub mod install;
 mod interactive;
 mod neighbours;

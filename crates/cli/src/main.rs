@@ -37,6 +37,12 @@ fn main() -> ExitCode {
             Err(_) => ExitCode::FAILURE,
         };
     }
+    // A tool waits for it.
+    if let [_, hook, socket, moment] = arguments.as_slice()
+        && hook == "hook"
+    {
+        return ExitCode::from(alhena::agent::hooks::relay(socket, moment));
+    }
     alhena::agent::supervise::custody::this_program_is_the_keeper();
     start_log();
     if called_gemini(&arguments) {

@@ -1,0 +1,161 @@
+//! Programs that decide while Gemini CLI works: before a tool runs, after it ran, before the model is asked.
+//!
+//! The CLI runs a command for each such moment. Ours is `alhena hook`, which carries the question to this process over a
+//! socket that only the user can reach, and the decision back. The CLI lets everything through when a hook fails or takes too
+//! long (0.61.0: exit 1, time-out); so ours never does either: what cannot be decided is denied by exit code 2, which
+//! blocks, and the time limit is kept here, long before the CLI's.
+
+mod relay;
+mod server;
+mod settings;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+pub use self::relay::relay;
+pub(crate) use self::server::Server;
+pub(crate) use self::settings::{PROGRAM, SOCKET, add_to, switched_off};
+
+/// When somebody is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Moment {
+    /// A tool is about to run.
+    BeforeTool,
+    /// A tool ran, and the model has not seen its result yet.
+    AfterTool,
+    /// The model is about to be asked.
+    BeforeModel,
+}
+
+impl Moment {
+    /// All of them.
+    pub const ALL: [Moment; 3] = [Moment::BeforeTool, Moment::AfterTool, Moment::BeforeModel];
+
+    /// The CLI's name of it.
+    pub(crate) fn event(self) -> &'static str {
+        match self {
+            Moment::BeforeTool => "BeforeTool",
+            Moment::AfterTool => "AfterTool",
+            Moment::BeforeModel => "BeforeModel",
+        }
+    }
+
+    /// Its name in options and for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Moment::BeforeTool => "before-tool",
+            Moment::AfterTool => "after-tool",
+            Moment::BeforeModel => "before-model",
+        }
+    }
+
+    /// The one with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|moment| moment.name() == name)
+    }
+}
+
+/// What is to be decided.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    /// When.
+    pub moment: Moment,
+    /// All that the CLI says of it: `tool_name`, `tool_input`, `tool_response`, `llm_request`, `session_id` and more.
+    pub told: Map<String, Value>,
+}
+
+impl Asked {
+    /// The CLI's name of the tool; empty before a model call.
+    pub fn tool(&self) -> &str {
+        self.told.get("tool_name").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The tool's arguments; null before a model call.
+    pub fn input(&self) -> &Value {
+        self.told.get("tool_input").unwrap_or(&Value::Null)
+    }
+}
+
+/// What somebody decided.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// It goes on.
+    Allow {
+        /// Other arguments for the tool, in the place of all of its own; only before a tool.
+        input: Option<Map<String, Value>>,
+        /// What the model is told beside the tool's result; only after a tool.
+        context: Option<String>,
+    },
+    /// The tool does not run, its result is not shown, or the model is not asked; the model is told why.
+    Deny(String),
+    /// Everything ends here.
+    Stop(String),
+}
+
+impl Verdict {
+    /// It goes on as it is.
+    pub const GO_ON: Verdict = Verdict::Allow { input: None, context: None };
+
+    /// The decision in the CLI's words.
+    fn in_words_of_cli(&self, moment: Moment) -> Value {
+        let event = moment.event();
+        match self {
+            Verdict::Deny(reason) => json!({"decision": "deny", "reason": reason}),
+            Verdict::Stop(reason) if moment == Moment::BeforeModel => {
+                json!({"decision": "deny", "reason": reason})
+            }
+            Verdict::Stop(reason) => json!({"continue": false, "stopReason": reason}),
+            Verdict::Allow { input, context } => {
+                let mut output = Map::from_iter([("hookEventName".to_owned(), json!(event))]);
+                if let Some(input) = input.as_ref().filter(|_| moment == Moment::BeforeTool) {
+                    output.insert("tool_input".to_owned(), Value::Object(input.clone()));
+                }
+                if let Some(context) = context.as_ref().filter(|_| moment == Moment::AfterTool) {
+                    output.insert("additionalContext".to_owned(), json!(context));
+                }
+                if output.len() == 1 { json!({}) } else { json!({"hookSpecificOutput": output}) }
+            }
+        }
+    }
+}
+
+/// Who decides, when, and how long that may take.
+#[derive(Clone)]
+pub struct Hooks {
+    pub(crate) moments: Vec<Moment>,
+    pub(crate) decide: Arc<dyn Fn(&Asked) -> Verdict + Send + Sync>,
+    pub(crate) limit: Duration,
+}
+
+/// How long a decision may take, unless somebody says otherwise.
+const LIMIT: Duration = Duration::from_secs(60);
+
+impl Hooks {
+    /// Asks at these moments. Several can be asked at once, each on a thread of its own.
+    pub fn new(
+        moments: impl IntoIterator<Item = Moment>,
+        decide: impl Fn(&Asked) -> Verdict + Send + Sync + 'static,
+    ) -> Self {
+        Self { moments: moments.into_iter().collect(), decide: Arc::new(decide), limit: LIMIT }
+    }
+
+    /// A decision that takes longer is a denial.
+    #[must_use]
+    pub fn time_limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+}
+
+impl fmt::Debug for Hooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hooks").field("moments", &self.moments).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,46 @@
+//! The CLI's own settings for hooks.
+
+use serde_json::{Map, Value, json};
+
+use super::Moment;
+
+/// Where the command finds the program that carries the question, and the socket. By variables, so that the settings of two
+/// runs are the same text: the place of a run's home depends on its settings.
+pub(crate) const PROGRAM: &str = "ALHENA_HOOK_PROGRAM";
+pub(crate) const SOCKET: &str = "ALHENA_HOOK_SOCKET";
+
+/// What the CLI calls ours.
+const NAME: &str = "alhena";
+/// For the CLI: longer than anybody waits, because it lets through what takes too long.
+const NEVER: u64 = 24 * 60 * 60 * 1000;
+
+/// Adds our command to a settings object at these moments; the user's own hooks stay. False where hooks are switched off.
+pub(crate) fn add_to(settings: &mut Map<String, Value>, moments: &[Moment]) -> bool {
+    if switched_off(settings) {
+        return false;
+    }
+    let hooks = settings.entry("hooks").or_insert_with(|| json!({}));
+    if !hooks.is_object() {
+        *hooks = json!({});
+    }
+    let Some(hooks) = hooks.as_object_mut() else { return false };
+    for moment in moments {
+        // Whatever becomes of the program, silence is no consent.
+        let command = format!("\"${PROGRAM}\" hook \"${SOCKET}\" {} || exit 2", moment.name());
+        let ours = json!({"type": "command", "name": NAME, "command": command, "timeout": NEVER});
+        let ours = json!({"hooks": [ours]});
+        match hooks.get_mut(moment.event()) {
+            Some(Value::Array(others)) => others.push(ours),
+            _ => drop(hooks.insert(moment.event().to_owned(), json!([ours]))),
+        }
+    }
+    true
+}
+
+/// Whether these settings keep our hooks from running.
+pub(crate) fn switched_off(settings: &Map<String, Value>) -> bool {
+    let Some(config) = settings.get("hooksConfig") else { return false };
+    let disabled = config.get("disabled").and_then(Value::as_array);
+    config.get("enabled") == Some(&json!(false))
+        || disabled.is_some_and(|names| names.iter().any(|name| name == NAME))
+}
