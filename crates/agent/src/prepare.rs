@@ -4,6 +4,7 @@
 //! (0.61.0). What the release cannot do is an error before anything starts.
 
 pub(crate) mod arguments;
+mod hooks;
 mod prompt;
 pub(crate) mod servers;
 
@@ -192,14 +193,22 @@ pub(crate) fn common(
             named.join(", ")
         ));
     }
-    let run_dir = private_directories(&dirs.runs())?;
+    let mut run_dir = private_directories(&dirs.runs())?;
     let user_settings = read_settings(&user_home.join(".gemini/settings.json"))
         .map_err(|error| RunError::failed(FailureKind::Config, error.to_string()))?;
 
     let mut servers = servers::of(request, &user_home, &dir, &user_settings, &environment);
     servers.extend(servers::of_extensions(&user_home));
     warnings.extend(arguments::without_effect(request, &servers));
-    let wanted = settings(request, gemini, &user_settings);
+    let mut wanted = settings(request, gemini, &user_settings);
+    if let Some(hooks) = &request.hooks {
+        let folder = takes_folder_settings(request, &user_home, &dir, &environment);
+        let others = hooks::other_settings(folder, &dir, &environment);
+        hooks::check(request, gemini, &others)?;
+        let place = run_dir.temporary();
+        let server = hooks::begin(hooks, place, &user_settings, &mut wanted, &mut environment)?;
+        run_dir.hold(server);
+    }
     let mut wanted = home_request(gemini, request, &dir, &user_home, &dirs, wanted, &environment);
     wanted.mark = Some(run_dir.mark().to_owned());
     let home = home::prepare(&wanted).map_err(|error| {
@@ -213,6 +222,10 @@ pub(crate) fn common(
         home::Prepared::Overlay(home) => {
             warnings.extend_from_slice(home.warnings());
             Some(home)
+        }
+        home::Prepared::Direct { cost, .. } if request.hooks.is_some() => {
+            let why = cost.join("; ");
+            return Err(RunError::usage(format!("hooks need a home of the run's own: {why}"), ""));
         }
         home::Prepared::Direct { cost, .. } => {
             warnings.extend(cost);

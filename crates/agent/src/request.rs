@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::home::McpServer;
 pub use crate::home::Resume;
+use crate::hooks::Hooks;
 use crate::rules::Rules;
 
 /// What Gemini CLI is to do, and how. Every option has a method that sets it.
@@ -37,6 +38,8 @@ pub struct Request {
     pub policies: Vec<PathBuf>,
     /// What decides first when a warm agent asks.
     pub rules: Rules,
+    /// Who decides while the CLI works.
+    pub hooks: Option<Hooks>,
     /// How long a question of a warm agent may wait for its answer before it is rejected; `None` is for ever.
     pub permission_timeout: Option<Duration>,
     /// MCP servers for this run only.
@@ -234,6 +237,7 @@ impl Request {
             deny_tools: Vec::new(),
             policies: Vec::new(),
             rules: Rules::default(),
+            hooks: None,
             permission_timeout: Some(Duration::from_secs(300)),
             mcp_servers: Vec::new(),
             system_prompt: None,
@@ -325,6 +329,12 @@ impl Request {
     /// How long a question may wait for its answer; `None` is for ever.
     pub fn permission_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.permission_timeout = limit.into();
+        self
+    }
+
+    /// Who decides before a tool runs, after it ran, or before the model is asked. The user's own hooks go on working.
+    pub fn hooks(mut self, hooks: Hooks) -> Self {
+        self.hooks = Some(hooks);
         self
     }
 

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use alhena_sys::{files, locks};
 use serde::{Deserialize, Serialize};
 
+use crate::hooks::Server;
 use crate::supervise::sweep::{Life, sweep};
 
 /// Held in a run's directory for as long as the run has an Alhena, a keeper or a guard.
@@ -34,6 +35,8 @@ pub struct RunDir {
     lock: File,
     mark: String,
     temporary: PathBuf,
+    /// Where the CLI asks for decisions, while it runs.
+    hooks: Option<Server>,
 }
 
 impl RunDir {
@@ -48,7 +51,7 @@ impl RunDir {
         let mark = dir.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         // In the system's own place, because a long path is too long for sockets.
         let temporary = std::env::temp_dir().join(format!("alhena-{mark}"));
-        let held = Self { dir, lock, mark, temporary };
+        let held = Self { dir, lock, mark, temporary, hooks: None };
         let record = Record { temporary: held.temporary.clone().into_os_string() };
         (&held.lock).write_all(&serde_json::to_vec(&record)?).map_err(named(runs))?;
         files::create_private_dir(&held.temporary)
@@ -87,6 +90,11 @@ impl RunDir {
         &self.temporary
     }
 
+    /// Listens for questions for as long as the run has its directories.
+    pub(crate) fn hold(&mut self, hooks: Server) {
+        self.hooks = Some(hooks);
+    }
+
     /// Stands in the environment of all processes of the run.
     #[must_use]
     pub fn mark(&self) -> &str {
@@ -102,6 +110,7 @@ impl RunDir {
 
 impl Drop for RunDir {
     fn drop(&mut self) {
+        drop(self.hooks.take());
         if remove_temporary(&self.temporary).is_err() {
             // Without the record nobody would know whose the rest is: the next run tries again.
             self.dir.disable_cleanup(true);

@@ -18,6 +18,7 @@ const LONGEST: u64 = 256 << 20;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Takes questions until it is dropped.
+#[derive(Debug)]
 pub(crate) struct Server {
     path: PathBuf,
     stop: Option<UnixStream>,
@@ -54,8 +55,10 @@ impl Drop for Server {
 
 fn listen(listener: &UnixListener, stopped: &UnixStream, hooks: &Hooks) {
     loop {
-        let _looked_at_anyway =
-            poll::wait(&[Wanted::readable(listener), Wanted::readable(stopped)], Some(Duration::from_secs(1)));
+        let _looked_at_anyway = poll::wait(
+            &[Wanted::readable(listener), Wanted::readable(stopped)],
+            Some(Duration::from_secs(1)),
+        );
         if poll::is_readable(stopped, Duration::ZERO).unwrap_or(true) {
             return;
         }

@@ -43,8 +43,10 @@ fn whoever_decides_is_told_everything_and_the_decision_goes_back() {
         ),
         ("before-model", json!({"decision": "deny", "reason": "enough"})),
     ] {
-        let said =
-            ask(server.socket(), &format!("{moment}\n{{\"tool_name\":\"write_file\",\"tool_input\":{{\"a\":1}}}}"));
+        let said = ask(
+            server.socket(),
+            &format!("{moment}\n{{\"tool_name\":\"write_file\",\"tool_input\":{{\"a\":1}}}}"),
+        );
         assert_eq!(serde_json::from_str::<Value>(&said).unwrap(), expected, "{moment}");
     }
 }

@@ -1,0 +1,79 @@
+//! Who decides for the CLI: where it is told of them, and why it cannot be.
+
+use std::path::{Path, PathBuf};
+
+use alhena_wire::release::Feature;
+use serde_json::{Map, Value};
+
+use super::RunError;
+use crate::env::Environment;
+use crate::facts;
+use crate::find::Gemini;
+use crate::hooks::{self, Hooks, Server};
+use crate::request::{Request, Sandbox};
+use crate::settings::read_settings;
+use crate::supervise::custody::keeper_program;
+
+/// Whether the CLI would ask. What it would let through unasked is refused here.
+pub(super) fn check(request: &Request, gemini: &Gemini, others: &[PathBuf]) -> Result<(), RunError> {
+    if !gemini.version.has(Feature::Hooks) {
+        return Err(RunError::usage(
+            format!("Gemini CLI {} has no hooks", gemini.version),
+            "`alhena install` fetches a release that has them.",
+        ));
+    }
+    if matches!(request.sandbox, Sandbox::On | Sandbox::Engine(_)) {
+        return Err(RunError::usage("hooks do not reach out of a sandbox", "Leave out one of the two."));
+    }
+    let off = others.iter().find(|path| {
+        let read = read_settings(path).ok();
+        read.as_ref().and_then(Value::as_object).is_some_and(hooks::switched_off)
+    });
+    off.map_or(Ok(()), |path| Err(switched_off(&path.display().to_string())))
+}
+
+/// Begins to listen, and puts our hooks beside the user's own into the settings of the run.
+pub(super) fn begin(
+    hooks: &Hooks,
+    place: &Path,
+    user: &Value,
+    wanted: &mut Map<String, Value>,
+    environment: &mut Environment,
+) -> Result<Server, RunError> {
+    let program = keeper_program(environment).filter(|path| fits_into_quotes(path)).ok_or_else(|| {
+        RunError::usage(
+            "there is no alhena program that could carry the CLI's questions",
+            "Put alhena on PATH, or name it in ALHENA_KEEPER.",
+        )
+    })?;
+    let keys = ["hooks", "hooksConfig"].into_iter();
+    let mut settings: Map<String, Value> =
+        keys.filter_map(|key| Some((key.to_owned(), user.get(key)?.clone()))).collect();
+    if !hooks::add_to(&mut settings, &hooks.moments) {
+        return Err(switched_off("your settings"));
+    }
+    wanted.extend(settings.remove_entry("hooks"));
+    let server = Server::start(place, hooks.clone())
+        .map_err(|error| RunError::usage(format!("hooks cannot be listened for: {error}"), ""))?;
+    environment.set(hooks::PROGRAM, program);
+    environment.set(hooks::SOCKET, server.socket());
+    Ok(server)
+}
+
+/// The settings files beside the user's that the CLI reads.
+pub(super) fn other_settings(takes_folder: bool, dir: &Path, environment: &Environment) -> Vec<PathBuf> {
+    let folder = takes_folder.then(|| dir.join(".gemini/settings.json"));
+    folder.into_iter().chain([facts::system_settings(environment)]).collect()
+}
+
+fn switched_off(by: &str) -> RunError {
+    RunError::usage(
+        format!("hooks are switched off by {by}"),
+        "Take `enabled: false`, or `alhena` in `disabled`, out of hooksConfig there.",
+    )
+}
+
+/// The CLI's shell reads the path in double quotes.
+fn fits_into_quotes(path: &Path) -> bool {
+    path.to_str().is_some_and(|path| !path.contains(['"', '$', '`', '\\', '\n']))
+}
