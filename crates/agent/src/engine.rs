@@ -9,28 +9,25 @@ mod reading;
 
 pub(crate) use self::finish::tail;
 
-use std::collections::VecDeque;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::PoisonError;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use alhena_model::{Input, Interpreter, Stop, Timestamp};
+use alhena_model::{Input, Stop};
 use alhena_sys::growth::Growth;
 use alhena_wire::frame::Framer;
 
 use self::happening::Happening;
 use self::reading::Progress;
-use crate::disk::Disk;
+use crate::account::Account;
 use crate::follow::Follower;
 use crate::home::{Finished, Home};
-use crate::neighbours::Neighbours;
-use crate::recording::{LONGEST_LINE, Recorder};
+use crate::recording::LONGEST_LINE;
 use crate::retries::Retries;
-use crate::run::{Item, Over, Queue, Sessions};
+use crate::run::{Over, Queue, Sessions};
 use crate::supervise::custody::{Custody, PATIENCE_WITH_GUARD};
 use crate::supervise::protocol::{Ended, Gentle, Report};
-use crate::tail::SessionTail;
 
 /// How long the CLI may take to exit after its `result`.
 const GRACE: Duration = Duration::from_secs(10);
@@ -62,13 +59,8 @@ pub(crate) struct Engine {
     pub growth: Growth,
     pub asked_to_stop: UnixStream,
     pub queue: Queue,
-    pub interpreter: Interpreter,
-    pub disk: Disk,
-    /// The session file, where the run has a home of its own.
-    pub session: Option<SessionTail>,
+    pub account: Account,
     pub limits: Limits,
-    pub recorder: Option<Recorder>,
-    pub warnings: Vec<String>,
     /// Tools that the caller denied.
     pub denied: Vec<String>,
     pub started: Instant,
@@ -76,12 +68,6 @@ pub(crate) struct Engine {
     pub run_dir: crate::run_dir::RunDir,
     /// Ours as long as nobody else holds it: without a keeper process we keep it.
     pub home: Option<Home>,
-    pub dir: PathBuf,
-    /// Other runs in the folder; none when that cannot be said.
-    pub neighbours: Option<Neighbours>,
-    pub since: SystemTime,
-    /// Whether the CLI's own lines are handed out too.
-    pub raw_lines: bool,
     pub sessions: Sessions,
     /// Set when nothing of the run is left.
     pub over: Over,
@@ -90,9 +76,6 @@ pub(crate) struct Engine {
 /// What the thread knows while it runs.
 struct RunState {
     framer: Framer,
-    /// How many lines there were so far.
-    lines: u64,
-    waiting: VecDeque<Item>,
     /// When the CLI last wrote something, as far as it has been read.
     heard: Instant,
     /// When the `result` came.
@@ -147,8 +130,6 @@ impl Engine {
     pub(crate) fn run(mut self) {
         let mut watch = RunState {
             framer: Framer::new(LONGEST_LINE),
-            lines: 0,
-            waiting: VecDeque::new(),
             heard: self.started,
             result: None,
             stopping: None,
@@ -167,9 +148,10 @@ impl Engine {
         };
         if !self.denied.is_empty() {
             let denied = std::mem::take(&mut self.denied);
-            self.feed(Input::Denied(denied), &mut watch);
+            self.account.feed(Input::Denied(denied));
         }
-        self.warn_all(&mut watch);
+        self.account.tick();
+        self.account.warn_all();
         let mut progress = Progress::ThereIsMore;
         while !watch.keeper_gone {
             let happening = self.next(&watch, progress);
@@ -198,44 +180,13 @@ impl Engine {
         Progress::ThereIsMore
     }
 
-    /// The only way into the interpreter for all but lines: what is fed is recorded.
-    fn feed(&mut self, input: Input<'_>, watch: &mut RunState) {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.input(&input, watch.lines);
-        }
-        let mut out = Vec::new();
-        self.interpreter.feed(input, &mut out);
-        watch.waiting.extend(out.into_iter().map(Item::Event));
-        self.ask_disk(watch);
-    }
-
-    /// The disk's word on the file that a result waits for.
-    fn ask_disk(&mut self, watch: &mut RunState) {
-        if let Some(path) = self.interpreter.wanted_file().map(str::to_owned) {
-            let state = self.disk.look(&path);
-            self.feed(Input::Disk { path, state }, watch);
-        }
-    }
-
-    /// The time for what carries none of its own.
-    fn tick(&mut self, watch: &mut RunState) {
-        self.feed(Input::Time(Timestamp::now()), watch);
-    }
-
-    fn warn_all(&mut self, watch: &mut RunState) {
-        self.tick(watch);
-        for warning in std::mem::take(&mut self.warnings) {
-            self.feed(Input::Warning(warning), watch);
-        }
-    }
-
     fn check_clocks(&mut self, watch: &mut RunState) {
         self.check_keeper(watch);
         if watch.ended.is_some() || watch.stopping.is_some() {
             return;
         }
         // While a tool runs the CLI has nothing to say, and while the reader is behind we do not hear it.
-        if self.interpreter.tool_open() || self.stdout.position() < self.stdout.len() {
+        if self.account.interpreter.tool_open() || self.stdout.position() < self.stdout.len() {
             watch.heard = Instant::now();
         }
         if self.stdout.len() > self.limits.output {
@@ -259,7 +210,7 @@ impl Engine {
             && since.elapsed() > TIME_TO_CLEAN_UP;
         if out_of_time || since.elapsed() > PATIENCE_WITH_KEEPER {
             watch.taken_over = Some(Instant::now());
-            self.warnings.push("The keeper of the run did not answer any more and was ended".to_owned());
+            self.account.warnings.push("The keeper of the run did not answer any more and was ended".to_owned());
             self.custody.take_over();
         }
     }
@@ -300,7 +251,7 @@ impl Engine {
 
     fn take_report(&mut self, report: Report, watch: &mut RunState) {
         match report {
-            Report::Hello { .. } => self.warnings.extend(self.custody.unkept().map(str::to_owned)),
+            Report::Hello { .. } => self.account.warnings.extend(self.custody.unkept().map(str::to_owned)),
             Report::Started { pid } => tracing::debug!(pid, "Gemini CLI started"),
             Report::NotStarted { missing, message } => {
                 watch.keeper_gone = true;
@@ -312,16 +263,16 @@ impl Engine {
             }
             Report::KeeperLost => {
                 if watch.taken_over.is_none() {
-                    self.warnings.push(KEEPER_KILLED.to_owned());
+                    self.account.warnings.push(KEEPER_KILLED.to_owned());
                 }
             }
             Report::Swept { ended, names, left } => {
                 // Who stops a run knows that it ends what the run had started.
                 if ended > 0 && watch.stopping.is_none() {
-                    self.warnings.push(left_running(ended, &names));
+                    self.account.warnings.push(left_running(ended, &names));
                 }
                 if left > 0 {
-                    self.warnings.push(format!("{left} processes of the run could not be ended"));
+                    self.account.warnings.push(format!("{left} processes of the run could not be ended"));
                 }
             }
             Report::Finished(finished) => {
@@ -344,8 +295,8 @@ impl Engine {
 
     /// What became of the sessions of the run.
     fn take_sessions(&mut self, finished: Finished, watch: &mut RunState) {
-        self.warnings.extend(finished.warnings);
-        if let Some(recorder) = &mut self.recorder {
+        self.account.warnings.extend(finished.warnings);
+        if let Some(recorder) = &mut self.account.recorder {
             recorder.sessions(&finished.published);
         }
         watch.stored_sessions = finished.sessions;

@@ -1,5 +1,6 @@
 //! Finds, prepares, launches, follows and stops Gemini CLI.
 
+mod account;
 #[doc(hidden)]
 pub mod changes;
 pub mod dirs;

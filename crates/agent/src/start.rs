@@ -1,5 +1,6 @@
 //! Starting a run.
 
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use alhena_sys::growth::Growth;
 use alhena_sys::processes;
 use serde_json::{Value, json};
 
+use crate::account::Account;
 use crate::changes;
 use crate::disk::Disk;
 use crate::engine::{Engine, Limits};
@@ -92,34 +94,40 @@ fn launch(
     };
     let neighbours = Neighbours::announce(run_dir.path(), &dir).ok();
     let engine = Engine {
-        neighbours,
         custody,
         stdout,
         stderr: launch.stderr.into(),
         growth,
         asked_to_stop,
         queue,
-        interpreter: match request.conversation {
-            true => Interpreter::with(witnesses(home.as_ref())).keeping_conversation(),
-            false => Interpreter::with(witnesses(home.as_ref())),
+        account: Account {
+            interpreter: interpreter(request, home.as_ref()),
+            recorder,
+            disk: Disk::new(dir.clone(), since),
+            session,
+            neighbours,
+            warnings,
+            dir,
+            since,
+            raw_lines: request.raw_lines,
+            lines: 0,
+            waiting: VecDeque::new(),
         },
-        disk: Disk::new(dir.clone(), since),
-        session,
         limits,
-        recorder,
-        warnings,
         denied: request.deny_tools.clone(),
         started,
         run_dir,
         home,
-        dir,
-        since,
-        raw_lines: request.raw_lines,
         sessions: sessions.clone(),
         over: over.clone(),
     };
     std::thread::Builder::new().name("alhena-run".to_owned()).spawn(move || engine.run())?;
     Ok(Run::new(events, queued, Stopper::new(stopper, over), about, sessions))
+}
+
+pub(crate) fn interpreter(request: &Request, home: Option<&Home>) -> Interpreter {
+    let interpreter = Interpreter::with(witnesses(home));
+    if request.conversation { interpreter.keeping_conversation() } else { interpreter }
 }
 
 /// The session file of a run is only known where the run has a home of its own.

@@ -5,6 +5,7 @@
 //! what the stream leaves out (0.61.0): results carry no tool name, so calls are remembered by id (C-32); a write
 //! has no diff; a command has no exit code; a cancelled call says success.
 
+mod acp;
 mod broken;
 mod derive;
 mod input;
@@ -23,7 +24,8 @@ use alhena_wire::stream::{ErrorEvent, Message, ResultEvent, Role, Severity, Stat
 use serde_json::Value;
 
 use self::derive::PromptFile;
-pub use self::input::{DiskFact, Input};
+use self::acp::Acp;
+pub use self::input::{Decided, DiskFact, Input, Prompted};
 use self::joined::Joined;
 use self::kept::{Kept, OpenCalls};
 pub use self::waiting::Witnesses;
@@ -58,6 +60,8 @@ pub struct Interpreter {
     over: bool,
     /// All that was said, where somebody wants it.
     said: Option<Growing>,
+    /// A turn over ACP.
+    acp: Option<Box<Acp>>,
 }
 
 impl Default for Interpreter {
@@ -92,6 +96,7 @@ impl Interpreter {
             denied: Vec::new(),
             over: false,
             said: None,
+            acp: None,
         }
     }
 
@@ -116,6 +121,9 @@ impl Interpreter {
             Input::Noise { sample, bytes } => self.malformed(sample, bytes, out),
             Input::Report(report) => self.report(*report, out),
             Input::Text { text, exit } => self.plain_text(&text, exit, out),
+            Input::Acp(message) => self.agent_says(&message, out),
+            Input::Prompted(prompted) => self.prompted(*prompted, out),
+            Input::Decided(decided) => self.decided(*decided, out),
             Input::Time(now) => {
                 self.now = now;
                 let ready = self.waiting.time(now);
@@ -234,10 +242,7 @@ impl Interpreter {
         self.facts.output = Output::Events;
         match event {
             StreamEvent::Init(init) => {
-                let (session_id, model) = (init.session_id.into_owned(), init.model.into_owned());
-                self.outcome.session_id = Some(session_id.clone());
-                self.asked_model = Some(model.clone());
-                self.emit(Source::Stream, EventKind::Started { session_id, model }, out);
+                self.started(init.session_id.into_owned(), init.model.into_owned(), out);
             }
             StreamEvent::Message(message) => self.message(message, out),
             StreamEvent::ToolUse(call) => self.tool_use(call, out),
@@ -251,22 +256,34 @@ impl Interpreter {
         }
     }
 
+    fn started(&mut self, session_id: String, model: String, out: &mut Vec<Event>) {
+        self.outcome.session_id = Some(session_id.clone());
+        self.asked_model = Some(model.clone()).filter(|model| !model.is_empty());
+        self.emit(Source::Stream, EventKind::Started { session_id, model }, out);
+    }
+
     fn message(&mut self, message: Message<'_>, out: &mut Vec<Event>) {
         let text = message.content.into_owned();
         match message.role {
-            Role::User => {
-                self.prompt_file = PromptFile::named_in(&text);
-                if let Some(said) = &mut self.said {
-                    said.prompt(&text, self.now);
-                }
-                self.emit(Source::Stream, EventKind::Prompt { text }, out); // A-19, C-34
-            }
-            Role::Assistant | Role::Other(_) => {
-                self.open.model_goes_on();
-                self.facts.answered = self.facts.answered || !text.trim().is_empty();
-                self.say(text, out);
-            }
+            Role::User => self.asked(text, out),
+            Role::Assistant | Role::Other(_) => self.answered(text, out),
         }
+    }
+
+    /// The user says something.
+    fn asked(&mut self, text: String, out: &mut Vec<Event>) {
+        self.prompt_file = PromptFile::named_in(&text);
+        if let Some(said) = &mut self.said {
+            said.prompt(&text, self.now);
+        }
+        self.emit(Source::Stream, EventKind::Prompt { text }, out); // A-19, C-34
+    }
+
+    /// A piece of the model's answer.
+    fn answered(&mut self, text: String, out: &mut Vec<Event>) {
+        self.open.model_goes_on();
+        self.facts.answered = self.facts.answered || !text.trim().is_empty();
+        self.say(text, out);
     }
 
     /// The model says something.
@@ -281,7 +298,10 @@ impl Interpreter {
     /// Something that only the session file says.
     fn take_fact(&mut self, fact: Fact, out: &mut Vec<Event>) {
         self.waiting.session_speaks();
-        if let Some(said) = &mut self.said {
+        let Some(fact) = self.beside_acp(fact) else { return };
+        // Over ACP all calls of a session stand on one message: it says nothing of answers.
+        let of_an_answer = self.acp.is_none() || !matches!(fact, Fact::Tool { .. });
+        if let Some(said) = self.said.as_mut().filter(|_| of_an_answer) {
             said.fact(&fact);
         }
         match fact {
@@ -396,6 +416,7 @@ impl Interpreter {
         if self.outcome.text.truncated() {
             self.warn(format!("The text is longer than {} bytes and was cut", Text::LIMIT), out);
         }
+        self.settle_quota();
         std::mem::take(&mut self.joined).settle(&mut self.outcome);
         let (status, failure) = judge::verdict(&self.facts, end);
         self.outcome.status = status;

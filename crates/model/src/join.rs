@@ -20,8 +20,9 @@ use std::collections::HashSet;
 
 use alhena_wire::session::{CallStatus, MessageRecord, MessageType, Record, ToolCallRecord, parse_record};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::conversation::{EntryTokens, ToolEnd, ended};
+use crate::conversation::{EntryTokens, ToolEnd, answers, ended};
 use crate::time::Timestamp;
 use crate::usage::Tokens;
 
@@ -56,6 +57,9 @@ pub enum Fact {
         id: String,
         /// What is known of it.
         fact: Box<ToolFact>,
+        /// Which call it was, where the stream does not tell.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<Box<Called>>,
     },
     /// An answer took these tokens.
     Usage {
@@ -75,18 +79,34 @@ pub enum Fact {
     },
 }
 
+/// A call as the session file has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Called {
+    /// The tool.
+    pub name: String,
+    /// Its arguments; none for a call that was turned away.
+    pub input: Option<Value>,
+}
+
 /// Takes the records of a session file one by one and says what each adds. A record is written again and again as its
 /// message grows, and all of them again after a resume; every fact is given once.
 #[derive(Debug, Default)]
 pub struct SessionFacts {
     since: Timestamp,
     seen: HashSet<String>,
+    with_calls: bool,
 }
 
 impl SessionFacts {
     /// Facts of messages from this time on: a resumed session begins with old ones.
     pub fn since(since: Timestamp) -> Self {
-        Self { since, seen: HashSet::new() }
+        Self { since, ..Self::default() }
+    }
+
+    /// The same, and which calls they were: of what only the session file says over ACP.
+    pub fn with_calls(mut self) -> Self {
+        self.with_calls = true;
+        self
     }
 
     /// One line of the log, without its end. What is no record says nothing.
@@ -105,7 +125,13 @@ impl SessionFacts {
     /// One message, as far as it has been written.
     pub fn message(&mut self, message: MessageRecord<'_>, facts: &mut Vec<Fact>) {
         let at = message.timestamp.as_deref().and_then(Timestamp::parse);
-        if message.kind != Some(MessageType::Gemini) || at.is_some_and(|at| at < self.since) {
+        if at.is_some_and(|at| at < self.since) {
+            return;
+        }
+        if self.with_calls && message.kind == Some(MessageType::User) {
+            return self.told(message, facts);
+        }
+        if message.kind != Some(MessageType::Gemini) {
             return;
         }
         let id = message.id.as_deref().unwrap_or("").to_owned();
@@ -137,11 +163,31 @@ impl SessionFacts {
         for mut call in message.tool_calls.into_iter().flatten() {
             let Some(call_id) = call.id.as_deref().map(str::to_owned) else { continue };
             if has_ended(&call) && self.seen.insert(format!("{call_id} call")) {
+                let called = self.with_calls.then(|| Box::new(Called::of(&call)));
                 let fact = ended(&mut call).into_fact();
                 let message = id.to_owned();
-                facts.push(Fact::Tool { message, id: call_id, fact: Box::new(fact) });
+                facts.push(Fact::Tool { message, id: call_id, fact: Box::new(fact), call: called });
             }
         }
+    }
+
+    /// What the model was told of calls that have no record of their own: unknown tools, and those that were rejected.
+    fn told(&mut self, message: MessageRecord<'_>, facts: &mut Vec<Fact>) {
+        let id = message.id.as_deref().unwrap_or("").to_owned();
+        for (call_id, name, end) in answers(message) {
+            if self.seen.insert(format!("{call_id} call")) {
+                let fact = Box::new(end.into_fact());
+                let call = Some(Box::new(Called { name, input: None }));
+                facts.push(Fact::Tool { message: id.clone(), id: call_id, fact, call });
+            }
+        }
+    }
+}
+
+impl Called {
+    fn of(call: &ToolCallRecord<'_>) -> Self {
+        let name = call.name.as_deref().unwrap_or("").to_owned();
+        Self { name, input: call.args.as_ref().and_then(|args| args.decode().ok()) }
     }
 }
 

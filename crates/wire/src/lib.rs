@@ -11,7 +11,8 @@
 //! | [`stream`] | one line of `--output-format stream-json` |
 //! | [`report`] | the object of `--output-format json`, also among noise and on stderr |
 //! | [`session`] | session files, and the conversation they add up to |
-//! | [`rpc`] | JSON-RPC on lines, as MCP servers speak it |
+//! | [`rpc`] | JSON-RPC on lines, as MCP servers and agents speak it |
+//! | [`acp`] | the Agent Client Protocol, as agents speak it |
 //! | [`exit`] | what an exit code of the CLI means |
 //! | [`release`] | which release has which feature |
 
@@ -21,6 +22,7 @@ mod object;
 mod raw;
 mod value;
 
+pub mod acp;
 pub mod exit;
 pub mod frame;
 pub mod release;

@@ -25,7 +25,7 @@ pub enum Fault {
 pub struct Id(Value);
 
 /// A message, by what has to be done about it.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
     /// Wants an answer.
     Request {
@@ -88,6 +88,16 @@ impl Message {
             _ => invalid,
         }
     }
+}
+
+/// A line, with its end, that asks for something.
+pub fn request(id: &Id, method: &str, params: &Value) -> Vec<u8> {
+    line(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+}
+
+/// A line, with its end, that tells something and wants no answer.
+pub fn notification(method: &str, params: &Value) -> Vec<u8> {
+    line(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
 }
 
 /// A line, with its end, that answers a request.

@@ -3,18 +3,15 @@
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-use alhena_model::Timestamp;
 use alhena_sys::growth::Growth;
 use alhena_sys::poll::{self, Wanted};
 
 use super::reading::Progress;
 use super::{Engine, RunState};
+use crate::account::NOBODY_TELLS;
 use crate::run::{AT_ONCE, Listener};
 use crate::supervise::protocol::Report;
-use crate::tail::SessionTail;
 
-/// How often to look where the system does not tell when a file grows.
-const NOBODY_TELLS: Duration = Duration::from_millis(10);
 /// How long to wait for a reader that is behind before looking again.
 pub(super) const READER_IS_BEHIND: Duration = Duration::from_millis(5);
 /// How long to wait at the most, whatever was told.
@@ -75,11 +72,11 @@ impl Engine {
         let behind = progress == Progress::ReaderIsBehind;
         let alarm = self.next_alarm(watch).map(|(at, _)| at.saturating_duration_since(Instant::now()));
         let longest = if behind { READER_IS_BEHIND } else { LONGEST_WAIT };
-        let session = self.session.as_ref().map(SessionTail::growth);
+        let session = self.account.session_growth();
         let growths = || [Some(&self.growth), session].into_iter().flatten();
         let blind = growths().any(|growth| growth.fd().is_none());
         let longest = if blind { longest.min(NOBODY_TELLS) } else { longest };
-        let longest = self.longest_wait_for_fact().map_or(longest, |wait| longest.min(wait));
+        let longest = self.account.longest_wait_for_fact().map_or(longest, |wait| longest.min(wait));
         let time = alarm.unwrap_or(longest).min(longest);
         let mut wanted = vec![Wanted::readable(self.custody.socket())];
         if !watch.nobody_can_ask {
@@ -91,15 +88,5 @@ impl Engine {
         }
         let _looked_at_anyway = poll::wait(&wanted, Some(time));
         growths().for_each(Growth::clear);
-    }
-
-    /// How long a result can still wait for what the session file says of it.
-    fn longest_wait_for_fact(&self) -> Option<Duration> {
-        let until = self.interpreter.waits_until()?.as_millis();
-        let left = u64::try_from(until.saturating_sub(Timestamp::now().as_millis())).unwrap_or(0);
-        // A file that is not there yet cannot be watched.
-        let watched = self.session.as_ref().is_some_and(SessionTail::found);
-        let left = Duration::from_millis(left.saturating_add(1));
-        Some(if watched { left } else { left.min(NOBODY_TELLS) })
     }
 }

@@ -1,14 +1,12 @@
 //! Reading what the CLI writes: its stream, its session file, and what only stderr says.
 
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use alhena_model::{Event, Input, Interpreter, Stop};
-use alhena_wire::frame::Frame;
+use alhena_model::{Input, Stop};
 
 use super::happening::READER_IS_BEHIND;
 use super::{Engine, RunState};
-use crate::run::{Item, Listener};
+use crate::run::Listener;
 
 /// So long is read before everything else gets its turn.
 const AT_A_TIME: Duration = Duration::from_millis(20);
@@ -30,16 +28,16 @@ impl Engine {
     pub(super) fn read(&mut self, watch: &mut RunState) -> Progress {
         let until = Instant::now() + AT_A_TIME;
         loop {
-            if !self.hand_out(watch) {
+            if !self.hand_out() {
                 return Progress::ReaderIsBehind;
             }
-            self.read_session(watch);
+            self.account.read_session();
             let more = watch.may_read() && self.read_once(watch);
             self.read_retries(watch);
-            if let Some(recorder) = &mut self.recorder {
+            if let Some(recorder) = &mut self.account.recorder {
                 recorder.follow_stderr();
             }
-            if !more && watch.waiting.is_empty() {
+            if !more && self.account.waiting.is_empty() {
                 return Progress::AllRead;
             }
             if Instant::now() >= until {
@@ -49,43 +47,21 @@ impl Engine {
     }
 
     /// Hands out what waits; false when the reader cannot take all of it now.
-    fn hand_out(&self, watch: &mut RunState) -> bool {
-        while let Some(item) = watch.waiting.pop_front() {
+    fn hand_out(&mut self) -> bool {
+        while let Some(item) = self.account.waiting.pop_front() {
             if let Some(item) = self.queue.offer(item) {
-                watch.waiting.push_front(item);
+                self.account.waiting.push_front(item);
                 return false;
             }
         }
         true
     }
 
-    /// What the session file says and the stream does not.
-    pub(super) fn read_session(&mut self, watch: &mut RunState) {
-        let (Some(session), Some(id)) = (&mut self.session, self.interpreter.session_id()) else { return };
-        session.session(id);
-        for fact in session.news() {
-            self.feed(Input::Fact(fact), watch);
-        }
-        // A result that nobody speaks of does not wait for ever.
-        if self.interpreter.waits() {
-            self.tick(watch);
-        }
-    }
-
-    /// The session file is complete.
-    pub(super) fn read_session_to_its_end(&mut self, watch: &mut RunState) {
-        if let Some(session) = &mut self.session {
-            session.catch_up();
-        }
-        self.read_session(watch);
-        self.feed(Input::SessionEnded, watch);
-    }
-
     /// What only stderr says while the CLI waits for the API.
     fn read_retries(&mut self, watch: &mut RunState) {
         for warning in watch.retries.news() {
-            self.tick(watch);
-            self.feed(Input::Warning(warning), watch);
+            self.account.tick();
+            self.account.feed(Input::Warning(warning));
         }
     }
 
@@ -93,38 +69,31 @@ impl Engine {
         self.tell_of_stop(watch);
         let position = self.stdout.position();
         // What is beyond the limit is not read either, and what is behind a result that waits has time.
-        if position > self.limits.output || self.interpreter.waits() || self.stdout.len() <= position {
+        if position > self.limits.output || self.account.interpreter.waits() || self.stdout.len() <= position {
             return false;
         }
         // Up to the stop, so that what came before it is told apart from what came after.
         let until = watch.stop.filter(|stop| !stop.told).map_or(u64::MAX, |stop| stop.written);
-        self.tick(watch);
+        self.account.tick();
         let bytes = match self.stdout.next_until(until) {
             Ok(bytes) => bytes,
             Err(error) => {
                 let warning = format!("The CLI's output could not be read: {error}");
-                self.feed(Input::Warning(warning), watch);
+                self.account.feed(Input::Warning(warning));
                 return false;
             }
         };
         if bytes.is_empty() {
             return false;
         }
-        if let Some(recorder) = &mut self.recorder {
+        if let Some(recorder) = &mut self.account.recorder {
             recorder.output(bytes);
         }
-        let (interpreter, mut out) = (&mut self.interpreter, Vec::new());
-        let (lines, waiting, raw) = (&mut watch.lines, &mut watch.waiting, self.raw_lines);
-        watch.framer.push(bytes, |frame| {
-            *lines += 1;
-            take(interpreter, frame, raw, waiting, &mut out);
-        });
-        self.ask_disk(watch);
-        if let Some(neighbours) = &mut self.neighbours {
-            neighbours.claim(self.interpreter.claimed_files());
-        }
+        watch.framer.push(bytes, |frame| self.account.line(frame, Input::from));
+        self.account.ask_disk();
+        self.account.claim();
         watch.heard = Instant::now();
-        if watch.result.is_none() && self.interpreter.has_result() {
+        if watch.result.is_none() && self.account.interpreter.has_result() {
             watch.result = Some(watch.heard);
         }
         true
@@ -143,7 +112,7 @@ impl Engine {
         let Some(stop) = watch.stop.as_mut().filter(|stop| !stop.told) else { return };
         stop.told = true;
         let why = stop.why;
-        self.feed(Input::Stop(why), watch);
+        self.account.feed(Input::Stop(why));
     }
 
     /// Everything that the CLI has left in its files. Also now a stop is heard, and the time limit holds: reading a long
@@ -176,25 +145,10 @@ impl Engine {
         if watch.stop.is_some() && unread > 0 {
             watch.cut_short = true;
             let unread = unread + watch.framer.pending();
-            self.warnings.push(format!(
+            self.account.warnings.push(format!(
                 "{unread} bytes that Gemini CLI wrote were not read, because the run was stopped"
             ));
             self.tell_of_stop_now(watch);
         }
     }
-}
-
-/// Feeds a line, and hands it out as it is where that is wanted.
-pub(super) fn take(
-    interpreter: &mut Interpreter,
-    frame: Frame<'_>,
-    raw: bool,
-    waiting: &mut VecDeque<Item>,
-    out: &mut Vec<Event>,
-) {
-    if let (true, Frame::Line(line)) = (raw, &frame) {
-        waiting.push_back(Item::Line(line.to_vec()));
-    }
-    interpreter.feed(frame.into(), out);
-    waiting.extend(out.drain(..).map(Item::Event));
 }

@@ -40,7 +40,7 @@ fn fact() -> impl Strategy<Value = Fact> {
     prop_oneof![
         (id, any::<Option<i32>>(), any::<Option<bool>>()).prop_map(|(id, exit_code, created)| {
             let fact = ToolFact { exit_code, created, diff: Some("@@ x".into()), ..ToolFact::default() };
-            Fact::Tool { message: String::new(), id: id.into(), fact: Box::new(fact) }
+            Fact::Tool { message: String::new(), id: id.into(), fact: Box::new(fact), call: None }
         }),
         any::<i32>().prop_map(|at| Fact::Thought {
             message: String::new(),

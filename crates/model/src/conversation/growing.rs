@@ -48,6 +48,22 @@ impl Growing {
         self.last(|entry| entry.runs.push(run));
     }
 
+    /// The arguments of a call, once they are known.
+    pub(crate) fn arguments(&mut self, id: &str, input: &Value) {
+        let mut runs = self.entries.iter_mut().rev().flat_map(|entry| entry.runs.iter_mut().rev());
+        if let Some(run) = runs.find(|run| run.id == id) {
+            run.input = input.clone();
+        }
+    }
+
+    /// A thought that no session file tells.
+    pub(crate) fn thought(&mut self, subject: &str, text: &str, at: Timestamp) {
+        let subject = Some(subject.to_owned().into()).filter(|subject: &Cow<'_, str>| !subject.is_empty());
+        let thought = Thought { subject, text: text.to_owned().into() };
+        self.answer(at);
+        self.last(|entry| entry.thoughts.push(thought));
+    }
+
     pub(crate) fn ended(&mut self, id: &str, end: &ToolEnd<'static>) {
         let mut runs = self.entries.iter_mut().rev().flat_map(|entry| entry.runs.iter_mut().rev());
         if let Some(run) = runs.find(|run| run.id == id) {

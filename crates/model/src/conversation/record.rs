@@ -249,6 +249,23 @@ pub(crate) fn ended<'a>(call: &mut ToolCallRecord<'a>) -> ToolEnd<'a> {
     end(call.name.as_deref().unwrap_or(""), call.status.as_ref(), found, diff)
 }
 
+/// What a record of the user's side answers to calls: the id, the tool, and how it ended.
+pub(crate) fn answers(message: MessageRecord<'_>) -> Vec<(String, String, ToolEnd<'_>)> {
+    let found = message.content.into_iter().flat_map(pieces).map(Found::of);
+    let responses = found.filter_map(|found| match found {
+        Found::Response(response) => Some(response),
+        _ => None,
+    });
+    responses
+        .filter_map(|response| {
+            let id = response.id.as_deref()?.to_owned();
+            let name = response.name.as_deref().unwrap_or("").to_owned();
+            let end = end(&name, None, vec![Found::Response(response)], None);
+            Some((id, name, end))
+        })
+        .collect()
+}
+
 /// A piece of a tool's result.
 enum Found<'a> {
     Response(Box<FunctionResponse<'a>>),

@@ -11,6 +11,9 @@ const BLOCKED: &str = "Blocked: command substitution detected in shell command."
 const EXITED: &str = "Command exited with code: ";
 const KILLED: &str = "Command terminated by signal: ";
 
+/// The kind of error of a call that was asked about and not allowed.
+pub(crate) const REJECTED: &str = "rejected";
+
 impl ToolEnd<'static> {
     /// The end of a call, as the stream tells it. It has a shell command's exit code only when the command printed nothing.
     pub(crate) fn shown(
@@ -77,7 +80,10 @@ fn is_automatic_cancel(output: &str) -> bool {
 
 /// Errors of calls that were turned away before anything ran.
 fn is_refusal(error: &ToolError) -> bool {
-    matches!(error.kind.as_str(), "tool_not_registered" | "policy_violation" | "invalid_tool_params")
+    matches!(
+        error.kind.as_str(),
+        "tool_not_registered" | "policy_violation" | "invalid_tool_params" | REJECTED
+    )
         || needs_somebody(&error.message)
 }
 

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use alhena_wire::frame::Frame;
 use alhena_wire::report::Report;
+use alhena_wire::rpc::Message;
 use serde::{Deserialize, Serialize};
 
 use crate::join::Fact;
@@ -49,6 +50,13 @@ pub enum Input<'a> {
         /// How the process ended.
         exit: Exit,
     },
+    /// One message of an ACP agent.
+    #[serde(skip)]
+    Acp(Box<Message>),
+    /// An ACP agent gets a prompt.
+    Prompted(Box<Prompted>),
+    /// A question of an ACP agent is answered.
+    Decided(Box<Decided>),
     /// The time.
     Time(Timestamp),
     /// Something from the session file.
@@ -82,6 +90,52 @@ pub enum Input<'a> {
     /// The process is gone.
     End(Box<End>),
 }
+
+/// A prompt that an ACP agent gets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prompted {
+    /// The request that its answer has the id of.
+    pub request: u64,
+    /// The session.
+    pub session: String,
+    /// The model that the session is set to, as far as it is known.
+    pub model: String,
+    /// Where the session works.
+    pub dir: String,
+    /// What is asked.
+    pub text: String,
+}
+
+/// What was decided of a call that an ACP agent asked about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decided {
+    /// The call.
+    pub call: String,
+    /// Why it may not run; it may when there is no reason.
+    pub rejected: Option<String>,
+}
+
+impl Input<'_> {
+    /// A line of an ACP agent; what is no message is noise.
+    pub fn acp(frame: Frame<'_>) -> Input<'static> {
+        match frame {
+            Frame::Line(line) => match Message::read(line) {
+                Ok(message) => Input::Acp(Box::new(message)),
+                Err(_) => {
+                    let start = line.get(..line.len().min(SAMPLE)).unwrap_or_default();
+                    Input::Noise {
+                        sample: String::from_utf8_lossy(start).into_owned(),
+                        bytes: line.len() as u64,
+                    }
+                }
+            },
+            Frame::TooLong { bytes, sample } => Input::TooLong { sample, bytes },
+        }
+    }
+}
+
+/// So much is shown of a line that is no message.
+const SAMPLE: usize = 200;
 
 impl<'a> From<Frame<'a>> for Input<'a> {
     fn from(frame: Frame<'a>) -> Self {

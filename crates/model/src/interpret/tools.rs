@@ -18,15 +18,25 @@ impl Interpreter {
     pub(super) fn tool_use(&mut self, call: ToolUse<'_>, out: &mut Vec<Event>) {
         let input: Value = call.parameters.decode().unwrap_or(Value::Null);
         let (id, name) = (call.tool_id.into_owned(), call.tool_name.into_owned());
-        let class = tool::class(&name);
+        self.remember(&id, &name, &input);
+        self.announce(id, name, input, out);
+    }
+
+    /// A call begins: until its result comes it is open.
+    pub(super) fn remember(&mut self, id: &str, name: &str, input: &Value) {
+        let class = tool::class(name);
         self.outcome.tool_calls += 1;
         self.open.model_goes_on();
-        if !self.open.add(&id, &name, derive::what_the_result_needs(class, &input)) {
+        if !self.open.add(id, name, derive::what_the_result_needs(class, input)) {
             self.changing_tools |= class.may_change_files();
         }
         if let Some(file) = &mut self.prompt_file {
-            file.call(&id, class, &input);
+            file.call(id, class, input);
         }
+    }
+
+    /// Says what a call is.
+    pub(super) fn announce(&mut self, id: String, name: String, input: Value, out: &mut Vec<Event>) {
         if let Some(said) = &mut self.said {
             said.call(&id, &name, &input, self.now);
         }
@@ -43,6 +53,11 @@ impl Interpreter {
                 .map(|error| ToolError { kind: owned(error.kind), message: error.message.into_owned() }),
             at: self.now,
         };
+        self.came_back(result, out);
+    }
+
+    /// A result waits for what others say of it, if anybody does.
+    pub(super) fn came_back(&mut self, result: Returned, out: &mut Vec<Event>) {
         let claimed = self.open.get(&result.id).filter(|_| result.success && result.error.is_none());
         let file = claimed.and_then(|call| {
             let writes = tool::class(&call.name) == Class::FileWrite;
@@ -58,7 +73,8 @@ impl Interpreter {
         let Returned { id, success, output, error, at } = result;
         let Testimony { fact, disk } = testimony;
         self.now = at;
-        let call = self.open.take(&id).unwrap_or_else(Call::unknown);
+        let mut call = self.open.take(&id).unwrap_or_else(Call::unknown);
+        self.learn_arguments(&id, &mut call, out);
         (self.facts.answered, self.facts.tool_came_back) = (true, true);
         self.outcome.text.start_over();
         let class = tool::class(&call.name);

@@ -87,6 +87,16 @@ impl Waiting {
         self.first.is_some()
     }
 
+    /// Whether the session file speaks of the run.
+    pub(super) fn has_session(&self) -> bool {
+        self.witnesses.session
+    }
+
+    /// Whether the result of this call waits for what the session file says of it.
+    pub(super) fn waits_for(&self, id: &str) -> bool {
+        self.first.as_ref().is_some_and(|first| first.result.id == id && first.since.is_some())
+    }
+
     /// When the first one has waited long enough for its fact.
     pub(super) fn until(&self) -> Option<Timestamp> {
         let since = self.first.as_ref()?.since?;
@@ -106,6 +116,8 @@ impl Waiting {
         match input {
             Input::Line(line) => self.behind.push_back(Input::Line(line.into_owned().into())),
             Input::TooLong { sample, bytes } => self.behind.push_back(Input::TooLong { sample, bytes }),
+            Input::Acp(message) => self.behind.push_back(Input::Acp(message)),
+            Input::Decided(decided) => self.behind.push_back(Input::Decided(decided)),
             other => return Some(other),
         }
         None

@@ -1,0 +1,213 @@
+//! The account of a run: all that is told of it goes through here into the interpreter, is recorded, and waits to be
+//! handed out. Whoever runs something, by whatever transport, fills one.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use alhena_model::{Change, End, Event, EventKind, Input, Interpreter, Outcome, Source, Timestamp};
+use alhena_sys::growth::Growth;
+use alhena_wire::frame::Frame;
+
+use crate::changes::ScanOptions;
+use crate::disk::Disk;
+use crate::neighbours::{Neighbours, Others};
+use crate::recording::Recorder;
+use crate::run::Item;
+use crate::tail::SessionTail;
+
+/// How often to look where the system does not tell when a file grows.
+pub(crate) const NOBODY_TELLS: Duration = Duration::from_millis(10);
+
+pub(crate) struct Account {
+    pub interpreter: Interpreter,
+    pub recorder: Option<Recorder>,
+    pub disk: Disk,
+    /// The session file, where the run has a home of its own.
+    pub session: Option<SessionTail>,
+    /// Other runs in the folder; none when that cannot be said.
+    pub neighbours: Option<Neighbours>,
+    /// What people should know, until there is a time to say it.
+    pub warnings: Vec<String>,
+    pub dir: PathBuf,
+    pub since: SystemTime,
+    /// Whether the CLI's own lines are handed out too.
+    pub raw_lines: bool,
+    /// How many lines there were so far.
+    pub lines: u64,
+    /// What has not been handed out.
+    pub waiting: VecDeque<Item>,
+}
+
+impl Account {
+    /// The only way into the interpreter for all but lines: what is fed is recorded.
+    pub(crate) fn feed(&mut self, input: Input<'_>) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.input(&input, self.lines);
+        }
+        self.tell(input);
+        self.ask_disk();
+    }
+
+    /// Feeds a line, as the input that it is, and hands it out as it stands where that is wanted. Whoever has it has recorded it.
+    pub(crate) fn line<'a>(&mut self, frame: Frame<'a>, read: impl FnOnce(Frame<'a>) -> Input<'a>) {
+        self.lines += 1;
+        if let (true, Frame::Line(line)) = (self.raw_lines, &frame) {
+            self.waiting.push_back(Item::Line(line.to_vec()));
+        }
+        self.tell(read(frame));
+    }
+
+    fn tell(&mut self, input: Input<'_>) {
+        let mut out: Vec<Event> = Vec::new();
+        self.interpreter.feed(input, &mut out);
+        self.waiting.extend(out.into_iter().map(Item::Event));
+    }
+
+    /// The disk's word on the file that a result waits for.
+    pub(crate) fn ask_disk(&mut self) {
+        if let Some(path) = self.interpreter.wanted_file().map(str::to_owned) {
+            let state = self.disk.look(&path);
+            self.feed(Input::Disk { path, state });
+        }
+    }
+
+    /// The time for what carries none of its own.
+    pub(crate) fn tick(&mut self) {
+        self.feed(Input::Time(Timestamp::now()));
+    }
+
+    /// Says what people should know.
+    pub(crate) fn warn_all(&mut self) {
+        for warning in std::mem::take(&mut self.warnings) {
+            self.feed(Input::Warning(warning));
+        }
+    }
+
+    /// What the session file says and the stream does not.
+    pub(crate) fn read_session(&mut self) {
+        let (Some(session), Some(id)) = (&mut self.session, self.interpreter.session_id()) else { return };
+        session.session(id);
+        for fact in session.news() {
+            self.feed(Input::Fact(fact));
+        }
+        // A result that nobody speaks of does not wait for ever.
+        if self.interpreter.waits() {
+            self.tick();
+        }
+    }
+
+    /// The session file is complete.
+    pub(crate) fn read_session_to_its_end(&mut self) {
+        if let Some(session) = &mut self.session {
+            session.catch_up();
+        }
+        self.read_session();
+        self.feed(Input::SessionEnded);
+    }
+
+    /// Tells the others in the folder what the tools of the run have written.
+    pub(crate) fn claim(&mut self) {
+        if let Some(neighbours) = &mut self.neighbours {
+            neighbours.claim(self.interpreter.claimed_files());
+        }
+    }
+
+    /// All that is waited for to grow.
+    pub(crate) fn session_growth(&self) -> Option<&Growth> {
+        self.session.as_ref().map(SessionTail::growth)
+    }
+
+    /// How long a result can still wait for what the session file says of it.
+    pub(crate) fn longest_wait_for_fact(&self) -> Option<Duration> {
+        let until = self.interpreter.waits_until()?.as_millis();
+        let left = u64::try_from(until.saturating_sub(Timestamp::now().as_millis())).unwrap_or(0);
+        // A file that is not there yet cannot be watched.
+        let watched = self.session.as_ref().is_some_and(SessionTail::found);
+        let left = Duration::from_millis(left.saturating_add(1));
+        Some(if watched { left } else { left.min(NOBODY_TELLS) })
+    }
+
+    /// The disk's last word: on the files that tools claim, and on those that nobody does.
+    pub(crate) fn ask_disk_at_last(&mut self, ran: bool) {
+        self.tick();
+        let claimed: Vec<String> =
+            self.interpreter.claimed_files().iter().map(|file| file.path.clone()).collect();
+        for path in claimed {
+            let state = self.disk.look(&path);
+            self.feed(Input::Disk { path, state });
+        }
+        let others = match &mut self.neighbours {
+            Some(neighbours) => neighbours.part(self.interpreter.claimed_files()),
+            None => Others::default(),
+        };
+        if self.interpreter.may_have_changed_files() && ran {
+            self.scan_disk(&others);
+        }
+    }
+
+    fn scan_disk(&mut self, others: &Others) {
+        let claimed: Vec<PathBuf> =
+            self.interpreter.claimed_files().iter().map(|file| self.dir.join(&file.path)).collect();
+        let exclude = self.recorder.iter().map(|recorder| recorder.dir().to_owned()).collect();
+        let options = ScanOptions { exclude, ..ScanOptions::default() };
+        let found = options.scan(&self.dir, self.since);
+        let all = found
+            .created
+            .into_iter()
+            .map(|path| (path, Change::Created))
+            .chain(found.modified.into_iter().map(|path| (path, Change::Modified)))
+            .chain(found.deleted.into_iter().map(|path| (path, Change::Deleted)));
+        let mut whose = false;
+        for (path, change) in all {
+            let full = self.dir.join(&path);
+            if !claimed.contains(&full) && !others.wrote.contains(&full) {
+                whose = others.any;
+                let path = path.to_string_lossy().into_owned();
+                self.feed(Input::Found { path, change });
+            }
+        }
+        if whose {
+            self.warnings.push(
+                "Another run worked in this folder at the same time: files that no tool claims may be of its making"
+                    .to_owned(),
+            );
+        }
+        if found.truncated {
+            let warning = "The scan for changed files was cut short; not all changes are listed";
+            self.feed(Input::Warning(warning.to_owned()));
+        }
+    }
+
+    /// The verdict: what is still to be handed out, the outcome last.
+    pub(crate) fn conclude(mut self, end: &End) -> VecDeque<Item> {
+        let mut out = Vec::new();
+        let said = self.interpreter.take_conversation(&mut out);
+        self.waiting.extend(out.drain(..).map(Item::Event));
+        self.waiting.extend(said.map(|said| Item::Conversation(Box::new(said))));
+        let outcome = self.interpreter.conclude(end, &mut out);
+        let unwhole = self.recorder.and_then(|recorder| recorder.finish(end, &outcome, self.lines));
+        if let Some(warning) = unwhole {
+            warn_at_last(&outcome, warning, &mut out);
+        }
+        self.waiting.extend(out.into_iter().map(Item::Event));
+        self.waiting
+    }
+}
+
+/// A recording that is not whole is no failure of the run, but it has to be said: the last event is the outcome, and it
+/// gets the warning too.
+fn warn_at_last(outcome: &Outcome, warning: String, out: &mut Vec<Event>) {
+    let Some(mut last) = out.pop() else { return };
+    let mut outcome = outcome.clone();
+    outcome.warnings.push(warning.clone());
+    out.push(Event {
+        source: Source::Derived,
+        kind: EventKind::Warning { message: warning },
+        ..last.clone()
+    });
+    last.seq += 1;
+    last.kind = EventKind::Finished { outcome: Arc::new(outcome) };
+    out.push(last);
+}

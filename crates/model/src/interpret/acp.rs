@@ -1,0 +1,372 @@
+//! A turn over ACP: what the agent says becomes the same steps as what the stream says.
+//!
+//! What is different from the stream (Gemini CLI 0.61.0): calls come without their arguments, some are never announced and some never
+//! end, thoughts come at once, and the output of commands does not come at all. The session file has the rest, so facts of
+//! calls that nobody announced announce them.
+
+use std::collections::HashMap;
+
+use alhena_wire::acp::{Call as Told, Refusal, Said, Status, ToolKind, TurnEnd, Update, gemini};
+use alhena_wire::rpc::{Id, Message};
+use serde_json::{Map, Value, json};
+
+use super::kept::Call;
+use super::waiting::{Returned, Testimony};
+use super::{Decided, Interpreter, Prompted, derive};
+use crate::conversation::REJECTED;
+use crate::event::{Event, EventKind, Source, ToolError};
+use crate::join::{Called, Fact, ToolFact};
+use crate::judge::{Output, ReportedError, ResultFacts};
+use crate::tool::{self, Class};
+use crate::usage::{Tokens, Usage};
+
+/// What is remembered of a turn over ACP beside what every run has.
+#[derive(Default)]
+pub(super) struct Acp {
+    session: String,
+    request: Option<Id>,
+    dir: String,
+    calls: HashMap<String, Progress>,
+    /// What calls turned out to be asked for, until their results are told.
+    arguments: HashMap<String, Value>,
+    /// Facts of calls that nobody has announced.
+    unheard: Vec<(String, Called, ToolFact)>,
+    /// How often each thought was streamed, less how often the session file has told it.
+    thoughts: HashMap<(String, String), i32>,
+    /// What the end of the turn says of tokens.
+    quota: Vec<gemini::Quota>,
+}
+
+/// How far a call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    /// It is known, and its event waits for its arguments.
+    Held,
+    /// Its event is out.
+    Announced,
+    Ended,
+}
+
+impl Interpreter {
+    /// How many tokens of prompts the session file has not told yet: what the end of a turn counted says how many there are.
+    pub fn untold_tokens(&self) -> u64 {
+        let counted: u64 = self.acp.iter().flat_map(|acp| &acp.quota).map(|quota| quota.input).sum();
+        counted.saturating_sub(self.joined.usage.all.prompt)
+    }
+
+    pub(super) fn prompted(&mut self, prompted: Prompted, out: &mut Vec<Event>) {
+        let Prompted { request, session, model, dir, text } = prompted;
+        self.first.get_or_insert(self.now);
+        self.facts.output = Output::Events;
+        let acp = Acp { session: session.clone(), request: Some(Id::from(request)), dir, ..Acp::default() };
+        self.acp = Some(Box::new(acp));
+        self.started(session, model, out);
+        self.asked(text, out);
+    }
+
+    /// A message of the agent. What is of another session, or before the prompt, is not of this turn.
+    pub(super) fn agent_says(&mut self, message: &Message, out: &mut Vec<Event>) {
+        let Some(acp) = &self.acp else { return };
+        match Said::of(message) {
+            Said::Update { session, update } if session == acp.session => self.update(update, out),
+            Said::Asks { session, call, .. } if session == acp.session => self.call(*call, out),
+            Said::Answer { id, outcome } if Some(&id) == acp.request.as_ref() => self.turn_ends(outcome, out),
+            Said::Other(raw) => self.emit(Source::Stream, EventKind::Unknown { raw }, out),
+            Said::Update { .. } | Said::Asks { .. } | Said::Wants { .. } | Said::Answer { .. } => {}
+        }
+    }
+
+    fn update(&mut self, update: Update, out: &mut Vec<Event>) {
+        match update {
+            Update::Text(text) if gemini::is_mode_update(&text) => {}
+            Update::Text(text) => {
+                self.hear_of_unheard(None, out);
+                self.answered(text, out);
+            }
+            Update::Thought(text) => {
+                self.hear_of_unheard(None, out);
+                self.open.model_goes_on();
+                self.thinks(&text, out);
+            }
+            Update::Call(call) => self.call(*call, out),
+            Update::Aside => {}
+            Update::Unknown(raw) => self.emit(Source::Stream, EventKind::Unknown { raw }, out),
+        }
+    }
+
+    fn thinks(&mut self, text: &str, out: &mut Vec<Event>) {
+        let (subject, text) = gemini::thought(text);
+        if !self.waiting.has_session()
+            && let Some(said) = &mut self.said
+        {
+            said.thought(subject, text, self.now);
+        }
+        let (subject, text) = (subject.to_owned(), text.to_owned());
+        if self.is_first_to_think(&subject, &text, 1) {
+            self.emit(Source::Stream, EventKind::Thinking { subject, text }, out);
+        }
+    }
+
+    /// The agent and the session file both tell a thought; whoever is first is heard.
+    fn is_first_to_think(&mut self, subject: &str, text: &str, step: i32) -> bool {
+        let Some(acp) = &mut self.acp else { return true };
+        let told = acp.thoughts.entry((subject.to_owned(), text.trim().to_owned())).or_default();
+        *told += step;
+        *told * step > 0
+    }
+
+    /// Something is told of a call, perhaps the first thing.
+    fn call(&mut self, told: Told, out: &mut Vec<Event>) {
+        let known = self.acp.as_ref().and_then(|acp| acp.calls.get(&told.id).copied());
+        match known {
+            None => self.call_begins(&told, out),
+            Some(Progress::Ended) => return,
+            Some(_) => {}
+        }
+        let success = match told.status {
+            Status::Open => return,
+            Status::Completed => true,
+            Status::Failed => false,
+        };
+        let text = told.text().or_else(|| told.output.as_ref().map(plain));
+        let error = |text: &Option<String>| {
+            let message = text.clone().unwrap_or_default();
+            ToolError { kind: String::new(), message }
+        };
+        let error = (!success).then(|| error(&text));
+        self.ended(&told.id);
+        let result = Returned { id: told.id, success, output: text, error, at: self.now };
+        self.came_back(result, out);
+    }
+
+    fn call_begins(&mut self, told: &Told, out: &mut Vec<Event>) {
+        self.hear_of_unheard(Some(&told.id), out);
+        let Some(acp) = &mut self.acp else { return };
+        let name = told.name.as_deref().or_else(|| gemini::tool_name(&told.id));
+        let name = name.or(told.title.as_deref()).unwrap_or_default().to_owned();
+        let heard = acp.unheard.iter().position(|(id, ..)| *id == told.id).map(|at| acp.unheard.remove(at));
+        let known = heard.as_ref().and_then(|(_, called, _)| called.input.clone());
+        let input = known.clone().or_else(|| input(&name, told, &acp.dir));
+        // What reads is over in a moment, and its arguments are known then.
+        let held = input.is_none() && matches!(told.kind, Some(ToolKind::Read | ToolKind::Search));
+        let progress = if held { Progress::Held } else { Progress::Announced };
+        acp.calls.insert(told.id.clone(), progress);
+        let input = input.unwrap_or_else(|| Value::Object(Map::new()));
+        self.remember(&told.id, &name, &input);
+        if !held {
+            self.announce(told.id.clone(), name, input, out);
+        }
+        if let Some((id, called, fact)) = heard {
+            self.tell_arguments(&id, called);
+            let ready = self.waiting.fact(id, fact);
+            self.go_on(ready, out);
+        }
+    }
+
+    fn ended(&mut self, id: &str) {
+        let Some(acp) = &mut self.acp else { return };
+        if let Some(progress) = acp.calls.get_mut(id).filter(|progress| **progress != Progress::Held) {
+            *progress = Progress::Ended;
+        }
+    }
+
+    /// What the session file says while a turn goes on over ACP; gives back what is as with every run.
+    pub(super) fn beside_acp(&mut self, fact: Fact) -> Option<Fact> {
+        let Some(acp) = &mut self.acp else { return Some(fact) };
+        match fact {
+            Fact::Tool { message, id, fact, call } => {
+                let Some(called) = call else { return Some(Fact::Tool { message, id, fact, call: None }) };
+                match acp.calls.get(&id) {
+                    None => {
+                        acp.unheard.push((id, *called, *fact));
+                        None
+                    }
+                    Some(Progress::Ended) if !self.waiting.waits_for(&id) => None,
+                    Some(_) => {
+                        self.tell_arguments(&id, *called);
+                        Some(Fact::Tool { message, id, fact, call: None })
+                    }
+                }
+            }
+            Fact::Thought { message, at, subject, text } => {
+                let first = self.is_first_to_think(&subject, &text, -1);
+                let fact = Fact::Thought { message, at, subject, text };
+                if !first && let Some(said) = &mut self.said {
+                    said.fact(&fact);
+                }
+                first.then_some(fact)
+            }
+            other => Some(other),
+        }
+    }
+
+    fn tell_arguments(&mut self, id: &str, called: Called) {
+        if let (Some(acp), Some(input)) = (&mut self.acp, called.input) {
+            acp.arguments.insert(id.to_owned(), input);
+        }
+    }
+
+    /// A result is told: what its call was asked for is known by now, or never will be.
+    pub(super) fn learn_arguments(&mut self, id: &str, call: &mut Call, out: &mut Vec<Event>) {
+        let Some(acp) = &mut self.acp else { return };
+        let known = acp.arguments.remove(id);
+        let held = acp.calls.insert(id.to_owned(), Progress::Ended) == Some(Progress::Held);
+        if let Some(input) = &known {
+            call.input = derive::what_the_result_needs(tool::class(&call.name), input);
+        }
+        if held {
+            let input = known.unwrap_or_else(|| Value::Object(Map::new()));
+            self.announce(id.to_owned(), call.name.clone(), input, out);
+        } else if let (Some(said), Some(input)) = (&mut self.said, &known) {
+            said.arguments(id, input);
+        }
+    }
+
+    /// The model goes on: calls that the session file has and the agent did not mention are over.
+    fn hear_of_unheard(&mut self, but: Option<&str>, out: &mut Vec<Event>) {
+        let Some(acp) = &mut self.acp else { return };
+        let (kept, over) =
+            std::mem::take(&mut acp.unheard).into_iter().partition(|(id, ..)| Some(id.as_str()) == but);
+        acp.unheard = kept;
+        let over: Vec<(String, Called, ToolFact)> = over;
+        for (id, called, fact) in over {
+            if let Some(acp) = &mut self.acp {
+                acp.calls.insert(id.clone(), Progress::Announced);
+            }
+            let input = called.input.unwrap_or_else(|| Value::Object(Map::new()));
+            self.remember(&id, &called.name, &input);
+            self.announce(id.clone(), called.name, input, out);
+            let error = fact.error.as_deref().map(|message| ToolError {
+                kind: kind_of(message).to_owned(),
+                message: message.to_owned(),
+            });
+            let success = error.is_none() && !fact.failed;
+            let result = Returned { id, success, output: None, error, at: self.now };
+            self.returned(result, Testimony { fact: Some(fact), disk: None }, out);
+        }
+    }
+
+    /// A question was answered. A call that may not run is over: the agent says nothing more of it.
+    pub(super) fn decided(&mut self, decided: Decided, out: &mut Vec<Event>) {
+        let Some(message) = decided.rejected else { return };
+        let known = self.acp.as_ref().and_then(|acp| acp.calls.get(&decided.call).copied());
+        if !matches!(known, Some(Progress::Announced | Progress::Held)) {
+            return;
+        }
+        let error = Some(ToolError { kind: REJECTED.to_owned(), message });
+        let result = Returned { id: decided.call, success: false, output: None, error, at: self.now };
+        self.returned(result, Testimony::default(), out);
+    }
+
+    /// The answer to the prompt: the turn is over.
+    fn turn_ends(&mut self, outcome: Result<Value, Refusal>, out: &mut Vec<Event>) {
+        self.hear_of_unheard(None, out);
+        if self.facts.result.is_some() {
+            return;
+        }
+        let facts = match outcome {
+            Ok(result) => {
+                let end = TurnEnd::read(&result);
+                if let Some(acp) = &mut self.acp {
+                    acp.quota = gemini::quota(&end.meta);
+                }
+                self.reason(&end.reason, out)
+            }
+            Err(refusal) => {
+                let message = refusal_text(refusal.message, &refusal.data);
+                self.emit(Source::Stream, EventKind::Error { message: message.clone() }, out);
+                let error = ReportedError { kind: String::new(), message, code: Some(refusal.code) };
+                ResultFacts { success: false, error: Some(error) }
+            }
+        };
+        self.facts.result = Some(facts);
+    }
+
+    fn reason(&mut self, reason: &str, out: &mut Vec<Event>) -> ResultFacts {
+        let failed = |kind: &str, message: &str| {
+            let error = ReportedError { kind: kind.to_owned(), message: message.to_owned(), code: None };
+            ResultFacts { success: false, error: Some(error) }
+        };
+        match reason {
+            "end_turn" => {}
+            "max_tokens" => self.warn("An answer was cut off at the limit of output tokens (MAX_TOKENS)", out),
+            "cancelled" => return failed("FatalCancellationError", "The turn was cancelled"),
+            "max_turn_requests" => {
+                return failed("FatalTurnLimitedError", "The agent reached its limit of turns");
+            }
+            "refusal" => return failed("INVALID_STREAM", "The model refused to answer"),
+            other => self.warn(format!("The turn ended for a reason that is not known: {other:?}"), out),
+        }
+        ResultFacts { success: true, error: None }
+    }
+
+    /// The tokens of a turn of which no session file tells.
+    pub(super) fn settle_quota(&mut self) {
+        let Some(acp) = &mut self.acp else { return };
+        let quota = std::mem::take(&mut acp.quota);
+        self.facts.called |= self.joined.usage.all.total > 0 || quota.iter().any(|quota| quota.input > 0);
+        if self.joined.usage.all.total > 0 || self.outcome.usage.all.total > 0 || quota.is_empty() {
+            return;
+        }
+        let tokens = |quota: &gemini::Quota| Tokens {
+            prompt: quota.input,
+            output: quota.output,
+            total: quota.input.saturating_add(quota.output),
+            ..Tokens::default()
+        };
+        self.take_usage(Usage::of_models(quota.iter().map(|quota| (quota.model.as_str(), tokens(quota)))));
+    }
+}
+
+/// The names that the stream has for what went wrong before a call ran.
+fn kind_of(message: &str) -> &'static str {
+    if message.contains("not found in registry") {
+        "tool_not_registered"
+    } else if message.contains("was canceled by the user") {
+        REJECTED
+    } else {
+        ""
+    }
+}
+
+/// The arguments of a call, as far as its announcement has them.
+fn input(name: &str, told: &Told, dir: &str) -> Option<Value> {
+    if let Some(input) = &told.input {
+        return Some(input.clone());
+    }
+    let class = tool::class(name);
+    if let Some(diff) = told.diffs.first() {
+        let path = relative(&diff.path, dir);
+        return Some(match name {
+            "write_file" => json!({"file_path": path, "content": diff.after}),
+            _ => json!({"file_path": path}),
+        });
+    }
+    if class == Class::Command || told.kind == Some(ToolKind::Execute) {
+        return told.title.as_ref().map(|command| json!({"command": command}));
+    }
+    if class == Class::Mcp {
+        return told.texts.first().and_then(|text| serde_json::from_str(text).ok()).filter(Value::is_object);
+    }
+    None
+}
+
+/// As the model would name it.
+fn relative<'p>(path: &'p str, dir: &str) -> &'p str {
+    let inside = path.strip_prefix(dir).and_then(|rest| rest.strip_prefix('/'));
+    inside.filter(|rest| !dir.is_empty() && !rest.is_empty()).unwrap_or(path)
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Agents say "Internal error", and what it was in the data.
+fn refusal_text(message: String, data: &Value) -> String {
+    let details = data.get("details").or_else(|| data.get("message")).and_then(Value::as_str);
+    match details.or(data.as_str()).filter(|details| !message.contains(details)) {
+        Some(details) => format!("{message}: {details}"),
+        None => message,
+    }
+}
+
