@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use alhena_model::{Change, End, Event, EventKind, Input, Interpreter, Outcome, Source, Timestamp};
@@ -12,10 +12,13 @@ use alhena_wire::frame::Frame;
 
 use crate::changes::ScanOptions;
 use crate::disk::Disk;
+use crate::home::Finished;
 use crate::neighbours::{Neighbours, Others};
 use crate::recording::Recorder;
-use crate::run::Item;
+use crate::run::{Item, Sessions};
 use crate::tail::SessionTail;
+use crate::telemetry;
+use crate::ward::Ward;
 
 /// How often to look where the system does not tell when a file grows.
 pub(crate) const NOBODY_TELLS: Duration = Duration::from_millis(10);
@@ -178,6 +181,40 @@ impl Account {
             let warning = "The scan for changed files was cut short; not all changes are listed";
             self.feed(Input::Warning(warning.to_owned()));
         }
+    }
+
+    /// What became of the sessions of the run.
+    pub(crate) fn take_sessions(&mut self, finished: &Finished, sessions: &Sessions) {
+        self.warnings.extend_from_slice(&finished.warnings);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.sessions(&finished.published);
+        }
+        sessions.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&finished.published);
+    }
+
+    /// A session that is not in the store cannot be gone on with.
+    pub(crate) fn say_if_lost(&mut self, stored: &[String]) {
+        let is_stored = |id: &str| stored.iter().any(|stored| stored == id);
+        if self.interpreter.session_id().is_some_and(|id| !is_stored(id)) {
+            self.feed(Input::SessionLost);
+        }
+    }
+
+    /// What a CLI that has ended left to be heard: its telemetry, and what it complained of.
+    pub(crate) fn hear_last_of(&mut self, ward: &Ward) {
+        let measured = telemetry::read(&ward.run_dir.path().join(telemetry::FILE));
+        self.warnings.extend(measured.warnings);
+        if !measured.statistics.is_empty() {
+            self.feed(Input::Statistics(Box::new(measured.statistics)));
+        }
+        self.warnings.extend(ward.complaints());
+        let began = self.interpreter.session_id().is_some();
+        if began && self.session.as_ref().is_some_and(|session| !session.found()) {
+            self.warnings.push(
+                "The session file never appeared: thoughts, diffs and exit codes are missing".to_owned(),
+            );
+        }
+        self.warn_all();
     }
 
     /// The verdict: what is still to be handed out, the outcome last.

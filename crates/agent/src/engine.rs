@@ -7,11 +7,7 @@ mod finish;
 mod happening;
 mod reading;
 
-pub(crate) use self::finish::tail;
-
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use alhena_model::{Input, Stop};
@@ -22,23 +18,16 @@ use self::happening::Happening;
 use self::reading::Progress;
 use crate::account::Account;
 use crate::follow::Follower;
-use crate::home::{Finished, Home};
 use crate::recording::LONGEST_LINE;
 use crate::retries::Retries;
 use crate::run::{Over, Queue, Sessions};
-use crate::supervise::custody::{Custody, PATIENCE_WITH_GUARD};
-use crate::supervise::protocol::{Ended, Gentle, Report};
+use crate::supervise::protocol::Gentle;
+use crate::ward::Ward;
 
 /// How long the CLI may take to exit after its `result`.
 const GRACE: Duration = Duration::from_secs(10);
-/// A keeper that does not finish within this is itself stuck.
-const PATIENCE_WITH_KEEPER: Duration = Duration::from_secs(20);
 /// How long what a stopped CLI has written is read.
 const READING_AFTER_STOP: Duration = Duration::from_secs(3);
-/// What cleaning up may take beyond the time limit of the run.
-const TIME_TO_CLEAN_UP: Duration = Duration::from_secs(5);
-
-const KEEPER_KILLED: &str = "The keeper of the run was killed; what it held was ended without it";
 
 /// The limits of a run.
 #[derive(Clone, Copy, Debug)]
@@ -53,9 +42,8 @@ pub(crate) struct Limits {
 }
 
 pub(crate) struct Engine {
-    pub custody: Custody,
+    pub ward: Ward,
     pub stdout: Follower,
-    pub stderr: PathBuf,
     pub growth: Growth,
     pub asked_to_stop: UnixStream,
     pub queue: Queue,
@@ -64,10 +52,6 @@ pub(crate) struct Engine {
     /// Tools that the caller denied.
     pub denied: Vec<String>,
     pub started: Instant,
-    /// Removed when the run is over.
-    pub run_dir: crate::run_dir::RunDir,
-    /// Ours as long as nobody else holds it: without a keeper process we keep it.
-    pub home: Option<Home>,
     pub sessions: Sessions,
     /// Set when nothing of the run is left.
     pub over: Over,
@@ -80,26 +64,14 @@ struct RunState {
     heard: Instant,
     /// When the `result` came.
     result: Option<Instant>,
-    stopping: Option<Instant>,
     /// Why it is being stopped, and what was there by then.
     stop: Option<Stopped>,
     /// Some of what the CLI wrote was left unread, because it was being stopped.
     cut_short: bool,
     /// How long a reader that took nothing has kept us since the CLI was gone.
     waited_for_reader: Duration,
-    ended: Option<Ended>,
-    /// When the CLI's own process was gone: from then on only the keeper is waited for.
-    exited: Option<Instant>,
-    /// When the keeper had not answered for too long, and its guard was told to take over.
-    taken_over: Option<Instant>,
-    not_started: Option<(bool, String)>,
-    keeper_gone: bool,
-    /// The keeper has put the run's home away.
-    finished_by_keeper: bool,
     /// Whoever could ask for a stop is gone.
     nobody_can_ask: bool,
-    /// The ids of the run's sessions that are in the user's store.
-    stored_sessions: Vec<String>,
     retries: Retries,
 }
 
@@ -132,28 +104,21 @@ impl Engine {
             framer: Framer::new(LONGEST_LINE),
             heard: self.started,
             result: None,
-            stopping: None,
             stop: None,
             cut_short: false,
             waited_for_reader: Duration::ZERO,
-            ended: None,
-            exited: None,
-            taken_over: None,
-            not_started: None,
-            keeper_gone: false,
-            finished_by_keeper: false,
             nobody_can_ask: false,
-            stored_sessions: Vec::new(),
-            retries: Retries::new(&self.stderr),
+            retries: Retries::new(&self.ward.stderr),
         };
         if !self.denied.is_empty() {
             let denied = std::mem::take(&mut self.denied);
             self.account.feed(Input::Denied(denied));
         }
+        self.account.warnings.append(&mut self.ward.warnings);
         self.account.tick();
         self.account.warn_all();
         let mut progress = Progress::ThereIsMore;
-        while !watch.keeper_gone {
+        while !self.ward.over {
             let happening = self.next(&watch, progress);
             progress = self.see_to(happening, &mut watch);
         }
@@ -163,8 +128,8 @@ impl Engine {
     /// Sees to one thing. Whatever it was, there may be something to read as well.
     fn see_to(&mut self, happening: Happening, watch: &mut RunState) -> Progress {
         match happening {
-            Happening::Report(report) => self.take_report(report, watch),
-            Happening::KeeperGone => watch.keeper_gone = true,
+            Happening::Report(report) => self.ward.take_report(report),
+            Happening::KeeperGone => self.ward.over = true,
             Happening::StopAsked | Happening::NobodyListens => self.stop(Stop::Cancelled, watch),
             Happening::StopAskedAtOnce => self.stop_at_once(watch),
             Happening::NobodyCanAsk => {
@@ -181,8 +146,8 @@ impl Engine {
     }
 
     fn check_clocks(&mut self, watch: &mut RunState) {
-        self.check_keeper(watch);
-        if watch.ended.is_some() || watch.stopping.is_some() {
+        self.ward.check(self.limits.timeout.is_some_and(|limit| self.limits.began.elapsed() > limit));
+        if self.ward.ended.is_some() || self.ward.stopping.is_some() {
             return;
         }
         // While a tool runs the CLI has nothing to say, and while the reader is behind we do not hear it.
@@ -198,26 +163,9 @@ impl Engine {
         }
     }
 
-    /// A keeper that was told to stop, or whose CLI is gone, finishes soon, or it is stuck.
-    fn check_keeper(&mut self, watch: &mut RunState) {
-        if let Some(since) = watch.taken_over {
-            watch.keeper_gone |= since.elapsed() > PATIENCE_WITH_GUARD;
-            return;
-        }
-        let Some(since) = watch.exited.or(watch.stopping) else { return };
-        let out_of_time = watch.exited.is_some()
-            && self.limits.timeout.is_some_and(|limit| self.limits.began.elapsed() > limit)
-            && since.elapsed() > TIME_TO_CLEAN_UP;
-        if out_of_time || since.elapsed() > PATIENCE_WITH_KEEPER {
-            watch.taken_over = Some(Instant::now());
-            self.account.warnings.push("The keeper of the run did not answer any more and was ended".to_owned());
-            self.custody.take_over();
-        }
-    }
-
     /// The clock that rings first.
     fn next_alarm(&self, watch: &RunState) -> Option<(Instant, Stop)> {
-        if watch.stopping.is_some() || watch.ended.is_some() {
+        if self.ward.stopping.is_some() || self.ward.ended.is_some() {
             return None;
         }
         let total = self.limits.timeout.map(|limit| (self.limits.began + limit, Stop::Timeout(limit)));
@@ -237,50 +185,15 @@ impl Engine {
             return;
         }
         let at = Instant::now();
-        let after_end = watch.ended.is_some();
+        let after_end = self.ward.ended.is_some();
         let written = self.stdout.len();
         watch.stop = Some(Stopped { why, at, written, told: false, at_once: false, after_end });
         if after_end {
             return;
         }
-        watch.stopping = Some(at);
         // Before `init` the CLI loses a ^C.
         let gentle = if self.stdout.position() > 0 { Gentle::Yes } else { Gentle::No };
-        self.custody.stop(gentle);
-    }
-
-    fn take_report(&mut self, report: Report, watch: &mut RunState) {
-        match report {
-            Report::Hello { .. } => self.account.warnings.extend(self.custody.unkept().map(str::to_owned)),
-            Report::Started { pid } => tracing::debug!(pid, "Gemini CLI started"),
-            Report::NotStarted { missing, message } => {
-                watch.keeper_gone = true;
-                watch.not_started = Some((missing, message));
-            }
-            Report::Exited(ended) => {
-                watch.ended = Some(ended);
-                watch.exited = Some(Instant::now());
-            }
-            Report::KeeperLost => {
-                if watch.taken_over.is_none() {
-                    self.account.warnings.push(KEEPER_KILLED.to_owned());
-                }
-            }
-            Report::Swept { ended, names, left } => {
-                // Who stops a run knows that it ends what the run had started.
-                if ended > 0 && watch.stopping.is_none() {
-                    self.account.warnings.push(left_running(ended, &names));
-                }
-                if left > 0 {
-                    self.account.warnings.push(format!("{left} processes of the run could not be ended"));
-                }
-            }
-            Report::Finished(finished) => {
-                watch.keeper_gone = true;
-                watch.finished_by_keeper = true;
-                self.take_sessions(finished, watch);
-            }
-        }
+        self.ward.stop(gentle);
     }
 
     /// Ends at once what a stop ends gently.
@@ -288,29 +201,8 @@ impl Engine {
         self.stop(Stop::Cancelled, watch);
         let Some(stop) = watch.stop.as_mut().filter(|stop| !stop.at_once) else { return };
         stop.at_once = true;
-        if watch.ended.is_none() {
-            self.custody.stop(Gentle::AtOnce);
+        if self.ward.ended.is_none() {
+            self.ward.stop(Gentle::AtOnce);
         }
-    }
-
-    /// What became of the sessions of the run.
-    fn take_sessions(&mut self, finished: Finished, watch: &mut RunState) {
-        self.account.warnings.extend(finished.warnings);
-        if let Some(recorder) = &mut self.account.recorder {
-            recorder.sessions(&finished.published);
-        }
-        watch.stored_sessions = finished.sessions;
-        *self.sessions.lock().unwrap_or_else(PoisonError::into_inner) = finished.published;
-    }
-}
-
-fn left_running(ended: usize, names: &[String]) -> String {
-    let more = if ended > names.len() { ", …" } else { "" };
-    let names = names.join(", ");
-    match ended {
-        1 => format!("A process that was left running when Gemini CLI ended was ended too: {names}"),
-        _ => format!(
-            "{ended} processes that were left running when Gemini CLI ended were ended too: {names}{more}"
-        ),
     }
 }

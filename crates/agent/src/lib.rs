@@ -32,6 +32,7 @@ mod start;
 pub mod supervise;
 mod tail;
 mod telemetry;
+mod ward;
 
 pub use exposed::{Exposed, ExposedBy};
 pub use find::{

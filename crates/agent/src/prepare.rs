@@ -110,7 +110,7 @@ pub(crate) fn prepare(gemini: &Gemini, request: &Request, base: &Environment) ->
     let prompt = prompt::deliver(request)?;
     let Common { mut environment, home, dir, run_dir, user_home, user_settings, warnings } =
         common(gemini, request, base, settings_of_run)?;
-    telemetry::switch_on(&run_dir.path().join("telemetry"), &user_settings, &mut environment);
+    telemetry::switch_on(&run_dir.path().join(telemetry::FILE), &user_settings, &mut environment);
     debug_log(&run_dir, &mut environment);
 
     let prompt = prompt.place(run_dir.path(), &dir, gemini, request)?;

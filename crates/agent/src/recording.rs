@@ -196,7 +196,7 @@ impl Player {
         }
         if self.outcome.is_none() {
             self.feed(Input::Warning(ENDS_EARLY.to_owned()));
-            let stderr = crate::engine::tail(&dir.join(names::STDERR));
+            let stderr = crate::ward::tail(&dir.join(names::STDERR));
             self.feed(Input::End(Box::new(End { exit: Exit::Unknown, stderr, duration_ms: None })));
         }
         (self.outcome.unwrap_or_default(), self.items)

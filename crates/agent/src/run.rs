@@ -126,7 +126,7 @@ impl Run {
     }
 
     fn taken(&mut self, item: Item) -> Item {
-        self.queued.fetch_sub(weight(&item), Ordering::AcqRel);
+        self.queued.fetch_sub(item.weight(), Ordering::AcqRel);
         if let Item::Event(Event { kind: EventKind::Finished { outcome }, .. }) = &item {
             self.outcome = Some(outcome.clone());
         }
@@ -200,9 +200,14 @@ impl Drop for Run {
 
 /// Where the engine puts events. Bounded in number and in bytes, so that a slow reader costs no memory: the rest
 /// waits in the file.
-pub(crate) struct Queue {
-    items: Sender<Item>,
+pub(crate) struct Queue<T = Item> {
+    items: Sender<T>,
     queued: Arc<AtomicUsize>,
+}
+
+/// About how much memory something holds.
+pub(crate) trait Weigh {
+    fn weight(&self) -> usize;
 }
 
 /// Whether anybody still listens.
@@ -219,8 +224,8 @@ pub(crate) enum Listener {
 const MOST_EVENTS: usize = 4096;
 const MOST_BYTES: usize = 1 << 20;
 
-impl Queue {
-    pub(crate) fn new() -> (Self, Receiver<Item>, Arc<AtomicUsize>) {
+impl<T: Weigh> Queue<T> {
+    pub(crate) fn new() -> (Self, Receiver<T>, Arc<AtomicUsize>) {
         let (items, receiver) = async_channel::bounded(MOST_EVENTS);
         let queued = Arc::new(AtomicUsize::new(0));
         (Self { items, queued: queued.clone() }, receiver, queued)
@@ -242,11 +247,11 @@ impl Queue {
     }
 
     /// Adds an item; gives it back when there is no room.
-    pub(crate) fn offer(&self, item: Item) -> Option<Item> {
+    pub(crate) fn offer(&self, item: T) -> Option<T> {
         if self.listener() == Listener::Busy {
             return Some(item);
         }
-        let weight = weight(&item);
+        let weight = item.weight();
         self.queued.fetch_add(weight, Ordering::AcqRel);
         match self.items.try_send(item) {
             Ok(()) => None,
@@ -260,25 +265,29 @@ impl Queue {
     }
 }
 
-/// About how much memory an item holds.
-fn weight(item: &Item) -> usize {
-    let event = match item {
-        Item::Line(line) => return size_of::<Item>() + line.len(),
-        // Nothing comes behind it that could queue.
-        Item::Conversation(_) => return size_of::<Item>(),
-        Item::Event(event) => event,
-    };
+impl Weigh for Item {
+    fn weight(&self) -> usize {
+        size_of::<Item>()
+            + match self {
+                Item::Line(line) => line.len(),
+                // Nothing comes behind it that could queue.
+                Item::Conversation(_) => 0,
+                Item::Event(event) => heavy_event(event),
+            }
+    }
+}
+
+fn heavy_event(event: &Event) -> usize {
     let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-    size_of::<Item>()
-        + match &event.kind {
-            EventKind::Text { delta } => delta.len(),
-            EventKind::Prompt { text } | EventKind::Thinking { text, .. } => text.len(),
-            EventKind::ToolResult { output, .. } | EventKind::Command { output, .. } => text(output),
-            EventKind::FileChange(change) => text(&change.diff),
-            EventKind::ToolCall { input, .. } => heavy(input),
-            EventKind::Unknown { raw } => heavy(raw),
-            _ => 0,
-        }
+    match &event.kind {
+        EventKind::Text { delta } => delta.len(),
+        EventKind::Prompt { text } | EventKind::Thinking { text, .. } => text.len(),
+        EventKind::ToolResult { output, .. } | EventKind::Command { output, .. } => text(output),
+        EventKind::FileChange(change) => text(&change.diff),
+        EventKind::ToolCall { input, .. } => heavy(input),
+        EventKind::Unknown { raw } => heavy(raw),
+        _ => 0,
+    }
 }
 
 /// The strings of a value, one level deep: that is where file contents are.

@@ -28,6 +28,7 @@ use crate::request::{Prompt, Request};
 use crate::run::{About, Over, Queue, Run, Sessions, Stopper};
 use crate::supervise::custody::{Custody, Locks, keeper_program};
 use crate::tail::SessionTail;
+use crate::ward::Ward;
 
 impl Gemini {
     /// Starts a run in the environment of this process.
@@ -64,7 +65,7 @@ fn launch(
     request: &Request,
     started: Instant,
 ) -> std::io::Result<Run> {
-    let Ready { launch, home, dir, run_dir, mut warnings, .. } = ready;
+    let Ready { launch, home, dir, run_dir, warnings, .. } = ready;
     let stdout = Follower::open(launch.stdout.as_ref())?;
     // Here already, so that it can be watched from the start.
     let _stderr = Follower::open(launch.stderr.as_ref())?;
@@ -79,7 +80,6 @@ fn launch(
     let since = changes::scan_start(&dir);
     let locks = Locks { home: home.as_ref().map(|home| home.lock()), run: Some(run_dir.lock()) };
     let custody = Custody::take(&launch, keeper.as_deref(), locks)?;
-    warnings.extend(custody.unkept().map(str::to_owned));
     let about = About { mark: launch.mark.clone(), stderr: launch.stderr.clone().into() };
     let session =
         home.as_ref().map(|home| SessionTail::new(home.chats_dir(), Timestamp::now(), Growth::new()));
@@ -94,9 +94,7 @@ fn launch(
     };
     let neighbours = Neighbours::announce(run_dir.path(), &dir).ok();
     let engine = Engine {
-        custody,
         stdout,
-        stderr: launch.stderr.into(),
         growth,
         asked_to_stop,
         queue,
@@ -116,8 +114,7 @@ fn launch(
         limits,
         denied: request.deny_tools.clone(),
         started,
-        run_dir,
-        home,
+        ward: Ward::new(custody, launch.stderr.into(), run_dir, home),
         sessions: sessions.clone(),
         over: over.clone(),
     };

@@ -15,6 +15,9 @@ use serde_json::Value;
 
 use crate::env::{self, Environment};
 
+/// Its name among the files of a run.
+pub(crate) const FILE: &str = "telemetry";
+
 /// Longer lines are prompts and answers.
 const LONGEST_LINE: usize = 64 << 10;
 

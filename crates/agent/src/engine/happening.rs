@@ -40,8 +40,8 @@ impl Engine {
     /// says, then who wants a stop, then what the CLI writes.
     pub(super) fn next(&mut self, watch: &RunState, progress: Progress) -> Happening {
         self.wait(watch, progress);
-        if self.custody.has_report_within(Duration::ZERO) {
-            return match self.custody.report() {
+        if self.ward.custody.has_report_within(Duration::ZERO) {
+            return match self.ward.custody.report() {
                 Ok(Some(report)) => Happening::Report(report),
                 Ok(None) | Err(_) => Happening::KeeperGone,
             };
@@ -66,7 +66,7 @@ impl Engine {
     }
 
     fn wait(&self, watch: &RunState, progress: Progress) {
-        if self.custody.has_buffered_report() || progress == Progress::ThereIsMore {
+        if self.ward.custody.has_buffered_report() || progress == Progress::ThereIsMore {
             return;
         }
         let behind = progress == Progress::ReaderIsBehind;
@@ -78,7 +78,7 @@ impl Engine {
         let longest = if blind { longest.min(NOBODY_TELLS) } else { longest };
         let longest = self.account.longest_wait_for_fact().map_or(longest, |wait| longest.min(wait));
         let time = alarm.unwrap_or(longest).min(longest);
-        let mut wanted = vec![Wanted::readable(self.custody.socket())];
+        let mut wanted = vec![Wanted::readable(self.ward.custody.socket())];
         if !watch.nobody_can_ask {
             wanted.push(Wanted::readable(&self.asked_to_stop));
         }

@@ -1,0 +1,209 @@
+//! A CLI in custody: its keeper, its home and its directories, what the keeper has reported, and what is to be done at its end.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use alhena_model::{Exit, complaints};
+
+use crate::home::{self, Finished, Home, Stopped};
+use crate::prepare::DEBUG_LOG;
+use crate::prepare::arguments::OUR_POLICY;
+use crate::run_dir::RunDir;
+use crate::supervise::custody::{Custody, PATIENCE_WITH_GUARD};
+use crate::supervise::protocol::{Ended, Gentle, Report};
+
+/// A keeper that does not finish within this is itself stuck.
+const PATIENCE_WITH_KEEPER: Duration = Duration::from_secs(20);
+/// What cleaning up may take beyond the time limit of the run.
+const TIME_TO_CLEAN_UP: Duration = Duration::from_secs(5);
+
+const KEEPER_KILLED: &str = "The keeper of the run was killed; what it held was ended without it";
+
+pub(crate) struct Ward {
+    pub custody: Custody,
+    pub stderr: PathBuf,
+    /// Removed when the run is over.
+    pub run_dir: RunDir,
+    /// Ours as long as nobody else holds it: without a keeper process we keep it.
+    pub home: Option<Home>,
+    /// What people should know of all this.
+    pub warnings: Vec<String>,
+    /// When it was told to stop.
+    pub stopping: Option<Instant>,
+    /// How the CLI ended.
+    pub ended: Option<Ended>,
+    /// When the CLI's own process was gone: from then on only the keeper is waited for.
+    exited: Option<Instant>,
+    /// When the keeper had not answered for too long, and its guard was told to take over.
+    taken_over: Option<Instant>,
+    not_started: Option<(bool, String)>,
+    /// Nothing more will be reported.
+    pub over: bool,
+    /// What became of the home, if the keeper has put it away.
+    finished: Option<Finished>,
+}
+
+impl Ward {
+    pub(crate) fn new(custody: Custody, stderr: PathBuf, run_dir: RunDir, home: Option<Home>) -> Self {
+        Self {
+            warnings: custody.unkept().map(str::to_owned).into_iter().collect(),
+            custody,
+            stderr,
+            run_dir,
+            home,
+            stopping: None,
+            ended: None,
+            exited: None,
+            taken_over: None,
+            not_started: None,
+            over: false,
+            finished: None,
+        }
+    }
+
+    /// Whether the CLI could be started at all, as far as it is known.
+    pub(crate) fn has_started(&self) -> bool {
+        self.not_started.is_none()
+    }
+
+    pub(crate) fn take_report(&mut self, report: Report) {
+        match report {
+            Report::Hello { .. } => self.warnings.extend(self.custody.unkept().map(str::to_owned)),
+            Report::Started { pid } => tracing::debug!(pid, "Gemini CLI started"),
+            Report::NotStarted { missing, message } => {
+                self.over = true;
+                self.not_started = Some((missing, message));
+            }
+            Report::Exited(ended) => {
+                self.ended = Some(ended);
+                self.exited = Some(Instant::now());
+            }
+            Report::KeeperLost => {
+                if self.taken_over.is_none() {
+                    self.warnings.push(KEEPER_KILLED.to_owned());
+                }
+            }
+            Report::Swept { ended, names, left } => {
+                // Who stops a run knows that it ends what the run had started.
+                if ended > 0 && self.stopping.is_none() {
+                    self.warnings.push(left_running(ended, &names));
+                }
+                if left > 0 {
+                    self.warnings.push(format!("{left} processes of the run could not be ended"));
+                }
+            }
+            Report::Finished(finished) => {
+                self.over = true;
+                self.finished = Some(finished);
+            }
+        }
+    }
+
+    /// Begins to stop it.
+    pub(crate) fn stop(&mut self, gentle: Gentle) {
+        self.stopping.get_or_insert_with(Instant::now);
+        self.custody.stop(gentle);
+    }
+
+    /// A keeper that was told to stop, or whose CLI is gone, finishes soon, or it is stuck.
+    pub(crate) fn check(&mut self, out_of_time: bool) {
+        if let Some(since) = self.taken_over {
+            self.over |= since.elapsed() > PATIENCE_WITH_GUARD;
+            return;
+        }
+        let Some(since) = self.exited.or(self.stopping) else { return };
+        let out_of_time = self.exited.is_some() && out_of_time && since.elapsed() > TIME_TO_CLEAN_UP;
+        if out_of_time || since.elapsed() > PATIENCE_WITH_KEEPER {
+            self.taken_over = Some(Instant::now());
+            self.warnings.push("The keeper of the run did not answer any more and was ended".to_owned());
+            self.custody.take_over();
+        }
+    }
+
+    /// Nothing more is reported: ends the custody, and says what became of the home.
+    pub(crate) fn end(&mut self) -> Finished {
+        self.custody.end();
+        if let Some(finished) = self.finished.take() {
+            return finished;
+        }
+        if self.not_started.is_some() {
+            return Finished::default();
+        }
+        if self.taken_over.is_none() && self.custody.has_begun() {
+            self.warnings.push(KEEPER_KILLED.to_owned());
+        }
+        self.home.as_ref().map(|home| home::finish(&home.plan(), Stopped::Midway)).unwrap_or_default()
+    }
+
+    /// How it ended, and what it last wrote to standard error.
+    pub(crate) fn exit(&self) -> (Exit, String) {
+        let exit = match (self.ended, &self.not_started) {
+            (Some(Ended::Code(code)), _) => Exit::Code(code),
+            (Some(Ended::Signal(signal)), _) => Exit::Signal(signal),
+            // As a shell would say it.
+            (None, Some((true, _))) => Exit::Code(127),
+            (None, Some((false, _))) => Exit::Code(126),
+            (None, _) => Exit::Signal(9),
+        };
+        let stderr = self.last_words();
+        match &self.not_started {
+            Some((_, message)) => (exit, format!("{stderr}Gemini CLI could not be started: {message}")),
+            None => (exit, stderr),
+        }
+    }
+
+    /// The last of what it wrote to standard error.
+    pub(crate) fn last_words(&self) -> String {
+        self.in_the_users_words(tail(&self.stderr))
+    }
+
+    /// What the CLI went on without, by its own words.
+    pub(crate) fn complaints(&self) -> Vec<String> {
+        let said = self.in_the_users_words(head(&self.stderr));
+        let log = head(&self.run_dir.path().join(DEBUG_LOG));
+        let mut complaints = complaints(&said, &log);
+        complaints.retain(|complaint| !complaint.contains(OUR_POLICY));
+        complaints
+    }
+
+    /// People know their own home, not the one that stood in for it.
+    fn in_the_users_words(&self, text: String) -> String {
+        match &self.home {
+            Some(home) => text.replace(&*home.path().to_string_lossy(), &home.user_home().to_string_lossy()),
+            None => text,
+        }
+    }
+}
+
+fn left_running(ended: usize, names: &[String]) -> String {
+    let more = if ended > names.len() { ", …" } else { "" };
+    let names = names.join(", ");
+    match ended {
+        1 => format!("A process that was left running when Gemini CLI ended was ended too: {names}"),
+        _ => format!(
+            "{ended} processes that were left running when Gemini CLI ended were ended too: {names}{more}"
+        ),
+    }
+}
+
+/// The first 64 KiB of a file: the CLI complains when it starts.
+fn head(path: &Path) -> String {
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(64 << 10).read_to_end(&mut bytes));
+    String::from_utf8_lossy(if read.is_ok() { &bytes } else { &[] }).into_owned()
+}
+
+/// The last 64 KiB of standard error.
+pub(crate) fn tail(path: &Path) -> String {
+    fn read(path: &Path) -> io::Result<Vec<u8>> {
+        use std::io::{Seek, SeekFrom};
+        let mut file = std::fs::File::open(path)?;
+        let size = file.metadata()?.len();
+        file.seek(SeekFrom::Start(size.saturating_sub(64 << 10)))?;
+        let mut bytes = Vec::new();
+        file.take(64 << 10).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+    String::from_utf8_lossy(&read(path).unwrap_or_default()).into_owned()
+}
