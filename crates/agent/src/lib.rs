@@ -1,6 +1,7 @@
 //! Finds, prepares, launches, follows and stops Gemini CLI.
 
 mod account;
+mod acp;
 #[doc(hidden)]
 pub mod changes;
 pub mod dirs;
@@ -34,11 +35,12 @@ mod tail;
 mod telemetry;
 mod ward;
 
+pub use acp::{Action, Canceller, Closed, Conversation, Permission, Question, Turn, TurnItem};
 pub use exposed::{Exposed, ExposedBy};
 pub use find::{
     DROP_IN_MARK, FastStart, Finder, Gemini, NodeVersion, NotFound, PACKAGE, Place, Tried, VersionSource, Why,
 };
 pub use interactive::Interactive;
 pub use prepare::RunError;
-pub use request::{Approval, Prompt, PromptBy, Request, Resume, Sandbox, SystemPrompt, Trust};
+pub use request::{Approval, Prompt, PromptBy, Request, Resume, Sandbox, SystemPrompt, Transport, Trust};
 pub use run::{About, Item, Run, Stopper};

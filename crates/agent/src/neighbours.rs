@@ -56,6 +56,11 @@ impl Neighbours {
         }
     }
 
+    /// Another turn of the same agent: what it writes is counted from its beginning.
+    pub(crate) fn begin_again(&mut self) {
+        self.told = 0;
+    }
+
     /// The run has ended: tells the others what its tools wrote, and asks what theirs did.
     pub(crate) fn part(&mut self, written: &[FileRecord]) -> Others {
         self.claim(written);

@@ -20,6 +20,8 @@ pub struct Request {
     pub prompt_by: PromptBy,
     /// Where to work; the current directory by default.
     pub dir: Option<PathBuf>,
+    /// How the CLI is talked to.
+    pub transport: Transport,
     /// The model; the CLI's choice by default.
     pub model: Option<String>,
     /// What the model may do without asking.
@@ -60,6 +62,8 @@ pub struct Request {
     pub first_event_timeout: Option<Duration>,
     /// How long it may be silent while no tool runs.
     pub stall_timeout: Option<Duration>,
+    /// How long a question of a conversation may wait for an answer; it is rejected then. `None` is for ever.
+    pub permission_timeout: Option<Duration>,
     /// How many turns the model may take.
     pub max_turns: Option<u32>,
     /// How often a failing request is tried; 3 by default, where the CLI takes 10 and four minutes.
@@ -87,6 +91,16 @@ pub enum Prompt {
     Text(String),
     /// A file that holds it.
     File(PathBuf),
+}
+
+/// How the CLI is talked to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// A process that gets one prompt and writes stream-json.
+    #[default]
+    Headless,
+    /// A process that speaks the Agent Client Protocol: it asks before it acts, and may edit build files.
+    Acp,
 }
 
 /// How a prompt gets to the CLI.
@@ -228,6 +242,7 @@ impl Request {
             prompt,
             prompt_by: PromptBy::default(),
             dir: None,
+            transport: Transport::default(),
             model: None,
             approval: Approval::default(),
             trust: Trust::default(),
@@ -248,6 +263,7 @@ impl Request {
             began: None,
             first_event_timeout: Some(Duration::from_secs(60)),
             stall_timeout: Some(Duration::from_secs(300)),
+            permission_timeout: Some(Duration::from_secs(600)),
             max_turns: None,
             max_attempts: None,
             max_output: 4 << 30,
@@ -269,6 +285,12 @@ impl Request {
     /// Where to work.
     pub fn dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.dir = Some(dir.into());
+        self
+    }
+
+    /// How the CLI is talked to.
+    pub fn transport(mut self, transport: Transport) -> Self {
+        self.transport = transport;
         self
     }
 
@@ -389,6 +411,12 @@ impl Request {
     /// How long it may be silent while no tool runs; `None` is for ever.
     pub fn stall_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.stall_timeout = limit.into();
+        self
+    }
+
+    /// How long a question of a conversation may wait for an answer; `None` is for ever.
+    pub fn permission_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.permission_timeout = limit.into();
         self
     }
 

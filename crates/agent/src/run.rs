@@ -48,6 +48,12 @@ pub struct About {
     pub stderr: PathBuf,
 }
 
+impl About {
+    pub(crate) fn new(mark: String, stderr: PathBuf) -> Self {
+        Self { mark, stderr }
+    }
+}
+
 /// Stops a run from anywhere: a signal handler, another thread.
 #[derive(Clone)]
 pub struct Stopper {

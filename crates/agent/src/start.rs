@@ -14,6 +14,7 @@ use alhena_sys::processes;
 use serde_json::{Value, json};
 
 use crate::account::Account;
+use crate::acp;
 use crate::changes;
 use crate::disk::Disk;
 use crate::engine::{Engine, Limits};
@@ -24,7 +25,7 @@ use crate::home::Home;
 use crate::neighbours::Neighbours;
 use crate::prepare::{self, Ready, RunError};
 use crate::recording::{Header, Recorder, secrets};
-use crate::request::{Prompt, Request};
+use crate::request::{Prompt, Request, Transport};
 use crate::run::{About, Over, Queue, Run, Sessions, Stopper};
 use crate::supervise::custody::{Custody, Locks, keeper_program};
 use crate::tail::SessionTail;
@@ -43,6 +44,9 @@ impl Gemini {
 
     /// Starts a run in an environment of the caller's making.
     pub fn run_in(&self, request: Request, environment: &Environment) -> Result<Run, RunError> {
+        if request.transport == Transport::Acp {
+            return acp::run_once(self, request, environment);
+        }
         let started = Instant::now();
         let mut ready = prepare::prepare(self, &request, environment)?;
         let recorder = recorder(&request, self, &ready)?;
@@ -132,7 +136,11 @@ fn witnesses(home: Option<&Home>) -> Witnesses {
     Witnesses { disk: true, session: home.is_some() }
 }
 
-fn recorder(request: &Request, gemini: &Gemini, ready: &Ready) -> Result<Option<Recorder>, RunError> {
+pub(crate) fn recorder(
+    request: &Request,
+    gemini: &Gemini,
+    ready: &Ready,
+) -> Result<Option<Recorder>, RunError> {
     let Some(dir) = &request.record else { return Ok(None) };
     let hint = "Give --record a new or empty directory.";
     let mask = secrets(request, &ready.environment, &ready.dir);

@@ -53,6 +53,12 @@ impl SessionTail {
         }
     }
 
+    /// The same for a session over ACP, where only its file says which calls there were.
+    pub(crate) fn with_calls(mut self) -> Self {
+        self.facts = self.facts.with_calls();
+        self
+    }
+
     /// The session's id; file names carry its first eight characters.
     pub(crate) fn session(&mut self, id: &str) {
         if self.short_id.is_none() {

@@ -154,8 +154,13 @@ impl Ward {
     }
 
     /// The last of what it wrote to standard error.
-    pub(crate) fn last_words(&self) -> String {
-        self.in_the_users_words(tail(&self.stderr))
+    fn last_words(&self) -> String {
+        self.last_words_since(0)
+    }
+
+    /// The same, without what was there when so much had been written.
+    pub(crate) fn last_words_since(&self, before: u64) -> String {
+        self.in_the_users_words(tail_since(&self.stderr, before))
     }
 
     /// What the CLI went on without, by its own words.
@@ -196,14 +201,18 @@ fn head(path: &Path) -> String {
 
 /// The last 64 KiB of standard error.
 pub(crate) fn tail(path: &Path) -> String {
-    fn read(path: &Path) -> io::Result<Vec<u8>> {
+    tail_since(path, 0)
+}
+
+fn tail_since(path: &Path, before: u64) -> String {
+    fn read(path: &Path, before: u64) -> io::Result<Vec<u8>> {
         use std::io::{Seek, SeekFrom};
         let mut file = std::fs::File::open(path)?;
         let size = file.metadata()?.len();
-        file.seek(SeekFrom::Start(size.saturating_sub(64 << 10)))?;
+        file.seek(SeekFrom::Start(size.saturating_sub(64 << 10).max(before)))?;
         let mut bytes = Vec::new();
         file.take(64 << 10).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
-    String::from_utf8_lossy(&read(path).unwrap_or_default()).into_owned()
+    String::from_utf8_lossy(&read(path, before).unwrap_or_default()).into_owned()
 }

@@ -35,8 +35,9 @@ pub mod concepts;
 
 pub use alhena_agent as agent;
 pub use alhena_agent::{
-    Approval, Finder, Gemini, Item, NotFound, Prompt, PromptBy, Request, Resume, Run, RunError, Sandbox,
-    Stopper, SystemPrompt, Trust,
+    Action, Approval, Canceller, Conversation, Finder, Gemini, Item, NotFound, Permission, Prompt, PromptBy,
+    Question, Request, Resume, Run, RunError, Sandbox, Stopper, SystemPrompt, Transport, Trust, Turn,
+    TurnItem,
 };
 pub use alhena_hosts as hosts;
 pub use alhena_model as model;

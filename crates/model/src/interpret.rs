@@ -23,8 +23,8 @@ use alhena_wire::stream;
 use alhena_wire::stream::{ErrorEvent, Message, ResultEvent, Role, Severity, Status, StreamEvent};
 use serde_json::Value;
 
-use self::derive::PromptFile;
 use self::acp::Acp;
+use self::derive::PromptFile;
 pub use self::input::{Decided, DiskFact, Input, Prompted};
 use self::joined::Joined;
 use self::kept::{Kept, OpenCalls};

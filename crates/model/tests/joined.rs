@@ -214,8 +214,10 @@ fn a_cancelled_write_is_no_change() {
         json!({"type": "tool_result", "tool_id": "c", "status": "success"}),
     ]);
     let fact = ToolFact { cancelled: true, ..ToolFact::default() };
-    let (events, outcome) =
-        join(&stdout, vec![Fact::Tool { message: String::new(), id: "c".into(), fact: Box::new(fact), call: None }]);
+    let (events, outcome) = join(
+        &stdout,
+        vec![Fact::Tool { message: String::new(), id: "c".into(), fact: Box::new(fact), call: None }],
+    );
     let result = events.iter().find_map(|event| match event.kind {
         EventKind::ToolResult { ok, cancelled, .. } => Some((ok, cancelled)),
         _ => None,
@@ -231,8 +233,10 @@ fn the_session_knows_whether_a_file_is_new() {
             json!({"type": "tool_result", "tool_id": "c", "status": "success"}),
         ]);
         let fact = ToolFact { created: Some(created), diff: Some("d".into()), ..ToolFact::default() };
-        let (_, outcome) =
-            join(&stdout, vec![Fact::Tool { message: String::new(), id: "c".into(), fact: Box::new(fact), call: None }]);
+        let (_, outcome) = join(
+            &stdout,
+            vec![Fact::Tool { message: String::new(), id: "c".into(), fact: Box::new(fact), call: None }],
+        );
         assert_eq!((outcome.files[0].change, outcome.files[0].diff.as_deref()), (change, Some("d")));
     }
 }

@@ -14,6 +14,8 @@ pub enum Wanted<'a> {
     Readable(BorrowedFd<'a>),
     /// The other side has gone.
     HungUp(BorrowedFd<'a>),
+    /// Room to write.
+    Writable(BorrowedFd<'a>),
 }
 
 impl<'a> Wanted<'a> {
@@ -27,16 +29,22 @@ impl<'a> Wanted<'a> {
         Wanted::HungUp(fd.as_fd())
     }
 
+    /// Room to write.
+    pub fn writable(fd: &'a impl AsFd) -> Self {
+        Wanted::Writable(fd.as_fd())
+    }
+
     fn poll_fd(self) -> PollFd<'a> {
         match self {
             Wanted::Readable(fd) => PollFd::from_borrowed_fd(fd, PollFlags::IN),
             Wanted::HungUp(fd) => PollFd::from_borrowed_fd(fd, PollFlags::empty()),
+            Wanted::Writable(fd) => PollFd::from_borrowed_fd(fd, PollFlags::OUT),
         }
     }
 
     fn has_come(self, events: PollFlags) -> bool {
         match self {
-            Wanted::Readable(_) => !events.is_empty(),
+            Wanted::Readable(_) | Wanted::Writable(_) => !events.is_empty(),
             Wanted::HungUp(_) => events.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL),
         }
     }

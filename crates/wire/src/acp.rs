@@ -181,18 +181,20 @@ impl From<SessionUpdate> for Update {
         match update {
             SessionUpdate::AgentMessageChunk(chunk) => text(chunk.content).map_or(Self::Aside, Self::Text),
             SessionUpdate::AgentThoughtChunk(chunk) => text(chunk.content).map_or(Self::Aside, Self::Thought),
-            SessionUpdate::ToolCall(call) => Self::Call(Box::new(Call {
-                id: call.tool_call_id.to_string(),
-                name: call.name,
-                title: Some(call.title),
-                kind: Some(call.kind),
-                status: Status::from(Some(call.status)),
-                paths: paths(call.locations),
-                input: call.raw_input,
-                output: call.raw_output,
-                ..Call::default()
-            }
-            .with(call.content))),
+            SessionUpdate::ToolCall(call) => Self::Call(Box::new(
+                Call {
+                    id: call.tool_call_id.to_string(),
+                    name: call.name,
+                    title: Some(call.title),
+                    kind: Some(call.kind),
+                    status: Status::from(Some(call.status)),
+                    paths: paths(call.locations),
+                    input: call.raw_input,
+                    output: call.raw_output,
+                    ..Call::default()
+                }
+                .with(call.content),
+            )),
             SessionUpdate::ToolCallUpdate(update) => Self::Call(Box::new(Call::from(update))),
             _ => Self::Aside,
         }
@@ -267,7 +269,9 @@ fn asks(id: &Id, params: &Value) -> Option<Said> {
         id: id.clone(),
         session: request.session_id.to_string(),
         call: Box::new(Call::from(request.tool_call)),
-        options: options.map(|option| Choice { id: option.option_id.to_string(), kind: option.kind }).collect(),
+        options: options
+            .map(|option| Choice { id: option.option_id.to_string(), kind: option.kind })
+            .collect(),
     })
 }
 

@@ -69,7 +69,8 @@ impl Engine {
         self.tell_of_stop(watch);
         let position = self.stdout.position();
         // What is beyond the limit is not read either, and what is behind a result that waits has time.
-        if position > self.limits.output || self.account.interpreter.waits() || self.stdout.len() <= position {
+        if position > self.limits.output || self.account.interpreter.waits() || self.stdout.len() <= position
+        {
             return false;
         }
         // Up to the stop, so that what came before it is told apart from what came after.

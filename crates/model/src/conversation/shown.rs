@@ -83,8 +83,7 @@ fn is_refusal(error: &ToolError) -> bool {
     matches!(
         error.kind.as_str(),
         "tool_not_registered" | "policy_violation" | "invalid_tool_params" | REJECTED
-    )
-        || needs_somebody(&error.message)
+    ) || needs_somebody(&error.message)
 }
 
 /// Whether a person would have had to say yes.

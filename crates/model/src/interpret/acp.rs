@@ -236,10 +236,10 @@ impl Interpreter {
             let input = called.input.unwrap_or_else(|| Value::Object(Map::new()));
             self.remember(&id, &called.name, &input);
             self.announce(id.clone(), called.name, input, out);
-            let error = fact.error.as_deref().map(|message| ToolError {
-                kind: kind_of(message).to_owned(),
-                message: message.to_owned(),
-            });
+            let error = fact
+                .error
+                .as_deref()
+                .map(|message| ToolError { kind: kind_of(message).to_owned(), message: message.to_owned() });
             let success = error.is_none() && !fact.failed;
             let result = Returned { id, success, output: None, error, at: self.now };
             self.returned(result, Testimony { fact: Some(fact), disk: None }, out);
@@ -289,7 +289,9 @@ impl Interpreter {
         };
         match reason {
             "end_turn" => {}
-            "max_tokens" => self.warn("An answer was cut off at the limit of output tokens (MAX_TOKENS)", out),
+            "max_tokens" => {
+                self.warn("An answer was cut off at the limit of output tokens (MAX_TOKENS)", out)
+            }
             "cancelled" => return failed("FatalCancellationError", "The turn was cancelled"),
             "max_turn_requests" => {
                 return failed("FatalTurnLimitedError", "The agent reached its limit of turns");
@@ -369,4 +371,3 @@ fn refusal_text(message: String, data: &Value) -> String {
         None => message,
     }
 }
-

@@ -115,9 +115,9 @@ pub struct Decided {
     pub rejected: Option<String>,
 }
 
-impl Input<'_> {
+impl Input<'static> {
     /// A line of an ACP agent; what is no message is noise.
-    pub fn acp(frame: Frame<'_>) -> Input<'static> {
+    pub fn acp(frame: Frame<'_>) -> Self {
         match frame {
             Frame::Line(line) => match Message::read(line) {
                 Ok(message) => Input::Acp(Box::new(message)),

@@ -1,0 +1,25 @@
+//! Warm agents: one process of the CLI for many prompts, over the Agent Client Protocol.
+//!
+//! | Module | Its one job |
+//! |---|---|
+//! | `process` | from a request to `gemini --acp` under the keeper |
+//! | `pipe` | what is said to the agent, however slowly it listens |
+//! | `permission` | a question of the agent, and what can be answered |
+//! | `gate` | what is answered without asking anybody |
+//! | `engine` | the one thread of a process |
+//! | `turn` | one prompt and all that follows from it |
+//! | `conversation` | what a program gets: several turns, each with its events and its outcome |
+
+mod conversation;
+mod engine;
+mod gate;
+mod hotline;
+mod permission;
+mod pipe;
+mod process;
+mod turn;
+
+pub(crate) use engine::run_once;
+
+pub use conversation::{Canceller, Closed, Conversation, Turn, TurnItem};
+pub use permission::{Action, Permission, Question};

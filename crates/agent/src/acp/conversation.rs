@@ -1,0 +1,255 @@
+//! What a program gets: a conversation of several turns.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use alhena_model::{Conversation as Said, Event, EventKind, FailureKind, Outcome};
+use async_channel::Receiver;
+use futures_core::Stream;
+
+use super::engine;
+use super::hotline::{Hotline, Order};
+use super::permission::Permission;
+use super::turn::Outlet;
+use crate::env::Environment;
+use crate::find::Gemini;
+use crate::prepare::RunError;
+use crate::request::{Approval, Request};
+use crate::run::{About, Item, Queue, Weigh};
+
+impl Gemini {
+    /// Begins a conversation in the environment of this process. Of the request everything counts but its prompt.
+    ///
+    /// Nobody is waited for: a CLI that cannot start is a failure of the first turn.
+    pub fn converse(&self, request: Request) -> Result<Conversation, RunError> {
+        self.converse_in(request, &Environment::of_process())
+    }
+
+    /// The same in an environment of the caller's making.
+    pub fn converse_in(&self, request: Request, environment: &Environment) -> Result<Conversation, RunError> {
+        engine::converse(self, request, environment)
+    }
+}
+
+/// A conversation with one agent: turn after turn, each with its events and its outcome. Dropping it ends everything.
+pub struct Conversation {
+    hotline: Arc<Hotline>,
+    turns: u64,
+    about: About,
+    session: SessionId,
+    closed: Receiver<Closed>,
+}
+
+/// Where the engine says which session it is.
+pub(super) type SessionId = Arc<Mutex<Option<String>>>;
+
+/// What a conversation left.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Closed {
+    /// The session files in the user's store.
+    pub session_files: Vec<PathBuf>,
+    /// What people should know.
+    pub warnings: Vec<String>,
+}
+
+/// What comes out of a turn.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TurnItem {
+    /// Something happened.
+    Event(Event),
+    /// The agent wants to do something, and waits for the answer.
+    Asked(Permission),
+    /// A line as the agent wrote it; only on request.
+    Line(Vec<u8>),
+    /// All that was said and done, before the last event; only on request.
+    Conversation(Box<Said<'static>>),
+}
+
+impl From<Item> for TurnItem {
+    fn from(item: Item) -> Self {
+        match item {
+            Item::Event(event) => Self::Event(event),
+            Item::Line(line) => Self::Line(line),
+            Item::Conversation(said) => Self::Conversation(said),
+        }
+    }
+}
+
+/// One prompt and all that follows from it: a [`Stream`] of items, then an outcome. Dropping it cancels the turn.
+pub struct Turn {
+    items: Pin<Box<Receiver<(TurnItem, usize)>>>,
+    queued: Arc<AtomicUsize>,
+    canceller: Canceller,
+    outcome: Option<Arc<Outcome>>,
+}
+
+/// Cancels a turn from anywhere. The conversation goes on.
+#[derive(Clone)]
+pub struct Canceller {
+    hotline: Arc<Hotline>,
+    turn: u64,
+}
+
+impl Weigh for (TurnItem, usize) {
+    fn weight(&self) -> usize {
+        self.1
+    }
+}
+
+impl Conversation {
+    pub(super) fn new(
+        hotline: Arc<Hotline>,
+        about: About,
+        session: SessionId,
+        closed: Receiver<Closed>,
+    ) -> Self {
+        Self { hotline, turns: 0, about, session, closed }
+    }
+
+    /// A prompt. While another turn goes on it waits for its end.
+    pub fn prompt(&mut self, text: impl Into<String>) -> Result<Turn, RunError> {
+        self.turns += 1;
+        let (queue, items, queued) = Queue::new();
+        let turn = self.turns;
+        let taken = self.hotline.give(Order::Prompt { turn, text: text.into(), outlet: Outlet::Turn(queue) });
+        if !taken {
+            return Err(over());
+        }
+        let canceller = Canceller { hotline: self.hotline.clone(), turn };
+        Ok(Turn { items: Box::pin(items), queued, canceller, outcome: None })
+    }
+
+    /// The model from the next prompt on. If the agent does not take it, that turn fails.
+    pub fn set_model(&mut self, model: impl Into<String>) -> Result<(), RunError> {
+        self.hotline.give(Order::SetModel(model.into())).then_some(()).ok_or_else(over)
+    }
+
+    /// What may be done without asking, from now on.
+    pub fn set_mode(&mut self, mode: Approval) -> Result<(), RunError> {
+        self.hotline.give(Order::SetMode(mode)).then_some(()).ok_or_else(over)
+    }
+
+    /// The session's id, once there is one.
+    pub fn session_id(&self) -> Option<String> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What is known of its process from the start.
+    pub fn about(&self) -> &About {
+        &self.about
+    }
+
+    /// Ends it, and waits until nothing of it is left: no process, no directory, and its session in the user's store.
+    pub async fn close(self) -> Closed {
+        let _over = self.hotline.give(Order::Close);
+        self.closed.recv().await.unwrap_or_default()
+    }
+
+    /// The same, waiting in this thread.
+    pub fn close_blocking(self) -> Closed {
+        let _over = self.hotline.give(Order::Close);
+        self.closed.recv_blocking().unwrap_or_default()
+    }
+}
+
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        let _over = self.hotline.give(Order::Close);
+    }
+}
+
+fn over() -> RunError {
+    RunError::failed(FailureKind::Crashed, "the conversation is over: its agent has ended")
+}
+
+impl Turn {
+    /// The next item; `None` after the last.
+    pub async fn next(&mut self) -> Option<TurnItem> {
+        poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
+    }
+
+    /// The next item, waiting in this thread.
+    pub fn next_blocking(&mut self) -> Option<TurnItem> {
+        let (item, weight) = self.items.recv_blocking().ok()?;
+        Some(self.taken(item, weight))
+    }
+
+    fn taken(&mut self, item: TurnItem, weight: usize) -> TurnItem {
+        self.queued.fetch_sub(weight, Ordering::AcqRel);
+        if let TurnItem::Event(Event { kind: EventKind::Finished { outcome }, .. }) = &item {
+            self.outcome = Some(outcome.clone());
+        }
+        item
+    }
+
+    /// The outcome; what nobody took is passed over, and questions are rejected.
+    pub async fn outcome(mut self) -> Arc<Outcome> {
+        while self.outcome.is_none() && self.next().await.is_some() {}
+        self.outcome.take().unwrap_or_default()
+    }
+
+    /// The outcome, waiting in this thread.
+    pub fn outcome_blocking(mut self) -> Arc<Outcome> {
+        while self.outcome.is_none() && self.next_blocking().is_some() {}
+        self.outcome.take().unwrap_or_default()
+    }
+
+    /// Something that can cancel the turn from elsewhere.
+    pub fn canceller(&self) -> Canceller {
+        self.canceller.clone()
+    }
+
+    /// Cancels it. Its items go on until the last.
+    pub fn cancel(&self) {
+        self.canceller.cancel();
+    }
+}
+
+impl Canceller {
+    /// Cancels the turn; its outcome will be cancelled, unless it was over. Cancelling twice does no harm.
+    pub fn cancel(&self) {
+        let _over = self.hotline.give(Order::Cancel { turn: self.turn });
+    }
+}
+
+impl Stream for Turn {
+    type Item = TurnItem;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<TurnItem>> {
+        let Some((item, weight)) = ready!(self.items.as_mut().poll_next(context)) else {
+            return Poll::Ready(None);
+        };
+        Poll::Ready(Some(self.taken(item, weight)))
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.canceller.cancel();
+    }
+}
+
+impl fmt::Debug for Conversation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Conversation").field("about", &self.about).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Turn").field("number", &self.canceller.turn).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Canceller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Canceller").field("turn", &self.turn).finish_non_exhaustive()
+    }
+}

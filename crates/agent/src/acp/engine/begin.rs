@@ -1,0 +1,355 @@
+//! The start: of the process, of the session, and of each turn.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, Weak, mpsc};
+use std::time::Instant;
+
+use alhena_model::{FailureKind, Input, Prompted, Stop, Timestamp};
+use alhena_sys::growth::Growth;
+use alhena_wire::acp::say;
+use alhena_wire::frame::Framer;
+use alhena_wire::rpc::Id;
+use serde_json::{Value, json};
+
+use super::{Engine, Prompt, Purpose, Session, Stage};
+use crate::account::Account;
+use crate::acp::conversation::{Conversation, SessionId};
+use crate::acp::gate::Gate;
+use crate::acp::hotline::Hotline;
+use crate::acp::pipe::Pipe;
+use crate::acp::process;
+use crate::acp::turn::{Exchange, Outlet};
+use crate::changes;
+use crate::disk::Disk;
+use crate::env::Environment;
+use crate::find::Gemini;
+use crate::follow::Follower;
+use crate::neighbours::Neighbours;
+use crate::prepare::{Ready, RunError};
+use crate::recording::{LONGEST_LINE, Recorder};
+use crate::request::{Approval, Prompt as RequestPrompt, Request};
+use crate::retries::Retries;
+use crate::run::{About, Over, Queue, Run, Sessions, Stopper};
+use crate::start;
+use crate::supervise::custody::{Custody, Locks, keeper_program};
+use crate::tail::SessionTail;
+use crate::ward::Ward;
+
+/// A conversation, as a program gets it.
+pub(in crate::acp) fn converse(
+    gemini: &Gemini,
+    request: Request,
+    environment: &Environment,
+) -> Result<Conversation, RunError> {
+    let started = Instant::now();
+    let (ready, pipe) = process::prepare(gemini, &request, environment)?;
+    let keeper = keeper_program(environment);
+    let begin = || {
+        let (bell, rung) = bell()?;
+        let (orders, taken) = mpsc::channel();
+        let hotline = Arc::new(Hotline::new(orders, bell));
+        let (closed, is_closed) = async_channel::bounded(1);
+        let ends = Ends { bell: rung, orders: taken, hotline: Arc::downgrade(&hotline), closed };
+        let engine = begin(ready, pipe, keeper, request, None, ends, started)?;
+        let about = engine.about();
+        let session = engine.session_id.clone();
+        spawn(engine)?;
+        Ok(Conversation::new(hotline, about, session, is_closed))
+    };
+    begin().map_err(not_started)
+}
+
+/// One prompt as a run: the same events and outcome as a headless run, and nothing left before the last event is out.
+pub(crate) fn run_once(
+    gemini: &Gemini,
+    request: Request,
+    environment: &Environment,
+) -> Result<Run, RunError> {
+    let started = Instant::now();
+    let text = match &request.prompt {
+        RequestPrompt::Text(text) => text.clone(),
+        RequestPrompt::File(path) => std::fs::read_to_string(path).map_err(|error| {
+            RunError::usage(format!("{}: {error}", path.display()), "Give a file that can be read, in UTF-8.")
+        })?,
+    };
+    if text.trim().is_empty() {
+        return Err(RunError::usage("the prompt is empty", "Say what Gemini CLI is to do."));
+    }
+    let (ready, pipe) = process::prepare(gemini, &request, environment)?;
+    let recorder = start::recorder(&request, gemini, &ready)?;
+    let keeper = keeper_program(environment);
+    let begin = || {
+        let (bell, rung) = bell()?;
+        let (_nobody, taken) = mpsc::channel();
+        let (closed, _nobody_waits) = async_channel::bounded(1);
+        let ends = Ends { bell: rung, orders: taken, hotline: Weak::new(), closed };
+        let mut engine = begin(ready, pipe, keeper, request, recorder, ends, started)?;
+        let (queue, items, queued) = Queue::new();
+        engine.once = true;
+        engine.prompts.push_back(Prompt { turn: 1, text, outlet: Outlet::Run(queue), cancelled: false });
+        let (about, sessions) = (engine.about(), engine.sessions.clone());
+        let stopper = Stopper::new(bell, engine.over.clone());
+        spawn(engine)?;
+        Ok(Run::new(items, queued, stopper, about, sessions))
+    };
+    begin().map_err(not_started)
+}
+
+/// The engine's ends of the ways to it.
+struct Ends {
+    bell: UnixStream,
+    orders: mpsc::Receiver<crate::acp::hotline::Order>,
+    hotline: Weak<Hotline>,
+    closed: async_channel::Sender<crate::acp::conversation::Closed>,
+}
+
+fn bell() -> io::Result<(UnixStream, UnixStream)> {
+    let (bell, rung) = UnixStream::pair()?;
+    bell.set_nonblocking(true)?;
+    rung.set_nonblocking(true)?;
+    Ok((bell, rung))
+}
+
+fn spawn(engine: Engine) -> io::Result<()> {
+    std::thread::Builder::new().name("alhena-acp".to_owned()).spawn(move || engine.run())?;
+    Ok(())
+}
+
+fn not_started(error: io::Error) -> RunError {
+    RunError::failed(FailureKind::Crashed, format!("the agent could not be started: {error}"))
+}
+
+fn begin(
+    ready: Ready,
+    pipe: Pipe,
+    keeper: Option<PathBuf>,
+    request: Request,
+    recorder: Option<Recorder>,
+    ends: Ends,
+    started: Instant,
+) -> io::Result<Engine> {
+    let Ready { launch, home, dir, run_dir, warnings, .. } = ready;
+    let stdout = Follower::open(launch.stdout.as_ref())?;
+    // Here already, so that it can be watched from the start.
+    let _stderr = Follower::open(launch.stderr.as_ref())?;
+    let growth = Growth::new();
+    growth.watch(launch.stdout.as_ref());
+    growth.watch(launch.stderr.as_ref());
+    let tail = home
+        .as_ref()
+        .map(|home| SessionTail::new(home.chats_dir(), Timestamp::now(), Growth::new()).with_calls());
+    let locks = Locks { home: home.as_ref().map(|home| home.lock()), run: Some(run_dir.lock()) };
+    let custody = Custody::take(&launch, keeper.as_deref(), locks)?;
+    let neighbours = Neighbours::announce(run_dir.path(), &dir).ok();
+    let retries = Retries::new(launch.stderr.as_ref());
+    Ok(Engine {
+        ward: Ward::new(custody, launch.stderr.into(), run_dir, home),
+        pipe,
+        stdout,
+        framer: Framer::new(LONGEST_LINE),
+        lines: VecDeque::new(),
+        growth,
+        retries,
+        bell: ends.bell,
+        orders: ends.orders,
+        hotline: ends.hotline,
+        gate: Gate::new(request.approval),
+        request,
+        dir,
+        session: Session::default(),
+        asked: HashMap::new(),
+        requests: 0,
+        questions: 0,
+        prompts: VecDeque::new(),
+        exchange: None,
+        departing: Vec::new(),
+        tail,
+        neighbours,
+        recorder,
+        warnings,
+        started,
+        once: false,
+        closing: false,
+        nobody_rings: false,
+        turns: 0,
+        sessions: Sessions::default(),
+        over: Over::default(),
+        session_id: SessionId::default(),
+        closed: ends.closed,
+    })
+}
+
+impl Engine {
+    fn about(&self) -> About {
+        About::new(self.ward.run_dir.mark().to_owned(), self.ward.stderr.clone())
+    }
+
+    /// Asks for something.
+    pub(super) fn ask(&mut self, purpose: Purpose, line: impl FnOnce(&Id) -> Vec<u8>) -> u64 {
+        self.requests += 1;
+        self.asked.insert(self.requests, purpose);
+        self.pipe.say(&line(&Id::from(self.requests)));
+        self.requests
+    }
+
+    pub(super) fn greet(&mut self) {
+        self.next_exchange();
+        self.ask(Purpose::Initialize, |id| say::initialize(id, "alhena", env!("CARGO_PKG_VERSION")));
+    }
+
+    /// The agent is there: a session is opened. MCP servers are in its settings.
+    pub(super) fn open_session(&mut self) {
+        let dir = self.dir.to_string_lossy().into_owned();
+        let resumed = self.ward.home.as_ref().and_then(|home| home.resumed_id().map(str::to_owned));
+        match resumed {
+            Some(session) => {
+                self.session.id.clone_from(&session);
+                self.ask(Purpose::Open, |id| say::load_session(id, &session, &dir, &json!([])));
+            }
+            None => drop(self.ask(Purpose::Open, |id| say::new_session(id, &dir, &json!([])))),
+        }
+    }
+
+    /// The session is there. One that was loaded has the mode and the model of the process's directory (0.61.0).
+    pub(super) fn opened(&mut self, answer: &Value) {
+        let text =
+            |pointer: &str| answer.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let id = text("/sessionId");
+        if !id.is_empty() {
+            self.session.id = id;
+        }
+        self.session.mode = text("/modes/currentModeId");
+        self.session.model = text("/models/currentModelId");
+        self.session.stage = Stage::Ready;
+        *self.session_id.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.session.id.clone());
+        self.set_mode();
+        if let Some(model) = self.request.model.clone() {
+            self.set_model(model);
+        }
+    }
+
+    pub(super) fn set_mode(&mut self) {
+        let mode = mode_id(self.gate.approval);
+        if self.session.stage == Stage::Ready && !self.session.mode.is_empty() && self.session.mode != mode {
+            self.session.mode = mode.to_owned();
+            self.session.settling += 1;
+            let session = self.session.id.clone();
+            self.ask(Purpose::Setting, |id| say::set_mode(id, &session, mode));
+        }
+    }
+
+    pub(super) fn set_model(&mut self, model: String) {
+        self.request.model = Some(model.clone());
+        if self.session.stage == Stage::Ready && self.session.model != model {
+            self.session.settling += 1;
+            let session = self.session.id.clone();
+            self.ask(Purpose::Setting, |id| say::set_model(id, &session, &model));
+            self.session.model = model;
+        }
+    }
+
+    /// The next prompt gets its turn.
+    pub(super) fn next_exchange(&mut self) {
+        if self.exchange.is_some() {
+            return;
+        }
+        let Some(Prompt { turn, text, outlet, cancelled }) = self.prompts.pop_front() else { return };
+        let account = self.account();
+        let stderr_before = self.retries.written();
+        let now = Instant::now();
+        self.turns += 1;
+        self.exchange = Some(Exchange {
+            number: turn,
+            text,
+            outlet,
+            account,
+            began: if self.turns == 1 { self.request.began.unwrap_or(self.started) } else { now },
+            request: None,
+            questions: BTreeMap::new(),
+            asking: VecDeque::new(),
+            heard: now,
+            stop: None,
+            answered: None,
+            stderr_before,
+        });
+        if cancelled {
+            self.stop_exchange(Stop::Cancelled);
+        }
+    }
+
+    fn account(&mut self) -> Account {
+        let since = changes::scan_start(&self.dir);
+        let mut warnings = std::mem::take(&mut self.warnings);
+        warnings.append(&mut self.ward.warnings);
+        let mut session = self.tail.take();
+        if let Some(session) = session.as_mut().filter(|_| !self.session.id.is_empty()) {
+            // What was written since the last turn is none of this one's.
+            session.session(&self.session.id);
+            let _before = session.news();
+        }
+        if let Some(neighbours) = &mut self.neighbours {
+            neighbours.begin_again();
+        }
+        let mut account = Account {
+            interpreter: start::interpreter(&self.request, self.ward.home.as_ref()),
+            recorder: self.recorder.take(),
+            disk: Disk::new(self.dir.clone(), since),
+            session,
+            neighbours: self.neighbours.take(),
+            warnings,
+            dir: self.dir.clone(),
+            since,
+            raw_lines: self.request.raw_lines,
+            lines: 0,
+            waiting: VecDeque::new(),
+        };
+        if !self.request.deny_tools.is_empty() {
+            account.feed(Input::Denied(self.request.deny_tools.clone()));
+        }
+        account.tick();
+        account.warn_all();
+        account
+    }
+
+    /// Sends the prompt, as soon as the session is as it should be.
+    pub(super) fn send_prompt(&mut self) {
+        if self.session.stage != Stage::Ready || self.session.settling > 0 {
+            return;
+        }
+        let Some(exchange) = &mut self.exchange else { return };
+        if exchange.request.is_some() || exchange.answered.is_some() || exchange.stop.is_some() {
+            return;
+        }
+        let (session, text) = (self.session.id.clone(), exchange.text.clone());
+        let request = self.ask(Purpose::Prompt, |id| say::prompt(id, &session, &text));
+        self.tell_of_prompt(request, session);
+    }
+
+    /// The interpreter hears which request the prompt is. Where there is no session, that is the request that it failed with.
+    pub(super) fn tell_of_prompt(&mut self, request: u64, session: String) {
+        let Some(exchange) = &mut self.exchange else { return };
+        exchange.request = Some(request);
+        exchange.heard = Instant::now();
+        exchange.account.tick();
+        exchange.account.feed(Input::Prompted(Box::new(Prompted {
+            request,
+            session,
+            model: self.session.model.clone(),
+            dir: self.dir.to_string_lossy().into_owned(),
+            text: exchange.text.clone(),
+        })));
+    }
+}
+
+/// Gemini CLI's name for the mode.
+fn mode_id(approval: Approval) -> &'static str {
+    match approval {
+        Approval::Default => "default",
+        Approval::AutoEdit => "autoEdit",
+        Approval::Yolo => "yolo",
+        Approval::Plan => "plan",
+    }
+}

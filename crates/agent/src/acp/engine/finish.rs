@@ -1,0 +1,97 @@
+//! The end of a turn, and of everything.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use alhena_model::{End, Exit, Input};
+
+use super::Engine;
+use crate::acp::conversation::Closed;
+use crate::acp::turn::Exchange;
+use crate::run::Listener;
+use crate::supervise::protocol::Gentle;
+
+/// How long what others say of a turn is waited for when the agent has answered.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How long to wait for a reader before looking again.
+const READER_IS_BEHIND: Duration = Duration::from_millis(5);
+
+impl Engine {
+    /// The agent has answered: when all is known that will be, the turn is over.
+    pub(super) fn settle_exchange(&mut self) {
+        let Some(exchange) = &mut self.exchange else { return };
+        let Some(since) = exchange.answered else { return };
+        let account = &mut exchange.account;
+        if let Some(session) = &mut account.session {
+            session.catch_up();
+        }
+        account.read_session();
+        let incomplete = account.interpreter.waits()
+            || (account.session.is_some() && account.interpreter.untold_tokens() > 0);
+        if incomplete && since.elapsed() < LAST_WORDS && !self.closing {
+            return;
+        }
+        if self.once {
+            return self.end_process(Gentle::No);
+        }
+        if let Some(exchange) = self.exchange.take() {
+            self.conclude(exchange, Exit::Unknown);
+        }
+        self.next_exchange();
+    }
+
+    fn conclude(&mut self, mut exchange: Exchange, exit: Exit) {
+        let account = &mut exchange.account;
+        account.feed(Input::SessionEnded);
+        account.ask_disk_at_last(exchange.request.is_some());
+        account.warnings.append(&mut self.ward.warnings);
+        if self.turns == 1 {
+            account.warnings.extend(self.ward.complaints());
+        }
+        account.warn_all();
+        self.tail = account.session.take();
+        self.neighbours = account.neighbours.take();
+        let stderr = self.ward.last_words_since(exchange.stderr_before);
+        self.depart(exchange, exit, stderr);
+    }
+
+    fn depart(&mut self, exchange: Exchange, exit: Exit, stderr: String) {
+        let duration_ms = Some(exchange.began.elapsed().as_millis() as u64);
+        let waiting = exchange.account.conclude(&End { exit, stderr, duration_ms });
+        self.departing.push((exchange.outlet, waiting));
+    }
+
+    /// The process is gone and nothing of it is left: what remains is to read the rest and to judge.
+    pub(super) fn finish(mut self) {
+        let finished = self.ward.end();
+        self.hear_rest();
+        let (exit, stderr) = self.ward.exit();
+        while let Some(mut exchange) = self.exchange.take() {
+            let account = &mut exchange.account;
+            account.warnings.append(&mut self.ward.warnings);
+            account.take_sessions(&finished, &self.sessions);
+            account.read_session_to_its_end();
+            account.say_if_lost(&finished.sessions);
+            account.ask_disk_at_last(self.ward.has_started());
+            account.hear_last_of(&self.ward);
+            // Who has been answered is not concerned by how the process ends: we end it.
+            let exit = if exchange.answered.is_some() { Exit::Unknown } else { exit };
+            self.depart(exchange, exit, stderr.clone());
+            self.next_exchange();
+        }
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&finished.published);
+        let mut warnings = self.ward.warnings.split_off(0);
+        warnings.extend(finished.warnings);
+        let Engine { ward, departing, over, closed, .. } = self;
+        // Before the last event is out everything is cleaned up: whoever has it may exit at once.
+        drop(ward);
+        over.store(true, Ordering::Release);
+        let _nobody_waits = closed.try_send(Closed { session_files: finished.published, warnings });
+        for (outlet, mut waiting) in departing {
+            while !outlet.hand_out(&mut waiting) && outlet.listener() != Listener::Gone {
+                std::thread::sleep(READER_IS_BEHIND);
+            }
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! What the agent says, and what is done about it.
+
+use std::time::{Duration, Instant};
+
+use alhena_model::{Decided, Input};
+use alhena_wire::acp::{Call, Choice, PermissionOptionKind, Said, say};
+use alhena_wire::frame::Frame;
+use alhena_wire::rpc::{self, Fault, Id, Message};
+
+use super::{Engine, Heard, Purpose, Stage};
+use crate::acp::permission::{Decision, NOBODY_ANSWERED, Permission, Question};
+use crate::acp::turn::Pending;
+
+/// So long is listened before everything else gets its turn.
+const AT_A_TIME: Duration = Duration::from_millis(20);
+
+impl Engine {
+    /// Hands out what waits, then listens on: as far as the reader keeps up, and never for long.
+    pub(super) fn listen(&mut self) {
+        let until = Instant::now() + AT_A_TIME;
+        loop {
+            let keeps_up = self.hand_out();
+            self.read_beside();
+            let stopped = self.exchange.as_ref().is_none_or(|exchange| exchange.stop.is_some());
+            if !(keeps_up || stopped) || self.waits_for_fact() {
+                return;
+            }
+            match self.lines.pop_front() {
+                Some(heard) => self.hear(heard),
+                None if !self.read_more() => return,
+                None => {}
+            }
+            if Instant::now() >= until {
+                return;
+            }
+        }
+    }
+
+    pub(super) fn waits_for_fact(&self) -> bool {
+        self.exchange.as_ref().is_some_and(|exchange| exchange.account.interpreter.waits())
+    }
+
+    /// False when somebody has to take something first.
+    pub(super) fn hand_out(&mut self) -> bool {
+        self.departing.retain_mut(|(outlet, waiting)| {
+            !outlet.hand_out(waiting) && outlet.listener() != crate::run::Listener::Gone
+        });
+        self.exchange.as_mut().is_none_or(super::Exchange::hand_out)
+    }
+
+    /// What others say of the turn: its session file, and standard error.
+    fn read_beside(&mut self) {
+        let retries = self.retries.news();
+        let Some(exchange) = &mut self.exchange else { return };
+        exchange.account.read_session();
+        for warning in retries {
+            exchange.heard = Instant::now();
+            exchange.account.tick();
+            exchange.account.feed(Input::Warning(warning));
+        }
+        if let Some(recorder) = &mut exchange.account.recorder {
+            recorder.follow_stderr();
+        }
+    }
+
+    fn read_more(&mut self) -> bool {
+        let bytes = self.stdout.next().unwrap_or_default();
+        let lines = &mut self.lines;
+        self.framer.push(bytes, |frame| lines.push_back(Heard::from(frame)));
+        !bytes.is_empty()
+    }
+
+    /// The agent will say nothing more: what is left of it is a line too.
+    pub(super) fn hear_rest(&mut self) {
+        loop {
+            while let Some(heard) = self.lines.pop_front() {
+                self.hear(heard);
+            }
+            if !self.read_more() {
+                break;
+            }
+        }
+        let (framer, lines) = (&mut self.framer, &mut self.lines);
+        framer.finish(|frame| lines.push_back(Heard::from(frame)));
+        while let Some(heard) = self.lines.pop_front() {
+            self.hear(heard);
+        }
+    }
+
+    fn hear(&mut self, heard: Heard) {
+        let line = match heard {
+            Heard::Line(line) => line,
+            Heard::TooLong { bytes, sample } => {
+                return self.tell(&[], |_| Input::TooLong { sample, bytes });
+            }
+        };
+        let Ok(message) = Message::read(&line) else { return self.tell(&line, |frame| Input::acp(frame)) };
+        let said = Said::of(&message);
+        if let Said::Answer { id, outcome: Err(_) } = &said {
+            self.fails(id);
+        }
+        self.tell(&line, |_| Input::Acp(Box::new(message)));
+        self.act_on(said);
+    }
+
+    /// The interpreter hears a line. Between two turns nobody wants to know.
+    fn tell<'l>(&mut self, line: &'l [u8], read: impl FnOnce(Frame<'l>) -> Input<'l>) {
+        let Some(exchange) = &mut self.exchange else { return };
+        exchange.heard = Instant::now();
+        exchange.account.tick();
+        if let Some(recorder) = &mut exchange.account.recorder {
+            recorder.output(line);
+            recorder.output(b"\n");
+        }
+        exchange.account.line(Frame::Line(line), read);
+        exchange.account.ask_disk();
+        exchange.account.claim();
+    }
+
+    /// What a request was for that is answered now.
+    fn purpose(&self, id: &Id) -> Option<(u64, Purpose)> {
+        self.asked
+            .iter()
+            .find(|(number, _)| Id::from(**number) == *id)
+            .map(|(number, purpose)| (*number, *purpose))
+    }
+
+    /// The agent refuses: where it was the start or a setting, the prompt that waits for it has failed.
+    fn fails(&mut self, id: &Id) {
+        let Some((number, purpose)) = self.purpose(id) else { return };
+        let waits = self.exchange.as_ref().is_some_and(|exchange| exchange.request.is_none());
+        if purpose != Purpose::Prompt && waits {
+            self.tell_of_prompt(number, self.session.id.clone());
+        }
+    }
+
+    fn act_on(&mut self, said: Said) {
+        match said {
+            Said::Asks { id, session, call, options } => self.asked(id, &session, &call, options),
+            Said::Wants { id, method } => {
+                let refusal = format!("{method} is not offered");
+                self.pipe.say(&rpc::refusal(Some(&id), Fault::Method, &refusal));
+            }
+            Said::Answer { id, outcome } => {
+                let Some((number, purpose)) = self.purpose(&id) else { return };
+                self.asked.remove(&number);
+                if outcome.is_err() {
+                    self.refused(number, purpose);
+                }
+                match (purpose, outcome) {
+                    (Purpose::Initialize, Ok(_)) => self.open_session(),
+                    (Purpose::Open, Ok(answer)) => self.opened(&answer),
+                    (Purpose::Setting, _) => self.session.settling = self.session.settling.saturating_sub(1),
+                    (Purpose::Prompt, Ok(_)) => self.answered(number),
+                    (_, Err(_)) => {}
+                }
+            }
+            Said::Update { .. } | Said::Other(_) => {}
+        }
+    }
+
+    fn refused(&mut self, number: u64, purpose: Purpose) {
+        self.answered(number);
+        if matches!(purpose, Purpose::Initialize | Purpose::Open) {
+            self.session.stage = Stage::Failed;
+        }
+    }
+
+    fn answered(&mut self, request: u64) {
+        let Some(exchange) = self.exchange.as_mut().filter(|exchange| exchange.request == Some(request))
+        else {
+            return;
+        };
+        exchange.answered.get_or_insert_with(Instant::now);
+    }
+
+    /// A question: it is answered by what stands, by whoever is there, or by no.
+    fn asked(&mut self, id: Id, session: &str, call: &Call, options: Vec<Choice>) {
+        let of_this_turn = session == self.session.id;
+        let Some(exchange) =
+            self.exchange.as_mut().filter(|exchange| of_this_turn && exchange.stop.is_none())
+        else {
+            return self.pipe.say(&say::cancelled(&id));
+        };
+        let question = Question::of(call, &self.dir);
+        let can_be_asked = exchange.outlet.can_be_asked();
+        self.questions += 1;
+        let number = self.questions;
+        let decision = self.gate.decide(&question);
+        let pending = Pending { id, question: question.clone(), options, since: Instant::now() };
+        exchange.questions.insert(number, pending);
+        match decision {
+            Some(decision) => self.decide(number, decision),
+            None if can_be_asked => {
+                exchange.asking.push_back(Permission::new(question, number, self.hotline.clone()));
+            }
+            None => {
+                // In the words of the CLI, which has them where it has nobody to ask.
+                let reason = format!("{} requires user confirmation, and nobody can be asked", question.tool);
+                self.decide(number, Decision::Reject(reason));
+            }
+        }
+    }
+
+    /// Answers a question. Only "once" and "no" are ever said: what the CLI remembers, it remembers for other sessions too.
+    pub(super) fn decide(&mut self, number: u64, decision: Decision) {
+        let Some(exchange) = &mut self.exchange else { return };
+        let Some(pending) = exchange.questions.remove(&number) else { return };
+        exchange.heard = Instant::now();
+        let (kind, rejected) = match decision {
+            Decision::AllowOnce => (PermissionOptionKind::AllowOnce, None),
+            Decision::AllowForConversation => {
+                self.gate.remember(pending.question.clone());
+                (PermissionOptionKind::AllowOnce, None)
+            }
+            Decision::Reject(reason) => (PermissionOptionKind::RejectOnce, Some(reason)),
+        };
+        let choice = pending.options.iter().find(|choice| choice.kind == kind);
+        let rejected = match choice {
+            Some(choice) => {
+                self.pipe.say(&say::choose(&pending.id, &choice.id));
+                rejected
+            }
+            None => {
+                self.pipe.say(&say::cancelled(&pending.id));
+                Some(rejected.unwrap_or_else(|| "The agent does not offer to be allowed it once".to_owned()))
+            }
+        };
+        let rejected = rejected.map(|reason| if reason.is_empty() { "Rejected".to_owned() } else { reason });
+        exchange.account.tick();
+        let call = pending.question.call_id;
+        exchange.account.feed(Input::Decided(Box::new(Decided { call, rejected })));
+    }
+
+    /// Nobody has answered a question in time.
+    pub(super) fn give_up_on(&mut self, number: u64) {
+        if let Some(exchange) = &mut self.exchange {
+            exchange.asking.retain(|permission| !permission.is(number));
+        }
+        self.decide(number, Decision::Reject(NOBODY_ANSWERED.to_owned()));
+    }
+}
+
+impl From<Frame<'_>> for Heard {
+    fn from(frame: Frame<'_>) -> Self {
+        match frame {
+            Frame::Line(line) => Heard::Line(line.to_vec()),
+            Frame::TooLong { bytes, sample } => Heard::TooLong { bytes, sample },
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What the engine is asked to do.
+
+use std::io::Read;
+use std::time::Instant;
+
+use alhena_model::{Decided, Input, Stop};
+use alhena_wire::acp::say;
+
+use super::{Engine, Prompt, Stage};
+use crate::acp::hotline::{Order, RING};
+use crate::run::{AT_ONCE, Listener};
+use crate::supervise::protocol::Gentle;
+
+impl Engine {
+    /// Takes what was ordered.
+    pub(super) fn take_orders(&mut self) {
+        let mut rung = [0; 64];
+        match self.bell.read(&mut rung) {
+            Ok(0) if !self.nobody_rings => {
+                self.nobody_rings = true;
+                self.close();
+            }
+            Ok(count) => {
+                let mut words = rung.iter().take(count);
+                if words.clone().any(|word| *word == AT_ONCE) {
+                    self.stop_exchange(Stop::Cancelled);
+                    self.closing = true;
+                    self.ward.stop(Gentle::AtOnce);
+                } else if words.any(|word| *word != RING) {
+                    // Of a run: it is to stop.
+                    self.stop_exchange(Stop::Cancelled);
+                }
+            }
+            Err(_nobody_rang) => {}
+        }
+        while let Ok(order) = self.orders.try_recv() {
+            self.obey(order);
+        }
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Prompt { turn, text, outlet } => {
+                self.prompts.push_back(Prompt { turn, text, outlet, cancelled: false });
+                self.next_exchange();
+            }
+            Order::Decide { question, decision } => self.decide(question, decision),
+            Order::SetModel(model) => self.set_model(model),
+            Order::SetMode(mode) => {
+                self.gate.approval = mode;
+                self.set_mode();
+            }
+            Order::Cancel { turn } => {
+                if self.exchange.as_ref().is_some_and(|exchange| exchange.number == turn) {
+                    self.stop_exchange(Stop::Cancelled);
+                } else if let Some(prompt) = self.prompts.iter_mut().find(|prompt| prompt.turn == turn) {
+                    prompt.cancelled = true;
+                }
+            }
+            Order::Close => self.close(),
+        }
+    }
+
+    /// Ends everything.
+    pub(super) fn close(&mut self) {
+        self.stop_exchange(Stop::Cancelled);
+        self.end_process(Gentle::No);
+    }
+
+    pub(super) fn end_process(&mut self, gentle: Gentle) {
+        if !self.closing {
+            self.closing = true;
+            self.ward.stop(gentle);
+        }
+    }
+
+    /// Stops the turn. The agent does not answer a cancel while it waits for an answer itself (0.61.0), so it gets that first.
+    pub(super) fn stop_exchange(&mut self, why: Stop) {
+        // What it said before counts.
+        self.listen();
+        let Some(exchange) = &mut self.exchange else { return };
+        if exchange.stop.is_some() || exchange.answered.is_some() {
+            return;
+        }
+        exchange.stop = Some((why, Instant::now()));
+        exchange.account.tick();
+        exchange.account.feed(Input::Stop(why));
+        exchange.asking.clear();
+        for pending in std::mem::take(&mut exchange.questions).into_values() {
+            self.pipe.say(&say::cancelled(&pending.id));
+            let rejected = Some("The turn was cancelled".to_owned());
+            let call = pending.question.call_id;
+            exchange.account.feed(Input::Decided(Box::new(Decided { call, rejected })));
+        }
+        match exchange.request {
+            Some(_) => self.pipe.say(&say::cancel(&self.session.id)),
+            // Nothing was asked yet.
+            None => exchange.answered = Some(Instant::now()),
+        }
+    }
+
+    /// What follows from where things stand.
+    pub(super) fn go_on(&mut self) {
+        if self.exchange.as_ref().is_some_and(|exchange| exchange.outlet.listener() == Listener::Gone) {
+            self.stop_exchange(Stop::Cancelled);
+        }
+        self.next_exchange();
+        self.send_prompt();
+        self.settle_exchange();
+        if self.session.stage == Stage::Failed && self.exchange.is_none() {
+            self.end_process(Gentle::No);
+        }
+    }
+}

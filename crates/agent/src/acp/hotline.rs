@@ -1,0 +1,48 @@
+//! The way to the engine of a conversation, from anywhere.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::Sender;
+
+use super::permission::Decision;
+use super::turn::Outlet;
+use crate::request::Approval;
+
+/// What the engine is asked to do.
+pub(super) enum Order {
+    /// A prompt, when those before it are over.
+    Prompt { turn: u64, text: String, outlet: Outlet },
+    /// The answer to a question.
+    Decide { question: u64, decision: Decision },
+    /// The model from the next prompt on.
+    SetModel(String),
+    /// What may be done without asking, from now on.
+    SetMode(Approval),
+    /// A turn is to end now.
+    Cancel { turn: u64 },
+    /// Everything is to end now.
+    Close,
+}
+
+/// Rings at the engine.
+pub(super) const RING: u8 = b'.';
+
+/// Takes orders to the engine.
+pub(super) struct Hotline {
+    orders: Sender<Order>,
+    bell: UnixStream,
+}
+
+impl Hotline {
+    pub(super) fn new(orders: Sender<Order>, bell: UnixStream) -> Self {
+        Self { orders, bell }
+    }
+
+    /// Gives an order; false when nobody takes it any more.
+    pub(super) fn give(&self, order: Order) -> bool {
+        let taken = self.orders.send(order).is_ok();
+        // A full bell has been rung.
+        let _rung = (&self.bell).write(&[RING]);
+        taken
+    }
+}

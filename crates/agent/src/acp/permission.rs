@@ -1,0 +1,172 @@
+//! A question of an agent: may this be done?
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Weak;
+
+use alhena_model::tool::{self, Class};
+use alhena_wire::acp::{Call, ToolKind, gemini};
+use serde_json::Value;
+
+use super::hotline::{Hotline, Order};
+
+/// What an agent wants to do.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Question {
+    /// The call, as in its events.
+    pub call_id: String,
+    /// The tool.
+    pub tool: String,
+    /// What kind of tool it is.
+    pub class: Class,
+    /// What the agent calls it, for people.
+    pub title: String,
+    /// Where the session works. What the agent's text says of a directory is not taken from it: it is the process's.
+    pub dir: PathBuf,
+    /// What would happen.
+    pub action: Action,
+}
+
+/// What would happen.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Action {
+    /// A file changes.
+    Diff {
+        /// The file.
+        path: PathBuf,
+        /// What it holds; empty when it is new.
+        before: String,
+        /// What it would hold.
+        after: String,
+    },
+    /// A command runs.
+    Command {
+        /// The command.
+        command: String,
+        /// Whether it goes on beside the agent.
+        background: bool,
+    },
+    /// A tool runs with these arguments.
+    Arguments(Value),
+    /// The title is all that is known.
+    Other,
+}
+
+impl Question {
+    pub(super) fn of(call: &Call, dir: &Path) -> Self {
+        let title = call.title.clone().unwrap_or_default();
+        let name = call.name.as_deref().or_else(|| gemini::tool_name(&call.id));
+        let tool = name.unwrap_or(title.as_str()).to_owned();
+        let class = tool::class(&tool);
+        Self {
+            call_id: call.id.clone(),
+            class,
+            action: action(call, class, dir),
+            tool,
+            title,
+            dir: dir.to_owned(),
+        }
+    }
+}
+
+fn action(call: &Call, class: Class, dir: &Path) -> Action {
+    if let Some(diff) = call.diffs.first() {
+        let path = dir.join(&diff.path);
+        return Action::Diff { path, before: diff.before.clone(), after: diff.after.clone() };
+    }
+    if class == Class::Command || call.kind == Some(ToolKind::Execute) {
+        let given = call.input.as_ref().and_then(|input| input.get("command")).and_then(Value::as_str);
+        let command = given.or(call.title.as_deref()).unwrap_or_default().to_owned();
+        let background = call.texts.iter().any(|text| gemini::is_background(text));
+        return Action::Command { command, background };
+    }
+    let arguments = || call.texts.first().and_then(|text| serde_json::from_str(text).ok());
+    call.input.clone().or_else(arguments).filter(Value::is_object).map_or(Action::Other, Action::Arguments)
+}
+
+/// What is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Decision {
+    AllowOnce,
+    AllowForConversation,
+    Reject(String),
+}
+
+/// A question that waits for its answer. One that is dropped without an answer is rejected.
+pub struct Permission {
+    question: Question,
+    number: u64,
+    engine: Weak<Hotline>,
+    answered: bool,
+}
+
+impl Permission {
+    pub(super) fn new(question: Question, number: u64, engine: Weak<Hotline>) -> Self {
+        Self { question, number, engine, answered: false }
+    }
+
+    pub(super) fn is(&self, number: u64) -> bool {
+        self.number == number
+    }
+
+    /// What the agent wants to do.
+    pub fn question(&self) -> &Question {
+        &self.question
+    }
+
+    /// It may, this once.
+    pub fn allow_once(self) {
+        self.decide(Decision::AllowOnce);
+    }
+
+    /// It may, and the same again in this conversation. Alhena remembers that; the CLI is never told, as it would tell others.
+    ///
+    /// The same is: this command as it stands, any change of a file in the conversation's directory, any call of the same tool.
+    pub fn allow_for_conversation(self) {
+        self.decide(Decision::AllowForConversation);
+    }
+
+    /// It may not.
+    pub fn reject(self, reason: impl Into<String>) {
+        self.decide(Decision::Reject(reason.into()));
+    }
+
+    fn decide(mut self, decision: Decision) {
+        self.send(decision);
+    }
+
+    fn send(&mut self, decision: Decision) {
+        self.answered = true;
+        if let Some(engine) = self.engine.upgrade() {
+            // One that is gone has rejected everything.
+            let _over = engine.give(Order::Decide { question: self.number, decision });
+        }
+    }
+}
+
+impl std::ops::Deref for Permission {
+    type Target = Question;
+
+    fn deref(&self) -> &Question {
+        &self.question
+    }
+}
+
+impl Drop for Permission {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.send(Decision::Reject(NOBODY_ANSWERED.to_owned()));
+        }
+    }
+}
+
+impl fmt::Debug for Permission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permission").field("question", &self.question).finish_non_exhaustive()
+    }
+}
+
+/// Why a question was rejected that nobody took.
+pub(super) const NOBODY_ANSWERED: &str = "Nobody answered whether it may be done";

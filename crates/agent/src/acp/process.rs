@@ -1,0 +1,62 @@
+//! From a request to `gemini --acp` under the keeper.
+//!
+//! Its standard output is a file, as that of a headless run: a reader that is slow or dead then costs nothing, and holds up nobody.
+//! Its standard input is a named pipe.
+
+use std::ffi::OsString;
+
+use alhena_wire::release::Feature;
+
+use super::pipe::Pipe;
+use crate::env::Environment;
+use crate::find::Gemini;
+use crate::home::Home;
+use crate::prepare::{self, Common, Ready, RunError, arguments};
+use crate::request::Request;
+use crate::supervise::protocol::{self, Launch, Stdin};
+use crate::telemetry;
+
+/// Everything that a conversation needs, ready to be handed to the keeper, and the way to talk to it.
+pub(super) fn prepare(
+    gemini: &Gemini,
+    request: &Request,
+    base: &Environment,
+) -> Result<(Ready, Pipe), RunError> {
+    if request.session_id.is_some() {
+        return Err(RunError::usage(
+            "--session-id cannot be chosen over ACP: the agent names its sessions itself",
+            "Leave it out, or use --transport headless.",
+        ));
+    }
+    let Common { mut environment, home, dir, run_dir, user_home, user_settings, warnings } =
+        prepare::common(gemini, request, base, prepare::settings_of_run)?;
+    telemetry::switch_on(&run_dir.path().join(telemetry::FILE), &user_settings, &mut environment);
+    prepare::debug_log(&run_dir, &mut environment);
+    let flag = if gemini.version.has(Feature::Acp) { "--acp" } else { "--experimental-acp" };
+    let mut args: Vec<OsString> = vec![flag.into()];
+    // A session to go on with is loaded by a message.
+    let request = &Request { resume: None, ..request.clone() };
+    args.extend(arguments::of(request, gemini, home.as_ref(), run_dir.path(), &user_home, &user_settings)?);
+    let (program, args) = prepare::command(gemini, request, &user_settings, &mut environment, args);
+    environment.set("TMPDIR", run_dir.temporary());
+    let stdin = run_dir.path().join("stdin");
+    let pipe = Pipe::create(&stdin).map_err(|error| {
+        let message = format!("the agent could not be given a standard input: {error}");
+        RunError::failed(alhena_model::FailureKind::Config, message)
+    })?;
+    let launch = Launch {
+        version: protocol::VERSION,
+        mark: run_dir.mark().to_owned(),
+        program,
+        args,
+        env: environment.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        dir: dir.clone().into_os_string(),
+        stdin: Stdin::File(stdin.into_os_string()),
+        stdout: run_dir.path().join("stdout").into_os_string(),
+        stderr: run_dir.path().join("stderr").into_os_string(),
+        finish: home.as_ref().map(Home::plan),
+        remove_when_abandoned: vec![run_dir.path().as_os_str().to_owned()],
+        remove: vec![run_dir.temporary().as_os_str().to_owned()],
+    };
+    Ok((Ready { launch, home, dir, run_dir, environment, warnings }, pipe))
+}

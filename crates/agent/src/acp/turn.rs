@@ -1,0 +1,123 @@
+//! One prompt and all that follows from it, from the engine's side.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use alhena_model::Stop;
+use alhena_wire::acp::Choice;
+use alhena_wire::rpc::Id;
+
+use super::conversation::TurnItem;
+use super::permission::{Permission, Question};
+use crate::account::Account;
+use crate::run::{Item, Listener, Queue, Weigh};
+
+/// Where what comes out goes: to a run, or to a turn of a conversation.
+pub(super) enum Outlet {
+    /// Nobody is there who could be asked.
+    Run(Queue<Item>),
+    Turn(Queue<(TurnItem, usize)>),
+}
+
+impl Outlet {
+    pub(super) fn listener(&self) -> Listener {
+        match self {
+            Outlet::Run(queue) => queue.listener(),
+            Outlet::Turn(queue) => queue.listener(),
+        }
+    }
+
+    /// Whether questions find somebody.
+    pub(super) fn can_be_asked(&self) -> bool {
+        matches!(self, Outlet::Turn(_)) && self.listener() != Listener::Gone
+    }
+
+    /// Hands out as much as is taken; false when some has to wait.
+    pub(super) fn hand_out(&self, waiting: &mut VecDeque<Item>) -> bool {
+        while let Some(item) = waiting.pop_front() {
+            if self.listener() == Listener::Busy {
+                waiting.push_front(item);
+                return false;
+            }
+            // There is room, and nobody else who could take it.
+            match self {
+                Outlet::Run(queue) => drop(queue.offer(item)),
+                Outlet::Turn(queue) => {
+                    let weight = item.weight();
+                    drop(queue.offer((item.into(), weight)));
+                }
+            }
+        }
+        true
+    }
+
+    /// Hands out a question; gives it back when there is no room now.
+    pub(super) fn ask(&self, permission: Permission) -> Option<Permission> {
+        let Outlet::Turn(queue) = self else { return Some(permission) };
+        match queue.offer((TurnItem::Asked(permission), QUESTION)) {
+            Some((TurnItem::Asked(permission), _)) => Some(permission),
+            _ => None,
+        }
+    }
+}
+
+/// What a question weighs: there are few of them.
+const QUESTION: usize = size_of::<TurnItem>();
+
+/// A question that waits.
+pub(super) struct Pending {
+    pub id: Id,
+    pub question: Question,
+    pub options: Vec<Choice>,
+    pub since: Instant,
+}
+
+/// A prompt that has its turn.
+pub(super) struct Exchange {
+    pub number: u64,
+    pub text: String,
+    pub outlet: Outlet,
+    pub account: Account,
+    pub began: Instant,
+    /// The request, once it is sent.
+    pub request: Option<u64>,
+    /// Questions without an answer.
+    pub questions: BTreeMap<u64, Pending>,
+    /// Those that have not been handed out.
+    pub asking: VecDeque<Permission>,
+    /// When the agent last said something.
+    pub heard: Instant,
+    /// Why it is being stopped, and since when.
+    pub stop: Option<(Stop, Instant)>,
+    /// When the agent answered the prompt: what is left is what others say of it.
+    pub answered: Option<Instant>,
+    /// How much was on standard error before.
+    pub stderr_before: u64,
+}
+
+impl Exchange {
+    /// Hands out what there is; false when some has to wait for its reader.
+    pub(super) fn hand_out(&mut self) -> bool {
+        if !self.outlet.hand_out(&mut self.account.waiting) {
+            return false;
+        }
+        while let Some(permission) = self.asking.pop_front() {
+            if let Some(permission) = self.outlet.ask(permission) {
+                self.asking.push_front(permission);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Whether the agent's silence means nothing: it waits for a tool, for an answer, or for us.
+    pub(super) fn may_be_silent(&self) -> bool {
+        self.account.interpreter.tool_open() || !self.questions.is_empty() || self.answered.is_some()
+    }
+
+    /// The first question that nobody has answered for so long.
+    pub(super) fn overdue(&self, limit: Option<Duration>) -> Option<u64> {
+        let late = |pending: &Pending| limit.is_some_and(|limit| pending.since.elapsed() >= limit);
+        self.questions.iter().find(|(_, pending)| late(pending)).map(|(number, _)| *number)
+    }
+}

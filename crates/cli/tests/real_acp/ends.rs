@@ -1,0 +1,110 @@
+//! How turns and conversations end: cancelled, closed, dropped, killed.
+
+use std::time::{Duration, Instant};
+
+use alhena::scripted::{Scenario, Turn};
+use alhena::{EventKind, Status, TurnItem};
+use alhena_testbed::processes_with_env;
+use serde_json::json;
+
+use super::{converse, follow, lab, nobody};
+
+fn until_nothing_is_left(mark: &str) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let entry = format!("ALHENA_RUN={mark}");
+    while !processes_with_env(&entry).is_empty() {
+        assert!(Instant::now() < deadline, "still there: {:?}", processes_with_env(&entry));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn real_cli_a_turn_is_cancelled_in_mid_stream_and_the_next_one_goes_on() {
+    let scenario = Scenario::new().turn(Turn::new().text("part ").hang()).turn(Turn::say("After."));
+    let lab = lab("cancel in mid-stream", scenario);
+    let mut talk = converse(&lab, lab.request(""));
+    let mut turn = talk.prompt("slow").unwrap();
+    let canceller = turn.canceller();
+    while let Some(item) = turn.next_blocking() {
+        if matches!(&item, TurnItem::Event(event) if matches!(event.kind, EventKind::Text { .. })) {
+            break;
+        }
+    }
+    let asked = Instant::now();
+    canceller.cancel();
+    let (_, outcome) = follow(turn, nobody);
+    println!("cancelled in mid-stream: over after {:?}", asked.elapsed());
+    assert_eq!((outcome.status, outcome.text.all()), (Status::Cancelled, "part "));
+    let (_, outcome) = follow(talk.prompt("next").unwrap(), nobody);
+    assert_eq!((outcome.status, outcome.text.all()), (Status::Success, "After."), "{:?}", outcome.failure);
+}
+
+#[test]
+fn real_cli_a_turn_is_cancelled_while_a_question_waits_and_nothing_is_done() {
+    let scenario = Scenario::new()
+        .turn(Turn::new().call("write_file", json!({"file_path": "n.txt", "content": "x"})))
+        .turn(Turn::say("After."));
+    let lab = lab("cancel while a question waits", scenario);
+    let mut talk = converse(&lab, lab.request(""));
+    let mut turn = talk.prompt("write").unwrap();
+    let permission = loop {
+        match turn.next_blocking() {
+            Some(TurnItem::Asked(permission)) => break permission,
+            Some(_) => {}
+            None => panic!("nobody was asked"),
+        }
+    };
+    let asked = Instant::now();
+    turn.cancel();
+    let (_, outcome) = follow(turn, nobody);
+    println!("cancelled while a question waits: over after {:?}", asked.elapsed());
+    // Too late.
+    permission.allow_once();
+    assert_eq!((outcome.status, outcome.files.len()), (Status::Cancelled, 0));
+    assert!(!lab.workspace().join("n.txt").exists());
+    let (_, outcome) = follow(talk.prompt("next").unwrap(), nobody);
+    assert_eq!((outcome.status, outcome.text.all()), (Status::Success, "After."), "{:?}", outcome.failure);
+}
+
+#[test]
+fn real_cli_a_question_that_is_dropped_or_not_answered_in_time_is_rejected() {
+    let call = || Turn::new().call("run_shell_command", json!({"command": "touch made"}));
+    let scenario = Scenario::new().turn(call()).turn(Turn::say("One.")).turn(call()).turn(Turn::say("Two."));
+    let lab = lab("not answered", scenario);
+    let mut talk = converse(&lab, lab.request("").permission_timeout(Duration::from_millis(300)));
+    let (_, outcome) = follow(talk.prompt("one").unwrap(), drop);
+    assert_eq!((outcome.status, outcome.text.all()), (Status::Success, "One."), "{:?}", outcome.failure);
+    let mut kept = Vec::new();
+    let (_, outcome) = follow(talk.prompt("two").unwrap(), |permission| kept.push(permission));
+    assert_eq!((outcome.status, outcome.text.all()), (Status::Success, "Two."), "{:?}", outcome.failure);
+    assert_eq!(kept.len(), 1);
+    assert!(!lab.workspace().join("made").exists());
+}
+
+#[test]
+fn real_cli_nothing_of_a_conversation_is_left_when_it_is_closed_or_dropped_while_a_command_runs() {
+    for closes in [true, false] {
+        let scenario = Scenario::new()
+            .turn(Turn::new().call("run_shell_command", json!({"command": "touch begun; sleep 300"})));
+        let lab = lab("left", scenario);
+        let mut talk = converse(&lab, lab.request("").approval(alhena::Approval::Yolo));
+        let mark = talk.about().mark.clone();
+        let turn = talk.prompt("sleep").unwrap();
+        while !lab.workspace().join("begun").exists() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(!processes_with_env(&format!("ALHENA_RUN={mark}")).is_empty());
+        if closes {
+            talk.close_blocking();
+            assert_eq!(processes_with_env(&format!("ALHENA_RUN={mark}")), Vec::<u32>::new());
+        } else {
+            drop(talk);
+            until_nothing_is_left(&mark);
+        }
+        let (_, outcome) = follow(turn, nobody);
+        assert_eq!(outcome.status, Status::Cancelled, "{:?}", outcome.failure);
+        let left: Vec<_> =
+            std::fs::read_dir(lab.home.path().join("alhena/runs")).into_iter().flatten().collect();
+        assert!(left.is_empty() || !closes, "{left:?}");
+    }
+}
