@@ -62,8 +62,6 @@ pub struct Request {
     pub first_event_timeout: Option<Duration>,
     /// How long it may be silent while no tool runs.
     pub stall_timeout: Option<Duration>,
-    /// How long a question of a conversation may wait for an answer; it is rejected then. `None` is for ever.
-    pub permission_timeout: Option<Duration>,
     /// How many turns the model may take.
     pub max_turns: Option<u32>,
     /// How often a failing request is tried; 3 by default, where the CLI takes 10 and four minutes.
@@ -263,7 +261,6 @@ impl Request {
             began: None,
             first_event_timeout: Some(Duration::from_secs(60)),
             stall_timeout: Some(Duration::from_secs(300)),
-            permission_timeout: Some(Duration::from_secs(600)),
             max_turns: None,
             max_attempts: None,
             max_output: 4 << 30,
@@ -411,12 +408,6 @@ impl Request {
     /// How long it may be silent while no tool runs; `None` is for ever.
     pub fn stall_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.stall_timeout = limit.into();
-        self
-    }
-
-    /// How long a question of a conversation may wait for an answer; `None` is for ever.
-    pub fn permission_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
-        self.permission_timeout = limit.into();
         self
     }
 
