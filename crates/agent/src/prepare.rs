@@ -5,7 +5,7 @@
 
 pub(crate) mod arguments;
 mod hooks;
-mod prompt;
+pub(crate) mod prompt;
 pub(crate) mod servers;
 
 use std::borrow::Cow;

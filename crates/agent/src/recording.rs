@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::recorder::Recorder;
 pub(crate) use self::secrets::secrets;
+use crate::request::Transport;
 use crate::run::Item;
 
 /// The layout of the directory.
@@ -54,13 +55,16 @@ pub(crate) struct Header {
     format: u32,
     /// Who spoke of the run beside its stream.
     witnesses: Witnesses,
+    /// What the lines of the output are.
+    #[serde(default)]
+    transport: Transport,
     request: serde_json::Value,
 }
 
 impl Header {
     /// Of a recording that begins now.
-    pub(crate) fn new(witnesses: Witnesses, request: serde_json::Value) -> Self {
-        Self { format: FORMAT, witnesses, request }
+    pub(crate) fn new(witnesses: Witnesses, transport: Transport, request: serde_json::Value) -> Self {
+        Self { format: FORMAT, witnesses, transport, request }
     }
 }
 
@@ -110,7 +114,7 @@ fn play_with(
             header.format
         )));
     }
-    let mut player = Player::new(interpreter(header.witnesses), entries(dir)?);
+    let mut player = Player::new(interpreter(header.witnesses), header.transport, entries(dir)?);
     let mut stdout = BufReader::with_capacity(1 << 18, File::open(dir.join(names::STDOUT))?);
     let mut framer = Framer::new(LONGEST_LINE);
     loop {
@@ -138,6 +142,7 @@ fn entries(dir: &Path) -> io::Result<Vec<(u64, Entry)>> {
 
 struct Player {
     interpreter: Interpreter,
+    transport: Transport,
     entries: std::iter::Peekable<std::vec::IntoIter<(u64, Entry)>>,
     lines: u64,
     /// So many lines were read before the run was stopped.
@@ -147,11 +152,11 @@ struct Player {
 }
 
 impl Player {
-    fn new(interpreter: Interpreter, entries: Vec<(u64, Entry)>) -> Self {
+    fn new(interpreter: Interpreter, transport: Transport, entries: Vec<(u64, Entry)>) -> Self {
         let cut = entries.iter().find(|(_, entry)| matches!(entry, Entry::CutShort));
         let lines_read = cut.map_or(u64::MAX, |(after, _)| *after);
         let entries = entries.into_iter().peekable();
-        Self { interpreter, entries, lines: 0, lines_read, items: Vec::new(), outcome: None }
+        Self { interpreter, transport, entries, lines: 0, lines_read, items: Vec::new(), outcome: None }
     }
 
     fn line(&mut self, frame: Frame<'_>) {
@@ -162,10 +167,16 @@ impl Player {
             self.entry(entry);
         }
         self.lines += 1;
-        if let Frame::Line(line) = &frame {
-            self.items.push(Item::Line(line.to_vec()));
-        }
-        self.feed(frame.into());
+        let input = match self.transport {
+            Transport::Acp => Input::acp(frame),
+            Transport::Headless | Transport::Auto => {
+                if let Frame::Line(line) = &frame {
+                    self.items.push(Item::Line(line.to_vec()));
+                }
+                frame.into()
+            }
+        };
+        self.feed(input);
     }
 
     fn entry(&mut self, entry: Entry) {

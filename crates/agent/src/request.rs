@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use crate::home::McpServer;
 pub use crate::home::Resume;
 use crate::hooks::Hooks;
@@ -92,13 +94,27 @@ pub enum Prompt {
 }
 
 /// How the CLI is talked to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Transport {
     /// A process that gets one prompt and writes stream-json.
     #[default]
     Headless,
     /// A process that speaks the Agent Client Protocol: it asks before it acts, and may edit build files.
     Acp,
+    /// The first that can do what is asked.
+    Auto,
+}
+
+impl Transport {
+    /// The one that a request goes by.
+    pub(crate) fn of(request: &Request) -> Self {
+        match request.transport {
+            // Whatever a request can ask for, headless can do; what only a person could allow is told when it comes up.
+            Transport::Auto => Transport::Headless,
+            chosen => chosen,
+        }
+    }
 }
 
 /// How a prompt gets to the CLI.

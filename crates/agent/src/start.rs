@@ -44,7 +44,7 @@ impl Gemini {
 
     /// Starts a run in an environment of the caller's making.
     pub fn run_in(&self, request: Request, environment: &Environment) -> Result<Run, RunError> {
-        if request.transport == Transport::Acp {
+        if Transport::of(&request) == Transport::Acp {
             return acp::run_once(self, request, environment);
         }
         let started = Instant::now();
@@ -144,7 +144,8 @@ pub(crate) fn recorder(
     let Some(dir) = &request.record else { return Ok(None) };
     let hint = "Give --record a new or empty directory.";
     let mask = secrets(request, &ready.environment, &ready.dir);
-    let header = Header::new(witnesses(ready.home.as_ref()), described(request, gemini, ready));
+    let witnesses = witnesses(ready.home.as_ref());
+    let header = Header::new(witnesses, Transport::of(request), described(request, gemini, ready));
     Recorder::new(dir, &header, mask, ready.launch.stderr.as_ref(), request.max_stderr).map(Some).map_err(
         |error| match files::is_full(&error) {
             true => RunError::failed(FailureKind::DiskFull, format!("--record: {error}")),

@@ -27,6 +27,8 @@ pub(crate) struct SessionTail {
     chats: PathBuf,
     short_id: Option<String>,
     files: Vec<Log>,
+    /// The files of sub-agents, where nobody else counts what they take.
+    sub_agents: Option<SubAgents>,
     legacy: HashMap<PathBuf, u64>,
     facts: SessionFacts,
     fresh: Vec<Fact>,
@@ -40,12 +42,65 @@ struct Log {
     framer: Framer,
 }
 
+impl Log {
+    fn open(path: PathBuf) -> Option<Self> {
+        let follower = Follower::read_only(&path).ok()?;
+        Some(Self { path, follower, framer: Framer::default() })
+    }
+
+    /// Reads on; whether there is more to be read at once.
+    fn read(&mut self, mut each: impl FnMut(&[u8])) -> bool {
+        for _ in 0..AT_ONCE {
+            let bytes = self.follower.next().unwrap_or_default();
+            if bytes.is_empty() {
+                return false;
+            }
+            self.framer.push(bytes, |frame| {
+                if let Frame::Line(line) = frame {
+                    each(line);
+                }
+            });
+        }
+        true
+    }
+}
+
+/// The conversations of sub-agents: files in a directory that has the session's id for its name.
+#[derive(Default)]
+struct SubAgents {
+    dir: Option<PathBuf>,
+    files: Vec<Log>,
+    facts: SessionFacts,
+}
+
+impl SubAgents {
+    fn read(&mut self, facts: &mut Vec<Fact>) -> bool {
+        for entry in self.dir.iter().filter_map(|dir| fs::read_dir(dir).ok()).flatten().flatten() {
+            let path = entry.path();
+            let known = self.files.iter().any(|log| log.path == path);
+            if !known && entry.file_type().is_ok_and(|kind| kind.is_file()) {
+                self.files.extend(Log::open(path));
+            }
+        }
+        let (mut more, mut said) = (false, Vec::new());
+        for log in &mut self.files {
+            more |= log.read(|line| self.facts.line(line, &mut said));
+        }
+        facts.extend(said.into_iter().filter_map(|fact| match fact {
+            Fact::Usage { model, tokens, .. } => Some(Fact::SubAgentUsage { model, tokens }),
+            _ => None,
+        }));
+        more
+    }
+}
+
 impl SessionTail {
     pub(crate) fn new(chats: PathBuf, since: Timestamp, growth: Growth) -> Self {
         Self {
             chats,
             short_id: None,
             files: Vec::new(),
+            sub_agents: None,
             legacy: HashMap::new(),
             facts: SessionFacts::since(since),
             fresh: Vec::new(),
@@ -56,6 +111,7 @@ impl SessionTail {
     /// The same for a session over ACP, where only its file says which calls there were.
     pub(crate) fn with_calls(mut self) -> Self {
         self.facts = self.facts.with_calls();
+        self.sub_agents = Some(SubAgents::default());
         self
     }
 
@@ -63,6 +119,9 @@ impl SessionTail {
     pub(crate) fn session(&mut self, id: &str) {
         if self.short_id.is_none() {
             self.short_id = Some(short_id(id));
+            if let Some(agents) = &mut self.sub_agents {
+                agents.dir = Some(self.chats.join(id));
+            }
         }
     }
 
@@ -94,20 +153,10 @@ impl SessionTail {
         let mut facts = Vec::new();
         let mut more = false;
         for log in &mut self.files {
-            for turn in 1..=AT_ONCE {
-                let bytes = log.follower.next().unwrap_or_default();
-                if bytes.is_empty() {
-                    break;
-                }
-                if turn == AT_ONCE {
-                    more = true;
-                }
-                log.framer.push(bytes, |frame| {
-                    if let Frame::Line(line) = frame {
-                        self.facts.line(line, &mut facts);
-                    }
-                });
-            }
+            more |= log.read(|line| self.facts.line(line, &mut facts));
+        }
+        if let Some(agents) = &mut self.sub_agents {
+            more |= agents.read(&mut facts);
         }
         self.read_legacy(&mut facts);
         self.fresh.append(&mut facts);
@@ -125,10 +174,10 @@ impl SessionTail {
             }
             if name.ends_with(".jsonl")
                 && entry.file_type().is_ok_and(|kind| kind.is_file())
-                && let Ok(follower) = Follower::read_only(&path)
+                && let Some(log) = Log::open(path.clone())
             {
                 self.growth.watch(&path);
-                self.files.push(Log { path, follower, framer: Framer::default() });
+                self.files.push(log);
             } else if name.ends_with(".json") {
                 self.legacy.entry(path).or_insert(0);
             }

@@ -15,6 +15,9 @@ pub mod trust {}
 #[doc = include_str!("concepts/permissions.md")]
 pub mod permissions {}
 
+#[doc = include_str!("concepts/warm.md")]
+pub mod warm {}
+
 #[doc = include_str!("concepts/lossless.md")]
 pub mod lossless {}
 

@@ -264,23 +264,11 @@ fn real_cli_an_answer_that_began_twice_is_one_message_three_ways() {
 
 #[test]
 fn real_cli_a_tool_of_an_mcp_server_is_the_same_three_ways() {
-    const SERVER: &str = r#"
-        const answer = (id, result) => console.log(JSON.stringify({jsonrpc: "2.0", id, result}));
-        require("readline").createInterface({input: process.stdin}).on("line", (line) => {
-            const {id, method, params} = JSON.parse(line);
-            if (method === "initialize") answer(id, {protocolVersion: params.protocolVersion,
-                capabilities: {tools: {}}, serverInfo: {name: "echo", version: "1"}});
-            else if (method === "tools/list") answer(id, {tools: [{name: "shout", description: "Shouts",
-                inputSchema: {type: "object", properties: {word: {type: "string"}}}}]});
-            else if (method === "tools/call") answer(id, {content: [{type: "text",
-                text: params.arguments.word.toUpperCase()}]});
-            else if (id !== undefined) answer(id, {});
-        });"#;
     let scenario = Scenario::new()
         .turn(Turn::new().call("mcp_echo_shout", json!({"word": "hey"})))
         .turn(Turn::say("It shouted."));
     let said = same("mcp", scenario, |lab| {
-        let script = lab.home.write("server.js", SERVER).unwrap();
+        let script = lab.home.write("server.js", lab::SHOUTING_SERVER).unwrap();
         let server = McpServer::process("echo", "node", [script.to_str().unwrap()]);
         yolo(lab).mcp_server(server)
     });

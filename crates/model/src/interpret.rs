@@ -316,6 +316,7 @@ impl Interpreter {
                 let model = Some(model.as_str()).filter(|model| !model.is_empty());
                 self.emit(Source::Session, usage_of(model, tokens), out);
             }
+            Fact::SubAgentUsage { model, tokens } => self.joined.usage.add(&model, &tokens),
             Fact::Text { text, .. } => self.joined.text(text),
             Fact::Tool { id, fact, .. } => {
                 let ready = self.waiting.fact(id, *fact);

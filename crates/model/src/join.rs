@@ -70,6 +70,13 @@ pub enum Fact {
         /// The tokens.
         tokens: Tokens,
     },
+    /// An answer in a sub-agent's own conversation took these tokens.
+    SubAgentUsage {
+        /// The model.
+        model: String,
+        /// The tokens.
+        tokens: Tokens,
+    },
     /// The text of an answer, whole.
     Text {
         /// The model's message.

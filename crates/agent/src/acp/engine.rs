@@ -92,6 +92,8 @@ struct Prompt {
 #[derive(Default)]
 struct Session {
     stage: Stage,
+    /// The agent is Gemini CLI, with its own ways.
+    is_gemini: bool,
     id: String,
     /// The model that it is set to.
     model: String,

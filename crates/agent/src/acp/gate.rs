@@ -1,59 +1,65 @@
-//! What is answered without asking anybody: by the approval mode, and by what was allowed for the conversation.
+//! What is answered without asking anybody: by rules, by what was allowed for the conversation, and by the approval mode.
 
 use super::permission::{Action, Decision, Question};
-use crate::request::Approval;
+use crate::request::{Approval, Request};
+use crate::rules::{self, Remembered, Rules, Subject};
 
 /// What stands between the agent's questions and whoever answers them.
 pub(super) struct Gate {
     pub approval: Approval,
-    /// What was allowed for the conversation.
-    allowed: Vec<Question>,
+    rules: Rules,
+    remembered: Remembered,
 }
 
 impl Gate {
-    pub(super) fn new(approval: Approval) -> Self {
-        Self { approval, allowed: Vec::new() }
+    pub(super) fn of(request: &Request) -> Self {
+        Self { approval: request.approval, rules: request.rules.clone(), remembered: Remembered::default() }
     }
 
-    /// The answer, if it is clear.
+    /// The answer, if it is clear. What a rule denies nobody is asked about.
     pub(super) fn decide(&self, question: &Question) -> Option<Decision> {
+        let by_rule = rules::Question::from(question);
+        let ruling = self.rules.decide(&by_rule);
+        if let Some(ruling) = ruling.as_ref().filter(|ruling| ruling.decision == rules::Decision::Deny) {
+            return Some(Decision::Reject(format!("It is {ruling}")));
+        }
+        if self.remembered.allows(&by_rule) {
+            return Some(Decision::AllowOnce);
+        }
         let edits = matches!(question.action, Action::Diff { .. });
-        let allowed = match self.approval {
+        let allowed = match (ruling.map(|ruling| ruling.decision), self.approval) {
+            (Some(rules::Decision::Ask | rules::Decision::Deny), _) => false,
+            (Some(rules::Decision::Allow), _) => true,
             // It asks all the same for build files, and for commands that have a word of some tool's output in them (0.61.0).
-            Approval::Yolo => true,
-            Approval::AutoEdit => edits,
-            Approval::Default | Approval::Plan => false,
+            (None, Approval::Yolo) => true,
+            (None, Approval::AutoEdit) => edits,
+            (None, Approval::Default | Approval::Plan) => false,
         };
-        (allowed || self.allowed.iter().any(|before| is_same(before, question)))
-            .then_some(Decision::AllowOnce)
+        allowed.then_some(Decision::AllowOnce)
     }
 
     /// From now on the same is allowed.
-    pub(super) fn remember(&mut self, question: Question) {
-        self.allowed.push(question);
+    pub(super) fn remember(&mut self, question: &Question) {
+        self.remembered.allow(&question.into());
     }
 }
 
-/// Whether what is asked now was meant by what was allowed before.
-fn is_same(before: &Question, now: &Question) -> bool {
-    match (&before.action, &now.action) {
-        (
-            Action::Command { command: one, background: first },
-            Action::Command { command: other, background },
-        ) => one == other && first == background,
-        (Action::Diff { path: one, .. }, Action::Diff { path: other, .. }) => {
-            one == other || (one.starts_with(&before.dir) && is_below(other, &now.dir))
+impl From<&Question> for rules::Question {
+    fn from(question: &Question) -> Self {
+        let subject = match &question.action {
+            Action::Command { command, .. } => Subject::Command(command.clone()),
+            Action::Diff { path, .. } => Subject::Paths(vec![path.clone()]),
+            Action::Arguments(arguments) => Subject::Arguments(arguments.clone()),
+            Action::Other => Subject::Text(question.title.clone()),
+        };
+        Self {
+            tool: question.tool.clone(),
+            class: question.class,
+            server: question.server.clone(),
+            subject,
+            dir: question.dir.clone(),
         }
-        (Action::Arguments(_), Action::Arguments(_)) | (Action::Other, Action::Other) => {
-            before.tool == now.tool
-        }
-        _ => false,
     }
-}
-
-/// Whether a path is in a directory, and not by way of `..`.
-fn is_below(path: &std::path::Path, dir: &std::path::Path) -> bool {
-    path.starts_with(dir) && !path.components().any(|part| part == std::path::Component::ParentDir)
 }
 
 #[cfg(test)]
@@ -63,13 +69,13 @@ mod tests {
     use serde_json::json;
 
     fn question(tool: &str, action: Action) -> Question {
-        let dir = "/p".into();
         Question {
             call_id: "c".into(),
             tool: tool.into(),
             class: tool::class(tool),
+            server: None,
             title: String::new(),
-            dir,
+            dir: "/p".into(),
             action,
         }
     }
@@ -83,6 +89,10 @@ mod tests {
         question("write_file", Action::Diff { path, before: String::new(), after: String::new() })
     }
 
+    fn gate(approval: Approval) -> Gate {
+        Gate::of(&Request::new("").approval(approval))
+    }
+
     #[test]
     fn each_mode_answers_by_itself_what_it_stands_for() {
         for (approval, commands, edits) in [
@@ -91,7 +101,7 @@ mod tests {
             (Approval::AutoEdit, false, true),
             (Approval::Yolo, true, true),
         ] {
-            let gate = Gate::new(approval);
+            let gate = gate(approval);
             assert_eq!(gate.decide(&command("ls")).is_some(), commands, "{approval:?}");
             assert_eq!(gate.decide(&edit("/p/Cargo.toml")).is_some(), edits, "{approval:?}");
         }
@@ -99,21 +109,35 @@ mod tests {
 
     #[test]
     fn what_was_allowed_for_the_conversation_is_allowed_again_and_nothing_else() {
-        let mut gate = Gate::new(Approval::Default);
-        gate.remember(command("cargo test"));
-        gate.remember(edit("/p/a"));
-        gate.remember(question("mcp_s_t", Action::Arguments(json!({"x": 1}))));
+        let mut gate = gate(Approval::Default);
+        gate.remember(&command("cargo test"));
+        gate.remember(&edit("/p/a"));
+        gate.remember(&question("mcp_s_t", Action::Arguments(json!({"x": 1}))));
         for (asked, allowed) in [
             (command("cargo test"), true),
             (command("cargo test; rm -r x"), false),
-            (edit("/p/b"), true),
+            (edit("/p/a"), true),
             (edit("/q/b"), false),
-            (edit("/p/../q/b"), false),
-            (question("mcp_s_t", Action::Arguments(json!({"x": 2}))), true),
             (question("mcp_s_u", Action::Arguments(json!({"x": 1}))), false),
             (question("web_fetch", Action::Other), false),
         ] {
             assert_eq!(gate.decide(&asked).is_some(), allowed, "{asked:?}");
         }
+    }
+
+    #[test]
+    fn rules_go_before_the_mode_and_what_they_deny_is_denied_whatever_was_allowed() {
+        let mut request = Request::new("").approval(Approval::Yolo);
+        request.rules.add(rules::Decision::Deny, "shell(rm *)").unwrap();
+        request.rules.add(rules::Decision::Ask, "shell(git push*)").unwrap();
+        let mut gate = Gate::of(&request);
+        gate.remember(&command("rm x"));
+        assert!(
+            matches!(gate.decide(&command("rm x")), Some(Decision::Reject(why)) if why.contains("shell(rm *)"))
+        );
+        assert_eq!(gate.decide(&command("git push")), None);
+        gate.remember(&command("git push"));
+        assert_eq!(gate.decide(&command("git push")), Some(Decision::AllowOnce));
+        assert_eq!(gate.decide(&command("ls")), Some(Decision::AllowOnce));
     }
 }

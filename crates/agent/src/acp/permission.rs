@@ -20,6 +20,8 @@ pub struct Question {
     pub tool: String,
     /// What kind of tool it is.
     pub class: Class,
+    /// The MCP server that it belongs to, where that is known.
+    pub server: Option<String>,
     /// What the agent calls it, for people.
     pub title: String,
     /// Where the session works. What the agent's text says of a directory is not taken from it: it is the process's.
@@ -63,6 +65,7 @@ impl Question {
         Self {
             call_id: call.id.clone(),
             class,
+            server: gemini::server(&title).map(str::to_owned),
             action: action(call, class, dir),
             tool,
             title,
@@ -123,7 +126,7 @@ impl Permission {
 
     /// It may, and the same again in this conversation. Alhena remembers that; the CLI is never told, as it would tell others.
     ///
-    /// The same is: this command as it stands, any change of a file in the conversation's directory, any call of the same tool.
+    /// The same is: this command as it stands, any change of these files, any call of this tool of an MCP server.
     pub fn allow_for_conversation(self) {
         self.decide(Decision::AllowForConversation);
     }

@@ -51,13 +51,7 @@ pub(super) fn deliver(request: &Request) -> Result<Delivery, RunError> {
     if request.prompt_by == PromptBy::File {
         return by_file(&request.prompt);
     }
-    let text = match &request.prompt {
-        Prompt::Text(text) => text.clone(),
-        Prompt::File(path) => fs::read_to_string(path).map_err(|error| {
-            RunError::usage(format!("{}: {error}", path.display()), "Give a text file that can be read.")
-        })?,
-    };
-    check(&text)?;
+    let text = text(request)?;
     let by = match request.prompt_by {
         PromptBy::Auto if text.len() > LONGEST_SHORT || text.contains('\0') => PromptBy::Stdin,
         PromptBy::Auto => PromptBy::Flag,
@@ -75,6 +69,18 @@ pub(super) fn deliver(request: &Request) -> Result<Delivery, RunError> {
             Ok(Delivery::Positional(text))
         }
     }
+}
+
+/// The text of the prompt, if the CLI can take it.
+pub(crate) fn text(request: &Request) -> Result<String, RunError> {
+    let text = match &request.prompt {
+        Prompt::Text(text) => text.clone(),
+        Prompt::File(path) => fs::read_to_string(path).map_err(|error| {
+            RunError::usage(format!("{}: {error}", path.display()), "Give a text file that can be read.")
+        })?,
+    };
+    check(&text)?;
+    Ok(text)
 }
 
 fn by_file(prompt: &Prompt) -> Result<Delivery, RunError> {

@@ -12,6 +12,7 @@ use alhena::agent::env::Environment;
 use alhena::hosts::dialect::with_stdin;
 use alhena::{
     Failure, FailureKind, Finder, Gemini, Hint, NotFound, Outcome, Prompt, PromptBy, Request, Run, RunError,
+    Transport,
 };
 use clap::ValueEnum;
 
@@ -64,6 +65,9 @@ pub struct Args {
     /// How the prompt gets to the CLI.
     #[arg(long, value_enum, default_value = "auto")]
     prompt_by: By,
+    /// How Gemini CLI is talked to; over ACP it may edit build files, which it refuses headless.
+    #[arg(long, value_enum, default_value = "headless")]
+    transport: Way,
     /// Use the scripted model on this machine instead of Gemini; with a file, that scenario.
     #[arg(long, value_name = "SCENARIO", num_args = 0..=1, require_equals = true)]
     offline: Option<Option<PathBuf>>,
@@ -117,6 +121,16 @@ enum By {
     Stdin,
     File,
     Positional,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Way {
+    /// A process for the prompt, that writes stream-json.
+    Headless,
+    /// The Agent Client Protocol: what would need a yes is decided by --approval.
+    Acp,
+    /// The first that can do what is asked.
+    Auto,
 }
 
 pub fn execute(args: Args) -> Done {
@@ -285,6 +299,11 @@ fn request(
         By::Stdin => PromptBy::Stdin,
         By::File => PromptBy::File,
         By::Positional => PromptBy::Positional,
+    };
+    request.transport = match args.transport {
+        Way::Headless => Transport::Headless,
+        Way::Acp => Transport::Acp,
+        Way::Auto => Transport::Auto,
     };
     request.trust = config.trust.unwrap_or_default();
     args.agent.describe(&mut request)?;

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use alhena::hosts::native::{JsonReport, StreamJson};
-use alhena::model::Timestamp;
+use alhena::hosts::native::{JsonReport, StreamJson, line_for};
+use alhena::model::{Source, Timestamp};
 use alhena::{Event, Outcome};
 
 use super::{Target, View};
@@ -12,20 +12,28 @@ use super::{Target, View};
 pub struct StreamJsonView {
     target: Target,
     seen: StreamJson,
+    /// The CLI writes such lines itself; over ACP it does not.
+    has_lines: bool,
 }
 
 impl StreamJsonView {
     pub fn new(target: Target) -> Self {
-        Self { target, seen: StreamJson::default() }
+        Self { target, seen: StreamJson::default(), has_lines: false }
     }
 }
 
 impl View for StreamJsonView {
-    fn event(&mut self, _event: &Event) -> io::Result<()> {
-        Ok(())
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        // What the CLI says in a line comes after that line.
+        let made = line_for(event).filter(|_| !self.has_lines && event.source != Source::Derived);
+        match made {
+            Some(line) => writeln!(self.target.out, "{line}"),
+            None => Ok(()),
+        }
     }
 
     fn line(&mut self, line: &[u8]) -> io::Result<()> {
+        self.has_lines = true;
         self.seen.line(line);
         self.target.out.write_all(line)?;
         self.target.out.write_all(b"\n")

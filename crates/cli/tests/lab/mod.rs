@@ -15,6 +15,20 @@ use alhena_testbed::{Hostile, PrivateHome, RealCli, Script, Trust, Watchdog};
 /// The keeper, and the command line.
 pub const ALHENA: &str = env!("CARGO_BIN_EXE_alhena");
 
+/// An MCP server for Node with one tool, `shout`, that gives back its `word` in capitals.
+pub const SHOUTING_SERVER: &str = r#"
+    const answer = (id, result) => console.log(JSON.stringify({jsonrpc: "2.0", id, result}));
+    require("readline").createInterface({input: process.stdin}).on("line", (line) => {
+        const {id, method, params} = JSON.parse(line);
+        if (method === "initialize") answer(id, {protocolVersion: params.protocolVersion,
+            capabilities: {tools: {}}, serverInfo: {name: "echo", version: "1"}});
+        else if (method === "tools/list") answer(id, {tools: [{name: "shout", description: "Shouts",
+            inputSchema: {type: "object", properties: {word: {type: "string"}}}}]});
+        else if (method === "tools/call") answer(id, {content: [{type: "text",
+            text: params.arguments.word.toUpperCase()}]});
+        else if (id !== undefined) answer(id, {});
+    });"#;
+
 pub struct Lab {
     pub home: PrivateHome,
     pub gemini: Gemini,

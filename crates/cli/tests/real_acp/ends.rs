@@ -1,21 +1,23 @@
 //! How turns and conversations end: cancelled, closed, dropped, killed.
 
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use alhena::scripted::{Scenario, Turn};
 use alhena::{EventKind, Status, TurnItem};
-use alhena_testbed::processes_with_env;
+use alhena_testbed::{Deadline, processes_with_env};
 use serde_json::json;
 
 use super::{converse, follow, lab, nobody};
 
 fn until_nothing_is_left(mark: &str) {
-    let deadline = Instant::now() + Duration::from_secs(30);
     let entry = format!("ALHENA_RUN={mark}");
-    while !processes_with_env(&entry).is_empty() {
-        assert!(Instant::now() < deadline, "still there: {:?}", processes_with_env(&entry));
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let deadline = Deadline::after(Duration::from_secs(30));
+    assert!(
+        deadline.wait_until(|| processes_with_env(&entry).is_empty()),
+        "{:?}",
+        processes_with_env(&entry)
+    );
 }
 
 #[test]
@@ -107,4 +109,27 @@ fn real_cli_nothing_of_a_conversation_is_left_when_it_is_closed_or_dropped_while
             std::fs::read_dir(lab.home.path().join("alhena/runs")).into_iter().flatten().collect();
         assert!(left.is_empty() || !closes, "{left:?}");
     }
+}
+
+#[test]
+fn real_cli_nothing_is_left_when_alhena_is_killed_while_a_warm_agent_runs_a_command() {
+    let scenario = Scenario::new()
+        .turn(Turn::new().call("run_shell_command", json!({"command": "touch begun; sleep 300"})));
+    let lab = lab("killed", scenario);
+    let mut command =
+        lab.command(&["--transport", "acp", "--approval", "yolo", "--model", "gemini-2.5-flash", "go"]);
+    let mut alhena = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while !lab.workspace().join("begun").exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // Whatever has this home in its environment is of this run.
+    let home = format!("ALHENA_HOME={}", lab.home.path().join("alhena").display());
+    assert!(processes_with_env(&home).len() > 1);
+    alhena.kill().unwrap();
+    alhena.wait().unwrap();
+    let deadline = Deadline::after(Duration::from_secs(30));
+    assert!(deadline.wait_until(|| processes_with_env(&home).is_empty()), "{:?}", processes_with_env(&home));
+    let runs = lab.home.path().join("alhena/runs");
+    let left = || std::fs::read_dir(&runs).into_iter().flatten().count();
+    assert!(deadline.wait_until(|| left() == 0), "{} directories", left());
 }

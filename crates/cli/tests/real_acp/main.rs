@@ -5,6 +5,7 @@
 mod lab;
 
 mod ends;
+mod equal;
 mod talks;
 
 use std::sync::Arc;

@@ -16,6 +16,11 @@ pub(crate) struct Growing {
     entries: Vec<Entry<'static>>,
     /// Results have come: what the model says next is another answer.
     answered: bool,
+    /// Calls of one answer come one after another, each with its result: only a record of the session file says that there is
+    /// another answer.
+    one_by_one: bool,
+    /// There was such a record since the last result.
+    recorded: bool,
     records: Vec<Recorded>,
 }
 
@@ -44,8 +49,16 @@ impl Growing {
     pub(crate) fn call(&mut self, id: &str, name: &str, input: &Value, at: Timestamp) {
         let (id, name) = (id.to_owned().into(), name.to_owned().into());
         let run = ToolRun { id, name, input: input.clone(), agent: None, end: None };
+        if self.one_by_one && !self.recorded {
+            self.answered = false;
+        }
         self.answer(at);
         self.last(|entry| entry.runs.push(run));
+    }
+
+    /// Calls come one after another.
+    pub(crate) fn one_by_one(&mut self) {
+        self.one_by_one = true;
     }
 
     /// The arguments of a call, once they are known.
@@ -68,7 +81,7 @@ impl Growing {
         let mut runs = self.entries.iter_mut().rev().flat_map(|entry| entry.runs.iter_mut().rev());
         if let Some(run) = runs.find(|run| run.id == id) {
             run.end = Some(Box::new(end.clone()));
-            self.answered = true;
+            (self.answered, self.recorded) = (true, false);
         }
     }
 
@@ -80,10 +93,14 @@ impl Growing {
                 self.record(message, |record| record.thoughts.push(thought));
             }
             Fact::Text { message, text } => self.record(message, |record| record.text.clone_from(text)),
-            Fact::Usage { message, model, tokens } => self.record(message, |record| {
-                record.model = Some(model.clone()).filter(|model| !model.is_empty());
-                record.tokens = Some(*tokens);
-            }),
+            Fact::Usage { message, model, tokens } => {
+                self.recorded = true;
+                self.record(message, |record| {
+                    record.model = Some(model.clone()).filter(|model| !model.is_empty());
+                    record.tokens = Some(*tokens);
+                });
+            }
+            Fact::SubAgentUsage { .. } => {}
             Fact::Tool { message, id, .. } => self.record(message, |record| record.calls.push(id.clone())),
         }
     }

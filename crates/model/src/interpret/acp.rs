@@ -60,6 +60,9 @@ impl Interpreter {
         self.facts.output = Output::Events;
         let acp = Acp { session: session.clone(), request: Some(Id::from(request)), dir, ..Acp::default() };
         self.acp = Some(Box::new(acp));
+        if let Some(said) = self.said.as_mut().filter(|_| self.waiting.has_session()) {
+            said.one_by_one();
+        }
         self.started(session, model, out);
         self.asked(text, out);
     }

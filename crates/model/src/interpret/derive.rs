@@ -55,6 +55,9 @@ pub(super) fn refusal(name: &str, end: &ToolEnd<'_>, denied: &[String]) -> Optio
             }
             _ => format!("The model asked for {name}, which was not offered to it"),
         }),
+        "policy_violation" if let Some(guarded) = guarded(error) => Some(format!(
+            "Gemini CLI's own guard denied a call of {name}: {guarded} needs somebody's yes, and headless there is nobody; --transport acp can do it"
+        )),
         "policy_violation" => Some(format!("A call of {name} was denied by policy")),
         "stop_execution" => Some(format!("A hook stopped the agent: {error}")),
         _ if needs_somebody(error) => Some(format!(
@@ -62,6 +65,15 @@ pub(super) fn refusal(name: &str, end: &ToolEnd<'_>, denied: &[String]) -> Optio
         )),
         _ => None,
     }
+}
+
+/// What a guard of the CLI itself keeps from being done without a person's yes: edits of build files since 0.61.0.
+fn guarded(error: &str) -> Option<String> {
+    let (said, _) = error.split_once(" requires explicit user confirmation")?;
+    let what = said.rsplit_once("denied by policy. ").map_or(said, |(_, what)| what);
+    let mut letters = what.chars();
+    let first = letters.next()?.to_lowercase();
+    Some(first.chain(letters).collect())
 }
 
 /// A prompt that only names the file it stands in: without that file the model knows nothing of its task.

@@ -11,6 +11,11 @@ pub fn is_mode_update(text: &str) -> bool {
     text.strip_prefix(MODE_UPDATE).is_some_and(|mode| MODES.contains(&mode.trim_end()))
 }
 
+/// Whether an agent is Gemini CLI, by its answer to the first word.
+pub fn is_it(initialized: &Value) -> bool {
+    initialized.pointer("/agentInfo/name").and_then(Value::as_str) == Some("gemini-cli")
+}
+
 /// The tool's name in the id of a call: `name__name_1794800293263_0`, and `name-1794800293263-0` up to 0.38.
 pub fn tool_name(call_id: &str) -> Option<&str> {
     let old = || {
@@ -24,6 +29,12 @@ pub fn tool_name(call_id: &str) -> Option<&str> {
     doubled.or_else(old).filter(|name| !name.is_empty())
 }
 
+/// The MCP server of a tool, by what people are shown: `do_it (srv MCP Server)`.
+pub fn server(title: &str) -> Option<&str> {
+    let (_, server) = title.strip_suffix(" MCP Server)")?.rsplit_once('(')?;
+    Some(server)
+}
+
 /// Heading and text of a thought: `**Heading**\ntext`.
 pub fn thought(text: &str) -> (&str, &str) {
     let headed = text.strip_prefix("**").and_then(|rest| rest.split_once("**"));
@@ -33,6 +44,12 @@ pub fn thought(text: &str) -> (&str, &str) {
 /// Whether a shell command runs in the background, by what stands beside it: `[current working directory /p] [background]`.
 pub fn is_background(text: &str) -> bool {
     text.contains("] [background]")
+}
+
+/// The answer to a question that says no and why. There is no place for a reason, but of an option that it does not know it tells
+/// the model which one that was, and does nothing.
+pub fn rejection(reason: &str) -> String {
+    format!("The user rejected this, it did not run. Reason: {reason}")
 }
 
 /// The tokens of one model in `_meta.quota`: without cached ones, thoughts and what sub-agents took.

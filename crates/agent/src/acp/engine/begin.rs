@@ -28,9 +28,9 @@ use crate::env::Environment;
 use crate::find::Gemini;
 use crate::follow::Follower;
 use crate::neighbours::Neighbours;
-use crate::prepare::{Ready, RunError};
+use crate::prepare::{Ready, RunError, prompt};
 use crate::recording::{LONGEST_LINE, Recorder};
-use crate::request::{Approval, Prompt as RequestPrompt, Request};
+use crate::request::{Approval, Request};
 use crate::retries::Retries;
 use crate::run::{About, Over, Queue, Run, Sessions, Stopper};
 use crate::start;
@@ -69,15 +69,7 @@ pub(crate) fn run_once(
     environment: &Environment,
 ) -> Result<Run, RunError> {
     let started = Instant::now();
-    let text = match &request.prompt {
-        RequestPrompt::Text(text) => text.clone(),
-        RequestPrompt::File(path) => std::fs::read_to_string(path).map_err(|error| {
-            RunError::usage(format!("{}: {error}", path.display()), "Give a file that can be read, in UTF-8.")
-        })?,
-    };
-    if text.trim().is_empty() {
-        return Err(RunError::usage("the prompt is empty", "Say what Gemini CLI is to do."));
-    }
+    let text = prompt::text(&request)?;
     let (ready, pipe) = process::prepare(gemini, &request, environment)?;
     let recorder = start::recorder(&request, gemini, &ready)?;
     let keeper = keeper_program(environment);
@@ -156,7 +148,7 @@ fn begin(
         bell: ends.bell,
         orders: ends.orders,
         hotline: ends.hotline,
-        gate: Gate::new(request.approval),
+        gate: Gate::of(&request),
         request,
         dir,
         session: Session::default(),
@@ -302,7 +294,8 @@ impl Engine {
             warnings,
             dir: self.dir.clone(),
             since,
-            raw_lines: self.request.raw_lines,
+            // A run hands out lines of stream-json, and there are none.
+            raw_lines: self.request.raw_lines && !self.once,
             lines: 0,
             waiting: VecDeque::new(),
         };

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use alhena_model::{Decided, Input};
-use alhena_wire::acp::{Call, Choice, PermissionOptionKind, Said, say};
+use alhena_wire::acp::{Call, Choice, PermissionOptionKind, Said, gemini, say};
 use alhena_wire::frame::Frame;
 use alhena_wire::rpc::{self, Fault, Id, Message};
 
@@ -148,7 +148,10 @@ impl Engine {
                     self.refused(number, purpose);
                 }
                 match (purpose, outcome) {
-                    (Purpose::Initialize, Ok(_)) => self.open_session(),
+                    (Purpose::Initialize, Ok(answer)) => {
+                        self.session.is_gemini = gemini::is_it(&answer);
+                        self.open_session();
+                    }
                     (Purpose::Open, Ok(answer)) => self.opened(&answer),
                     (Purpose::Setting, _) => self.session.settling = self.session.settling.saturating_sub(1),
                     (Purpose::Prompt, Ok(_)) => self.answered(number),
@@ -202,7 +205,7 @@ impl Engine {
         }
     }
 
-    /// Answers a question. Only "once" and "no" are ever said: what the CLI remembers, it remembers for other sessions too.
+    /// Answers a question: once, or no. "Always" is never said: what the CLI remembers, it remembers for other sessions too.
     pub(super) fn decide(&mut self, number: u64, decision: Decision) {
         let Some(exchange) = &mut self.exchange else { return };
         let Some(pending) = exchange.questions.remove(&number) else { return };
@@ -210,15 +213,17 @@ impl Engine {
         let (kind, rejected) = match decision {
             Decision::AllowOnce => (PermissionOptionKind::AllowOnce, None),
             Decision::AllowForConversation => {
-                self.gate.remember(pending.question.clone());
+                self.gate.remember(&pending.question);
                 (PermissionOptionKind::AllowOnce, None)
             }
             Decision::Reject(reason) => (PermissionOptionKind::RejectOnce, Some(reason)),
         };
         let choice = pending.options.iter().find(|choice| choice.kind == kind);
+        let reason = rejected.as_deref().filter(|reason| self.session.is_gemini && !reason.is_empty());
         let rejected = match choice {
             Some(choice) => {
-                self.pipe.say(&say::choose(&pending.id, &choice.id));
+                let told = reason.map(gemini::rejection);
+                self.pipe.say(&say::choose(&pending.id, told.as_ref().unwrap_or(&choice.id)));
                 rejected
             }
             None => {
