@@ -85,7 +85,7 @@ fn happening() -> impl Strategy<Value = Happening> {
 
 /// Feeds and records as the engine does; gives the events.
 fn live(dir: &Path, witnesses: Witnesses, happenings: &[Happening], states: &[DiskFact]) -> Vec<Event> {
-    let header = Header::new(witnesses, json!({}));
+    let header = Header::new(witnesses, crate::request::Transport::Headless, json!({}));
     let mut recorder = Recorder::new(dir, &header, Mask::default(), Path::new("/nowhere"), 0).unwrap();
     let (mut interpreter, mut out, mut lines) = (Interpreter::with(witnesses), Vec::new(), 0);
     let (mut framer, mut states) = (Framer::default(), states.iter().cycle());
