@@ -5,6 +5,7 @@
 //! long (0.61.0: exit 1, time-out); so ours never does either: what cannot be decided is denied by exit code 2, which
 //! blocks, and the time limit is kept here, long before the CLI's.
 
+mod command;
 mod relay;
 mod server;
 mod settings;
