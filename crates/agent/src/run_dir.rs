@@ -95,6 +95,11 @@ impl RunDir {
         self.hooks = Some(hooks);
     }
 
+    /// Why a hook ended the run, if one did.
+    pub(crate) fn halted(&self) -> Option<String> {
+        self.hooks.as_ref().and_then(Server::halted)
+    }
+
     /// Stands in the environment of all processes of the run.
     #[must_use]
     pub fn mark(&self) -> &str {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use alhena::agent::hooks::{Hooks, Moment, Verdict};
 use alhena::scripted::{Scenario, Turn};
 use alhena::{Approval, Status, Trust};
+use alhena_testbed::run_bounded;
 use lab::Lab;
 use serde_json::{Map, json};
 
@@ -119,4 +120,54 @@ fn hooks_that_the_settings_switch_off_are_refused_before_the_start() {
     let hooks = Hooks::new([Moment::BeforeTool], |_| Verdict::GO_ON);
     let error = lab.gemini.run_in(request(&lab, hooks), &lab.env).unwrap_err();
     assert!(error.to_string().contains("switched off"), "{error}");
+}
+
+#[test]
+fn real_cli_a_command_decides_by_json() {
+    let lab = lab("command");
+    let deny = r#"before-tool=grep -q n.txt && echo '{"decision":"deny","reason":"no n"}'"#;
+    let args = [
+        "--trust",
+        "--approval",
+        "yolo",
+        "-m",
+        "gemini-2.5-flash",
+        "--as",
+        "outcome",
+        "--hook",
+        deny,
+        "write",
+    ];
+    let done = run_bounded(&mut lab.command(&args), Duration::from_secs(120)).unwrap();
+    assert!(done.succeeded(), "{}", done.stderr_text());
+    assert!(!lab.workspace().join("n.txt").exists());
+    assert!(last_request(&lab).contains("no n"));
+}
+
+#[test]
+fn hooks_that_are_none_are_refused_with_the_names_of_those_that_there_are() {
+    let lab = lab("wrong");
+    for (hook, why) in [
+        ("at-noon=true", "before-tool, after-tool, before-model"),
+        ("before-tool", "EVENT=COMMAND"),
+        ("before-tool= ", "no command"),
+    ] {
+        let done = run_bounded(&mut lab.command(&["--hook", hook, "x"]), Duration::from_secs(30)).unwrap();
+        assert_eq!(done.status.code(), Some(2), "{hook}");
+        assert!(done.stderr_text().contains(why), "{}", done.stderr_text());
+    }
+}
+
+#[test]
+fn real_cli_a_run_that_a_hook_ends_is_no_success() {
+    for moment in [Moment::BeforeTool, Moment::AfterTool, Moment::BeforeModel] {
+        let lab = lab(moment.name());
+        let hooks = Hooks::new([moment], |_| Verdict::Stop("enough for today".to_owned()));
+        let outcome = lab.run(request(&lab, hooks));
+        assert_eq!(outcome.status, Status::Cancelled, "{moment:?} {:?}", outcome.failure);
+        let failure = outcome.failure.as_ref().unwrap();
+        assert_eq!(failure.message, "A hook ended the run: enough for today");
+        assert_eq!(lab.workspace().join("n.txt").exists(), moment == Moment::AfterTool);
+        assert_eq!(lab.server.requests("lab").len(), usize::from(moment != Moment::BeforeModel));
+    }
 }

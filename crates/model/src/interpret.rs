@@ -146,6 +146,7 @@ impl Interpreter {
                     Input::Found { path, change } => self.found_on_disk(path, change, out),
                     Input::Statistics(statistics) => self.outcome.statistics = Some(*statistics),
                     Input::Stop(stop) => self.stopping(stop),
+                    Input::Halted(why) => drop(self.facts.halted.get_or_insert(why)),
                     Input::SessionLost => self.session_lost = true,
                     Input::End(end) => drop(self.end(&end, out)),
                     _ => {}

@@ -81,6 +81,8 @@ pub(crate) struct Facts {
     pub called: bool,
     /// What kind of output it is.
     pub output: Output,
+    /// Somebody who decides has ended it, for this reason.
+    pub halted: Option<String>,
     /// Alhena stopped it, and whether the `result` was there before.
     pub stop: Option<Stopped>,
 }
@@ -153,6 +155,9 @@ fn with_evidence(mut failure: Failure, end: &End) -> Failure {
 fn find_failure(facts: &Facts, end: &End) -> Option<Failure> {
     if let Some(Stopped { why: stop, after_result: false }) = facts.stop {
         return Some(stopped(stop, &end.stderr));
+    }
+    if let Some(why) = &facts.halted {
+        return Some(Failure::new(FailureKind::Cancelled, format!("A hook ended the run: {why}")));
     }
     let stopped_after_result = facts.stop.is_some();
     match (&facts.result, end.exit) {

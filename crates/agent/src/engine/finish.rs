@@ -30,6 +30,9 @@ impl Engine {
         self.account.say_if_lost(&finished.sessions);
         self.account.ask_disk_at_last(self.ward.has_started());
         self.account.hear_last_of(&self.ward);
+        if let Some(why) = self.ward.run_dir.halted() {
+            self.account.feed(Input::Halted(why));
+        }
         let (exit, stderr) = self.ward.exit();
         let end = End { exit, stderr, duration_ms: Some(self.started.elapsed().as_millis() as u64) };
         let waiting = self.account.conclude(&end);

@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_command_gets_the_question_and_its_word_counts() {
-        let wanted = r#"{"dir":"/srv/p","event":"before-tool","input":{"a":1},"tool":"write_file"}"#;
+        let wanted = r#"{"event":"before-tool","dir":"/srv/p","tool":"write_file","input":{"a":1}}"#;
         let test = format!(r#"test "$(cat)" = '{wanted}' && echo '{{"decision":"allow"}}'"#);
         assert_eq!(decided(&[&test]), Verdict::GO_ON);
         let deny = r#"echo '{"decision":"deny","reason":"no"}'"#;

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -17,11 +17,15 @@ const LONGEST: u64 = 256 << 20;
 /// How long the CLI's side may take to ask.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Why somebody ended the run.
+type Halted = Arc<Mutex<Option<String>>>;
+
 /// Takes questions until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
     path: PathBuf,
     stop: Option<UnixStream>,
+    halted: Halted,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -33,8 +37,15 @@ impl Server {
         listener.set_nonblocking(true)?;
         let (stop, stopped) = UnixStream::pair()?;
         let thread = thread::Builder::new().name("alhena-hooks".to_owned());
-        let thread = thread.spawn(move || listen(&listener, &stopped, &hooks))?;
-        Ok(Self { path, stop: Some(stop), thread: Some(thread) })
+        let halted = Halted::default();
+        let told = Arc::clone(&halted);
+        let thread = thread.spawn(move || listen(&listener, &stopped, &hooks, &told))?;
+        Ok(Self { path, stop: Some(stop), halted, thread: Some(thread) })
+    }
+
+    /// Why somebody ended the run, if anybody did.
+    pub(crate) fn halted(&self) -> Option<String> {
+        self.halted.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Its address.
@@ -53,7 +64,7 @@ impl Drop for Server {
     }
 }
 
-fn listen(listener: &UnixListener, stopped: &UnixStream, hooks: &Hooks) {
+fn listen(listener: &UnixListener, stopped: &UnixStream, hooks: &Hooks, halted: &Halted) {
     loop {
         let _looked_at_anyway = poll::wait(
             &[Wanted::readable(listener), Wanted::readable(stopped)],
@@ -63,9 +74,9 @@ fn listen(listener: &UnixListener, stopped: &UnixStream, hooks: &Hooks) {
             return;
         }
         while let Ok((line, _)) = listener.accept() {
-            let hooks = hooks.clone();
+            let (hooks, halted) = (hooks.clone(), Arc::clone(halted));
             let answering = thread::Builder::new().name("alhena-hook".to_owned()).spawn(move || {
-                if let Err(error) = answer(line, &hooks) {
+                if let Err(error) = answer(line, &hooks, &halted) {
                     tracing::warn!(%error, "a hook's question was not answered");
                 }
             });
@@ -77,7 +88,7 @@ fn listen(listener: &UnixListener, stopped: &UnixStream, hooks: &Hooks) {
     }
 }
 
-fn answer(line: UnixStream, hooks: &Hooks) -> io::Result<()> {
+fn answer(line: UnixStream, hooks: &Hooks, halted: &Halted) -> io::Result<()> {
     line.set_nonblocking(false)?;
     line.set_read_timeout(Some(PATIENCE))?;
     line.set_write_timeout(Some(PATIENCE))?;
@@ -86,6 +97,9 @@ fn answer(line: UnixStream, hooks: &Hooks) -> io::Result<()> {
         Some(asked) => within(hooks, asked),
         None => Verdict::Deny("what Gemini CLI says of it cannot be read".to_owned()),
     };
+    if let Verdict::Stop(why) = &verdict {
+        halted.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| why.clone());
+    }
     let mut text = serde_json::to_vec(&verdict.in_words_of_cli(moment))?;
     text.push(b'\n');
     (&line).write_all(&text)

@@ -10,10 +10,10 @@ use crate::config::{KEYS, user_file};
 use crate::output::print;
 use crate::views::Name;
 
-/// Explain a command or a topic: exit-codes, environment, views, config.
+/// Explain a command or a topic: exit-codes, environment, views, config, hooks.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A command with its subcommands, or exit-codes, environment, views, config.
+    /// A command with its subcommands, or exit-codes, environment, views, config, hooks.
     topic: Vec<String>,
 }
 
@@ -25,17 +25,38 @@ pub fn execute(args: Args) -> Done {
         ["environment"] => print(&environment()),
         ["views"] => print(&views()),
         ["config"] => print(&config()),
+        ["hooks"] => print(HOOKS),
         path => {
             let mut command = command(path).ok_or_else(|| {
                 CommandError::usage(
                     format!("there is no command or topic {:?}", path.join(" ")),
-                    "Topics are exit-codes, environment, views and config; `alhena --help` lists the commands.",
+                    "Topics are exit-codes, environment, views, config and hooks; `alhena --help` lists the commands.",
                 )
             })?;
             print(command.render_long_help().to_string().trim_end())
         }
     })
 }
+
+const HOOKS: &str = r#"Hooks are shell commands that decide while Gemini CLI works: --hook EVENT=COMMAND
+
+Events:
+  before-tool   a tool is about to run
+  after-tool    a tool ran, and the model has not seen its result yet
+  before-model  the model is about to be asked
+
+The command gets the question as JSON on stdin: event, session_id, dir, and by event tool, input, result, request.
+It prints the decision as JSON on stdout:
+  {"decision": "allow"}                          it goes on
+  {"decision": "allow", "input": {...}}          with these arguments instead (before-tool)
+  {"decision": "allow", "context": "..."}        and the model is told this, too (after-tool)
+  {"decision": "deny", "reason": "..."}          it does not happen, and the model is told why
+  {"decision": "stop", "reason": "..."}          the run ends here, as cancelled
+
+Whatever else a command prints, exits with or leaves undecided after --hook-timeout means deny.
+
+Example:
+  alhena run --trust --approval yolo     --hook 'before-tool=jq -c "if .tool == "run_shell_command" then {decision: "deny", reason: "no shell"} else {decision: "allow"} end"'     "Tidy up""#;
 
 /// The command at the end of a path such as `sessions list`.
 fn command(path: &[&str]) -> Option<clap::Command> {

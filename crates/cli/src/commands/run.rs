@@ -5,10 +5,12 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Instant;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
 
 use alhena::agent::Place;
 use alhena::agent::env::Environment;
+use alhena::agent::hooks::{Hooks, Moment};
 use alhena::hosts::dialect::with_stdin;
 use alhena::{
     Failure, FailureKind, Finder, Gemini, Hint, NotFound, Outcome, Prompt, PromptBy, Request, Run, RunError,
@@ -21,7 +23,7 @@ use super::agent::Agent;
 use crate::command_error::{CommandError, Done, complain};
 use crate::config::Config;
 use crate::echo::Echo;
-use crate::limit::Limit;
+use crate::limit::{self, Limit};
 use crate::listener;
 use crate::offline;
 use crate::output::{self, Stream, say};
@@ -91,6 +93,12 @@ pub struct Args {
     /// How often a failing request to the API is tried.
     #[arg(long, value_name = "N")]
     max_attempts: Option<u32>,
+    /// A shell command that decides: EVENT is before-tool, after-tool or before-model; `alhena help hooks` explains it.
+    #[arg(long = "hook", value_name = "EVENT=COMMAND")]
+    hooks: Vec<HookCommand>,
+    /// How long such a command may take; then the answer is no.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = limit::time)]
+    hook_timeout: Duration,
     /// What to print; pretty on a terminal, text otherwise.
     #[arg(long = "as", value_enum, value_name = "VIEW")]
     view: Option<Name>,
@@ -112,6 +120,28 @@ pub struct Args {
     /// More arguments for Gemini CLI itself.
     #[arg(last = true, value_name = "ARGS")]
     extra: Vec<OsString>,
+}
+
+/// `EVENT=COMMAND`.
+#[derive(Clone, Debug)]
+struct HookCommand {
+    moment: Moment,
+    command: String,
+}
+
+impl FromStr for HookCommand {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = || Moment::ALL.map(Moment::name).join(", ");
+        let (name, command) = text.split_once('=').ok_or("write EVENT=COMMAND")?;
+        let moment = Moment::named(name)
+            .ok_or_else(|| format!("there is no event {name:?}; there are {}", known()))?;
+        match command.trim().is_empty() {
+            true => Err(format!("{name} has no command")),
+            false => Ok(Self { moment, command: command.to_owned() }),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -320,6 +350,10 @@ fn request(
     request.max_turns = args.max_turns.or(config.max_turns);
     request.notices.extend(config.notice());
     request.max_attempts = args.max_attempts;
+    if !args.hooks.is_empty() {
+        let commands = args.hooks.into_iter().map(|hook| (hook.moment, hook.command)).collect();
+        request.hooks = Some(Hooks::of_commands(commands, args.hook_timeout));
+    }
     request.record = args.record;
     request.extra_args = args.extra;
     request.raw_lines = view.wants_lines();

@@ -85,6 +85,8 @@ pub enum Input<'a> {
     Warning(String),
     /// Alhena begins to stop the run now. The first reason counts.
     Stop(Stop),
+    /// Somebody who decides has ended the run, and says why. Gemini CLI calls that a success.
+    Halted(String),
     /// The session of the run is not in the user's store, so that nobody can go on with it.
     SessionLost,
     /// The process is gone.
