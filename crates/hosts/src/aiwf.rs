@@ -5,12 +5,11 @@
 //! the texts are the document's, word for word.
 
 use alhena_model::Outcome;
-use alhena_model::judge::without_noise;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::python;
-use crate::seen::{Seen, seen};
+use crate::seen::{Seen, reason_first, seen};
 
 /// The keys of the configuration, in the document's order.
 pub const CONFIG_KEYS: [&str; 7] =
@@ -63,16 +62,6 @@ fn error_text(seen: Seen<'_>, outcome: &Outcome) -> String {
             process_error(code, &reason_first(said, message))
         }
         Seen::Stopped { code, message } => failed(i32::from(code), message),
-    }
-}
-
-/// Standard error without the CLI's usual noise; where its reason stands somewhere inside, that comes first.
-fn reason_first(stderr: &str, message: &str) -> String {
-    let said = without_noise(stderr);
-    match said.trim().is_empty() && !stderr.trim().is_empty() {
-        true => message.to_owned(),
-        false if !said.starts_with(message) && said.contains(message) => format!("{message}\n{said}"),
-        false => said,
     }
 }
 

@@ -14,7 +14,7 @@ pub use config::{APPROVAL_MODES, Config, DEFAULT_TIMEOUT_MS, KEYS, Sandbox, over
 pub use prices::{Above, Cost, Price, Prices, Promotion, Rates};
 
 use crate::native::{JsonReport, error_message, error_type};
-use crate::seen::{Seen, seen};
+use crate::seen::{Seen, reason_first, seen};
 
 /// The provider's id.
 pub const ID: &str = "google:gemini-cli";
@@ -225,7 +225,8 @@ fn error_text(outcome: &Outcome, stderr: Option<&str>) -> Option<String> {
     if let Seen::Exited { code, said } = seen
         && code != 0
     {
-        return Some(exit_error(code, if said.trim().is_empty() { message } else { said }));
+        let said = reason_first(said, message);
+        return Some(exit_error(code, if said.trim().is_empty() { message } else { &said }));
     }
     let reported = outcome.failure.as_ref().filter(|failure| {
         !matches!(seen, Seen::NotInstalled)

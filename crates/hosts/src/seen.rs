@@ -4,6 +4,7 @@
 //! standard output, or nowhere), and Alhena may have stopped the run before the CLI could say anything, so where the
 //! quote would be empty the failure's own message stands in for it.
 
+use alhena_model::judge::without_noise;
 use alhena_model::{FailureKind, Outcome, Status};
 
 /// How a failed run looked from outside.
@@ -42,4 +43,14 @@ pub fn seen<'a>(outcome: &'a Outcome, stderr: Option<&'a str>) -> Option<Seen<'a
         (Status::Failed, None) if kind == Some(FailureKind::NotInstalled) => Seen::NotInstalled,
         _ => stopped,
     })
+}
+
+/// Standard error without the CLI's usual noise; where its reason stands somewhere inside, that comes first.
+pub(crate) fn reason_first(stderr: &str, message: &str) -> String {
+    let said = without_noise(stderr);
+    match said.trim().is_empty() && !stderr.trim().is_empty() {
+        true => message.to_owned(),
+        false if !said.starts_with(message) && said.contains(message) => format!("{message}\n{said}"),
+        false => said,
+    }
 }

@@ -1,5 +1,5 @@
 import { AlhenaError, BinaryNotFoundError, type Event } from 'alhena';
-import { environment, json, refused, runArguments, start, withScratch, type Options } from 'alhena/adapter';
+import { cancelled, environment, json, refused, runArguments, start, withScratch, type Options } from 'alhena/adapter';
 
 import type { ExecuteOptions, ExecuteResult, UnifiedMessage } from './types.js';
 
@@ -82,7 +82,7 @@ async function run<T>(options: ExecuteOptions, scratch: string): Promise<Execute
   }
   const ended = await running.finished;
   if (broken) throw broken.error;
-  if (!last) throw refused(ended);
+  if (!last) throw options.signal?.aborted ? cancelled() : refused(ended);
   const found = options.json && last.json !== null && last.json !== undefined;
   return { ...last.result, data: (found ? last.json : last.result.data) as T };
 }

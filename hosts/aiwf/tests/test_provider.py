@@ -67,6 +67,24 @@ class Configuration(unittest.TestCase):
         self.refuse("approval_mode must be one of ['auto_edit', 'default', 'yolo'], got: \"it's\"", approval_mode="it's")
         self.refuse("include_directories must be a list, got: str", include_directories="src")
         self.refuse("allowed_tools must be a list, got: tuple", allowed_tools=("read_file",))
+        self.refuse("timeout must be a number, got: str", timeout="10")
+        self.refuse("timeout must be > 0", timeout=float("nan"))
+        self.refuse("approval_mode must be one of ['auto_edit', 'default', 'yolo'], got: ['yolo']", approval_mode=["yolo"])
+        self.refuse("working_dir must be a string, got: int", working_dir=5)
+
+    def test_what_no_run_can_be_made_of_is_the_engines_error(self) -> None:
+        provider = GeminiCliProvider()
+        nonsense: list[tuple[str, Any, Any, Any]] = [
+            ("prompt must be a str, got: NoneType", None, {}, None),
+            ("context must be a mapping, got: list", "Go", ["x"], None),
+            ("system_prompt must be a str, got: int", "Go", {}, 5),
+        ]
+        for message, prompt, context, system_prompt in nonsense:
+            with self.assertRaises(ProviderError) as raised:
+                provider.generate(prompt, context, system_prompt)
+            self.assertEqual(str(raised.exception), message)
+        with self.assertRaisesRegex(ProviderError, "a time must be more than nothing"):
+            provider.generate("Go", {}, response_timeout=-1)
 
     def test_none_is_not_validated(self) -> None:
         GeminiCliProvider(timeout=None, approval_mode=None, include_directories=None, allowed_tools=None)

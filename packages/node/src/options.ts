@@ -66,6 +66,7 @@ export interface Options {
 
 /** The options of `alhena run`. What is too long or too private for a command line goes into files in `scratch`. */
 export function runArguments(options: Options, scratch: string): string[] {
+  check(options);
   const args = [`--approval=${options.approval ?? 'default'}`];
   const add = (name: string, value: string | number | undefined) => {
     if (value !== undefined) args.push(`--${name}=${value}`);
@@ -108,6 +109,26 @@ export function runArguments(options: Options, scratch: string): string[] {
   return args;
 }
 
+const LISTS = ['includeDirs', 'allowTools', 'denyTools', 'policies', 'extraArgs'] as const;
+const TEXTS = ['cwd', 'model', 'approval', 'systemPrompt', 'systemPromptMode', 'sessionId', 'gemini', 'record', 'binary'] as const;
+const NUMBERS = ['timeout', 'firstEventTimeout', 'stallTimeout', 'maxTurns', 'maxAttempts'] as const;
+
+/** Programs without types get them wrong, and a text that is taken for a list is a list of letters. */
+function check(options: Options): void {
+  const fits = (names: readonly (keyof Options)[], wanted: string, fit: (value: unknown) => boolean) => {
+    const wrong = names.find((name) => options[name] !== undefined && !fit(options[name]));
+    if (wrong) throw new AlhenaError('usage', `${wrong} must be ${wanted}, got: ${JSON.stringify(options[wrong])}`);
+  };
+  if (typeof options !== 'object' || options === null) throw new AlhenaError('usage', 'the options must be an object');
+  fits(LISTS, 'a list of strings', (value) => Array.isArray(value) && value.every((item) => typeof item === 'string'));
+  fits(TEXTS, 'a string', (value) => typeof value === 'string');
+  fits(NUMBERS, 'a number', (value) => typeof value === 'number');
+  fits(['resume'], 'the id of a session, or true', (value) => typeof value === 'string' || value === true);
+  fits(['mcpServers'], 'an object of servers or a file', (value) => typeof value === 'string' || isObject(value));
+}
+
+const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value);
+
 /** The variables for `alhena`. */
 export function environment(options: { env?: Options['env'] }): NodeJS.ProcessEnv {
   return { ...process.env, ...options.env };
@@ -115,7 +136,7 @@ export function environment(options: { env?: Options['env'] }): NodeJS.ProcessEn
 
 /** A session's id, which is never a path. */
 export function sessionId(id: string | undefined): string | undefined {
-  if (id !== undefined && !/^[A-Za-z0-9_-]+$/.test(id)) {
+  if (id !== undefined && !(typeof id === 'string' && /^[A-Za-z0-9_-]+$/.test(id))) {
     throw new AlhenaError('usage', `not the id of a session: ${JSON.stringify(id)}`, '`listSessions` gives them.');
   }
   return id;

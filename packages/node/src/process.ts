@@ -4,7 +4,7 @@ import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
 import { findBinary } from './binary.js';
-import { BinaryNotFoundError, CommandFailedError } from './errors.js';
+import { AlhenaError, BinaryNotFoundError, CommandFailedError } from './errors.js';
 
 /** What an `alhena` that has ended said. */
 export interface Finished {
@@ -45,6 +45,7 @@ const MOST_STDERR = 1 << 20;
 
 /** Starts `alhena`. Never through a shell. */
 export function start(options: Start): Running {
+  check(options);
   const child = spawnAlhena(options);
   let patience: NodeJS.Timeout | undefined;
   const terminate = () => {
@@ -93,9 +94,27 @@ export function start(options: Start): Running {
   };
 }
 
+/** What is wrong is told before anything is started. */
+function check({ input, signal }: Start): void {
+  if (input !== undefined && typeof input !== 'string') throw new AlhenaError('usage', `the prompt must be a string, got: ${typeof input}`);
+  if (signal !== undefined && !(signal instanceof AbortSignal)) throw new AlhenaError('usage', 'the signal must be an AbortSignal');
+  if (signal?.aborted) throw cancelled();
+}
+
+/** The error of a run that was over before it could say so itself. */
+export function cancelled(): AlhenaError {
+  return new AlhenaError('cancelled', 'The run was cancelled', 'It was stopped on purpose.', 130);
+}
+
 function spawnAlhena(options: Start) {
   const env = options.env ?? process.env;
-  return spawn(options.binary ?? findBinary(env), [...options.args], { env, stdio: ['pipe', 'pipe', 'pipe'] });
+  const program = options.binary ?? findBinary(env);
+  try {
+    return spawn(program, [...options.args], { env, stdio: ['pipe', 'pipe', 'pipe'] });
+  } catch (error) {
+    // Such as a zero byte in an argument or a variable.
+    throw new AlhenaError('usage', error instanceof Error ? error.message : String(error));
+  }
 }
 
 /** Runs `alhena` to its end. */
@@ -124,11 +143,23 @@ export function answer(done: Finished): unknown {
 }
 
 /** The error of an `alhena` that came to no answer: its own words say why. */
-export function refused({ exitCode, stderr }: Finished): CommandFailedError {
+export function refused({ exitCode, stdout, stderr }: Finished): CommandFailedError {
+  const kind = exitCode === 2 ? 'usage' : 'failed';
+  const told = inJson(stdout);
+  if (told) return new CommandFailedError(kind, told.message, told.hint, exitCode);
   const [first, ...rest] = stderr.split('\n').filter((line) => line.trim());
   const message = first?.replace(/^error: /, '') ?? `alhena ended with exit code ${exitCode} and said nothing`;
   const hint = rest.map((line) => line.replace(/^hint: /, '')).join('\n');
-  return new CommandFailedError(exitCode === 2 ? 'usage' : 'failed', message, hint, exitCode);
+  return new CommandFailedError(kind, message, hint, exitCode);
+}
+
+/** A command that was asked for JSON says in JSON what is wrong, too. */
+function inJson(stdout: string): { message: string; hint?: string } | undefined {
+  try {
+    return (JSON.parse(stdout) as { error?: { message: string; hint?: string } }).error;
+  } catch {
+    return undefined;
+  }
 }
 
 /** JSON as `alhena` prints it. */

@@ -1,14 +1,14 @@
 /** Asking Gemini CLI. */
 
 import type { Message } from './alhena.js';
-import { CommandFailedError, RunFailedError } from './errors.js';
+import { AlhenaError, CommandFailedError, RunFailedError } from './errors.js';
 import { resultOf, type MessageLine, type QueryMessage, type ResultMessage } from './messages.js';
 import { environment, runArguments, type Options } from './options.js';
-import { json, refused, start } from './process.js';
+import { cancelled, json, refused, start } from './process.js';
 import { makeScratch } from './scratch.js';
 
 export interface QueryOptions extends Options {
-  /** Stops the run: `query` then ends with the result and a `RunFailedError` of kind `cancelled`. */
+  /** Stops the run: `query` then ends with the result and an error of kind `cancelled`; aborted before it began, without a result. */
   signal?: AbortSignal | undefined;
   /** Whether messages come while they grow, too. */
   includePartialMessages?: boolean | undefined;
@@ -23,6 +23,7 @@ export interface QueryOptions extends Options {
  * every process that it started, and waits until none is left.
  */
 export async function* query(prompt: string, options: QueryOptions = {}): AsyncGenerator<QueryMessage, void, undefined> {
+  if (typeof prompt !== 'string') throw new AlhenaError('usage', `the prompt must be a string, got: ${typeof prompt}`);
   const { scratch, remove } = await makeScratch();
   try {
     const args = ['run', '--as=message-lines', ...runArguments(options, scratch), '-'];
@@ -42,7 +43,7 @@ export async function* query(prompt: string, options: QueryOptions = {}): AsyncG
       if (!result) await running.stop();
     }
     const ended = await running.finished;
-    if (!result) throw refused(ended);
+    if (!result) throw options.signal?.aborted ? cancelled() : refused(ended);
     yield result;
     if (result.is_error) throw new RunFailedError(result, ended.exitCode);
   } finally {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 
-import { ask, BinaryNotFoundError, CommandFailedError, detect, findBinary, listSessions, loadMessages, query, RunFailedError, UnsupportedPlatformError } from 'alhena';
+import { AlhenaError, ask, BinaryNotFoundError, CommandFailedError, detect, findBinary, listSessions, loadMessages, query, RunFailedError, UnsupportedPlatformError } from 'alhena';
 import type { Message, QueryMessage, QueryOptions } from 'alhena';
 
 import { find } from '../src/binary.js';
@@ -45,6 +45,7 @@ const { readFileSync, writeFileSync } = require('node:fs');
 const [command, ...args] = process.argv.slice(2);
 const print = (value) => process.stdout.write(JSON.stringify(value) + '\\n');
 if (command === 'detect') {
+  if (process.env.REFUSE) { print({ error: { message: 'no such directory', hint: 'Another.' } }); process.exit(2); }
   if (process.env.NO_CLI) process.exit(3);
   print({ path: '/usr/bin/gemini', version: '0.61.0', place: 'path', args });
 } else if (command === 'sessions') {
@@ -121,6 +122,29 @@ test('what alhena refuses is an error with its words', async () => {
   assert.ok(error instanceof CommandFailedError);
   assert.deepEqual([error.kind, error.message, error.hint, error.exitCode], ['usage', 'wrong usage', 'read the manual', 2]);
   assert.equal(((await all('garble')).error as CommandFailedError).kind, 'protocol');
+});
+
+test('wrong use is told before anything is started', async () => {
+  const wrong = async (prompt: unknown, options: object | null, message: string, kind = 'usage') => {
+    const error: unknown = await ask(prompt as string, options as QueryOptions).catch((error: unknown) => error);
+    assert.ok(error instanceof AlhenaError, String(error));
+    assert.deepEqual([error.kind, error.message], [kind, message]);
+  };
+  // It cannot be started: whoever tries says so.
+  const none = { binary: '/nonexistent/alhena' };
+  await wrong(undefined, none, 'the prompt must be a string, got: undefined');
+  await wrong(5, none, 'the prompt must be a string, got: number');
+  await wrong('Hi', null, 'the options must be an object');
+  await wrong('Hi', { ...none, allowTools: 'write_file' }, 'allowTools must be a list of strings, got: "write_file"');
+  await wrong('Hi', { ...none, timeout: '10' }, 'timeout must be a number, got: "10"');
+  await wrong('Hi', { ...none, cwd: 5 }, 'cwd must be a string, got: 5');
+  await wrong('Hi', { ...none, resume: false }, 'resume must be the id of a session, or true, got: false');
+  await wrong('Hi', { ...none, mcpServers: 5 }, 'mcpServers must be an object of servers or a file, got: 5');
+  await wrong('Hi', { ...none, signal: {} }, 'the signal must be an AbortSignal');
+  await wrong('Hi', { ...none, signal: AbortSignal.abort() }, 'The run was cancelled', 'cancelled');
+  await assert.rejects(ask('Hi', { env, model: 'a\0b' }), { kind: 'usage' });
+  // A command that was asked for JSON says in JSON what is wrong.
+  await assert.rejects(detect({ env: { ...env, REFUSE: '1' } }), { kind: 'usage', message: 'no such directory', hint: 'Another.' });
 });
 
 test('an abort stops the run and its result is told', async () => {

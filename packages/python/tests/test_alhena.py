@@ -10,6 +10,7 @@ import tempfile
 import unittest
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import alhena
@@ -28,6 +29,7 @@ from alhena import (
     TextBlock,
     ToolResultBlock,
     ToolUseBlock,
+    UsageError,
     UserMessage,
     binary,
     process,
@@ -171,6 +173,38 @@ class StandIn(Directory):
         error = self.failure_of("echo 'error: no such model' >&2; echo 'hint: Take another.' >&2; exit 2")
         self.assertIsInstance(error, CommandFailedError)
         self.assertEqual((error.kind, error.message, error.hint, error.exit_code), ("usage", "no such model", "Take another.", 2))
+
+    def test_wrong_use_is_told_before_anything_is_started(self) -> None:
+        started = self.directory / "started"
+        program = str(self.program("alhena", f"touch {started}"))
+
+        def wrong(prompt: Any, options: Any) -> str:
+            with self.assertRaises(UsageError) as raised:
+                asyncio.run(alhena.ask(prompt, options))
+            self.assertEqual(raised.exception.kind, "usage")
+            return raised.exception.message
+
+        def with_options(**options: Any) -> str:
+            return wrong("hello", Options(binary=program, **options))
+
+        self.assertEqual(wrong(None, None), "the prompt must be a string, got: NoneType")
+        self.assertEqual(wrong("hello", {"cwd": "x"}), "the options must be alhena.Options, got: dict")
+        self.assertEqual(with_options(allow_tools="write_file"), "allow_tools must be a list, got: 'write_file'")
+        self.assertEqual(with_options(timeout="10"), "a time must be a number of seconds or a timedelta, got: '10'")
+        for time in (float("nan"), float("inf"), 0):
+            self.assertIn("a time must be more than nothing", with_options(timeout=time))
+        self.assertEqual(with_options(cwd=3), "a path must be a string or a Path, got: 3")
+        for options in ({"model": "a\0b"}, {"env": {"A": 1}}, {"env": {"A": "x\0"}}):
+            self.assertIn("alhena cannot be given that", with_options(**options))
+        self.assertFalse(started.exists())
+
+    def test_a_command_that_answers_in_json_says_in_json_what_is_wrong(self) -> None:
+        error = '{"error": {"message": "no such directory", "hint": "Another."}}'
+        program = self.program("alhena", f"echo '{error}'; exit 2")
+        with self.assertRaises(CommandFailedError) as raised:
+            alhena.detect("x", binary=str(program))
+        self.assertEqual((raised.exception.kind, raised.exception.message), ("usage", "no such directory"))
+        self.assertEqual(raised.exception.hint, "Another.")
 
     def test_an_end_without_an_outcome_is_never_a_success(self) -> None:
         self.assertEqual(self.failure_of("exit 0").message, "alhena ended with exit code 0 and said nothing")

@@ -7,6 +7,10 @@ use serde_json::json;
 use std::time::Duration;
 
 const AT: &str = "2026-11-15T20:00:00.000Z";
+const NOISE: &str = "YOLO mode is enabled. All tool calls will be automatically approved.\n\
+    The 'metricReader' option is deprecated. Please use 'metricReaders' instead.\n";
+const NOISE_AND_REASON: &str =
+    "The 'metricReader' option is deprecated. Please use 'metricReaders' instead.\nNo auth.\n";
 const INIT: &str =
     r#"{"type":"init","timestamp":"2026-11-15T20:00:00.000Z","session_id":"s-1","model":"auto"}"#;
 
@@ -128,6 +132,9 @@ fn another_exit_code_is_quoted_with_stderr() {
     );
     for (lines, code, stderr, expected) in [
         (&[][..], 41, "No auth.\n", "Gemini CLI error: Exit code 41: No auth.\n"),
+        // Noise never stands before the reason, nor for it.
+        (&[][..], 41, NOISE_AND_REASON, "Gemini CLI error: Exit code 41: No auth.\n"),
+        (&[INIT, &api][..], 144, NOISE, "Gemini CLI error: Exit code 144: Bad."),
         (&[INIT, &api][..], 144, "stack trace", "Gemini CLI error: Exit code 144: stack trace"),
         (&[INIT, &api][..], 144, "", "Gemini CLI error: Exit code 144: Bad."),
         (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import os
 import subprocess
 import tempfile
@@ -109,13 +110,20 @@ class GeminiCliAIProvider(ResponseProvider):
         system_prompt: str | None,
         response_timeout: float | None = None,
     ) -> ProviderResult:
+        for name, value, kind in (("prompt", prompt, str), ("context", context or {}, Mapping), ("system_prompt", system_prompt or "", str)):
+            if not isinstance(value, kind):
+                raise ProviderError(f"{name} must be a {kind.__name__.lower()}, got: {type(value).__name__}")
         has_own = self.config.get("timeout") is not None
         timeout = self._timeout if has_own else response_timeout or self._timeout
         with tempfile.TemporaryDirectory(prefix="aiwf-gemini-") as directory:
             scratch = Path(directory)
             recording = scratch / "recording"
             options = self._options(context, system_prompt, timeout)
-            arguments = ["run", "--as=aiwf", *options.arguments(scratch), f"--record={recording}"]
+            try:
+                told = options.arguments(scratch)
+            except alhena.AlhenaError as error:
+                raise ProviderError(str(error)) from error
+            arguments = ["run", "--as=aiwf", *told, f"--record={recording}"]
             prompt_file = (context or {}).get("prompt_file")
             if prompt_file:
                 # The model reads the file itself; the prompt string is not sent.
@@ -208,15 +216,21 @@ class GeminiCliAIProvider(ResponseProvider):
             name = type(self).__name__
             warnings.warn(f"Unknown {name} config keys ignored: {unknown}", UserWarning, stacklevel=3)
         timeout = self.config.get("timeout")
-        if timeout is not None and timeout <= 0:
+        if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float))):
+            raise ValueError(f"timeout must be a number, got: {type(timeout).__name__}")
+        if timeout is not None and not 0 < timeout < math.inf:
             raise ValueError("timeout must be > 0")
         approval_mode = self.config.get("approval_mode")
-        if approval_mode is not None and approval_mode not in VALID_APPROVAL_MODES:
+        if approval_mode is not None and not (isinstance(approval_mode, str) and approval_mode in VALID_APPROVAL_MODES):
             raise ValueError(f"approval_mode must be one of {sorted(VALID_APPROVAL_MODES)}, got: {approval_mode!r}")
         for key in ("include_directories", "allowed_tools"):
             value = self.config.get(key)
             if value is not None and not isinstance(value, list):
                 raise ValueError(f"{key} must be a list, got: {type(value).__name__}")
+        for key in ("model", "working_dir"):
+            value = self.config.get(key)
+            if value is not None and not isinstance(value, (str, os.PathLike)):
+                raise ValueError(f"{key} must be a string, got: {type(value).__name__}")
 
     # -- what came of it
 

@@ -15,7 +15,14 @@ succeeded, and leaves no process behind. This module needs nothing but Python's 
 """
 
 from .binary import find_binary
-from .errors import AlhenaError, BinaryNotFoundError, CommandFailedError, RunFailedError, UnsupportedPlatformError
+from .errors import (
+    AlhenaError,
+    BinaryNotFoundError,
+    CommandFailedError,
+    RunFailedError,
+    UnsupportedPlatformError,
+    UsageError,
+)
 from .messages import (
     AssistantMessage,
     ContentBlock,
@@ -64,6 +71,7 @@ __all__ = [
     "ToolUseBlock",
     "UnsupportedPlatformError",
     "Usage",
+    "UsageError",
     "UserMessage",
     "ask",
     "detect",

@@ -42,6 +42,13 @@ class UnsupportedPlatformError(BinaryNotFoundError):
         self.hint = hint
 
 
+class UsageError(AlhenaError, ValueError):
+    """What was asked for makes no sense; nothing was started."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__("usage", message, hint)
+
+
 class CommandFailedError(AlhenaError):
     """`alhena` refused what it was asked, or answered what nobody understands."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,9 +11,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal
 
+from .errors import UsageError
+
 Seconds = float | int | timedelta
 """A time: seconds, or a `timedelta`."""
 StrPath = str | os.PathLike[str]
+
+
+LISTS = ("include_dirs", "allow_tools", "deny_tools", "policies", "extra_args")
 
 
 @dataclass
@@ -91,6 +97,11 @@ class Options:
             for value in values:
                 add(name, value)
 
+        for name in LISTS:
+            # A text would be taken for a list of its letters.
+            if isinstance(getattr(self, name), (str, bytes)):
+                raise UsageError(f"{name} must be a list, got: {getattr(self, name)!r}")
+
         add("dir", _path(self.cwd))
         add("model", self.model)
         if self.trust:
@@ -132,14 +143,24 @@ class Options:
 
 def _milliseconds(time: Seconds) -> int:
     seconds = time.total_seconds() if isinstance(time, timedelta) else time
-    if seconds <= 0:
-        raise ValueError(f"a time must be more than nothing, got: {time!r}")
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        raise UsageError(f"a time must be a number of seconds or a timedelta, got: {time!r}")
+    if not 0 < seconds < math.inf:
+        raise UsageError(f"a time must be more than nothing, got: {time!r}")
     return max(1, round(seconds * 1000))
 
 
 def _path(path: StrPath | None) -> str | None:
     """Absolute: it means what it means to the caller, wherever `alhena` works."""
-    return None if path is None else os.path.abspath(os.fspath(path))
+    return None if path is None else absolute(path)
+
+
+def absolute(path: StrPath) -> str:
+    """A path from where this process works."""
+    try:
+        return os.path.abspath(os.fspath(path))
+    except TypeError:
+        raise UsageError(f"a path must be a string or a Path, got: {path!r}") from None
 
 
 def _private(path: Path, text: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from .binary import find_binary
-from .errors import BinaryNotFoundError
+from .errors import BinaryNotFoundError, UsageError
 
 # Told to stop, `alhena` takes a few seconds to stop everything that it started. This is for one that could not:
 # killed, its keeper still stops the rest.
@@ -95,6 +95,9 @@ async def _spawn(
         )
     except OSError as error:
         raise BinaryNotFoundError(f"alhena could not be started: {error}") from error
+    except (TypeError, ValueError) as error:
+        # Such as a zero byte in an argument, or a variable that is no text.
+        raise UsageError(f"alhena cannot be given that: {error}") from error
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:
@@ -179,6 +182,8 @@ def communicate_now(
         )
     except OSError as error:
         raise BinaryNotFoundError(f"alhena could not be started: {error}") from error
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"alhena cannot be given that: {error}") from error
     return Finished(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"))
 
 

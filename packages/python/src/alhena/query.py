@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from . import process
-from .errors import CommandFailedError, RunFailedError
+from .errors import CommandFailedError, RunFailedError, UsageError
 from .messages import Message, PartialMessage, ResultMessage, StreamEvent, SystemMessage, message_of, result_of
 from .options import Options
 
@@ -21,6 +21,10 @@ async def query(prompt: str, options: Options | None = None) -> AsyncGenerator[M
     stops Gemini CLI and every process that it started, and waits until none is left.
     """
     options = options or Options()
+    if not isinstance(prompt, str):
+        raise UsageError(f"the prompt must be a string, got: {type(prompt).__name__}")
+    if not isinstance(options, Options):
+        raise UsageError(f"the options must be alhena.Options, got: {type(options).__name__}")
     with tempfile.TemporaryDirectory(prefix="alhena-python-") as directory:
         scratch = Path(directory)
         arguments = ["run", "--as=message-lines", *options.arguments(scratch)]
@@ -101,9 +105,21 @@ def _object(line: bytes) -> dict[str, Any]:
     return value
 
 
-def refused(exit_code: int, stderr: str) -> CommandFailedError:
+def refused(exit_code: int, stderr: str, stdout: bytes = b"") -> CommandFailedError:
     """The error of an `alhena` that came to no answer: its own words say why."""
+    kind = "usage" if exit_code == 2 else "failed"
+    told = _told_in_json(stdout)
+    if told is not None:
+        return CommandFailedError(kind, told["message"], told.get("hint") or "", exit_code)
     said = [line for line in stderr.strip().splitlines() if line]
     message = said[0].removeprefix("error: ") if said else f"alhena ended with exit code {exit_code} and said nothing"
-    kind = "usage" if exit_code == 2 else "protocol"
-    return CommandFailedError(kind, message, "\n".join(line.removeprefix("hint: ") for line in said[1:]), exit_code)
+    return CommandFailedError(kind if said else "protocol", message, "\n".join(line.removeprefix("hint: ") for line in said[1:]), exit_code)
+
+
+def _told_in_json(stdout: bytes) -> dict[str, Any] | None:
+    """A command that was asked for JSON says in JSON what is wrong, too."""
+    try:
+        error = json.loads(stdout)["error"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return error if isinstance(error, dict) and "message" in error else None

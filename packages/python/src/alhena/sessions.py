@@ -11,7 +11,7 @@ from typing import Any, Literal
 from . import process
 from .errors import CommandFailedError
 from .messages import AssistantMessage, UserMessage, message_of
-from .options import StrPath
+from .options import StrPath, absolute
 from .query import refused
 
 # The longest of these reads a store of a gigabyte.
@@ -53,7 +53,7 @@ def detect(
 
     `query` with the same options runs this one.
     """
-    arguments = ["detect", "--json", f"--dir={os.path.abspath(os.fspath(cwd or '.'))}"]
+    arguments = ["detect", "--json", _directory(cwd)]
     if gemini is not None:
         arguments.append(f"--gemini={os.fspath(gemini)}")
     if trust:
@@ -71,7 +71,7 @@ def list_sessions(
     cwd: StrPath | None = None, *, env: Mapping[str, str] | None = None, binary: str | None = None
 ) -> list[SessionInfo]:
     """The sessions of a folder, the newest first."""
-    arguments = ["sessions", "list", "--json", f"--dir={os.path.abspath(os.fspath(cwd or '.'))}"]
+    arguments = ["sessions", "list", "--json", _directory(cwd)]
     found = _json(process.communicate_now(arguments, env=env, binary=binary, timeout=LIMIT))
     return [SessionInfo(session["id"], session) for session in found]
 
@@ -84,13 +84,13 @@ def load_messages(
     binary: str | None = None,
 ) -> list[UserMessage | AssistantMessage]:
     """The messages of a session of a folder: the one with this id, or the latest. An id is never taken for a path."""
-    if session is not None and (not session or "/" in session or os.sep in session or session.endswith((".json", ".jsonl"))):
+    if session is not None and (not isinstance(session, str) or not session or "/" in session or os.sep in session or session.endswith((".json", ".jsonl"))):
         raise CommandFailedError("usage", f"not the id of a session: {session!r}", "`list_sessions` gives them.")
     arguments = [
         "sessions",
         "show",
         "--as=messages",
-        f"--dir={os.path.abspath(os.fspath(cwd or '.'))}",
+        _directory(cwd),
         "--",
         session or "latest",
     ]
@@ -98,9 +98,13 @@ def load_messages(
     return [message_of(message) for message in found]
 
 
+def _directory(cwd: StrPath | None) -> str:
+    return f"--dir={absolute('.' if cwd is None else cwd)}"
+
+
 def _json(done: process.Finished) -> Any:
     if done.exit_code != 0:
-        raise refused(done.exit_code, done.stderr)
+        raise refused(done.exit_code, done.stderr, done.stdout)
     try:
         return json.loads(done.stdout)
     except ValueError as error:
