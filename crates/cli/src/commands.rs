@@ -2,6 +2,7 @@
 
 mod agent;
 mod capabilities;
+mod chat;
 mod completions;
 mod detect;
 mod doctor;
@@ -10,6 +11,7 @@ mod help;
 mod host;
 mod install;
 mod parse;
+mod permissions;
 mod report;
 mod run;
 mod sessions;
@@ -42,6 +44,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(Box<run::Args>),
+    Chat(Box<chat::Args>),
     Parse(parse::Args),
     Sessions(sessions::Args),
     Detect(detect::Args),
@@ -60,6 +63,7 @@ impl Cli {
     pub fn execute(self) -> ExitCode {
         let done = match self.command {
             Command::Run(args) => run::execute(*args),
+            Command::Chat(args) => chat::execute(*args),
             Command::Parse(args) => parse::execute(args),
             Command::Sessions(args) => sessions::execute(args),
             Command::Detect(args) => detect::execute(args),

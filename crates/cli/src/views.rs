@@ -20,6 +20,8 @@ use clap::ValueEnum;
 use crate::output::{self, Guard, Stream};
 use crate::style::Colours;
 
+pub use self::pretty::Pretty;
+
 /// A view of a run.
 pub trait View {
     /// Something happened.

@@ -268,7 +268,7 @@ fn begin(
 }
 
 /// Looks for the CLI, on the run's own time: a command that has to be asked for its version may take long.
-fn find(
+pub(super) fn find(
     path: Option<PathBuf>,
     request: &mut Request,
     environment: &Environment,

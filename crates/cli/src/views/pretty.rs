@@ -24,10 +24,13 @@ const LONGEST: usize = 2000;
 const SAID: usize = 200;
 /// How much text is held for a thought.
 const HELD: usize = 1 << 20;
+/// What is shown of a thought that is folded.
+const FOLDED: usize = 72;
 
 pub struct Pretty {
     target: Target,
     quiet: bool,
+    thoughts: Thoughts,
     claims: Claims,
     harmless: Harmless,
     spinner: Spinner,
@@ -37,6 +40,14 @@ pub struct Pretty {
     /// Whether text of this turn has been shown.
     spoke: bool,
     open: Vec<Call>,
+}
+
+/// How much of a thought is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thoughts {
+    Whole,
+    /// What it is about.
+    Folded,
 }
 
 /// A tool that runs.
@@ -52,6 +63,7 @@ impl Pretty {
         Self {
             target,
             quiet,
+            thoughts: Thoughts::Whole,
             claims,
             harmless: Harmless::default(),
             spinner,
@@ -60,6 +72,36 @@ impl Pretty {
             spoke: false,
             open: Vec::new(),
         }
+    }
+
+    /// One turn of a conversation: thoughts are folded, and who answers is said elsewhere.
+    pub fn of_turn() -> Self {
+        let mut pretty = Self::new(Target::stdout(), false, Claims::Checked);
+        pretty.thoughts = Thoughts::Folded;
+        pretty
+    }
+
+    /// Makes room for something else on the terminal.
+    pub fn pause(&mut self) -> io::Result<()> {
+        self.spinner.hide();
+        self.release()?;
+        self.end_line()?;
+        self.target.out.flush()
+    }
+
+    /// The end of a turn, in a line if all is well: files and commands have been shown as they came.
+    pub fn end_turn(&mut self, outcome: &Outcome) -> io::Result<()> {
+        self.pause()?;
+        let colours = self.target.colours;
+        let (paint, word) = word_for(outcome.status);
+        let paint = if outcome.is_success() { Paint::Dim } else { paint };
+        let facts = format!("{word} · {}", facts(outcome).join(" · "));
+        writeln!(self.target.out, "{}", colours.paint(paint, facts))?;
+        // Whoever cancelled it knows.
+        if outcome.status != Status::Cancelled {
+            self.complaints(outcome)?;
+        }
+        self.target.out.flush()
     }
 
     fn line(&mut self, paint: Paint, mark: &str, text: &str) -> io::Result<()> {
@@ -105,7 +147,10 @@ impl Pretty {
 
     fn thinking(&mut self, subject: &str, text: &str) -> io::Result<()> {
         let when = if self.spoke { "earlier: " } else { "" };
-        let words = one_line(&format!("{when}{subject}: {text}"), LONGEST);
+        let words = match self.thoughts {
+            Thoughts::Whole => one_line(&format!("{when}{subject}: {text}"), LONGEST),
+            Thoughts::Folded => one_line(if subject.is_empty() { text } else { subject }, FOLDED),
+        };
         let words = self.target.colours.paint(Paint::Dim, words).to_string();
         self.line(Paint::Dim, "∴", &words)
     }
@@ -177,33 +222,8 @@ impl Pretty {
         let colours = self.target.colours;
         self.end_line()?;
         writeln!(self.target.out)?;
-        let (paint, word) = match outcome.status {
-            Status::Success => (Paint::Green, "done"),
-            Status::Failed => (Paint::Red, "failed"),
-            Status::Cancelled => (Paint::Yellow, "cancelled"),
-            Status::Timeout => (Paint::Red, "timeout"),
-            Status::Stalled => (Paint::Red, "stalled"),
-        };
-        let tokens = &outcome.usage.all;
-        let mut facts = vec![duration(outcome.duration_ms)];
-        if tokens.total > 0 {
-            let thoughts = match tokens.thoughts {
-                0 => String::new(),
-                thoughts => format!(", {} thoughts", number(thoughts)),
-            };
-            facts.push(format!(
-                "{} tokens ({} in, {} out{thoughts})",
-                number(tokens.total),
-                number(tokens.prompt),
-                number(tokens.output)
-            ));
-        }
-        if outcome.tool_calls > 0 {
-            let calls = if outcome.tool_calls == 1 { "call" } else { "calls" };
-            facts.push(format!("{} tool {calls}", outcome.tool_calls));
-        }
-        facts.extend(outcome.models.iter().map(|model| one_line(model, LONGEST)));
-        writeln!(self.target.out, "{} {}", colours.paint(paint, word), facts.join(" · "))?;
+        let (paint, word) = word_for(outcome.status);
+        writeln!(self.target.out, "{} {}", colours.paint(paint, word), facts(outcome).join(" · "))?;
         for file in &outcome.files {
             let (paint, mark) = mark_of(file.change);
             let note = match (file.claimed, file.verified, self.claims) {
@@ -219,6 +239,18 @@ impl Pretty {
                 colours.paint(Paint::Dim, note)
             )?;
         }
+        self.complaints(outcome)?;
+        if let Some(session) = &outcome.session_id {
+            let session = one_line(session, LONGEST);
+            writeln!(self.target.out, "  {}", colours.paint(Paint::Dim, format!("session {session}")))?;
+        }
+        self.target.out.flush()
+    }
+}
+
+impl Pretty {
+    fn complaints(&mut self, outcome: &Outcome) -> io::Result<()> {
+        let colours = self.target.colours;
         for warning in &outcome.warnings {
             let warning = one_line(warning, 300);
             writeln!(self.target.out, "  {} {warning}", colours.paint(Paint::Yellow, "!"))?;
@@ -228,12 +260,42 @@ impl Pretty {
             writeln!(self.target.out, "{} {message}", colours.paint(Paint::Red, "error:"))?;
             writeln!(self.target.out, "{} {}", colours.paint(Paint::Cyan, "hint:"), failure.hint)?;
         }
-        if let Some(session) = &outcome.session_id {
-            let session = one_line(session, LONGEST);
-            writeln!(self.target.out, "  {}", colours.paint(Paint::Dim, format!("session {session}")))?;
-        }
-        self.target.out.flush()
+        Ok(())
     }
+}
+
+fn word_for(status: Status) -> (Paint, &'static str) {
+    match status {
+        Status::Success => (Paint::Green, "done"),
+        Status::Failed => (Paint::Red, "failed"),
+        Status::Cancelled => (Paint::Yellow, "cancelled"),
+        Status::Timeout => (Paint::Red, "timeout"),
+        Status::Stalled => (Paint::Red, "stalled"),
+    }
+}
+
+/// What it took.
+fn facts(outcome: &Outcome) -> Vec<String> {
+    let tokens = &outcome.usage.all;
+    let mut facts = vec![duration(outcome.duration_ms)];
+    if tokens.total > 0 {
+        let thoughts = match tokens.thoughts {
+            0 => String::new(),
+            thoughts => format!(", {} thoughts", number(thoughts)),
+        };
+        facts.push(format!(
+            "{} tokens ({} in, {} out{thoughts})",
+            number(tokens.total),
+            number(tokens.prompt),
+            number(tokens.output)
+        ));
+    }
+    if outcome.tool_calls > 0 {
+        let calls = if outcome.tool_calls == 1 { "call" } else { "calls" };
+        facts.push(format!("{} tool {calls}", outcome.tool_calls));
+    }
+    facts.extend(outcome.models.iter().map(|model| one_line(model, LONGEST)));
+    facts
 }
 
 impl View for Pretty {

@@ -1,0 +1,113 @@
+//! `alhena chat`.
+
+mod asked;
+mod editor;
+mod input;
+mod interrupt;
+mod scripted;
+mod talk;
+mod terminal;
+mod undo;
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use alhena::agent::env::Environment;
+use alhena::{Request, RunError};
+
+use self::interrupt::Interrupts;
+use self::talk::Talk;
+use super::agent::Agent;
+use super::permissions::Permissions;
+use crate::command_error::Done;
+use crate::config::Config;
+use crate::offline;
+use crate::output::{Stream, say};
+use crate::signals;
+
+/// Hold a conversation with Gemini CLI in the terminal.
+///
+/// Answers are shown as they come. Before anything is done that the approval mode and the rules do not allow, the change or the
+/// command is shown, and nothing happens without a yes. ^C cancels the turn, twice it ends the conversation.
+///
+/// Without a terminal each line of stdin is a prompt, and what would have to be asked is rejected.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  alhena chat
+  alhena chat --approval auto-edit --allow 'shell(cargo *)' --deny 'edit(.env)'
+  alhena chat --resume
+  alhena chat --offline \"Write a haiku about rivers into haiku.txt\"
+  printf '%s\\n' \"Read a.txt\" \"Now summarise it\" | alhena chat --json")]
+pub struct Args {
+    /// What to say first.
+    #[arg(value_name = "PROMPT")]
+    prompt: Option<String>,
+    /// Use the scripted model on this machine instead of Gemini; with a file, that scenario.
+    #[arg(long, value_name = "SCENARIO", num_args = 0..=1, require_equals = true)]
+    offline: Option<Option<PathBuf>>,
+    #[command(flatten)]
+    agent: Agent,
+    #[command(flatten)]
+    permissions: Permissions,
+    /// Print events as JSON, one a line, and take each line of stdin as a prompt.
+    #[arg(long)]
+    json: bool,
+    /// Leave the defaults in files alone; `alhena help config` explains them.
+    #[arg(long)]
+    no_config: bool,
+}
+
+pub fn execute(args: Args) -> Done {
+    let typed = std::io::stdin().is_terminal() && Stream::Out.is_terminal() && !args.json;
+    let json = args.json;
+    let first = signals::Interrupts::catch();
+    // What is left of an agent whose keeper and guard are killed together comes to us.
+    let _by_mark_only = alhena::agent::supervise::adoption::every_child_is_a_runs();
+    let (talk, prompt, _offline) = begin(args, typed, &first)?;
+    let interrupts = Interrupts::catch();
+    let code = match typed {
+        true => terminal::hold(talk, prompt, &interrupts)?,
+        false => scripted::hold(talk, prompt, json, &interrupts)?,
+    };
+    Ok(ExitCode::from(code))
+}
+
+/// Everything up to the start.
+fn begin(
+    mut args: Args,
+    typed: bool,
+    interrupts: &signals::Interrupts,
+) -> Result<(Talk, Option<String>, Option<offline::Offline>), RunError> {
+    let mut environment = Environment::of_process();
+    let dir = args.agent.dir.clone().unwrap_or_else(|| PathBuf::from("."));
+    let config = Config::of_run(&dir, args.agent.said_trust(), args.no_config, &environment)?;
+    args.agent.fill(&config);
+    let (gemini, approval) = (args.agent.gemini.clone(), args.agent.approval);
+    let prompt = args.prompt.or_else(|| args.agent.prompt_behind_resume());
+    let mut request = Request::new("");
+    request.trust = config.trust.unwrap_or_default();
+    args.agent.describe(&mut request)?;
+    request.notices.extend(config.notice());
+    args.permissions.describe(&mut request)?;
+    if !typed {
+        // Nobody is there.
+        request.permission_timeout = Some(std::time::Duration::ZERO);
+    }
+    let offline = match &args.offline {
+        Some(scenario) => {
+            let offline = offline::prepare(scenario.as_deref(), approval, &mut request, &mut environment)?;
+            // It is the questions that one wants to see.
+            request.approval = approval.unwrap_or_default();
+            say(format_args!("{}.", offline::NOTICE));
+            Some(offline)
+        }
+        None => None,
+    };
+    let gemini = match (gemini, offline.is_some()) {
+        (None, true) => super::install::fetched(None, &environment, false)?,
+        (path, _) => super::run::find(path, &mut request, &environment, false, interrupts)?,
+    };
+    request.began = None;
+    Ok((Talk::begin(gemini, request, environment)?, prompt, offline))
+}

@@ -1,0 +1,106 @@
+//! ^C while the model works: the first cancels the turn, the second ends the conversation. While a line is being typed the
+//! editor sees the key itself.
+
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use alhena::Canceller;
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// The exit code of a conversation that was interrupted.
+pub const INTERRUPTED: u8 = 130;
+/// What a conversation gets to end in order.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Catches signals for as long as the program runs.
+pub struct Interrupts {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// What goes on.
+    turn: Option<Canceller>,
+    /// Whether this turn has been cancelled.
+    cancelled: bool,
+    ending: bool,
+    /// How the terminal was, for when a line is being typed.
+    terminal: Option<Termios>,
+}
+
+impl Interrupts {
+    pub fn catch() -> Self {
+        let state = State { terminal: tcgetattr(std::io::stdin().as_fd()).ok(), ..State::default() };
+        let state = Arc::new(Mutex::new(state));
+        let theirs = state.clone();
+        if let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) {
+            std::thread::spawn(move || {
+                for signal in signals.forever() {
+                    lock(&theirs).take(signal);
+                }
+            });
+        }
+        Self { state }
+    }
+
+    /// From now on ^C cancels this turn.
+    pub fn begin(&self, turn: Canceller) {
+        let mut state = lock(&self.state);
+        if state.ending {
+            turn.cancel();
+        }
+        state.turn = Some(turn);
+        state.cancelled = false;
+    }
+
+    /// The turn is over.
+    pub fn end(&self) {
+        lock(&self.state).turn = None;
+    }
+
+    /// Whether all is to end.
+    pub fn ending(&self) -> bool {
+        lock(&self.state).ending
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl State {
+    fn take(&mut self, signal: i32) {
+        let again = std::mem::replace(&mut self.cancelled, true);
+        match &self.turn {
+            Some(turn) => {
+                turn.cancel();
+                if signal != SIGINT || again {
+                    self.end();
+                }
+            }
+            // Nobody is at work but somebody may be typing, and cannot be woken. The keeper ends what there is, and keeps
+            // the session.
+            None => self.exit(),
+        }
+    }
+
+    /// The turn ends, and then all does; if it does not, all does at once.
+    fn end(&mut self) {
+        if !std::mem::replace(&mut self.ending, true) {
+            std::thread::spawn(|| {
+                std::thread::sleep(PATIENCE);
+                std::process::exit(INTERRUPTED.into())
+            });
+        }
+    }
+
+    fn exit(&self) {
+        if let Some(terminal) = &self.terminal {
+            let _no_terminal = tcsetattr(std::io::stdin().as_fd(), OptionalActions::Now, terminal);
+        }
+        std::process::exit(INTERRUPTED.into())
+    }
+}

@@ -1,0 +1,92 @@
+//! The conversation itself, and how it goes on as another: with another session, or after its agent has ended.
+
+use std::path::{Path, PathBuf};
+
+use alhena::agent::env::Environment;
+use alhena::{Action, Approval, Conversation, Gemini, Question, Request, Resume, RunError, Turn};
+
+/// A conversation that can begin again.
+pub struct Talk {
+    gemini: Gemini,
+    environment: Environment,
+    /// What it began with, and what was chosen since.
+    request: Request,
+    conversation: Conversation,
+    dir: PathBuf,
+    /// Why things were not allowed. Over ACP a no has no room for a reason (0.61.0), so the next prompt tells it.
+    notes: Vec<String>,
+}
+
+impl Talk {
+    pub fn begin(gemini: Gemini, request: Request, environment: Environment) -> Result<Self, RunError> {
+        let dir = request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
+        let dir = dir.canonicalize().unwrap_or(dir);
+        let conversation = gemini.converse_in(request.clone(), &environment)?;
+        Ok(Self { gemini, environment, request, conversation, dir, notes: Vec::new() })
+    }
+
+    /// Where it works.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub fn gemini(&self) -> &Gemini {
+        &self.gemini
+    }
+
+    pub fn approval(&self) -> Approval {
+        self.request.approval
+    }
+
+    /// Remembers why something was not allowed, for the model.
+    pub fn note(&mut self, question: &Question, reason: &str) {
+        let what = match &question.action {
+            Action::Command { command, .. } => command,
+            _ => &question.title,
+        };
+        self.notes.push(format!("(I did not allow `{what}`: {reason})\n"));
+    }
+
+    /// A prompt. An agent that has ended is started again, with the same session.
+    pub fn prompt(&mut self, text: &str) -> Result<Turn, RunError> {
+        let text = &format!("{}{text}", std::mem::take(&mut self.notes).concat());
+        if let Ok(turn) = self.conversation.prompt(text) {
+            return Ok(turn);
+        }
+        let session = self.conversation.session_id().map(Resume::Id);
+        self.begin_again(session.or_else(|| self.request.resume.clone()))?;
+        self.conversation.prompt(text)
+    }
+
+    pub fn set_model(&mut self, model: String) -> Result<(), RunError> {
+        self.request.model = Some(model.clone());
+        self.conversation.set_model(model)
+    }
+
+    pub fn set_mode(&mut self, mode: Approval) -> Result<(), RunError> {
+        self.request.approval = mode;
+        self.conversation.set_mode(mode)
+    }
+
+    /// Goes on with another session. If that cannot be, the conversation stays as it is.
+    pub fn resume(&mut self, session: Resume) -> Result<(), RunError> {
+        self.begin_again(Some(session))
+    }
+
+    fn begin_again(&mut self, session: Option<Resume>) -> Result<(), RunError> {
+        let mut request = self.request.clone();
+        request.resume = session;
+        let next = self.gemini.converse_in(request, &self.environment)?;
+        // What it said is in the store before anybody looks for it there.
+        let before = std::mem::replace(&mut self.conversation, next);
+        before.close_blocking();
+        Ok(())
+    }
+
+    /// Ends it, and gives its session's id.
+    pub fn close(self) -> Option<String> {
+        let session = self.conversation.session_id();
+        self.conversation.close_blocking();
+        session
+    }
+}
