@@ -54,6 +54,8 @@ variables! {
         ALHENA_KEEPER "The keeper program to start runs under, instead of the one found beside the library or on PATH."
         ALHENA_CONFIG "A file with defaults instead of `~/.config/alhena/config.toml`; empty: no such file counts, no folder's either."
         ALHENA_PRICES "A file with the prices of models, instead of the one that comes with Alhena."
+        ALHENA_HOOK_PROGRAM "Set by Alhena for Gemini CLI where a run has hooks: the program that carries its questions."
+        ALHENA_HOOK_SOCKET "Set by Alhena for the same: where they are carried to."
         ALHENA_LOG "What to log on stderr, such as `debug` or `alhena_agent=trace`; nothing by default."
         ALHENA_EXPLAIN "Any value: the drop-in `gemini` says on stderr why it hands a command to the CLI as it is."
         CAO_HOME_DIR "Where CAO keeps its files, profiles among them, instead of `~/.aws/cli-agent-orchestrator`."

@@ -3,11 +3,12 @@
 use serde_json::{Map, Value, json};
 
 use super::Moment;
+use crate::env;
 
 /// Where the command finds the program that carries the question, and the socket. By variables, so that the settings of two
 /// runs are the same text: the place of a run's home depends on its settings.
-pub(crate) const PROGRAM: &str = "ALHENA_HOOK_PROGRAM";
-pub(crate) const SOCKET: &str = "ALHENA_HOOK_SOCKET";
+pub(crate) const PROGRAM: &str = env::ALHENA_HOOK_PROGRAM;
+pub(crate) const SOCKET: &str = env::ALHENA_HOOK_SOCKET;
 
 /// What the CLI calls ours.
 const NAME: &str = "alhena";
