@@ -110,7 +110,9 @@ impl Transport {
     /// The one that a request goes by.
     pub(crate) fn of(request: &Request) -> Self {
         match request.transport {
-            // Whatever a request can ask for, headless can do; what only a person could allow is told when it comes up.
+            // Only there somebody asks whom rules can answer.
+            Transport::Auto if !request.rules.is_empty() => Transport::Acp,
+            // Whatever else a request can ask for, headless can do; what only a person could allow is told when it comes up.
             Transport::Auto => Transport::Headless,
             chosen => chosen,
         }

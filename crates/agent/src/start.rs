@@ -47,6 +47,12 @@ impl Gemini {
         if Transport::of(&request) == Transport::Acp {
             return acp::run_once(self, request, environment);
         }
+        if !request.rules.is_empty() {
+            return Err(RunError::usage(
+                "headless, Gemini CLI asks nobody, so that rules cannot be kept",
+                "Use --transport acp with --allow, --deny, --ask and --rules, or --allow-tool and --deny-tool without.",
+            ));
+        }
         let started = Instant::now();
         let mut ready = prepare::prepare(self, &request, environment)?;
         let recorder = recorder(&request, self, &ready)?;

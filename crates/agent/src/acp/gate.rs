@@ -1,5 +1,7 @@
 //! What is answered without asking anybody: by rules, by what was allowed for the conversation, and by the approval mode.
 
+use alhena_model::tool::Class;
+
 use super::permission::{Action, Decision, Question};
 use crate::request::{Approval, Request};
 use crate::rules::{self, Remembered, Rules, Subject};
@@ -14,6 +16,11 @@ pub(super) struct Gate {
 impl Gate {
     pub(super) fn of(request: &Request) -> Self {
         Self { approval: request.approval, rules: request.rules.clone(), remembered: Remembered::default() }
+    }
+
+    /// The mode that the agent itself works in.
+    pub(super) fn mode(&self) -> Approval {
+        mode_of_agent(self.approval, &self.rules)
     }
 
     /// The answer, if it is clear. What a rule denies nobody is asked about.
@@ -44,21 +51,36 @@ impl Gate {
     }
 }
 
+/// The mode that an agent works in: where rules deny something or want to be asked, it has to ask about everything. Its
+/// sub-agents, which ask nobody, may then do nothing that would have to be asked (0.61.0).
+pub(super) fn mode_of_agent(approval: Approval, rules: &Rules) -> Approval {
+    match approval {
+        Approval::AutoEdit | Approval::Yolo if rules.restrict() => Approval::Default,
+        approval => approval,
+    }
+}
+
 impl From<&Question> for rules::Question {
     fn from(question: &Question) -> Self {
-        let subject = match &question.action {
-            Action::Command { command, .. } => Subject::Command(command.clone()),
-            Action::Diff { path, .. } => Subject::Paths(vec![path.clone()]),
-            Action::Arguments(arguments) => Subject::Arguments(arguments.clone()),
-            Action::Other => Subject::Text(question.title.clone()),
+        let (class, subject) = match &question.action {
+            // Of an agent whose tools nobody knows it is still a command, or a change of files.
+            Action::Command { command, .. } => (Class::Command, Subject::Command(command.clone())),
+            Action::Diff { path, .. } => {
+                let class = if question.class == Class::Unknown { Class::FileWrite } else { question.class };
+                let paths =
+                    if question.paths.is_empty() { vec![path.clone()] } else { question.paths.clone() };
+                (class, Subject::Paths(paths))
+            }
+            _ if matches!(question.class, Class::FileRead | Class::FileWrite)
+                && !question.paths.is_empty() =>
+            {
+                (question.class, Subject::Paths(question.paths.clone()))
+            }
+            Action::Arguments(arguments) => (question.class, Subject::Arguments(arguments.clone())),
+            Action::Other => (question.class, Subject::Text(question.title.clone())),
         };
-        Self {
-            tool: question.tool.clone(),
-            class: question.class,
-            server: question.server.clone(),
-            subject,
-            dir: question.dir.clone(),
-        }
+        let (tool, server) = (question.tool.clone(), question.server.clone());
+        Self { tool, class, server, subject, dir: question.dir.clone() }
     }
 }
 
@@ -75,6 +97,7 @@ mod tests {
             class: tool::class(tool),
             server: None,
             title: String::new(),
+            paths: Vec::new(),
             dir: "/p".into(),
             action,
         }
@@ -139,5 +162,29 @@ mod tests {
         gate.remember(&command("git push"));
         assert_eq!(gate.decide(&command("git push")), Some(Decision::AllowOnce));
         assert_eq!(gate.decide(&command("ls")), Some(Decision::AllowOnce));
+    }
+
+    #[test]
+    fn rules_come_before_the_mode_and_make_the_agent_ask() {
+        let mut rules = Rules::default();
+        rules.add(rules::Decision::Allow, "shell(git *)").unwrap();
+        let with = |rules: &Rules| Gate::of(&Request::new("").approval(Approval::Yolo).rules(rules.clone()));
+        assert_eq!(with(&rules).mode(), Approval::Yolo);
+        rules.add(rules::Decision::Deny, "edit(.env)").unwrap();
+        rules.add(rules::Decision::Ask, "shell(git push *)").unwrap();
+        let mut gate = with(&rules);
+        assert_eq!(gate.mode(), Approval::Default);
+        assert_eq!(gate.decide(&command("git log")), Some(Decision::AllowOnce));
+        assert_eq!(gate.decide(&command("make")), Some(Decision::AllowOnce));
+        assert_eq!(gate.decide(&command("git push x")), None);
+        gate.remember(&command("git push x"));
+        assert_eq!(gate.decide(&command("git push x")), Some(Decision::AllowOnce));
+        gate.remember(&edit("/p/.env"));
+        assert!(matches!(gate.decide(&edit("/p/.env")), Some(Decision::Reject(_))));
+        // A tool that nobody knows is judged by what it does, and by each of its files.
+        let mut several = edit("/p/a");
+        several.class = Class::Unknown;
+        several.paths = vec!["/p/a".into(), "/p/.env".into()];
+        assert!(matches!(gate.decide(&several), Some(Decision::Reject(_))));
     }
 }

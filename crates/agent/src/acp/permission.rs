@@ -26,6 +26,8 @@ pub struct Question {
     pub title: String,
     /// Where the session works. What the agent's text says of a directory is not taken from it: it is the process's.
     pub dir: PathBuf,
+    /// The files that it is about.
+    pub paths: Vec<PathBuf>,
     /// What would happen.
     pub action: Action,
 }
@@ -62,8 +64,14 @@ impl Question {
         let name = call.name.as_deref().or_else(|| gemini::tool_name(&call.id));
         let tool = name.unwrap_or(title.as_str()).to_owned();
         let class = tool::class(&tool);
+        let changed = call.diffs.iter().map(|diff| diff.path.as_str());
+        let named = changed.chain(call.paths.iter().map(String::as_str));
+        let mut paths: Vec<PathBuf> = named.map(|path| dir.join(path)).collect();
+        paths.sort();
+        paths.dedup();
         Self {
             call_id: call.id.clone(),
+            paths,
             class,
             server: gemini::server(&title).map(str::to_owned),
             action: action(call, class, dir),

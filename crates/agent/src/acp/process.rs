@@ -7,6 +7,7 @@ use std::ffi::OsString;
 
 use alhena_wire::release::Feature;
 
+use super::gate::mode_of_agent;
 use super::pipe::Pipe;
 use crate::env::Environment;
 use crate::find::Gemini;
@@ -35,7 +36,8 @@ pub(super) fn prepare(
     let flag = if gemini.version.has(Feature::Acp) { "--acp" } else { "--experimental-acp" };
     let mut args: Vec<OsString> = vec![flag.into()];
     // A session to go on with is loaded by a message.
-    let request = &Request { resume: None, ..request.clone() };
+    let approval = mode_of_agent(request.approval, &request.rules);
+    let request = &Request { resume: None, approval, ..request.clone() };
     args.extend(arguments::of(request, gemini, home.as_ref(), run_dir.path(), &user_home, &user_settings)?);
     let (program, args) = prepare::command(gemini, request, &user_settings, &mut environment, args);
     environment.set("TMPDIR", run_dir.temporary());

@@ -19,6 +19,7 @@ use alhena::{
 use clap::ValueEnum;
 
 use super::agent::Agent;
+use super::permissions::Permissions;
 
 use crate::command_error::{CommandError, Done, complain};
 use crate::config::Config;
@@ -75,6 +76,8 @@ pub struct Args {
     offline: Option<Option<PathBuf>>,
     #[command(flatten)]
     agent: Agent,
+    #[command(flatten)]
+    permissions: Permissions,
     /// The id for the new session.
     #[arg(long, value_name = "ID")]
     session_id: Option<String>,
@@ -157,7 +160,7 @@ enum By {
 enum Way {
     /// A process for the prompt, that writes stream-json.
     Headless,
-    /// The Agent Client Protocol: what would need a yes is decided by --approval.
+    /// The Agent Client Protocol: what would need a yes is decided by rules and --approval.
     Acp,
     /// The first that can do what is asked.
     Auto,
@@ -337,6 +340,7 @@ fn request(
     };
     request.trust = config.trust.unwrap_or_default();
     args.agent.describe(&mut request)?;
+    args.permissions.describe(&mut request)?;
     request.session_id = args.session_id;
     if let Some(limit) = args.timeout.or(config.timeout) {
         request.timeout = limit.duration();

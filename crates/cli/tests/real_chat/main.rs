@@ -228,6 +228,67 @@ fn real_cli_nothing_in_an_answer_is_obeyed_by_the_terminal() {
 }
 
 #[test]
+fn real_cli_rules_decide_before_anybody_is_asked() {
+    let lab = lab(
+        "chat rules",
+        [
+            shell("touch allowed"),
+            shell("touch allowed; touch denied"),
+            shell("touch x && rm allowed"),
+            Turn::say("End."),
+        ],
+    );
+    let rules = lab.workspace().join("rules.toml");
+    fs::write(&rules, "deny = [\"shell(rm *)\"]\n").unwrap();
+    let args = ["--allow", "shell(touch allowed)", "--rules", "rules.toml"];
+    let mut screen = Screen::start(chat(&lab, &args));
+    screen.say("go");
+    screen.wait_for("touch allowed; touch denied");
+    screen.answer("n");
+    screen.wait_for("End.");
+    screen.say("/exit");
+    assert!(screen.ended().success());
+    assert_eq!(screen.seen.matches("or a reason: ").count(), 1, "{}", screen.seen);
+    assert!(lab.workspace().join("allowed").exists());
+    assert!(!lab.workspace().join("denied").exists() && !lab.workspace().join("x").exists());
+    assert!(screen.seen.contains("denied by the rule shell(rm *)"), "{}", screen.seen);
+}
+
+#[test]
+fn real_cli_what_rules_deny_is_not_done_in_any_mode_nor_by_tools_that_never_ask() {
+    let lab = lab(
+        "run rules",
+        [
+            shell("touch made; rm -f keep"),
+            write("secret.env", "x"),
+            Turn::new().call("read_file", json!({ "file_path": "private/key" })),
+            Turn::new().call("read_file", json!({ "file_path": "open.txt" })),
+            shell("touch made"),
+            Turn::say("End."),
+        ],
+    );
+    for (name, text) in [("keep", "k"), ("private/key", "PRIVATE-KEY-TEXT"), ("open.txt", "OPEN-TEXT")] {
+        lab.home.write(name, text).unwrap();
+    }
+    let rules = ["--deny", "shell(rm *)", "--deny", "edit(*.env)", "--deny", "read(private)"];
+    let mut command = lab.command(&["--transport", "acp", "--approval", "yolo", "--as", "outcome", "go"]);
+    let done = command.args(["--model", "gemini-2.5-flash"]).args(rules).output().unwrap();
+    let outcome: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(
+        (&outcome["status"], &outcome["final_text"]),
+        (&json!("success"), &json!("End.")),
+        "{outcome:#}"
+    );
+    assert!(lab.workspace().join("keep").exists() && lab.workspace().join("made").exists());
+    assert!(!lab.workspace().join("secret.env").exists());
+    let told = told(&lab);
+    assert!(told.contains("OPEN-TEXT") && !told.contains("PRIVATE-KEY-TEXT"), "{told}");
+    // Headless nobody could keep them.
+    let refused = lab.command(&["--deny", "shell(rm *)", "go"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{}", String::from_utf8_lossy(&refused.stderr));
+}
+
+#[test]
 fn real_cli_mode_model_and_session_are_changed_on_the_way() {
     let lab =
         lab("chat changes", [Turn::say("One."), shell("touch yolo"), Turn::say("Two."), Turn::say("Three.")]);

@@ -224,7 +224,7 @@ impl Engine {
     }
 
     pub(super) fn set_mode(&mut self) {
-        let mode = mode_id(self.gate.approval);
+        let mode = mode_id(self.gate.mode());
         if self.session.stage == Stage::Ready && !self.session.mode.is_empty() && self.session.mode != mode {
             self.session.mode = mode.to_owned();
             self.session.settling += 1;
