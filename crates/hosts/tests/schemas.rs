@@ -45,6 +45,7 @@ fn recordings() -> Vec<Recording> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let mut directories: Vec<PathBuf> =
         std::fs::read_dir(data).unwrap().map(|entry| entry.unwrap().path()).collect();
+    directories.retain(|directory| directory.join("stdout").is_file());
     directories.sort();
     let read = |directory: &Path, name: &str| std::fs::read_to_string(directory.join(name)).unwrap();
     directories
