@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"time"
 )
 
@@ -57,6 +58,12 @@ type Options struct {
 // input, which has to be closed after it, and standard output is for NewReader. SIGTERM stops the agent and every process
 // that it started; a TurnFailed is the last line then, too.
 func (options Options) Arguments() []string {
+	return options.arguments("")
+}
+
+// arguments are the same with the system prompt in a file, where there is one: a command line holds no long one, and
+// everybody on the machine can read it.
+func (options Options) arguments(systemPromptFile string) []string {
 	arguments := []string{"run", "--as=openase", "--trust"}
 	add := func(flag string, values ...string) {
 		for _, value := range values {
@@ -69,7 +76,11 @@ func (options Options) Arguments() []string {
 	add("--gemini", options.Gemini)
 	add("--model", options.Model)
 	add("--approval", options.Approval)
-	add("--system-prompt", options.SystemPrompt)
+	if systemPromptFile != "" {
+		add("--system-prompt-file", systemPromptFile)
+	} else {
+		add("--system-prompt", options.SystemPrompt)
+	}
 	add("--resume", options.Resume)
 	add("--include-dir", options.IncludeDirs...)
 	add("--allow-tool", options.AllowTools...)
@@ -90,7 +101,14 @@ var ErrNotFound = errors.New("alhena was not found")
 // Program finds alhena: by ALHENA_BIN, or on PATH; never in the working directory.
 func Program() (string, error) {
 	if program := os.Getenv("ALHENA_BIN"); program != "" {
-		if _, err := os.Stat(program); err != nil {
+		if !filepath.IsAbs(program) {
+			return "", fmt.Errorf("%w: ALHENA_BIN is no absolute path: %s", ErrNotFound, program)
+		}
+		info, err := os.Stat(program)
+		if err == nil && !info.Mode().IsRegular() {
+			err = fmt.Errorf("%s is no program", program)
+		}
+		if err != nil {
 			return "", fmt.Errorf("%w: ALHENA_BIN: %v", ErrNotFound, err)
 		}
 		return program, nil

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
+	"time"
 )
 
 // ErrClosed is the error of Next after Close.
@@ -44,6 +46,8 @@ func (err *AlhenaError) Unwrap() error { return err.Err }
 
 // Turn is a turn that runs. Next and Close may be called from different goroutines.
 type Turn struct {
+	// The host's, which may have ended before alhena could say so.
+	host    context.Context
 	process *process
 	reader  *Reader
 	// A release without a stream is asked in another way.
@@ -68,15 +72,26 @@ func Start(ctx context.Context, options Options) (*Turn, error) {
 	if err != nil {
 		return nil, err
 	}
+	instructions, err := systemPromptFile(options.SystemPrompt)
+	if err != nil {
+		return nil, fmt.Errorf("start alhena: %w", err)
+	}
+	host := ctx
 	ctx, cancel := context.WithCancel(ctx)
-	command := exec.Command(program, options.Arguments()...)
+	command := exec.Command(program, options.arguments(instructions)...)
 	command.Env = options.Env
 	running, err := begin(ctx, command, options.Prompt, terminate)
 	if err != nil {
 		cancel()
+		remove(instructions)
 		return nil, fmt.Errorf("start alhena: %w", err)
 	}
+	go func() {
+		<-running.ended
+		remove(instructions)
+	}()
 	return &Turn{
+		host:     host,
 		process:  running,
 		reader:   NewReader(running),
 		fallback: func(failed *TurnFailed) ([]Line, bool) { return withoutStream(ctx, program, options, failed) },
@@ -119,11 +134,50 @@ func (turn *Turn) Next() (Line, error) {
 	ended := turn.process.wait()
 	if turn.isClosed() {
 		err = ErrClosed
+	} else if turn.host.Err() != nil {
+		turn.end(io.EOF)
+		return cancelled(), nil
 	} else {
 		err = &AlhenaError{Stderr: turn.process.stderr.String(), Err: ended}
 	}
 	turn.end(err)
 	return nil, err
+}
+
+// cancelled is the last line of a turn that was stopped before alhena could say anything.
+func cancelled() *TurnFailed {
+	return &TurnFailed{
+		LineHead: LineHead{Type: "TurnFailed", At: time.Now().UTC(), Derived: true},
+		Kind:     FailureKindCancelled,
+		Message:  "The run was cancelled",
+		Hint:     "It was stopped on purpose.",
+	}
+}
+
+// systemPromptFile is a file that only this user can read; none where there is nothing to write.
+func systemPromptFile(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	file, err := os.CreateTemp("", "openase-system-prompt-")
+	if err != nil {
+		return "", err
+	}
+	_, err = file.WriteString(text)
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		remove(file.Name())
+		return "", err
+	}
+	return file.Name(), nil
+}
+
+func remove(file string) {
+	if file != "" {
+		_ = os.Remove(file)
+	}
 }
 
 // end waits until nothing runs any more.

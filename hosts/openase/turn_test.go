@@ -77,13 +77,18 @@ var acts = map[string]func(){
 // begun starts a turn with a bad alhena. Everything has to be over in a time that is far from what it would sleep.
 func begun(t *testing.T, ctx context.Context, act, prompt string) *Turn {
 	t.Helper()
+	return begunWith(t, ctx, act, Options{Prompt: prompt})
+}
+
+func begunWith(t *testing.T, ctx context.Context, act string, options Options) *Turn {
+	t.Helper()
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("ALHENA_BIN", program)
 	t.Setenv(actor, act)
-	turn, err := Start(ctx, Options{Prompt: prompt})
+	turn, err := Start(ctx, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,10 +166,12 @@ func TestTheEndOfTheContextEndsADeafProgram(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 			defer cancel()
 			turn := begun(t, ctx, act, "x")
-			_, err := drained(t, turn)
-			var broken *AlhenaError
-			if !errors.As(err, &broken) {
-				t.Errorf("got %v", err)
+			lines, err := drained(t, turn)
+			if err != io.EOF || len(lines) == 0 {
+				t.Fatalf("got %d lines, %v", len(lines), err)
+			}
+			if failed, ok := lines[len(lines)-1].(*TurnFailed); !ok || failed.Kind != FailureKindCancelled {
+				t.Errorf("got %#v", lines[len(lines)-1])
 			}
 		})
 	}
@@ -260,8 +267,53 @@ func TestWithoutAlhenaTheErrorSaysSo(t *testing.T) {
 			t.Errorf("%q: got %v", path, err)
 		}
 	}
-	t.Setenv("ALHENA_BIN", dir+"/nowhere")
-	if _, err := Start(context.Background(), Options{Prompt: "x"}); !errors.Is(err, ErrNotFound) {
-		t.Errorf("got %v", err)
+	// One that is there, but only from here; none; a directory.
+	for _, program := range []string{"alhena", dir + "/nowhere", dir} {
+		t.Setenv("ALHENA_BIN", program)
+		if _, err := Start(context.Background(), Options{Prompt: "x"}); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%q: got %v", program, err)
+		}
+	}
+}
+
+func TestAContextThatIsOverBeforeAlhenaSpeaksIsATurnThatFailed(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	lines, err := drained(t, begun(t, ctx, "says nothing", "x"))
+	if err != io.EOF || len(lines) != 1 {
+		t.Fatalf("got %#v, %v", lines, err)
+	}
+	if failed, ok := lines[0].(*TurnFailed); !ok || failed.Kind != FailureKindCancelled || !failed.Derived {
+		t.Errorf("got %#v", lines[0])
+	}
+}
+
+func TestASystemPromptOfAnySizeGoesByAFileThatIsGoneAfterwards(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	file, err := systemPromptFile(strings.Repeat("long ", 1<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 || info.Size() != 5<<20 {
+		t.Errorf("got %v, %v", info, err)
+	}
+	arguments := strings.Join(Options{SystemPrompt: "x"}.arguments(file), " ")
+	if !strings.Contains(arguments, "--system-prompt-file="+file) || strings.Contains(arguments, "--system-prompt=") {
+		t.Error(arguments)
+	}
+	remove(file)
+	turn := begunWith(t, context.Background(), "says nothing", Options{Prompt: "x", SystemPrompt: "Be brief."})
+	turn.Close()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		left, err := os.ReadDir(os.Getenv("TMPDIR"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(left) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("left: %v", left)
+		}
 	}
 }

@@ -91,6 +91,9 @@ class Binary(Directory):
         with self.assertRaises(BinaryNotFoundError) as raised:
             self.find("own", ALHENA_BIN=str(self.directory / "gone"))
         self.assertIn("ALHENA_BIN names no program", str(raised.exception))
+        with self.assertRaises(BinaryNotFoundError) as raised:
+            self.find("own", ALHENA_BIN="alhena")
+        self.assertEqual(raised.exception.message, "ALHENA_BIN is no absolute path: alhena")
 
     def test_a_system_that_it_does_not_run_on_is_told(self) -> None:
         with mock.patch("alhena.binary.sys.platform", "win32"), self.assertRaises(alhena.UnsupportedPlatformError) as raised:

@@ -20,7 +20,9 @@ def find_binary() -> str:
     """
     named = os.environ.get("ALHENA_BIN")
     if named:
-        path = Path(named).absolute()
+        path = Path(named)
+        if not path.is_absolute():
+            raise BinaryNotFoundError(f"ALHENA_BIN is no absolute path: {named}")
         if not _is_program(path):
             raise BinaryNotFoundError(f"ALHENA_BIN names no program: {named}")
         return str(path)
