@@ -61,6 +61,8 @@ pub(super) struct Engine {
     tail: Option<SessionTail>,
     neighbours: Option<Neighbours>,
     recorder: Option<Recorder>,
+    /// What the next prompt is told of the turn before.
+    note: Option<String>,
     warnings: Vec<String>,
     started: Instant,
     /// One prompt, and then the process ends before the outcome is out.

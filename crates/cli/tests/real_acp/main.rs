@@ -7,6 +7,7 @@ mod lab;
 mod ends;
 mod equal;
 mod talks;
+mod traps;
 
 use std::sync::Arc;
 

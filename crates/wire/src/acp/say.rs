@@ -25,9 +25,9 @@ pub fn load_session(id: &Id, session: &str, dir: &str, servers: &Value) -> Vec<u
     request(id, "session/load", &json!({"sessionId": session, "cwd": dir, "mcpServers": servers}))
 }
 
-/// A prompt.
-pub fn prompt(id: &Id, session: &str, text: &str) -> Vec<u8> {
-    let prompt = json!([{"type": "text", "text": text}]);
+/// A prompt, in one piece or several.
+pub fn prompt(id: &Id, session: &str, texts: &[&str]) -> Vec<u8> {
+    let prompt: Value = texts.iter().map(|text| json!({"type": "text", "text": text})).collect();
     request(id, "session/prompt", &json!({"sessionId": session, "prompt": prompt}))
 }
 

@@ -161,6 +161,7 @@ fn begin(
         tail,
         neighbours,
         recorder,
+        note: None,
         warnings,
         started,
         once: false,
@@ -213,8 +214,11 @@ impl Engine {
         if !id.is_empty() {
             self.session.id = id;
         }
-        self.session.mode = text("/modes/currentModeId");
-        self.session.model = text("/models/currentModelId");
+        let loaded = self.ward.home.as_ref().is_some_and(|home| home.resumed_id().is_some());
+        if !loaded {
+            self.session.mode = text("/modes/currentModeId");
+            self.session.model = text("/models/currentModelId");
+        }
         self.session.stage = Stage::Ready;
         *self.session_id.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.session.id.clone());
         self.set_mode();
@@ -225,7 +229,7 @@ impl Engine {
 
     pub(super) fn set_mode(&mut self) {
         let mode = mode_id(self.gate.mode());
-        if self.session.stage == Stage::Ready && !self.session.mode.is_empty() && self.session.mode != mode {
+        if self.session.stage == Stage::Ready && self.session.is_gemini && self.session.mode != mode {
             self.session.mode = mode.to_owned();
             self.session.settling += 1;
             let session = self.session.id.clone();
@@ -317,7 +321,9 @@ impl Engine {
             return;
         }
         let (session, text) = (self.session.id.clone(), exchange.text.clone());
-        let request = self.ask(Purpose::Prompt, |id| say::prompt(id, &session, &text));
+        let note = self.note.take();
+        let texts: Vec<&str> = note.iter().map(String::as_str).chain([text.as_str()]).collect();
+        let request = self.ask(Purpose::Prompt, |id| say::prompt(id, &session, &texts));
         self.tell_of_prompt(request, session);
     }
 

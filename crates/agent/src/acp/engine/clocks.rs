@@ -20,7 +20,8 @@ const PATIENCE_WITH_CANCEL: Duration = Duration::from_secs(5);
 impl Engine {
     /// Waits until the agent, the keeper or somebody else has something to say, or a clock rings.
     pub(super) fn wait(&mut self) {
-        let ready = !self.lines.is_empty() && !self.waits_for_fact();
+        let stopped = self.exchange.as_ref().is_some_and(|exchange| exchange.stop.is_some());
+        let ready = !self.lines.is_empty() && (stopped || !self.waits_for_fact());
         if self.ward.custody.has_buffered_report() || ready {
             return;
         }

@@ -4,12 +4,12 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use alhena_model::{End, Exit, Input};
+use alhena_model::{Change, End, Event, EventKind, Exit, Input, Outcome};
 
 use super::Engine;
 use crate::acp::conversation::Closed;
 use crate::acp::turn::Exchange;
-use crate::run::Listener;
+use crate::run::{Item, Listener};
 use crate::supervise::protocol::Gentle;
 
 /// How long what others say of a turn is waited for when the agent has answered.
@@ -29,7 +29,7 @@ impl Engine {
         account.read_session();
         let incomplete = account.interpreter.waits()
             || (account.session.is_some() && account.interpreter.untold_tokens() > 0);
-        if incomplete && since.elapsed() < LAST_WORDS && !self.closing {
+        if incomplete && exchange.stop.is_none() && since.elapsed() < LAST_WORDS && !self.closing {
             return;
         }
         if self.once {
@@ -59,6 +59,9 @@ impl Engine {
     fn depart(&mut self, exchange: Exchange, exit: Exit, stderr: String) {
         let duration_ms = Some(exchange.began.elapsed().as_millis() as u64);
         let waiting = exchange.account.conclude(&End { exit, stderr, duration_ms });
+        if let Some(Item::Event(Event { kind: EventKind::Finished { outcome }, .. })) = waiting.back() {
+            self.note = note(outcome);
+        }
         self.departing.push((exchange.outlet, waiting));
     }
 
@@ -94,4 +97,31 @@ impl Engine {
             }
         }
     }
+}
+
+/// So much is told of a turn that the agent has forgotten.
+const MOST_TOLD: usize = 30;
+
+/// A turn that did not end well is taken out of the history, although its tools ran (0.61.0): the next one is told what they did.
+fn note(outcome: &Outcome) -> Option<String> {
+    if outcome.is_success() {
+        return None;
+    }
+    let commands = outcome.commands.iter().map(|run| match run.exit_code {
+        Some(code) => format!("ran `{}`, which exited with code {code}", run.command),
+        None => format!("ran `{}`, which may not have finished", run.command),
+    });
+    let files = outcome.files.iter().map(|file| {
+        let verb = match file.change {
+            Change::Created => "created",
+            Change::Modified => "changed",
+            Change::Deleted => "deleted",
+        };
+        format!("{verb} {}", file.path)
+    });
+    let done: Vec<String> = commands.chain(files).take(MOST_TOLD).map(|what| format!("- {what}\n")).collect();
+    (!done.is_empty()).then(|| {
+        let done = done.concat();
+        format!("(The turn before was cut short and is not in this conversation. Before it ended, it had:\n{done})\n")
+    })
 }

@@ -22,7 +22,8 @@ impl Engine {
             let keeps_up = self.hand_out();
             self.read_beside();
             let stopped = self.exchange.as_ref().is_none_or(|exchange| exchange.stop.is_some());
-            if !(keeps_up || stopped) || self.waits_for_fact() {
+            // Whoever has stopped a turn waits for its end alone.
+            if !stopped && (!keeps_up || self.waits_for_fact()) {
                 return;
             }
             match self.lines.pop_front() {
@@ -67,7 +68,10 @@ impl Engine {
         let bytes = self.stdout.next().unwrap_or_default();
         let lines = &mut self.lines;
         self.framer.push(bytes, |frame| lines.push_back(Heard::from(frame)));
-        !bytes.is_empty()
+        let any = !bytes.is_empty();
+        // A conversation can be long, and nobody reads it twice.
+        self.stdout.forget();
+        any
     }
 
     /// The agent will say nothing more: what is left of it is a line too.

@@ -74,7 +74,8 @@ impl Engine {
         }
     }
 
-    /// Stops the turn. The agent does not answer a cancel while it waits for an answer itself (0.61.0), so it gets that first.
+    /// Stops the turn. The agent does not answer a cancel while it waits for an answer itself (0.61.0), so it gets that too; but not
+    /// before, or it would go on and ask the model.
     pub(super) fn stop_exchange(&mut self, why: Stop) {
         // What it said before counts.
         self.listen();
@@ -86,16 +87,16 @@ impl Engine {
         exchange.account.tick();
         exchange.account.feed(Input::Stop(why));
         exchange.asking.clear();
+        match exchange.request {
+            Some(_) => self.pipe.say(&say::cancel(&self.session.id)),
+            // Nothing was asked yet.
+            None => exchange.answered = Some(Instant::now()),
+        }
         for pending in std::mem::take(&mut exchange.questions).into_values() {
             self.pipe.say(&say::cancelled(&pending.id));
             let rejected = Some("The turn was cancelled".to_owned());
             let call = pending.question.call_id;
             exchange.account.feed(Input::Decided(Box::new(Decided { call, rejected })));
-        }
-        match exchange.request {
-            Some(_) => self.pipe.say(&say::cancel(&self.session.id)),
-            // Nothing was asked yet.
-            None => exchange.answered = Some(Instant::now()),
         }
     }
 

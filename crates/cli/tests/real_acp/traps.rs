@@ -1,0 +1,213 @@
+//! What Gemini CLI does over ACP that nobody would expect, each with its cure.
+
+use std::time::{Duration, Instant};
+
+use alhena::scripted::{Scenario, Turn};
+use alhena::{Approval, EventKind, FailureKind, Resume, Status, TurnItem};
+use alhena_testbed::{Deadline, processes, processes_with_env};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use super::{converse, follow, lab, nobody};
+
+fn shell(command: &str) -> Turn {
+    Turn::new().call("run_shell_command", json!({"command": command}))
+}
+
+#[test]
+fn real_cli_a_change_of_mode_or_model_is_no_answer_and_counts_from_the_next_prompt() {
+    let scenario = Scenario::new().turn(Turn::say("One.")).turn(shell("touch made")).turn(Turn::say("Two."));
+    let lab = lab("mode", scenario);
+    let mut talk = converse(&lab, lab.request(""));
+    let (_, outcome) = follow(talk.prompt("one").unwrap(), nobody);
+    assert_eq!(outcome.text.all(), "One.");
+    talk.set_mode(Approval::Yolo).unwrap();
+    talk.set_model("gemini-2.5-pro").unwrap();
+    let (_, outcome) = follow(talk.prompt("two").unwrap(), nobody);
+    assert_eq!((outcome.status, outcome.text.all()), (Status::Success, "Two."), "{:?}", outcome.failure);
+    assert_eq!(outcome.models, ["gemini-2.5-pro"]);
+    assert!(lab.workspace().join("made").exists());
+}
+
+#[test]
+fn real_cli_yolo_asks_nobody_although_the_cli_still_asks() {
+    let scenario = Scenario::new()
+        .turn(shell("ls"))
+        .turn(shell("cat seen.txt"))
+        .turn(Turn::new().call("write_file", json!({"file_path": "package.json", "content": "{}"})))
+        .turn(Turn::say("Done."));
+    let lab = lab("yolo", scenario);
+    std::fs::write(lab.workspace().join("seen.txt"), "alpha\n").unwrap();
+    let mut talk = converse(&lab, lab.request("").approval(Approval::Yolo));
+    let (_, outcome) = follow(talk.prompt("go").unwrap(), nobody);
+    assert_eq!((outcome.status, outcome.text.all()), (Status::Success, "Done."), "{:?}", outcome.failure);
+    let outputs: Vec<&str> =
+        outcome.commands.iter().filter_map(|run| run.output.as_deref()).map(str::trim).collect();
+    assert_eq!(outputs, ["seen.txt", "alpha"]);
+    assert!(lab.workspace().join("package.json").exists());
+}
+
+#[test]
+fn real_cli_sixty_calls_of_one_session_have_each_its_own_output() {
+    let calls = 60;
+    let mut scenario = Scenario::new();
+    for number in 0..calls {
+        scenario = scenario.turn(shell(&format!("echo n{number}; head -c 5000 /dev/zero | tr '\\0' x")));
+    }
+    let lab = lab("sixty", scenario.turn(Turn::say("Done.")));
+    let mut talk = converse(&lab, lab.request("").approval(Approval::Yolo));
+    let (_, outcome) = follow(talk.prompt("go").unwrap(), nobody);
+    assert_eq!((outcome.status, outcome.text.all()), (Status::Success, "Done."), "{:?}", outcome.failure);
+    assert_eq!((outcome.commands.len(), outcome.tool_calls), (calls, calls as u64));
+    for (number, run) in outcome.commands.iter().enumerate() {
+        let output = run.output.as_deref().unwrap();
+        assert!(output.starts_with(&format!("n{number}\n")), "{number}: {}", &output[..40.min(output.len())]);
+        assert_eq!(run.exit_code, Some(0));
+    }
+}
+
+#[test]
+fn real_cli_a_session_is_gone_on_with_in_the_minute_of_its_beginning_in_the_mode_and_model_that_are_asked_for()
+ {
+    let scenario = Scenario::new()
+        .turn(Turn::say("I will remember the word."))
+        .turn(shell("echo resumed; touch made"))
+        .turn(Turn::say("It was plover."));
+    let lab = lab("resumed", scenario);
+    let mut talk = converse(&lab, lab.request(""));
+    let (_, outcome) = follow(talk.prompt("The word is plover").unwrap(), nobody);
+    let id = outcome.session_id.clone().unwrap();
+    let closed = talk.close_blocking();
+    assert_eq!(closed.session_files.len(), 1, "{closed:?}");
+
+    let request =
+        lab.request("").approval(Approval::Yolo).model("gemini-2.5-pro").resume(Resume::Id(id.clone()));
+    let mut talk = converse(&lab, request);
+    let (_, outcome) = follow(talk.prompt("Which word?").unwrap(), nobody);
+    assert_eq!(
+        (outcome.status, outcome.text.all()),
+        (Status::Success, "It was plover."),
+        "{:?}",
+        outcome.failure
+    );
+    assert_eq!(
+        (outcome.session_id.as_ref(), &outcome.models[..]),
+        (Some(&id), &["gemini-2.5-pro".to_owned()][..])
+    );
+    assert_eq!(
+        outcome.commands[0].output.as_deref().map(str::trim),
+        Some("resumed"),
+        "{:?}",
+        outcome.commands
+    );
+    let requests = lab.server.requests("lab");
+    assert!(requests.last().unwrap().texts().any(|text| text.contains("plover")));
+    let closed = talk.close_blocking();
+    let [file] = &closed.session_files[..] else { panic!("{closed:?}") };
+    let kept = std::fs::read_to_string(file).unwrap();
+    assert!(kept.contains("The word is plover") && kept.contains("Which word?"), "{kept}");
+}
+
+#[test]
+fn real_cli_what_a_cancelled_turn_did_is_in_its_outcome_and_told_to_the_next_one() {
+    let scenario = Scenario::new()
+        .turn(shell("echo done > done.txt"))
+        .turn(Turn::new().text("and ").hang())
+        .turn(Turn::say("I know."));
+    let lab = lab("erased", scenario);
+    let mut talk = converse(&lab, lab.request("").approval(Approval::Yolo));
+    let mut turn = talk.prompt("go").unwrap();
+    while let Some(item) = turn.next_blocking() {
+        if matches!(&item, TurnItem::Event(event) if matches!(event.kind, EventKind::Text { .. })) {
+            turn.cancel();
+        }
+    }
+    let outcome = turn.outcome_blocking();
+    assert_eq!(outcome.status, Status::Cancelled);
+    assert_eq!(outcome.commands[0].command, "echo done > done.txt");
+    assert_eq!(outcome.files[0].path, "done.txt");
+    let (_, outcome) = follow(talk.prompt("And now?").unwrap(), nobody);
+    assert_eq!((outcome.status, outcome.text.all()), (Status::Success, "I know."), "{:?}", outcome.failure);
+    let requests = lab.server.requests("lab");
+    let last = requests.last().unwrap();
+    let told: Vec<&str> = last.texts().filter(|text| text.contains("was cut short")).collect();
+    assert!(
+        told.len() == 1
+            && told[0].contains("ran `echo done > done.txt`")
+            && told[0].contains("created done.txt"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn real_cli_a_turn_that_is_cancelled_while_a_command_runs_leaves_nothing_of_it_running() {
+    for command in ["sleep 301", "sleep 301 & sleep 302", "trap '' TERM; while :; do sleep 0.2; done"] {
+        let scenario =
+            Scenario::new().turn(shell(&format!("touch begun; {command}"))).turn(Turn::say("After."));
+        let lab = lab("cancelled command", scenario);
+        let mut talk = converse(&lab, lab.request("").approval(Approval::Yolo));
+        let mark = format!("ALHENA_RUN={}", talk.about().mark);
+        let turn = talk.prompt("go").unwrap();
+        assert!(
+            Deadline::after(Duration::from_secs(60)).wait_until(|| lab.workspace().join("begun").exists())
+        );
+        let asked = Instant::now();
+        turn.cancel();
+        let outcome = turn.outcome_blocking();
+        println!("{command}: over after {:?}", asked.elapsed());
+        assert_eq!(outcome.status, Status::Cancelled, "{:?}", outcome.failure);
+        let tools = || processes_with_env(&mark).into_iter().filter(|pid| is_tool(*pid)).collect::<Vec<_>>();
+        assert_eq!(tools(), Vec::<u32>::new(), "{command}");
+        let (_, outcome) = follow(talk.prompt("next").unwrap(), nobody);
+        assert_eq!(
+            (outcome.status, outcome.text.all()),
+            (Status::Success, "After."),
+            "{:?}",
+            outcome.failure
+        );
+    }
+}
+
+/// What a shell command started, and not the CLI itself.
+fn is_tool(pid: u32) -> bool {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let line = String::from_utf8_lossy(&line).into_owned();
+    !line.is_empty() && !line.contains("gemini") && !line.contains("alhena")
+}
+
+#[test]
+fn real_cli_an_agent_that_dies_in_mid_turn_is_a_crash_and_the_conversation_is_over() {
+    let lab = lab("abort", Scenario::new().turn(Turn::new().text("part ").hang()));
+    let mut talk = converse(&lab, lab.request(""));
+    let mark = talk.about().mark.clone();
+    let mut turn = talk.prompt("go").unwrap();
+    while let Some(item) = turn.next_blocking() {
+        if !matches!(&item, TurnItem::Event(event) if matches!(event.kind, EventKind::Text { .. })) {
+            continue;
+        }
+        // As Node ends when its memory is full.
+        for pid in processes::with_variable("ALHENA_RUN", &mark) {
+            let pid = Pid::from_raw(pid as i32).unwrap();
+            let _gone = kill_process(pid, Signal::ABORT);
+        }
+    }
+    let outcome = turn.outcome_blocking();
+    let failure = outcome.failure.as_ref().unwrap();
+    assert_eq!((outcome.status, failure.kind), (Status::Failed, FailureKind::Crashed), "{failure:?}");
+    assert_eq!(outcome.text.all(), "part ");
+    assert!(failure.message.contains("signal 6"), "{failure:?}");
+    let deadline = Deadline::after(Duration::from_secs(30));
+    assert!(deadline.wait_until(|| talk.prompt("again").is_err()));
+    assert!(processes_with_env(&format!("ALHENA_RUN={mark}")).is_empty());
+}
+
+#[test]
+fn real_cli_a_prompt_of_a_megabyte_arrives_whole() {
+    let lab = lab("large", Scenario::new().turn(Turn::say("Read.")));
+    let mut talk = converse(&lab, lab.request(""));
+    let prompt = format!("{}END", "word ".repeat(200_000));
+    let (_, outcome) = follow(talk.prompt(prompt.as_str()).unwrap(), nobody);
+    assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
+    let requests = lab.server.requests("lab");
+    assert!(requests.last().unwrap().texts().any(|text| text == prompt));
+}
