@@ -61,7 +61,7 @@ fn real_cli_sixty_calls_of_one_session_have_each_its_own_output() {
     assert_eq!((outcome.commands.len(), outcome.tool_calls), (calls, calls as u64));
     for (number, run) in outcome.commands.iter().enumerate() {
         let output = run.output.as_deref().unwrap();
-        assert!(output.starts_with(&format!("n{number}\n")), "{number}: {}", &output[..40.min(output.len())]);
+        assert!(output.starts_with(&format!("n{number}\n")), "{number}: {output:.40}");
         assert_eq!(run.exit_code, Some(0));
     }
 }
