@@ -23,6 +23,7 @@ from types import ModuleType
 from typing import Any
 from unittest import mock
 
+import alhena
 import alhena_cao
 import alhena_cao.provider as cao_provider
 from alhena_cao import hook
@@ -100,6 +101,18 @@ class Registration(unittest.TestCase):
         ask = "import sys; print([name for name in sys.modules if name.startswith(('cli_agent', 'alhena'))])"
         done = subprocess.run([sys.executable, "-c", ask], env=switch_on(), capture_output=True, text=True, check=False)
         self.assertEqual(done.stdout.strip(), "['alhena_cao.hook', 'alhena_cao']")
+
+    def test_without_cao_its_programs_say_so(self) -> None:
+        sources = {str(Path(str(module.__file__)).parents[1]) for module in (alhena, alhena_cao)}
+        done = subprocess.run(
+            [sys.executable, "-m", "alhena_cao", "cli"],
+            env={"PYTHONPATH": os.pathsep.join(sources)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertRegex(done.stderr, "^CAO is not installed for ")
 
     def test_another_release_of_cao_is_told_and_goes_on(self) -> None:
         stranger = ModuleType("cli_agent_orchestrator.constants")

@@ -12,11 +12,13 @@ from alhena_cao.hook import CAO, NAME, register
 PROGRAMS = {"server": ("api.main", "main"), "cli": ("cli.main", "cli"), "mcp-server": ("mcp_server.server", "main")}
 USAGE = "usage: alhena-cao check | server ARGS... | cli ARGS... | mcp-server ARGS..."
 
+NO_CAO = f"CAO is not installed for {sys.executable}: install alhena-cao where CAO is"
+
 
 def check() -> int:
     """What is there of all that is needed; 0 when nothing is missing."""
     if find_spec(CAO) is None:
-        print(f"CAO is not installed for {sys.executable}: install alhena-cao where CAO is")
+        print(NO_CAO)
         return 1
     known = import_module(f"{CAO}.constants").PROVIDERS
     print(f"CAO {'knows' if NAME in known else 'does not know'} the provider {NAME}")
@@ -35,8 +37,13 @@ def main() -> None:
     command = sys.argv[1] if len(sys.argv) > 1 else ""
     if command == "check":
         sys.exit(check())
+    if command in ("-h", "--help"):
+        print(USAGE)
+        return
     if command not in PROGRAMS:
         sys.exit(USAGE)
+    if find_spec(CAO) is None:
+        sys.exit(NO_CAO)
     register()
     module, function = PROGRAMS[command]
     sys.argv = [f"cao-{command}", *sys.argv[2:]]
