@@ -3,6 +3,7 @@
 mod agent;
 mod capabilities;
 mod chat;
+pub mod claude;
 mod completions;
 mod detect;
 mod doctor;
@@ -52,6 +53,7 @@ enum Command {
     Doctor(doctor::Args),
     Install(install::Args),
     Gemini(gemini::Args),
+    Claude(claude::Args),
     Host(host::Args),
     Terminal(terminal::Args),
     Completions(completions::Args),
@@ -71,6 +73,7 @@ impl Cli {
             Command::Doctor(args) => doctor::execute(args),
             Command::Install(args) => install::execute(args),
             Command::Gemini(args) => gemini::execute(args),
+            Command::Claude(args) => claude::execute(args),
             Command::Host(args) => host::execute(args),
             Command::Terminal(args) => terminal::execute(args),
             Command::Completions(args) => completions::execute(args),

@@ -45,8 +45,11 @@ fn main() -> ExitCode {
     }
     alhena::agent::supervise::custody::this_program_is_the_keeper();
     start_log();
-    if called_gemini(&arguments) {
+    if called(&arguments, &["gemini"]) {
         return commands::gemini::stand_in(arguments.into_iter().skip(1).collect());
+    }
+    if called(&arguments, &["claude", "alhena-claude"]) {
+        return commands::claude::stand_in(arguments.into_iter().skip(1).collect());
     }
     if wants_json(&arguments) {
         command_error::complain_in_json();
@@ -85,13 +88,14 @@ fn refuse(error: &clap::Error) -> ExitCode {
 
 /// Whether a command is asked for JSON; known before its arguments are understood, because those may be wrong.
 fn wants_json(arguments: &[OsString]) -> bool {
-    let foreign = arguments.get(1).is_some_and(|command| command == "gemini");
+    let foreign = arguments.get(1).is_some_and(|command| command == "gemini" || command == "claude");
     !foreign && arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "--json")
 }
 
-/// Whether this is the drop-in: the binary itself, or a link to it, under the name `gemini`.
-fn called_gemini(arguments: &[OsString]) -> bool {
-    arguments.first().and_then(|name| Path::new(name).file_stem()).is_some_and(|name| name == "gemini")
+/// Whether this is a drop-in: the binary itself, or a link to it, under one of these names.
+fn called(arguments: &[OsString], names: &[&str]) -> bool {
+    let called = arguments.first().and_then(|name| Path::new(name).file_stem());
+    called.is_some_and(|called| names.iter().any(|name| called == *name))
 }
 
 /// `--offline scenario.json` is `--offline=scenario.json`. Only a word that ends in `.json` is a scenario: what follows

@@ -34,6 +34,8 @@ const CAO_VERSION: &str = "2.5.4";
 /// Another name for each other set of the next.
 const PYTHON_TOOLS_VERSION: &str = "2";
 const PYTHON_TOOLS: [&str; 3] = ["maturin==1.16.0", "hatchling==1.33.0", "mypy==2.4.1"];
+const CLAUDE_SDK_PYTHON_VERSION: &str = "0.2.182";
+const CLAUDE_SDK_NPM_VERSION: &str = "0.3.325";
 const SHELLCHECK_VERSION: &str = "0.11.0.1";
 /// The newest that needs no module proxy, with the Go of the same distribution: it cannot read the code of a newer one.
 const STATICCHECK_VERSION: &str = "debian";
@@ -132,6 +134,21 @@ pub fn all() -> Vec<Tool> {
         python,
         fetch_python_tools,
     ));
+    let sdk = Needed::With(&["hosts/claude-agent-sdk"]);
+    all.push(tool(
+        "claude-sdk-python",
+        CLAUDE_SDK_PYTHON_VERSION,
+        "programs on the Claude Agent SDK",
+        sdk,
+        fetch_claude_sdk_python,
+    ));
+    all.push(tool(
+        "claude-sdk-npm",
+        CLAUDE_SDK_NPM_VERSION,
+        "programs on the Claude Agent SDK",
+        sdk,
+        fetch_claude_sdk_npm,
+    ));
     let action = Needed::With(&["hosts/github-action"]);
     all.push(tool("shellcheck", SHELLCHECK_VERSION, "the GitHub Action", action, fetch_shellcheck));
     let on_demand = Needed::With(&[]);
@@ -187,6 +204,16 @@ pub fn cao() -> io::Result<PathBuf> {
 /// maturin, hatchling and mypy: a directory for `PYTHONPATH`, with the commands in its `bin`.
 pub fn python_tools() -> io::Result<PathBuf> {
     fetch_python_tools(PYTHON_TOOLS_VERSION)
+}
+
+/// The Claude Agent SDK for Python: a directory for `PYTHONPATH`.
+pub fn claude_sdk_python() -> io::Result<PathBuf> {
+    fetch_claude_sdk_python(CLAUDE_SDK_PYTHON_VERSION)
+}
+
+/// The Claude Agent SDK for JavaScript: a directory of modules.
+pub fn claude_sdk_npm() -> io::Result<PathBuf> {
+    fetch_claude_sdk_npm(CLAUDE_SDK_NPM_VERSION)
 }
 
 /// The `shellcheck` command.
@@ -444,6 +471,22 @@ fn fetch_cao(version: &str) -> io::Result<PathBuf> {
 
 fn fetch_python_tools(version: &str) -> io::Result<PathBuf> {
     cache::entry(&format!("python-tools/{version}"), |directory| pip_install(directory, &PYTHON_TOOLS))
+}
+
+/// Without the command that comes with it, 350 MB: another one is what is tested.
+fn fetch_claude_sdk_python(version: &str) -> io::Result<PathBuf> {
+    cache::entry(&format!("claude-sdk-python/{version}"), |directory| {
+        pip_install(directory, &[&format!("claude-agent-sdk=={version}")])?;
+        std::fs::remove_dir_all(directory.join("claude_agent_sdk/_bundled"))
+    })
+}
+
+/// The command that comes with it is an optional dependency.
+fn fetch_claude_sdk_npm(version: &str) -> io::Result<PathBuf> {
+    let directory = cache::entry(&format!("claude-sdk-npm/{version}"), |directory| {
+        npm_install(directory, &format!("@anthropic-ai/claude-agent-sdk@{version}"), Optional::LeftOut)
+    })?;
+    Ok(directory.join("node_modules"))
 }
 
 fn pip_install(directory: &Path, what: &[&str]) -> io::Result<()> {

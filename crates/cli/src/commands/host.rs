@@ -54,6 +54,7 @@ const HOSTS: &[(&str, &str, &str)] = &[
     ("agent-cli-sdk", "--as agent-cli-sdk, --as agent-cli-sdk-lines", "hosts/agent-cli-sdk (TypeScript)"),
     ("openase", "--as openase, --as openase-ticket", "hosts/openase (Go)"),
     ("promptfoo", "--as promptfoo", "hosts/promptfoo (TypeScript)"),
+    ("claude-agent-sdk", "alhena claude", "a link called claude: hosts/claude-agent-sdk"),
     ("cao", "alhena terminal here, classify", "hosts/cao (Python)"),
 ];
 
@@ -98,7 +99,7 @@ fn list(as_json: bool) -> ExitCode {
         return print_json(&rows);
     }
     let rows: Vec<String> =
-        HOSTS.iter().map(|(name, view, adapter)| format!("{name:<14} {view:<36} {adapter}")).collect();
+        HOSTS.iter().map(|(name, view, adapter)| format!("{name:<16} {view:<44} {adapter}")).collect();
     print(&rows.join("\n"))
 }
 

@@ -13,7 +13,7 @@ fn every_host_is_in_the_list_with_its_view_and_its_adapter() {
     let desk = Desk::new();
     let rows = desk.alhena(&["host", "list", "--json"]).json();
     let names: Vec<&str> = rows.as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["aiwf", "agent-cli-sdk", "openase", "promptfoo", "cao"]);
+    assert_eq!(names, ["aiwf", "agent-cli-sdk", "openase", "promptfoo", "claude-agent-sdk", "cao"]);
     let shown = desk.alhena(&["host", "list"]);
     assert!(names.iter().all(|name| shown.stdout.contains(name)), "{shown}");
 }
@@ -82,4 +82,35 @@ fn the_dropin_is_a_link_and_never_replaces_another_gemini() {
     [exit 1]
     "#);
     assert_eq!(fs::read_link(&link).unwrap().to_str(), Some("/bin/true"));
+}
+
+#[test]
+fn a_program_is_told_what_the_claude_command_cannot_do() {
+    let desk = Desk::new();
+    let initialize =
+        r#"{"type":"control_request","request_id":"1","request":{"subtype":"initialize","hooks":null}}"#;
+    let said = |arguments: &[&str], stdin: &str| {
+        let arguments = [&["claude", "--input-format", "stream-json"], arguments].concat();
+        desk.alhena_reading(stdin.as_bytes(), &arguments)
+    };
+    let refused = said(&["--json-schema", "{}"], initialize);
+    assert_eq!(refused.code(), Some(2));
+    assert!(
+        refused.stdout.contains(r#""subtype":"error""#) && refused.stdout.contains("--json-schema"),
+        "{refused}"
+    );
+    assert!(refused.stderr.contains("error: --json-schema cannot be done"), "{refused}");
+    // Nothing but faults, an answer that nobody asked for, and the end.
+    let long = format!("{{\"type\":\"keep_alive\",\"x\":\"{}\"}}", "x".repeat(1 << 20));
+    let odd =
+        r#"{"type":"control_response","response":{"subtype":"success","request_id":"9","response":{}}}"#;
+    let unknown = r#"{"type":"control_request","request_id":"2","request":{"subtype":"fly"}}"#;
+    let faulty = said(&[], &["{", "\u{1b}[31m", odd, &long, unknown, "7"].join("\n"));
+    assert_eq!(faulty.code(), Some(0), "{faulty}");
+    assert_eq!(faulty.stdout.lines().count(), 1, "{faulty}");
+    assert!(faulty.stdout.contains(r#""error":"fly cannot be done with Gemini CLI""#), "{faulty}");
+    assert_eq!(faulty.stderr.matches("error: a line on stdin is no JSON").count(), 2, "{faulty}");
+    for arguments in [&["claude", "--version"][..], &["claude", "-v"]] {
+        assert!(desk.alhena(arguments).stdout.starts_with("2.1.325 "));
+    }
 }

@@ -4,6 +4,7 @@
 mod agent_cli_sdk;
 mod aiwf;
 mod cao;
+mod claude_sdk;
 mod detected;
 mod dropin;
 mod github_action;

@@ -34,6 +34,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
         "sh",
         "the commands in cao_knows_the_commands_of_the_readme; that they work in tests of hosts/cao",
     ),
+    ("hosts/claude-agent-sdk", "sh", "the same link is made in the_examples_of_the_readme_run"),
     (
         "hosts/github-action",
         "yaml",

@@ -9,7 +9,7 @@ mod uuid;
 use std::collections::HashMap;
 
 use alhena_model::tool::{TOOLS, claude_input};
-use alhena_model::{Event, EventKind, FailureKind, Outcome, Status, Timestamp, Tokens, Usage};
+use alhena_model::{Event, EventKind, FailureKind, Outcome, Timestamp, Tokens, Usage};
 use serde_json::{Map, Value, json};
 
 use self::fit::{cut, pieces};
@@ -106,6 +106,9 @@ struct Turn {
     denials: Vec<Value>,
     /// What its answers used, as far as it is known before the end.
     used: Usage,
+    /// What was used, and how long it took, until it was sent on.
+    before: Usage,
+    before_ms: u64,
 }
 
 /// Why a turn ended that would have gone on.
@@ -265,12 +268,22 @@ impl Lines {
         }
     }
 
+    /// The agent has ended, but the turn goes on: what it used until now counts.
+    pub fn goes_on(&mut self, outcome: &Outcome) {
+        self.turn.before_ms += outcome.duration_ms;
+        for (model, tokens) in &outcome.usage.models {
+            self.turn.before.add(model, tokens);
+        }
+    }
+
     /// A turn is over: what was not said yet, and its result.
     pub fn end(&mut self, outcome: &Outcome, ended: Option<&Ended>) -> Vec<Value> {
         let mut out = Vec::new();
         self.flush(&mut out);
         self.end_answer(&mut out, "end_turn");
-        for (model, tokens) in &outcome.usage.models {
+        self.goes_on(outcome);
+        let turn = std::mem::take(&mut self.turn.before);
+        for (model, tokens) in &turn.models {
             self.used.add(model, tokens);
         }
         self.turn.used = Usage::default();
@@ -285,13 +298,13 @@ impl Lines {
         let (subtype, error) = verdict(outcome, ended);
         let mut body = json!({
             "subtype": subtype,
-            "duration_ms": outcome.duration_ms,
-            "duration_api_ms": outcome.duration_ms,
+            "duration_ms": self.turn.before_ms,
+            "duration_api_ms": self.turn.before_ms,
             "is_error": error.is_some(),
             "num_turns": self.turn.rounds.max(1),
             "stop_reason": if error.is_some() { Value::Null } else { "end_turn".into() },
             "total_cost_usd": cost.unwrap_or_default(),
-            "usage": usage(&outcome.usage.all),
+            "usage": usage(&turn.all),
             "modelUsage": models,
             "permission_denials": std::mem::take(&mut self.turn.denials),
             "result_index": self.turns.saturating_sub(1),
@@ -304,14 +317,6 @@ impl Lines {
         }
         out.push(self.line("result", body));
         out
-    }
-
-    /// A turn that never began.
-    pub fn failed(&mut self, error: &str) -> Value {
-        let mut outcome = Outcome::default();
-        outcome.status = Status::Failed;
-        let ended = Ended::ByHook(error.to_owned());
-        self.end(&outcome, Some(&ended)).pop().unwrap_or_default()
     }
 
     fn model_usage(&self, name: &str, tokens: &Tokens) -> Value {

@@ -53,8 +53,6 @@ pub struct Options {
     pub partial: bool,
     /// A session to go on with: an id, or an empty text for the latest.
     pub resume: Option<String>,
-    /// The id for the new session.
-    pub session_id: Option<String>,
 }
 
 /// Why a command line is refused, and what to do about it.
@@ -193,7 +191,6 @@ pub const TABLE: &[Row] = &[
     ),
     row(&["resume", "r"], true, Means(|to, value| set(&mut to.resume, value))),
     row(&["continue", "c"], false, Means(|to, _| set(&mut to.resume, ""))),
-    row(&["session-id"], true, Means(|to, value| set(&mut to.session_id, value))),
     row(&["print", "p"], false, Nothing("there is no other way here")),
     row(&["verbose"], false, Nothing("every line is written anyway")),
     row(&["setting-sources"], true, Nothing("these are Claude's settings; Gemini CLI has its own")),
@@ -234,6 +231,7 @@ pub const TABLE: &[Row] = &[
         Refused("Gemini CLI also starts the MCP servers of the user's settings"),
     ),
     row(&["task-budget"], true, Refused("nobody counts the tokens of a task")),
+    row(&["session-id"], true, Refused("Gemini CLI names its sessions itself")),
     row(&["fork-session"], false, Refused("Gemini CLI goes on with a session, and does not copy it")),
     row(&["resume-session-at"], true, Refused("Gemini CLI goes on at the end of a session")),
     row(&["resume-drops-turn"], true, Refused("Gemini CLI goes on at the end of a session")),

@@ -1,0 +1,154 @@
+//! From the SDK's options to a conversation.
+
+use std::path::Path;
+
+use alhena::agent::env::Environment;
+use alhena::agent::home::McpServer;
+use alhena::agent::rules::{Decision, Rules};
+use alhena::hosts::claude::control::Initialize;
+use alhena::hosts::claude::options::{Options, gemini_names};
+use alhena::hosts::claude::{self, Mode};
+use alhena::hosts::dialect;
+use alhena::{Approval, Conversation, Finder, Hint, Request, Resume, SystemPrompt, Trust};
+use serde_json::{Map, Value};
+
+/// A conversation, and what the program should know of it.
+pub struct Started {
+    pub talk: Conversation,
+    pub rules: Rules,
+    pub mcp_servers: Vec<String>,
+    pub notices: Vec<String>,
+}
+
+/// Begins a conversation.
+pub fn start(options: &Options, initialize: &Initialize, hooked: bool) -> Result<Started, String> {
+    if let Some(why) = initialize.impossible() {
+        return Err(format!("this cannot be done with Gemini CLI: {why}"));
+    }
+    let mut notices = Vec::new();
+    let mut request = Request::new("");
+    request.approval = approval(options.mode, hooked);
+    // Whoever gives a program an executable expects it to run; what the folder brings along still needs the user's word.
+    request.trust = Trust::Run;
+    // The program has its own clock.
+    request.first_event_timeout = None;
+    request.stall_timeout = None;
+    if let Some(name) = &options.model {
+        request.model = claude::model(name).map(str::to_owned);
+        if request.model.is_none() && !name.is_empty() {
+            notices.push(not_a_model(name));
+        }
+    }
+    request.system_prompt = system_prompt(options, initialize)?;
+    request.max_turns = options.max_turns;
+    request.include_dirs = options.add_dirs.iter().map(Into::into).collect();
+    request.deny_tools = options.denied_tools().into_iter().map(str::to_owned).collect();
+    request.resume = options.resume.as_ref().map(|id| match id.is_empty() {
+        true => Resume::Latest,
+        false => Resume::Id(id.clone()),
+    });
+    for config in &options.mcp_configs {
+        request.mcp_servers.extend(mcp_servers(config)?);
+    }
+    let mut rules = Rules::default();
+    for (decision, texts) in [(Decision::Allow, &options.allowed), (Decision::Deny, &options.disallowed)] {
+        for text in texts {
+            if let Err(why) = add_rule(&mut rules, decision, text) {
+                notices.push(why);
+            }
+        }
+    }
+    request.rules = rules.clone();
+    if hooked {
+        // The hooks are about every tool, also those that Gemini CLI does not ask about by itself.
+        request.rules.add(Decision::Ask, "*").map_err(|error| error.to_string())?;
+    }
+    let mcp_servers = request.mcp_servers.iter().map(|server| server.name.clone()).collect();
+    let environment = Environment::of_process();
+    let gemini = Finder::new().env(environment.clone()).find().map_err(|error| with_hint(&error))?;
+    let talk = gemini.converse_in(request, &environment).map_err(|error| with_hint(&error))?;
+    Ok(Started { talk, rules, mcp_servers, notices })
+}
+
+/// What Gemini CLI may do by itself. With hooks before tools it asks about everything, and the mode is kept here.
+pub fn approval(mode: Mode, hooked: bool) -> Approval {
+    match (mode.approval(), hooked) {
+        (dialect::Approval::Plan, _) => Approval::Plan,
+        (_, true) | (dialect::Approval::Default, _) => Approval::Default,
+        (dialect::Approval::AutoEdit, _) => Approval::AutoEdit,
+        (dialect::Approval::Yolo, _) => Approval::Yolo,
+    }
+}
+
+/// Adds a rule of Claude's. A name that no tool of Gemini CLI's has would never decide anything.
+pub fn add_rule(rules: &mut Rules, decision: Decision, text: &str) -> Result<(), String> {
+    let name = text.split('(').next().unwrap_or(text);
+    let rule = match text.strip_prefix("mcp__") {
+        Some(rest) => match rest.split_once("__") {
+            Some((server, tool)) => format!("mcp({server}/{tool})"),
+            None => format!("mcp({rest})"),
+        },
+        None if gemini_names(name).is_empty() && name != "*" => {
+            return Err(format!("the rule {text:?} means nothing here: Gemini CLI has no tool like {name}"));
+        }
+        None => text.to_owned(),
+    };
+    rules.add(decision, &rule).map_err(|error| with_hint(&error))
+}
+
+pub fn not_a_model(name: &str) -> String {
+    format!("{name} is a model of Claude's; Gemini CLI chooses one of its own")
+}
+
+fn system_prompt(options: &Options, initialize: &Initialize) -> Result<Option<SystemPrompt>, String> {
+    let from_file = match &options.system_prompt_file {
+        Some(path) => Some(read(path)?),
+        None => None,
+    };
+    let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+    let replaced = given(from_file)
+        .or_else(|| given(options.system_prompt.clone()))
+        .or_else(|| given(initialize.system_prompt.as_ref().map(claude::control::Pieces::text)));
+    let appended = given(options.append_system_prompt.clone())
+        .or_else(|| given(initialize.append_system_prompt.clone()));
+    Ok(match (replaced, appended) {
+        (Some(replaced), Some(appended)) => Some(SystemPrompt::Replace(format!("{replaced}\n\n{appended}"))),
+        (Some(replaced), None) => Some(SystemPrompt::Replace(replaced)),
+        (None, Some(appended)) => Some(SystemPrompt::Append(appended)),
+        (None, None) => None,
+    })
+}
+
+/// The servers of an argument: JSON, or a file of it.
+fn mcp_servers(config: &str) -> Result<Vec<McpServer>, String> {
+    let text = if config.trim_start().starts_with('{') { config.to_owned() } else { read(config)? };
+    let mut object: Map<String, Value> =
+        serde_json::from_str(&text).map_err(|error| format!("--mcp-config is no JSON object: {error}"))?;
+    if let Some(Value::Object(servers)) = object.get_mut("mcpServers") {
+        for (name, server) in servers {
+            let Value::Object(server) = server else { continue };
+            match server.get("type").and_then(Value::as_str) {
+                Some("sdk") => {
+                    return Err(format!(
+                        "this cannot be done with Gemini CLI: the MCP server {name:?} lives in the program, where Gemini \
+                         CLI cannot reach it; run it as a process or over HTTP"
+                    ));
+                }
+                Some("stdio") => drop(server.remove("type")),
+                _ => {}
+            }
+        }
+    }
+    McpServer::from_json(object).map_err(|error| with_hint(&error))
+}
+
+fn read(path: &str) -> Result<String, String> {
+    std::fs::read_to_string(Path::new(path)).map_err(|error| format!("{path}: {error}"))
+}
+
+fn with_hint(error: &(impl Hint + std::fmt::Display)) -> String {
+    match error.hint() {
+        Some(hint) if !hint.is_empty() => format!("{error}. {hint}"),
+        _ => error.to_string(),
+    }
+}
