@@ -65,7 +65,7 @@ pub fn execute(args: Args) -> Done {
     // What is left of an agent whose keeper and guard are killed together comes to us.
     let _by_mark_only = alhena::agent::supervise::adoption::every_child_is_a_runs();
     let (talk, prompt, _offline) = begin(args, typed, &first)?;
-    let interrupts = Interrupts::catch();
+    let interrupts = Interrupts::catch(typed);
     let code = match typed {
         true => terminal::hold(talk, prompt, &interrupts)?,
         false => scripted::hold(talk, prompt, json, &interrupts)?,

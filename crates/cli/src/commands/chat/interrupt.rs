@@ -27,13 +27,16 @@ struct State {
     /// Whether this turn has been cancelled.
     cancelled: bool,
     ending: bool,
+    typed: bool,
     /// How the terminal was, for when a line is being typed.
     terminal: Option<Termios>,
 }
 
 impl Interrupts {
-    pub fn catch() -> Self {
-        let state = State { terminal: tcgetattr(std::io::stdin().as_fd()).ok(), ..State::default() };
+    /// `typed` says that somebody types at a line editor, who sees ^C there.
+    pub fn catch(typed: bool) -> Self {
+        let terminal = tcgetattr(std::io::stdin().as_fd()).ok();
+        let state = State { terminal, typed, ..State::default() };
         let state = Arc::new(Mutex::new(state));
         let theirs = state.clone();
         if let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) {
@@ -81,6 +84,8 @@ impl State {
                     self.end();
                 }
             }
+            // It came when the turn had just ended: the next one is a key of the editor's.
+            None if self.typed && signal == SIGINT => {}
             // Nobody is at work but somebody may be typing, and cannot be woken. The keeper ends what there is, and keeps
             // the session.
             None => self.exit(),
