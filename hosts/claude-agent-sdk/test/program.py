@@ -114,6 +114,24 @@ async def hooks():
         await whole(client, "Read the note and write and run")
 
 
+async def limits():
+    session = None
+    for prompt, more in [
+        ("Say hello", {"system_prompt": "You are a pirate.", "max_budget_usd": 0.5}),
+        ("Say it again", {"resume": True}),
+        ("Write the note", {"permission_mode": "acceptEdits", "max_budget_usd": 0.000001}),
+        ("Write the note", {"permission_mode": "acceptEdits", "max_turns": 1}),
+    ]:
+        if "resume" in more:
+            more["resume"] = session
+        try:
+            async for message in query(prompt=prompt, options=options(model="gemini-2.5-flash", **more)):
+                see(message)
+                session = getattr(message, "session_id", session)
+        except Exception as error:
+            show("error", text=str(error))
+
+
 async def impossible():
     @tool("add", "adds", {"a": float})
     async def add(arguments):

@@ -244,6 +244,19 @@ fn hooks_see_every_tool_and_are_heeded() {
 }
 
 #[test]
+fn system_prompts_sessions_and_limits_are_kept() {
+    let stage = Stage::new("claude-py-limits");
+    let seen = stage.py("limits");
+    let results = of(&seen, "ResultMessage");
+    let subtypes: Vec<&Value> = results.iter().map(|one| &one["subtype"]).collect();
+    assert_eq!(subtypes, ["success", "success", "error_max_budget_usd", "error_max_turns"], "{seen:#?}");
+    assert_eq!(results[0]["session_id"], results[1]["session_id"]);
+    let requests = stage.place.requests("claude");
+    assert!(requests[0].raw_body.contains("You are a pirate."));
+    assert!(requests[1].texts().any(|text| text.contains("Say hello")), "the session goes on");
+}
+
+#[test]
 fn what_gemini_cannot_do_is_an_exception_that_says_so() {
     let stage = Stage::new("claude-py-impossible");
     let seen = stage.py("impossible");
