@@ -29,6 +29,12 @@ pub(super) fn prepare(
             "Leave it out, or use --transport headless.",
         ));
     }
+    if request.hooks.is_some() {
+        return Err(RunError::usage(
+            "hooks are not asked over ACP: Gemini CLI runs its tools there without them (0.61.0)",
+            "Use --transport headless, or rules: --allow, --deny, --ask.",
+        ));
+    }
     let Common { mut environment, home, dir, run_dir, user_home, user_settings, warnings } =
         prepare::common(gemini, request, base, prepare::settings_of_run)?;
     telemetry::switch_on(&run_dir.path().join(telemetry::FILE), &user_settings, &mut environment);

@@ -1,8 +1,11 @@
 //! What is said and done in a conversation.
 
+use std::time::Duration;
+
 use alhena::model::Change;
 use alhena::scripted::{After, Scenario, Turn};
 use alhena::{Action, EventKind, FailureKind, Status};
+use alhena_testbed::run_bounded;
 use serde_json::json;
 
 use super::{converse, follow, kinds, lab, nobody};
@@ -135,4 +138,22 @@ fn real_cli_a_turn_that_the_api_refuses_fails_with_its_status_and_the_conversati
     assert_eq!((failure.kind, failure.http_status), (FailureKind::Input, Some(400)), "{failure:?}");
     let (_, outcome) = follow(talk.prompt("two").unwrap(), nobody);
     assert_eq!((outcome.status, outcome.text.all()), (Status::Success, "Well."), "{:?}", outcome.failure);
+}
+
+#[test]
+fn real_cli_a_missing_key_is_a_matter_of_signing_in() {
+    let lab = lab("no key", Scenario::new());
+    let mut command = lab.command(&["--transport", "acp", "--trust", "hi"]);
+    let done = run_bounded(command.env_remove("GEMINI_API_KEY"), Duration::from_secs(120)).unwrap();
+    assert_eq!(done.status.code(), Some(4), "{}", done.stderr_text());
+}
+
+#[test]
+fn hooks_that_nobody_would_ask_over_acp_are_refused() {
+    let lab = lab("hooks", Scenario::new());
+    let args = ["--transport", "acp", "--trust", "--hook", "before-tool=true", "hi"];
+    let done = run_bounded(&mut lab.command(&args), Duration::from_secs(60)).unwrap();
+    assert_eq!(done.status.code(), Some(2), "{}", done.stderr_text());
+    assert!(done.stderr_text().contains("hooks are not asked over ACP"), "{}", done.stderr_text());
+    assert_eq!(lab.server.requests("lab").len(), 0);
 }

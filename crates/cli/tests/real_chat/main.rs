@@ -85,7 +85,7 @@ fn real_cli_answers_are_streamed_thoughts_folded_and_questions_answered_once_alw
     screen.wait_for("Third done.");
     screen.say("well?");
     screen.wait_for("Fourth.");
-    assert!(told(&lab).contains("`rm always; touch always`: use git rm"), "the model was not told why");
+    assert!(told(&lab).contains("Reason: use git rm"), "the model was not told why");
     screen.say("/exit");
     assert!(screen.ended().success(), "{}", screen.seen);
     assert_eq!(screen.seen.matches("or a reason: ").count(), 3, "{}", screen.seen);

@@ -20,6 +20,9 @@ use crate::judge::{Output, ReportedError, ResultFacts};
 use crate::tool::{self, Class};
 use crate::usage::{Tokens, Usage};
 
+/// The protocol's own number for "sign in first".
+const SIGN_IN: i64 = -32000;
+
 /// What is remembered of a turn over ACP beside what every run has.
 #[derive(Default)]
 pub(super) struct Acp {
@@ -278,7 +281,8 @@ impl Interpreter {
             Err(refusal) => {
                 let message = refusal_text(refusal.message, &refusal.data);
                 self.emit(Source::Stream, EventKind::Error { message: message.clone() }, out);
-                let error = ReportedError { kind: String::new(), message, code: Some(refusal.code) };
+                let kind = if refusal.code == SIGN_IN { "FatalAuthenticationError" } else { "" };
+                let error = ReportedError { kind: kind.to_owned(), message, code: Some(refusal.code) };
                 ResultFacts { success: false, error: Some(error) }
             }
         };

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use alhena::agent::env::Environment;
-use alhena::{Action, Approval, Conversation, Gemini, Question, Request, Resume, RunError, Turn};
+use alhena::{Approval, Conversation, Gemini, Request, Resume, RunError, Turn};
 
 /// A conversation that can begin again.
 pub struct Talk {
@@ -13,8 +13,6 @@ pub struct Talk {
     request: Request,
     conversation: Conversation,
     dir: PathBuf,
-    /// Why things were not allowed. Over ACP a no has no room for a reason (0.61.0), so the next prompt tells it.
-    notes: Vec<String>,
 }
 
 impl Talk {
@@ -22,7 +20,7 @@ impl Talk {
         let dir = request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
         let dir = dir.canonicalize().unwrap_or(dir);
         let conversation = gemini.converse_in(request.clone(), &environment)?;
-        Ok(Self { gemini, environment, request, conversation, dir, notes: Vec::new() })
+        Ok(Self { gemini, environment, request, conversation, dir })
     }
 
     /// Where it works.
@@ -38,18 +36,8 @@ impl Talk {
         self.request.approval
     }
 
-    /// Remembers why something was not allowed, for the model.
-    pub fn note(&mut self, question: &Question, reason: &str) {
-        let what = match &question.action {
-            Action::Command { command, .. } => command,
-            _ => &question.title,
-        };
-        self.notes.push(format!("(I did not allow `{what}`: {reason})\n"));
-    }
-
     /// A prompt. An agent that has ended is started again, with the same session.
     pub fn prompt(&mut self, text: &str) -> Result<Turn, RunError> {
-        let text = &format!("{}{text}", std::mem::take(&mut self.notes).concat());
         if let Ok(turn) = self.conversation.prompt(text) {
             return Ok(turn);
         }

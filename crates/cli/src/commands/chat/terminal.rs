@@ -156,10 +156,7 @@ impl Chat<'_> {
                         Ok(Some(Answer::Once)) => ask.allow_once(),
                         Ok(Some(Answer::Always)) => ask.allow_for_conversation(),
                         Ok(Some(Answer::No(None))) => ask.reject("The user says no"),
-                        Ok(Some(Answer::No(Some(reason)))) => {
-                            self.talk.note(&ask, &reason);
-                            ask.reject(reason);
-                        }
+                        Ok(Some(Answer::No(Some(reason)))) => ask.reject(reason),
                         Ok(Some(Answer::Show) | None) => {
                             ask.reject("The user has cancelled the turn");
                             turn.cancel();
