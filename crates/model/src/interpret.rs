@@ -114,6 +114,10 @@ impl Interpreter {
 
     /// Takes what has come in, and appends what follows from it. After [`Input::End`] nothing does any more.
     pub fn feed(&mut self, input: Input<'_>, out: &mut Vec<Event>) {
+        // Nearly all that comes is lines that nothing waits before; an input is large, and need not be moved for them.
+        if let (Input::Line(line), false, false) = (&input, self.over, self.waiting.any()) {
+            return self.take_line(line, out);
+        }
         let Some(input) = self.waiting.queue(input).filter(|_| !self.over) else { return };
         match input {
             Input::Line(line) => self.take_line(&line, out),

@@ -13,6 +13,7 @@ use crate::object::SerializeFields;
 use crate::{Count, Named, Raw};
 
 mod parse;
+mod text;
 
 pub use parse::{LineError, parse_line};
 

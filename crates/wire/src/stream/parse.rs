@@ -6,6 +6,7 @@ use std::fmt;
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::text::with_short_escapes;
 use super::{ErrorEvent, Init, Message, ResultEvent, Role, StreamEvent, ToolResult, ToolUse, Unknown};
 use crate::object::{Object, Tag, Via};
 use crate::raw::without_lone_surrogates;
@@ -113,11 +114,15 @@ enum Pass<'a> {
 fn parse_chunk(text: &str) -> Option<StreamEvent<'_>> {
     let rest = text.strip_prefix(r#"{"type":"message","timestamp":""#)?;
     let (timestamp, rest) = rest.split_at_checked(memchr::memchr(b'"', rest.as_bytes())?)?;
-    if !timestamp.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b':' | b'.' | b'-')) {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b':' | b'.' | b'-');
+    // All of them, whatever the first says: that is done many at a time.
+    if !timestamp.bytes().fold(true, |plain, byte| plain & is_plain(byte)) {
         return None;
     }
-    let rest = rest.strip_prefix(r#"","role":"assistant","content":"#)?;
-    let Via(content) = serde_json::from_str(rest.strip_suffix(r#","delta":true}"#)?).ok()?;
+    let quoted =
+        rest.strip_prefix(r#"","role":"assistant","content":"#)?.strip_suffix(r#","delta":true}"#)?;
+    let content = with_short_escapes(quoted)
+        .or_else(|| serde_json::from_str(quoted).ok().map(|Via(content): Via<Cow<'_, str>>| content))?;
     Some(StreamEvent::Message(Message {
         timestamp: Some(Cow::Borrowed(timestamp)),
         role: Role::Assistant,
