@@ -33,7 +33,7 @@ use crate::facts::{self, NotUsed};
 use crate::programs::{leave_out_relative, on_path};
 use crate::request::Trust;
 use crate::{exposed, install};
-use entry::{Entry, Way};
+use entry::{EntryScript, Way};
 
 /// How long a program may take to tell its version.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
@@ -294,7 +294,7 @@ impl Finder {
             None => self.ask_version(path)?,
         };
         let start = match &entry {
-            Some(Entry { way: Way::Link | Way::Shim, shebang, .. }) => {
+            Some(EntryScript { way: Way::Link | Way::Shim, shebang, .. }) => {
                 Start::Direct { node_options: shebang.iter().skip(1).cloned().collect() }
             }
             _ => Start::ByCommand,
@@ -318,7 +318,7 @@ impl Finder {
 
     /// The Node that the command would run on: the one its first line names, the one beside a shim, the one on `PATH`, and
     /// last the one beside a link, where version managers install both.
-    fn node_for(&self, place: Place, command: &Path, entry: &Entry) -> Option<PathBuf> {
+    fn node_for(&self, place: Place, command: &Path, entry: &EntryScript) -> Option<PathBuf> {
         let named = entry.shebang.first().map(PathBuf::from).filter(|path| path.is_absolute());
         let beside = || {
             let directory = command.parent()?;

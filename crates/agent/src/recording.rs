@@ -71,7 +71,7 @@ impl Header {
 /// One line of the inputs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Entry {
+enum RecordedInput {
     /// The lines that follow were not read.
     CutShort,
     /// What was fed.
@@ -134,7 +134,7 @@ fn play_with(
 }
 
 /// The inputs; a last line that is not whole was being written when Alhena was killed.
-fn entries(dir: &Path) -> io::Result<Vec<(u64, Entry)>> {
+fn entries(dir: &Path) -> io::Result<Vec<(u64, RecordedInput)>> {
     let text = fs::read_to_string(dir.join(names::INPUTS))?;
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
     whole.lines().map(|line| serde_json::from_str(line).map_err(io::Error::from)).collect()
@@ -143,7 +143,7 @@ fn entries(dir: &Path) -> io::Result<Vec<(u64, Entry)>> {
 struct Player {
     interpreter: Interpreter,
     transport: Transport,
-    entries: std::iter::Peekable<std::vec::IntoIter<(u64, Entry)>>,
+    entries: std::iter::Peekable<std::vec::IntoIter<(u64, RecordedInput)>>,
     lines: u64,
     /// So many lines were read before the run was stopped.
     lines_read: u64,
@@ -152,8 +152,8 @@ struct Player {
 }
 
 impl Player {
-    fn new(interpreter: Interpreter, transport: Transport, entries: Vec<(u64, Entry)>) -> Self {
-        let cut = entries.iter().find(|(_, entry)| matches!(entry, Entry::CutShort));
+    fn new(interpreter: Interpreter, transport: Transport, entries: Vec<(u64, RecordedInput)>) -> Self {
+        let cut = entries.iter().find(|(_, entry)| matches!(entry, RecordedInput::CutShort));
         let lines_read = cut.map_or(u64::MAX, |(after, _)| *after);
         let entries = entries.into_iter().peekable();
         Self { interpreter, transport, entries, lines: 0, lines_read, items: Vec::new(), outcome: None }
@@ -179,11 +179,11 @@ impl Player {
         self.feed(input);
     }
 
-    fn entry(&mut self, entry: Entry) {
+    fn entry(&mut self, entry: RecordedInput) {
         match entry {
-            Entry::Input(input) => self.feed(input),
+            RecordedInput::Input(input) => self.feed(input),
             // Known from the start.
-            Entry::CutShort => {}
+            RecordedInput::CutShort => {}
         }
     }
 

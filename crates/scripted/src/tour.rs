@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{RecordedRequest, Scenario, Turn, Usage};
 use asked::{Asked, FileTask};
-use compose::Kind;
+use compose::Genre;
 
 /// What every answer says about itself.
 const WHO: &str = "scripted offline model";
@@ -161,8 +161,8 @@ fn finished(task: &FileTask, check: &Done<'_>) -> Turn {
         (_, false) => "I read it back, and it is there.".to_owned(),
     };
     let verses = match task.kind {
-        Kind::Haiku | Kind::Poem => format!("\n\n{}", task.content),
-        Kind::List | Kind::Program | Kind::Page | Kind::Data | Kind::Note => "\n".to_owned(),
+        Genre::Haiku | Genre::Poem => format!("\n\n{}", task.content),
+        Genre::List | Genre::Program | Genre::Page | Genre::Data | Genre::Note => "\n".to_owned(),
     };
     let said = format!(
         "I wrote {} about {} into {} ({} lines). {checked}{verses}\nThis answer comes from the {WHO}: the tool calls and the \

@@ -120,7 +120,7 @@ impl TurnRecord {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Entry {
+struct JournalLine {
     turn: u64,
     at: Timestamp,
     #[serde(flatten)]
@@ -202,7 +202,7 @@ impl Journal {
         file.rewind()?;
         file.read_to_end(&mut bytes)?;
         let Some((turn, what)) = what(&folded(&bytes)) else { return Ok(()) };
-        let mut line = serde_json::to_vec(&Entry { turn, at: Timestamp::now(), what })?;
+        let mut line = serde_json::to_vec(&JournalLine { turn, at: Timestamp::now(), what })?;
         line.push(b'\n');
         if bytes.last().is_some_and(|last| *last != b'\n') {
             // Whoever wrote the line before was killed in the middle of it.
@@ -215,7 +215,7 @@ impl Journal {
 fn folded(bytes: &[u8]) -> Vec<TurnRecord> {
     let mut turns: Vec<TurnRecord> = Vec::new();
     for line in bytes.split(|byte| *byte == b'\n') {
-        let Ok(Entry { turn: id, at, what }) = serde_json::from_slice(line) else { continue };
+        let Ok(JournalLine { turn: id, at, what }) = serde_json::from_slice(line) else { continue };
         if let What::Sent { text, sender } = what {
             turns.push(TurnRecord { id, sent: at, text, taken: None, begun: None, ended: None, sender });
             continue;

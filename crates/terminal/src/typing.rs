@@ -77,7 +77,7 @@ impl Sent {
 
 /// What a text is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum TextKind {
     /// For the model.
     Message(At),
     /// For the CLI itself.
@@ -117,10 +117,10 @@ impl Terminal {
         if clean.len() > LONGEST_PASTE || clean.lines().any(|line| line.len() > LONGEST_LINE) {
             let file = self.put_into_a_file(&clean)?;
             let words = format!("Process the prompt in {}", file.display());
-            let sent = self.deliver(&words, Kind::Message(At::Text), force)?;
+            let sent = self.deliver(&words, TextKind::Message(At::Text), force)?;
             return Ok(Sent { file: Some(file), removed, ..sent });
         }
-        self.deliver(text, Kind::Message(at), force)
+        self.deliver(text, TextKind::Message(at), force)
     }
 
     /// A text that the CLI could not bear in its prompt, where the model may read it.
@@ -149,10 +149,10 @@ impl Terminal {
                 "Leave out --command.",
             ));
         }
-        self.deliver(text, Kind::Command, force)
+        self.deliver(text, TextKind::Command, force)
     }
 
-    fn deliver(&self, text: &str, kind: Kind, force: Force) -> Result<Sent, TerminalError> {
+    fn deliver(&self, text: &str, kind: TextKind, force: Force) -> Result<Sent, TerminalError> {
         let _lock = self.terminals.inner.store.lock_typing(self.id(), OTHERS)?;
         let before = self.rested()?;
         self.check_ready(&before, force)?;
@@ -162,19 +162,19 @@ impl Terminal {
             self.record()?.gemini_version.parse::<Version>().is_ok_and(|version| version >= PASSES_PATHS);
         let slash = if knows && Until::Idle.is_met(before.status) { Slash::Runs } else { Slash::Refuses };
         let wording = match kind {
-            Kind::Message(at) => Wording::of(text, slash, at),
-            Kind::Command => Wording::as_it_is(text),
+            TextKind::Message(at) => Wording::of(text, slash, at),
+            TextKind::Command => Wording::as_it_is(text),
         };
         // An older one refuses it by itself.
-        if kind == Kind::Command && knows {
+        if kind == TextKind::Command && knows {
             self.check_command(&live, &wording.text)?;
         }
         let journal = self.journal();
         let turn = match kind {
-            Kind::Message(_) => {
+            TextKind::Message(_) => {
                 Some(journal.send(text).map_err(|error| TerminalError::io("the turn", &error))?)
             }
-            Kind::Command => None,
+            TextKind::Command => None,
         };
         let status = self.type_in(&live, &wording, turn).inspect_err(|error| {
             if let Some(turn) = turn {

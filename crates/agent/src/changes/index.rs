@@ -29,7 +29,7 @@ pub(super) struct Index {
 
 /// A name in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry<'a> {
+pub(super) struct IndexedName<'a> {
     pub(super) name: &'a [u8],
     /// Whether git expects it to be there: not what is left out of a sparse checkout.
     pub(super) expected: bool,
@@ -94,7 +94,7 @@ fn open(path: &Path) -> io::Result<File> {
 
 impl Index {
     /// Calls `seen` with every name, each once, in order. What it has seen by the time of an error is not to be relied on.
-    pub(super) fn each(&mut self, mut seen: impl FnMut(Entry<'_>)) -> io::Result<()> {
+    pub(super) fn each(&mut self, mut seen: impl FnMut(IndexedName<'_>)) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         file.rewind()?;
         let left = file.metadata()?.len();
@@ -116,7 +116,7 @@ impl Index {
                 if name < before || !is_plain(&name) {
                     return Err(damaged());
                 }
-                seen(Entry { name: &name, expected });
+                seen(IndexedName { name: &name, expected });
             }
             std::mem::swap(&mut name, &mut before);
         }

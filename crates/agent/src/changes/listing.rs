@@ -7,7 +7,7 @@ use super::DiskState;
 
 /// What a name in a directory stands for. Devices, pipes and sockets are of no interest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FileKind {
     Directory,
     /// A file or a link.
     File,
@@ -16,7 +16,7 @@ pub(super) enum Kind {
 
 /// What looking at one name says.
 pub(super) struct Look {
-    pub(super) kind: Kind,
+    pub(super) kind: FileKind,
     pub(super) state: DiskState,
     /// The file system it is on.
     pub(super) device: u64,
@@ -38,7 +38,7 @@ mod system {
         AtFlags, CWD, FileType, Mode, OFlags, RawDir, Statx, StatxFlags, StatxTimestamp, openat, statx,
     };
 
-    use super::{DiskState, Kind, Look};
+    use super::{DiskState, FileKind, Look};
 
     /// An open directory and the names in it.
     pub(in super::super) struct Listing {
@@ -79,11 +79,11 @@ mod system {
         }
     }
 
-    fn kind(data: &Statx) -> Kind {
+    fn kind(data: &Statx) -> FileKind {
         match FileType::from_raw_mode(data.stx_mode.into()) {
-            FileType::Directory => Kind::Directory,
-            FileType::RegularFile | FileType::Symlink => Kind::File,
-            _ => Kind::Other,
+            FileType::Directory => FileKind::Directory,
+            FileType::RegularFile | FileType::Symlink => FileKind::File,
+            _ => FileKind::Other,
         }
     }
 
@@ -110,7 +110,7 @@ mod system {
     use std::io;
     use std::path::{Path, PathBuf};
 
-    use super::{DiskState, Kind, Look};
+    use super::{DiskState, FileKind, Look};
 
     /// A directory and the names in it.
     pub(in super::super) struct Listing {
@@ -132,9 +132,9 @@ mod system {
         pub(in super::super) fn look(&self, name: &OsStr) -> io::Result<Look> {
             let data = self.directory.join(name).symlink_metadata()?;
             let kind = match data.file_type() {
-                kind if kind.is_dir() => Kind::Directory,
-                kind if kind.is_file() || kind.is_symlink() => Kind::File,
-                _ => Kind::Other,
+                kind if kind.is_dir() => FileKind::Directory,
+                kind if kind.is_file() || kind.is_symlink() => FileKind::File,
+                _ => FileKind::Other,
             };
             Ok(Look { kind, state: DiskState::of(&data), device: device(&data) })
         }

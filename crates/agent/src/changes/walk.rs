@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
 
-use super::listing::{Kind, Listing};
+use super::listing::{FileKind, Listing};
 use super::rules::Rules;
 use super::{DiskState, ScanOptions};
 
@@ -141,8 +141,8 @@ impl Walk<'_> {
             }
             path.push(name);
             match listing.look(name) {
-                Ok(look) if look.kind == Kind::Other || self.leaves_out(&path, look.kind, &rules) => {}
-                Ok(look) if look.kind == Kind::File => {
+                Ok(look) if look.kind == FileKind::Other || self.leaves_out(&path, look.kind, &rules) => {}
+                Ok(look) if look.kind == FileKind::File => {
                     inside.file(&path, &look.state, job.arrival, self.since)
                 }
                 // Another file system is another tree, perhaps a huge one.
@@ -158,8 +158,8 @@ impl Walk<'_> {
         inside
     }
 
-    fn leaves_out(&self, path: &Path, kind: Kind, rules: &Rules) -> bool {
-        let ignored = !rules.is_empty() && rules.ignore(path, kind == Kind::Directory);
+    fn leaves_out(&self, path: &Path, kind: FileKind, rules: &Rules) -> bool {
+        let ignored = !rules.is_empty() && rules.ignore(path, kind == FileKind::Directory);
         ignored || self.exclude.iter().any(|excluded| excluded == path)
     }
 

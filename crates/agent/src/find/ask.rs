@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dirs;
 use crate::env::Environment;
-use crate::supervise::errand::{Errand, Place};
+use crate::supervise::errand::{Errand, ErrandFiles};
 use crate::supervise::protocol::Gentle;
 
 /// An answer needs no more.
@@ -86,7 +86,8 @@ pub(crate) fn ask_in(
         return Err(NoAnswer::Stopped);
     }
     let (stdout, stderr) = (files.path().join("stdout"), files.path().join("stderr"));
-    let place = Place { stdout: &stdout, stderr: &stderr, remove_when_abandoned: files.path(), lock: None };
+    let place =
+        ErrandFiles { stdout: &stdout, stderr: &stderr, remove_when_abandoned: files.path(), lock: None };
     let mut errand = Errand::start(command, &place).map_err(NoAnswer::NotStarted)?;
     let begun = Instant::now();
     let status = loop {

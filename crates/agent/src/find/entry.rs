@@ -31,7 +31,7 @@ pub(super) enum Way {
 
 /// The JavaScript file behind a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct EntryScript {
     pub(super) file: PathBuf,
     pub(super) way: Way,
     /// What the file's first line asks for: an interpreter and its options.
@@ -51,7 +51,7 @@ pub(super) struct Package {
 }
 
 /// The JavaScript file that a command leads to, if that can be seen.
-pub(super) fn entry(command: &Path) -> Option<Entry> {
+pub(super) fn entry(command: &Path) -> Option<EntryScript> {
     let mut at = fs::canonicalize(command).ok()?;
     let mut way = Way::Link;
     let mut through = Vec::new();
@@ -60,7 +60,7 @@ pub(super) fn entry(command: &Path) -> Option<Entry> {
         let start = beginning(&at)?;
         let shebang = shebang(&start);
         if is_javascript(&at, &shebang) {
-            return Some(Entry { file: at, way, shebang, through });
+            return Some(EntryScript { file: at, way, shebang, through });
         }
         if at.file_stem().is_some_and(|name| name == "volta-shim") {
             // Volta would have chosen the Node that this package was installed with.
@@ -227,7 +227,7 @@ mod tests {
         let shebang = ["node", "--no-warnings=DEP0040"].map(str::to_owned).to_vec();
         assert_eq!(
             entry(&root.path().join("gemini")),
-            Some(Entry { file: file.clone(), way: Way::Link, shebang, through: Vec::new() })
+            Some(EntryScript { file: file.clone(), way: Way::Link, shebang, through: Vec::new() })
         );
         assert_eq!(
             package(&file),

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use super::{InstallError, PACKAGE, Progress, io_error};
 use crate::env::{self, Environment};
 use crate::programs::on_path;
-use crate::supervise::errand::{Errand, Place};
+use crate::supervise::errand::{Errand, ErrandFiles};
 use crate::supervise::protocol::Gentle;
 
 /// How much of npm's output an error carries.
@@ -127,7 +127,7 @@ impl<P: FnMut(Progress)> Npm<'_, P> {
         command.arg("--prefix").arg(self.dir).current_dir(self.dir);
         command.env_clear().envs(self.env.iter()).env(env::NO_COLOR, "1");
         let place =
-            Place { stdout: log, stderr: log, remove_when_abandoned: self.dir, lock: Some(self.lock) };
+            ErrandFiles { stdout: log, stderr: log, remove_when_abandoned: self.dir, lock: Some(self.lock) };
         Errand::start(&command, &place)
     }
 }

@@ -11,7 +11,7 @@ use alhena_sys::files;
 use memchr::memrchr;
 
 use super::mask::Mask;
-use super::{Entry, Header, names};
+use super::{Header, RecordedInput, names};
 
 /// A line is held back until it is whole, because a secret may be in two pieces of it; of a longer line only so much.
 const HELD: usize = 1 << 20;
@@ -97,7 +97,7 @@ impl Recorder {
 
     /// What follows of the output was not read.
     pub(crate) fn cut_short(&mut self, after_lines: u64) {
-        self.entry(after_lines, &Entry::CutShort);
+        self.entry(after_lines, &RecordedInput::CutShort);
     }
 
     fn entry(&mut self, after_lines: u64, entry: &impl serde::Serialize) {

@@ -12,8 +12,8 @@ use alhena_sys::poll;
 use rustix::process::Pid;
 
 use super::greeting::{
-    Greeting, Holder, Line, NotKept, PATIENCE_AT_THE_END, cannot_be_it, has_ended_by, in_thread, kill_tree,
-    unkept,
+    Greeting, Holder, HolderLine, NotKept, PATIENCE_AT_THE_END, cannot_be_it, has_ended_by, in_thread,
+    kill_tree, unkept,
 };
 use super::protocol::{self, Gentle, Launch, Order, Report};
 use super::sweep::{Life, sweep};
@@ -51,7 +51,7 @@ pub struct Locks<'a> {
 
 /// A run in the hands of a keeper, or on its way there.
 pub struct Custody {
-    line: Line,
+    line: HolderLine,
     /// What waits for the word of a keeper. Until it has come nothing is started.
     greeting: Option<Greeting>,
     /// Why there is no process that holds the run.

@@ -20,7 +20,7 @@ pub(crate) struct Errand {
 }
 
 /// Where an errand writes and what goes with it.
-pub(crate) struct Place<'a> {
+pub(crate) struct ErrandFiles<'a> {
     /// Its output; one file for both is fine.
     pub stdout: &'a Path,
     pub stderr: &'a Path,
@@ -33,7 +33,7 @@ pub(crate) struct Place<'a> {
 impl Errand {
     /// Starts a command. An environment that it has been given is the whole of it; without one it gets this process's.
     /// Its input is empty, and where its output goes the place says.
-    pub(crate) fn start(command: &Command, place: &Place<'_>) -> io::Result<Self> {
+    pub(crate) fn start(command: &Command, place: &ErrandFiles<'_>) -> io::Result<Self> {
         let given: Vec<(OsString, OsString)> = command
             .get_envs()
             .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))

@@ -20,7 +20,7 @@ use super::protocol::{self, Launch, Order, Report};
 use super::{adoption, keeper};
 
 /// The way to whoever holds a run.
-pub(super) struct Line {
+pub(super) struct HolderLine {
     pub(super) socket: UnixStream,
     pub(super) reports: BufReader<UnixStream>,
     pub(super) holder: Holder,
@@ -54,7 +54,7 @@ pub(super) struct Greeting {
 const TRIES: u32 = 3;
 
 impl Greeting {
-    pub(super) fn begin(launch: &Launch, program: &Path, locks: Locks<'_>) -> io::Result<(Line, Self)> {
+    pub(super) fn begin(launch: &Launch, program: &Path, locks: Locks<'_>) -> io::Result<(HolderLine, Self)> {
         let own = |lock: Option<BorrowedFd<'_>>| lock.map(|lock| lock.try_clone_to_owned()).transpose();
         let (home, run) = (own(locks.home)?, own(locks.run)?);
         let line = greet(program, locks)?;
@@ -64,7 +64,7 @@ impl Greeting {
     }
 
     /// Another keeper, if that helps.
-    pub(super) fn again(&self, not: NotKept) -> Option<io::Result<(Line, Self)>> {
+    pub(super) fn again(&self, not: NotKept) -> Option<io::Result<(HolderLine, Self)>> {
         if !matches!(not, NotKept::Killed) || self.tries >= TRIES {
             return None;
         }
@@ -104,7 +104,7 @@ pub(super) fn unkept(why: &str) -> String {
     format!("{why}: a process that hides can outlive the run")
 }
 
-impl Line {
+impl HolderLine {
     fn new(socket: UnixStream, holder: Holder) -> io::Result<Self> {
         socket.set_write_timeout(Some(PATIENCE_WITH_READER))?;
         Ok(Self { reports: BufReader::new(socket.try_clone()?), socket, holder })
@@ -143,17 +143,17 @@ impl Line {
 }
 
 /// Starts a keeper and asks it for its release.
-fn greet(program: &Path, locks: Locks<'_>) -> io::Result<Line> {
+fn greet(program: &Path, locks: Locks<'_>) -> io::Result<HolderLine> {
     let (ours, theirs) = UnixStream::pair()?;
     let guard = spawn(program, theirs, locks)?;
     adoption::keeps(guard.id());
-    let mut line = Line::new(ours, Holder::Process(guard))?;
+    let mut line = HolderLine::new(ours, Holder::Process(guard))?;
     // One that is gone already has closed the line, and that is found when its answer is read.
     let _gone = protocol::send(&mut line.socket, &Order::Hello { version: protocol::VERSION });
     Ok(line)
 }
 
-pub(super) fn in_thread(launch: &Launch) -> io::Result<Line> {
+pub(super) fn in_thread(launch: &Launch) -> io::Result<HolderLine> {
     let (ours, theirs) = UnixStream::pair()?;
     let thread = std::thread::Builder::new().name("alhena-keeper".into());
     let thread = thread.spawn(move || {
@@ -161,7 +161,7 @@ pub(super) fn in_thread(launch: &Launch) -> io::Result<Line> {
             tracing::warn!(%error, "the keeper's thread failed");
         }
     })?;
-    let line = Line::new(ours, Holder::Thread(Some(thread)))?;
+    let line = HolderLine::new(ours, Holder::Thread(Some(thread)))?;
     protocol::send(&line.socket, &Order::Launch(Box::new(launch.clone())))?;
     Ok(line)
 }

@@ -3,7 +3,7 @@
 //! A prompt may be any text of any size; with Gemini CLI's stdin it is a document with the request at its end. So only
 //! its last paragraph and its beginning are read.
 
-use super::compose::{self, Kind};
+use super::compose::{self, Genre};
 
 /// How much of each end of a prompt is read.
 const READ: usize = 2000;
@@ -24,7 +24,7 @@ pub(super) enum Asked {
 #[derive(Debug, PartialEq)]
 pub(super) struct FileTask {
     pub(super) path: String,
-    pub(super) kind: Kind,
+    pub(super) kind: Genre,
     pub(super) topic: String,
     pub(super) content: String,
 }
@@ -73,7 +73,7 @@ pub(super) fn read(prompt: &str) -> Asked {
             continue;
         }
         if let Some((index, path)) = file_word(&words) {
-            let kind = Kind::of(&path, &part.to_lowercase());
+            let kind = Genre::of(&path, &part.to_lowercase());
             let topic = topic(&words, index).unwrap_or_else(|| topic_of_name(&path));
             let content = compose::content(&path, kind, &topic);
             return Asked::File(FileTask { path, kind, topic, content });
@@ -277,9 +277,9 @@ fn topic_of_name(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{Asked, FileTask, excerpt, read};
-    use crate::tour::compose::Kind;
+    use crate::tour::compose::Genre;
 
-    fn file(prompt: &str) -> Option<(String, Kind, String)> {
+    fn file(prompt: &str) -> Option<(String, Genre, String)> {
         match read(prompt) {
             Asked::File(FileTask { path, kind, topic, .. }) => Some((path, kind, topic)),
             Asked::Repair | Asked::Anything => None,
@@ -289,31 +289,31 @@ mod tests {
     #[test]
     fn the_file_its_kind_and_its_topic_are_found() {
         let prompts = [
-            ("Write a haiku about rivers into haiku.txt", "haiku.txt", Kind::Haiku, "rivers"),
+            ("Write a haiku about rivers into haiku.txt", "haiku.txt", Genre::Haiku, "rivers"),
             (
                 "write a poem about the old sea in `notes/poem.md`.",
                 "notes/poem.md",
-                Kind::Poem,
+                Genre::Poem,
                 "the old sea",
             ),
-            ("Create hello.py", "hello.py", Kind::Program, "hello"),
-            ("Make a list of good books and save it as \"books.md\"", "books.md", Kind::List, "good books"),
-            ("Read a.txt and write a summary to b.txt", "b.txt", Kind::Note, "b"),
-            ("put the settings into config.json, please", "config.json", Kind::Data, "config"),
-            ("Schreibe ein Gedicht über Flüsse nach gedicht.txt", "gedicht.txt", Kind::Poem, "Flüsse"),
-            ("川についての俳句をhaiku.txtに書いて", "haiku.txt", Kind::Haiku, "haiku"),
-            ("haiku.txt に川の俳句を書いて", "haiku.txt", Kind::Haiku, "haiku"),
-            ("Напиши хайку о реках в файл стих.txt", "стих.txt", Kind::Haiku, "реках"),
-            ("Generate page.html about cats!", "page.html", Kind::Page, "cats"),
-            ("Write ./src/main.rs", "./src/main.rs", Kind::Program, "main"),
+            ("Create hello.py", "hello.py", Genre::Program, "hello"),
+            ("Make a list of good books and save it as \"books.md\"", "books.md", Genre::List, "good books"),
+            ("Read a.txt and write a summary to b.txt", "b.txt", Genre::Note, "b"),
+            ("put the settings into config.json, please", "config.json", Genre::Data, "config"),
+            ("Schreibe ein Gedicht über Flüsse nach gedicht.txt", "gedicht.txt", Genre::Poem, "Flüsse"),
+            ("川についての俳句をhaiku.txtに書いて", "haiku.txt", Genre::Haiku, "haiku"),
+            ("haiku.txt に川の俳句を書いて", "haiku.txt", Genre::Haiku, "haiku"),
+            ("Напиши хайку о реках в файл стих.txt", "стих.txt", Genre::Haiku, "реках"),
+            ("Generate page.html about cats!", "page.html", Genre::Page, "cats"),
+            ("Write ./src/main.rs", "./src/main.rs", Genre::Program, "main"),
             (
                 "Write a test for the parser into test_parser.py",
                 "test_parser.py",
-                Kind::Program,
+                Genre::Program,
                 "test parser",
             ),
-            ("write the plan into plan.v2", "plan.v2", Kind::Note, "plan"),
-            ("create a Makefile", "Makefile", Kind::Note, "Makefile"),
+            ("write the plan into plan.v2", "plan.v2", Genre::Note, "plan"),
+            ("create a Makefile", "Makefile", Genre::Note, "Makefile"),
         ];
         for (prompt, path, kind, topic) in prompts {
             assert_eq!(file(prompt), Some((path.to_owned(), kind, topic.to_owned())), "{prompt}");

@@ -4,7 +4,7 @@ use serde_json::json;
 
 /// What kind of text is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Genre {
     Haiku,
     Poem,
     List,
@@ -14,66 +14,66 @@ pub(super) enum Kind {
     Note,
 }
 
-impl Kind {
+impl Genre {
     /// What the file's ending and the words of the prompt (in lower case) ask for.
-    pub(super) fn of(path: &str, prompt: &str) -> Kind {
+    pub(super) fn of(path: &str, prompt: &str) -> Genre {
         let ending = ending_of(path);
         let says = |words: &[&str]| words.iter().any(|word| prompt.contains(word));
         if program(&ending, "").is_some() {
-            Kind::Program
+            Genre::Program
         } else if matches!(ending.as_str(), "html" | "htm") {
-            Kind::Page
+            Genre::Page
         } else if data(&ending, "").is_some() {
-            Kind::Data
+            Genre::Data
         } else if says(&["haiku", "俳句", "хайку"]) {
-            Kind::Haiku
+            Genre::Haiku
         } else if says(&["poem", "gedicht", "poema", "poème", "poesia", "verse", "rhyme"]) {
-            Kind::Poem
+            Genre::Poem
         } else if says(&["list", "liste", "lista", "todo", "steps", "ideas"]) {
-            Kind::List
+            Genre::List
         } else {
-            Kind::Note
+            Genre::Note
         }
     }
 
     /// As in a sentence.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Kind::Haiku => "a haiku",
-            Kind::Poem => "a poem",
-            Kind::List => "a list",
-            Kind::Program => "a small program",
-            Kind::Page => "a small page",
-            Kind::Data => "a few lines of data",
-            Kind::Note => "a note",
+            Genre::Haiku => "a haiku",
+            Genre::Poem => "a poem",
+            Genre::List => "a list",
+            Genre::Program => "a small program",
+            Genre::Page => "a small page",
+            Genre::Data => "a few lines of data",
+            Genre::Note => "a note",
         }
     }
 }
 
 /// The text for a file. The topic must be [`harmless`].
-pub(super) fn content(path: &str, kind: Kind, topic: &str) -> String {
+pub(super) fn content(path: &str, kind: Genre, topic: &str) -> String {
     let ending = ending_of(path);
     match kind {
-        Kind::Haiku => haiku(topic),
-        Kind::Poem => format!(
+        Genre::Haiku => haiku(topic),
+        Genre::Poem => format!(
             "{}\n\nNobody asked {topic} to stay,\nyet here it is again today:\na little thing, a little light,\nand then the \
              page, and then the night.\n",
             capital(topic)
         ),
-        Kind::List => {
+        Genre::List => {
             let bullet = if matches!(ending.as_str(), "md" | "markdown") { "- " } else { "* " };
             let lines = ["where it comes from", "what it is good for", "what it is like", "what to ask next"];
             let lines: String = lines.iter().map(|line| format!("{bullet}{line}\n")).collect();
             format!("{}\n\n{lines}", capital(topic))
         }
-        Kind::Program => program(&ending, topic).unwrap_or_default(),
-        Kind::Page => format!(
+        Genre::Program => program(&ending, topic).unwrap_or_default(),
+        Genre::Page => format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>{topic}</title></head>\n<body>\n<h1>{}</h1>\n\
              <p>A page about {topic}, by the scripted offline model.</p>\n</body>\n</html>\n",
             capital(topic)
         ),
-        Kind::Data => data(&ending, topic).unwrap_or_default(),
-        Kind::Note => format!(
+        Genre::Data => data(&ending, topic).unwrap_or_default(),
+        Genre::Note => format!(
             "{}{}\n\nThis is a note about {topic}. It was written by the scripted offline model, which knows how to \
              write a file, but nothing about {topic}.\n",
             if matches!(ending.as_str(), "md" | "markdown") { "# " } else { "" },
@@ -193,12 +193,12 @@ fn data(ending: &str, topic: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, content, harmless, program};
+    use super::{Genre, content, harmless, program};
 
     #[test]
     fn data_is_valid_whatever_the_topic() {
         let topic = harmless("\"quotes\" \\ \n <tags> & ünï — #{x} `y` $(z)");
-        let json: serde_json::Value = serde_json::from_str(&content("a.json", Kind::Data, &topic)).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&content("a.json", Genre::Data, &topic)).unwrap();
         assert_eq!(json["topic"], topic);
         assert!(topic.chars().all(|c| c.is_alphanumeric() || c == ' ' || c == '-'), "{topic}");
     }
@@ -206,14 +206,14 @@ mod tests {
     #[test]
     fn every_kind_gives_a_text_that_ends_with_a_newline() {
         let kinds = [
-            ("a.txt", Kind::Haiku),
-            ("a.txt", Kind::Poem),
-            ("a.md", Kind::List),
-            ("a.txt", Kind::Note),
-            ("a.md", Kind::Note),
-            ("a.html", Kind::Page),
-            ("a.csv", Kind::Data),
-            ("a.rs", Kind::Program),
+            ("a.txt", Genre::Haiku),
+            ("a.txt", Genre::Poem),
+            ("a.md", Genre::List),
+            ("a.txt", Genre::Note),
+            ("a.md", Genre::Note),
+            ("a.html", Genre::Page),
+            ("a.csv", Genre::Data),
+            ("a.rs", Genre::Program),
         ];
         for (path, kind) in kinds {
             let text = content(path, kind, "mountain paths");

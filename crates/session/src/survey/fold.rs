@@ -14,7 +14,7 @@ use crate::scan::text;
 
 /// One message as it stands now.
 #[derive(Clone, Debug)]
-struct Entry {
+struct FoldedMessage {
     speaker: Speaker,
     has_text: bool,
     has_calls: bool,
@@ -49,7 +49,7 @@ pub(crate) struct Fold {
     summary: Option<String>,
     models: Vec<String>,
     /// Every message ever seen, also those that are no longer in the conversation.
-    entries: Vec<Entry>,
+    entries: Vec<FoldedMessage>,
     places: HashMap<Vec<u8>, usize>,
     /// The conversation: places in `entries`.
     order: Vec<usize>,
@@ -146,10 +146,10 @@ impl Fold {
 
     /// Where what was said stands.
     pub(super) fn outline(&self) -> Outline {
-        let said = |entry: &&Entry| entry.speaker != Speaker::Machine;
+        let said = |entry: &&FoldedMessage| entry.speaker != Speaker::Machine;
         let kept = self.order.iter().filter_map(|place| self.entries.get(*place));
         let ever = || self.entries.iter().filter(|entry| entry.standing != Standing::Gone);
-        let best = |entry: &Entry| entry.best.unwrap_or(entry.span);
+        let best = |entry: &FoldedMessage| entry.best.unwrap_or(entry.span);
         let history = ever()
             .filter(said)
             .map(|entry| Remembered { span: best(entry), dropped: entry.standing == Standing::Dropped });
@@ -217,7 +217,7 @@ impl Fold {
         self.entries.push(entry);
     }
 
-    fn entry(&mut self, seen: &Seen<'_>) -> Entry {
+    fn entry(&mut self, seen: &Seen<'_>) -> FoldedMessage {
         let model = seen.model.map(|model| {
             let known = self.models.iter().position(|known| known.as_bytes() == model);
             known.unwrap_or_else(|| {
@@ -225,7 +225,7 @@ impl Fold {
                 self.models.len() - 1
             })
         });
-        Entry {
+        FoldedMessage {
             speaker: seen.speaker,
             has_text: seen.has_text,
             has_calls: seen.has_calls,
@@ -310,7 +310,7 @@ impl Fold {
     }
 
     pub(super) fn end(mut self) -> Survey {
-        let said = |entry: &&Entry| entry.speaker != Speaker::Machine;
+        let said = |entry: &&FoldedMessage| entry.speaker != Speaker::Machine;
         let mut ending = Ending::Empty;
         let (mut count, mut prompts, mut first) = (0, 0, None);
         for entry in self.order.iter().filter_map(|place| self.entries.get(*place)).filter(said) {

@@ -58,7 +58,7 @@ impl ContextFile {
         {
             fs::rename(target, backup)?;
         }
-        if self.content(target)? == Content::Others {
+        if self.content(target)? == WhoseText::Others {
             warnings.push(format!("{} was changed by somebody else and is left as it is", target.display()));
             return Ok(());
         }
@@ -70,11 +70,13 @@ impl ContextFile {
         let _left_by_a_crash = files::remove_unfinished(target);
         let content = self.content(target)?;
         match &self.backup {
-            None if content == Content::Ours => fs::remove_file(target),
+            None if content == WhoseText::Ours => fs::remove_file(target),
             None => Ok(()),
             // Moving it away was planned and did not happen: what is there is the original.
             Some(backup) if fs::symlink_metadata(backup).is_err() => Ok(()),
-            Some(backup) if content != Content::Others || same(target, backup) => fs::rename(backup, target),
+            Some(backup) if content != WhoseText::Others || same(target, backup) => {
+                fs::rename(backup, target)
+            }
             Some(backup) => {
                 warnings.push(format!(
                     "{} was changed by somebody else and is left as it is; what was there before is in {}",
@@ -86,13 +88,13 @@ impl ContextFile {
         }
     }
 
-    fn content(&self, target: &Path) -> io::Result<Content> {
+    fn content(&self, target: &Path) -> io::Result<WhoseText> {
         match fs::read(target) {
-            Ok(bytes) if self.ours.contains(&hash(&bytes)) => Ok(Content::Ours),
-            Ok(_) => Ok(Content::Others),
+            Ok(bytes) if self.ours.contains(&hash(&bytes)) => Ok(WhoseText::Ours),
+            Ok(_) => Ok(WhoseText::Others),
             Err(error) if error.kind() == io::ErrorKind::NotFound => match fs::symlink_metadata(target) {
-                Ok(_) => Ok(Content::Others),
-                Err(_) => Ok(Content::Nothing),
+                Ok(_) => Ok(WhoseText::Others),
+                Err(_) => Ok(WhoseText::Nothing),
             },
             Err(error) => Err(error),
         }
@@ -137,7 +139,7 @@ impl Restorable for ContextFile {
 
 /// Whose text a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Content {
+enum WhoseText {
     Nothing,
     Ours,
     Others,

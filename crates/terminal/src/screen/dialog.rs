@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::chrome;
-use super::prose::{self, Line};
+use super::prose::{self, ProseLine};
 use super::rows::Rows;
 use super::{Choice, Waiting, WaitingFor};
 
@@ -148,9 +148,9 @@ fn kind(lines: &[String], choices: &[Choice]) -> WaitingFor {
 
 /// The text before the options, one string per paragraph row that was not wrapped.
 fn paragraphs(lines: &[String], edge: Option<usize>) -> Vec<String> {
-    let lines: Vec<Line<'_>> = lines
+    let lines: Vec<ProseLine<'_>> = lines
         .iter()
-        .map(|line| Line { text: line, indent: line.bytes().take_while(|byte| *byte == b' ').count() })
+        .map(|line| ProseLine { text: line, indent: line.bytes().take_while(|byte| *byte == b' ').count() })
         .collect();
     let base = lines.iter().filter(|line| !line.text.is_empty()).map(|line| line.indent).min().unwrap_or(0);
     let whole = prose::unwrap(&lines, base, edge.map(|edge| edge.max(1)));

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::frame::{Frame, Style};
 use super::rows::Rows;
-use super::transcript::{self, Content, Query};
+use super::transcript::{self, Query, TurnContent};
 use super::{Status, ToolStatus, chrome, reader};
 
 /// How the conversation is laid out.
@@ -36,7 +36,7 @@ impl<'r, 'a> Layout<'r, 'a> {
     }
 
     /// What a turn holds in these rows.
-    pub fn content(&self, range: Range<usize>) -> Content {
+    pub fn content(&self, range: Range<usize>) -> TurnContent {
         match self.style {
             Style::Reader => reader::read(self.rows, range, self.columns),
             _ => transcript::read(self.rows, range, self.edge),
@@ -61,7 +61,7 @@ pub(super) struct Last<'r, 'a> {
     layout: Layout<'r, 'a>,
     end: usize,
     query: Option<Option<Query>>,
-    content: Option<Content>,
+    content: Option<TurnContent>,
 }
 
 impl<'r, 'a> Last<'r, 'a> {
@@ -77,7 +77,7 @@ impl<'r, 'a> Last<'r, 'a> {
     }
 
     /// What came after the query.
-    pub fn content(&mut self) -> &Content {
+    pub fn content(&mut self) -> &TurnContent {
         let start = match self.query() {
             Some(query) => query.rows.end,
             None => self.turn_start(),

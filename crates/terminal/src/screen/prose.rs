@@ -14,14 +14,14 @@ use super::table;
 
 /// One row of an answer; its text starts at column 0 of the terminal.
 #[derive(Debug)]
-pub(super) struct Line<'r> {
+pub(super) struct ProseLine<'r> {
     pub text: &'r str,
     pub indent: usize,
 }
 
-impl<'r> Line<'r> {
+impl<'r> ProseLine<'r> {
     pub fn of(row: &'r Row<'_>) -> Self {
-        Line { text: &row.text, indent: row.indent }
+        ProseLine { text: &row.text, indent: row.indent }
     }
 
     pub fn body(&self) -> &'r str {
@@ -39,7 +39,7 @@ pub(super) struct Prose {
 
 /// Reads the rows of an answer. `base` is the column at which its text starts, `edge` the column after the last one that
 /// the CLI writes text to; without an edge nothing can be told about wraps and rows stay rows.
-pub(super) fn read(lines: &[Line<'_>], base: usize, edge: Option<usize>) -> Prose {
+pub(super) fn read(lines: &[ProseLine<'_>], base: usize, edge: Option<usize>) -> Prose {
     let edge = edge.filter(|edge| lines.iter().all(|line| width(line.text) <= *edge));
     let mut out = Writer::default();
     let mut open: Option<Wrap> = None;
@@ -79,7 +79,7 @@ pub(super) fn read(lines: &[Line<'_>], base: usize, edge: Option<usize>) -> Pros
 }
 
 /// Puts together rows that were wrapped, and leaves everything else as it is.
-pub(super) fn unwrap(lines: &[Line<'_>], base: usize, edge: Option<usize>) -> String {
+pub(super) fn unwrap(lines: &[ProseLine<'_>], base: usize, edge: Option<usize>) -> String {
     let edge = edge.filter(|edge| lines.iter().all(|line| width(line.text) <= *edge));
     let mut out = String::new();
     let mut open: Option<Wrap> = None;
@@ -102,7 +102,7 @@ pub(super) fn unwrap(lines: &[Line<'_>], base: usize, edge: Option<usize>) -> St
 }
 
 /// Begins a line of the answer: an item of a list, which the CLI shows one column further right, or any other.
-fn start_line(out: &mut Writer, line: &Line<'_>, base: usize) -> Wrap {
+fn start_line(out: &mut Writer, line: &ProseLine<'_>, base: usize) -> Wrap {
     let marker = if line.indent > base { list_marker(line.body()) } else { None };
     let (indent, hang) = match marker {
         Some(length) => (line.indent - base - 1, line.indent + length),
@@ -134,20 +134,20 @@ pub(super) struct Wrap {
 }
 
 impl Wrap {
-    pub fn new(line: &Line<'_>, hang: usize) -> Self {
+    pub fn new(line: &ProseLine<'_>, hang: usize) -> Self {
         let mut wrap = Wrap { hang, end: 0, tail: 0 };
         wrap.advance(line);
         wrap
     }
 
     /// Whether `line` is where the CLI went on because the next word did not fit.
-    pub fn continues(&self, line: &Line<'_>, edge: Option<usize>) -> bool {
+    pub fn continues(&self, line: &ProseLine<'_>, edge: Option<usize>) -> bool {
         edge.is_some_and(|edge| line.indent == self.hang && self.end + 1 + first_word(line.body()) > edge)
             && !is_drawing(line.body())
     }
 
     /// What stood between: nothing if a word longer than a row was cut, else a blank.
-    pub fn glue(&mut self, line: &Line<'_>, edge: Option<usize>) -> &'static str {
+    pub fn glue(&mut self, line: &ProseLine<'_>, edge: Option<usize>) -> &'static str {
         let Some(edge) = edge else { return " " };
         let full = self.end == edge || (self.end + 1 == edge && starts_wide(line.body()));
         if full && self.tail + first_word(line.body()) > edge.saturating_sub(self.hang) {
@@ -159,7 +159,7 @@ impl Wrap {
     }
 
     /// Goes on to `line`, which was found to continue this one.
-    pub fn advance(&mut self, line: &Line<'_>) {
+    pub fn advance(&mut self, line: &ProseLine<'_>) {
         let body = line.body();
         self.end = width(line.text);
         self.tail = match body.rsplit_once(' ') {
@@ -180,7 +180,12 @@ const LINE_DIGITS: usize = 6;
 
 /// A block of code: its lines are numbered from 1, right-aligned, one column inside the text. Where the CLI has just said
 /// that it left out the beginning (`cut`), they start later.
-fn listing(lines: &[Line<'_>], base: usize, edge: Option<usize>, cut: bool) -> Option<(Vec<String>, usize)> {
+fn listing(
+    lines: &[ProseLine<'_>],
+    base: usize,
+    edge: Option<usize>,
+    cut: bool,
+) -> Option<(Vec<String>, usize)> {
     let first = lines.first()?;
     let (mut number, right) = line_number(first)?;
     if first.indent <= base || right > base + 1 + LINE_DIGITS || (number != 1 && !cut) {
@@ -198,7 +203,7 @@ fn listing(lines: &[Line<'_>], base: usize, edge: Option<usize>, cut: bool) -> O
             code.push(line.text.get(right + 1..).unwrap_or_default().to_owned());
             wrap = Wrap::new(line, right + 1);
         } else if line.indent > right {
-            let inner = Line { text: line.text, indent: right + 1 };
+            let inner = ProseLine { text: line.text, indent: right + 1 };
             let glue = wrap.glue(&inner, edge);
             if let Some(last) = code.last_mut() {
                 last.push_str(glue);
@@ -215,7 +220,7 @@ fn listing(lines: &[Line<'_>], base: usize, edge: Option<usize>, cut: bool) -> O
 }
 
 /// The number at the start of a row, and the column after it.
-fn line_number(line: &Line<'_>) -> Option<(u32, usize)> {
+fn line_number(line: &ProseLine<'_>) -> Option<(u32, usize)> {
     let body = line.body();
     let digits = body.bytes().take_while(u8::is_ascii_digit).count();
     let rest = body.get(digits..)?;
@@ -226,7 +231,7 @@ fn line_number(line: &Line<'_>) -> Option<(u32, usize)> {
 }
 
 /// Whether the CLI says here that it shows less than there is, as it does while code is still coming.
-fn is_omission(line: &Line<'_>, base: usize) -> bool {
+fn is_omission(line: &ProseLine<'_>, base: usize) -> bool {
     let body = line.body();
     line.indent > base
         && body.starts_with("... ")

@@ -9,11 +9,11 @@ use std::ops::Range;
 
 use super::chrome;
 use super::frame::{Activity, Frame, Live, Style};
-use super::prose::Line;
+use super::prose::ProseLine;
 use super::rows::{Row, Rows, width};
 use super::table;
 use super::tools::{ToolBox, ToolStatus};
-use super::transcript::{Content, Query};
+use super::transcript::{Query, TurnContent};
 
 const USER: &str = "User:  ";
 const MODEL: &str = "Model:  ";
@@ -186,8 +186,8 @@ fn is_footer_start(text: &str) -> bool {
 }
 
 /// Reads the rows of a turn after its query.
-pub(super) fn read(rows: &Rows<'_>, range: Range<usize>, columns: Option<usize>) -> Content {
-    let mut content = Content::default();
+pub(super) fn read(rows: &Rows<'_>, range: Range<usize>, columns: Option<usize>) -> TurnContent {
+    let mut content = TurnContent::default();
     let mut parts: Vec<String> = Vec::new();
     let mut index = range.start;
     while index < range.end {
@@ -229,7 +229,7 @@ fn with_tables(text: &str) -> String {
     if !text.contains('┌') {
         return text.to_owned();
     }
-    let lines: Vec<Line<'_>> = text.lines().map(|text| Line { text, indent: 0 }).collect();
+    let lines: Vec<ProseLine<'_>> = text.lines().map(|text| ProseLine { text, indent: 0 }).collect();
     let mut out: Vec<String> = Vec::new();
     let mut index = 0;
     while let Some(line) = lines.get(index) {

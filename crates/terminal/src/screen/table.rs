@@ -5,11 +5,11 @@
 //! begins. It is found by the rule of wrapping: a row of the screen continues the one above if in every cell the next
 //! word would not have fitted. If the table that results would have fitted without any wrapping, nothing was wrapped.
 
-use super::prose::{Line, Wrap};
+use super::prose::{ProseLine, Wrap};
 use super::rows::width;
 
 /// The table that begins in the first of `lines`, as Markdown, and how many lines it takes.
-pub(super) fn read(lines: &[Line<'_>], edge: Option<usize>) -> Option<(Vec<String>, usize)> {
+pub(super) fn read(lines: &[ProseLine<'_>], edge: Option<usize>) -> Option<(Vec<String>, usize)> {
     let first = lines.first()?;
     let columns = column_widths(first.body(), '┌', '┬', '┐')?;
     let mut head: Vec<Vec<&str>> = Vec::new();
@@ -126,6 +126,6 @@ fn merge(rows: &[Vec<&str>], columns: &[usize], room: usize) -> Vec<Vec<String>>
     merged
 }
 
-fn line<'r>(cell: &'r str) -> Line<'r> {
-    Line { text: cell, indent: 0 }
+fn line<'r>(cell: &'r str) -> ProseLine<'r> {
+    ProseLine { text: cell, indent: 0 }
 }

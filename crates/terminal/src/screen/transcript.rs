@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::chrome;
 use super::frame::Style;
-use super::prose::{self, Line};
+use super::prose::{self, ProseLine};
 use super::rows::{Row, Rows};
 use super::tools::{self, ToolBox};
 
@@ -33,8 +33,8 @@ impl Query {
         let mut lead = " ".repeat(base);
         lead.push_str(first.text.get(base..).unwrap_or_default());
         let lead_indent = lead.bytes().take_while(|byte| *byte == b' ').count();
-        let mut lines = vec![Line { text: &lead, indent: lead_indent }];
-        lines.extend(self.text.clone().skip(1).map(|index| Line::of(rows.row(index))));
+        let mut lines = vec![ProseLine { text: &lead, indent: lead_indent }];
+        lines.extend(self.text.clone().skip(1).map(|index| ProseLine::of(rows.row(index))));
         let text = prose::unwrap(&lines, base, edge);
         if shell { format!("!{text}") } else { text }
     }
@@ -42,7 +42,7 @@ impl Query {
 
 /// What a turn holds besides its query.
 #[derive(Debug, Default)]
-pub(super) struct Content {
+pub(super) struct TurnContent {
     pub answer: String,
     pub tools: Vec<ToolBox>,
     /// The last error of the CLI.
@@ -136,7 +136,7 @@ fn is_query(row: &Row<'_>) -> bool {
 }
 
 /// Reads the rows of a turn after its query.
-pub(super) fn read(rows: &Rows<'_>, range: Range<usize>, edge: Option<usize>) -> Content {
+pub(super) fn read(rows: &Rows<'_>, range: Range<usize>, edge: Option<usize>) -> TurnContent {
     let mut reader = TranscriptReader::new(rows, edge);
     let mut index = range.start;
     while index < range.end {
@@ -189,7 +189,7 @@ struct Part {
 struct TranscriptReader<'r, 'a> {
     rows: &'r Rows<'a>,
     edge: Option<usize>,
-    content: Content,
+    content: TurnContent,
     parts: Vec<Part>,
     /// Rows of the part that is being read; the first may be the one with `✦`.
     block: Vec<usize>,
@@ -206,7 +206,7 @@ impl<'r, 'a> TranscriptReader<'r, 'a> {
         TranscriptReader {
             rows,
             edge,
-            content: Content::default(),
+            content: TurnContent::default(),
             parts: Vec::new(),
             block: Vec::new(),
             answering: false,
@@ -327,7 +327,8 @@ impl<'r, 'a> TranscriptReader<'r, 'a> {
     fn block_text(&self, block: &[usize]) -> prose::Prose {
         let Some((first, rest)) = block.split_first() else { return prose::Prose::default() };
         let first = self.rows.row(*first);
-        let rest: Vec<Line<'_>> = rest.iter().map(|index| Line::of(self.rows.row(*index))).collect();
+        let rest: Vec<ProseLine<'_>> =
+            rest.iter().map(|index| ProseLine::of(self.rows.row(*index))).collect();
         let others = rest.iter().filter(|line| !line.text.is_empty()).map(|line| line.indent).min();
         let base = others.unwrap_or(2).min(2);
         let marked = first.marked('✦') || note(first).is_some();
@@ -336,12 +337,12 @@ impl<'r, 'a> TranscriptReader<'r, 'a> {
         lead.push_str(if marked { chars.nth(1).map_or("", |_| chars.as_str()) } else { chars.as_str() });
         let lead = lead.trim_end();
         let indent = lead.bytes().take_while(|byte| *byte == b' ').count();
-        let mut lines = vec![Line { text: lead, indent }];
+        let mut lines = vec![ProseLine { text: lead, indent }];
         lines.extend(rest);
         prose::read(&lines, base, self.edge)
     }
 
-    fn finish(mut self) -> Content {
+    fn finish(mut self) -> TurnContent {
         self.end_block();
         let marked = self.parts.iter().any(|part| !part.loose && !part.text.is_empty());
         for part in self.parts.iter().filter(|part| !part.text.is_empty() && (!marked || !part.loose)) {

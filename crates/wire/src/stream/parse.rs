@@ -68,7 +68,7 @@ fn line_error(text: &str, error: &serde_json::Error) -> LineError {
 
 /// The six event types.
 #[derive(Clone, Copy)]
-enum Kind {
+enum EventType {
     Init,
     Message,
     ToolUse,
@@ -77,27 +77,27 @@ enum Kind {
     Result,
 }
 
-impl Kind {
-    fn of(word: &str) -> Option<Kind> {
+impl EventType {
+    fn of(word: &str) -> Option<EventType> {
         Some(match word {
-            "init" => Kind::Init,
-            "message" => Kind::Message,
-            "tool_use" => Kind::ToolUse,
-            "tool_result" => Kind::ToolResult,
-            "error" => Kind::Error,
-            "result" => Kind::Result,
+            "init" => EventType::Init,
+            "message" => EventType::Message,
+            "tool_use" => EventType::ToolUse,
+            "tool_result" => EventType::ToolResult,
+            "error" => EventType::Error,
+            "result" => EventType::Result,
             _ => return None,
         })
     }
 
     fn read<'de, A: MapAccess<'de>>(self, map: A) -> Result<StreamEvent<'de>, A::Error> {
         Ok(match self {
-            Kind::Init => StreamEvent::Init(Init::read(map, Tag::Type)?),
-            Kind::Message => StreamEvent::Message(Message::read(map, Tag::Type)?),
-            Kind::ToolUse => StreamEvent::ToolUse(ToolUse::read(map, Tag::Type)?),
-            Kind::ToolResult => StreamEvent::ToolResult(ToolResult::read(map, Tag::Type)?),
-            Kind::Error => StreamEvent::Error(ErrorEvent::read(map, Tag::Type)?),
-            Kind::Result => StreamEvent::Result(ResultEvent::read(map, Tag::Type)?),
+            EventType::Init => StreamEvent::Init(Init::read(map, Tag::Type)?),
+            EventType::Message => StreamEvent::Message(Message::read(map, Tag::Type)?),
+            EventType::ToolUse => StreamEvent::ToolUse(ToolUse::read(map, Tag::Type)?),
+            EventType::ToolResult => StreamEvent::ToolResult(ToolResult::read(map, Tag::Type)?),
+            EventType::Error => StreamEvent::Error(ErrorEvent::read(map, Tag::Type)?),
+            EventType::Result => StreamEvent::Result(ResultEvent::read(map, Tag::Type)?),
         })
     }
 }
@@ -140,14 +140,14 @@ fn parse_text(text: &str) -> Result<StreamEvent<'_>, serde_json::Error> {
         Pass::Event(event) => return Ok(event),
         Pass::Skipped(kind) => kind,
     };
-    let known = kind.as_deref().and_then(Kind::of);
+    let known = kind.as_deref().and_then(EventType::of);
     match known.map(|known| pass(text, Some(known))).transpose()? {
         Some(Pass::Event(event)) => Ok(event),
         _ => Ok(StreamEvent::Unknown(Unknown { kind, raw: serde_json::from_str(text)? })),
     }
 }
 
-fn pass(text: &str, kind: Option<Kind>) -> Result<Pass<'_>, serde_json::Error> {
+fn pass(text: &str, kind: Option<EventType>) -> Result<Pass<'_>, serde_json::Error> {
     let mut json = serde_json::Deserializer::from_str(text);
     let pass = json.deserialize_map(PassVisitor { kind })?;
     json.end().map(|()| pass)
@@ -155,7 +155,7 @@ fn pass(text: &str, kind: Option<Kind>) -> Result<Pass<'_>, serde_json::Error> {
 
 /// Reads an object as the event it says it is, if it says so with its first key; or as `kind`.
 struct PassVisitor {
-    kind: Option<Kind>,
+    kind: Option<EventType>,
 }
 
 impl<'de> Visitor<'de> for PassVisitor {
@@ -174,7 +174,7 @@ impl<'de> Visitor<'de> for PassVisitor {
         while let Some(Via(key)) = map.next_key::<Via<Cow<'de, str>>>()? {
             if key == "type" {
                 name = type_name(map.next_value()?);
-                if let Some(kind) = name.as_deref().and_then(Kind::of).filter(|_| first) {
+                if let Some(kind) = name.as_deref().and_then(EventType::of).filter(|_| first) {
                     return kind.read(map).map(Pass::Event);
                 }
             } else {
