@@ -21,5 +21,5 @@ mod turn;
 
 pub(crate) use engine::run_once;
 
-pub use conversation::{Canceller, Closed, Conversation, Turn, TurnItem};
+pub use conversation::{Canceller, Closed, Conversation, OfferedModel, Opened, Turn, TurnItem};
 pub use permission::{Action, Permission, Question};

@@ -35,7 +35,9 @@ mod tail;
 mod telemetry;
 mod ward;
 
-pub use acp::{Action, Canceller, Closed, Conversation, Permission, Question, Turn, TurnItem};
+pub use acp::{
+    Action, Canceller, Closed, Conversation, OfferedModel, Opened, Permission, Question, Turn, TurnItem,
+};
 pub use exposed::{Exposed, ExposedBy};
 pub use find::{
     DROP_IN_MARK, FastStart, Finder, Gemini, NodeVersion, NotFound, PACKAGE, Place, Tried, VersionSource, Why,

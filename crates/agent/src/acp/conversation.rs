@@ -41,12 +41,36 @@ pub struct Conversation {
     hotline: Arc<Hotline>,
     turns: u64,
     about: About,
-    session: SessionId,
+    opened: SharedOpened,
     closed: Receiver<Closed>,
 }
 
 /// Where the engine says which session it is.
-pub(super) type SessionId = Arc<Mutex<Option<String>>>;
+pub(super) type SharedOpened = Arc<Mutex<Option<Opened>>>;
+
+/// What an agent says of its session when that is there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Opened {
+    /// The session's id.
+    pub session_id: String,
+    /// The model that it begins with; empty when the agent does not say.
+    pub model: String,
+    /// The models that the agent offers.
+    pub models: Vec<OfferedModel>,
+}
+
+/// A model that an agent offers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OfferedModel {
+    /// Its name for [`Conversation::set_model`].
+    pub id: String,
+    /// Its name for people.
+    pub name: String,
+    /// More about it.
+    pub description: Option<String>,
+}
 
 /// What a conversation left.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -107,19 +131,29 @@ impl Conversation {
     pub(super) fn new(
         hotline: Arc<Hotline>,
         about: About,
-        session: SessionId,
+        opened: SharedOpened,
         closed: Receiver<Closed>,
     ) -> Self {
-        Self { hotline, turns: 0, about, session, closed }
+        Self { hotline, turns: 0, about, opened, closed }
+    }
+
+    /// A turn without a prompt: it is over when the agent has its session, without an outcome of its own. A CLI that cannot start
+    /// is its failure, as it would be that of a prompt.
+    pub fn open(&mut self) -> Result<Turn, RunError> {
+        self.begin(|turn, outlet| Order::Open { turn, outlet })
     }
 
     /// A prompt. While another turn goes on it waits for its end.
     pub fn prompt(&mut self, text: impl Into<String>) -> Result<Turn, RunError> {
+        let text = text.into();
+        self.begin(|turn, outlet| Order::Prompt { turn, text, outlet })
+    }
+
+    fn begin(&mut self, order: impl FnOnce(u64, Outlet) -> Order) -> Result<Turn, RunError> {
         self.turns += 1;
         let (queue, items, queued) = Queue::new();
         let turn = self.turns;
-        let taken = self.hotline.give(Order::Prompt { turn, text: text.into(), outlet: Outlet::Turn(queue) });
-        if !taken {
+        if !self.hotline.give(order(turn, Outlet::Turn(queue))) {
             return Err(over());
         }
         let canceller = Canceller { hotline: self.hotline.clone(), turn };
@@ -138,7 +172,12 @@ impl Conversation {
 
     /// The session's id, once there is one.
     pub fn session_id(&self) -> Option<String> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.opened().map(|opened| opened.session_id)
+    }
+
+    /// What the agent says of its session, once there is one.
+    pub fn opened(&self) -> Option<Opened> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What is known of its process from the start.

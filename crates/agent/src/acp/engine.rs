@@ -19,7 +19,7 @@ use std::time::Instant;
 use alhena_sys::growth::Growth;
 use alhena_wire::frame::Framer;
 
-use super::conversation::{Closed, SessionId};
+use super::conversation::{Closed, SharedOpened};
 use super::gate::Gate;
 use super::hotline::Hotline;
 use super::pipe::Pipe;
@@ -72,7 +72,7 @@ pub(super) struct Engine {
     turns: u64,
     sessions: Sessions,
     over: Over,
-    session_id: SessionId,
+    opened: SharedOpened,
     closed: async_channel::Sender<Closed>,
 }
 
@@ -86,6 +86,8 @@ enum Heard {
 struct Prompt {
     turn: u64,
     text: String,
+    /// There is none: somebody waits for the session.
+    opens: bool,
     outlet: Outlet,
     cancelled: bool,
 }

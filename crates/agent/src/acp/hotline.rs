@@ -12,6 +12,8 @@ use crate::request::Approval;
 pub(super) enum Order {
     /// A prompt, when those before it are over.
     Prompt { turn: u64, text: String, outlet: Outlet },
+    /// Word of the session, as soon as there is one.
+    Open { turn: u64, outlet: Outlet },
     /// The answer to a question.
     Decide { question: u64, decision: Decision },
     /// The model from the next prompt on.

@@ -76,6 +76,8 @@ pub(super) struct Pending {
 pub(super) struct Exchange {
     pub number: u64,
     pub text: String,
+    /// There is no prompt: somebody waits for the session.
+    pub opens: bool,
     pub outlet: Outlet,
     pub account: Account,
     pub began: Instant,

@@ -157,3 +157,23 @@ fn hooks_that_nobody_would_ask_over_acp_are_refused() {
     assert!(done.stderr_text().contains("hooks are not asked over ACP"), "{}", done.stderr_text());
     assert_eq!(lab.server.requests("lab").len(), 0);
 }
+
+#[test]
+fn real_cli_a_conversation_can_be_opened_before_its_first_prompt_and_fails_there_if_it_cannot() {
+    let mut lab = lab("open", Scenario::new().turn(Turn::say("Hi.")));
+    let mut talk = converse(&lab, lab.request(""));
+    let (_, outcome) = follow(talk.open().unwrap(), nobody);
+    assert_eq!(outcome.failure, None);
+    let opened = talk.opened().unwrap();
+    assert_eq!(talk.session_id(), Some(opened.session_id));
+    assert!(opened.models.iter().any(|model| model.id == "gemini-2.5-pro"), "{:?}", opened.models);
+    let (_, outcome) = follow(talk.prompt("hi").unwrap(), nobody);
+    assert_eq!((outcome.status, outcome.text.all()), (Status::Success, "Hi."), "{:?}", outcome.failure);
+    talk.close_blocking();
+
+    lab.env.remove("GEMINI_API_KEY");
+    let mut talk = converse(&lab, lab.request(""));
+    let (_, outcome) = follow(talk.open().unwrap(), nobody);
+    assert_eq!(outcome.failure.as_ref().map(|failure| failure.kind), Some(FailureKind::Auth));
+    assert_eq!(talk.opened(), None);
+}

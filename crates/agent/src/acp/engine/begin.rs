@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::{Engine, Prompt, Purpose, Session, Stage};
 use crate::account::Account;
-use crate::acp::conversation::{Conversation, SessionId};
+use crate::acp::conversation::{Conversation, OfferedModel, Opened, SharedOpened};
 use crate::acp::gate::Gate;
 use crate::acp::hotline::Hotline;
 use crate::acp::pipe::Pipe;
@@ -55,9 +55,9 @@ pub(in crate::acp) fn converse(
         let ends = Ends { bell: rung, orders: taken, hotline: Arc::downgrade(&hotline), closed };
         let engine = begin(ready, pipe, keeper, request, None, ends, started)?;
         let about = engine.about();
-        let session = engine.session_id.clone();
+        let opened = engine.opened.clone();
         spawn(engine)?;
-        Ok(Conversation::new(hotline, about, session, is_closed))
+        Ok(Conversation::new(hotline, about, opened, is_closed))
     };
     begin().map_err(not_started)
 }
@@ -81,7 +81,13 @@ pub(crate) fn run_once(
         let mut engine = begin(ready, pipe, keeper, request, recorder, ends, started)?;
         let (queue, items, queued) = Queue::new();
         engine.once = true;
-        engine.prompts.push_back(Prompt { turn: 1, text, outlet: Outlet::Run(queue), cancelled: false });
+        engine.prompts.push_back(Prompt {
+            turn: 1,
+            text,
+            opens: false,
+            outlet: Outlet::Run(queue),
+            cancelled: false,
+        });
         let (about, sessions) = (engine.about(), engine.sessions.clone());
         let stopper = Stopper::new(bell, engine.over.clone());
         spawn(engine)?;
@@ -170,7 +176,7 @@ fn begin(
         turns: 0,
         sessions: Sessions::default(),
         over: Over::default(),
-        session_id: SessionId::default(),
+        opened: SharedOpened::default(),
         closed: ends.closed,
     })
 }
@@ -220,7 +226,12 @@ impl Engine {
             self.session.model = text("/models/currentModelId");
         }
         self.session.stage = Stage::Ready;
-        *self.session_id.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.session.id.clone());
+        let opened = Opened {
+            session_id: self.session.id.clone(),
+            model: text("/models/currentModelId"),
+            models: models(answer),
+        };
+        *self.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
         self.set_mode();
         if let Some(model) = self.request.model.clone() {
             self.set_model(model);
@@ -252,7 +263,7 @@ impl Engine {
         if self.exchange.is_some() {
             return;
         }
-        let Some(Prompt { turn, text, outlet, cancelled }) = self.prompts.pop_front() else { return };
+        let Some(Prompt { turn, text, opens, outlet, cancelled }) = self.prompts.pop_front() else { return };
         let account = self.account();
         let stderr_before = self.retries.written();
         let now = Instant::now();
@@ -260,9 +271,14 @@ impl Engine {
         self.exchange = Some(Exchange {
             number: turn,
             text,
+            opens,
             outlet,
             account,
-            began: if self.turns == 1 { self.request.began.unwrap_or(self.started) } else { now },
+            began: if self.turns == 1 && self.session.stage == Stage::Starting {
+                self.request.began.unwrap_or(self.started)
+            } else {
+                now
+            },
             request: None,
             questions: BTreeMap::new(),
             asking: VecDeque::new(),
@@ -320,11 +336,24 @@ impl Engine {
         if exchange.request.is_some() || exchange.answered.is_some() || exchange.stop.is_some() {
             return;
         }
+        if exchange.opens {
+            return self.is_open();
+        }
         let (session, text) = (self.session.id.clone(), exchange.text.clone());
         let note = self.note.take();
         let texts: Vec<&str> = note.iter().map(String::as_str).chain([text.as_str()]).collect();
         let request = self.ask(Purpose::Prompt, |id| say::prompt(id, &session, &texts));
         self.tell_of_prompt(request, session);
+    }
+
+    /// Whoever waited for the session has it. There was no prompt, so there is no outcome.
+    fn is_open(&mut self) {
+        let Some(mut exchange) = self.exchange.take() else { return };
+        self.tail = exchange.account.session.take();
+        self.neighbours = exchange.account.neighbours.take();
+        self.turns = self.turns.saturating_sub(1);
+        self.departing.push((exchange.outlet, exchange.account.waiting));
+        self.next_exchange();
     }
 
     /// The interpreter hears which request the prompt is. Where there is no session, that is the request that it failed with.
@@ -341,6 +370,18 @@ impl Engine {
             text: exchange.text.clone(),
         })));
     }
+}
+
+/// The models that an agent offers with a session.
+fn models(answer: &Value) -> Vec<OfferedModel> {
+    let offered = answer.pointer("/models/availableModels").and_then(Value::as_array);
+    let text = |model: &Value, name: &str| model.get(name).and_then(Value::as_str).map(str::to_owned);
+    let read = |model: &Value| {
+        let id = text(model, "modelId")?;
+        let name = text(model, "name").unwrap_or_else(|| id.clone());
+        Some(OfferedModel { id, name, description: text(model, "description") })
+    };
+    offered.into_iter().flatten().filter_map(read).collect()
 }
 
 /// Gemini CLI's name for the mode.

@@ -41,7 +41,12 @@ impl Engine {
     fn obey(&mut self, order: Order) {
         match order {
             Order::Prompt { turn, text, outlet } => {
-                self.prompts.push_back(Prompt { turn, text, outlet, cancelled: false });
+                self.prompts.push_back(Prompt { turn, text, opens: false, outlet, cancelled: false });
+                self.next_exchange();
+            }
+            Order::Open { turn, outlet } => {
+                let text = String::new();
+                self.prompts.push_back(Prompt { turn, text, opens: true, outlet, cancelled: false });
                 self.next_exchange();
             }
             Order::Decide { question, decision } => self.decide(question, decision),
