@@ -8,6 +8,7 @@ mod completions;
 mod detect;
 mod doctor;
 pub mod gemini;
+mod happening;
 mod help;
 mod host;
 mod install;
@@ -16,6 +17,7 @@ mod permissions;
 mod report;
 mod run;
 mod sessions;
+mod talk;
 mod terminal;
 
 use std::path::Path;

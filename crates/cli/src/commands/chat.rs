@@ -5,7 +5,6 @@ mod editor;
 mod input;
 mod interrupt;
 mod scripted;
-mod talk;
 mod terminal;
 mod undo;
 
@@ -17,9 +16,10 @@ use alhena::agent::env::Environment;
 use alhena::{Request, RunError};
 
 use self::interrupt::Interrupts;
-use self::talk::Talk;
+
 use super::agent::Agent;
 use super::permissions::Permissions;
+use super::talk::Talk;
 use crate::command_error::Done;
 use crate::config::Config;
 use crate::offline;

@@ -4,7 +4,6 @@
 //! it. The SDKs take the path of one executable: a link to this program under the name `claude` is one.
 
 mod ask;
-mod happening;
 mod hook;
 mod pending;
 mod serve;

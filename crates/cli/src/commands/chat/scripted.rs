@@ -6,10 +6,10 @@ use alhena::TurnItem;
 
 use super::input::Input;
 use super::interrupt::{INTERRUPTED, Interrupts};
-use super::talk::Talk;
 use super::terminal;
 use super::undo;
 use crate::command_error::CommandError;
+use crate::commands::talk::Talk;
 use crate::output::{self, say};
 use crate::style::one_line;
 use crate::views::{self, Claims, Name, Target};

@@ -17,14 +17,17 @@ use alhena::model::Timestamp;
 use alhena::{Canceller, Conversation, Event, EventKind, Outcome, TurnItem};
 use serde_json::{Value, json};
 
-use super::happening::{self, Happening};
 use super::pending::Pending;
 use super::{start, write};
 use crate::command_error::complain;
+use crate::commands::happening::{self, Happening, exit_code};
 use crate::output::{self, say};
 
 /// How long hooks may take to answer at the end of a turn: as long as Claude gives them.
 const HOOKS: Duration = Duration::from_secs(60);
+
+/// There is one conversation.
+const ONE: u64 = 1;
 
 /// Why it is over before the program says so.
 pub enum Break {
@@ -125,7 +128,7 @@ pub fn serve(options: Options) -> ExitCode {
     }
     match done {
         Ok(()) => ExitCode::from(u8::from(serving.failed)),
-        Err(Break::Signal(signal)) => ExitCode::from(128_u8.saturating_add(signal as u8)),
+        Err(Break::Signal(signal)) => ExitCode::from(exit_code(signal)),
         Err(Break::Written(error)) => output::written(Err(error)),
     }
 }
@@ -150,12 +153,12 @@ impl Serving {
                     self.input_over = true;
                     self.nobody_answers()?;
                 }
-                Happening::Item(item) => match *item {
+                Happening::Item(_, item) => match *item {
                     TurnItem::Event(event) => self.event(&event)?,
                     TurnItem::Asked(permission) => self.asked(permission)?,
                     _ => {}
                 },
-                Happening::Over(outcome) => self.over(outcome)?,
+                Happening::Over(_, outcome) => self.over(outcome)?,
                 Happening::Signal(signal) => return Err(Break::Signal(signal)),
                 Happening::Gone => return Err(Break::Written(io::ErrorKind::BrokenPipe.into())),
             }
@@ -330,7 +333,7 @@ impl Serving {
             None => return Ok(()),
         };
         self.stage = Stage::Going(turn.canceller());
-        happening::follow(turn, self.sender.clone());
+        happening::follow(ONE, turn, self.sender.clone());
         Ok(())
     }
 

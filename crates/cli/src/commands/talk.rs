@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use alhena::agent::Opened;
 use alhena::agent::env::Environment;
 use alhena::{Approval, Conversation, Gemini, Request, Resume, RunError, Turn};
 
@@ -34,6 +35,16 @@ impl Talk {
 
     pub fn approval(&self) -> Approval {
         self.request.approval
+    }
+
+    /// Waits for its session; see [`Conversation::open`].
+    pub fn open(&mut self) -> Result<Turn, RunError> {
+        self.conversation.open()
+    }
+
+    /// What the agent says of its session, once there is one.
+    pub fn opened(&self) -> Option<Opened> {
+        self.conversation.opened()
     }
 
     /// A prompt. An agent that has ended is started again, with the same session.

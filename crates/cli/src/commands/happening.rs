@@ -1,5 +1,5 @@
-//! All that can happen to a conversation, from four threads into one queue: the program speaks, the agent does, somebody
-//! wants it to end, nobody reads any more.
+//! All that can happen to whoever speaks a protocol on stdin and stdout, from four threads and more into one queue: the program
+//! speaks, an agent does, somebody wants it to end, nobody reads any more.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -15,6 +15,9 @@ use signal_hook::iterator::Signals;
 /// So many may wait: whoever is faster than the program reads has to wait, too.
 const QUEUE: usize = 256;
 const NOW_AND_THEN: Duration = Duration::from_millis(500);
+/// How long after a signal everything has to be over: whoever does not read what is written must not keep it from ending. The
+/// keepers clean up by themselves.
+const LAST_RESORT: Duration = Duration::from_secs(20);
 
 pub enum Happening {
     /// The program says a line.
@@ -23,10 +26,10 @@ pub enum Happening {
     TooLong(u64),
     /// It says nothing any more.
     InputOver,
-    /// Something happens in the turn.
-    Item(Box<TurnItem>),
-    /// The turn is over.
-    Over(Arc<Outcome>),
+    /// Something happens in the turn of this conversation.
+    Item(u64, Box<TurnItem>),
+    /// That turn is over.
+    Over(u64, Arc<Outcome>),
     /// A signal.
     Signal(i32),
     /// Nobody reads what is written.
@@ -42,6 +45,10 @@ pub fn listen() -> (SyncSender<Happening>, Receiver<Happening>) {
     if let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) {
         std::thread::spawn(move || {
             for signal in signals.forever() {
+                std::thread::spawn(move || {
+                    std::thread::sleep(LAST_RESORT);
+                    std::process::exit(i32::from(exit_code(signal)));
+                });
                 if to.send(Happening::Signal(signal)).is_err() {
                     return;
                 }
@@ -60,6 +67,11 @@ pub fn listen() -> (SyncSender<Happening>, Receiver<Happening>) {
         }
     });
     (sender, receiver)
+}
+
+/// The exit code of a process that a signal ends.
+pub fn exit_code(signal: i32) -> u8 {
+    128_u8.saturating_add(signal as u8)
 }
 
 fn read_lines(to: &SyncSender<Happening>) {
@@ -86,14 +98,14 @@ fn read_lines(to: &SyncSender<Happening>) {
     let _over = to.send(Happening::InputOver);
 }
 
-/// Hands on what happens in a turn, to its end.
-pub fn follow(mut turn: Turn, to: SyncSender<Happening>) {
+/// Hands on what happens in a turn of this conversation, to its end.
+pub fn follow(conversation: u64, mut turn: Turn, to: SyncSender<Happening>) {
     std::thread::spawn(move || {
         while let Some(item) = turn.next_blocking() {
-            if to.send(Happening::Item(Box::new(item))).is_err() {
+            if to.send(Happening::Item(conversation, Box::new(item))).is_err() {
                 return;
             }
         }
-        let _over = to.send(Happening::Over(turn.outcome_blocking()));
+        let _over = to.send(Happening::Over(conversation, turn.outcome_blocking()));
     });
 }
