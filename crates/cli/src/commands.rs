@@ -1,5 +1,6 @@
 //! The commands: one file each. The definitions here make the help, the man page and the completions.
 
+mod acp;
 mod agent;
 mod capabilities;
 mod chat;
@@ -56,6 +57,7 @@ enum Command {
     Install(install::Args),
     Gemini(gemini::Args),
     Claude(claude::Args),
+    Acp(Box<acp::Args>),
     Host(host::Args),
     Terminal(terminal::Args),
     Completions(completions::Args),
@@ -76,6 +78,7 @@ impl Cli {
             Command::Install(args) => install::execute(args),
             Command::Gemini(args) => gemini::execute(args),
             Command::Claude(args) => claude::execute(args),
+            Command::Acp(args) => acp::execute(*args),
             Command::Host(args) => host::execute(args),
             Command::Terminal(args) => terminal::execute(args),
             Command::Completions(args) => completions::execute(args),

@@ -11,10 +11,12 @@
 //! | [`openase`] | a ticket runner in Go | JSON lines for chat and for tickets |
 //! | [`promptfoo`] | an evaluator in JavaScript | `ProviderResponse`, config checks, cost |
 //! | [`claude`] | programs on the Claude Agent SDK | its arguments, lines and control protocol |
+//! | [`acp`] | editors that speak the Agent Client Protocol | its requests, updates and questions |
 //! | [`native`] | everybody who parses the CLI itself | the CLI's own three formats, made truthful |
 //! | [`streamed`] | everybody who shows a conversation while it is held | messages as they grow |
 //! | [`dialect`] | everybody who writes the CLI's command line | any host's arguments, understood |
 
+pub mod acp;
 pub mod agent_cli_sdk;
 pub mod aiwf;
 pub mod claude;

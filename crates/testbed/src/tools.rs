@@ -36,6 +36,9 @@ const PYTHON_TOOLS_VERSION: &str = "2";
 const PYTHON_TOOLS: [&str; 3] = ["maturin==1.16.0", "hatchling==1.33.0", "mypy==2.4.1"];
 const CLAUDE_SDK_PYTHON_VERSION: &str = "0.2.182";
 const CLAUDE_SDK_NPM_VERSION: &str = "0.3.325";
+const ACPX_VERSION: &str = "0.19.1";
+/// The official SDK that it is built on.
+const ACP_SDK_VERSION: &str = "1.9.0";
 const SHELLCHECK_VERSION: &str = "0.11.0.1";
 /// The newest that needs no module proxy, with the Go of the same distribution: it cannot read the code of a newer one.
 const STATICCHECK_VERSION: &str = "debian";
@@ -149,6 +152,8 @@ pub fn all() -> Vec<Tool> {
         sdk,
         fetch_claude_sdk_npm,
     ));
+    let clients = Needed::With(&["crates/cli/tests/real_acp_agent"]);
+    all.push(tool("acpx", ACPX_VERSION, "clients of `alhena acp`", clients, fetch_acpx));
     let action = Needed::With(&["hosts/github-action"]);
     all.push(tool("shellcheck", SHELLCHECK_VERSION, "the GitHub Action", action, fetch_shellcheck));
     let on_demand = Needed::With(&[]);
@@ -214,6 +219,11 @@ pub fn claude_sdk_python() -> io::Result<PathBuf> {
 /// The Claude Agent SDK for JavaScript: a directory of modules.
 pub fn claude_sdk_npm() -> io::Result<PathBuf> {
     fetch_claude_sdk_npm(CLAUDE_SDK_NPM_VERSION)
+}
+
+/// acpx and the official SDK of the Agent Client Protocol: a directory of modules. They need Node 22.
+pub fn acpx() -> io::Result<PathBuf> {
+    fetch_acpx(ACPX_VERSION)
 }
 
 /// The `shellcheck` command.
@@ -485,6 +495,14 @@ fn fetch_claude_sdk_python(version: &str) -> io::Result<PathBuf> {
 fn fetch_claude_sdk_npm(version: &str) -> io::Result<PathBuf> {
     let directory = cache::entry(&format!("claude-sdk-npm/{version}"), |directory| {
         npm_install(directory, &format!("@anthropic-ai/claude-agent-sdk@{version}"), Optional::LeftOut)
+    })?;
+    Ok(directory.join("node_modules"))
+}
+
+fn fetch_acpx(version: &str) -> io::Result<PathBuf> {
+    let directory = cache::entry(&format!("acpx/{version}"), |directory| {
+        npm_install(directory, &format!("acpx@{version}"), Optional::LeftOut)?;
+        npm_install(directory, &format!("@agentclientprotocol/sdk@{ACP_SDK_VERSION}"), Optional::LeftOut)
     })?;
     Ok(directory.join("node_modules"))
 }

@@ -111,6 +111,12 @@ pub fn refusal(id: Option<&Id>, fault: Fault, message: &str) -> Vec<u8> {
     line(&json!({"jsonrpc": "2.0", "id": id, "error": error}))
 }
 
+/// The same with a number of the caller's choice, and more about it.
+pub fn failure(id: &Id, code: i64, message: &str, data: &Value) -> Vec<u8> {
+    let error = json!({"code": code, "message": message, "data": data});
+    line(&json!({"jsonrpc": "2.0", "id": id, "error": error}))
+}
+
 fn line(message: &Value) -> Vec<u8> {
     let mut line = message.to_string().into_bytes();
     line.push(b'\n');

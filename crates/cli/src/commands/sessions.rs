@@ -83,11 +83,15 @@ fn folder(store: &Store, dir: &Path) -> Result<Scope, CommandError> {
 
 /// The user's store; an error when there is no home to look in.
 fn store() -> Result<Store, CommandError> {
-    let environment = Environment::of_process();
+    store_of(&Environment::of_process())
+}
+
+/// The same in an environment of the caller's making.
+pub(super) fn store_of(environment: &Environment) -> Result<Store, CommandError> {
     let no_home = || CommandError::usage("there is no home directory", "Set HOME or GEMINI_CLI_HOME.");
     let home = environment.gemini_home().ok_or_else(no_home)?;
     let store = Store::at(home.join(".gemini"));
-    Ok(match Dirs::of(&environment) {
+    Ok(match Dirs::of(environment) {
         Some(dirs) => store.with_cache(dirs.cache),
         None => store,
     })

@@ -1,0 +1,270 @@
+//! What happens in a session, as the updates that a client reads; and how a turn ended.
+
+use std::collections::HashMap;
+
+use alhena_model::{Event, EventKind, FailureKind, FileChange, Outcome, Status, Timestamp, ToolError, Usage};
+use alhena_wire::acp::{Said, Update};
+use alhena_wire::rpc::Message;
+use serde_json::{Map, Value, json};
+
+use super::Refusal;
+use super::ask::Client;
+use super::shown::{Shown, diff_content, hunks, printed, text_content};
+use crate::promptfoo::Prices;
+
+/// What all of Gemini CLI's models take at most.
+const CONTEXT_WINDOW: u64 = 1 << 20;
+/// How a warning says that an answer was cut off.
+const CUT_OFF: &str = "MAX_TOKENS";
+
+/// The updates of one session.
+#[derive(Debug)]
+pub struct Updates {
+    client: Client,
+    dir: String,
+    calls: HashMap<String, Shown>,
+    prices: Option<Prices>,
+    /// What was used in this session, as far as it is known.
+    used: Usage,
+}
+
+/// Whether something happens now, or is told of a session that was there before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// The client has said the prompt itself.
+    Now,
+    /// It wants to be told that, too.
+    Before,
+}
+
+impl Updates {
+    /// For a session in this directory.
+    pub fn new(client: Client, dir: &str) -> Self {
+        let prices = Prices::shipped().ok();
+        Self { client, dir: dir.to_owned(), calls: HashMap::new(), prices, used: Usage::default() }
+    }
+
+    /// A line of the agent's: what it shows of a call is kept for when that is told.
+    pub fn line(&mut self, line: &[u8]) {
+        let Ok(message) = Message::read(line) else { return };
+        let (call, asked) = match Said::of(&message) {
+            Said::Update { update: Update::Call(call), .. } => (call, false),
+            Said::Asks { call, .. } => (call, true),
+            _ => return,
+        };
+        let shown = self.calls.entry(call.id.clone()).or_default();
+        shown.told(&call);
+        shown.asked |= asked;
+    }
+
+    /// What follows from an event, each an update.
+    pub fn event(&mut self, event: &Event, when: When) -> Vec<Value> {
+        match &event.kind {
+            EventKind::Prompt { text } if when == When::Before => vec![chunk("user_message_chunk", text)],
+            EventKind::Text { delta } => vec![chunk("agent_message_chunk", delta)],
+            EventKind::Thinking { subject, text } => {
+                let heading = if subject.is_empty() { String::new() } else { format!("**{subject}**\n") };
+                vec![chunk("agent_thought_chunk", &format!("{heading}{text}"))]
+            }
+            EventKind::ToolCall { id, name, class, input, .. } => {
+                let shown = self.calls.entry(id.clone()).or_default();
+                shown.called(name, *class, input);
+                let status = if shown.asked { "pending" } else { "in_progress" };
+                let plan = plan(name, input);
+                std::iter::once(self.announce(id, status)).chain(plan).collect()
+            }
+            EventKind::ToolResult { id, name, ok, output, error, exit_code, cancelled } => {
+                let mut out = Vec::new();
+                if self.calls.get(id).is_none_or(|shown| !shown.announced) {
+                    let shown = self.calls.entry(id.clone()).or_default();
+                    shown.called(name, alhena_model::tool::class(name), &Value::Null);
+                    out.push(self.announce(id, "in_progress"));
+                }
+                out.push(self.result(id, *ok, output.as_deref(), error.as_deref(), *exit_code, *cancelled));
+                out
+            }
+            EventKind::FileChange(change) => self.change(change).into_iter().collect(),
+            EventKind::Usage(usage) => self.usage(usage).into_iter().collect(),
+            EventKind::Warning { message } => self.notice(message).into_iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Something to know, for a client that shows notices.
+    pub fn notice(&self, message: &str) -> Option<Value> {
+        let notice = || json!({"sessionUpdate": "notice", "severity": "warning", "title": message});
+        self.client.notices.then(notice)
+    }
+
+    fn announce(&mut self, id: &str, status: &str) -> Value {
+        let shown = self.calls.entry(id.to_owned()).or_default();
+        let kind =
+            if std::mem::replace(&mut shown.announced, true) { "tool_call_update" } else { "tool_call" };
+        update(kind, shown.fields(id, status))
+    }
+
+    /// What a client is asked about.
+    pub fn question(&self, id: &str, title: &str) -> Value {
+        match self.calls.get(id) {
+            Some(shown) => shown.fields(id, "pending"),
+            None => json!({"toolCallId": id, "title": title, "status": "pending"}),
+        }
+    }
+
+    /// A call was allowed, and runs.
+    pub fn runs(&self, id: &str) -> Value {
+        update("tool_call_update", json!({"toolCallId": id, "status": "in_progress"}))
+    }
+
+    fn result(
+        &self,
+        id: &str,
+        ok: bool,
+        output: Option<&str>,
+        error: Option<&ToolError>,
+        exit_code: Option<i32>,
+        cancelled: Option<bool>,
+    ) -> Value {
+        let shown = self.calls.get(id);
+        let mut content = shown.filter(|_| ok).map(Shown::diff_content).unwrap_or_default();
+        let is_command = shown.is_some_and(Shown::is_command);
+        // A change speaks for itself.
+        let output = output.filter(|output| !output.trim().is_empty() && content.is_empty());
+        let failed = error.map(|error| error.message.as_str()).filter(|message| !message.is_empty());
+        content.extend(
+            failed.filter(|message| output.is_none_or(|output| !output.contains(message))).map(text_content),
+        );
+        content.extend(output.map(|output| match is_command {
+            true => text_content(&printed(output)),
+            false => text_content(output),
+        }));
+        let mut raw = Map::new();
+        let facts = [
+            ("exitCode", exit_code.map(Value::from)),
+            ("cancelled", cancelled.map(Value::from)),
+            ("error", error.filter(|error| !error.kind.is_empty()).map(|error| error.kind.as_str().into())),
+        ];
+        raw.extend(facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+        let status = if ok { "completed" } else { "failed" };
+        let mut fields = json!({"toolCallId": id, "status": status, "content": content});
+        if let (false, Some(fields)) = (raw.is_empty(), fields.as_object_mut()) {
+            fields.insert("rawOutput".to_owned(), raw.into());
+        }
+        update("tool_call_update", fields)
+    }
+
+    /// A change of which the agent itself showed nothing.
+    fn change(&self, change: &FileChange) -> Option<Value> {
+        let (id, diff) = (change.call_id.as_deref()?, change.diff.as_deref()?);
+        if self.calls.get(id).is_none_or(Shown::has_diffs) {
+            return None;
+        }
+        let path = match change.path.starts_with('/') {
+            true => change.path.clone(),
+            false => format!("{}/{}", self.dir.trim_end_matches('/'), change.path),
+        };
+        let content: Vec<Value> =
+            hunks(diff).iter().map(|(before, after)| diff_content(&path, Some(before), after)).collect();
+        let locations = json!([{ "path": path }]);
+        let fields = json!({"toolCallId": id, "content": content, "locations": locations});
+        (!content.is_empty()).then(|| update("tool_call_update", fields))
+    }
+
+    fn usage(&mut self, usage: &Usage) -> Option<Value> {
+        if usage.all.total == 0 {
+            return None;
+        }
+        for (model, tokens) in &usage.models {
+            self.used.add(model, tokens);
+        }
+        let cost = self.prices.as_ref().and_then(|prices| prices.cost(&self.used, Timestamp::now()));
+        let mut fields = json!({
+            "used": usage.all.total,
+            "size": CONTEXT_WINDOW,
+            "_meta": {"alhena": {"usage": usage}},
+        });
+        if let (Some(cost), Some(fields)) = (cost, fields.as_object_mut()) {
+            fields.insert("cost".to_owned(), json!({"amount": cost.amount, "currency": "USD"}));
+        }
+        Some(update("usage_update", fields))
+    }
+
+    /// A turn is over: the answer to its prompt. Only what is known to be a success is called the end of a turn.
+    pub fn end(&mut self, outcome: &Outcome) -> Result<Value, Refusal> {
+        self.calls.clear();
+        let limited = outcome.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::TurnLimit);
+        let cut_off = || outcome.warnings.iter().any(|warning| warning.contains(CUT_OFF));
+        let reason = match (&outcome.failure, outcome.status) {
+            (_, Status::Cancelled) => "cancelled",
+            (None, Status::Success) if cut_off() => "max_tokens",
+            (None, Status::Success) => "end_turn",
+            (Some(_), _) if limited => "max_turn_requests",
+            (Some(failure), _) => return Err(Refusal::from(failure)),
+            (None, status) => {
+                let message = format!("the turn did not end well ({status:?}), and why is not known");
+                return Err(Refusal::of(alhena_wire::rpc::Fault::Internal, message, ""));
+            }
+        };
+        let all = &outcome.usage.all;
+        Ok(json!({
+            "stopReason": reason,
+            "usage": {
+                "totalTokens": all.total,
+                "inputTokens": all.prompt,
+                "outputTokens": all.output,
+                "thoughtTokens": all.thoughts,
+                "cachedReadTokens": all.cached,
+            },
+            "_meta": {"alhena": {
+                "usage": outcome.usage,
+                "files": outcome.files.iter().map(|file| json!({
+                    "path": file.path, "change": file.change, "verified": file.verified,
+                })).collect::<Vec<_>>(),
+                "warnings": outcome.warnings,
+                "durationMs": outcome.duration_ms,
+            }},
+        }))
+    }
+}
+
+/// A notification about a session.
+pub fn notification(session: &str, update: &Value) -> Value {
+    json!({"sessionId": session, "update": update})
+}
+
+fn update(kind: &str, mut fields: Value) -> Value {
+    if let Some(fields) = fields.as_object_mut() {
+        fields.insert("sessionUpdate".to_owned(), kind.into());
+    }
+    fields
+}
+
+fn chunk(kind: &str, text: &str) -> Value {
+    json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}})
+}
+
+/// The mode was changed.
+pub fn mode_changed(mode: &str) -> Value {
+    json!({"sessionUpdate": "current_mode_update", "currentModeId": mode})
+}
+
+/// An option was changed by another way than as an option.
+pub fn options_changed(options: &Value) -> Value {
+    json!({"sessionUpdate": "config_option_update", "configOptions": options})
+}
+
+/// The list of things to do, when a call writes it.
+fn plan(name: &str, input: &Value) -> Option<Value> {
+    let todos = input.get("todos").and_then(Value::as_array).filter(|_| name == "write_todos")?;
+    let entry = |todo: &Value| {
+        let status = match todo.get("status")?.as_str()? {
+            "completed" => "completed",
+            "in_progress" => "in_progress",
+            "cancelled" => return None,
+            _ => "pending",
+        };
+        Some(json!({"content": todo.get("description")?.as_str()?, "priority": "medium", "status": status}))
+    };
+    let entries: Vec<Value> = todos.iter().filter_map(entry).collect();
+    Some(json!({"sessionUpdate": "plan", "entries": entries}))
+}
