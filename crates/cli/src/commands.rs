@@ -13,6 +13,7 @@ mod happening;
 mod help;
 mod host;
 mod install;
+mod limits;
 mod parse;
 mod permissions;
 mod report;

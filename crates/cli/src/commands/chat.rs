@@ -1,6 +1,7 @@
 //! `alhena chat`.
 
 mod asked;
+mod driven;
 mod editor;
 mod input;
 mod interrupt;
@@ -8,6 +9,7 @@ mod scripted;
 mod terminal;
 mod undo;
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,6 +20,7 @@ use alhena::{Request, RunError};
 use self::interrupt::Interrupts;
 
 use super::agent::Agent;
+use super::limits::Limits;
 use super::permissions::Permissions;
 use super::talk::Talk;
 use crate::command_error::Done;
@@ -31,7 +34,8 @@ use crate::signals;
 /// Answers are shown as they come. Before anything is done that the approval mode and the rules do not allow, the change or the
 /// command is shown, and nothing happens without a yes. ^C cancels the turn, twice it ends the conversation.
 ///
-/// Without a terminal each line of stdin is a prompt, and what would have to be asked is rejected.
+/// Without a terminal each line of stdin is a prompt, and what would have to be asked is rejected. With --control a program is asked;
+/// `alhena help control` explains how.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   alhena chat
@@ -50,25 +54,51 @@ pub struct Args {
     agent: Agent,
     #[command(flatten)]
     permissions: Permissions,
+    #[command(flatten)]
+    limits: Limits,
     /// Print events as JSON, one a line, and take each line of stdin as a prompt.
     #[arg(long)]
     json: bool,
+    /// Let a program hold it: requests as JSON lines on stdin, messages as they grow on stdout.
+    #[arg(long, conflicts_with_all = ["json", "prompt"])]
+    control: bool,
     /// Leave the defaults in files alone; `alhena help config` explains them.
     #[arg(long)]
     no_config: bool,
+    /// More arguments for Gemini CLI itself.
+    #[arg(last = true, value_name = "ARGS")]
+    extra: Vec<OsString>,
+}
+
+/// Who holds the conversation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holder {
+    /// Somebody at a terminal.
+    Person,
+    /// Lines of stdin.
+    Script,
+    /// A program that is asked.
+    Program,
 }
 
 pub fn execute(args: Args) -> Done {
-    let typed = std::io::stdin().is_terminal() && Stream::Out.is_terminal() && !args.json;
     let json = args.json;
+    let holder = match (args.control, std::io::stdin().is_terminal() && Stream::Out.is_terminal() && !json) {
+        (true, _) => Holder::Program,
+        (false, true) => Holder::Person,
+        (false, false) => Holder::Script,
+    };
     let first = signals::Interrupts::catch();
     // What is left of an agent whose keeper and guard are killed together comes to us.
     let _by_mark_only = alhena::agent::supervise::adoption::every_child_is_a_runs();
-    let (talk, prompt, _offline) = begin(args, typed, &first)?;
-    let interrupts = Interrupts::catch(typed);
-    let code = match typed {
-        true => terminal::hold(talk, prompt, &interrupts)?,
-        false => scripted::hold(talk, prompt, json, &interrupts)?,
+    let (talk, prompt, _offline) = match (begin(args, holder, &first), holder) {
+        (Err(error), Holder::Program) => return Ok(ExitCode::from(driven::never_began(error))),
+        (begun, _) => begun?,
+    };
+    let code = match holder {
+        Holder::Person => terminal::hold(talk, prompt, &Interrupts::catch(true))?,
+        Holder::Script => scripted::hold(talk, prompt, json, &Interrupts::catch(false))?,
+        Holder::Program => driven::hold(talk)?,
     };
     Ok(ExitCode::from(code))
 }
@@ -76,7 +106,7 @@ pub fn execute(args: Args) -> Done {
 /// Everything up to the start.
 fn begin(
     mut args: Args,
-    typed: bool,
+    holder: Holder,
     interrupts: &signals::Interrupts,
 ) -> Result<(Talk, Option<String>, Option<offline::Offline>), RunError> {
     let mut environment = Environment::of_process();
@@ -90,7 +120,10 @@ fn begin(
     args.agent.describe(&mut request)?;
     request.notices.extend(config.notice());
     args.permissions.describe(&mut request)?;
-    if !typed {
+    args.limits.describe(&config, &mut request);
+    request.extra_args = args.extra;
+    request.conversation = holder == Holder::Program;
+    if holder == Holder::Script {
         // Nobody is there.
         request.permission_timeout = Some(std::time::Duration::ZERO);
     }

@@ -3,9 +3,9 @@
 //! It takes the SDK's arguments and speaks its protocol on stdin and stdout, and holds a conversation with Gemini CLI behind
 //! it. The SDKs take the path of one executable: a link to this program under the name `claude` is one.
 
-mod ask;
+pub(super) mod ask;
 mod hook;
-mod pending;
+pub(super) mod pending;
 mod serve;
 mod start;
 
@@ -68,7 +68,7 @@ fn refuse(refusal: &Refusal) -> ExitCode {
 }
 
 /// Writes a line.
-fn write(line: &Value) -> io::Result<()> {
+pub(super) fn write(line: &Value) -> io::Result<()> {
     output::write_json(|out| writeln!(out, "{line}"))
 }
 

@@ -10,10 +10,10 @@ use crate::config::{KEYS, user_file};
 use crate::output::print;
 use crate::views::Name;
 
-/// Explain a command or a topic: exit-codes, environment, views, config, hooks.
+/// Explain a command or a topic: exit-codes, environment, views, config, hooks, control.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A command with its subcommands, or exit-codes, environment, views, config, hooks.
+    /// A command with its subcommands, or exit-codes, environment, views, config, hooks, control.
     topic: Vec<String>,
 }
 
@@ -26,11 +26,12 @@ pub fn execute(args: Args) -> Done {
         ["views"] => print(&views()),
         ["config"] => print(&config()),
         ["hooks"] => print(HOOKS),
+        ["control"] => print(CONTROL),
         path => {
             let mut command = command(path).ok_or_else(|| {
                 CommandError::usage(
                     format!("there is no command or topic {:?}", path.join(" ")),
-                    "Topics are exit-codes, environment, views, config and hooks; `alhena --help` lists the commands.",
+                    "Topics are exit-codes, environment, views, config, hooks and control; `alhena --help` lists the commands.",
                 )
             })?;
             print(command.render_long_help().to_string().trim_end())
@@ -57,6 +58,27 @@ Whatever else a command prints, exits with or leaves undecided after --hook-time
 
 Example:
   alhena run --trust --approval yolo     --hook 'before-tool=jq -c "if .tool == "run_shell_command" then {decision: "deny", reason: "no shell"} else {decision: "allow"} end"'     "Tidy up""#;
+
+const CONTROL: &str = r#"`alhena chat --control` lets a program hold a conversation: one JSON object a line, both ways. The Python and Node packages
+are made of it, and what is said to it is the control protocol of the Claude Agent SDK.
+
+The program writes to stdin:
+  {"type": "user", "message": {"role": "user", "content": "..."}}                        a prompt; those that come early wait
+  {"type": "control_request", "request_id": "1", "request": {"subtype": "interrupt"}}    end the turn, not the conversation
+  ... {"subtype": "set_model", "model": "..."}                                           from the next prompt on
+  ... {"subtype": "set_permission_mode", "mode": "auto-edit"}                            from now on
+  ... {"subtype": "initialize"}                                                          an answer says that it has begun
+  {"type": "control_response", "response": {"subtype": "success", "request_id": "alhena-1", "response": ANSWER}}
+      ANSWER is {"behavior": "allow"}, with "remember": true for the same again in this conversation,
+      or {"behavior": "deny", "message": "...", "interrupt": false}. Everything else means deny.
+
+It reads from stdout:
+  what `alhena run --as message-lines` prints: for each prompt {"type": "event"} and {"type": "message"}, then one {"type": "result"}
+  {"type": "control_response", "response": {"subtype": "success" | "error", "request_id": "1", ...}}
+  {"type": "control_request", "request_id": "alhena-1", "request": {"subtype": "can_use_tool", "tool_name", "input", "tool_use_id", "title", ...}}
+  {"type": "control_cancel_request", "request_id": "alhena-1"}                           the answer is of no use any more
+
+The conversation ends when stdin ends and the last turn is over, by a signal, or when nobody reads stdout."#;
 
 /// The command at the end of a path such as `sessions list`.
 fn command(path: &[&str]) -> Option<clap::Command> {

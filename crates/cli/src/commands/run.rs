@@ -19,12 +19,13 @@ use alhena::{
 use clap::ValueEnum;
 
 use super::agent::Agent;
+use super::limits::Limits;
 use super::permissions::Permissions;
 
 use crate::command_error::{CommandError, Done, complain};
 use crate::config::Config;
 use crate::echo::Echo;
-use crate::limit::{self, Limit};
+use crate::limit;
 use crate::listener;
 use crate::offline;
 use crate::output::{self, Stream, say};
@@ -81,21 +82,8 @@ pub struct Args {
     /// The id for the new session.
     #[arg(long, value_name = "ID")]
     session_id: Option<String>,
-    /// Stop the run after this time, such as 90s or 1h30m, or none [default: none].
-    #[arg(long, value_name = "TIME")]
-    timeout: Option<Limit>,
-    /// Stop it when nothing comes within this time, or none [default: 60s].
-    #[arg(long, value_name = "TIME")]
-    first_event_timeout: Option<Limit>,
-    /// Stop it when it is silent for this long while no tool runs, or none [default: 5m].
-    #[arg(long, value_name = "TIME")]
-    stall_timeout: Option<Limit>,
-    /// How many turns the model may take.
-    #[arg(long, value_name = "N")]
-    max_turns: Option<u32>,
-    /// How often a failing request to the API is tried.
-    #[arg(long, value_name = "N")]
-    max_attempts: Option<u32>,
+    #[command(flatten)]
+    limits: Limits,
     /// A shell command that decides: EVENT is before-tool, after-tool or before-model; `alhena help hooks` explains it.
     #[arg(long = "hook", value_name = "EVENT=COMMAND")]
     hooks: Vec<HookCommand>,
@@ -342,18 +330,8 @@ fn request(
     args.agent.describe(&mut request)?;
     args.permissions.describe(&mut request)?;
     request.session_id = args.session_id;
-    if let Some(limit) = args.timeout.or(config.timeout) {
-        request.timeout = limit.duration();
-    }
-    if let Some(limit) = args.first_event_timeout.or(config.first_event_timeout) {
-        request.first_event_timeout = limit.duration();
-    }
-    if let Some(limit) = args.stall_timeout.or(config.stall_timeout) {
-        request.stall_timeout = limit.duration();
-    }
-    request.max_turns = args.max_turns.or(config.max_turns);
+    args.limits.describe(config, &mut request);
     request.notices.extend(config.notice());
-    request.max_attempts = args.max_attempts;
     if !args.hooks.is_empty() {
         let commands = args.hooks.into_iter().map(|hook| (hook.moment, hook.command)).collect();
         request.hooks = Some(Hooks::of_commands(commands, args.hook_timeout));

@@ -33,6 +33,10 @@ impl Talk {
         &self.gemini
     }
 
+    pub fn model(&self) -> Option<String> {
+        self.request.model.clone()
+    }
+
     pub fn approval(&self) -> Approval {
         self.request.approval
     }

@@ -1,6 +1,7 @@
 //! `alhena chat` on a terminal and without one: the real CLI against the scripted API.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
+mod driven;
 #[path = "../lab/mod.rs"]
 mod lab;
 mod screen;

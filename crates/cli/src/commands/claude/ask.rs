@@ -19,12 +19,8 @@ use crate::output::say;
 impl Serving {
     /// The agent wants to use a tool.
     pub fn asked(&mut self, permission: Permission) -> Result<(), Break> {
-        let mut question =
-            Question::new(&permission.call_id, &permission.tool, &permission.title, &arguments(&permission));
-        // What the program was told of the call already, it is asked about.
-        if let Some((_, input)) = self.lines.call(&permission.call_id) {
-            question.input.clone_from(input);
-        }
+        let told = self.lines.call(&permission.call_id).map(|(_, input)| input);
+        let question = question(&permission, told);
         let input = json!({
             "tool_name": question.tool_name,
             "tool_input": question.input,
@@ -174,6 +170,16 @@ fn by_hooks(said: &[Said]) -> Option<Result<(), String>> {
 /// What Claude does without a question.
 fn is_harmless(class: Class) -> bool {
     matches!(class, Class::FileRead | Class::Planning)
+}
+
+/// What the program is asked. What it was told of the call already, it is asked about.
+pub fn question(permission: &Permission, told: Option<&Value>) -> Question {
+    let mut question =
+        Question::new(&permission.call_id, &permission.tool, &permission.title, &arguments(permission));
+    if let Some(input) = told {
+        question.input.clone_from(input);
+    }
+    question
 }
 
 /// The arguments of a call, from what is known of it before it runs.
