@@ -4,7 +4,7 @@ import type { FailureKind } from './alhena.js';
 import type { ResultMessage } from './messages.js';
 
 /** The kinds of failure of a run, and those of this package. */
-export type ErrorKind = FailureKind | 'binary_not_found' | 'unsupported_platform' | 'usage' | 'failed' | (string & {});
+export type ErrorKind = FailureKind | 'binary_not_found' | 'unsupported_platform' | 'usage' | 'failed' | 'disconnected' | (string & {});
 
 /** The base of all errors of this package. */
 export class AlhenaError extends Error {

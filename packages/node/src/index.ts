@@ -6,6 +6,7 @@
  */
 
 export { findBinary } from './binary.js';
+export { Client, type ClientOptions } from './client.js';
 export { AlhenaError, BinaryNotFoundError, CommandFailedError, RunFailedError, UnsupportedPlatformError, type ErrorKind } from './errors.js';
 export type {
   AssistantMessage,
@@ -17,6 +18,7 @@ export type {
   UserMessage,
 } from './messages.js';
 export type { Approval, Options } from './options.js';
+export type { CanUseTool, PermissionResult, ToolPermissionContext } from './permissions.js';
 export { ask, query, type QueryOptions } from './query.js';
 export { detect, listSessions, loadMessages, type Detected, type SessionInfo, type Where } from './sessions.js';
 export type * from './alhena.js';

@@ -16,8 +16,8 @@ export interface Finished {
 
 export interface Start {
   args: readonly string[];
-  /** What it reads. */
-  input?: string;
+  /** What it reads; `null` leaves that open for `write`. */
+  input?: string | null;
   /** All its variables; those of this process when absent. */
   env?: NodeJS.ProcessEnv | undefined;
   /** The `alhena` to run; by default it is looked for. */
@@ -34,6 +34,8 @@ export interface Running {
   lines: AsyncIterable<string>;
   /** Resolves when it has ended; `stdout` is empty. Rejects only when it could not be started. */
   finished: Promise<Finished>;
+  /** Says something to one that was started with an open input. One that has ended does not hear it. */
+  write(text: string): void;
   /** Stops it, and resolves when nothing of it is left. */
   stop(): Promise<void>;
 }
@@ -79,13 +81,14 @@ export function start(options: Start): Running {
   const lines = createInterface({ input: child.stdout, crlfDelay: Infinity });
   // It may end before it has read everything; its exit code says why.
   child.stdin.on('error', () => {});
-  child.stdin.end(options.input ?? '');
+  if (options.input !== null) child.stdin.end(options.input ?? '');
   if (options.signal?.aborted) terminate();
   else options.signal?.addEventListener('abort', terminate, { once: true });
   options.onStart?.(child);
   return {
     lines,
     finished,
+    write: (text) => void child.stdin.write(text),
     async stop() {
       terminate();
       child.stdout.resume();
@@ -96,7 +99,7 @@ export function start(options: Start): Running {
 
 /** What is wrong is told before anything is started. */
 function check({ input, signal }: Start): void {
-  if (input !== undefined && typeof input !== 'string') throw new AlhenaError('usage', `the prompt must be a string, got: ${typeof input}`);
+  if (input !== undefined && input !== null && typeof input !== 'string') throw new AlhenaError('usage', `the prompt must be a string, got: ${typeof input}`);
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw new AlhenaError('usage', 'the signal must be an AbortSignal');
   if (signal?.aborted) throw cancelled();
 }
@@ -130,8 +133,8 @@ export async function communicate(options: Start): Promise<Finished> {
 }
 
 /** The same, while everything else waits. */
-export function communicateSync({ args, input = '', env = process.env, binary }: Start): Finished {
-  const done = spawnSync(binary ?? findBinary(env), [...args], { input, env, encoding: 'utf8', maxBuffer: 1 << 30 });
+export function communicateSync({ args, input, env = process.env, binary }: Start): Finished {
+  const done = spawnSync(binary ?? findBinary(env), [...args], { input: input ?? '', env, encoding: 'utf8', maxBuffer: 1 << 30 });
   if (done.error) throw new BinaryNotFoundError(`alhena cannot be started: ${done.error.message}`);
   return { exitCode: done.status ?? 1, stdout: done.stdout, stderr: done.stderr };
 }

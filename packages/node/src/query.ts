@@ -1,6 +1,6 @@
 /** Asking Gemini CLI. */
 
-import type { Message } from './alhena.js';
+import type { Event, Message } from './alhena.js';
 import { AlhenaError, CommandFailedError, RunFailedError } from './errors.js';
 import { resultOf, type MessageLine, type QueryMessage, type ResultMessage } from './messages.js';
 import { environment, runArguments, type Options } from './options.js';
@@ -23,7 +23,7 @@ export interface QueryOptions extends Options {
  * every process that it started, and waits until none is left.
  */
 export async function* query(prompt: string, options: QueryOptions = {}): AsyncGenerator<QueryMessage, void, undefined> {
-  if (typeof prompt !== 'string') throw new AlhenaError('usage', `the prompt must be a string, got: ${typeof prompt}`);
+  checkPrompt(prompt);
   const { scratch, remove } = await makeScratch();
   try {
     const args = ['run', '--as=message-lines', ...runArguments(options, scratch), '-'];
@@ -31,9 +31,12 @@ export async function* query(prompt: string, options: QueryOptions = {}): AsyncG
     const running = start({ args, input: prompt, env: environment(options), binary: options.binary, signal: options.signal });
     let result: ResultMessage | undefined;
     try {
-      for await (const message of told(running.lines, options)) {
-        if (message.type === 'result') result = message;
-        else yield message;
+      const told = new Told(options);
+      for await (const line of running.lines) {
+        for (const message of told.line(json(line) as MessageLine)) {
+          if (message.type === 'result') result = message;
+          else yield message;
+        }
       }
     } catch (error) {
       await running.stop();
@@ -51,6 +54,10 @@ export async function* query(prompt: string, options: QueryOptions = {}): AsyncG
   }
 }
 
+export function checkPrompt(prompt: unknown): void {
+  if (typeof prompt !== 'string') throw new AlhenaError('usage', `the prompt must be a string, got: ${typeof prompt}`);
+}
+
 /** Runs Gemini CLI on a prompt and gives the result; throws a `RunFailedError` unless it succeeded. */
 export async function ask(prompt: string, options: QueryOptions = {}): Promise<ResultMessage> {
   let result: ResultMessage | undefined;
@@ -60,32 +67,43 @@ export async function ask(prompt: string, options: QueryOptions = {}): Promise<R
 }
 
 /** The lines as messages: each when it is whole, which is when another one begins or the run is over. */
-async function* told(lines: AsyncIterable<string>, options: QueryOptions): AsyncGenerator<QueryMessage, void, undefined> {
-  let session_id = '';
-  let growing: Message | undefined;
-  const done = new Set<string>();
-  const whole = (message: Message): QueryMessage => {
-    done.add(message.id);
-    return { type: message.role, message, session_id };
-  };
-  for await (const text of lines) {
-    const line = json(text) as MessageLine;
+export class Told {
+  readonly #options: Pick<QueryOptions, 'includeEvents' | 'includePartialMessages'>;
+  readonly #whole = new Set<string>();
+  #growing: Message | undefined;
+  #session = '';
+
+  constructor(options: Pick<QueryOptions, 'includeEvents' | 'includePartialMessages'>) {
+    this.#options = options;
+  }
+
+  *line(line: MessageLine): Generator<QueryMessage, void, undefined> {
+    const session_id = this.#session;
     if (line.type === 'event') {
-      if (line.event.type === 'started') {
-        session_id = line.event.session_id;
-        yield { type: 'system', subtype: 'init', session_id, model: line.event.model };
-      }
-      if (options.includeEvents) yield { type: 'stream_event', event: line.event };
-      if (!line.message || done.has(line.message.id)) continue;
-      if (growing && growing.id !== line.message.id) yield whole(growing);
-      growing = line.message;
-      if (options.includePartialMessages) yield { type: 'partial', message: growing, session_id };
+      yield* this.#event(line.event, line.message);
     } else if (line.type === 'message') {
       // As it turned out when everything was known.
-      if (options.includePartialMessages) yield { type: 'partial', message: line.message, session_id };
+      if (this.#options.includePartialMessages) yield { type: 'partial', message: line.message, session_id };
     } else if (line.type === 'result') {
-      for (const message of line.messages) if (!done.has(message.id)) yield whole(message);
+      for (const message of line.messages) if (!this.#whole.has(message.id)) yield { type: message.role, message, session_id };
       yield resultOf(line.outcome, line.messages);
     }
+  }
+
+  *#event(event: Event, message: Message | undefined): Generator<QueryMessage, void, undefined> {
+    if (event.type === 'started') {
+      this.#session = event.session_id;
+      yield { type: 'system', subtype: 'init', session_id: event.session_id, model: event.model };
+    }
+    const session_id = this.#session;
+    if (this.#options.includeEvents) yield { type: 'stream_event', event };
+    if (!message || this.#whole.has(message.id)) return;
+    const before = this.#growing;
+    if (before && before.id !== message.id) {
+      this.#whole.add(before.id);
+      yield { type: before.role, message: before, session_id };
+    }
+    this.#growing = message;
+    if (this.#options.includePartialMessages) yield { type: 'partial', message, session_id };
   }
 }

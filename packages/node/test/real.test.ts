@@ -5,7 +5,7 @@ import { mkdtemp, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 
-import { ask, detect, listSessions, loadMessages, query, RunFailedError, type Message, type QueryMessage, type QueryOptions } from 'alhena';
+import { ask, Client, detect, listSessions, loadMessages, query, RunFailedError, type Message, type QueryMessage, type QueryOptions } from 'alhena';
 
 const scenarios = JSON.parse(process.env['ALHENA_TEST_SCENARIOS'] ?? '{}') as Record<string, string>;
 const skip = Object.keys(scenarios).length === 0 && 'needs ALHENA_TEST_SCENARIOS';
@@ -74,4 +74,79 @@ test('an abort and a break end the run', { skip }, async () => {
   for await (const message of query('Go', { ...(await place('hang')), includePartialMessages: true })) {
     if (message.type === 'partial' && message.message.role === 'assistant') break;
   }
+});
+
+test('a conversation has turns and its program decides', { skip }, async () => {
+  const options = await place('conversation');
+  const asked: unknown[] = [];
+  const client = new Client({
+    ...options,
+    includePartialMessages: true,
+    canUseTool: (tool, input, { toolUseID }) => {
+      asked.push([tool, input, toolUseID]);
+      return tool === 'Write' ? { behavior: 'allow' } : { behavior: 'deny', message: 'not here' };
+    },
+  });
+  try {
+    await client.query('- write');
+    const first: QueryMessage[] = [];
+    for await (const message of client.receiveResponse()) first.push(message);
+    assert.deepEqual(first.filter(({ type }) => type !== 'partial').map(({ type }) => type), ['system', 'user', 'assistant', 'assistant', 'result']);
+    const result = first.at(-1);
+    assert.ok(result?.type === 'result');
+    assert.deepEqual([result.result, result.files.map(({ path }) => path)], ['Written.', ['b.txt']]);
+    // The last one of each id is the one in the result, and it was asked about what is told.
+    const grown = first.flatMap((message) => (message.type === 'partial' ? [message.message] : []));
+    assert.deepEqual([...new Map(grown.map((message) => [message.id, message])).values()], result.messages);
+    const call = result.messages.flatMap(({ content }) => (typeof content === 'string' ? [] : content)).find((block) => block.type === 'tool_use');
+    assert.deepEqual(asked, [[call?.name, call?.input, call?.id]]);
+
+    const denied = await client.ask('shell');
+    const blocks = denied.messages.flatMap(({ content }) => (typeof content === 'string' ? [] : content));
+    const refusal = blocks.find((block) => block.type === 'tool_result');
+    assert.ok(refusal?.is_error && JSON.stringify(refusal.content).includes('not here'));
+
+    await client.query('hang');
+    let last: QueryMessage | undefined;
+    for await (const message of client.receiveResponse()) {
+      last = message;
+      if (message.type === 'partial' && message.message.role === 'assistant') await client.interrupt();
+    }
+    assert.ok(last?.type === 'result');
+    assert.deepEqual([last.subtype, last.is_error], ['cancelled', true]);
+
+    await client.setModel('gemini-2.5-pro');
+    await client.setPermissionMode('auto-edit');
+    await assert.rejects(client.setPermissionMode('fly' as 'plan'), { kind: 'usage' });
+    const back = await client.ask('go on');
+    assert.deepEqual([back.result, back.files.map(({ path }) => path)], ['Back.', ['c.txt']]);
+    await assert.rejects(client.ask(''), { name: 'RunFailedError', message: 'the prompt is empty' });
+    assert.equal(client.sessionId, back.session_id);
+  } finally {
+    await client.close();
+  }
+  assert.equal(asked.length, 2);
+  assert.equal((await listSessions(options)).length, 1);
+});
+
+test('a client that is closed or aborted in a turn stops it, and one that cannot begin says why', { skip }, async () => {
+  const working = async (client: Client) => {
+    await client.query('Go');
+    for await (const message of client.receiveResponse()) if (message.type === 'partial' && message.message.role === 'assistant') return;
+  };
+  const options = { ...(await place('hang')), includePartialMessages: true };
+  const closed = new Client(options);
+  await working(closed);
+  await closed.close();
+
+  const controller = new AbortController();
+  const aborted = new Client({ ...options, signal: controller.signal });
+  await working(aborted);
+  controller.abort();
+  await assert.rejects(async () => {
+    for await (const message of aborted.receiveMessages()) assert.ok(message);
+  }, { kind: 'cancelled' });
+  await aborted.close();
+
+  await assert.rejects(new Client({ ...options, gemini: '/nonexistent/gemini' }).connect(), { name: 'RunFailedError', kind: 'not_installed', exitCode: 3 });
 });

@@ -8,7 +8,7 @@ use alhena_testbed::npm::Packages;
 use alhena_testbed::{Finished, tools};
 use serde_json::json;
 
-use crate::place::{Place, failing_tools};
+use crate::place::{Place, conversation, failing_tools};
 use crate::promptfoo::PROMPTFOO;
 
 pub const SDK: &str = "@alhena/agent-cli-sdk-gemini";
@@ -54,6 +54,7 @@ fn scenarios() -> Vec<(&'static str, Scenario)> {
         ("refused", Scenario::new().turn(Turn::error(400, refused).always())),
         ("failing", failing_tools()),
         ("failing-sdk", failing_tools()),
+        ("conversation", conversation()),
         ("hang", Scenario::new().turn(Turn::new().text("Thinking").hang().always())),
     ]
 }

@@ -118,7 +118,14 @@ import alhena
 
 trust = {"no": False, "yes": True, "settings": "settings"}[sys.argv[1]]
 found = alhena.detect(sys.argv[2], trust=trust)
-asyncio.run(alhena.ask("Hello", alhena.Options(cwd=sys.argv[2], trust=trust)))
+options = alhena.Options(cwd=sys.argv[2], trust=trust)
+
+async def talk():
+    await alhena.ask("Hello", options)
+    async with alhena.Client(options) as client:
+        await client.ask("Hello")
+
+asyncio.run(talk())
 print(json.dumps({"path": found.path, "version": found.version}))
 "#;
 
@@ -157,12 +164,15 @@ fn aiwf_runs_the_cli_that_is_detected_for_the_project() {
 }
 
 const NODE: &str = r#"
-import { ask, detect } from 'alhena';
+import { ask, Client, detect } from 'alhena';
 
 const [trust, cwd] = process.argv.slice(2);
 const options = { cwd, trust: { no: false, yes: true, settings: 'settings' }[trust] };
 const { path, version } = await detect(options);
 await ask('Hello', options);
+const client = new Client(options);
+await client.ask('Hello');
+await client.close();
 console.log(JSON.stringify({ path, version }));
 "#;
 

@@ -29,6 +29,19 @@ pub fn failing_tools() -> Scenario {
     alone.fold(Scenario::new().turn(together), Scenario::turn).turn(Turn::say("None of it worked."))
 }
 
+/// A conversation: a file that may be written, a command that may not, a turn that hangs, and one that goes on after it.
+pub fn conversation() -> Scenario {
+    let write = |path: &str| Turn::new().call("write_file", json!({"file_path": path, "content": "made\n"}));
+    Scenario::new()
+        .turn(write("b.txt"))
+        .turn(Turn::say("Written."))
+        .turn(Turn::new().call("run_shell_command", json!({"command": "touch never"})))
+        .turn(Turn::say("Then not."))
+        .turn(Turn::new().text("Thinking").hang())
+        .turn(write("c.txt"))
+        .turn(Turn::say("Back."))
+}
+
 pub struct Place {
     pub home: PrivateHome,
     pub server: Server,

@@ -6,7 +6,7 @@ use alhena::scripted::{Scenario, Turn};
 use alhena_testbed::{python, run_bounded};
 use serde_json::json;
 
-use crate::place::{Place, failing_tools};
+use crate::place::{Place, conversation, failing_tools};
 
 fn scenarios() -> Vec<(&'static str, Scenario)> {
     let write = json!({"file_path": "b.txt", "content": "made\n"});
@@ -14,6 +14,8 @@ fn scenarios() -> Vec<(&'static str, Scenario)> {
         ("files", Scenario::new().turn(Turn::new().call("write_file", write)).turn(Turn::say("Done."))),
         ("blocked", Scenario::new().turn(Turn::new().finish("SAFETY").always())),
         ("failing", failing_tools()),
+        ("talk", conversation()),
+        ("alone", conversation()),
         ("hang", Scenario::new().turn(Turn::new().text("Thinking").hang().always())),
     ]
 }
@@ -21,8 +23,8 @@ fn scenarios() -> Vec<(&'static str, Scenario)> {
 #[test]
 fn the_python_package_keeps_its_contract() {
     let place = Place::new("python", scenarios());
-    let done =
-        place.run(&mut place.python("packages/python", &["-m", "unittest", "discover", "-s", "tests"]));
+    let done = place
+        .run(&mut place.python("packages/python", &["-m", "unittest", "discover", "-s", "tests", "-t", "."]));
     let said = done.stderr_text();
     assert!(!said.contains("skipped"), "{said}");
     let asked = place.requests("files");

@@ -23,6 +23,8 @@ const RUN_HERE: &[(&str, &str)] = &[
     ("hosts/promptfoo", "yaml"),
     ("hosts/promptfoo", "yaml"),
     ("packages/node", "ts"),
+    ("packages/node", "ts"),
+    ("packages/python", "python"),
     ("packages/python", "python"),
 ];
 
@@ -87,12 +89,30 @@ fn every_block_of_a_readme_is_accounted_for() {
     assert_eq!(found, known);
 }
 
-/// A model that mends a file in `app`, and a place with that directory.
+/// What the hosts' documents ask a page about a provider for.
+const SECTIONS: [&str; 6] =
+    ["Authentication", "Tools and permissions", "Working directory", "Options", "Errors", "Troubleshooting"];
+
+#[test]
+fn every_readme_has_the_sections_that_the_hosts_ask_for() {
+    let known = RUN_HERE.iter().map(|(package, _)| *package).chain(["hosts/cao", "hosts/github-action"]);
+    for package in known {
+        let text = fs::read_to_string(cache::workspace().join(package).join("README.md")).unwrap();
+        let found = text.lines().filter_map(|line| line.strip_prefix("## "));
+        let found: Vec<&str> = found.filter(|section| SECTIONS.contains(section)).collect();
+        assert_eq!(found, SECTIONS, "{package}");
+    }
+}
+
+/// A model that mends a file in `app`, is asked what was wrong, and does it all again; and a place with that directory.
 fn place(name: &str) -> Place {
-    let mend = json!({"file_path": "sum.py", "content": "a + b\n"});
+    let mend = || Turn::new().call("write_file", json!({"file_path": "sum.py", "content": "a + b\n"}));
     let scenario = Scenario::new()
-        .turn(Turn::new().call("write_file", mend))
-        .turn(Turn::say("Mended: ```json\n{\"files\": [\"sum.py\"]}\n```"));
+        .turn(mend())
+        .turn(Turn::say("Mended: ```json\n{\"files\": [\"sum.py\"]}\n```"))
+        .turn(mend())
+        .turn(Turn::say("Mended."))
+        .turn(Turn::say("The sum."));
     let place = Place::new(name, [("mend", scenario)]);
     fs::create_dir(place.home.workspace().join("app")).unwrap();
     place
@@ -119,11 +139,15 @@ fn run_python(place: &Place, package: &str, text: &str, engine: Option<&str>) ->
 }
 
 #[test]
-fn the_example_in_the_python_packages_readme_runs() {
+fn the_examples_in_the_python_packages_readme_run() {
     let place = place("readme-python");
-    let [example] = blocks_in("packages/python", "python").try_into().unwrap();
+    let [example, conversation] = blocks_in("packages/python", "python").try_into().unwrap();
     let said = run_python(&place, "packages/python", &example, None);
     assert!(said.starts_with("Mended: ") && said.ends_with(" ['sum.py']\n"), "{said}");
+    assert_mended(&place);
+    fs::remove_file(place.home.workspace().join("app/sum.py")).unwrap();
+    let said = run_python(&place, "packages/python", &conversation, None);
+    assert!(said.contains("name='Write'") && said.ends_with("\nThe sum.\n"), "{said}");
     assert_mended(&place);
 }
 
@@ -139,29 +163,33 @@ fn the_examples_in_aiwfs_readme_run() {
     assert_mended(&place);
 }
 
-/// Compiles a TypeScript block as strictly as the packages are, and runs it in the workspace.
-fn run_typescript(place: &Place, name: &str, package: &str) -> String {
-    let [example] = blocks_in(package, "ts").try_into().unwrap();
+/// Compiles the TypeScript blocks as strictly as the packages are, and runs one after the other in the workspace.
+fn run_typescript(place: &Place, name: &str, package: &str) -> Vec<String> {
     let root = place.home.path().join("npm");
     Packages::build(&root, &[name]).unwrap();
     fs::write(root.join("package.json"), "{\"private\": true, \"type\": \"module\"}").unwrap();
-    fs::write(root.join("readme.ts"), example).unwrap();
     let compiler = root.join("node_modules/typescript/bin/tsc");
-    let mut tsc = place.command("promptfoo", "node", &[&compiler.to_string_lossy(), "--strict"]);
-    tsc.args(["--module", "NodeNext", "--target", "ES2022", "--types", "node", "readme.ts"]);
-    place.run(tsc.current_dir(&root));
-    let script = root.join("readme.js");
-    let mut node = place.command("promptfoo", "node", &[&script.to_string_lossy()]);
-    let done = place.run(node.current_dir(place.home.workspace()));
-    assert_eq!(done.stderr_text(), "");
-    done.stdout_text()
+    let run = |(number, example): (usize, String)| {
+        fs::write(root.join(format!("readme{number}.ts")), example).unwrap();
+        let mut tsc = place.command("promptfoo", "node", &[&compiler.to_string_lossy(), "--strict"]);
+        tsc.args(["--module", "NodeNext", "--target", "ES2022", "--types", "node"]);
+        place.run(tsc.arg(format!("readme{number}.ts")).current_dir(&root));
+        let script = root.join(format!("readme{number}.js"));
+        let mut node = place.command("promptfoo", "node", &[&script.to_string_lossy()]);
+        let done = place.run(node.current_dir(place.home.workspace()));
+        assert_eq!(done.stderr_text(), "");
+        done.stdout_text()
+    };
+    blocks_in(package, "ts").into_iter().enumerate().map(run).collect()
 }
 
 #[test]
-fn the_example_in_the_node_packages_readme_runs() {
+fn the_examples_in_the_node_packages_readme_run() {
     let place = place("readme-node");
-    let said = run_typescript(&place, "alhena", "packages/node");
-    assert!(said.contains("name: 'Write'") && said.contains("path: 'sum.py'"), "{said}");
+    let [query, conversation] = run_typescript(&place, "alhena", "packages/node").try_into().unwrap();
+    assert!(query.contains("name: 'Write'") && query.contains("path: 'sum.py'"), "{query}");
+    assert!(conversation.contains("name: 'Write'"), "{conversation}");
+    assert!(conversation.ends_with("\nThe sum.\n"), "{conversation}");
     assert_mended(&place);
 }
 
@@ -169,7 +197,7 @@ fn the_example_in_the_node_packages_readme_runs() {
 fn the_example_in_agent_cli_sdks_readme_runs() {
     let place = place("readme-sdk");
     let said = run_typescript(&place, SDK, "hosts/agent-cli-sdk");
-    assert_eq!(said, "[ 'sum.py' ]\n");
+    assert_eq!(said, ["[ 'sum.py' ]\n"]);
     assert_mended(&place);
 }
 

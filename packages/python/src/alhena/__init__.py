@@ -15,6 +15,7 @@ succeeded, and leaves no process behind. This module needs nothing but Python's 
 """
 
 from .binary import find_binary
+from .client import Client
 from .errors import (
     AlhenaError,
     BinaryNotFoundError,
@@ -43,6 +44,13 @@ from .messages import (
     UserMessage,
 )
 from .options import Options
+from .permissions import (
+    CanUseTool,
+    PermissionResult,
+    PermissionResultAllow,
+    PermissionResultDeny,
+    ToolPermissionContext,
+)
 from .query import ask, query
 from .sessions import Detected, SessionInfo, detect, list_sessions, load_messages
 
@@ -50,6 +58,8 @@ __all__ = [
     "AlhenaError",
     "AssistantMessage",
     "BinaryNotFoundError",
+    "CanUseTool",
+    "Client",
     "CommandFailedError",
     "ContentBlock",
     "Detected",
@@ -59,6 +69,9 @@ __all__ = [
     "Message",
     "Options",
     "PartialMessage",
+    "PermissionResult",
+    "PermissionResultAllow",
+    "PermissionResultDeny",
     "ResultMessage",
     "RunFailedError",
     "SessionInfo",
@@ -67,6 +80,7 @@ __all__ = [
     "TextBlock",
     "ThinkingBlock",
     "Tokens",
+    "ToolPermissionContext",
     "ToolResultBlock",
     "ToolUseBlock",
     "UnsupportedPlatformError",

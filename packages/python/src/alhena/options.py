@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .errors import UsageError
+from .permissions import CanUseTool
 
 Seconds = float | int | timedelta
 """A time: seconds, or a `timedelta`."""
@@ -59,7 +60,7 @@ class Options:
     session_id: str | None = None
     """The id for a new session."""
     timeout: Seconds | None = None
-    """Stop the run after this time. It is then the only limit, unless the next two are given."""
+    """Stop the run, or a turn of a `Client`, after this time. It is then the only limit, unless the next two are given."""
     first_event_timeout: Seconds | None = None
     """Stop it when nothing comes within this time; 60 s when no `timeout` is given."""
     stall_timeout: Seconds | None = None
@@ -76,6 +77,8 @@ class Options:
     """Keep everything that the CLI wrote in this directory, which must not exist, for `alhena parse`."""
     extra_args: Sequence[str] = ()
     """More arguments for Gemini CLI itself."""
+    can_use_tool: CanUseTool | None = None
+    """Whether a tool may be used that the options do not decide about; without it, it may not. Only a `Client` can ask."""
     use_config: bool = True
     """Whether defaults in files (`alhena help config`) count."""
     include_partial_messages: bool = False

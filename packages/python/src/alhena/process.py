@@ -34,9 +34,9 @@ class Finished:
 class Process:
     """A running `alhena`."""
 
-    def __init__(self, process: asyncio.subprocess.Process, prompt: bytes) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, prompt: bytes | None) -> None:
         self._process = process
-        self._feeding = asyncio.create_task(self._feed(prompt))
+        self._feeding = None if prompt is None else asyncio.create_task(self._feed(prompt))
         self._stderr = asyncio.create_task(_everything(process.stderr))
 
     async def lines(self) -> AsyncIterator[bytes]:
@@ -65,8 +65,17 @@ class Process:
         try:
             await _stop(self._process)
         finally:
-            self._feeding.cancel()
+            if self._feeding is not None:
+                self._feeding.cancel()
             self._stderr.cancel()
+
+    async def write(self, text: bytes) -> None:
+        """Says something to one that was started without a prompt. One that has ended does not hear it."""
+        stdin = self._process.stdin
+        assert stdin is not None
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            stdin.write(text)
+            await stdin.drain()
 
     async def _feed(self, prompt: bytes) -> None:
         stdin = self._process.stdin
@@ -130,11 +139,14 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 async def start(
     arguments: Sequence[str],
     *,
-    stdin: bytes = b"",
+    stdin: bytes | None = b"",
     env: Mapping[str, str] | None = None,
     binary: str | None = None,
 ) -> AsyncIterator[Process]:
-    """Starts `alhena`. When the block is left, however it is left, the process and all that it started are gone."""
+    """Starts `alhena`. When the block is left, however it is left, the process and all that it started are gone.
+
+    What it reads is `stdin`; None leaves that open for `Process.write`.
+    """
     process = await _spawn(arguments, env, binary)
     running = Process(process, stdin)
     try:

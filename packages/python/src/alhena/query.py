@@ -20,11 +20,10 @@ async def query(prompt: str, options: Options | None = None) -> AsyncGenerator[M
     A run that did not succeed raises [RunFailedError][alhena.RunFailedError] after its result. Cancelled or closed, it
     stops Gemini CLI and every process that it started, and waits until none is left.
     """
-    options = options or Options()
-    if not isinstance(prompt, str):
-        raise UsageError(f"the prompt must be a string, got: {type(prompt).__name__}")
-    if not isinstance(options, Options):
-        raise UsageError(f"the options must be alhena.Options, got: {type(options).__name__}")
+    options = checked(options)
+    stdin = utf8(prompt)
+    if options.can_use_tool is not None:
+        raise UsageError("a run asks nobody: can_use_tool is for a Client", "Use alhena.Client, or allow_tools.")
     with tempfile.TemporaryDirectory(prefix="alhena-python-") as directory:
         scratch = Path(directory)
         arguments = ["run", "--as=message-lines", *options.arguments(scratch)]
@@ -32,11 +31,10 @@ async def query(prompt: str, options: Options | None = None) -> AsyncGenerator[M
             arguments.append(f"--record={Path(options.record).absolute()}")
         arguments += ["-", "--", *options.extra_args] if options.extra_args else ["-"]
         result: ResultMessage | None = None
-        told = _Told(options)
-        stdin = prompt.encode("utf-8", "surrogatepass")
+        told = Told(options)
         async with process.start(arguments, stdin=stdin, env=options.env, binary=options.binary) as running:
             async for line in running.lines():
-                for message in told.line(_object(line)):
+                for message in told.line(object_of(line)):
                     if isinstance(message, ResultMessage):
                         result = message
                     else:
@@ -49,7 +47,7 @@ async def query(prompt: str, options: Options | None = None) -> AsyncGenerator[M
             raise RunFailedError(result, exit_code)
 
 
-class _Told:
+class Told:
     """The lines as messages: each when it is whole, which is when another one begins or the run is over."""
 
     def __init__(self, options: Options) -> None:
@@ -84,6 +82,20 @@ class _Told:
             yield PartialMessage(message_of(message))
 
 
+def checked(options: Options | None) -> Options:
+    """The options, if they are some."""
+    if options is not None and not isinstance(options, Options):
+        raise UsageError(f"the options must be alhena.Options, got: {type(options).__name__}")
+    return options or Options()
+
+
+def utf8(prompt: str) -> bytes:
+    """The prompt, if it is one."""
+    if not isinstance(prompt, str):
+        raise UsageError(f"the prompt must be a string, got: {type(prompt).__name__}")
+    return prompt.encode("utf-8", "surrogatepass")
+
+
 async def ask(prompt: str, options: Options | None = None) -> ResultMessage:
     """Runs Gemini CLI on a prompt and gives the result; RunFailedError unless it succeeded."""
     result: ResultMessage | None = None
@@ -94,7 +106,8 @@ async def ask(prompt: str, options: Options | None = None) -> ResultMessage:
     return result
 
 
-def _object(line: bytes) -> dict[str, Any]:
+def object_of(line: bytes) -> dict[str, Any]:
+    """A line that `alhena` printed."""
     try:
         value = json.loads(line)
     except ValueError:
