@@ -7,6 +7,7 @@
 //! | `permission` | a question of the agent, and what can be answered |
 //! | `gate` | what is answered without asking anybody |
 //! | `engine` | the one thread of a process |
+//! | `service` | a process that serves independent prompts, one after the other |
 //! | `turn` | one prompt and all that follows from it |
 //! | `conversation` | what a program gets: several turns, each with its events and its outcome |
 
@@ -17,9 +18,11 @@ mod hotline;
 mod permission;
 mod pipe;
 mod process;
+mod service;
 mod turn;
 
-pub(crate) use engine::run_once;
+pub(crate) use engine::{run_once, serve};
+pub(crate) use service::{Free, Job, Kind, Place, Service, Terms, Told};
 
 pub use conversation::{Canceller, Closed, Conversation, OfferedModel, Opened, Turn, TurnItem};
 pub use permission::{Action, Permission, Question};

@@ -37,6 +37,7 @@ pub(crate) use self::policy::{DISCOVERED, name_and_inside};
 pub use self::policy::{Mistaken, NotARule, ToolRule, policy_paths, policy_text};
 pub use self::policy_file::{BadPolicy, CheckedPolicy, check_policy};
 pub use self::request::{DirectReason, HomeError, HomeRequest, Release};
+pub(crate) use self::settings::context_names;
 use self::slot::Slot;
 pub use alhena_session::resume::Resume;
 
@@ -112,7 +113,12 @@ impl Home {
     /// Where the CLI writes the session while it runs.
     #[must_use]
     pub fn chats_dir(&self) -> PathBuf {
-        self.path().join(".gemini/tmp").join(&self.plan.slug).join("chats")
+        self.chats_dir_of(&self.plan.slug)
+    }
+
+    /// The same for another project in the same home.
+    pub(crate) fn chats_dir_of(&self, slug: &str) -> PathBuf {
+        self.path().join(".gemini/tmp").join(slug).join("chats")
     }
 
     /// The id of the session that is continued, to be given to `--resume`. None when there is none to continue.
@@ -242,6 +248,7 @@ fn build(
         slug: overlay.slug.to_owned(),
         layout: overlay.layout,
         publish,
+        keep_sessions: request.keep_sessions,
         resumed,
         copied,
         linked,

@@ -45,7 +45,7 @@ impl Gemini {
     /// Prepares an interactive start. An empty prompt is none; limits of time and the way of the prompt do not apply.
     pub fn interactive(&self, request: &Request, base: &Environment) -> Result<Interactive, RunError> {
         let Common { mut environment, home, dir, run_dir, user_home, user_settings, warnings } =
-            prepare::common(self, request, base, settings)?;
+            prepare::common(self, request, base, prepare::Own::new(settings))?;
         let mut args =
             arguments::of(request, self, home.as_ref(), run_dir.path(), &user_home, &user_settings)?;
         if let Prompt::Text(text) = &request.prompt
@@ -53,7 +53,7 @@ impl Gemini {
         {
             args.push(format!("--prompt-interactive={text}").into());
         }
-        let (program, args) = prepare::command(self, request, &user_settings, &mut environment, args);
+        let (program, args) = prepare::command(self, request, &user_settings, &mut environment, args, None);
         let servers = prepare::servers::of(request, &user_home, &dir, &user_settings, base);
         let log = prepare::debug_log(&run_dir, &mut environment);
         let mark = run_dir.mark().to_owned();

@@ -17,6 +17,7 @@ pub mod hooks;
 pub mod install;
 mod interactive;
 mod neighbours;
+mod pool;
 mod prepare;
 #[doc(hidden)]
 pub mod programs;
@@ -43,6 +44,7 @@ pub use find::{
     DROP_IN_MARK, FastStart, Finder, Gemini, NodeVersion, NotFound, PACKAGE, Place, Tried, VersionSource, Why,
 };
 pub use interactive::Interactive;
+pub use pool::{Pool, PoolOptions};
 pub use prepare::RunError;
 pub use request::{Approval, Prompt, PromptBy, Request, Resume, Sandbox, SystemPrompt, Transport, Trust};
 pub use run::{About, Item, Run, Stopper};

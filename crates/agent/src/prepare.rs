@@ -109,7 +109,7 @@ pub(crate) struct Ready {
 pub(crate) fn prepare(gemini: &Gemini, request: &Request, base: &Environment) -> Result<Ready, RunError> {
     let prompt = prompt::deliver(request)?;
     let Common { mut environment, home, dir, run_dir, user_home, user_settings, warnings } =
-        common(gemini, request, base, settings_of_run)?;
+        common(gemini, request, base, Own::new(settings_of_run))?;
     telemetry::switch_on(&run_dir.path().join(telemetry::FILE), &user_settings, &mut environment);
     debug_log(&run_dir, &mut environment);
 
@@ -118,7 +118,7 @@ pub(crate) fn prepare(gemini: &Gemini, request: &Request, base: &Environment) ->
     args.extend(["--output-format".into(), "stream-json".into()]);
     args.extend(arguments::of(request, gemini, home.as_ref(), run_dir.path(), &user_home, &user_settings)?);
     args.extend(prompt.last);
-    let (program, args) = command(gemini, request, &user_settings, &mut environment, args);
+    let (program, args) = command(gemini, request, &user_settings, &mut environment, args, None);
     environment.set("TMPDIR", run_dir.temporary());
     let launch = Launch {
         version: protocol::VERSION,
@@ -161,11 +161,29 @@ pub(crate) struct Common {
 /// The settings that a start changes: of the request, the found CLI and the user's own.
 type SettingsOf = fn(&Request, &Gemini, &Value) -> Map<String, Value>;
 
+/// What one kind of start does in its own way.
+#[derive(Clone, Copy)]
+pub(crate) struct Own {
+    settings: SettingsOf,
+    keep_sessions: bool,
+}
+
+impl Own {
+    pub(crate) fn new(settings: SettingsOf) -> Self {
+        Self { settings, keep_sessions: true }
+    }
+
+    /// What is said stays out of the user's store.
+    pub(crate) fn without_sessions(self) -> Self {
+        Self { keep_sessions: false, ..self }
+    }
+}
+
 pub(crate) fn common(
     gemini: &Gemini,
     request: &Request,
     base: &Environment,
-    settings: SettingsOf,
+    own: Own,
 ) -> Result<Common, RunError> {
     let mut warnings = request.notices.clone();
     warnings.extend(check_version(&gemini.version)?);
@@ -200,7 +218,7 @@ pub(crate) fn common(
     let mut servers = servers::of(request, &user_home, &dir, &user_settings, &environment);
     servers.extend(servers::of_extensions(&user_home));
     warnings.extend(arguments::without_effect(request, &servers));
-    let mut wanted = settings(request, gemini, &user_settings);
+    let mut wanted = (own.settings)(request, gemini, &user_settings);
     if let Some(hooks) = &request.hooks {
         let folder = takes_folder_settings(request, &user_home, &dir, &environment);
         let others = hooks::other_settings(folder, &dir, &environment);
@@ -211,6 +229,7 @@ pub(crate) fn common(
     }
     let mut wanted = home_request(gemini, request, &dir, &user_home, &dirs, wanted, &environment);
     wanted.mark = Some(run_dir.mark().to_owned());
+    wanted.keep_sessions = own.keep_sessions;
     let home = home::prepare(&wanted).map_err(|error| {
         let failure = Failure::new(error.kind(), error.to_string());
         RunError::Failed(Box::new(match error.hint_in(&user_home) {
@@ -242,17 +261,19 @@ pub(crate) fn common(
     Ok(Common { environment, home, dir, run_dir, user_home, user_settings, warnings })
 }
 
-/// The program and its arguments: one Node process where that is possible.
+/// The program and its arguments: one Node process where that is possible. Its heap is limited to so many MB, or as the CLI would.
 pub(crate) fn command(
     gemini: &Gemini,
     request: &Request,
     user_settings: &Value,
     environment: &mut Environment,
     args: Vec<OsString>,
+    heap_mb: Option<u64>,
 ) -> (OsString, Vec<OsString>) {
     let sandboxed = matches!(request.sandbox, Sandbox::On | Sandbox::Engine(_));
     match gemini.fast_start(environment, user_settings).filter(|_| !sandboxed) {
-        Some(fast) => {
+        Some(mut fast) => {
+            fast.heap_mb = heap_mb.or(fast.heap_mb);
             for (name, value) in fast.variables() {
                 environment.set(name, value);
             }
@@ -279,7 +300,7 @@ fn check_version(version: &Version) -> Result<Vec<String>, RunError> {
     })
 }
 
-fn working_directory(request: &Request) -> Result<PathBuf, RunError> {
+pub(crate) fn working_directory(request: &Request) -> Result<PathBuf, RunError> {
     let dir = request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
     let dir = fs::canonicalize(&dir).map_err(|error| {
         RunError::usage(format!("{}: {error}", dir.display()), "Give a directory that exists.")

@@ -33,6 +33,27 @@ pub(crate) struct SessionTail {
     facts: SessionFacts,
     fresh: Vec<Fact>,
     growth: Growth,
+    history: History,
+}
+
+/// What the agent remembers, since somebody last began to look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum History {
+    #[default]
+    AsItWas,
+    Grown,
+    /// It was thrown away after it had grown: the CLI begins the file again, with another header (0.61.0).
+    Cleared,
+}
+
+impl History {
+    fn line(&mut self, line: &[u8]) {
+        *self = match *self {
+            _ if line.starts_with(br#"{"id":"#) => History::Grown,
+            History::Grown if line.starts_with(br#"{"sessionId":"#) => History::Cleared,
+            as_it_is => as_it_is,
+        };
+    }
 }
 
 /// One file; after a resume the CLI leaves a stub beside the real one, so there may be two.
@@ -105,6 +126,7 @@ impl SessionTail {
             facts: SessionFacts::since(since),
             fresh: Vec::new(),
             growth,
+            history: History::default(),
         }
     }
 
@@ -123,6 +145,17 @@ impl SessionTail {
                 agents.dir = Some(self.chats.join(id));
             }
         }
+    }
+
+    /// Another prompt: what was written before is none of its own.
+    pub(crate) fn begin_again(&mut self) {
+        let _before = self.news();
+        self.history = History::AsItWas;
+    }
+
+    /// Whether the agent has forgotten all that it was told since.
+    pub(crate) fn is_cleared(&self) -> bool {
+        self.history == History::Cleared
     }
 
     /// Tells when the file grows.
@@ -153,7 +186,10 @@ impl SessionTail {
         let mut facts = Vec::new();
         let mut more = false;
         for log in &mut self.files {
-            more |= log.read(|line| self.facts.line(line, &mut facts));
+            more |= log.read(|line| {
+                self.history.line(line);
+                self.facts.line(line, &mut facts);
+            });
         }
         if let Some(agents) = &mut self.sub_agents {
             more |= agents.read(&mut facts);

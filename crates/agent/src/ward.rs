@@ -29,6 +29,8 @@ pub(crate) struct Ward {
     pub home: Option<Home>,
     /// What people should know of all this.
     pub warnings: Vec<String>,
+    /// The CLI's own process, once it has started.
+    pub pid: Option<u32>,
     /// When it was told to stop.
     pub stopping: Option<Instant>,
     /// How the CLI ended.
@@ -52,6 +54,7 @@ impl Ward {
             stderr,
             run_dir,
             home,
+            pid: None,
             stopping: None,
             ended: None,
             exited: None,
@@ -70,7 +73,10 @@ impl Ward {
     pub(crate) fn take_report(&mut self, report: Report) {
         match report {
             Report::Hello { .. } => self.warnings.extend(self.custody.unkept().map(str::to_owned)),
-            Report::Started { pid } => tracing::debug!(pid, "Gemini CLI started"),
+            Report::Started { pid } => {
+                tracing::debug!(pid, "Gemini CLI started");
+                self.pid = Some(pid);
+            }
             Report::NotStarted { missing, message } => {
                 self.over = true;
                 self.not_started = Some((missing, message));

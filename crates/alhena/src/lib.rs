@@ -35,9 +35,9 @@ pub mod concepts;
 
 pub use alhena_agent as agent;
 pub use alhena_agent::{
-    Action, Approval, Canceller, Conversation, Finder, Gemini, Item, NotFound, Permission, Prompt, PromptBy,
-    Question, Request, Resume, Run, RunError, Sandbox, Stopper, SystemPrompt, Transport, Trust, Turn,
-    TurnItem,
+    Action, Approval, Canceller, Conversation, Finder, Gemini, Item, NotFound, Permission, Pool, PoolOptions,
+    Prompt, PromptBy, Question, Request, Resume, Run, RunError, Sandbox, Stopper, SystemPrompt, Transport,
+    Trust, Turn, TurnItem,
 };
 pub use alhena_hosts as hosts;
 pub use alhena_model as model;

@@ -227,6 +227,13 @@ pub fn peak_memory(pid: u32) -> u64 {
     line.and_then(|value| value.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
+/// How much memory a process holds now, in bytes; 0 where that cannot be told.
+pub fn memory(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|value| value.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
 /// Sends a signal; a process that is gone does not matter.
 pub fn signal(pid: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {

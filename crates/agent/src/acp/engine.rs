@@ -5,9 +5,11 @@ mod clocks;
 mod finish;
 mod listen;
 mod orders;
+mod serve;
 
 pub(super) use self::begin::converse;
 pub(crate) use self::begin::run_once;
+pub(crate) use self::serve::serve;
 
 use std::collections::{HashMap, VecDeque};
 use std::os::unix::net::UnixStream;
@@ -23,6 +25,7 @@ use super::conversation::{Closed, SharedOpened};
 use super::gate::Gate;
 use super::hotline::Hotline;
 use super::pipe::Pipe;
+use super::service::Terms;
 use super::turn::{Exchange, Outlet};
 use crate::follow::Follower;
 use crate::neighbours::Neighbours;
@@ -74,6 +77,8 @@ pub(super) struct Engine {
     over: Over,
     opened: SharedOpened,
     closed: async_channel::Sender<Closed>,
+    /// What it is besides, where it serves independent prompts.
+    serving: Option<serve::Serving>,
 }
 
 /// A line of the agent.
@@ -90,6 +95,8 @@ struct Prompt {
     opens: bool,
     outlet: Outlet,
     cancelled: bool,
+    /// Of one that has nothing to do with those before.
+    terms: Option<Box<Terms>>,
 }
 
 /// What is known of the session.

@@ -43,8 +43,13 @@ impl Hotline {
     /// Gives an order; false when nobody takes it any more.
     pub(super) fn give(&self, order: Order) -> bool {
         let taken = self.orders.send(order).is_ok();
+        self.ring();
+        taken
+    }
+
+    /// Says that there is something to be looked at.
+    pub(super) fn ring(&self) {
         // A full bell has been rung.
         let _rung = (&self.bell).write(&[RING]);
-        taken
     }
 }

@@ -5,23 +5,37 @@
 
 use std::ffi::OsString;
 
-use alhena_wire::release::Feature;
+use alhena_wire::release::{Feature, Version};
+use serde_json::{Map, Value, json};
 
 use super::gate::mode_of_agent;
 use super::pipe::Pipe;
+use super::service::Kind;
 use crate::env::Environment;
 use crate::find::Gemini;
 use crate::home::Home;
-use crate::prepare::{self, Common, Ready, RunError, arguments};
+use crate::hooks;
+use crate::prepare::{self, Common, Own, Ready, RunError, arguments};
 use crate::request::Request;
+use crate::settings::read_settings;
 use crate::supervise::protocol::{self, Launch, Stdin};
 use crate::telemetry;
+
+/// What the process is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// A run, or a conversation.
+    One,
+    /// Independent prompts, one after the other.
+    Many(Kind),
+}
 
 /// Everything that a conversation needs, ready to be handed to the keeper, and the way to talk to it.
 pub(super) fn prepare(
     gemini: &Gemini,
     request: &Request,
     base: &Environment,
+    purpose: Purpose,
 ) -> Result<(Ready, Pipe), RunError> {
     if request.session_id.is_some() {
         return Err(RunError::usage(
@@ -35,9 +49,19 @@ pub(super) fn prepare(
             "Use --transport headless, or rules: --allow, --deny, --ask.",
         ));
     }
+    let (own, heap_mb) = match purpose {
+        Purpose::One => (Own::new(prepare::settings_of_run), None),
+        Purpose::Many(Kind { heap_mb, reuse }) => {
+            let settings = if reuse { settings_of_many } else { prepare::settings_of_run };
+            (Own::new(settings).without_sessions(), Some(heap_mb))
+        }
+    };
     let Common { mut environment, home, dir, run_dir, user_home, user_settings, warnings } =
-        prepare::common(gemini, request, base, prepare::settings_of_run)?;
-    telemetry::switch_on(&run_dir.path().join(telemetry::FILE), &user_settings, &mut environment);
+        prepare::common(gemini, request, base, own)?;
+    // It is written so late that only who waits for the end of the process has anything of it (0.61.0).
+    if purpose == Purpose::One {
+        telemetry::switch_on(&run_dir.path().join(telemetry::FILE), &user_settings, &mut environment);
+    }
     prepare::debug_log(&run_dir, &mut environment);
     let flag = if gemini.version.has(Feature::Acp) { "--acp" } else { "--experimental-acp" };
     let mut args: Vec<OsString> = vec![flag.into()];
@@ -45,7 +69,7 @@ pub(super) fn prepare(
     let approval = mode_of_agent(request.approval, &request.rules);
     let request = &Request { resume: None, approval, ..request.clone() };
     args.extend(arguments::of(request, gemini, home.as_ref(), run_dir.path(), &user_home, &user_settings)?);
-    let (program, args) = prepare::command(gemini, request, &user_settings, &mut environment, args);
+    let (program, args) = prepare::command(gemini, request, &user_settings, &mut environment, args, heap_mb);
     environment.set("TMPDIR", run_dir.temporary());
     let stdin = run_dir.path().join("stdin");
     let pipe = Pipe::create(&stdin).map_err(|error| {
@@ -67,4 +91,35 @@ pub(super) fn prepare(
         remove: vec![run_dir.temporary().as_os_str().to_owned()],
     };
     Ok((Ready { launch, home, dir, run_dir, environment, warnings }, pipe))
+}
+
+/// The first release whose hooks of the agent are run over ACP as well.
+const CLEARS_SINCE: Version = Version::new(0, 45, 2);
+
+/// Makes the agent forget what was said, when it has answered.
+const CLEAR: &str =
+    r#"printf '{"continue":false,"hookSpecificOutput":{"hookEventName":"AfterAgent","clearContext":true}}'"#;
+const AFTER_AGENT: &str = "AfterAgent";
+
+/// The settings of a process for independent prompts: its history is cleared after each, if that can be.
+fn settings_of_many(request: &Request, gemini: &Gemini, user: &Value) -> Map<String, Value> {
+    let mut settings = prepare::settings_of_run(request, gemini, user);
+    if clears(gemini, user) {
+        let hook = json!({"type": "command", "name": "alhena-clear", "command": CLEAR});
+        settings.insert("hooks".to_owned(), json!({AFTER_AGENT: [{"hooks": [hook]}]}));
+    }
+    settings
+}
+
+/// The same for whoever has not read the user's settings.
+pub(super) fn clears_in(gemini: &Gemini, ready: &Ready) -> bool {
+    let path = ready.home.as_ref().map(|home| home.user_home().join(".gemini/settings.json"));
+    path.and_then(|path| read_settings(&path).ok()).is_some_and(|user| clears(gemini, &user))
+}
+
+/// Whether the history can be cleared: hooks of the user's at the same moment could have another word.
+fn clears(gemini: &Gemini, user: &Value) -> bool {
+    gemini.version >= CLEARS_SINCE
+        && user.pointer("/hooks/AfterAgent").is_none()
+        && user.as_object().is_none_or(|user| !hooks::switched_off(user))
 }

@@ -3,14 +3,16 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use alhena_model::Stop;
+use alhena_model::{EventKind, Stop};
 use alhena_wire::acp::Choice;
 use alhena_wire::rpc::Id;
 
 use super::conversation::TurnItem;
 use super::permission::{Permission, Question};
+use super::service::Terms;
 use crate::account::Account;
 use crate::run::{Item, Listener, Queue, Weigh};
+use crate::tail::SessionTail;
 
 /// Where what comes out goes: to a run, or to a turn of a conversation.
 pub(super) enum Outlet {
@@ -95,11 +97,24 @@ pub(super) struct Exchange {
     pub answered: Option<Instant>,
     /// How much was on standard error before.
     pub stderr_before: u64,
+    /// How much the agent had said before, where that is none of this one's.
+    pub output_before: u64,
+    /// Of a prompt that has nothing to do with those before.
+    pub terms: Option<Box<Terms>>,
+    /// Something was handed out that cannot be taken back.
+    pub told: bool,
+    /// The agent did something besides talking.
+    pub did: bool,
 }
 
 impl Exchange {
     /// Hands out what there is; false when some has to wait for its reader.
     pub(super) fn hand_out(&mut self) -> bool {
+        if self.is_held_back() {
+            return true;
+        }
+        self.told = true;
+        self.note_deeds();
         if !self.outlet.hand_out(&mut self.account.waiting) {
             return false;
         }
@@ -112,6 +127,32 @@ impl Exchange {
         true
     }
 
+    /// Whether all that there is can still be taken back: as long as nothing came of a prompt but its beginning, another process can
+    /// begin it again if this one dies.
+    pub(super) fn is_held_back(&self) -> bool {
+        self.terms.is_some() && !self.told && self.account.waiting.iter().all(is_beginning)
+    }
+
+    /// Looks at what is about to be handed out.
+    pub(super) fn note_deeds(&mut self) {
+        self.did |= self.account.waiting.iter().any(is_deed);
+    }
+
+    /// Whether the agent has forgotten what it was told, or need not.
+    pub(super) fn is_cleared(&self) -> bool {
+        self.did || self.account.session.as_ref().is_some_and(SessionTail::is_cleared)
+    }
+
+    /// How much there was on standard output and on standard error before, as far as that is none of its own.
+    pub(super) fn written_before(&self) -> (u64, u64) {
+        (self.output_before, if self.terms.is_some() { self.stderr_before } else { 0 })
+    }
+
+    /// Whether something waits that somebody has to take.
+    pub(super) fn has_to_be_taken(&self) -> bool {
+        !self.asking.is_empty() || !(self.account.waiting.is_empty() || self.is_held_back())
+    }
+
     /// Whether the agent's silence means nothing: it waits for a tool, for an answer, or for us.
     pub(super) fn may_be_silent(&self) -> bool {
         self.account.interpreter.tool_open() || !self.questions.is_empty() || self.answered.is_some()
@@ -122,4 +163,17 @@ impl Exchange {
         let late = |pending: &Pending| limit.is_some_and(|limit| pending.since.elapsed() >= limit);
         self.questions.iter().find(|(_, pending)| late(pending)).map(|(number, _)| *number)
     }
+}
+
+fn is_beginning(item: &Item) -> bool {
+    let Item::Event(event) = item else { return false };
+    matches!(event.kind, EventKind::Started { .. } | EventKind::Prompt { .. } | EventKind::Warning { .. })
+}
+
+/// Whether it says that the agent did something besides talking.
+pub(super) fn is_deed(item: &Item) -> bool {
+    let Item::Event(event) = item else { return false };
+    let talk =
+        matches!(event.kind, EventKind::Text { .. } | EventKind::Thinking { .. } | EventKind::Usage(_));
+    !(talk || is_beginning(item) || matches!(event.kind, EventKind::Finished { .. }))
 }

@@ -78,6 +78,9 @@ fn publish_all(
         }
         let project = if is_own { Some(plan.project.clone()) } else { registry::owner_of(&from) };
         let Some(to) = place_of(plan.layout, user, &name, project.as_deref(), &from)? else { continue };
+        if !plan.keep_sessions {
+            remove_chats(&from)?;
+        }
         let resumed = plan.resumed.as_ref().filter(|_| is_own);
         let copied = if is_own { plan.copied.as_slice() } else { &[] };
         let stopped = stopped == Stopped::Midway;
@@ -87,6 +90,14 @@ fn publish_all(
         all?;
     }
     Ok(())
+}
+
+/// Nobody wants to know what was said; what else the run wrote there stays.
+fn remove_chats(project_dir: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(project_dir.join("chats")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
 }
 
 fn has_chats(project_dir: &Path) -> bool {

@@ -25,6 +25,9 @@ pub struct FinishPlan {
     pub(super) layout: Layout,
     /// Whether sessions go into the user's store.
     pub(super) publish: bool,
+    /// Whether they are worth it: those of a pool hold one independent prompt after the other.
+    #[serde(default = "yes")]
+    pub(super) keep_sessions: bool,
     pub(super) resumed: Option<CopiedSession>,
     /// Other files that were copied in, by their path in the project's directory.
     pub(super) copied: Vec<CopiedFile>,
@@ -33,6 +36,10 @@ pub struct FinishPlan {
     /// The folders that were trusted when the run began.
     pub(super) trusted: serde_json::Map<String, serde_json::Value>,
     pub(super) context: ContextFile,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// How a release names the directories of projects.

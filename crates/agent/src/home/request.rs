@@ -46,6 +46,8 @@ pub struct HomeRequest {
     pub environment: Environment,
     /// What stands in the environment of all its processes, as `ALHENA_RUN`: by it they are found if it is killed.
     pub mark: Option<String>,
+    /// Whether the sessions of the run go to the user's store.
+    pub keep_sessions: bool,
 }
 
 /// What matters here about a release.
@@ -86,6 +88,7 @@ impl HomeRequest {
             release: Release::CURRENT,
             environment: Environment::default(),
             mark: None,
+            keep_sessions: true,
         }
     }
 

@@ -100,7 +100,7 @@ pub(super) fn written_out(text: &str, home: &Path) -> Option<String> {
 }
 
 /// The names of the context files in `.gemini`, the first of which the CLI also writes to.
-pub(super) fn context_names(settings: &Map<String, Value>) -> Vec<String> {
+pub(crate) fn context_names(settings: &Map<String, Value>) -> Vec<String> {
     let chosen = settings.get("context").and_then(|context| context.get("fileName"));
     let names: Vec<String> = match chosen {
         Some(Value::String(name)) => vec![name.trim().to_owned()],

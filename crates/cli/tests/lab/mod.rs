@@ -40,7 +40,12 @@ pub struct Lab {
 impl Lab {
     /// The real CLI of this version, in a trusted folder, against this scenario.
     pub fn real(name: &str, version: &str, scenario: Scenario) -> Self {
-        let watchdog = Watchdog::new(name, Duration::from_secs(300));
+        Self::real_for(name, version, scenario, Duration::from_secs(300))
+    }
+
+    /// The same for a test that may take longer than others.
+    pub fn real_for(name: &str, version: &str, scenario: Scenario, limit: Duration) -> Self {
+        let watchdog = Watchdog::new(name, limit);
         let cli = RealCli::get(version).unwrap();
         let home = PrivateHome::with(Trust::Trusted).unwrap();
         let server = Server::start().unwrap();

@@ -14,13 +14,13 @@ use alhena_wire::frame::Framer;
 use alhena_wire::rpc::Id;
 use serde_json::{Value, json};
 
-use super::{Engine, Prompt, Purpose, Session, Stage};
+use super::{Engine, Prompt, Purpose as Asked, Session, Stage};
 use crate::account::Account;
 use crate::acp::conversation::{Conversation, OfferedModel, Opened, SharedOpened};
 use crate::acp::gate::Gate;
 use crate::acp::hotline::Hotline;
 use crate::acp::pipe::Pipe;
-use crate::acp::process;
+use crate::acp::process::{self, Purpose};
 use crate::acp::turn::{Exchange, Outlet};
 use crate::changes;
 use crate::disk::Disk;
@@ -45,7 +45,7 @@ pub(in crate::acp) fn converse(
     environment: &Environment,
 ) -> Result<Conversation, RunError> {
     let started = Instant::now();
-    let (ready, pipe) = process::prepare(gemini, &request, environment)?;
+    let (ready, pipe) = process::prepare(gemini, &request, environment, Purpose::One)?;
     let keeper = keeper_program(environment);
     let begin = || {
         let (bell, rung) = bell()?;
@@ -70,7 +70,7 @@ pub(crate) fn run_once(
 ) -> Result<Run, RunError> {
     let started = Instant::now();
     let text = prompt::text(&request)?;
-    let (ready, pipe) = process::prepare(gemini, &request, environment)?;
+    let (ready, pipe) = process::prepare(gemini, &request, environment, Purpose::One)?;
     let recorder = start::recorder(&request, gemini, &ready)?;
     let keeper = keeper_program(environment);
     let begin = || {
@@ -87,6 +87,7 @@ pub(crate) fn run_once(
             opens: false,
             outlet: Outlet::Run(queue),
             cancelled: false,
+            terms: None,
         });
         let (about, sessions) = (engine.about(), engine.sessions.clone());
         let stopper = Stopper::new(bell, engine.over.clone());
@@ -97,14 +98,14 @@ pub(crate) fn run_once(
 }
 
 /// The engine's ends of the ways to it.
-struct Ends {
-    bell: UnixStream,
-    orders: mpsc::Receiver<crate::acp::hotline::Order>,
-    hotline: Weak<Hotline>,
-    closed: async_channel::Sender<crate::acp::conversation::Closed>,
+pub(super) struct Ends {
+    pub bell: UnixStream,
+    pub orders: mpsc::Receiver<crate::acp::hotline::Order>,
+    pub hotline: Weak<Hotline>,
+    pub closed: async_channel::Sender<crate::acp::conversation::Closed>,
 }
 
-fn bell() -> io::Result<(UnixStream, UnixStream)> {
+pub(super) fn bell() -> io::Result<(UnixStream, UnixStream)> {
     let (bell, rung) = UnixStream::pair()?;
     bell.set_nonblocking(true)?;
     rung.set_nonblocking(true)?;
@@ -116,11 +117,11 @@ fn spawn(engine: Engine) -> io::Result<()> {
     Ok(())
 }
 
-fn not_started(error: io::Error) -> RunError {
+pub(super) fn not_started(error: io::Error) -> RunError {
     RunError::failed(FailureKind::Crashed, format!("the agent could not be started: {error}"))
 }
 
-fn begin(
+pub(super) fn begin(
     ready: Ready,
     pipe: Pipe,
     keeper: Option<PathBuf>,
@@ -178,6 +179,7 @@ fn begin(
         over: Over::default(),
         opened: SharedOpened::default(),
         closed: ends.closed,
+        serving: None,
     })
 }
 
@@ -187,7 +189,7 @@ impl Engine {
     }
 
     /// Asks for something.
-    pub(super) fn ask(&mut self, purpose: Purpose, line: impl FnOnce(&Id) -> Vec<u8>) -> u64 {
+    pub(super) fn ask(&mut self, purpose: Asked, line: impl FnOnce(&Id) -> Vec<u8>) -> u64 {
         self.requests += 1;
         self.asked.insert(self.requests, purpose);
         self.pipe.say(&line(&Id::from(self.requests)));
@@ -196,7 +198,7 @@ impl Engine {
 
     pub(super) fn greet(&mut self) {
         self.next_exchange();
-        self.ask(Purpose::Initialize, |id| say::initialize(id, "alhena", env!("CARGO_PKG_VERSION")));
+        self.ask(Asked::Initialize, |id| say::initialize(id, "alhena", env!("CARGO_PKG_VERSION")));
     }
 
     /// The agent is there: a session is opened. MCP servers are in its settings.
@@ -206,9 +208,9 @@ impl Engine {
         match resumed {
             Some(session) => {
                 self.session.id.clone_from(&session);
-                self.ask(Purpose::Open, |id| say::load_session(id, &session, &dir, &json!([])));
+                self.ask(Asked::Open, |id| say::load_session(id, &session, &dir, &json!([])));
             }
-            None => drop(self.ask(Purpose::Open, |id| say::new_session(id, &dir, &json!([])))),
+            None => drop(self.ask(Asked::Open, |id| say::new_session(id, &dir, &json!([])))),
         }
     }
 
@@ -226,6 +228,7 @@ impl Engine {
             self.session.model = text("/models/currentModelId");
         }
         self.session.stage = Stage::Ready;
+        self.follow_new_session();
         let opened = Opened {
             session_id: self.session.id.clone(),
             model: text("/models/currentModelId"),
@@ -244,7 +247,7 @@ impl Engine {
             self.session.mode = mode.to_owned();
             self.session.settling += 1;
             let session = self.session.id.clone();
-            self.ask(Purpose::Setting, |id| say::set_mode(id, &session, mode));
+            self.ask(Asked::Setting, |id| say::set_mode(id, &session, mode));
         }
     }
 
@@ -253,7 +256,7 @@ impl Engine {
         if self.session.stage == Stage::Ready && self.session.model != model {
             self.session.settling += 1;
             let session = self.session.id.clone();
-            self.ask(Purpose::Setting, |id| say::set_model(id, &session, &model));
+            self.ask(Asked::Setting, |id| say::set_model(id, &session, &model));
             self.session.model = model;
         }
     }
@@ -263,7 +266,12 @@ impl Engine {
         if self.exchange.is_some() {
             return;
         }
-        let Some(Prompt { turn, text, opens, outlet, cancelled }) = self.prompts.pop_front() else { return };
+        let Some(Prompt { turn, text, opens, outlet, cancelled, terms }) = self.prompts.pop_front() else {
+            return;
+        };
+        if let Some(terms) = &terms {
+            self.agree(terms);
+        }
         let account = self.account();
         let stderr_before = self.retries.written();
         let now = Instant::now();
@@ -274,10 +282,10 @@ impl Engine {
             opens,
             outlet,
             account,
-            began: if self.turns == 1 && self.session.stage == Stage::Starting {
-                self.request.began.unwrap_or(self.started)
-            } else {
-                now
+            began: match (self.turns, self.session.stage) {
+                _ if terms.is_some() => self.request.began.unwrap_or(now),
+                (1, Stage::Starting) => self.request.began.unwrap_or(self.started),
+                _ => now,
             },
             request: None,
             questions: BTreeMap::new(),
@@ -286,6 +294,10 @@ impl Engine {
             stop: None,
             answered: None,
             stderr_before,
+            output_before: if terms.is_some() { self.stdout.len() } else { 0 },
+            terms,
+            told: false,
+            did: false,
         });
         if cancelled {
             self.stop_exchange(Stop::Cancelled);
@@ -300,7 +312,7 @@ impl Engine {
         if let Some(session) = session.as_mut().filter(|_| !self.session.id.is_empty()) {
             // What was written since the last turn is none of this one's.
             session.session(&self.session.id);
-            let _before = session.news();
+            session.begin_again();
         }
         if let Some(neighbours) = &mut self.neighbours {
             neighbours.begin_again();
@@ -315,7 +327,7 @@ impl Engine {
             dir: self.dir.clone(),
             since,
             // A run hands out lines of stream-json, and there are none.
-            raw_lines: self.request.raw_lines && !self.once,
+            raw_lines: self.request.raw_lines && !self.once && self.serving.is_none(),
             lines: 0,
             waiting: VecDeque::new(),
         };
@@ -342,7 +354,7 @@ impl Engine {
         let (session, text) = (self.session.id.clone(), exchange.text.clone());
         let note = self.note.take();
         let texts: Vec<&str> = note.iter().map(String::as_str).chain([text.as_str()]).collect();
-        let request = self.ask(Purpose::Prompt, |id| say::prompt(id, &session, &texts));
+        let request = self.ask(Asked::Prompt, |id| say::prompt(id, &session, &texts));
         self.tell_of_prompt(request, session);
     }
 

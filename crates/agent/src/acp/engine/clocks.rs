@@ -8,6 +8,7 @@ use alhena_sys::poll::{self, Wanted};
 
 use super::{Engine, Stage};
 use crate::account::{Account, NOBODY_TELLS};
+use crate::acp::turn::Exchange;
 use crate::supervise::protocol::Gentle;
 
 /// How long to wait at the most, whatever was told.
@@ -35,9 +36,10 @@ impl Engine {
         if let Some(wait) = account.and_then(Account::longest_wait_for_fact) {
             longest = longest.min(wait);
         }
-        let leaving = self.exchange.as_ref().is_some_and(|exchange| {
-            exchange.answered.is_some() || !exchange.account.waiting.is_empty() || !exchange.asking.is_empty()
-        });
+        let leaving = self
+            .exchange
+            .as_ref()
+            .is_some_and(|exchange| exchange.answered.is_some() || exchange.has_to_be_taken());
         if leaving || !self.departing.is_empty() {
             longest = longest.min(SOON);
         }
@@ -48,6 +50,8 @@ impl Engine {
         if !self.nobody_rings {
             wanted.push(Wanted::readable(&self.bell));
         }
+        let stopper = self.exchange.as_ref().and_then(|exchange| exchange.terms.as_ref()?.bell.as_ref());
+        wanted.extend(stopper.map(Wanted::readable));
         wanted.extend(self.pipe.wanted());
         wanted.extend(growths().filter_map(Growth::fd).map(Wanted::Readable));
         let _looked_at_anyway = poll::wait(&wanted, Some(longest));
@@ -82,10 +86,11 @@ impl Engine {
         if let Some(exchange) = self.exchange.as_mut().filter(|exchange| exchange.may_be_silent()) {
             exchange.heard = Instant::now();
         }
-        if self.stdout.len() > self.request.max_output {
+        let before = self.exchange.as_ref().map_or((0, 0), Exchange::written_before);
+        if self.stdout.len() - before.0 > self.request.max_output {
             self.stop_exchange(Stop::TooMuchOutput(self.request.max_output));
             self.end_process(Gentle::No);
-        } else if self.retries.written() > self.request.max_stderr {
+        } else if self.retries.written() - before.1 > self.request.max_stderr {
             self.stop_exchange(Stop::TooMuchStderr(self.request.max_stderr));
             self.end_process(Gentle::No);
         } else if let Some((_, stop)) = self.next_alarm().filter(|(at, _)| *at <= Instant::now()) {

@@ -7,8 +7,9 @@ use std::time::Duration;
 use alhena_model::{Change, End, Event, EventKind, Exit, Input, Outcome};
 
 use super::Engine;
+use super::serve::Serving;
 use crate::acp::conversation::Closed;
-use crate::acp::turn::Exchange;
+use crate::acp::turn::{Exchange, is_deed};
 use crate::run::{Item, Listener};
 use crate::supervise::protocol::Gentle;
 
@@ -16,6 +17,15 @@ use crate::supervise::protocol::Gentle;
 const LAST_WORDS: Duration = Duration::from_millis(500);
 /// How long to wait for a reader before looking again.
 const READER_IS_BEHIND: Duration = Duration::from_millis(5);
+
+/// What came of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Departed {
+    /// It was answered, and nothing else was done.
+    Talked,
+    /// Something was done, or went wrong.
+    Acted,
+}
 
 impl Engine {
     /// The agent has answered: when all is known that will be, the turn is over.
@@ -29,6 +39,8 @@ impl Engine {
         account.read_session();
         let incomplete = account.interpreter.waits()
             || (account.session.is_some() && account.interpreter.untold_tokens() > 0);
+        let incomplete =
+            incomplete || (self.serving.as_ref().is_some_and(Serving::clears) && !exchange.is_cleared());
         if incomplete && exchange.stop.is_none() && since.elapsed() < LAST_WORDS && !self.closing {
             return;
         }
@@ -36,33 +48,53 @@ impl Engine {
             return self.end_process(Gentle::No);
         }
         if let Some(exchange) = self.exchange.take() {
-            self.conclude(exchange, Exit::Unknown);
+            let stopped = exchange.stop.is_some();
+            let place = exchange.terms.as_ref().map(|terms| terms.place.clone());
+            let departed = self.conclude(exchange, Exit::Unknown);
+            self.served(place.filter(|_| !stopped && departed == Departed::Talked));
         }
         self.next_exchange();
     }
 
-    fn conclude(&mut self, mut exchange: Exchange, exit: Exit) {
+    fn conclude(&mut self, mut exchange: Exchange, exit: Exit) -> Departed {
         let account = &mut exchange.account;
         account.feed(Input::SessionEnded);
+        if self.serving.is_some() {
+            account.feed(Input::SessionLost);
+        }
         account.ask_disk_at_last(exchange.request.is_some());
         account.warnings.append(&mut self.ward.warnings);
         if self.turns == 1 {
-            account.warnings.extend(self.ward.complaints());
+            let complaints = self.ward.complaints();
+            if let Some(serving) = &mut self.serving {
+                serving.warnings.extend_from_slice(&complaints);
+            }
+            account.warnings.extend(complaints);
         }
         account.warn_all();
         self.tail = account.session.take();
         self.neighbours = account.neighbours.take();
         let stderr = self.ward.last_words_since(exchange.stderr_before);
-        self.depart(exchange, exit, stderr);
+        self.depart(exchange, exit, stderr)
     }
 
-    fn depart(&mut self, exchange: Exchange, exit: Exit, stderr: String) {
+    fn depart(&mut self, mut exchange: Exchange, exit: Exit, stderr: String) -> Departed {
+        exchange.note_deeds();
+        let did = exchange.did;
         let duration_ms = Some(exchange.began.elapsed().as_millis() as u64);
         let waiting = exchange.account.conclude(&End { exit, stderr, duration_ms });
+        let mut departed = Departed::Acted;
         if let Some(Item::Event(Event { kind: EventKind::Finished { outcome }, .. })) = waiting.back() {
             self.note = note(outcome);
+            if outcome.is_success() && !did && !waiting.iter().any(is_deed) {
+                departed = Departed::Talked;
+            }
+        }
+        if let Some(terms) = exchange.terms {
+            terms.over.store(true, Ordering::Release);
         }
         self.departing.push((exchange.outlet, waiting));
+        departed
     }
 
     /// The process is gone and nothing of it is left: what remains is to read the rest and to judge.
@@ -70,6 +102,7 @@ impl Engine {
         let finished = self.ward.end();
         self.hear_rest();
         let (exit, stderr) = self.ward.exit();
+        let mut back = self.job_to_give_back();
         while let Some(mut exchange) = self.exchange.take() {
             let account = &mut exchange.account;
             account.warnings.append(&mut self.ward.warnings);
@@ -86,10 +119,14 @@ impl Engine {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&finished.published);
         let mut warnings = self.ward.warnings.split_off(0);
         warnings.extend(finished.warnings);
+        let serving = self.serving.take();
         let Engine { ward, departing, over, closed, .. } = self;
         // Before the last event is out everything is cleaned up: whoever has it may exit at once.
         drop(ward);
         over.store(true, Ordering::Release);
+        if let Some(serving) = serving {
+            serving.gone(&mut back);
+        }
         let _nobody_waits = closed.try_send(Closed { session_files: finished.published, warnings });
         for (outlet, mut waiting) in departing {
             while !outlet.hand_out(&mut waiting) && outlet.listener() != Listener::Gone {

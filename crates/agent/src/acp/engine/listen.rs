@@ -132,6 +132,9 @@ impl Engine {
     /// The agent refuses: where it was the start or a setting, the prompt that waits for it has failed.
     fn fails(&mut self, id: &Id) {
         let Some((number, purpose)) = self.purpose(id) else { return };
+        if purpose == Purpose::Open && self.opens_again() {
+            return;
+        }
         let waits = self.exchange.as_ref().is_some_and(|exchange| exchange.request.is_none());
         if purpose != Purpose::Prompt && waits {
             self.tell_of_prompt(number, self.session.id.clone());
@@ -148,12 +151,16 @@ impl Engine {
             Said::Answer { id, outcome } => {
                 let Some((number, purpose)) = self.purpose(&id) else { return };
                 self.asked.remove(&number);
+                if purpose == Purpose::Open && self.is_of_the_one_before() {
+                    return self.open_session();
+                }
                 if outcome.is_err() {
                     self.refused(number, purpose);
                 }
                 match (purpose, outcome) {
                     (Purpose::Initialize, Ok(answer)) => {
                         self.session.is_gemini = gemini::is_it(&answer);
+                        self.is_there();
                         self.open_session();
                     }
                     (Purpose::Open, Ok(answer)) => self.opened(&answer),

@@ -36,17 +36,33 @@ impl Engine {
         while let Ok(order) = self.orders.try_recv() {
             self.obey(order);
         }
+        self.hear_stopper();
+        self.take_job();
     }
 
     fn obey(&mut self, order: Order) {
         match order {
             Order::Prompt { turn, text, outlet } => {
-                self.prompts.push_back(Prompt { turn, text, opens: false, outlet, cancelled: false });
+                self.prompts.push_back(Prompt {
+                    turn,
+                    text,
+                    opens: false,
+                    outlet,
+                    cancelled: false,
+                    terms: None,
+                });
                 self.next_exchange();
             }
             Order::Open { turn, outlet } => {
                 let text = String::new();
-                self.prompts.push_back(Prompt { turn, text, opens: true, outlet, cancelled: false });
+                self.prompts.push_back(Prompt {
+                    turn,
+                    text,
+                    opens: true,
+                    outlet,
+                    cancelled: false,
+                    terms: None,
+                });
                 self.next_exchange();
             }
             Order::Decide { question, decision } => self.decide(question, decision),

@@ -26,6 +26,7 @@ impl Pair {
             slug: "app".into(),
             layout: Layout::Slug,
             publish: true,
+            keep_sessions: true,
             resumed: None,
             copied: Vec::new(),
             linked: Vec::new(),

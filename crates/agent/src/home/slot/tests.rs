@@ -11,6 +11,7 @@ fn plan(slot: &Path, user_home: &Path) -> FinishPlan {
         slug: "app".into(),
         layout: Layout::Slug,
         publish: true,
+        keep_sessions: true,
         resumed: None,
         copied: Vec::new(),
         linked: Vec::new(),

@@ -1,0 +1,256 @@
+//! Which prompts may share a process: those for which everything is equal that a process has only once.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use alhena_session::registry;
+use alhena_wire::release::Feature;
+use serde_json::Value;
+
+use super::folder::{self, Text};
+use crate::acp::Place;
+use crate::env::Environment;
+use crate::facts;
+use crate::find::Gemini;
+use crate::home;
+use crate::prepare::{self, RunError};
+use crate::request::{PromptBy, Request, Sandbox};
+use crate::settings::read_settings;
+
+/// Equal for prompts that may share a process.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Key(String);
+
+/// In the user's `.gemini`: what the CLI writes as it goes, and logins, which every process reads when it needs them.
+const PASSED_OVER: &[&str] = &[
+    "tmp",
+    "history",
+    "projects.json",
+    "state.json",
+    "installation_id",
+    "user_id",
+    "google_accounts.json",
+    "oauth_creds.json",
+    "gemini-credentials.json",
+    "mcp-oauth-tokens.json",
+    "mcp-oauth-tokens-v2.json",
+    "a2a-oauth-tokens.json",
+];
+/// So deep extensions, skills, commands and policies are looked at.
+const DEEPEST: usize = 4;
+
+/// The key of a request, and where it works. None when it has to have a process of its own.
+pub(super) fn of(
+    gemini: &Gemini,
+    request: &Request,
+    environment: &Environment,
+) -> Result<Option<(Key, Place)>, RunError> {
+    let mut text = Text::default();
+    if !options(request, &mut text) || !gemini.version.has(Feature::Acp) {
+        return Ok(None);
+    }
+    let mut environment = environment.clone();
+    for (name, value) in &request.env {
+        environment.set(name.clone(), value.clone());
+    }
+    let dir = prepare::working_directory(request)?;
+    let Some(user_home) = environment.gemini_home() else { return Ok(None) };
+    if real(&user_home) == dir || dir.to_str().is_none() || real(&user_home).to_str().is_none() {
+        return Ok(None);
+    }
+    let user = read_settings(&user_home.join(".gemini/settings.json")).unwrap_or_default();
+    // Only then is it one process, whose heap can be limited and whose memory can be looked at.
+    if gemini.fast_start(&environment, &user).is_none() {
+        return Ok(None);
+    }
+    text.add("gemini", &format!("{gemini:?}"));
+    for (name, value) in environment.iter() {
+        text.add(&format!("{name:?}"), &format!("{value:?}"));
+    }
+    users(&user_home, &environment, &mut text);
+    let context_names = folders(&dir, &user_home, &user, &environment, &mut text);
+    let included = request.include_dirs.iter().map(|dir| real(dir));
+    let states: Vec<String> =
+        [dir.clone()].into_iter().chain(included).map(|dir| folder::state(&dir, &context_names)).collect();
+    let state = states.join(" ");
+    Ok(Some((Key(text.finish()), Place { dir, state })))
+}
+
+fn real(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// What the options say that a process has only once. False when it cannot be shared at all.
+///
+/// Every field is named, so that one who adds an option has to decide here.
+fn options(request: &Request, text: &mut Text) -> bool {
+    let Request {
+        prompt: _,
+        prompt_by,
+        dir: _,
+        transport: _,
+        model,
+        approval,
+        trust,
+        sandbox,
+        include_dirs,
+        allow_tools,
+        deny_tools,
+        policies,
+        rules,
+        hooks,
+        permission_timeout: _,
+        mcp_servers,
+        system_prompt,
+        env,
+        resume,
+        session_id,
+        timeout: _,
+        began: _,
+        first_event_timeout: _,
+        stall_timeout: _,
+        max_turns,
+        max_attempts,
+        max_output: _,
+        max_stderr: _,
+        record,
+        extra_args,
+        raw_lines,
+        conversation: _,
+        notices: _,
+    } = request;
+    let own = hooks.is_some() || resume.is_some() || session_id.is_some() || record.is_some();
+    if own
+        || *raw_lines
+        || *prompt_by == PromptBy::File
+        || matches!(sandbox, Sandbox::On | Sandbox::Engine(_))
+    {
+        return false;
+    }
+    text.add(
+        "asked",
+        &format!("{model:?} {approval:?} {trust:?} {sandbox:?} {max_turns:?} {max_attempts:?}"),
+    );
+    text.add("tools", &format!("{allow_tools:?} {deny_tools:?} {rules:?}"));
+    text.add("servers", &format!("{mcp_servers:?}"));
+    text.add("told", &format!("{system_prompt:?} {env:?} {extra_args:?}"));
+    for path in include_dirs {
+        text.add("include", &real(path).to_string_lossy());
+    }
+    for path in policies {
+        text.add("policy", &real(path).to_string_lossy());
+        text.file(path);
+    }
+    true
+}
+
+/// What the user and the system have written for every process.
+fn users(user_home: &Path, environment: &Environment, text: &mut Text) {
+    let users = user_home.join(".gemini");
+    let mut names: Vec<PathBuf> =
+        fs::read_dir(&users).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    names.sort();
+    for path in names {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if PASSED_OVER.contains(&name.as_str()) || name.contains(".lock") || name.contains(".tmp") {
+            continue;
+        }
+        match path.is_dir() {
+            true => text.tree(&path, DEEPEST),
+            false => text.file(&path),
+        }
+    }
+    text.tree(&user_home.join(".agents"), DEEPEST);
+    let system = facts::system_settings(environment);
+    text.file(&system.with_file_name("system-defaults.json"));
+    text.file(&system);
+}
+
+/// What the folder brings along that a process has only once. One that has settings or memories of its own gets a process of its
+/// own: settings are read again only after 10 s, and the name of context files is that of the last session (0.61.0). Gives these names.
+fn folders(
+    dir: &Path,
+    user_home: &Path,
+    user: &Value,
+    environment: &Environment,
+    text: &mut Text,
+) -> Vec<String> {
+    for place in dir.ancestors().chain([user_home]) {
+        text.file(&place.join(".gemini/.env"));
+        text.file(&place.join(".env"));
+    }
+    text.add("trust", &format!("{:?}", facts::trust(user_home, dir, environment)));
+    let own = dir.join(".gemini/settings.json");
+    let folder = read_settings(&own).unwrap_or_default();
+    text.file(&own);
+    let users = user_home.join(".gemini");
+    let slug = dir.to_str().and_then(|dir| registry::registered_slug(&users, dir));
+    let remembers = slug.is_some_and(|slug| users.join("tmp").join(slug).join("memory").exists());
+    if dir.join(".gemini").exists() || remembers {
+        text.add("dir", &dir.to_string_lossy());
+    }
+    let mut names: Vec<String> =
+        [user, &folder].into_iter().filter_map(Value::as_object).flat_map(home::context_names).collect();
+    names.push("GEMINI.md".to_owned());
+    names.sort();
+    names.dedup();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::home::McpServer;
+    use crate::request::{Approval, SystemPrompt, Trust};
+
+    fn key(request: &Request) -> Option<String> {
+        let mut text = Text::default();
+        options(request, &mut text).then(|| text.finish())
+    }
+
+    #[test]
+    fn what_a_process_has_only_once_makes_another_key_and_what_is_the_prompts_own_does_not() {
+        let plain = || Request::new("one").dir("/p");
+        let same = [
+            Request::new("two").dir("/q"),
+            plain().timeout(std::time::Duration::from_secs(1)),
+            plain().max_output(5),
+            plain().notice("n"),
+            plain().conversation(),
+        ];
+        for request in same {
+            assert_eq!(key(&request), key(&plain()), "{request:?}");
+        }
+        let mut rules = crate::rules::Rules::default();
+        rules.add(crate::rules::Decision::Deny, "shell(rm *)").unwrap();
+        let others = [
+            plain().model("m"),
+            plain().approval(Approval::Yolo),
+            plain().trust(Trust::Run),
+            plain().sandbox(Sandbox::Off),
+            plain().include_dir("/usr"),
+            plain().allow_tool("read_file"),
+            plain().deny_tool("read_file"),
+            plain().policy("/etc/hostname"),
+            plain().rules(rules),
+            plain().mcp_server(McpServer::parse("a=node a.js").unwrap()),
+            plain().system_prompt(SystemPrompt::Append("a".into())),
+            plain().system_prompt(SystemPrompt::Replace("a".into())),
+            plain().env("A", "1"),
+            plain().env("A", "2"),
+            plain().max_turns(3),
+            plain().max_attempts(4),
+            plain().extra_arg("--debug"),
+        ];
+        let mut keys: Vec<_> = others.iter().map(key).chain([key(&plain())]).collect();
+        let count = keys.len();
+        keys.sort();
+        keys.dedup();
+        assert_eq!((keys.len(), keys.contains(&None)), (count, false));
+        for request in
+            [plain().session_id("12345678"), plain().record("/r"), plain().resume(home::Resume::Latest)]
+        {
+            assert_eq!(key(&request), None, "{request:?}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Many prompts on few processes of the real CLI, against the scripted API.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+
+#[path = "../lab/mod.rs"]
+mod lab;
+
+mod apart;
+mod ends;
+mod served;
+mod soak;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use alhena::scripted::{RecordedRequest, Scenario, Turn};
+use alhena::{Outcome, Pool, PoolOptions, Request, Run};
+use alhena_testbed::{Deadline, processes_with_env};
+use lab::Lab;
+
+const VERSION: &str = "0.61.0";
+
+/// Says what it was asked: the prompts of these tests are one word each.
+fn echo(request: &RecordedRequest) -> Turn {
+    Turn::say(format!("heard {}", request.prompt().unwrap_or_default()))
+}
+
+fn lab(name: &str) -> Lab {
+    Lab::real(name, VERSION, Scenario::dynamic(echo))
+}
+
+fn pool(processes: usize) -> Pool {
+    Pool::new(PoolOptions::default().processes(processes)).unwrap()
+}
+
+fn start(lab: &Lab, pool: &Pool, request: Request) -> Run {
+    pool.run_in(&lab.gemini, request, &lab.env).unwrap()
+}
+
+fn run(lab: &Lab, pool: &Pool, request: Request) -> Arc<Outcome> {
+    start(lab, pool, request).outcome_blocking()
+}
+
+/// The answer to a prompt that has to be answered.
+fn answer(lab: &Lab, pool: &Pool, request: Request) -> String {
+    let outcome = run(lab, pool, request);
+    assert!(outcome.is_success(), "{:?} {:?}", outcome.failure, outcome.warnings);
+    outcome.text.all().to_owned()
+}
+
+/// The CLIs of the lab, each one process.
+fn agents(lab: &Lab) -> Vec<u32> {
+    let all = processes_with_env(&home_of(lab)).into_iter();
+    all.filter(|pid| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|word| word == b"--acp")
+    })
+    .collect()
+}
+
+fn home_of(lab: &Lab) -> String {
+    format!("ALHENA_HOME={}", lab.home.path().join("alhena").display())
+}
+
+/// Neither a process nor a directory.
+fn nothing_is_left(lab: &Lab) {
+    let deadline = Deadline::after(Duration::from_secs(30));
+    assert!(
+        deadline.wait_until(|| processes_with_env(&home_of(lab)).is_empty()),
+        "{:?}",
+        processes_with_env(&home_of(lab))
+    );
+    for place in ["alhena/runs", "alhena/homes"] {
+        let left: Vec<_> = std::fs::read_dir(lab.home.path().join(place))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| path.file_name().is_some_and(|name| name != "bin"))
+            .collect();
+        assert_eq!(left, Vec::<std::path::PathBuf>::new());
+    }
+}
+
+/// What the API was asked for answers.
+fn asked(lab: &Lab) -> Vec<Arc<RecordedRequest>> {
+    lab.server.requests("lab").into_iter().filter(|request| request.action.starts_with("stream")).collect()
+}

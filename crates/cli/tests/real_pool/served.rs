@@ -1,0 +1,153 @@
+//! Prompts are served as runs are, and sessions are used again only when nothing is in them.
+
+use alhena::scripted::{Scenario, Turn};
+use alhena::{Approval, EventKind, Item, Status};
+use serde_json::json;
+
+use super::{VERSION, agents, answer, asked, lab, nothing_is_left, pool, run, start};
+use crate::lab::{Lab, all};
+
+#[test]
+fn real_cli_prompts_in_one_folder_use_one_session_and_none_hears_of_another() {
+    let lab = lab("one session");
+    let pool = pool(1);
+    let mut sessions = Vec::new();
+    for word in ["alder", "birch", "cedar", "dogwood"] {
+        let outcome = run(&lab, &pool, lab.request(word));
+        assert_eq!(outcome.text.all(), format!("heard {word}"), "{:?}", outcome.failure);
+        assert!(outcome.usage.all.total > 0, "{:?}", outcome.usage);
+        sessions.push(outcome.session_id.clone());
+    }
+    sessions.dedup();
+    assert_eq!((sessions.len(), agents(&lab).len()), (1, 1), "{sessions:?}");
+    let asked = asked(&lab);
+    assert_eq!(asked.len(), 4);
+    for (word, request) in ["alder", "birch", "cedar", "dogwood"].iter().zip(&asked) {
+        for other in ["alder", "birch", "cedar", "dogwood"] {
+            assert_eq!(request.raw_body.contains(other), *word == other, "{word}: {other}");
+        }
+    }
+    pool.close_blocking();
+    nothing_is_left(&lab);
+    // Nothing of it is in the user's store.
+    let chats = lab.home.path().join(".gemini/tmp");
+    let kept: Vec<_> = walk(&chats).into_iter().filter(|path| path.ends_with(".jsonl")).collect();
+    assert_eq!(kept, Vec::<String>::new());
+}
+
+fn walk(dir: &std::path::Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        found.push(path.to_string_lossy().into_owned());
+        found.extend(walk(&path));
+    }
+    found
+}
+
+#[test]
+fn real_cli_a_pooled_prompt_gives_the_same_events_and_outcome_as_a_run() {
+    let scenario = || {
+        Scenario::new()
+            .turn(
+                Turn::new()
+                    .thought("Plan", "write")
+                    .call("write_file", json!({"file_path": "n.txt", "content": "x\n"})),
+            )
+            .turn(Turn::new().call("run_shell_command", json!({"command": "echo out; exit 3"})))
+            .turn(Turn::new().text("Do").text("ne."))
+    };
+    let request = |lab: &Lab| lab.request("go").approval(Approval::Yolo);
+    let alone = Lab::real("alone", VERSION, scenario());
+    let pooled = Lab::real("pooled", VERSION, scenario());
+    let pool = pool(1);
+    let mut run = alone.start(request(&alone).transport(alhena::Transport::Acp));
+    let expected = (kinds(&all(&mut run)), run.outcome_blocking());
+    let mut run = start(&pooled, &pool, request(&pooled));
+    let found = (kinds(&all(&mut run)), run.outcome_blocking());
+    assert_eq!(found.0, expected.0);
+    let (found, expected) = (found.1, expected.1);
+    assert_eq!((found.status, found.text.all()), (Status::Success, "Done."), "{:?}", found.failure);
+    assert_eq!(found.text, expected.text);
+    let files = |outcome: &alhena::Outcome| format!("{:?}", outcome.files);
+    assert_eq!(files(&found), files(&expected));
+    let commands = |outcome: &alhena::Outcome| {
+        let each =
+            outcome.commands.iter().map(|run| (run.command.clone(), run.exit_code, run.output.clone()));
+        each.collect::<Vec<_>>()
+    };
+    assert_eq!(commands(&found), commands(&expected));
+    assert_eq!(found.usage, expected.usage);
+    assert_eq!(found.warnings, expected.warnings);
+}
+
+/// The names of what happened, without usage: that comes when it is known.
+fn kinds(events: &[alhena::Event]) -> Vec<String> {
+    let name = |kind: &EventKind| format!("{kind:?}").split([' ', '(', '{']).next().unwrap_or("").to_owned();
+    events.iter().map(|event| name(&event.kind)).filter(|name| name != "Usage").collect()
+}
+
+#[test]
+fn real_cli_a_session_is_not_used_again_after_a_tool_a_failure_or_a_change_of_the_folder() {
+    let scenario = Scenario::dynamic(|request: &alhena::scripted::RecordedRequest| {
+        let prompt = request.prompt().unwrap_or_default();
+        match (prompt, request.responses().next().is_some()) {
+            ("tool", false) => Turn::new().call("list_directory", json!({"dir_path": "."})),
+            ("fails", _) => Turn::status(400),
+            _ => Turn::say("answered"),
+        }
+    });
+    let lab = Lab::real("not again", VERSION, scenario);
+    let pool = pool(1);
+    let session = |word: &str| run(&lab, &pool, lab.request(word)).session_id.clone().unwrap();
+    let first = session("tool");
+    let second = session("plain");
+    assert_ne!(first, second);
+    assert_eq!(session("again"), second);
+    std::fs::write(lab.workspace().join("GEMINI.md"), "Speak of oak trees.").unwrap();
+    let third = session("changed");
+    assert_ne!(third, second);
+    let told = |word: &str| asked(&lab).into_iter().rfind(|request| request.prompt() == Some(word)).unwrap();
+    assert!(told("changed").raw_body.contains("oak trees"));
+    std::fs::write(lab.workspace().join("GEMINI.md"), "Speak of elm trees.").unwrap();
+    let fourth = session("changed again");
+    let body = told("changed again").raw_body.clone();
+    assert!(body.contains("elm trees") && !body.contains("oak trees"));
+    assert_eq!(session("fails"), fourth);
+    assert_ne!(session("after it"), fourth);
+    assert_eq!(agents(&lab).len(), 1);
+}
+
+#[test]
+fn real_cli_a_folder_of_its_own_gets_a_session_of_its_own_in_the_same_process() {
+    let lab = lab("two folders");
+    let pool = pool(1);
+    let other = lab.workspace().join("below");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(lab.workspace().join("only-above.txt"), "").unwrap();
+    assert_eq!(answer(&lab, &pool, lab.request("alder")), "heard alder");
+    let process = agents(&lab);
+    assert_eq!(answer(&lab, &pool, lab.request("birch").dir(&other)), "heard birch");
+    assert_eq!(agents(&lab), process);
+    let bodies: Vec<String> = asked(&lab).into_iter().map(|request| request.raw_body.clone()).collect();
+    assert!(bodies[0].contains("only-above.txt") && !bodies[1].contains("only-above.txt"));
+    assert!(bodies[1].contains(&*other.to_string_lossy()));
+}
+
+#[test]
+fn real_cli_what_cannot_share_a_process_is_run_all_the_same() {
+    let lab = lab("cannot share");
+    let pool = pool(1);
+    let recording = lab.home.path().join("recording");
+    assert_eq!(answer(&lab, &pool, lab.request("alder").record(&recording)), "heard alder");
+    assert!(recording.exists());
+    let id = "0c9a14e1-0000-4000-8000-000000000001";
+    let outcome = run(&lab, &pool, lab.request("birch").session_id(id));
+    assert_eq!((outcome.status, outcome.session_id.as_deref()), (Status::Success, Some(id)));
+    let mut run = start(&lab, &pool, lab.request("cedar").raw_lines());
+    let mut lines = 0;
+    while let Some(item) = run.next_item_blocking() {
+        lines += usize::from(matches!(item, Item::Line(_)));
+    }
+    assert!(lines > 0);
+}
