@@ -15,6 +15,7 @@ use crate::disk::Disk;
 use crate::home::Finished;
 use crate::neighbours::{Neighbours, Others};
 use crate::recording::Recorder;
+use crate::request::Request;
 use crate::run::{Item, Sessions};
 use crate::tail::SessionTail;
 use crate::telemetry;
@@ -79,6 +80,13 @@ impl Account {
     /// The time for what carries none of its own.
     pub(crate) fn tick(&mut self) {
         self.feed(Input::Time(Timestamp::now()));
+    }
+
+    /// What models cost, before anything else.
+    pub(crate) fn take_prices(&mut self, request: &Request) {
+        if let Some(prices) = &request.prices {
+            self.feed(Input::Prices(Box::new(prices.clone())));
+        }
     }
 
     /// Says what people should know.

@@ -19,6 +19,7 @@ mod interactive;
 mod neighbours;
 mod pool;
 mod prepare;
+pub mod prices;
 #[doc(hidden)]
 pub mod programs;
 pub mod recording;

@@ -99,7 +99,16 @@ pub fn play(dir: &Path, each: impl FnMut(Item)) -> io::Result<Arc<Outcome>> {
 
 /// The same, and before the last event the conversation; it is held in memory until then.
 pub fn play_keeping(dir: &Path, each: impl FnMut(Item)) -> io::Result<Arc<Outcome>> {
-    play_with(dir, |witnesses| Interpreter::with(witnesses).keeping_conversation(), each)
+    play_by(dir, Interpreter::keeping_conversation, each)
+}
+
+/// The same by an interpreter of the caller's making: one that keeps the conversation, or has other prices.
+pub fn play_by(
+    dir: &Path,
+    make: impl FnOnce(Interpreter) -> Interpreter,
+    each: impl FnMut(Item),
+) -> io::Result<Arc<Outcome>> {
+    play_with(dir, |witnesses| make(Interpreter::with(witnesses)), each)
 }
 
 fn play_with(

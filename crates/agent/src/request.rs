@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+use alhena_model::Prices;
 use serde::{Deserialize, Serialize};
 
 use crate::home::McpServer;
@@ -68,6 +69,8 @@ pub struct Request {
     pub max_turns: Option<u32>,
     /// How often a failing request is tried; 3 by default, where the CLI takes 10 and four minutes.
     pub max_attempts: Option<u32>,
+    /// What models cost; by default the file that `ALHENA_PRICES` names, or the table that comes with Alhena.
+    pub prices: Option<Prices>,
     /// How many bytes the CLI may write to standard output.
     pub max_output: u64,
     /// How many bytes it may write to standard error, where it has little to say.
@@ -281,6 +284,7 @@ impl Request {
             stall_timeout: Some(Duration::from_secs(300)),
             max_turns: None,
             max_attempts: None,
+            prices: None,
             max_output: 4 << 30,
             max_stderr: 256 << 20,
             record: None,
@@ -438,6 +442,12 @@ impl Request {
     /// How often a failing request is tried.
     pub fn max_attempts(mut self, attempts: u32) -> Self {
         self.max_attempts = Some(attempts);
+        self
+    }
+
+    /// What models cost.
+    pub fn prices(mut self, prices: Prices) -> Self {
+        self.prices = Some(prices);
         self
     }
 

@@ -24,6 +24,7 @@ use crate::follow::Follower;
 use crate::home::Home;
 use crate::neighbours::Neighbours;
 use crate::prepare::{self, Ready, RunError};
+use crate::prices;
 use crate::recording::{Header, Recorder, secrets};
 use crate::request::{Prompt, Request, Transport};
 use crate::run::{About, Over, Queue, Run, Sessions, Stopper};
@@ -54,6 +55,7 @@ impl Gemini {
             ));
         }
         let started = Instant::now();
+        let request = prices::settle(request, environment)?;
         let mut ready = prepare::prepare(self, &request, environment)?;
         let recorder = recorder(&request, self, &ready)?;
         let keeper = keeper_program(environment);
@@ -91,8 +93,9 @@ fn launch(
     let locks = Locks { home: home.as_ref().map(|home| home.lock()), run: Some(run_dir.lock()) };
     let custody = Custody::take(&launch, keeper.as_deref(), locks)?;
     let about = About { mark: launch.mark.clone(), stderr: launch.stderr.clone().into() };
-    let session =
-        home.as_ref().map(|home| SessionTail::new(home.chats_dir(), Timestamp::now(), Growth::new()));
+    let session = home
+        .as_ref()
+        .map(|home| SessionTail::new(home.chats_dir(), Timestamp::now(), Growth::new()).with_sub_agents());
     let sessions = Sessions::default();
     let limits = Limits {
         timeout: request.timeout,
@@ -103,24 +106,26 @@ fn launch(
         stderr: request.max_stderr,
     };
     let neighbours = Neighbours::announce(run_dir.path(), &dir).ok();
+    let mut account = Account {
+        interpreter: interpreter(request, home.as_ref()),
+        recorder,
+        disk: Disk::new(dir.clone(), since),
+        session,
+        neighbours,
+        warnings,
+        dir,
+        since,
+        raw_lines: request.raw_lines,
+        lines: 0,
+        waiting: VecDeque::new(),
+    };
+    account.take_prices(request);
     let engine = Engine {
         stdout,
         growth,
         asked_to_stop,
         queue,
-        account: Account {
-            interpreter: interpreter(request, home.as_ref()),
-            recorder,
-            disk: Disk::new(dir.clone(), since),
-            session,
-            neighbours,
-            warnings,
-            dir,
-            since,
-            raw_lines: request.raw_lines,
-            lines: 0,
-            waiting: VecDeque::new(),
-        },
+        account,
         limits,
         denied: request.deny_tools.clone(),
         started,

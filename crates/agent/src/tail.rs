@@ -27,7 +27,7 @@ pub(crate) struct SessionTail {
     chats: PathBuf,
     short_id: Option<String>,
     files: Vec<Log>,
-    /// The files of sub-agents, where nobody else counts what they take.
+    /// The files of sub-agents, where what they take is counted.
     sub_agents: Option<SubAgents>,
     legacy: HashMap<PathBuf, u64>,
     facts: SessionFacts,
@@ -133,6 +133,11 @@ impl SessionTail {
     /// The same for a session over ACP, where only its file says which calls there were.
     pub(crate) fn with_calls(mut self) -> Self {
         self.facts = self.facts.with_calls();
+        self.with_sub_agents()
+    }
+
+    /// The same with what sub-agents took.
+    pub(crate) fn with_sub_agents(mut self) -> Self {
         self.sub_agents = Some(SubAgents::default());
         self
     }

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use alhena::agent::install::InstallError;
+use alhena::agent::prices::NoPrices;
 use alhena::session::FindError;
 use alhena::terminal::TerminalError;
 use alhena::{Hint, NotFound, RunError};
@@ -69,6 +70,12 @@ impl From<RunError> for CommandError {
     fn from(error: RunError) -> Self {
         let exit = error.exit_status();
         Self::of(error, exit)
+    }
+}
+
+impl From<NoPrices> for CommandError {
+    fn from(error: NoPrices) -> Self {
+        Self::of(error, 2)
     }
 }
 

@@ -11,6 +11,7 @@ mod limit;
 mod listener;
 mod offline;
 mod output;
+mod prices;
 mod signals;
 mod stdin;
 mod style;

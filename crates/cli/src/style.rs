@@ -164,6 +164,14 @@ pub fn number(value: u64) -> String {
     out
 }
 
+/// `$0.0123`; a sum that rounds to nothing is not nothing.
+pub fn dollars(amount: f64) -> String {
+    match amount > 0.0 && amount < 0.00005 {
+        true => "<$0.0001".to_owned(),
+        false => format!("${amount:.4}"),
+    }
+}
+
 /// `12s`, `5m`, `3h`, `2d`, `8w`.
 pub fn age(millis: i64) -> String {
     let seconds = millis.max(0) / 1000;

@@ -4,14 +4,12 @@
 //! 0.61.0 leaves standard output empty when a run fails, so what the plan would never see (the reason) is put where it looks.
 
 mod config;
-mod prices;
 
-use alhena_model::{Event, EventKind, FailureKind, Outcome, Timestamp};
+use alhena_model::{Event, EventKind, FailureKind, Outcome};
 use serde::Serialize;
 use serde_json::Value;
 
 pub use config::{APPROVAL_MODES, Config, DEFAULT_TIMEOUT_MS, KEYS, Sandbox, overlay};
-pub use prices::{Above, Cost, Price, Prices, Promotion, Rates};
 
 use crate::native::{JsonReport, error_message, error_type};
 use crate::seen::{Seen, reason_first, seen};
@@ -131,18 +129,12 @@ const MOST_OUTPUT: usize = 64 << 10;
 /// Collects what the response tells of a run.
 #[derive(Clone, Debug, Default)]
 pub struct View {
-    prices: Option<Prices>,
     report: JsonReport,
     calls: Vec<ToolCall>,
     kept: usize,
 }
 
 impl View {
-    /// A view that computes costs by these prices.
-    pub fn new(prices: Option<Prices>) -> Self {
-        Self { prices, ..Self::default() }
-    }
-
     /// An event of the run.
     pub fn event(&mut self, event: &Event) {
         self.report.event(event);
@@ -174,16 +166,14 @@ impl View {
         }
     }
 
-    /// The response to a call that was over at this time. `stderr` is the CLI's standard error where the caller
-    /// knows better than the outcome.
-    pub fn response(self, outcome: &Outcome, stderr: Option<&str>, at: Timestamp) -> ProviderResponse {
-        let cost = self.prices.as_ref().and_then(|prices| prices.cost(&outcome.usage, at));
+    /// The response to a call. `stderr` is the CLI's standard error where the caller knows better than the outcome.
+    pub fn response(self, outcome: &Outcome, stderr: Option<&str>) -> ProviderResponse {
         let error = error_text(outcome, stderr);
         ProviderResponse {
             output: error.is_none().then(|| outcome.text.last().to_owned()),
             error,
             token_usage: token_usage(outcome),
-            cost: cost.map(|cost| cost.amount),
+            cost: outcome.cost_usd,
             session_id: outcome.session_id.clone(),
             raw: self.report.report(outcome).to_string(),
             metadata: Metadata {
@@ -195,7 +185,7 @@ impl View {
                 duration_ms: outcome.duration_ms,
                 exit_code: outcome.exit_code,
                 warnings: outcome.warnings.clone(),
-                cost_is_lower_bound: cost.filter(|cost| cost.lower_bound).map(|_| true),
+                cost_is_lower_bound: outcome.cost_is_lower_bound.then_some(true),
                 failure: outcome.failure.clone(),
             },
         }

@@ -42,7 +42,7 @@ pub fn shapes() -> Vec<Shape> {
         shape::<agent_cli_sdk::ExecuteResult>("agent-cli-sdk"),
         shape::<openase::Line>("openase"),
         shape::<promptfoo::ProviderResponse>("promptfoo"),
-        shape::<promptfoo::Prices>("prices"),
+        shape::<alhena_model::Prices>("prices"),
     ]
 }
 

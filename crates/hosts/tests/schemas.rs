@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use alhena_hosts::{agent_cli_sdk, aiwf, openase, promptfoo, schema};
-use alhena_model::{End, Event, Exit, Input, Interpreter, Outcome, Stop, Timestamp};
+use alhena_model::{End, Event, Exit, Input, Interpreter, Outcome, Prices, Stop};
 use serde_json::{Value, json};
 use validator::Validator;
 
@@ -60,7 +60,7 @@ fn recordings() -> Vec<Recording> {
 }
 
 fn played(recording: &Recording, stop: Option<Stop>) -> (Vec<Event>, Arc<Outcome>) {
-    let mut interpreter = Interpreter::new();
+    let mut interpreter = Interpreter::new().with_prices(Prices::shipped().unwrap());
     let mut events = Vec::new();
     for line in recording.stdout.lines() {
         interpreter.line(line.as_bytes(), &mut events);
@@ -76,7 +76,7 @@ fn played(recording: &Recording, stop: Option<Stop>) -> (Vec<Event>, Arc<Outcome
 
 /// Everything that Alhena would write of a run, by the name of its shape.
 fn written(events: &[Event], outcome: &Outcome) -> Vec<(&'static str, Value)> {
-    let mut view = promptfoo::View::new(promptfoo::Prices::shipped().ok());
+    let mut view = promptfoo::View::default();
     let mut all = Vec::new();
     for event in events {
         view.event(event);
@@ -88,7 +88,7 @@ fn written(events: &[Event], outcome: &Outcome) -> Vec<(&'static str, Value)> {
     all.push(("aiwf", serde_json::to_value(aiwf::view(outcome, None)).unwrap()));
     let result = agent_cli_sdk::view(outcome, json!([]), agent_cli_sdk::Data::Json);
     all.push(("agent-cli-sdk", serde_json::to_value(result).unwrap()));
-    let response = view.response(outcome, None, Timestamp::default());
+    let response = view.response(outcome, None);
     all.push(("promptfoo", serde_json::to_value(response).unwrap()));
     all
 }
@@ -114,7 +114,7 @@ fn what_is_written_of_real_runs_is_what_the_schemas_say() {
 fn the_price_file_is_what_its_schema_says() {
     let shapes = schema::shapes();
     let schema = &shapes.iter().find(|shape| shape.name == "prices").unwrap().schema;
-    let prices = serde_json::to_value(promptfoo::Prices::shipped().unwrap()).unwrap();
+    let prices = serde_json::to_value(Prices::shipped().unwrap()).unwrap();
     assert_eq!(Validator { root: schema }.check(&prices), Ok(()));
 }
 

@@ -7,6 +7,7 @@
 
 mod acp;
 mod broken;
+mod costing;
 mod derive;
 mod input;
 mod joined;
@@ -24,6 +25,7 @@ use alhena_wire::stream::{ErrorEvent, Message, ResultEvent, Role, Severity, Stat
 use serde_json::Value;
 
 use self::acp::Acp;
+use self::costing::Costing;
 use self::derive::PromptFile;
 pub use self::input::{Decided, DiskFact, Input, Prompted};
 use self::joined::Joined;
@@ -36,6 +38,7 @@ use crate::failure::FailureKind;
 use crate::join::Fact;
 use crate::judge::{self, End, Exit, Facts, Output, ReportedError, ResultFacts, Stop, Stopped};
 use crate::outcome::{FileRecord, Outcome, Text};
+use crate::prices::Prices;
 use crate::time::Timestamp;
 use crate::tool::{self};
 use crate::usage::Usage;
@@ -51,6 +54,7 @@ pub struct Interpreter {
     outcome: Outcome,
     kept: Kept,
     joined: Joined,
+    costing: Costing,
     asked_model: Option<String>,
     session_lost: bool,
     stats_duration: Option<u64>,
@@ -88,6 +92,7 @@ impl Interpreter {
             outcome: Outcome::default(),
             kept: Kept::default(),
             joined: Joined::default(),
+            costing: Costing::default(),
             asked_model: None,
             session_lost: false,
             stats_duration: None,
@@ -103,6 +108,18 @@ impl Interpreter {
     /// The same, keeping all that is said for [`take_conversation`](Self::take_conversation).
     pub fn keeping_conversation(mut self) -> Self {
         self.said = Some(Growing::default());
+        self
+    }
+
+    /// The same by these prices, as long as the input brings no others.
+    pub fn with_prices(mut self, prices: Prices) -> Self {
+        self.costing.take(prices);
+        self
+    }
+
+    /// The same by these prices, whatever the input says.
+    pub fn only_by_prices(mut self, prices: Prices) -> Self {
+        self.costing.take_for_good(prices);
         self
     }
 
@@ -142,6 +159,7 @@ impl Interpreter {
                 (true, ready) => self.go_on(ready, out),
                 (false, _) => self.verify(&path, state),
             },
+            Input::Prices(prices) => self.costing.take(*prices),
             Input::Denied(tools) => self.denied = tools,
             Input::Warning(message) => self.warn(message, out),
             input => {
@@ -318,10 +336,14 @@ impl Interpreter {
             }
             Fact::Usage { model, tokens, .. } => {
                 self.joined.usage.add(&model, &tokens);
+                let cost = self.costing.call(&model, &tokens, self.now);
                 let model = Some(model.as_str()).filter(|model| !model.is_empty());
-                self.emit(Source::Session, usage_of(model, tokens), out);
+                self.emit(Source::Session, usage_of(model, tokens, cost), out);
             }
-            Fact::SubAgentUsage { model, tokens } => self.joined.usage.add(&model, &tokens),
+            Fact::SubAgentUsage { model, tokens } => {
+                self.joined.usage.add(&model, &tokens);
+                self.costing.call(&model, &tokens, self.now);
+            }
             Fact::Text { text, .. } => self.joined.text(text),
             Fact::Tool { id, fact, .. } => {
                 let ready = self.waiting.fact(id, *fact);
@@ -423,7 +445,11 @@ impl Interpreter {
             self.warn(format!("The text is longer than {} bytes and was cut", Text::LIMIT), out);
         }
         self.settle_quota();
-        std::mem::take(&mut self.joined).settle(&mut self.outcome);
+        let joined = std::mem::take(&mut self.joined);
+        let by_call = joined.usage.clone();
+        joined.settle(&mut self.outcome);
+        let turns = self.open.turns() + u64::from(self.facts.answered);
+        self.costing.settle(&by_call, turns, self.now, &mut self.outcome);
         let (status, failure) = judge::verdict(&self.facts, end);
         self.outcome.status = status;
         self.outcome.failure = failure;

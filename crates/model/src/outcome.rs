@@ -26,6 +26,13 @@ pub struct Outcome {
     pub commands: Vec<CommandRun>,
     /// Tokens.
     pub usage: Usage,
+    /// What it cost in US dollars by the table of prices; none when the price of a model that was used is not known.
+    pub cost_usd: Option<f64>,
+    /// Whether it may have cost more: some models cost more for large prompts, and of some calls only sums are known.
+    pub cost_is_lower_bound: bool,
+    /// How often a model was called, as far as is known: by the CLI's telemetry, which counts failed calls and the model
+    /// router's too, by the answers in the session file, or by the turns in the stream.
+    pub model_calls: u64,
     /// What the CLI measured; none without its telemetry.
     pub statistics: Option<Statistics>,
     /// How many tool calls the model made.
@@ -276,6 +283,12 @@ struct Shape<'a> {
     commands: Cow<'a, [CommandRun]>,
     usage: Cow<'a, Usage>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    cost_usd: Option<f64>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    cost_is_lower_bound: bool,
+    #[serde(default)]
+    model_calls: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     statistics: Option<Cow<'a, Statistics>>,
     tool_calls: u64,
     duration_ms: u64,
@@ -299,6 +312,9 @@ impl Serialize for Outcome {
             files: Borrowed(&self.files),
             commands: Borrowed(&self.commands),
             usage: Borrowed(&self.usage),
+            cost_usd: self.cost_usd,
+            cost_is_lower_bound: self.cost_is_lower_bound,
+            model_calls: self.model_calls,
             statistics: self.statistics.as_ref().map(Borrowed),
             tool_calls: self.tool_calls,
             duration_ms: self.duration_ms,
@@ -327,6 +343,9 @@ impl<'de> Deserialize<'de> for Outcome {
             files: shape.files.into_owned(),
             commands: shape.commands.into_owned(),
             usage: shape.usage.into_owned(),
+            cost_usd: shape.cost_usd,
+            cost_is_lower_bound: shape.cost_is_lower_bound,
+            model_calls: shape.model_calls,
             statistics: shape.statistics.map(Cow::into_owned),
             tool_calls: shape.tool_calls,
             duration_ms: shape.duration_ms,

@@ -39,6 +39,18 @@ impl Tokens {
         self.total = self.total.saturating_add(other.total);
     }
 
+    /// What is left of these when others are taken away.
+    pub(crate) fn without(&self, other: &Tokens) -> Tokens {
+        Tokens {
+            prompt: self.prompt.saturating_sub(other.prompt),
+            cached: self.cached.saturating_sub(other.cached),
+            output: self.output.saturating_sub(other.output),
+            thoughts: self.thoughts.saturating_sub(other.thoughts),
+            tool: self.tool.saturating_sub(other.tool),
+            total: self.total.saturating_sub(other.total),
+        }
+    }
+
     fn from_stream(
         prompt: Option<Count>,
         cached: Option<Count>,
@@ -76,7 +88,7 @@ fn count(count: Option<Count>) -> u64 {
 }
 
 /// What a run used, in all and by model.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Usage {
     /// The sum over all models.
@@ -85,6 +97,9 @@ pub struct Usage {
     /// The same six figures by the model's name.
     #[serde(default)]
     pub models: BTreeMap<String, Tokens>,
+    /// What it cost in US dollars, where that is known: every model has a price, and somebody computed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
 }
 
 impl Usage {
@@ -110,6 +125,6 @@ impl From<&StreamStats<'_>> for Usage {
         let models = models.map(|(name, model)| (name.to_owned(), Tokens::from(model))).collect();
         let all =
             Tokens::from_stream(stats.input_tokens, stats.cached, stats.output_tokens, stats.total_tokens);
-        Usage { all, models }
+        Usage { all, models, cost_usd: None }
     }
 }

@@ -342,6 +342,9 @@ export interface Outcome {
   files: Array<FileRecord>;
   commands: Array<CommandRun>;
   usage: Usage;
+  cost_usd?: number;
+  cost_is_lower_bound?: boolean;
+  model_calls: number;
   statistics?: Statistics;
   tool_calls: number;
   duration_ms: number;
@@ -451,4 +454,6 @@ export interface Usage {
   total: number;
   /** The same six figures by the model's name. */
   models: Record<string, Tokens>;
+  /** What it cost in US dollars, where that is known: every model has a price, and somebody computed it. */
+  cost_usd?: number;
 }

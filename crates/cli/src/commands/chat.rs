@@ -27,6 +27,7 @@ use crate::command_error::Done;
 use crate::config::Config;
 use crate::offline;
 use crate::output::{Stream, say};
+use crate::prices::PriceFile;
 use crate::signals;
 
 /// Hold a conversation with Gemini CLI in the terminal.
@@ -56,6 +57,8 @@ pub struct Args {
     permissions: Permissions,
     #[command(flatten)]
     limits: Limits,
+    #[command(flatten)]
+    prices: PriceFile,
     /// Print events as JSON, one a line, and take each line of stdin as a prompt.
     #[arg(long)]
     json: bool,
@@ -120,6 +123,7 @@ fn begin(
     args.agent.describe(&mut request)?;
     request.notices.extend(config.notice());
     args.permissions.describe(&mut request)?;
+    request.prices = args.prices.given()?;
     args.limits.describe(&config, &mut request);
     request.extra_args = args.extra;
     request.conversation = holder == Holder::Program;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use alhena::agent::prices::NoPrices;
 use alhena::agent::recording;
 use alhena::model::{End, Exit, Input, Interpreter};
 use alhena::wire::frame::{Frame, Framer};
@@ -19,6 +20,7 @@ use super::sessions;
 use super::sessions::convert::Form;
 use crate::command_error::{CommandError, Done};
 use crate::output;
+use crate::prices::PriceFile;
 use crate::views::{self, Claims, Name, Target, View};
 
 /// Convert what Gemini CLI wrote, without running it.
@@ -45,6 +47,8 @@ pub struct Args {
     /// What the process wrote to stderr.
     #[arg(long, value_name = "FILE")]
     stderr: Option<PathBuf>,
+    #[command(flatten)]
+    prices: PriceFile,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -65,6 +69,7 @@ pub fn execute(args: Args) -> Done {
     match convert(&args) {
         Ok(outcome) => Ok(ExitCode::from(outcome.exit_status())),
         Err(Trouble::Output(error)) => Ok(output::written(Err(error))),
+        Err(Trouble::Prices(error)) => Err(error.into()),
         Err(Trouble::Input(error)) => Err(CommandError::usage(
             error,
             "Give a file that Gemini CLI wrote, or a directory made by `alhena run --record`.",
@@ -78,6 +83,14 @@ pub enum Trouble {
     Input(io::Error),
     /// What came of it cannot be printed.
     Output(io::Error),
+    /// The prices cannot be had.
+    Prices(NoPrices),
+}
+
+impl std::convert::From<NoPrices> for Trouble {
+    fn from(error: NoPrices) -> Self {
+        Trouble::Prices(error)
+    }
 }
 
 impl std::convert::From<io::Error> for Trouble {
@@ -92,7 +105,7 @@ fn convert(args: &Args) -> Result<Arc<Outcome>, Trouble> {
     if recording::is_recording(&args.input) {
         let mut view = open(Claims::Checked);
         view.sessions(&recording::session_files(&args.input));
-        let outcome = play(&args.input, name, &mut *view)?;
+        let outcome = play(args, name, &mut *view)?;
         return view.close(&outcome).map(|()| outcome).map_err(Trouble::Output);
     }
     let mut input = input(&args.input)?;
@@ -136,18 +149,24 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-fn play(dir: &Path, name: Name, view: &mut dyn View) -> Result<Arc<Outcome>, Trouble> {
+/// Prices of its own a recording has from when it was made; those that are asked for count all the same.
+fn play(args: &Args, name: Name, view: &mut dyn View) -> Result<Arc<Outcome>, Trouble> {
+    let dir = args.input.as_path();
+    let (given, usual) = (args.prices.given()?, args.prices.read()?);
     let mut written = Ok(());
     let each = |item| {
         if written.is_ok() {
             written = views::show(view, item);
         }
     };
-    let outcome = match name.wants_conversation() {
-        true => recording::play_keeping(dir, each),
-        false => recording::play(dir, each),
-    }
-    .map_err(|error| named(dir, &error))?;
+    let make = |interpreter: Interpreter| {
+        let interpreter = match given {
+            Some(prices) => interpreter.only_by_prices(prices),
+            None => interpreter.with_prices(usual),
+        };
+        if name.wants_conversation() { interpreter.keeping_conversation() } else { interpreter }
+    };
+    let outcome = recording::play_by(dir, make, each).map_err(|error| named(dir, &error))?;
     if outcome.warnings.iter().any(|warning| warning == recording::ENDS_EARLY) {
         output::say(format_args!("{}: {}", dir.display(), recording::ENDS_EARLY));
     }
@@ -167,7 +186,7 @@ fn read(args: &Args, input: Box<dyn Read>, from: From, view: &mut dyn View) -> R
         code if code < 0 => Exit::Signal(code.saturating_neg()),
         code => Exit::Code(code),
     });
-    let mut interpreter = Interpreter::new();
+    let mut interpreter = Interpreter::new().with_prices(args.prices.read()?);
     if args.view.is_some_and(Name::wants_conversation) {
         interpreter = interpreter.keeping_conversation();
     }

@@ -29,6 +29,7 @@ use crate::limit;
 use crate::listener;
 use crate::offline;
 use crate::output::{self, Stream, say};
+use crate::prices::PriceFile;
 use crate::signals::{self, Interrupts};
 use crate::stdin::{self, Expect, Piped, Unread};
 use crate::views::{self, Claims, Name, Target};
@@ -84,6 +85,8 @@ pub struct Args {
     session_id: Option<String>,
     #[command(flatten)]
     limits: Limits,
+    #[command(flatten)]
+    prices: PriceFile,
     /// A shell command that decides: EVENT is before-tool, after-tool or before-model; `alhena help hooks` explains it.
     #[arg(long = "hook", value_name = "EVENT=COMMAND")]
     hooks: Vec<HookCommand>,
@@ -332,6 +335,7 @@ fn request(
     request.session_id = args.session_id;
     args.limits.describe(config, &mut request);
     request.notices.extend(config.notice());
+    request.prices = args.prices.given()?;
     if !args.hooks.is_empty() {
         let commands = args.hooks.into_iter().map(|hook| (hook.moment, hook.command)).collect();
         request.hooks = Some(Hooks::of_commands(commands, args.hook_timeout));

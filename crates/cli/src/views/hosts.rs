@@ -2,9 +2,7 @@
 
 use std::io::{self, Write};
 
-use alhena::hosts::promptfoo::Prices;
 use alhena::hosts::{aiwf, openase, promptfoo};
-use alhena::model::Timestamp;
 use alhena::{Event, EventKind, Outcome};
 
 use super::{Target, View};
@@ -60,7 +58,7 @@ impl View for OpenAse {
     }
 }
 
-/// promptfoo: one object at the end, with the cost where the price file names the model.
+/// promptfoo: one object at the end.
 pub struct Promptfoo {
     target: Target,
     view: promptfoo::View,
@@ -68,7 +66,7 @@ pub struct Promptfoo {
 
 impl Promptfoo {
     pub fn new(target: Target) -> Self {
-        Self { target, view: promptfoo::View::new(prices()) }
+        Self { target, view: promptfoo::View::default() }
     }
 }
 
@@ -79,30 +77,10 @@ impl View for Promptfoo {
     }
 
     fn close(&mut self, outcome: &Outcome) -> io::Result<()> {
-        let response = std::mem::take(&mut self.view).response(outcome, None, Timestamp::now());
+        let response = std::mem::take(&mut self.view).response(outcome, None);
         write_line(&mut self.target, &response)?;
         self.target.out.flush()
     }
-}
-
-/// The user's price file, or the one that comes with Alhena.
-fn prices() -> Option<Prices> {
-    match std::env::var_os(alhena::agent::env::ALHENA_PRICES) {
-        None => Prices::shipped().ok(),
-        Some(path) => match std::fs::read_to_string(&path).map(|text| Prices::read(&text)) {
-            Ok(Ok(prices)) => Some(prices),
-            Ok(Err(error)) => unusable(&path, &error),
-            Err(error) => unusable(&path, &error),
-        },
-    }
-}
-
-fn unusable(path: &std::ffi::OsStr, error: &dyn std::fmt::Display) -> Option<Prices> {
-    crate::command_error::complain(
-        &format_args!("ALHENA_PRICES: {}: {error}", path.to_string_lossy()),
-        "Costs are left out; mend the file, or unset ALHENA_PRICES.",
-    );
-    None
 }
 
 fn write_line(target: &mut Target, value: &impl serde::Serialize) -> io::Result<()> {

@@ -14,7 +14,7 @@ use alhena::{Event, EventKind, Outcome, Status};
 
 use self::spinner::Spinner;
 use super::{Claims, Target, View};
-use crate::style::{Colours, Harmless, Paint, duration, number, one_line};
+use crate::style::{Colours, Harmless, Paint, dollars, duration, number, one_line};
 
 /// Lines of a diff that are shown.
 const DIFF_LINES: usize = 12;
@@ -289,6 +289,10 @@ fn facts(outcome: &Outcome) -> Vec<String> {
             number(tokens.prompt),
             number(tokens.output)
         ));
+    }
+    if let Some(cost) = outcome.cost_usd {
+        let at_least = if outcome.cost_is_lower_bound { "≥ " } else { "" };
+        facts.push(format!("{at_least}{}", dollars(cost)));
     }
     if outcome.tool_calls > 0 {
         let calls = if outcome.tool_calls == 1 { "call" } else { "calls" };

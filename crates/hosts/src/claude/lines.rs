@@ -9,14 +9,13 @@ mod uuid;
 use std::collections::HashMap;
 
 use alhena_model::tool::{TOOLS, claude_input};
-use alhena_model::{Event, EventKind, FailureKind, Outcome, Timestamp, Tokens, Usage};
+use alhena_model::{Event, EventKind, FailureKind, Outcome, Prices, Timestamp, Tokens, Usage};
 use serde_json::{Map, Value, json};
 
 use self::fit::{cut, pieces};
 use self::uuid::Uuids;
 use super::permission::Question;
 use super::{Mode, VERSION};
-use crate::promptfoo::Prices;
 
 /// What all of Gemini CLI's models take and give at most.
 const CONTEXT_WINDOW: u64 = 1 << 20;
@@ -123,13 +122,13 @@ pub enum Ended {
 }
 
 impl Lines {
-    /// Those of a new conversation. The seed makes its ids unlike those of others.
-    pub fn new(head: Head, partial: bool, seed: u64) -> Self {
+    /// Those of a new conversation, which costs as much as these prices say. The seed makes its ids unlike those of others.
+    pub fn new(head: Head, partial: bool, seed: u64, prices: Option<Prices>) -> Self {
         Self {
             head,
             partial,
             uuids: Uuids::new(seed),
-            prices: Prices::shipped().ok(),
+            prices,
             turns: 0,
             turn: Turn::default(),
             used: Usage::default(),
@@ -264,7 +263,7 @@ impl Lines {
     fn price(&self, used: &Usage) -> Option<f64> {
         match used.all.total {
             0 => Some(0.0),
-            _ => Some(self.prices.as_ref()?.cost(used, Timestamp::now())?.amount),
+            _ => Some(self.prices.as_ref()?.cost_of_sum(used, Timestamp::now())?.amount),
         }
     }
 

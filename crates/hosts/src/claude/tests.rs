@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use alhena_model::Prices;
 use alhena_model::outcome::Text;
 use alhena_model::tool::Class;
 use alhena_model::{
@@ -350,7 +351,7 @@ fn turn(lines: &mut Lines) -> Vec<Value> {
 
 #[test]
 fn a_turn_becomes_the_lines_that_the_sdks_took_from_an_executable() {
-    let out = turn(&mut Lines::new(head(), false, 1));
+    let out = turn(&mut Lines::new(head(), false, 1, Prices::shipped().ok()));
     let kinds: Vec<&str> = out.iter().map(|line| line["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["system", "assistant", "assistant", "assistant", "user", "assistant", "result"]);
     let block = |at: usize| &out[at]["message"]["content"][0];
@@ -397,7 +398,7 @@ fn same_fields(theirs: &Value, ours: &Value, at: &str) {
 
 #[test]
 fn pieces_of_answers_come_only_on_request_and_make_whole_messages() {
-    let out = turn(&mut Lines::new(head(), true, 1));
+    let out = turn(&mut Lines::new(head(), true, 1, Prices::shipped().ok()));
     let events: Vec<&str> = out
         .iter()
         .filter(|line| line["type"] == "stream_event")
@@ -414,7 +415,7 @@ fn pieces_of_answers_come_only_on_request_and_make_whole_messages() {
 
 #[test]
 fn a_turn_that_did_not_work_says_why() {
-    let mut lines = Lines::new(head(), false, 1);
+    let mut lines = Lines::new(head(), false, 1, Prices::shipped().ok());
     let mut end = |kind: FailureKind, ended: Option<&Ended>| {
         lines.begin();
         let outcome = Outcome::not_begun(Failure::new(kind, "no luck"));
@@ -436,7 +437,7 @@ fn a_turn_that_did_not_work_says_why() {
 
 #[test]
 fn an_answer_that_is_too_long_for_a_line_comes_in_several() {
-    let mut lines = Lines::new(head(), false, 1);
+    let mut lines = Lines::new(head(), false, 1, Prices::shipped().ok());
     lines.begin();
     let long = "x".repeat(2 << 20);
     assert!(lines.event(&event(EventKind::Text { delta: long.clone() })).is_empty());
@@ -451,7 +452,7 @@ fn an_answer_that_is_too_long_for_a_line_comes_in_several() {
 
 #[test]
 fn cost_is_of_all_turns_and_usage_of_one() {
-    let mut lines = Lines::new(head(), false, 1);
+    let mut lines = Lines::new(head(), false, 1, Prices::shipped().ok());
     let first = turn(&mut lines).pop().unwrap();
     let second = turn(&mut lines).pop().unwrap();
     assert_eq!(first["usage"], second["usage"]);

@@ -1,12 +1,11 @@
 use super::*;
 use crate::dialect::{self, DropIn, Invocation, Stream, Surroundings};
 use crate::native::Format;
-use alhena_model::{End, Exit, Failure, Input, Interpreter, Status, Stop};
+use alhena_model::{End, Exit, Failure, Input, Interpreter, Prices, Status, Stop, Timestamp};
 use alhena_wire::report;
 use serde_json::json;
 use std::time::Duration;
 
-const AT: &str = "2026-11-15T20:00:00.000Z";
 const NOISE: &str = "YOLO mode is enabled. All tool calls will be automatically approved.\n\
     The 'metricReader' option is deprecated. Please use 'metricReaders' instead.\n";
 const NOISE_AND_REASON: &str =
@@ -34,13 +33,13 @@ fn said(text: &str) -> String {
 fn respond(interpreter: Interpreter, mut events: Vec<Event>, exit: Exit, stderr: &str) -> ProviderResponse {
     let end = End { exit, stderr: stderr.to_owned(), duration_ms: Some(5) };
     let outcome = interpreter.conclude(&end, &mut events);
-    let mut view = View::new(Some(Prices::shipped().unwrap()));
+    let mut view = View::default();
     events.iter().for_each(|event| view.event(event));
-    view.response(&outcome, None, Timestamp::parse(AT).unwrap())
+    view.response(&outcome, None)
 }
 
 fn called(lines: &[&str], exit: Exit, stderr: &str) -> ProviderResponse {
-    let mut interpreter = Interpreter::new();
+    let mut interpreter = Interpreter::new().with_prices(Prices::shipped().unwrap());
     let mut events = Vec::new();
     for line in lines {
         interpreter.line(line.as_bytes(), &mut events);
@@ -197,7 +196,7 @@ fn whatever_else_happens_is_a_gemini_cli_error() {
     let mut missing = Outcome::default();
     missing.status = Status::Failed;
     missing.failure = Some(Failure::new(FailureKind::NotInstalled, "Gemini CLI was not found"));
-    let response = View::default().response(&missing, None, Timestamp::default());
+    let response = View::default().response(&missing, None);
     assert_eq!(response.error.as_deref(), Some("Gemini CLI error: Gemini CLI was not found"));
 }
 

@@ -60,14 +60,14 @@ impl Entry<'_> {
             }
         }
         if let Some(tokens) = &self.tokens {
-            emit(Source::Session, usage_of(self.model.as_deref(), tokens.count));
+            emit(Source::Session, usage_of(self.model.as_deref(), tokens.count, None));
         }
     }
 }
 
-/// The tokens of one answer.
-pub(crate) fn usage_of(model: Option<&str>, tokens: Tokens) -> EventKind {
-    EventKind::Usage(Usage::of_models([(model.unwrap_or("unknown"), tokens)]))
+/// The tokens of one answer, and what they cost.
+pub(crate) fn usage_of(model: Option<&str>, tokens: Tokens, cost_usd: Option<f64>) -> EventKind {
+    EventKind::Usage(Usage { cost_usd, ..Usage::of_models([(model.unwrap_or("unknown"), tokens)]) })
 }
 
 /// A tool is asked for.

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::join::Fact;
 use crate::judge::{End, Exit, Stop};
 use crate::outcome::Change;
+use crate::prices::Prices;
 use crate::statistics::Statistics;
 use crate::time::Timestamp;
 
@@ -79,6 +80,8 @@ pub enum Input<'a> {
     },
     /// What the CLI measured.
     Statistics(Box<Statistics>),
+    /// What models cost: the first input of a run, so that a recording costs later what it cost then.
+    Prices(Box<Prices>),
     /// Tools that the caller denied.
     Denied(Vec<String>),
     /// Something that people should know.

@@ -99,6 +99,11 @@ impl OpenCalls {
         }
     }
 
+    /// How many turns of the model have ended on results.
+    pub(super) fn turns(&self) -> u64 {
+        self.turn
+    }
+
     /// Whether a tool is running.
     pub(super) fn any(&self) -> bool {
         self.open > 0

@@ -35,6 +35,9 @@ impl Interpreter {
         }
         if let Some(stats) = report.stats {
             let models = stats.models.iter().flat_map(|models| models.iter());
+            let calls = models.filter_map(|(_, model)| model.api.as_ref()?.total_requests);
+            self.outcome.model_calls = calls.map(Count::get).fold(0, u64::saturating_add);
+            let models = stats.models.iter().flat_map(|models| models.iter());
             let tokens = models
                 .map(|(name, model)| (name, model.tokens.as_ref().map(Tokens::from).unwrap_or_default()));
             self.take_usage(Usage::of_models(tokens));

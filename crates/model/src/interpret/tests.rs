@@ -98,6 +98,7 @@ fn a_plain_run_gives_its_events_in_order_and_an_outcome() {
         session_id: Some("s-1".into()),
         models: vec!["gemini-2.5-flash".into()],
         usage: usage.clone(),
+        model_calls: 1,
         duration_ms: 164,
         exit_code: Some(0),
         reported: Some(crate::Reported::Success),
@@ -890,7 +891,7 @@ fn a_report_gives_the_same_form_as_the_stream() {
     // C-42
     let report = json!({
         "session_id": "s-1", "response": "Final answer.", "warnings": ["Loop detected, stopping execution"],
-        "stats": {"models": {"gemini-2.5-flash": {"tokens": {
+        "stats": {"models": {"gemini-2.5-flash": {"api": {"totalRequests": 3}, "tokens": {
             "input": 70, "prompt": 100, "candidates": 4, "total": 127, "cached": 30, "thoughts": 20, "tool": 3}}},
             "tools": {"totalCalls": 2}},
     })
@@ -917,6 +918,7 @@ fn a_report_gives_the_same_form_as_the_stream() {
         session_id: Some("s-1".into()),
         models: vec!["gemini-2.5-flash".into()],
         usage,
+        model_calls: 3,
         tool_calls: 2,
         warnings: vec!["Loop detected, stopping execution".into()],
         exit_code: Some(0),
@@ -938,4 +940,66 @@ fn a_report_hides_the_turn_limit_among_its_warnings() {
         (outcome.failure.as_ref().map(|failure| failure.kind), outcome.warnings.len()),
         (Some(FailureKind::TurnLimit), 0)
     );
+}
+
+/// What a run costs by the table, of which the session file tells these calls.
+fn costing(prices: Option<&str>, calls: &[Fact]) -> std::sync::Arc<Outcome> {
+    let (mut interpreter, mut out) = (Interpreter::new(), Vec::new());
+    if let Some(prices) = prices {
+        interpreter.feed(Input::Prices(Box::new(Prices::read(prices).unwrap())), &mut out);
+    }
+    for line in [init(), prompt(), delta("Hello.")] {
+        interpreter.line(line.to_string().as_bytes(), &mut out);
+    }
+    calls.iter().for_each(|call| interpreter.feed(Input::Fact(call.clone()), &mut out));
+    interpreter.line(result().to_string().as_bytes(), &mut out);
+    interpreter.conclude(&End { exit: Exit::Code(0), stderr: String::new(), duration_ms: None }, &mut out)
+}
+
+const TIERED: &str = r#"{"date": "d", "currency": "USD", "per_tokens": 1, "models": {"gemini-2.5-flash":
+    {"input": 1.0, "output": 10.0, "above": {"prompt": 60, "input": 2.0, "output": 20.0}}}}"#;
+
+fn taken(prompt: u64, output: u64) -> crate::Tokens {
+    crate::Tokens { prompt, output, total: prompt + output, ..crate::Tokens::default() }
+}
+
+#[test]
+fn a_run_costs_what_its_calls_cost_one_by_one() {
+    let model = || "gemini-2.5-flash".to_owned();
+    let own = Fact::Usage {
+        message: "m".into(),
+        model: model(),
+        tokens: crate::Tokens { cached: 30, ..taken(70, 1) },
+    };
+    let of_agent = Fact::SubAgentUsage { model: model(), tokens: taken(20, 2) };
+    let outcome = costing(Some(TIERED), &[own, of_agent]);
+    // 70 * 2 + 1 * 20, 20 * 1 + 2 * 10, and what nobody told one by one: 10 * 1 + (1 + 20) * 10
+    assert_eq!((outcome.cost_usd, outcome.cost_is_lower_bound), (Some(160.0 + 40.0 + 220.0), false));
+    assert_eq!((outcome.usage.cost_usd, outcome.model_calls), (outcome.cost_usd, 2));
+}
+
+#[test]
+fn a_cost_that_is_not_known_is_absent_and_one_that_may_be_more_says_so() {
+    assert_eq!(costing(None, &[]).cost_usd, None);
+    for prices in [TIERED.replace("gemini-2.5-flash", "another"), TIERED.replace("USD", "EUR")] {
+        let outcome = costing(Some(&prices), &[]);
+        assert_eq!(outcome.cost_usd, None, "{prices}");
+        assert!(!serde_json::to_string(&*outcome).unwrap().contains("cost_usd"));
+    }
+    let outcome = costing(Some(TIERED), &[]);
+    assert_eq!((outcome.cost_usd, outcome.cost_is_lower_bound), (Some(100.0 + 240.0), true));
+}
+
+#[test]
+fn prices_that_are_asked_for_count_more_than_those_of_the_recording() {
+    let dear = Prices::read(&TIERED.replace("1.0", "3.0")).unwrap();
+    let cost = |mut interpreter: Interpreter| {
+        let mut out = Vec::new();
+        interpreter.feed(Input::Prices(Box::new(Prices::read(TIERED).unwrap())), &mut out);
+        interpreter.line(result().to_string().as_bytes(), &mut out);
+        let end = End { exit: Exit::Code(0), stderr: String::new(), duration_ms: None };
+        interpreter.conclude(&end, &mut out).cost_usd
+    };
+    assert_eq!(cost(Interpreter::new().with_prices(dear.clone())), Some(340.0));
+    assert_eq!(cost(Interpreter::new().only_by_prices(dear)), Some(540.0));
 }

@@ -29,6 +29,7 @@ use crate::find::Gemini;
 use crate::follow::Follower;
 use crate::neighbours::Neighbours;
 use crate::prepare::{Ready, RunError, prompt};
+use crate::prices;
 use crate::recording::{LONGEST_LINE, Recorder};
 use crate::request::{Approval, Request};
 use crate::retries::Retries;
@@ -45,6 +46,7 @@ pub(in crate::acp) fn converse(
     environment: &Environment,
 ) -> Result<Conversation, RunError> {
     let started = Instant::now();
+    let request = prices::settle(request, environment)?;
     let (ready, pipe) = process::prepare(gemini, &request, environment, Purpose::One)?;
     let keeper = keeper_program(environment);
     let begin = || {
@@ -70,6 +72,7 @@ pub(crate) fn run_once(
 ) -> Result<Run, RunError> {
     let started = Instant::now();
     let text = prompt::text(&request)?;
+    let request = prices::settle(request, environment)?;
     let (ready, pipe) = process::prepare(gemini, &request, environment, Purpose::One)?;
     let recorder = start::recorder(&request, gemini, &ready)?;
     let keeper = keeper_program(environment);
@@ -331,6 +334,7 @@ impl Engine {
             lines: 0,
             waiting: VecDeque::new(),
         };
+        account.take_prices(&self.request);
         if !self.request.deny_tools.is_empty() {
             account.feed(Input::Denied(self.request.deny_tools.clone()));
         }

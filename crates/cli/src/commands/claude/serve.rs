@@ -14,7 +14,7 @@ use alhena::hosts::claude::lines::{self, Ended, Head, Lines};
 use alhena::hosts::claude::options::Options;
 use alhena::hosts::claude::{self, Mode};
 use alhena::model::Timestamp;
-use alhena::{Canceller, Conversation, Event, EventKind, Outcome, TurnItem};
+use alhena::{Canceller, Conversation, Event, EventKind, Hint, Outcome, TurnItem};
 use serde_json::{Value, json};
 
 use super::pending::Pending;
@@ -22,6 +22,7 @@ use super::{start, write};
 use crate::command_error::complain;
 use crate::commands::happening::{self, Happening, exit_code};
 use crate::output::{self, say};
+use crate::prices::PriceFile;
 
 /// How long hooks may take to answer at the end of a turn: as long as Claude gives them.
 const HOOKS: Duration = Duration::from_secs(60);
@@ -84,6 +85,13 @@ pub struct Serving {
 
 /// The whole conversation, to its end.
 pub fn serve(options: Options) -> ExitCode {
+    let prices = match PriceFile::default().read() {
+        Ok(prices) => prices,
+        Err(error) => {
+            complain(&error, &error.hint().unwrap_or_default());
+            return ExitCode::from(2);
+        }
+    };
     // What a run leaves whose keeper and guard are killed together comes to us.
     let _by_mark_only = alhena::agent::supervise::adoption::every_child_is_a_runs();
     let (sender, happenings) = happening::listen();
@@ -98,7 +106,7 @@ pub fn serve(options: Options) -> ExitCode {
     let seed = u64::try_from(Timestamp::now().as_millis()).unwrap_or_default()
         ^ (u64::from(std::process::id()) << 40);
     let mut serving = Serving {
-        lines: Lines::new(head, options.partial, seed),
+        lines: Lines::new(head, options.partial, seed, Some(prices)),
         options,
         hooks: Hooks::default(),
         rules: Rules::default(),

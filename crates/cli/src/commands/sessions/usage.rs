@@ -1,12 +1,10 @@
 //! `alhena sessions usage`.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use alhena::hosts::promptfoo::{Prices, Rates};
-use alhena::model::{Timestamp, Tokens, Usage};
+use alhena::model::{Prices, Prompts, Timestamp, Tokens, Usage};
 use alhena::session::survey::{LARGE, Spent};
 use alhena::session::{Scope, Session};
 use clap::ValueEnum;
@@ -16,6 +14,7 @@ use super::list::short;
 use super::{folder, store};
 use crate::command_error::{CommandError, Done};
 use crate::output::{Stream, print, print_json, say};
+use crate::prices::PriceFile;
 use crate::style::{Colours, Paint, one_line};
 
 /// Add up tokens and cost, by day, model or project.
@@ -39,9 +38,8 @@ pub struct Args {
     /// Only from this day on, such as 2026-11-01.
     #[arg(long, value_name = "DAY")]
     since: Option<String>,
-    /// Another price file.
-    #[arg(long, value_name = "FILE")]
-    prices: Option<PathBuf>,
+    #[command(flatten)]
+    prices: PriceFile,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -89,7 +87,7 @@ pub fn execute(args: &Args) -> Done {
         Some(None) => return Err(CommandError::usage("--since wants a day", "Such as 2026-11-01.")),
         other => other.flatten(),
     };
-    let prices = read_prices(args.prices.as_deref())?;
+    let prices = args.prices.read()?;
     let store = store()?;
     let scope = args.dir.as_ref().map_or(Ok(Scope::All), |dir| folder(&store, dir))?;
     let sessions = store.list(&scope).map_err(CommandError::of_store)?;
@@ -118,25 +116,6 @@ pub fn execute(args: &Args) -> Done {
 /// A day as the records write it.
 fn day(text: &str) -> Option<String> {
     Timestamp::parse(&format!("{text}T00:00:00Z")).map(|_| text.to_owned())
-}
-
-fn read_prices(path: Option<&Path>) -> Result<Prices, CommandError> {
-    let chosen: Option<OsString> =
-        path.map(Into::into).or_else(|| std::env::var_os(alhena::agent::env::ALHENA_PRICES));
-    let read = match &chosen {
-        None => Prices::shipped().map_err(|error| error.to_string()),
-        Some(path) => match std::fs::read_to_string(path) {
-            Ok(text) => Prices::read(&text).map_err(|error| error.to_string()),
-            Err(error) => Err(error.to_string()),
-        },
-    };
-    read.map_err(|error| {
-        let name = chosen.unwrap_or_default();
-        CommandError::usage(
-            format!("{}: {error}", name.to_string_lossy()),
-            r#"It has to look like {"date": "2026-11-15", "currency": "USD", "per_tokens": 1000000, "models": {"NAME": {"input": 0.3, "cached": 0.03, "output": 2.5}}}."#,
-        )
-    })
 }
 
 fn add_up(
@@ -177,31 +156,17 @@ impl Row {
         sum.add("", &spent.tokens);
         self.tokens = sum.all;
         self.answers += spent.answers;
-        let Some(price) = prices.models.get(&spent.model) else {
-            if !self.unpriced.contains(&spent.model) {
-                self.unpriced.push(spent.model.clone());
-            }
-            return;
-        };
         let at = Timestamp::parse(&format!("{}T12:00:00Z", spent.day)).unwrap_or_else(Timestamp::now);
-        let promoted = price.promotion.as_ref().filter(|promotion| at.to_string() < promotion.until);
-        let (rates, sure) = match price.above {
-            None => (price.rates, true),
-            Some(above) if above.prompt == LARGE && spent.large => (above.rates, true),
-            Some(above) => (price.rates, above.prompt == LARGE),
-        };
-        let amount = cost(&rates, &spent.tokens) * promoted.map_or(1.0, |promotion| promotion.factor);
-        *self.cost.get_or_insert(0.0) += amount / prices.per_tokens.max(1) as f64;
-        self.at_least |= !sure;
+        let prompts = if spent.large { Prompts::Above(LARGE) } else { Prompts::UpTo(LARGE) };
+        match prices.cost(&spent.model, &spent.tokens, prompts, at) {
+            Some(cost) => {
+                *self.cost.get_or_insert(0.0) += cost.amount;
+                self.at_least |= cost.lower_bound;
+            }
+            None if self.unpriced.contains(&spent.model) => {}
+            None => self.unpriced.push(spent.model.clone()),
+        }
     }
-}
-
-fn cost(rates: &Rates, tokens: &Tokens) -> f64 {
-    let fresh = tokens.prompt.saturating_sub(tokens.cached).saturating_add(tokens.tool);
-    let output = tokens.output.saturating_add(tokens.thoughts);
-    fresh as f64 * rates.input
-        + tokens.cached as f64 * rates.cached.unwrap_or(rates.input)
-        + output as f64 * rates.output
 }
 
 /// Rows with a bar each, and the sum.
