@@ -56,6 +56,7 @@ variables! {
         ALHENA_PRICES "A file with the prices of models, instead of the one that comes with Alhena."
         ALHENA_HOOK_PROGRAM "Set by Alhena for Gemini CLI where a run has hooks: the program that carries its questions."
         ALHENA_HOOK_SOCKET "Set by Alhena for the same: where they are carried to."
+        ALHENA_MOCK "Exported by `alhena mock --env`: the server that `alhena mock --stop` ends."
         ALHENA_LOG "What to log on stderr, such as `debug` or `alhena_agent=trace`; nothing by default."
         ALHENA_EXPLAIN "Any value: the drop-in `gemini` says on stderr why it hands a command to the CLI as it is."
         CAO_HOME_DIR "Where CAO keeps its files, profiles among them, instead of `~/.aws/cli-agent-orchestrator`."

@@ -27,5 +27,8 @@ pub mod views {}
 #[doc = include_str!("concepts/recordings.md")]
 pub mod recordings {}
 
+#[doc = include_str!("concepts/testing.md")]
+pub mod testing {}
+
 #[doc = include_str!("concepts/terminal.md")]
 pub mod terminal {}

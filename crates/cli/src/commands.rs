@@ -14,6 +14,7 @@ mod help;
 mod host;
 mod install;
 mod limits;
+mod mock;
 mod parse;
 mod permissions;
 mod report;
@@ -56,6 +57,7 @@ enum Command {
     Capabilities(capabilities::Args),
     Doctor(doctor::Args),
     Install(install::Args),
+    Mock(mock::Args),
     Gemini(gemini::Args),
     Claude(claude::Args),
     Acp(Box<acp::Args>),
@@ -77,6 +79,7 @@ impl Cli {
             Command::Capabilities(args) => capabilities::execute(args),
             Command::Doctor(args) => doctor::execute(args),
             Command::Install(args) => install::execute(args),
+            Command::Mock(args) => mock::execute(args),
             Command::Gemini(args) => gemini::execute(args),
             Command::Claude(args) => claude::execute(args),
             Command::Acp(args) => acp::execute(*args),

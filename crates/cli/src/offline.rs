@@ -15,6 +15,19 @@ use serde_json::json;
 pub const NOTICE: &str =
     "Offline: the answers come from Alhena's scripted model on this machine, not from Gemini";
 
+/// What would send the CLI elsewhere, or make it say something else.
+pub const IN_THE_WAY: [&str; 9] = [
+    env::GOOGLE_GENAI_USE_GCA,
+    env::GOOGLE_GENAI_USE_VERTEXAI,
+    env::GEMINI_SYSTEM_MD,
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+];
+
 /// The scripted model; it ends when this is dropped.
 pub struct Offline {
     _server: Server,
@@ -29,16 +42,7 @@ pub fn prepare(
 ) -> Result<Offline, RunError> {
     let scenario = match scenario {
         None => tour(),
-        Some(path) => {
-            let failed = |why: String| RunError::Usage {
-                message: format!("{}: {why}", path.display()),
-                hint:
-                    "Give a scenario in JSON, for example {\"turns\": [{\"steps\": [{\"text\": \"Hi\"}]}]}."
-                        .into(),
-            };
-            let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-            Scenario::from_json(&text).map_err(|error| failed(error.to_string()))?
-        }
+        Some(path) => read_scenario(path)?,
     };
     let broken = |error: std::io::Error| match files::is_full(&error) {
         true => RunError::Failed(Box::new(Failure::new(
@@ -57,15 +61,11 @@ pub fn prepare(
         hint: "Set HOME, or ALHENA_HOME to a directory of its own.".into(),
     })?;
     let home = dirs.state.join("offline");
-    let settings = json!({ "security": { "auth": { "selectedType": "gemini-api-key" } } });
-    files::create_private_dir(&home.join(".gemini")).map_err(broken)?;
-    write_whole(&home.join(".gemini"), "settings.json", &settings.to_string()).map_err(broken)?;
+    furnish(&home).map_err(broken)?;
     environment.set(env::GEMINI_CLI_HOME, home);
     environment.set(env::GEMINI_API_KEY, "offline");
     environment.set(env::GOOGLE_GEMINI_BASE_URL, url);
-    let others = [env::GOOGLE_GENAI_USE_GCA, env::GOOGLE_GENAI_USE_VERTEXAI, env::GEMINI_SYSTEM_MD];
-    let proxies = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
-    for name in others.into_iter().chain(proxies) {
+    for name in IN_THE_WAY {
         environment.remove(name);
     }
     // A tour without tools would show nothing, and this model only does what its scenario says.
@@ -75,6 +75,27 @@ pub fn prepare(
     }
     request.notices.push(NOTICE.to_owned());
     Ok(Offline { _server: server })
+}
+
+/// Reads a scenario file.
+pub fn read_scenario(path: &Path) -> Result<Scenario, RunError> {
+    let failed = |message: String, hint: String| RunError::Usage { message, hint };
+    let example = "Give a scenario in JSON, for example {\"turns\": [{\"steps\": [{\"text\": \"Hi\"}]}]}.";
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| failed(format!("{}: {error}", path.display()), example.into()))?;
+    Scenario::from_json(&text).map_err(|error| {
+        let place = format!("{}:{}:{}", path.display(), error.line(), error.column());
+        let hint = error.suggestion().map_or(example.into(), |name| format!("Did you mean `{name}`?"));
+        failed(format!("{place}: not a scenario: {}", error.what()), hint)
+    })
+}
+
+/// Makes a home in which Gemini CLI takes a base URL: 0.61.0 refuses one where no sign-in is selected, and that cannot be
+/// selected by the environment.
+pub fn furnish(home: &Path) -> std::io::Result<()> {
+    let settings = json!({ "security": { "auth": { "selectedType": "gemini-api-key" } } });
+    files::create_private_dir(&home.join(".gemini"))?;
+    write_whole(&home.join(".gemini"), "settings.json", &settings.to_string())
 }
 
 /// Writes a small file as a whole or not at all, unless it is there already.

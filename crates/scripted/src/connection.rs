@@ -12,8 +12,8 @@ use crate::answer;
 use crate::http::{MAX_BODY, Refusal, Request, RequestReader, response_head};
 use crate::play::{Exchange, Fate};
 use crate::request::RecordedRequest;
-use crate::route::Route;
-use crate::server::Shared;
+use crate::route::{Route, without_keys};
+use crate::server::{Seen, Shared};
 use crate::turn::Turn;
 use crate::utility;
 
@@ -74,25 +74,28 @@ pub(crate) fn refuse(mut stream: &TcpStream, status: u16, reason: &str) {
 }
 
 fn answer_one(shared: &Shared, stream: &TcpStream, request: Request) -> Fate {
-    let Some(route) = Route::of(&request.target) else {
-        refuse(stream, 404, &format!("{} is not served by the scripted API.", request.target));
-        return Fate::Closes;
+    let refused = |status: u16, reason: &str| {
+        shared.tell(&Seen::Refused { status, reason });
+        refuse(stream, status, reason);
+        Fate::Closes
     };
-    let Some(served) = shared.find(&route.scenario) else {
-        refuse(stream, 404, &format!("There is no scenario `{}`.", route.scenario));
-        return Fate::Closes;
+    let Some(route) = Route::of(&request.target) else {
+        let path = without_keys(&request.target);
+        return refused(404, &format!("{path} is not served by the scripted API."));
+    };
+    let Some(name) = route.scenario.clone().or_else(|| shared.at_root()) else {
+        return refused(404, "The address names no scenario.");
+    };
+    let Some(served) = shared.find(&name) else {
+        return refused(404, &format!("There is no scenario `{name}`."));
     };
     if request.method != "POST" {
-        refuse(stream, 404, &format!("{} is not served by the scripted API, only POST.", request.method));
-        return Fate::Closes;
+        return refused(404, &format!("{} is not served by the scripted API, only POST.", request.method));
     }
     let (keep_alive, chunked) = (request.keep_alive, request.version > 0);
     let recorded = match record(route, request) {
         Ok(recorded) => recorded,
-        Err(reason) => {
-            refuse(stream, 400, &reason);
-            return Fate::Closes;
-        }
+        Err(reason) => return refused(400, &reason),
     };
     let (request, playing) = served.begin(recorded);
     shared.record(&served.name, &request);

@@ -52,6 +52,7 @@
 //! | scenario | `turns` | the answers |
 //! | | `after` | when no turn is left: `stop` (say `done.`), `repeat` the last turn, or `error` (HTTP 400) |
 //! | | `generate` | rules (turns) for `generateContent` |
+//! | | `$schema` | where the schema is, for editors |
 //! | turn | `steps` | what is sent |
 //! | | `finish` | the finish reason, `STOP` by default; `null` for none |
 //! | | `usage` | token counts under the API's names, made up where not given; `null` for none |
@@ -100,7 +101,7 @@ mod when;
 
 pub use request::RecordedRequest;
 pub use scenario::{After, Responder, Scenario, ScenarioError};
-pub use server::Server;
+pub use server::{Seen, Server};
 pub use state::{Ending, RunState, ScenarioState, StepState, TurnState};
 pub use step::{Call, Step};
 pub use tour::tour;

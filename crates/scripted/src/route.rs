@@ -1,11 +1,12 @@
-//! Where a request goes: `/s/<scenario>[/<run>]/v1beta/models/<model>:<action>`.
+//! Where a request goes: `[/s/<scenario>[/<run>]]/v1beta/models/<model>:<action>`.
 //!
 //! Gemini CLI (0.61.0) keeps a path prefix of `GOOGLE_GEMINI_BASE_URL`, so one server can play many scenarios.
 
 /// The parts of a request's target.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Route {
-    pub(crate) scenario: String,
+    /// None at the root of the server.
+    pub(crate) scenario: Option<String>,
     pub(crate) run: String,
     pub(crate) model: String,
     pub(crate) action: String,
@@ -18,32 +19,39 @@ const ACTIONS: [&str; 3] = ["streamGenerateContent", "generateContent", "countTo
 impl Route {
     /// Takes a target apart; none when it is not one of the API's.
     pub(crate) fn of(target: &str) -> Option<Route> {
-        let (path, query) =
-            target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+        let path = target.split_once('?').map_or(target, |(path, _)| path);
         let (prefix, last) = path.rsplit_once("/models/")?;
         let (prefix, version) = prefix.rsplit_once('/')?;
         if !version.starts_with("v1") {
             return None;
         }
-        let (scenario, run) =
-            prefix.strip_prefix("/s/").map(|rest| rest.split_once('/').unwrap_or((rest, "")))?;
+        let (scenario, run) = match prefix {
+            "" => (None, ""),
+            _ => {
+                let rest = prefix.strip_prefix("/s/")?;
+                let (scenario, run) = rest.split_once('/').unwrap_or((rest, ""));
+                (Some(decode(scenario)), run)
+            }
+        };
         let (model, action) = last.rsplit_once(':')?;
         if !ACTIONS.contains(&action) {
             return None;
         }
         Some(Route {
-            scenario: decode(scenario),
+            scenario,
             run: decode(run),
             model: decode(model),
             action: action.to_owned(),
-            path: query.map_or(path.to_owned(), |query| format!("{path}?{}", without_key(query))),
+            path: without_keys(target),
         })
     }
 }
 
-fn without_key(query: &str) -> String {
+/// A target without the keys in its query.
+pub(crate) fn without_keys(target: &str) -> String {
+    let Some((path, query)) = target.split_once('?') else { return target.to_owned() };
     let pairs = query.split('&').map(|pair| if pair.starts_with("key=") { "key=[secret]" } else { pair });
-    pairs.collect::<Vec<_>>().join("&")
+    format!("{path}?{}", pairs.collect::<Vec<_>>().join("&"))
 }
 
 /// Makes a name fit for one segment of a path.
@@ -91,7 +99,7 @@ mod tests {
             proptest::prop_assert_eq!(decode(&encode(&name)), name.clone());
             let target = format!("/s/{}/{}/v1beta/models/m:countTokens", encode(&name), encode(&run));
             let route = Route::of(&target).map(|route| (route.scenario, route.run));
-            proptest::prop_assert_eq!(route, Some((name, run)));
+            proptest::prop_assert_eq!(route, Some((Some(name), run)));
         }
 
         #[test]

@@ -27,6 +27,7 @@ use crate::{RecordedRequest, Turn};
 /// # Ok::<(), alhena_scripted::ScenarioError>(())
 /// ```
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Scenario {
     /// The answers, in order. A request gets the first that is not used up and whose `when` matches.
@@ -36,12 +37,16 @@ pub struct Scenario {
     /// Answers to `generateContent`: rules, of which the first that matches is used, every time. A request that
     /// none matches gets the smallest answer that its schema allows.
     pub generate: Vec<Turn>,
+    /// Where the schema of scenario files is; for editors.
+    #[serde(rename = "$schema")]
+    pub schema: Option<String>,
     #[serde(skip)]
     pub(crate) responder: Option<Answers>,
 }
 
 /// What happens when no turn is left for a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum After {
     /// The model says `done.` and stops.
@@ -92,13 +97,13 @@ impl Scenario {
         let mut json = serde_json::Deserializer::from_str(text);
         let scenario: Scenario = serde_path_to_error::deserialize(&mut json).map_err(|error| {
             let path = error.path().to_string();
-            ScenarioError(match path.as_str() {
+            match path.as_str() {
                 // What is no JSON at all has no place in it.
-                "." | "?" => error.into_inner().to_string(),
-                _ => format!("{path}: {}", error.into_inner()),
-            })
+                "." | "?" => ScenarioError::new("", error.inner()),
+                _ => ScenarioError::new(&path, error.inner()),
+            }
         })?;
-        json.end().map_err(|error| ScenarioError(error.to_string()))?;
+        json.end().map_err(|error| ScenarioError::new("", &error))?;
         Ok(scenario)
     }
 
@@ -123,11 +128,62 @@ impl Scenario {
 
 /// What is wrong with a scenario file, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScenarioError(String);
+pub struct ScenarioError {
+    what: String,
+    line: usize,
+    column: usize,
+    suggestion: Option<String>,
+}
+
+impl ScenarioError {
+    fn new(path: &str, error: &serde_json::Error) -> Self {
+        let (line, column) = (error.line(), error.column());
+        let said = error.to_string();
+        let what = said.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&said);
+        let suggestion = suggestion(what);
+        let what = if path.is_empty() { what.to_owned() } else { format!("{path}: {what}") };
+        ScenarioError { what, line, column, suggestion }
+    }
+
+    /// What is wrong, without the place in the file.
+    pub fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// The line of the file, from 1.
+    pub fn line(&self) -> usize {
+        self.line
+    }
+
+    /// The column in that line, from 1; 0 where a line is missing.
+    pub fn column(&self) -> usize {
+        self.column
+    }
+
+    /// The word that was probably meant, for one that is not known.
+    pub fn suggestion(&self) -> Option<&str> {
+        self.suggestion.as_deref()
+    }
+}
+
+/// What a misspelled name was meant to be, out of the names that the message lists.
+fn suggestion(message: &str) -> Option<String> {
+    let rest = message.strip_prefix("unknown field ").or_else(|| message.strip_prefix("unknown variant "))?;
+    let mut quoted = rest.split('`').skip(1).step_by(2);
+    let wrong = quoted.next()?;
+    let distance = |name: &str| strsim::damerau_levenshtein(wrong, name);
+    let nearest = quoted.min_by_key(|name| distance(name))?;
+    // A third of the letters may be wrong: a longer way off is another word.
+    (distance(nearest) <= wrong.chars().count().div_ceil(3)).then(|| nearest.to_owned())
+}
 
 impl fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not a scenario: {}", self.0)
+        write!(f, "not a scenario: {} at line {} column {}", self.what, self.line, self.column)?;
+        match &self.suggestion {
+            Some(name) => write!(f, "; did you mean `{name}`?"),
+            None => Ok(()),
+        }
     }
 }
 

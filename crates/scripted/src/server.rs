@@ -36,8 +36,33 @@ pub struct Server {
 pub(crate) struct Shared {
     pub(crate) stopping: AtomicBool,
     scenarios: Mutex<HashMap<String, Arc<Served>>>,
+    /// The scenario of requests that name none.
+    at_root: Mutex<Option<String>>,
     recording: Mutex<Option<File>>,
+    observer: Mutex<Option<Observer>>,
     connections: Mutex<Connections>,
+}
+
+type Observer = Arc<dyn Fn(&Seen<'_>) + Send + Sync>;
+
+/// Something that came to a server.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Seen<'a> {
+    /// A request that a scenario answers.
+    Request {
+        /// The scenario.
+        scenario: &'a str,
+        /// The request.
+        request: &'a RecordedRequest,
+    },
+    /// A request that nobody answers.
+    Refused {
+        /// The HTTP status that it got.
+        status: u16,
+        /// Why.
+        reason: &'a str,
+    },
 }
 
 impl std::fmt::Debug for Shared {
@@ -56,7 +81,12 @@ struct Connections {
 impl Server {
     /// Starts a server on a free port of 127.0.0.1.
     pub fn start() -> io::Result<Server> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        Server::start_on(0)
+    }
+
+    /// Starts a server on this port of 127.0.0.1; 0 is a free one.
+    pub fn start_on(port: u16) -> io::Result<Server> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared::default());
         let accepting = Arc::clone(&shared);
@@ -76,7 +106,23 @@ impl Server {
     pub fn add(&self, name: &str, scenario: Scenario) -> String {
         let served = Arc::new(Served::new(name, scenario));
         lock(&self.shared.scenarios).insert(name.to_owned(), served);
-        format!("http://{}/s/{}", self.address, route::encode(name))
+        format!("{}/s/{}", self.url(), route::encode(name))
+    }
+
+    /// Serves a scenario, which may be added later, to whoever names none: then the bare [`Server::url`] is its base URL.
+    pub fn serve_at_root(&self, name: &str) {
+        *lock(&self.shared.at_root) = Some(name.to_owned());
+    }
+
+    /// The address as a URL.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Tells what comes, as it comes, in place of an earlier observer. It is called on the connection's thread and should
+    /// not block.
+    pub fn observe(&self, observer: impl Fn(&Seen<'_>) + Send + Sync + 'static) {
+        *lock(&self.shared.observer) = Some(Arc::new(observer));
     }
 
     /// The requests to a scenario so far, of all its runs, oldest first. It remembers the last 10,000, and of large
@@ -141,8 +187,22 @@ impl Shared {
         lock(&self.scenarios).get(name).cloned()
     }
 
+    /// The scenario of a request that names none.
+    pub(crate) fn at_root(&self) -> Option<String> {
+        lock(&self.at_root).clone()
+    }
+
+    /// Tells the observer, where there is one.
+    pub(crate) fn tell(&self, seen: &Seen<'_>) {
+        let observer = lock(&self.observer).clone();
+        if let Some(observer) = observer {
+            observer(seen);
+        }
+    }
+
     /// Writes a request to the recording, where there is one.
     pub(crate) fn record(&self, scenario: &str, request: &RecordedRequest) {
+        self.tell(&Seen::Request { scenario, request });
         let mut recording = lock(&self.recording);
         let Some(file) = recording.as_mut() else { return };
         let at = request.at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 /// One thing that happens while a turn is sent.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "StepJson")]
 #[non_exhaustive]
 pub enum Step {
@@ -63,6 +64,7 @@ impl Step {
 
 /// A function call of the model.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Call {
     /// The tool.
@@ -77,29 +79,48 @@ pub struct Call {
 
 /// The form of a step in a scenario file: an object with one key.
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 enum StepJson {
+    /// A chunk of text; `${TURN}` in it becomes the number of the request.
     Text(String),
+    /// A text in pieces.
     Chunks(ChunksJson),
+    /// A thought, as `**Subject**\ntext`.
     Thought(String),
+    /// A function call.
     Call(Call),
+    /// Parallel function calls, in one chunk.
     Calls(Vec<Call>),
+    /// Nothing for so many seconds.
     Sleep(f64),
+    /// Nothing for so many milliseconds.
     SleepMs(u64),
+    /// Nothing until the gate of this label is opened.
     Gate(String),
+    /// Nothing for ever.
     Hang(bool),
+    /// The connection is closed here.
     Drop(bool),
+    /// The connection is reset (RST) here.
     Reset(bool),
+    /// Bytes of the stream, as they are.
     Raw(String),
+    /// Bytes of the stream, in hexadecimal.
     Hex(String),
+    /// A whole `GenerateContentResponse` as one event.
     Chunk(Value),
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct ChunksJson {
+    /// The whole text.
     text: String,
+    /// Characters in a piece, at least 1.
     size: usize,
+    /// Milliseconds between two pieces.
     #[serde(default)]
     pause_ms: u64,
 }

@@ -25,6 +25,7 @@ use crate::step::{self, Call, Step};
 /// # let _ = turn;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Turn {
     /// Only for requests like this; without it, for any request.
@@ -35,6 +36,7 @@ pub struct Turn {
     pub always: bool,
     /// Seconds to wait before anything is sent, not even the headers.
     #[serde(deserialize_with = "seconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub delay: Duration,
     /// Never answer at all: the request is read, and no header is sent.
     pub hang: bool,
@@ -53,8 +55,10 @@ pub struct Turn {
     /// What is sent, in order.
     pub steps: Vec<Step>,
     /// The finish reason: `"STOP"` when not given; `null` ends the stream without one.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub finish: Finish,
     /// The token counts of the last chunk; what is not given is made up. `null` sends none.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Usage>"))]
     pub usage: Tokens,
     /// A whole `GenerateContentResponse`, instead of steps.
     pub raw: Option<Value>,
@@ -95,6 +99,7 @@ impl<'de> Deserialize<'de> for Finish {
 
 /// Token counts, under the API's own names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Usage {
     /// Tokens of the prompt, including the cached ones; 100 when not given.

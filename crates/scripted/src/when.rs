@@ -13,6 +13,7 @@ use crate::RecordedRequest;
 /// # let _ = turn;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct When {
     /// The model's name contains this; `a|b` for one of several.

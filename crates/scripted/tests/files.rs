@@ -24,12 +24,13 @@ fn a_mistake_is_named_with_its_place() {
         ("{} x", "trailing characters at line 1 column 4"),
         (
             r#"{"turn": []}"#,
-            "turn: unknown field `turn`, expected one of `turns`, `after`, `generate` at line 1 column 7",
+            "turn: unknown field `turn`, expected one of `turns`, `after`, `generate`, `$schema` at line 1 column 7; \
+             did you mean `turns`?",
         ),
         (
             "{\"turns\": [{\"steps\": []},\n {\"steps\": [{\"txt\": \"a\"}]}]}",
             "turns[1].steps[0]: unknown variant `txt`, expected one of `text`, `chunks`, `thought`, `call`, `calls`, \
-             `sleep`, `sleep_ms`, `gate`, `hang`, `drop`, `reset`, `raw`, `hex`, `chunk` at line 2 column 18",
+             `sleep`, `sleep_ms`, `gate`, `hang`, `drop`, `reset`, `raw`, `hex`, `chunk` at line 2 column 18; did you mean `text`?",
         ),
         (
             r#"{"turns": [{"steps": [{"hang": false}]}]}"#,

@@ -109,6 +109,32 @@ pub fn parent(pid: u32) -> Option<u32> {
     stat(pid).map(|stat| stat.parent)
 }
 
+/// The process that a part of a program belongs to: a shell for its subshells, which are copies of it and not programs of
+/// their own. Where that cannot be seen, the process itself.
+#[must_use]
+pub fn original(pid: u32) -> u32 {
+    let mut pid = pid;
+    // Where a program's stack and arguments begin is random for each start, and the same in a copy.
+    while let Some((own, above)) = start_addresses(pid).zip(parent(pid)) {
+        if above <= 1 || start_addresses(above).as_ref() != Some(&own) {
+            break;
+        }
+        pid = above;
+    }
+    pid
+}
+
+/// Where the stack and the arguments of a process began; none where the kernel does not tell.
+fn start_addresses(pid: u32) -> Option<[String; 2]> {
+    let line = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let after = line.iter().rposition(|byte| *byte == b')')?;
+    let rest = String::from_utf8_lossy(line.get(after + 1..)?).into_owned();
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    // The 28th and the 48th field of all; the first of these is the third.
+    let found = [25, 45].map(|index| fields.get(index).map(|field| (*field).to_owned()).unwrap_or_default());
+    found.iter().all(|address| !matches!(address.as_str(), "" | "0")).then_some(found)
+}
+
 /// All living processes below `root`, without it.
 #[must_use]
 pub fn descendants(root: u32) -> Vec<u32> {
@@ -284,6 +310,22 @@ mod tests {
         assert!(!alive(pid));
         assert!(with_variable("TEST_OF_SYS", &value).is_empty());
         assert!(!descendants(this).contains(&pid));
+    }
+
+    #[test]
+    fn a_subshell_belongs_to_its_shell_and_a_program_to_itself() {
+        let mut command = Command::new("bash");
+        command.args(["-c", "exec 3<&0; (echo sub $BASHPID of $$; read line <&3; :); :"]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
+        std::io::BufRead::read_line(&mut out, &mut line).unwrap();
+        let words: Vec<u32> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        let [subshell, shell] = words[..] else { panic!("{line}") };
+        assert_ne!(subshell, shell);
+        assert_eq!((original(subshell), original(shell)), (shell, shell));
+        drop(child.stdin.take());
+        child.wait().unwrap();
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod help;
 mod host;
 mod install;
 mod json_errors;
+mod mock;
 mod output;
 mod parse;
 mod recording;

@@ -1,0 +1,110 @@
+//! A server for a shell: it is started, tells what to export, and ends with the shell.
+
+use std::io::{self, Read};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use alhena::agent::env;
+use alhena_sys::poll;
+use alhena_sys::processes::{self, Process};
+use rustix::process::{Pid, Signal};
+use serde_json::{Value, json};
+
+use super::told::{self, Told};
+use super::{Args, asking};
+use crate::command_error::{CommandError, Done};
+use crate::output::{print_json, say, write, written};
+
+/// How long a server may take to end.
+const LONGEST_END: Duration = Duration::from_secs(10);
+
+/// Starts the server, and prints what it tells.
+pub fn start(args: &Args) -> Done {
+    let pid = args.pid.or_else(asking).ok_or_else(|| {
+        CommandError::failed(
+            "it is not known which shell asks",
+            "Say it: eval \"$(alhena mock --env --pid $$)\".",
+        )
+    })?;
+    let said = answer(args, pid)
+        .map_err(|error| CommandError::failed(format!("the server could not be started: {error}"), ""))?;
+    let told: Told = serde_json::from_slice(&said).map_err(|_| refusal(&said))?;
+    Ok(written(match args.json {
+        true => told.print_json(),
+        false => write(|out| out.write_all(told.shell().as_bytes())),
+    }))
+}
+
+/// What the server says before it falls silent.
+fn answer(args: &Args, pid: u32) -> io::Result<Vec<u8>> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["mock", "--background", "--json", "--pid", &pid.to_string()]);
+    command.args(["--port", &args.port.to_string()]);
+    if args.trust {
+        command.arg("--trust");
+    }
+    if let Some(log) = &args.log {
+        command.arg("--log").arg(log);
+    }
+    command.arg("--").args(&args.scenarios);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+    let mut said = Vec::new();
+    if let Some(mut out) = child.stdout.take() {
+        out.read_to_end(&mut said)?;
+    }
+    Ok(said)
+}
+
+/// Why there is no server, in its own words.
+fn refusal(said: &[u8]) -> CommandError {
+    let said: Value = serde_json::from_slice(said).unwrap_or_default();
+    let text =
+        |name: &str| said.pointer(&format!("/error/{name}")).and_then(Value::as_str).unwrap_or_default();
+    match text("message") {
+        "" => CommandError::failed("the server ended before it served", ""),
+        message => CommandError::failed(message.to_owned(), text("hint")),
+    }
+}
+
+/// Lets go of whoever waits for the end of the output.
+pub fn fall_silent() -> io::Result<()> {
+    let nowhere = std::fs::File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdout(&nowhere)?;
+    rustix::stdio::dup2_stderr(&nowhere)?;
+    Ok(())
+}
+
+/// Ends the server of this shell, and prints what to unset.
+pub fn stop(json: bool) -> Done {
+    let named = std::env::var(env::ALHENA_MOCK).unwrap_or_default();
+    let server = named
+        .split_once(':')
+        .and_then(|(pid, started)| Some(Process { pid: pid.parse().ok()?, started: started.parse().ok()? }));
+    let Some(server) = server else {
+        return Err(CommandError::usage(
+            "this shell has no server: ALHENA_MOCK does not name one",
+            "`eval \"$(alhena mock --env)\"` starts one; others end by ^C or SIGTERM.",
+        ));
+    };
+    let ran = end(server).map_err(|error| CommandError::failed(error, ""))?;
+    if json {
+        return Ok(print_json(&json!({ "pid": server.pid, "ran": ran })));
+    }
+    if !ran {
+        say("The server was not running any more.");
+    }
+    Ok(written(write(|out| out.write_all(told::unset().as_bytes()))))
+}
+
+/// Whether it ran.
+fn end(server: Process) -> io::Result<bool> {
+    let pid = i32::try_from(server.pid).ok().and_then(Pid::from_raw);
+    let Some(end) = pid.and_then(|pid| processes::end_of(pid).ok()).filter(|_| server.alive()) else {
+        return Ok(false);
+    };
+    server.signal(Signal::TERM);
+    match poll::is_readable(end, LONGEST_END)? {
+        true => Ok(true),
+        false => Err(io::Error::other(format!("the server, process {}, does not end", server.pid))),
+    }
+}

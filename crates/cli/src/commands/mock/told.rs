@@ -1,0 +1,128 @@
+//! What a server tells of itself: its address, its scenarios, and the variables that Gemini CLI needs.
+
+use std::io;
+use std::path::Path;
+
+use alhena::agent::env::{self, Environment};
+use alhena_sys::processes::Process;
+use serde::{Deserialize, Serialize};
+
+use crate::offline::IN_THE_WAY;
+use crate::output::{write, write_json};
+
+/// Gemini CLI wants some key.
+const KEY: &str = "mock";
+
+/// What is exported, by `--env` and by hand.
+const EXPORTED: [&str; 5] = [
+    env::GOOGLE_GEMINI_BASE_URL,
+    env::GEMINI_API_KEY,
+    env::GEMINI_CLI_HOME,
+    env::GEMINI_CLI_TRUST_WORKSPACE,
+    env::ALHENA_MOCK,
+];
+
+/// As one line of JSON for programs.
+#[derive(Serialize, Deserialize)]
+pub struct Told {
+    pub address: String,
+    pub scenarios: Vec<Served>,
+    pub env: Vec<Variable>,
+    /// Variables that are set and would send the CLI elsewhere.
+    pub unset: Vec<String>,
+    pub pid: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+pub struct Served {
+    pub name: String,
+    pub url: String,
+}
+
+#[derive(Serialize, Deserialize)]
+pub struct Variable {
+    pub name: String,
+    pub value: String,
+}
+
+impl Told {
+    pub fn new(
+        address: &str,
+        served: Vec<(String, String)>,
+        home: &Path,
+        trust: bool,
+        environment: &Environment,
+    ) -> Self {
+        let own = Process::own().map(|own| format!("{}:{}", own.pid, own.started)).unwrap_or_default();
+        let values = [
+            Some(address.to_owned()),
+            Some(KEY.to_owned()),
+            Some(home.to_string_lossy().into_owned()),
+            trust.then(|| "true".to_owned()),
+            Some(own),
+        ];
+        let variables = EXPORTED
+            .into_iter()
+            .zip(values)
+            .filter_map(|(name, value)| Some(Variable { name: name.to_owned(), value: value? }));
+        let in_the_way = IN_THE_WAY.into_iter().filter(|name| environment.filled(name).is_some());
+        Self {
+            address: address.to_owned(),
+            scenarios: served.into_iter().map(|(name, url)| Served { name, url }).collect(),
+            env: variables.collect(),
+            unset: in_the_way.map(str::to_owned).collect(),
+            pid: std::process::id(),
+        }
+    }
+
+    /// The address, and behind it the rest in shell; or all of it as JSON.
+    pub fn print(&self, json: bool) -> io::Result<()> {
+        match json {
+            true => self.print_json(),
+            false => write(|out| write!(out, "{}\n{}", self.address, self.shell())),
+        }
+    }
+
+    pub fn print_json(&self) -> io::Result<()> {
+        write_json(|out| {
+            serde_json::to_writer(&mut *out, self)?;
+            out.write_all(b"\n")
+        })
+    }
+
+    /// What a shell has to do.
+    pub fn shell(&self) -> String {
+        let exports =
+            self.env.iter().map(|Variable { name, value }| format!("export {name}={}\n", quoted(value)));
+        let unset = self.unset.iter().map(|name| format!("unset {name}\n"));
+        let served =
+            self.scenarios.iter().map(|served| format!("# {}: {}\n", plain(&served.name), served.url));
+        exports.chain(unset).chain(served).collect()
+    }
+}
+
+/// What takes all that back.
+pub fn unset() -> String {
+    EXPORTED.iter().map(|name| format!("unset {name}\n")).collect()
+}
+
+/// A word for a shell.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// A comment ends with its line.
+fn plain(name: &str) -> String {
+    name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_takes_every_word_as_it_is() {
+        assert_eq!(quoted("/a b/$c'd"), r"'/a b/$c'\''d'");
+        assert_eq!(plain("a\nrm -rf x"), "a?rm -rf x");
+    }
+}
