@@ -471,4 +471,7 @@ const (
 
 	// What the CLI wrote makes no sense.
 	FailureKindProtocol FailureKind = "protocol"
+
+	// There is no answer that fits the schema.
+	FailureKindSchema FailureKind = "schema"
 )

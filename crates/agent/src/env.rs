@@ -57,6 +57,7 @@ variables! {
         ALHENA_HOOK_PROGRAM "Set by Alhena for Gemini CLI where a run has hooks: the program that carries its questions."
         ALHENA_HOOK_SOCKET "Set by Alhena for the same: where they are carried to."
         ALHENA_MOCK "Exported by `alhena mock --env`: the server that `alhena mock --stop` ends."
+        ALHENA_ANSWER_URL "Set by Alhena for Gemini CLI where an answer has to fit a schema: where it is submitted."
         ALHENA_LOG "What to log on stderr, such as `debug` or `alhena_agent=trace`; nothing by default."
         ALHENA_EXPLAIN "Any value: the drop-in `gemini` says on stderr why it hands a command to the CLI as it is."
         CAO_HOME_DIR "Where CAO keeps its files, profiles among them, instead of `~/.aws/cli-agent-orchestrator`."
@@ -104,6 +105,7 @@ variables! {
         SANDBOX "Set inside the CLI's sandbox."
         COLORTERM "`truecolor` keeps a warning about colours out of the CLI's stderr."
         NO_COLOR "No colours in error messages; Alhena honours it too."
+        NO_PROXY "Hosts that are reached without a proxy; Alhena adds its own on loopback where an answer has to fit a schema."
         CI "Makes the CLI headless even on a terminal."
     }
     Node {

@@ -6,6 +6,7 @@
 //! blocks, and the time limit is kept here, long before the CLI's.
 
 mod command;
+mod occasion;
 mod relay;
 mod server;
 mod settings;
@@ -16,8 +17,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+pub(crate) use self::occasion::Occasion;
 pub use self::relay::relay;
-pub(crate) use self::server::Server;
+pub(crate) use self::server::{Deciders, Server};
 pub(crate) use self::settings::{PROGRAM, SOCKET, add_to, switched_off};
 
 /// When somebody is asked.

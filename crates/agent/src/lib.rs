@@ -2,6 +2,7 @@
 
 mod account;
 mod acp;
+mod answer;
 #[doc(hidden)]
 pub mod changes;
 pub mod dirs;
@@ -16,6 +17,7 @@ pub mod home;
 pub mod hooks;
 pub mod install;
 mod interactive;
+mod listener;
 mod neighbours;
 mod pool;
 mod prepare;

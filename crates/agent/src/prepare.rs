@@ -3,6 +3,7 @@
 //! Only flags that the found release accepts are emitted: yargs is strict, and an unknown flag ends the CLI with exit 1
 //! (0.61.0). What the release cannot do is an error before anything starts.
 
+mod answer;
 pub(crate) mod arguments;
 mod hooks;
 pub(crate) mod prompt;
@@ -14,6 +15,7 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use alhena_model::{Failure, FailureKind, Hint};
 use alhena_sys::files;
@@ -26,6 +28,7 @@ use crate::env::{self, Environment};
 use crate::facts;
 use crate::find::Gemini;
 use crate::home::{self, Home, HomeRequest, McpServer, Release};
+use crate::hooks::{Deciders, Occasion};
 use crate::programs;
 use crate::request::{Request, Sandbox, SystemPrompt, Trust};
 use crate::run_dir::RunDir;
@@ -219,15 +222,27 @@ pub(crate) fn common(
     servers.extend(servers::of_extensions(&user_home));
     warnings.extend(arguments::without_effect(request, &servers));
     let mut wanted = (own.settings)(request, gemini, &user_settings);
-    if let Some(hooks) = &request.hooks {
+    let offer = answer::offer(request, &servers, &user_settings, &mut wanted, &mut environment)?;
+    let deciders =
+        Deciders { hooks: request.hooks.clone(), desk: offer.as_ref().map(|offer| Arc::clone(&offer.desk)) };
+    let needs_hooks = deciders.hooks.is_some() || deciders.desk.is_some();
+    if needs_hooks {
         let folder = takes_folder_settings(request, &user_home, &dir, &environment);
         let others = hooks::other_settings(folder, &dir, &environment);
         hooks::check(request, gemini, &others)?;
+        let moments = request.hooks.iter().flat_map(|hooks| hooks.moments.clone()).map(Occasion::Decision);
+        let occasions: Vec<_> = moments.chain(offer.iter().flat_map(|offer| offer.occasions())).collect();
         let place = run_dir.temporary();
-        let server = hooks::begin(hooks, place, &user_settings, &mut wanted, &mut environment)?;
+        let server =
+            hooks::begin(deciders, &occasions, place, &user_settings, &mut wanted, &mut environment)?;
         run_dir.hold(server);
     }
     let mut wanted = home_request(gemini, request, &dir, &user_home, &dirs, wanted, &environment);
+    if let Some(offer) = offer {
+        let context = wanted.context.take().map(|context| format!("{context}\n\n")).unwrap_or_default();
+        wanted.context = Some(context + &offer.instructions);
+        run_dir.hold_answers(offer.desk, offer.server);
+    }
     wanted.mark = Some(run_dir.mark().to_owned());
     wanted.keep_sessions = own.keep_sessions;
     let home = home::prepare(&wanted).map_err(|error| {
@@ -242,9 +257,12 @@ pub(crate) fn common(
             warnings.extend_from_slice(home.warnings());
             Some(home)
         }
-        home::Prepared::Direct { cost, .. } if request.hooks.is_some() => {
+        home::Prepared::Direct { cost, .. } if needs_hooks => {
             let why = cost.join("; ");
-            return Err(RunError::usage(format!("hooks need a home of the run's own: {why}"), ""));
+            return Err(RunError::usage(
+                format!("hooks and schemas need a home of the run's own: {why}"),
+                "",
+            ));
         }
         home::Prepared::Direct { cost, .. } => {
             warnings.extend(cost);

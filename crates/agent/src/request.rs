@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use alhena_model::Prices;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::home::McpServer;
 pub use crate::home::Resume;
@@ -45,6 +46,10 @@ pub struct Request {
     pub rules: Rules,
     /// Who decides while the CLI works.
     pub hooks: Option<Hooks>,
+    /// The schema that the answer has to fit, as JSON; the outcome then has `data`.
+    pub schema: Option<Value>,
+    /// How often the model may try again when its answer does not fit.
+    pub schema_attempts: u32,
     /// How long a question of a warm agent may wait for its answer before it is rejected; `None` is for ever.
     pub permission_timeout: Option<Duration>,
     /// MCP servers for this run only.
@@ -272,6 +277,8 @@ impl Request {
             policies: Vec::new(),
             rules: Rules::default(),
             hooks: None,
+            schema: None,
+            schema_attempts: 2,
             permission_timeout: Some(Duration::from_secs(300)),
             mcp_servers: Vec::new(),
             system_prompt: None,
@@ -376,6 +383,18 @@ impl Request {
     /// Who decides before a tool runs, after it ran, or before the model is asked. The user's own hooks go on working.
     pub fn hooks(mut self, hooks: Hooks) -> Self {
         self.hooks = Some(hooks);
+        self
+    }
+
+    /// The answer has to fit this JSON schema: the outcome then has it as `data`, and a run without one has failed.
+    pub fn schema(mut self, schema: Value) -> Self {
+        self.schema = Some(schema);
+        self
+    }
+
+    /// How often the model may try again when its answer does not fit; 2 by default.
+    pub fn schema_attempts(mut self, more: u32) -> Self {
+        self.schema_attempts = more;
         self
     }
 

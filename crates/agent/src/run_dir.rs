@@ -10,10 +10,12 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use alhena_sys::{files, locks};
 use serde::{Deserialize, Serialize};
 
+use crate::answer::{self, Desk};
 use crate::hooks::Server;
 use crate::supervise::sweep::{Life, sweep};
 
@@ -37,6 +39,8 @@ pub struct RunDir {
     temporary: PathBuf,
     /// Where the CLI asks for decisions, while it runs.
     hooks: Option<Server>,
+    /// Where its model's answers arrive, and how they get there; in plan mode by text alone.
+    answers: Option<(Arc<Desk>, Option<answer::Server>)>,
 }
 
 impl RunDir {
@@ -51,7 +55,7 @@ impl RunDir {
         let mark = dir.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         // In the system's own place, because a long path is too long for sockets.
         let temporary = std::env::temp_dir().join(format!("alhena-{mark}"));
-        let held = Self { dir, lock, mark, temporary, hooks: None };
+        let held = Self { dir, lock, mark, temporary, hooks: None, answers: None };
         let record = Record { temporary: held.temporary.clone().into_os_string() };
         (&held.lock).write_all(&serde_json::to_vec(&record)?).map_err(named(runs))?;
         files::create_private_dir(&held.temporary)
@@ -95,6 +99,16 @@ impl RunDir {
         self.hooks = Some(hooks);
     }
 
+    /// Takes answers for as long as the run has its directories.
+    pub(crate) fn hold_answers(&mut self, desk: Arc<Desk>, server: Option<answer::Server>) {
+        self.answers = Some((desk, server));
+    }
+
+    /// Where answers of a wanted shape arrive.
+    pub(crate) fn desk(&self) -> Option<&Desk> {
+        self.answers.as_ref().map(|(desk, _)| &**desk)
+    }
+
     /// Why a hook ended the run, if one did.
     pub(crate) fn halted(&self) -> Option<String> {
         self.hooks.as_ref().and_then(Server::halted)
@@ -116,6 +130,7 @@ impl RunDir {
 impl Drop for RunDir {
     fn drop(&mut self) {
         drop(self.hooks.take());
+        drop(self.answers.take());
         if remove_temporary(&self.temporary).is_err() {
             // Without the record nobody would know whose the rest is: the next run tries again.
             self.dir.disable_cleanup(true);

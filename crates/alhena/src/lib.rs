@@ -24,6 +24,7 @@
 //! | Module | What is there |
 //! |---|---|
 //! | [`agent`] | find, install, prepare, launch and stop the CLI; recordings; the environment |
+//! | [`answer`] | JSON schemas that an answer has to fit, and JSON in texts |
 //! | [`model`] | events, messages, outcomes, and the interpreter that makes them |
 //! | [`session`] | the CLI's session store |
 //! | [`terminal`] | the interactive CLI in tmux |
@@ -39,6 +40,7 @@ pub use alhena_agent::{
     Prompt, PromptBy, Question, Request, Resume, Run, RunError, Sandbox, Stopper, SystemPrompt, Transport,
     Trust, Turn, TurnItem,
 };
+pub use alhena_answer as answer;
 pub use alhena_hosts as hosts;
 pub use alhena_model as model;
 pub use alhena_model::{Event, EventKind, Failure, FailureKind, Hint, Message, Outcome, Status, Usage};

@@ -19,6 +19,7 @@ mod parse;
 mod permissions;
 mod report;
 mod run;
+mod schema;
 mod sessions;
 mod talk;
 mod terminal;

@@ -69,6 +69,7 @@ names! {
     Text "text" "The model's text.",
     Events "events" "One event per line, as JSON.",
     Outcome "outcome" "The outcome, one JSON object.",
+    Data "data" "Only the answer that fits --schema, as JSON.",
     Messages "messages" "The conversation in Claude's shape, a JSON array.",
     MessageLines "message-lines" "Messages in Claude's shape as they grow, and the outcome: JSON lines.",
     StreamJson "stream-json" "The CLI's own lines, verbatim, with a truthful result at the end.",
@@ -95,7 +96,7 @@ impl Name {
     /// Whether the view itself says why a run failed.
     pub fn says_failures(self) -> bool {
         match self {
-            Name::Pretty | Name::Text => false,
+            Name::Pretty | Name::Text | Name::Data => false,
             Name::Messages => false,
             Name::MessageLines | Name::AgentCliSdkLines => true,
             Name::Events | Name::Outcome | Name::StreamJson | Name::Json => true,
@@ -156,6 +157,7 @@ pub fn open(name: Name, target: Target, quiet: bool, claims: Claims) -> Box<dyn 
         Name::Text => Box::new(text::Text::new(target, quiet)),
         Name::Events => Box::new(data::Events::new(target.json())),
         Name::Outcome => Box::new(data::OutcomeView::new(target.json())),
+        Name::Data => Box::new(data::Data::new(target.json(), quiet)),
         Name::StreamJson => Box::new(cli::StreamJsonView::new(target)),
         Name::Json => Box::new(cli::JsonView::new(target.json())),
         Name::Messages => Box::new(messages::Messages::new(target.json(), messages::Shape::Array)),

@@ -30,6 +30,12 @@ pub struct Failure {
     /// Whether it is a daily quota that ran out: waiting a minute does not help.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub daily_quota: bool,
+    /// What was wrong with the last answer that had to fit a schema, each with its path.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<String>,
+    /// That answer, cut at 64 KiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
     /// The last lines of standard error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stderr: Option<String>,
@@ -79,6 +85,8 @@ pub enum FailureKind {
     Crashed,
     /// What the CLI wrote makes no sense.
     Protocol,
+    /// There is no answer that fits the schema.
+    Schema,
 }
 
 /// One row of the table of kinds: the exit code of `alhena`, and what to do.
@@ -133,6 +141,11 @@ const TABLE: &[Row] = &[
         1,
         "Keep a recording with --record DIR and check the CLI's version with `alhena detect`.",
     ),
+    row(
+        FailureKind::Schema,
+        8,
+        "Say in the prompt what is wanted, make the schema simpler, or give it more tries with --schema-attempts N.",
+    ),
 ];
 
 const fn row(kind: FailureKind, exit: u8, hint: &'static str) -> Row {
@@ -181,6 +194,8 @@ impl Failure {
             http_status: None,
             retry_after_ms: None,
             daily_quota: false,
+            errors: Vec::new(),
+            answer: None,
             stderr: None,
             reported: None,
             quote: None,
@@ -200,11 +215,11 @@ mod tests {
 
     #[test]
     fn every_kind_has_a_hint_and_a_documented_exit_code() {
-        let documented = [1, 3, 4, 5, 6, 7, 124, 130];
+        let documented = [1, 3, 4, 5, 6, 7, 8, 124, 130];
         for kind in FailureKind::all() {
             assert!(!kind.hint().is_empty(), "{kind:?}");
             assert!(documented.contains(&kind.exit_status()), "{kind:?}");
         }
-        assert_eq!(FailureKind::all().count(), 16);
+        assert_eq!(FailureKind::all().count(), 17);
     }
 }

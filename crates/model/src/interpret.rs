@@ -32,6 +32,7 @@ use self::joined::Joined;
 use self::kept::{Kept, OpenCalls};
 pub use self::waiting::Witnesses;
 use self::waiting::{Returned, Testimony, Waiting};
+use crate::answer::{Answered, Unfit};
 use crate::conversation::{Conversation, Growing, usage_of};
 use crate::event::{Event, EventKind, Source};
 use crate::failure::FailureKind;
@@ -169,6 +170,7 @@ impl Interpreter {
                     Input::Statistics(statistics) => self.outcome.statistics = Some(*statistics),
                     Input::Stop(stop) => self.stopping(stop),
                     Input::Halted(why) => drop(self.facts.halted.get_or_insert(why)),
+                    Input::Answered(answered) => self.take_answer(*answered),
                     Input::SessionLost => self.session_lost = true,
                     Input::End(end) => drop(self.end(&end, out)),
                     _ => {}
@@ -429,6 +431,21 @@ impl Interpreter {
         self.facts.stop.get_or_insert(Stopped { why: stop, after_result });
     }
 
+    /// An answer that had to fit a schema does, or there is none.
+    fn take_answer(&mut self, answered: Answered) {
+        match answered {
+            Answered::Valid { data } => self.outcome.data = Some(data),
+            Answered::Invalid { answer, errors, tries } => {
+                self.facts.unfit = Some(Unfit { answer, errors, tries });
+            }
+        }
+    }
+
+    /// What the model said last, so far.
+    pub fn last_text(&self) -> &str {
+        self.outcome.text.last()
+    }
+
     /// Something to know.
     fn warn(&mut self, message: impl Into<String>, out: &mut Vec<Event>) {
         let message = message.into();
@@ -497,6 +514,7 @@ impl Interpreter {
     fn ended_on_a_tool(&self) -> bool {
         let outcome = &self.outcome;
         self.facts.tool_came_back
+            && outcome.data.is_none()
             && outcome.is_success()
             && outcome.warnings.is_empty()
             && outcome.text.last().trim().is_empty()

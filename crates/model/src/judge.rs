@@ -16,6 +16,7 @@ use std::time::Duration;
 use alhena_wire::exit::{self, ExitMeaning};
 use serde::{Deserialize, Serialize};
 
+use crate::answer::Unfit;
 use crate::event::ToolError;
 use crate::failure::{Failure, FailureKind};
 use crate::outcome::{Reported, Status};
@@ -81,6 +82,8 @@ pub(crate) struct Facts {
     pub called: bool,
     /// What kind of output it is.
     pub output: Output,
+    /// The answer had to fit a schema, and there was none that does.
+    pub unfit: Option<Unfit>,
     /// Somebody who decides has ended it, for this reason.
     pub halted: Option<String>,
     /// Alhena stopped it, and whether the `result` was there before.
@@ -159,6 +162,10 @@ fn find_failure(facts: &Facts, end: &End) -> Option<Failure> {
     if let Some(why) = &facts.halted {
         return Some(Failure::new(FailureKind::Cancelled, format!("A hook ended the run: {why}")));
     }
+    by_result(facts, end).or_else(|| facts.unfit.as_ref().map(Unfit::failure))
+}
+
+fn by_result(facts: &Facts, end: &End) -> Option<Failure> {
     let stopped_after_result = facts.stop.is_some();
     match (&facts.result, end.exit) {
         (None, exit) => Some(without_result(facts, exit, &end.stderr)),

@@ -4,6 +4,7 @@
 //! Wire types are parsed first and judged here: nothing in this crate does any I/O, so a live run and the replay of
 //! a recording go through exactly the same code. A fact that Alhena worked out carries [`Source::Derived`].
 
+pub mod answer;
 pub mod conversation;
 pub mod event;
 pub mod failure;
@@ -19,6 +20,7 @@ pub mod time;
 pub mod tool;
 pub mod usage;
 
+pub use answer::Answered;
 pub use conversation::{Conversation, Entry, Thought, ToolEnd, ToolRun};
 pub use event::{Event, EventKind, FileChange, Source, ToolError};
 pub use failure::{Failure, FailureKind};

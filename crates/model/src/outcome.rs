@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 
 use crate::failure::{Failure, FailureKind};
 use crate::statistics::Statistics;
@@ -35,6 +37,8 @@ pub struct Outcome {
     pub model_calls: u64,
     /// What the CLI measured; none without its telemetry.
     pub statistics: Option<Statistics>,
+    /// The answer, valid against the schema that the request had.
+    pub data: Option<Value>,
     /// How many tool calls the model made.
     pub tool_calls: u64,
     /// How long it took.
@@ -238,6 +242,11 @@ impl Outcome {
         Self { status: Status::of(failure.kind), failure: Some(failure), ..Self::default() }
     }
 
+    /// The answer as a value of a type, if the run has one.
+    pub fn data_as<T: DeserializeOwned>(&self) -> Option<Result<T, serde_json::Error>> {
+        self.data.as_ref().map(T::deserialize)
+    }
+
     /// Whether the run succeeded.
     pub fn is_success(&self) -> bool {
         self.status == Status::Success
@@ -290,6 +299,8 @@ struct Shape<'a> {
     model_calls: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     statistics: Option<Cow<'a, Statistics>>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    data: Option<Cow<'a, Value>>,
     tool_calls: u64,
     duration_ms: u64,
     warnings: Cow<'a, [String]>,
@@ -297,6 +308,11 @@ struct Shape<'a> {
     exit_code: Option<i32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     failure: Option<Cow<'a, Failure>>,
+}
+
+/// A null that is there is data, too.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'static, Value>>, D::Error> {
+    Value::deserialize(deserializer).map(|value| Some(Cow::Owned(value)))
 }
 
 impl Serialize for Outcome {
@@ -316,6 +332,7 @@ impl Serialize for Outcome {
             cost_is_lower_bound: self.cost_is_lower_bound,
             model_calls: self.model_calls,
             statistics: self.statistics.as_ref().map(Borrowed),
+            data: self.data.as_ref().map(Borrowed),
             tool_calls: self.tool_calls,
             duration_ms: self.duration_ms,
             warnings: Borrowed(&self.warnings),
@@ -347,6 +364,7 @@ impl<'de> Deserialize<'de> for Outcome {
             cost_is_lower_bound: shape.cost_is_lower_bound,
             model_calls: shape.model_calls,
             statistics: shape.statistics.map(Cow::into_owned),
+            data: shape.data.map(Cow::into_owned),
             tool_calls: shape.tool_calls,
             duration_ms: shape.duration_ms,
             warnings: shape.warnings.into_owned(),
@@ -426,8 +444,8 @@ mod tests {
         let mut text = Text::whole("first ");
         text.start_over();
         text.push("last");
-        let outcome =
-            Outcome { text, session_id: Some("s".into()), exit_code: Some(1), ..Outcome::default() };
+        let (session_id, data) = (Some("s".into()), Some(Value::Null));
+        let outcome = Outcome { text, session_id, data, exit_code: Some(1), ..Outcome::default() };
         let json = serde_json::to_string(&outcome).unwrap();
         assert_eq!(serde_json::from_str::<Outcome>(&json).unwrap(), outcome);
     }

@@ -6,10 +6,10 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use alhena_http::{MAX_BODY, Refusal, Request, RequestReader, response_head};
 use serde_json::{Value, json};
 
 use crate::answer;
-use crate::http::{MAX_BODY, Refusal, Request, RequestReader, response_head};
 use crate::play::{Exchange, Fate};
 use crate::request::RecordedRequest;
 use crate::route::{Route, without_keys};

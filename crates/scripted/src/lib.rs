@@ -85,7 +85,6 @@
 
 mod answer;
 mod connection;
-mod http;
 mod play;
 mod progress;
 mod request;

@@ -5,10 +5,10 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use alhena_http::response_head;
 use serde_json::Value;
 
 use crate::answer;
-use crate::http::response_head;
 use crate::progress::{Playing, Served};
 use crate::state::Ending;
 use crate::step::Step;

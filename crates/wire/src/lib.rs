@@ -25,6 +25,7 @@ mod value;
 pub mod acp;
 pub mod exit;
 pub mod frame;
+pub mod mcp;
 pub mod release;
 pub mod report;
 pub mod rpc;

@@ -57,6 +57,11 @@ impl Id {
     pub fn of(value: &Value) -> Option<Self> {
         (value.is_string() || value.is_number()).then(|| Self(value.clone()))
     }
+
+    /// The number that it is, as most clients count.
+    pub fn number(&self) -> Option<u64> {
+        self.0.as_u64()
+    }
 }
 
 impl From<u64> for Id {

@@ -40,6 +40,10 @@ export interface Failure {
   retry_after_ms?: number;
   /** Whether it is a daily quota that ran out: waiting a minute does not help. */
   daily_quota?: boolean;
+  /** What was wrong with the last answer that had to fit a schema, each with its path. */
+  errors?: Array<string>;
+  /** That answer, cut at 64 KiB. */
+  answer?: string;
   /** The last lines of standard error. */
   stderr?: string;
 }
@@ -61,7 +65,8 @@ export type FailureKind =
   | "stalled"
   | "cancelled"
   | "crashed"
-  | "protocol";
+  | "protocol"
+  | "schema";
 
 /** A file that changed during the run. */
 export interface FileRecord {

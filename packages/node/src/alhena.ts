@@ -203,6 +203,10 @@ export interface Failure {
   retry_after_ms?: number;
   /** Whether it is a daily quota that ran out: waiting a minute does not help. */
   daily_quota?: boolean;
+  /** What was wrong with the last answer that had to fit a schema, each with its path. */
+  errors?: Array<string>;
+  /** That answer, cut at 64 KiB. */
+  answer?: string;
   /** The last lines of standard error. */
   stderr?: string;
 }
@@ -224,7 +228,8 @@ export type FailureKind =
   | "stalled"
   | "cancelled"
   | "crashed"
-  | "protocol";
+  | "protocol"
+  | "schema";
 
 /** One change of a file. */
 export interface FileChange {
@@ -346,6 +351,7 @@ export interface Outcome {
   cost_is_lower_bound?: boolean;
   model_calls: number;
   statistics?: Statistics;
+  data?: unknown;
   tool_calls: number;
   duration_ms: number;
   warnings: Array<string>;

@@ -43,6 +43,12 @@ pub(super) fn prepare(
             "Leave it out, or use --transport headless.",
         ));
     }
+    if request.schema.is_some() {
+        return Err(RunError::usage(
+            "an answer that fits a schema cannot be had over ACP: Gemini CLI runs no hook behind a tool there (0.61.0)",
+            "Use --transport headless with --schema.",
+        ));
+    }
     if request.hooks.is_some() {
         return Err(RunError::usage(
             "hooks are not asked over ACP: Gemini CLI runs its tools there without them (0.61.0)",

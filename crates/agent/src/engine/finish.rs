@@ -33,6 +33,10 @@ impl Engine {
         if let Some(why) = self.ward.run_dir.halted() {
             self.account.feed(Input::Halted(why));
         }
+        if let Some(desk) = self.ward.run_dir.desk() {
+            let answered = desk.close(self.account.interpreter.last_text());
+            self.account.feed(Input::Answered(Box::new(answered)));
+        }
         let (exit, stderr) = self.ward.exit();
         let end = End { exit, stderr, duration_ms: Some(self.started.elapsed().as_millis() as u64) };
         let waiting = self.account.conclude(&end);

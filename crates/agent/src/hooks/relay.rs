@@ -6,7 +6,7 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use super::Moment;
+use super::occasion::Word;
 
 /// What the CLI takes for a denial, whatever else was said.
 const BLOCKED: u8 = 2;
@@ -24,10 +24,10 @@ pub fn relay(socket: &OsStr, moment: &OsStr) -> u8 {
 }
 
 fn carry(socket: &Path, moment: &OsStr) -> io::Result<()> {
-    let moment = moment.to_str().and_then(Moment::named);
-    let moment = moment.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no such moment"))?;
+    let word = moment.to_str().and_then(Word::named);
+    let word = word.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no such moment"))?;
     let mut line = UnixStream::connect(socket)?;
-    line.write_all(moment.name().as_bytes())?;
+    line.write_all(word.name().as_bytes())?;
     line.write_all(b"\n")?;
     io::copy(&mut io::stdin().lock(), &mut line)?;
     line.shutdown(Shutdown::Write)?;

@@ -4,13 +4,15 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
-use alhena_sys::poll::{self, Wanted};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
+use super::occasion::Word;
 use super::{Asked, Hooks, Moment, Verdict};
+use crate::answer::Desk;
+use crate::listener::Listener;
 
 /// A question holds a tool's arguments and its result, or all that the model gets to see.
 const LONGEST: u64 = 256 << 20;
@@ -20,27 +22,37 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Why somebody ended the run.
 type Halted = Arc<Mutex<Option<String>>>;
 
+/// Who answers.
+#[derive(Clone, Debug)]
+pub(crate) struct Deciders {
+    pub hooks: Option<Hooks>,
+    /// Where answers of a wanted shape arrive.
+    pub desk: Option<Arc<Desk>>,
+}
+
 /// Takes questions until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
     path: PathBuf,
-    stop: Option<UnixStream>,
     halted: Halted,
-    thread: Option<JoinHandle<()>>,
+    listener: Option<Listener>,
 }
 
 impl Server {
     /// Listens in a directory of the run's own.
-    pub(crate) fn start(dir: &Path, hooks: Hooks) -> io::Result<Self> {
+    pub(crate) fn start(dir: &Path, deciders: Deciders) -> io::Result<Self> {
         let path = dir.join("hooks");
         let listener = UnixListener::bind(&path)?;
         listener.set_nonblocking(true)?;
-        let (stop, stopped) = UnixStream::pair()?;
-        let thread = thread::Builder::new().name("alhena-hooks".to_owned());
         let halted = Halted::default();
         let told = Arc::clone(&halted);
-        let thread = thread.spawn(move || listen(&listener, &stopped, &hooks, &told))?;
-        Ok(Self { path, stop: Some(stop), halted, thread: Some(thread) })
+        let accept = |listener: &UnixListener| listener.accept().map(|(line, _)| line);
+        let listener = Listener::start("alhena-hooks", listener, accept, move |line| {
+            if let Err(error) = answer(line, &deciders, &told) {
+                tracing::warn!(%error, "a hook's question was not answered");
+            }
+        })?;
+        Ok(Self { path, halted, listener: Some(listener) })
     }
 
     /// Why somebody ended the run, if anybody did.
@@ -56,63 +68,58 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _panicked = thread.join();
-        }
+        drop(self.listener.take());
         let _gone = std::fs::remove_file(&self.path);
     }
 }
 
-fn listen(listener: &UnixListener, stopped: &UnixStream, hooks: &Hooks, halted: &Halted) {
-    loop {
-        let _looked_at_anyway = poll::wait(
-            &[Wanted::readable(listener), Wanted::readable(stopped)],
-            Some(Duration::from_secs(1)),
-        );
-        if poll::is_readable(stopped, Duration::ZERO).unwrap_or(true) {
-            return;
-        }
-        while let Ok((line, _)) = listener.accept() {
-            let (hooks, halted) = (hooks.clone(), Arc::clone(halted));
-            let answering = thread::Builder::new().name("alhena-hook".to_owned()).spawn(move || {
-                if let Err(error) = answer(line, &hooks, &halted) {
-                    tracing::warn!(%error, "a hook's question was not answered");
-                }
-            });
-            // Without a thread the line is closed, and that is a denial.
-            if let Err(error) = answering {
-                tracing::warn!(%error, "a hook's question could not be taken");
-            }
-        }
-    }
-}
-
-fn answer(line: UnixStream, hooks: &Hooks, halted: &Halted) -> io::Result<()> {
+fn answer(line: UnixStream, deciders: &Deciders, halted: &Halted) -> io::Result<()> {
     line.set_nonblocking(false)?;
     line.set_read_timeout(Some(PATIENCE))?;
     line.set_write_timeout(Some(PATIENCE))?;
-    let (moment, asked) = read(&line)?;
-    let verdict = match asked {
-        Some(asked) => within(hooks, asked),
-        None => Verdict::Deny("what Gemini CLI says of it cannot be read".to_owned()),
+    let (word, told) = read(&line)?;
+    let said = match word {
+        Word::Decision(moment) => decided(moment, told, deciders, halted),
+        Word::Submission => match deciders.desk.as_ref().and_then(|desk| desk.end()) {
+            Some(why) => json!({"continue": false, "stopReason": why}),
+            None => json!({}),
+        },
+        Word::Answer => {
+            let said = told.as_ref().and_then(|told| told.get("prompt_response")).and_then(Value::as_str);
+            match deciders.desk.as_ref().and_then(|desk| desk.hear(said.unwrap_or_default())) {
+                // The second is what the CLI tells people.
+                Some(wrong) => {
+                    let shown = wrong.lines().take(2).collect::<Vec<_>>().join(" ");
+                    json!({"decision": "deny", "reason": wrong, "systemMessage": shown})
+                }
+                None => json!({}),
+            }
+        }
     };
-    if let Verdict::Stop(why) = &verdict {
-        halted.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| why.clone());
-    }
-    let mut text = serde_json::to_vec(&verdict.in_words_of_cli(moment))?;
+    let mut text = serde_json::to_vec(&said)?;
     text.push(b'\n');
     (&line).write_all(&text)
 }
 
-fn read(line: &UnixStream) -> io::Result<(Moment, Option<Asked>)> {
+fn decided(moment: Moment, told: Option<Map<String, Value>>, deciders: &Deciders, halted: &Halted) -> Value {
+    let verdict = match (told, &deciders.hooks) {
+        (Some(told), Some(hooks)) => within(hooks, Asked { moment, told }),
+        (None, _) => Verdict::Deny("what Gemini CLI says of it cannot be read".to_owned()),
+        (_, None) => Verdict::Deny("nobody decides here".to_owned()),
+    };
+    if let Verdict::Stop(why) = &verdict {
+        halted.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| why.clone());
+    }
+    verdict.in_words_of_cli(moment)
+}
+
+fn read(line: &UnixStream) -> io::Result<(Word, Option<Map<String, Value>>)> {
     let mut input = BufReader::new(line).take(LONGEST);
     let mut name = String::new();
     input.read_line(&mut name)?;
-    let moment = Moment::named(name.trim_end())
+    let word = Word::named(name.trim_end())
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no such moment"))?;
-    let told: Result<Map<String, Value>, _> = serde_json::from_reader(input);
-    Ok((moment, told.ok().map(|told| Asked { moment, told })))
+    Ok((word, serde_json::from_reader(input).ok()))
 }
 
 /// The decision, if it comes in time. One that comes late, or never, is left alone.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Moment;
+use super::Occasion;
 use crate::env;
 
 /// Where the command finds the program that carries the question, and the socket. By variables, so that the settings of two
@@ -15,8 +15,8 @@ const NAME: &str = "alhena";
 /// For the CLI: longer than anybody waits, because it lets through what takes too long.
 const NEVER: u64 = 24 * 60 * 60 * 1000;
 
-/// Adds our command to a settings object at these moments; the user's own hooks stay. False where hooks are switched off.
-pub(crate) fn add_to(settings: &mut Map<String, Value>, moments: &[Moment]) -> bool {
+/// Adds our command to a settings object on these occasions; the user's own hooks stay. False where hooks are switched off.
+pub(crate) fn add_to(settings: &mut Map<String, Value>, occasions: &[Occasion]) -> bool {
     if switched_off(settings) {
         return false;
     }
@@ -25,14 +25,17 @@ pub(crate) fn add_to(settings: &mut Map<String, Value>, moments: &[Moment]) -> b
         *hooks = json!({});
     }
     let Some(hooks) = hooks.as_object_mut() else { return false };
-    for moment in moments {
-        // Whatever becomes of the program, silence is no consent.
-        let command = format!("\"${PROGRAM}\" hook \"${SOCKET}\" {} || exit 2", moment.name());
+    for occasion in occasions {
+        let (word, failed) = (occasion.word().name(), occasion.exit_when_failed());
+        let command = format!("\"${PROGRAM}\" hook \"${SOCKET}\" {word} || exit {failed}");
         let ours = json!({"type": "command", "name": NAME, "command": command, "timeout": NEVER});
-        let ours = json!({"hooks": [ours]});
-        match hooks.get_mut(moment.event()) {
+        let ours = match occasion.matcher() {
+            Some(matcher) => json!({"matcher": matcher, "hooks": [ours]}),
+            None => json!({"hooks": [ours]}),
+        };
+        match hooks.get_mut(occasion.event()) {
             Some(Value::Array(others)) => others.push(ours),
-            _ => drop(hooks.insert(moment.event().to_owned(), json!([ours]))),
+            _ => drop(hooks.insert(occasion.event().to_owned(), json!([ours]))),
         }
     }
     true

@@ -7,7 +7,7 @@ use super::*;
 
 fn served(hooks: Hooks) -> (tempfile::TempDir, Server) {
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(dir.path(), hooks).unwrap();
+    let server = Server::start(dir.path(), Deciders { hooks: Some(hooks), desk: None }).unwrap();
     (dir, server)
 }
 
@@ -87,7 +87,7 @@ fn what_cannot_be_decided_is_denied() {
 fn the_users_own_hooks_stay() {
     let mut settings = json!({"hooks": {"BeforeTool": [{"matcher": "x", "hooks": []}], "AfterAgent": [1]}});
     let settings = settings.as_object_mut().unwrap();
-    assert!(add_to(settings, &[Moment::BeforeTool, Moment::BeforeModel]));
+    assert!(add_to(settings, &[Moment::BeforeTool, Moment::BeforeModel].map(Occasion::Decision)));
     let hooks = &settings["hooks"];
     assert_eq!(hooks["BeforeTool"][0], json!({"matcher": "x", "hooks": []}));
     assert_eq!(hooks["AfterAgent"], json!([1]));
@@ -101,6 +101,6 @@ fn the_users_own_hooks_stay() {
 fn where_hooks_are_switched_off_nobody_is_told_that_they_work() {
     for config in [json!({"enabled": false}), json!({"disabled": ["alhena"]})] {
         let mut settings = Map::from_iter([("hooksConfig".to_owned(), config)]);
-        assert!(!add_to(&mut settings, &[Moment::BeforeTool]));
+        assert!(!add_to(&mut settings, &[Occasion::Decision(Moment::BeforeTool)]));
     }
 }

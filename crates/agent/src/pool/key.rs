@@ -113,13 +113,17 @@ fn options(request: &Request, text: &mut Text) -> bool {
         max_attempts,
         max_output: _,
         max_stderr: _,
+        schema,
+        schema_attempts: _,
+        prices: _,
         record,
         extra_args,
         raw_lines,
         conversation: _,
         notices: _,
     } = request;
-    let own = hooks.is_some() || resume.is_some() || session_id.is_some() || record.is_some();
+    let own =
+        hooks.is_some() || resume.is_some() || session_id.is_some() || record.is_some() || schema.is_some();
     if own
         || *raw_lines
         || *prompt_by == PromptBy::File

@@ -9,7 +9,7 @@ use super::RunError;
 use crate::env::Environment;
 use crate::facts;
 use crate::find::Gemini;
-use crate::hooks::{self, Hooks, Server};
+use crate::hooks::{self, Deciders, Occasion, Server};
 use crate::request::{Request, Sandbox};
 use crate::settings::read_settings;
 use crate::supervise::custody::keeper_program;
@@ -34,7 +34,8 @@ pub(super) fn check(request: &Request, gemini: &Gemini, others: &[PathBuf]) -> R
 
 /// Begins to listen, and puts our hooks beside the user's own into the settings of the run.
 pub(super) fn begin(
-    hooks: &Hooks,
+    deciders: Deciders,
+    occasions: &[Occasion],
     place: &Path,
     user: &Value,
     wanted: &mut Map<String, Value>,
@@ -49,11 +50,11 @@ pub(super) fn begin(
     let keys = ["hooks", "hooksConfig"].into_iter();
     let mut settings: Map<String, Value> =
         keys.filter_map(|key| Some((key.to_owned(), user.get(key)?.clone()))).collect();
-    if !hooks::add_to(&mut settings, &hooks.moments) {
+    if !hooks::add_to(&mut settings, occasions) {
         return Err(switched_off("your settings"));
     }
     wanted.extend(settings.remove_entry("hooks"));
-    let server = Server::start(place, hooks.clone())
+    let server = Server::start(place, deciders)
         .map_err(|error| RunError::usage(format!("hooks cannot be listened for: {error}"), ""))?;
     environment.set(hooks::PROGRAM, program);
     environment.set(hooks::SOCKET, server.socket());

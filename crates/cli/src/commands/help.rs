@@ -10,10 +10,10 @@ use crate::config::{KEYS, user_file};
 use crate::output::print;
 use crate::views::Name;
 
-/// Explain a command or a topic: exit-codes, environment, views, config, hooks, control.
+/// Explain a command or a topic: exit-codes, environment, views, config, hooks, control, schema.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A command with its subcommands, or exit-codes, environment, views, config, hooks, control.
+    /// A command with its subcommands, or exit-codes, environment, views, config, hooks, control, schema.
     topic: Vec<String>,
 }
 
@@ -27,11 +27,12 @@ pub fn execute(args: Args) -> Done {
         ["config"] => print(&config()),
         ["hooks"] => print(HOOKS),
         ["control"] => print(CONTROL),
+        ["schema"] => print(SCHEMA),
         path => {
             let mut command = command(path).ok_or_else(|| {
                 CommandError::usage(
                     format!("there is no command or topic {:?}", path.join(" ")),
-                    "Topics are exit-codes, environment, views, config, hooks and control; `alhena --help` lists the commands.",
+                    "Topics are exit-codes, environment, views, config, hooks, control and schema; `alhena --help` lists the commands.",
                 )
             })?;
             print(command.render_long_help().to_string().trim_end())
@@ -80,6 +81,23 @@ It reads from stdout:
 
 The conversation ends when stdin ends and the last turn is over, by a signal, or when nobody reads stdout."#;
 
+const SCHEMA: &str = r#"An answer to compute with: --schema FILE|JSON
+
+The answer of the model has to fit a JSON schema, of any draft. The outcome then has it as `data`; --as data prints only
+that, and is what is printed anyway where stdout is no terminal.
+
+The model gets a tool, submit_result, for its answer, from Alhena and for this run only. A valid answer ends the run: the
+model is not asked again. JSON that it says instead counts, too, the last in its text. What does not fit is told to the model
+in the same session, with the path of each error, --schema-attempts more times (2). Then the run has failed with `schema`
+(exit code 8); `failure.errors` and `failure.answer` in the outcome say what was wrong with what.
+
+Whatever a schema refers to has to be in it: nothing is fetched. Formats are checked. --approval plan lets no such tool run;
+there the model is told to answer in text. Needs --transport headless, and no --sandbox.
+
+Example:
+  alhena run --schema '{"type": "object", "properties": {"files": {"type": "integer"}}, "required": ["files"]}' \
+    "How many files are here?""#;
+
 /// The command at the end of a path such as `sessions list`.
 fn command(path: &[&str]) -> Option<clap::Command> {
     let command =
@@ -98,6 +116,7 @@ fn exit_codes() -> String {
         (5, "untrusted folder"),
         (6, "rate limited"),
         (7, "turn limit"),
+        (8, "no answer that fits the schema"),
         (alhena::terminal::WAITING, "an agent in a terminal waits for somebody to answer"),
         (124, "timeout or stall"),
         (130, "cancelled"),

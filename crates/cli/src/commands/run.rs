@@ -87,6 +87,12 @@ pub struct Args {
     limits: Limits,
     #[command(flatten)]
     prices: PriceFile,
+    /// The answer has to fit this JSON schema, in a file or given as it is; `alhena help schema` explains it.
+    #[arg(long, value_name = "FILE|JSON")]
+    schema: Option<String>,
+    /// How often the model may try again when its answer does not fit [default: 2].
+    #[arg(long, value_name = "N", requires = "schema")]
+    schema_attempts: Option<u32>,
     /// A shell command that decides: EVENT is before-tool, after-tool or before-model; `alhena help hooks` explains it.
     #[arg(long = "hook", value_name = "EVENT=COMMAND")]
     hooks: Vec<HookCommand>,
@@ -163,6 +169,7 @@ pub fn execute(args: Args) -> Done {
     let view = chosen.unwrap_or_else(|| {
         match args.output.as_ref().is_none_or(|path| path.as_os_str() == "-") && Stream::Out.is_terminal() {
             true => Name::Pretty,
+            false if args.schema.is_some() => Name::Data,
             false => Name::Text,
         }
     });
@@ -340,6 +347,15 @@ fn request(
         let commands = args.hooks.into_iter().map(|hook| (hook.moment, hook.command)).collect();
         request.hooks = Some(Hooks::of_commands(commands, args.hook_timeout));
     }
+    if let Some(schema) = args.schema {
+        request.schema = Some(super::schema::read(&schema)?);
+    } else if view == Name::Data {
+        return Err(RunError::Usage {
+            message: "--as data prints an answer that fits a schema, and there is none".to_owned(),
+            hint: "Give a schema with --schema FILE.".to_owned(),
+        });
+    }
+    request.schema_attempts = args.schema_attempts.unwrap_or(request.schema_attempts);
     request.record = args.record;
     request.extra_args = args.extra;
     request.raw_lines = view.wants_lines();

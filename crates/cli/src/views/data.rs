@@ -1,10 +1,13 @@
-//! Events and outcome as JSON.
+//! Events, outcome and data as JSON.
 
 use std::io::{self, Write};
 
-use alhena::{Event, Outcome};
+use alhena::{Event, EventKind, Outcome};
 
 use super::{Target, View};
+use crate::command_error::complain;
+use crate::output::{Stream, say};
+use crate::style::{Colours, Harmless, Paint};
 
 /// One event per line, each written out at once.
 pub struct Events(Target);
@@ -48,5 +51,40 @@ impl View for OutcomeView {
         serde_json::to_writer_pretty(&mut self.0.out, outcome)?;
         self.0.out.write_all(b"\n")?;
         self.0.out.flush()
+    }
+}
+
+/// Only the answer, at the end, and only of a run that succeeded; what else there is to say goes to stderr.
+pub struct Data {
+    target: Target,
+    quiet: bool,
+}
+
+impl Data {
+    pub fn new(target: Target, quiet: bool) -> Self {
+        Self { target, quiet }
+    }
+}
+
+impl View for Data {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        match &event.kind {
+            EventKind::Warning { message } if !self.quiet && message != crate::offline::NOTICE => {
+                let warning = Colours::of(Stream::Err).paint(Paint::Yellow, "warning:");
+                say(format_args!("{warning} {}", Harmless::default().clean(message)));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, outcome: &Outcome) -> io::Result<()> {
+        if let Some(failure) = &outcome.failure {
+            complain(&Harmless::default().clean(&failure.message), &failure.hint);
+        } else if let Some(data) = &outcome.data {
+            serde_json::to_writer_pretty(&mut self.target.out, data)?;
+            self.target.out.write_all(b"\n")?;
+        }
+        self.target.out.flush()
     }
 }

@@ -222,6 +222,9 @@ impl Pretty {
         let colours = self.target.colours;
         self.end_line()?;
         writeln!(self.target.out)?;
+        if let Some(data) = &outcome.data {
+            writeln!(self.target.out, "{}", Harmless::default().clean(&format!("{data:#}")))?;
+        }
         let (paint, word) = word_for(outcome.status);
         writeln!(self.target.out, "{} {}", colours.paint(paint, word), facts(outcome).join(" · "))?;
         for file in &outcome.files {

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use alhena_model::{Event, EventKind, FailureKind, FileChange, Outcome, Status, Timestamp, ToolError, Usage};
+use alhena_model::{
+    Event, EventKind, FailureKind, FileChange, Outcome, Prices, Status, Timestamp, ToolError, Usage,
+};
 use alhena_wire::acp::{Said, Update};
 use alhena_wire::rpc::Message;
 use serde_json::{Map, Value, json};
@@ -10,7 +12,6 @@ use serde_json::{Map, Value, json};
 use super::Refusal;
 use super::ask::Client;
 use super::shown::{Shown, diff_content, hunks, printed, text_content};
-use crate::promptfoo::Prices;
 
 /// What all of Gemini CLI's models take at most.
 const CONTEXT_WINDOW: u64 = 1 << 20;
@@ -177,7 +178,7 @@ impl Updates {
         for (model, tokens) in &usage.models {
             self.used.add(model, tokens);
         }
-        let cost = self.prices.as_ref().and_then(|prices| prices.cost(&self.used, Timestamp::now()));
+        let cost = self.prices.as_ref().and_then(|prices| prices.cost_of_sum(&self.used, Timestamp::now()));
         let mut fields = json!({
             "used": usage.all.total,
             "size": CONTEXT_WINDOW,

@@ -10,6 +10,7 @@ use alhena_wire::report::Report;
 use alhena_wire::rpc::Message;
 use serde::{Deserialize, Serialize};
 
+use crate::answer::Answered;
 use crate::join::Fact;
 use crate::judge::{End, Exit, Stop};
 use crate::outcome::Change;
@@ -90,6 +91,8 @@ pub enum Input<'a> {
     Stop(Stop),
     /// Somebody who decides has ended the run, and says why. Gemini CLI calls that a success.
     Halted(String),
+    /// What came of an answer that had to fit a schema.
+    Answered(Box<Answered>),
     /// The session of the run is not in the user's store, so that nobody can go on with it.
     SessionLost,
     /// The process is gone.

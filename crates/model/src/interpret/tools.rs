@@ -9,6 +9,7 @@ use super::kept::Call;
 use super::waiting::{Returned, Testimony};
 use super::whole::States;
 use super::{Interpreter, owned};
+use crate::answer;
 use crate::conversation::{self, Ended, ToolEnd};
 use crate::event::{Event, EventKind, FileChange, Source, ToolError};
 use crate::outcome::{Change, CommandRun};
@@ -70,10 +71,13 @@ impl Interpreter {
 
     /// A result of which everything is known that will be.
     pub(super) fn returned(&mut self, result: Returned, testimony: Testimony, out: &mut Vec<Event>) {
-        let Returned { id, success, output, error, at } = result;
-        let Testimony { fact, disk } = testimony;
+        let Returned { id, mut success, mut output, mut error, at } = result;
+        let Testimony { mut fact, disk } = testimony;
         self.now = at;
         let mut call = self.open.take(&id).unwrap_or_else(Call::unknown);
+        if error.as_ref().is_some_and(|error| answer::is_taken(&call.name, error)) {
+            (success, output, error, fact) = (true, Some(answer::TAKEN.to_owned()), None, None);
+        }
         self.learn_arguments(&id, &mut call, out);
         (self.facts.answered, self.facts.tool_came_back) = (true, true);
         self.outcome.text.start_over();

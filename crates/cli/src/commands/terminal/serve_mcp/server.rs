@@ -8,11 +8,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use alhena::wire::frame::{Frame, Framer};
+use alhena::wire::mcp;
 use alhena::wire::rpc::{Fault, Id, Message, answer, refusal};
 use serde_json::{Map, Value, json};
 
-/// The revisions of the protocol in which tools are what they are here, the newest first.
-const REVISIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 const LONGEST_LINE: usize = 64 << 20;
 
 /// What is served.
@@ -96,35 +95,17 @@ impl<T: Tools, W: Write + Send + 'static> Server<T, W> {
 
     fn answer(&self, id: Id, method: &str, mut params: Value) -> bool {
         let line = match method {
-            "initialize" => answer(&id, &self.about(&params)),
-            "ping" => answer(&id, &json!({})),
-            "tools/list" => answer(&id, &json!({"tools": self.tools.list()})),
-            "tools/call" => {
-                let arguments = match params.get_mut("arguments").map(Value::take) {
-                    Some(Value::Object(arguments)) => Some(arguments),
-                    None | Some(Value::Null) => Some(Map::new()),
-                    Some(_) => None,
-                };
-                match (params.get("name").and_then(Value::as_str), arguments) {
-                    (Some(name), Some(arguments)) => return self.begin(id, name.to_owned(), arguments),
-                    _ => refusal(Some(&id), Fault::Params, "A call has a name, and arguments by name"),
-                }
-            }
+            mcp::INITIALIZE => answer(&id, &mcp::about(&params, T::INSTRUCTIONS)),
+            mcp::PING => answer(&id, &json!({})),
+            mcp::LIST => answer(&id, &json!({"tools": self.tools.list()})),
+            mcp::CALL => match mcp::call(&mut params) {
+                Ok((name, arguments)) => return self.begin(id, name, arguments),
+                Err(message) => refusal(Some(&id), Fault::Params, message),
+            },
             _ => refusal(Some(&id), Fault::Method, "There is no such method"),
         };
         self.desk.say(&line);
-        method == "initialize"
-    }
-
-    fn about(&self, params: &Value) -> Value {
-        let wanted = params.get("protocolVersion").and_then(Value::as_str);
-        let revision = REVISIONS.into_iter().find(|revision| wanted == Some(revision));
-        json!({
-            "protocolVersion": revision.or(REVISIONS.first().copied()),
-            "capabilities": {"tools": {}},
-            "serverInfo": {"name": "alhena", "version": env!("CARGO_PKG_VERSION")},
-            "instructions": T::INSTRUCTIONS,
-        })
+        method == mcp::INITIALIZE
     }
 
     fn begin(&self, id: Id, name: String, arguments: Map<String, Value>) -> bool {
@@ -135,7 +116,7 @@ impl<T: Tools, W: Write + Send + 'static> Server<T, W> {
             let call = Call { desk: &desk, id: &asked };
             let done = tools.call(&name, &arguments, &|| unwanted.load(Ordering::Relaxed));
             if !unwanted.load(Ordering::Relaxed) {
-                desk.say(&answer(&asked, &result(done)));
+                desk.say(&answer(&asked, &mcp::result(done)));
             }
             drop(call);
         });
@@ -189,22 +170,6 @@ impl<W: Write> Desk<W> {
 
     fn wait_for_calls(&self, longest: Duration) {
         let _in_time = self.fewer.wait_timeout_while(self.calls(), longest, |calls| !calls.is_empty());
-    }
-}
-
-/// The result of a call, with the structured content of a text that is JSON. Gemini CLI 0.61.0 makes it of the text where there
-/// is none, and then refuses whatever is no object: a worker's answer `42`, too.
-fn result(done: Done) -> Value {
-    let failed = done.is_err();
-    let text = done.unwrap_or_else(|text| text);
-    let structured = serde_json::from_str::<Value>(&text).ok();
-    let content = json!([{"type": "text", "text": &text}]);
-    match structured {
-        None => json!({"content": content, "isError": failed}),
-        Some(value) => {
-            let object = if value.is_object() { value } else { json!({"text": text}) };
-            json!({"content": content, "structuredContent": object, "isError": failed})
-        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! As much of HTTP/1.1 as a client of the API needs: requests in, responses and chunked streams out.
+//! As much of HTTP/1.1 as a server on loopback needs: requests in, the heads of responses out.
 //!
 //! Gemini CLI (0.61.0, undici) keeps connections open and sends bodies with a length; other clients chunk theirs.
 
@@ -7,25 +7,29 @@ use std::io::{self, Read, Write};
 /// The largest head of a request.
 const MAX_HEAD: usize = 64 * 1024;
 /// The largest body of a request.
-pub(crate) const MAX_BODY: usize = 64 * 1024 * 1024;
+pub const MAX_BODY: usize = 64 * 1024 * 1024;
 const MAX_HEADERS: usize = 100;
 
 /// A request as it was read.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Request {
-    pub(crate) method: String,
-    pub(crate) target: String,
+pub struct Request {
+    /// Such as `POST`.
+    pub method: String,
+    /// The path, with its query.
+    pub target: String,
     /// Names in lower case.
-    pub(crate) headers: Vec<(String, String)>,
-    pub(crate) body: Vec<u8>,
+    pub headers: Vec<(String, String)>,
+    /// All of it.
+    pub body: Vec<u8>,
     /// Whether the client wants the connection to stay open; HTTP/1.0 clients do not, nor do they know chunks.
-    pub(crate) keep_alive: bool,
-    pub(crate) version: u8,
+    pub keep_alive: bool,
+    /// The minor version: 1 of HTTP/1.1.
+    pub version: u8,
 }
 
 /// Why there is no request.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub enum Refusal {
     /// The connection ended, or broke.
     Gone,
     /// The client said something wrong; the status and the reason.
@@ -39,7 +43,8 @@ impl From<io::Error> for Refusal {
 }
 
 /// Reads requests from a connection, keeping what was read too far.
-pub(crate) struct RequestReader<S> {
+#[derive(Debug)]
+pub struct RequestReader<S> {
     stream: S,
     buffer: Vec<u8>,
     /// How much of the buffer has been used; it is only moved down before a read, so that many small pieces cost
@@ -55,12 +60,14 @@ struct Head {
 }
 
 impl<S: Read + Write> RequestReader<S> {
-    pub(crate) fn new(stream: S) -> Self {
+    /// Reads from this connection.
+    pub fn new(stream: S) -> Self {
         RequestReader { stream, buffer: Vec::new(), used: 0 }
     }
 
     /// The next request of the connection.
-    pub(crate) fn next(&mut self) -> Result<Request, Refusal> {
+    #[expect(clippy::should_implement_trait, reason = "its end is a refusal that has to be told apart")]
+    pub fn next(&mut self) -> Result<Request, Refusal> {
         let head = self.head()?;
         let mut request = head.request;
         if head.continues {
@@ -200,13 +207,15 @@ fn parse_head(bytes: &[u8]) -> Result<Option<(usize, Head)>, Refusal> {
 }
 
 /// The head of a response, up to the empty line.
-pub(crate) fn response_head(status: u16, content_type: &str, extra: &[(String, String)]) -> String {
+pub fn response_head(status: u16, content_type: &str, extra: &[(String, String)]) -> String {
     let reason = match status {
         200 => "OK",
+        202 => "Accepted",
         400 => "Bad Request",
         401 => "Unauthorized",
         403 => "Forbidden",
         404 => "Not Found",
+        405 => "Method Not Allowed",
         413 => "Content Too Large",
         429 => "Too Many Requests",
         431 => "Request Header Fields Too Large",
@@ -216,7 +225,7 @@ pub(crate) fn response_head(status: u16, content_type: &str, extra: &[(String, S
     };
     let mut head = format!("HTTP/1.1 {status} {reason}\r\nContent-Type: {content_type}\r\n");
     for (name, value) in extra {
-        // A scenario's header must not be able to end the head.
+        // A header must not be able to end the head.
         let clean = |text: &str| text.replace(['\r', '\n'], " ");
         head.push_str(&format!("{}: {}\r\n", clean(name), clean(value)));
     }
