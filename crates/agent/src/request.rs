@@ -518,6 +518,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_option_has_its_method() {
+        let source = include_str!("request.rs");
+        let (_, options) = source.split_once("pub struct Request {").unwrap();
+        let (options, _) = options.split_once("\n}").unwrap();
+        let options = options.lines().filter_map(|line| line.trim().strip_prefix("pub ")?.split_once(':'));
+        for (option, _) in options {
+            let one = option.strip_suffix('s').unwrap_or(option);
+            let one = one.strip_suffix("ie").map_or_else(|| one.to_owned(), |stem| format!("{stem}y"));
+            let names = [option, &one, &format!("with_{option}")].map(|name| format!("pub fn {name}("));
+            assert!(names.iter().any(|name| source.contains(name)), "{option}");
+        }
+    }
+
+    #[test]
     fn approval_has_every_hosts_names() {
         let expected = [
             (Approval::Default, &["default", "suggest"][..]),
