@@ -101,7 +101,7 @@ pub fn execute(args: Args) -> Done {
     let code = match holder {
         Holder::Person => terminal::hold(talk, prompt, &Interrupts::catch(true))?,
         Holder::Script => scripted::hold(talk, prompt, json, &Interrupts::catch(false))?,
-        Holder::Program => driven::hold(talk)?,
+        Holder::Program => driven::hold(talk, &first)?,
     };
     Ok(ExitCode::from(code))
 }

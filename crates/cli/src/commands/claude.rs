@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
-use alhena::hosts::claude::control::Incoming;
+use alhena::hosts::claude::control::{Fault, Incoming};
 use alhena::hosts::claude::options::{Fate, Invocation, Refusal, TABLE};
 use alhena::hosts::claude::{VERSION, lines};
 use serde_json::Value;
@@ -65,6 +65,15 @@ fn refuse(refusal: &Refusal) -> ExitCode {
         }
     }
     ExitCode::from(2)
+}
+
+/// Says what is wrong with a line, also to the program if it waits for an answer.
+pub(super) fn tell_of(fault: &Fault) -> io::Result<()> {
+    complain(&fault.message, "");
+    match &fault.id {
+        Some(id) => write(&lines::refusal(id, &fault.message)),
+        None => Ok(()),
+    }
 }
 
 /// Writes a line.

@@ -5,7 +5,8 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::time::Duration;
 
 use alhena::hosts::claude::control::{Ask, Incoming, User};
 use alhena::hosts::claude::lines;
@@ -15,14 +16,17 @@ use alhena::{Approval, Canceller, Event, EventKind, Outcome, Permission, RunErro
 use serde_json::{Value, json};
 
 use super::interrupt::INTERRUPTED;
-use crate::command_error::{CommandError, complain};
+use crate::command_error::CommandError;
 use crate::commands::claude::ask::question;
 use crate::commands::claude::pending::{Pending, Purpose, Waiting};
-use crate::commands::claude::write;
+use crate::commands::claude::{tell_of, write};
 use crate::commands::happening::{self, Happening};
 use crate::commands::talk::Talk;
 use crate::output;
+use crate::signals::Interrupts;
 use crate::views::{self, Claims, Name, Target, View};
+
+const NOW_AND_THEN: Duration = Duration::from_secs(1);
 
 struct Driven {
     talk: Talk,
@@ -57,7 +61,7 @@ impl From<io::Error> for Break {
 }
 
 /// Holds it until the program says nothing any more. The exit code is that of the last turn that failed.
-pub fn hold(talk: Talk) -> Result<u8, CommandError> {
+pub fn hold(talk: Talk, before: &Interrupts) -> Result<u8, CommandError> {
     let (sender, happenings) = happening::listen();
     let mut driven = Driven {
         first_model: talk.model(),
@@ -69,7 +73,7 @@ pub fn hold(talk: Talk) -> Result<u8, CommandError> {
         code: 0,
         sender,
     };
-    let done = driven.run(&happenings);
+    let done = driven.run(&happenings, before);
     let Driven { talk, pending, turn, code, .. } = driven;
     drop((pending, turn));
     // What the last turn has to say is not heard any more; it must not be held up by that.
@@ -94,9 +98,15 @@ pub fn never_began(error: RunError) -> u8 {
 }
 
 impl Driven {
-    fn run(&mut self, happenings: &Receiver<Happening>) -> Result<(), Break> {
+    fn run(&mut self, happenings: &Receiver<Happening>, before: &Interrupts) -> Result<(), Break> {
         while !self.is_over() {
-            let Ok(happening) = happenings.recv() else { return Ok(()) };
+            let happening = match happenings.recv_timeout(NOW_AND_THEN) {
+                Ok(happening) => happening,
+                // It came while the conversation was being prepared.
+                Err(RecvTimeoutError::Timeout) if before.caught().is_some() => return Err(Break::Signal),
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            };
             match happening {
                 Happening::Line(line) => self.hear(&line)?,
                 Happening::TooLong(bytes) => {
@@ -143,13 +153,7 @@ impl Driven {
                 Ok(())
             }
             Ok(Incoming::Withdrawn { .. } | Incoming::Other(_)) => Ok(()),
-            Err(fault) => {
-                complain(&fault.message, "");
-                match fault.id {
-                    Some(id) => Ok(write(&lines::refusal(&id, &fault.message))?),
-                    None => Ok(()),
-                }
-            }
+            Err(fault) => Ok(tell_of(&fault)?),
         }
     }
 

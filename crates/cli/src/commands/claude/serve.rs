@@ -18,7 +18,7 @@ use alhena::{Canceller, Conversation, Event, EventKind, Hint, Outcome, TurnItem}
 use serde_json::{Value, json};
 
 use super::pending::Pending;
-use super::{start, write};
+use super::{start, tell_of, write};
 use crate::command_error::complain;
 use crate::commands::happening::{self, Happening, exit_code};
 use crate::output::{self, say};
@@ -194,13 +194,7 @@ impl Serving {
                 Ok(())
             }
             Ok(Incoming::Withdrawn { .. } | Incoming::Other(_)) => Ok(()),
-            Err(fault) => {
-                complain(&fault.message, "");
-                match fault.id {
-                    Some(id) => Ok(write(&lines::refusal(&id, &fault.message))?),
-                    None => Ok(()),
-                }
-            }
+            Err(fault) => Ok(tell_of(&fault)?),
         }
     }
 
