@@ -12,6 +12,7 @@
 
 pub mod ask;
 pub mod permission;
+mod plan;
 pub mod say;
 mod shown;
 pub mod updates;

@@ -22,7 +22,7 @@ fn until_begun(lab: &Lab) {
 /// How many of the model's commands run.
 fn sleepers(mark: &str) -> usize {
     let is_sleep = |pid: &&u32| {
-        std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(b"sleep\0300"))
+        std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(b"sleep\x00300"))
     };
     processes_with_env(mark).iter().filter(is_sleep).count()
 }
@@ -62,6 +62,48 @@ fn real_cli_a_turn_is_cancelled_while_a_question_waits_and_the_next_prompt_may_c
     let answer = client.answer(next);
     assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
     assert!(!lab.workspace().join("n.txt").exists());
+}
+
+#[test]
+fn real_cli_a_session_whose_agent_was_killed_goes_on_with_the_next_prompt() {
+    let scenario = Scenario::new().turn(Turn::say("Before.")).turn(Turn::say("After."));
+    let lab = lab("an agent is killed", scenario);
+    let mut client = Client::new(&lab, &[]);
+    let session = client.session(&lab);
+    let prompt = client.prompt(&session, "one");
+    assert_eq!(client.answer(prompt)["result"]["stopReason"], "end_turn");
+    // The client and Alhena itself have no run's mark.
+    let mark = mark(&lab);
+    let marked = |pid: &u32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|entry| entry.starts_with(b"ALHENA_RUN="))
+    };
+    let agents = || processes_with_env(&mark).into_iter().filter(marked).collect::<Vec<_>>();
+    let killed = agents();
+    assert!(!killed.is_empty());
+    for pid in killed {
+        let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+        let _gone = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    }
+    assert!(Deadline::after(Duration::from_secs(60)).wait_until(|| agents().is_empty()));
+    let stored = || {
+        let listed =
+            alhena::session::Store::at(lab.home.gemini()).list(&alhena::session::Scope::All).unwrap();
+        listed.iter().any(|stored| stored.id == session)
+    };
+    assert!(Deadline::after(Duration::from_secs(60)).wait_until(stored));
+    client.updates(&session);
+    let mut prompt = client.prompt(&session, "two");
+    let mut answer = client.answer(prompt);
+    if answer.get("error").is_some() {
+        // It was not over with the old one yet; it is now.
+        prompt = client.prompt(&session, "two");
+        answer = client.answer(prompt);
+    }
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    assert_eq!(text(&client.updates(&session), "agent_message_chunk"), "After.");
+    let sent: Vec<String> = lab.server.requests("lab").last().unwrap().texts().map(str::to_owned).collect();
+    assert!(sent.iter().any(|text| text == "one"), "{sent:?}");
 }
 
 #[test]

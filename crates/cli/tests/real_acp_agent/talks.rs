@@ -146,6 +146,28 @@ fn real_cli_an_edit_in_a_mode_that_allows_it_has_its_diff_too() {
 }
 
 #[test]
+fn real_cli_things_to_do_are_a_plan() {
+    let todos = json!([{"description": "one", "status": "completed"}, {"description": "two", "status": "in_progress"}]);
+    let scenario = Scenario::new()
+        .turn(Turn::new().call("write_todos", json!({ "todos": todos })))
+        .turn(Turn::say("Done."));
+    let lab = lab("a plan", scenario);
+    let mut client = Client::new(&lab, &["--approval", "yolo"]);
+    let session = client.session(&lab);
+    let prompt = client.prompt(&session, "plan");
+    assert_eq!(client.answer(prompt)["result"]["stopReason"], "end_turn");
+    let updates = client.updates(&session);
+    let [plan] = of(&updates, "plan")[..] else { panic!("{updates:?}") };
+    let entries: Vec<(&str, &str)> = plan["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| (entry["content"].as_str().unwrap(), entry["status"].as_str().unwrap()))
+        .collect();
+    assert_eq!(entries, [("one", "completed"), ("two", "in_progress")]);
+}
+
+#[test]
 fn real_cli_rules_decide_before_the_editor_is_asked() {
     let scenario =
         Scenario::new().turn(shell("touch a.txt")).turn(shell("rm a.txt")).turn(Turn::say("Done."));

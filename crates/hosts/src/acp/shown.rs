@@ -13,7 +13,7 @@ pub(super) struct Shown {
     kind: Option<ToolKind>,
     paths: Vec<String>,
     diffs: Vec<FileDiff>,
-    input: Option<Value>,
+    pub input: Option<Value>,
     /// Somebody has to allow it.
     pub asked: bool,
     /// The client knows of it.

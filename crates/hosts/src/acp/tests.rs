@@ -206,9 +206,18 @@ fn todos_are_a_plan_and_tokens_are_usage_with_their_cost() {
         {"description": "one", "status": "completed"}, {"description": "two", "status": "cancelled"},
         {"description": "three", "status": "in_progress"}, {"status": 1}, null,
     ]});
-    let told = updates(&mut of, call("t", "write_todos", todos), When::Now);
-    let [SessionUpdate::ToolCall(_), SessionUpdate::Plan(plan)] = &told[..] else { panic!("{told:?}") };
-    assert_eq!(plan.entries.len(), 2);
+    updates(&mut of, call("t", "write_todos", todos), When::Before);
+    let said =
+        "The current list is now:\n1. [completed] one\n2. [cancelled] two\n3. [in_progress] thr. [ee] x";
+    let plan = |of: &mut Updates, id: &str| {
+        let told = updates(of, result(id, "write_todos", true, said), When::Now);
+        let Some(SessionUpdate::Plan(plan)) = told.last().cloned() else { panic!("{told:?}") };
+        plan.entries.into_iter().map(|entry| entry.content).collect::<Vec<_>>()
+    };
+    assert_eq!(plan(&mut of, "t"), ["one", "three"]);
+    assert_eq!(plan(&mut of, "u"), ["one", "thr. [ee] x"]);
+    let refused = updates(&mut of, result("v", "write_todos", false, said), When::Now);
+    assert!(!refused.iter().any(|update| matches!(update, SessionUpdate::Plan(_))));
     let tokens = Tokens { prompt: 1000, output: 100, total: 1100, ..Tokens::default() };
     let usage = Usage::of_models([("gemini-2.5-flash", tokens)]);
     let [SessionUpdate::UsageUpdate(told)] = &updates(&mut of, EventKind::Usage(usage), When::Now)[..] else {

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::Refusal;
 use super::ask::Client;
+use super::plan::plan;
 use super::shown::{Shown, diff_content, hunks, printed, text_content};
 
 /// What all of Gemini CLI's models take at most.
@@ -71,8 +72,7 @@ impl Updates {
                 let shown = self.calls.entry(id.clone()).or_default();
                 shown.called(name, *class, input);
                 let status = if shown.asked { "pending" } else { "in_progress" };
-                let plan = plan(name, input);
-                std::iter::once(self.announce(id, status)).chain(plan).collect()
+                vec![self.announce(id, status)]
             }
             EventKind::ToolResult { id, name, ok, output, error, exit_code, cancelled } => {
                 let mut out = Vec::new();
@@ -82,6 +82,10 @@ impl Updates {
                     out.push(self.announce(id, "in_progress"));
                 }
                 out.push(self.result(id, *ok, output.as_deref(), error.as_deref(), *exit_code, *cancelled));
+                if let (true, "write_todos") = (*ok, name.as_str()) {
+                    let input = self.calls.get(id).and_then(|shown| shown.input.as_ref());
+                    out.extend(plan(input, output.as_deref()));
+                }
                 out
             }
             EventKind::FileChange(change) => self.change(change).into_iter().collect(),
@@ -252,20 +256,4 @@ pub fn mode_changed(mode: &str) -> Value {
 /// An option was changed by another way than as an option.
 pub fn options_changed(options: &Value) -> Value {
     json!({"sessionUpdate": "config_option_update", "configOptions": options})
-}
-
-/// The list of things to do, when a call writes it.
-fn plan(name: &str, input: &Value) -> Option<Value> {
-    let todos = input.get("todos").and_then(Value::as_array).filter(|_| name == "write_todos")?;
-    let entry = |todo: &Value| {
-        let status = match todo.get("status")?.as_str()? {
-            "completed" => "completed",
-            "in_progress" => "in_progress",
-            "cancelled" => return None,
-            _ => "pending",
-        };
-        Some(json!({"content": todo.get("description")?.as_str()?, "priority": "medium", "status": status}))
-    };
-    let entries: Vec<Value> = todos.iter().filter_map(entry).collect();
-    Some(json!({"sessionUpdate": "plan", "entries": entries}))
 }
