@@ -6,6 +6,7 @@ mod parse;
 mod run;
 mod sessions;
 mod terminal;
+mod warm;
 
 use crate::commands::{cargo, follow, target};
 use std::path::PathBuf;
@@ -34,6 +35,11 @@ const BENCHES: &[Bench] = &[
         name: "terminal",
         about: "how soon and how truly a status is told, against the document's rule; reading screens",
         run: terminal::run,
+    },
+    Bench {
+        name: "warm",
+        about: "a prompt by gemini, alhena run, the pool and a conversation: CPU, wall, memory, delay",
+        run: warm::run,
     },
 ];
 

@@ -22,6 +22,8 @@ cargo xtask package [NAME...] [--out DIR] [--profile NAME] [--target TRIPLE] [--
                                       builds packages, installs each where nothing is, runs its example
 cargo xtask soak terminal [--minutes N] [--tmux PATH]
                                       eight agents, eight loops of commands: nothing may end
+cargo xtask soak warm [--prompts N] [--minutes N]
+                                      prompts through the pool with stops, kills and slow answers; 1,000 without an option
 cargo xtask torture [--minutes N] [--seed S] [--jobs N] [--kind NAME] [--json]
                                       stops, faults and attacks at random; `--trial SEED` repeats one
 ";

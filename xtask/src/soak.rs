@@ -1,45 +1,86 @@
-//! `cargo xtask soak terminal`: the test of the same name, for longer, on whatever tmux is given.
+//! `cargo xtask soak NAME`: the test of the same name, for longer.
 
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 use crate::commands::{cargo, follow};
 
 const MINUTES: u64 = 10;
-const TEST: &str = "soak::eight_loops_of_commands_at_once_end_neither_the_server_nor_an_agent";
+const PROMPTS: u64 = 1000;
+const TERMINAL: &str = "soak::eight_loops_of_commands_at_once_end_neither_the_server_nor_an_agent";
+const WARM: &str = "soak::real_cli_each_of_many_prompts_has_one_outcome_and_none_hears_of_another";
 
 /// Runs it.
 pub fn command(words: &[&str]) -> Result<(), String> {
-    let ["terminal", options @ ..] = words else { return Err("only `soak terminal` is known".to_owned()) };
+    match words {
+        ["terminal", options @ ..] => terminal(options),
+        ["warm", options @ ..] => warm(options),
+        _ => Err("only `soak terminal` and `soak warm` are known".to_owned()),
+    }
+}
+
+/// On whatever tmux is given.
+fn terminal(options: &[&str]) -> Result<(), String> {
     let (mut minutes, mut tmux) = (MINUTES, None);
-    let mut rest = options.iter();
-    while let Some(word) = rest.next() {
-        let value = rest.next().ok_or_else(|| format!("{word} needs a value"))?;
-        match *word {
-            "--minutes" => minutes = value.parse().map_err(|_| format!("{value} is not a number"))?,
+    each(options, |word, value| {
+        match word {
+            "--minutes" => minutes = number(value)?,
             "--tmux" => tmux = Some(PathBuf::from(value)),
             _ => return Err(format!("{word} is not known")),
         }
-    }
-    let mut test = cargo();
-    test.args([
-        "test",
-        "--quiet",
-        "--package",
-        "alhena-cli",
-        "--test",
-        "real_terminal",
-        "--",
-        "--exact",
-        TEST,
-    ]);
-    test.arg("--nocapture").env("ALHENA_SOAK_SECONDS", (minutes * 60).to_string());
+        Ok(())
+    })?;
+    let mut test = test("real_terminal", TERMINAL);
+    test.env("ALHENA_SOAK_SECONDS", (minutes * 60).to_string());
     if let Some(tmux) = tmux {
         let tmux = std::fs::canonicalize(&tmux).map_err(|error| format!("{}: {error}", tmux.display()))?;
         test.env("ALHENA_SOAK_TMUX", tmux);
     }
-    match follow(&mut test, Duration::from_secs(minutes * 60 + 1800), |_| ())? {
+    run(test, minutes * 60 + 1800)
+}
+
+/// So many prompts, or so long.
+fn warm(options: &[&str]) -> Result<(), String> {
+    let (mut prompts, mut minutes) = (PROMPTS, None);
+    each(options, |word, value| {
+        match word {
+            "--prompts" => prompts = number(value)?,
+            "--minutes" => minutes = Some(number(value)?),
+            _ => return Err(format!("{word} is not known")),
+        }
+        Ok(())
+    })?;
+    let mut test = test("real_pool", WARM);
+    test.env("ALHENA_SOAK_PROMPTS", prompts.to_string());
+    if let Some(minutes) = minutes {
+        test.env("ALHENA_SOAK_SECONDS", (minutes * 60).to_string());
+    }
+    run(test, minutes.map_or(prompts * 2, |minutes| minutes * 60) + 1800)
+}
+
+fn each(options: &[&str], mut take: impl FnMut(&str, &str) -> Result<(), String>) -> Result<(), String> {
+    let mut rest = options.iter();
+    while let Some(word) = rest.next() {
+        take(word, rest.next().ok_or_else(|| format!("{word} needs a value"))?)?;
+    }
+    Ok(())
+}
+
+fn number(value: &str) -> Result<u64, String> {
+    value.parse().map_err(|_| format!("{value} is not a number"))
+}
+
+fn test(binary: &str, name: &str) -> Command {
+    let mut test = cargo();
+    test.args(["test", "--quiet", "--package", "alhena-cli", "--test", binary, "--", "--exact", name]);
+    test.arg("--nocapture");
+    test
+}
+
+fn run(mut test: Command, seconds: u64) -> Result<(), String> {
+    match follow(&mut test, Duration::from_secs(seconds), |_| ())? {
         true => Ok(()),
-        false => Err("something ended".to_owned()),
+        false => Err("it did not hold".to_owned()),
     }
 }

@@ -247,3 +247,24 @@ fn stamp(path: &Path) -> Option<u64> {
     let modified = data.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
     Some(modified.as_nanos() as u64 ^ data.len())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_history_is_cleared_when_a_header_comes_after_what_was_said() {
+        let header = br#"{"sessionId":"a","projectHash":"b","kind":"main"}"#;
+        let (said, update) = (br#"{"id":"1","type":"user"}"#, br#"{"$set":{"messages":[]}}"#);
+        let mut history = History::default();
+        let mut after = |lines: &[&[u8]]| {
+            lines.iter().for_each(|line| history.line(line));
+            history
+        };
+        // A new session has two headers.
+        assert_eq!(after(&[header, update, header, update]), History::AsItWas);
+        assert_eq!(after(&[said, update]), History::Grown);
+        assert_eq!(after(&[header, update]), History::Cleared);
+        assert_eq!(after(&[said]), History::Grown);
+    }
+}

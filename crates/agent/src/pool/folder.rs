@@ -79,7 +79,8 @@ impl Text {
         for entry in names {
             let path = entry.path();
             self.stamp(&path);
-            if depth > 1 && path.is_dir() {
+            let passed_over = PASSED_OVER.iter().any(|name| entry.file_name() == *name);
+            if depth > 1 && !passed_over && path.is_dir() {
                 self.tree(&path, depth - 1);
             }
         }

@@ -207,7 +207,8 @@ fn real_cli_each_of_many_prompts_has_one_outcome_and_none_hears_of_another() {
     assert!(crashed <= of(&tally.kills) && answered > 0, "{crashed} crashed");
     if let [_, first, .., last] = samples.as_slice() {
         assert!(last.0 <= first.0 + 40, "descriptors: {} to {}", first.0, last.0);
-        assert!(last.1 <= first.1 + (64 << 20), "memory: {} to {}", first.1, last.1);
+        // The scripted API is in this process, and remembers 256 MB of what it was asked.
+        assert!(last.1 <= first.1 + (512 << 20), "memory: {} to {}", first.1, last.1);
         assert!(last.2 <= first.2 + 400, "files: {} to {}", first.2, last.2);
     }
 }

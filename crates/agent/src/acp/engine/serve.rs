@@ -259,6 +259,11 @@ impl Engine {
     pub(super) fn job_to_give_back(&mut self) -> Option<Box<Job>> {
         self.serving.as_ref()?;
         let began = |exchange: &mut Exchange| {
+            // A tool may have run of which only the session file tells.
+            if let Some(session) = &mut exchange.account.session {
+                session.catch_up();
+            }
+            exchange.account.read_session();
             let terms = exchange.terms.as_ref()?;
             let spoilt = exchange.stop.is_some() || exchange.answered.is_some() || !exchange.is_held_back();
             (terms.deaths < MOST_DEATHS && !spoilt && !exchange.account.interpreter.tool_open()).then_some(())
