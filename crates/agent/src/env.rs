@@ -110,12 +110,14 @@ variables! {
     }
     Node {
         NODE_OPTIONS "Options for every Node process below. Alhena reads a heap size from it and never sets it, because tools would inherit it."
+        NODE_EXTRA_CA_CERTS "A file with certificates that Node trusts beside its own; recording a cassette trusts them too."
         NODE_COMPILE_CACHE "Where Node 22.1 and later keeps compiled code, which makes the next start faster."
     }
     System {
         HOME "The user's home directory."
         USERPROFILE "The user's home directory on Windows."
         PATH "Where programs are looked for."
+        SSL_CERT_FILE "A file with the certificates to trust, in place of the system's, for recording a cassette."
         XDG_CONFIG_HOME "Where configuration files are on Linux, `~/.config` by default."
         XDG_DATA_HOME "Where data files go on Linux, `~/.local/share` by default."
         XDG_CACHE_HOME "Where cache files go on Linux, `~/.cache` by default."

@@ -26,8 +26,27 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::recorder::Recorder;
 pub(crate) use self::secrets::secrets;
-use crate::request::Transport;
+use crate::env::Environment;
+use crate::request::{Request, Transport};
 use crate::run::Item;
+
+/// What must not be written down of a run, for whoever writes something else of it down.
+#[derive(Debug)]
+pub struct Secrets(mask::Mask);
+
+impl Secrets {
+    /// What is secret in a run: by its environment, its files and its servers.
+    #[must_use]
+    pub fn of(request: &Request, environment: &Environment, dir: &Path) -> Self {
+        Self(secrets(request, environment, dir))
+    }
+
+    /// A text with names in the place of secrets.
+    #[must_use]
+    pub fn hide(&self, text: &str) -> String {
+        String::from_utf8_lossy(&self.0.hide(text.as_bytes())).into_owned()
+    }
+}
 
 /// The layout of the directory.
 pub const FORMAT: u32 = 3;

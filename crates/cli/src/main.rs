@@ -3,12 +3,14 @@
 // Everything is printed by `output`.
 #![deny(clippy::disallowed_macros, clippy::disallowed_methods)]
 
+mod cassette;
 mod command_error;
 mod commands;
 mod config;
 mod echo;
 mod limit;
 mod listener;
+mod mock_home;
 mod offline;
 mod output;
 mod prices;

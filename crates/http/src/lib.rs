@@ -2,6 +2,9 @@
 //!
 //! Gemini CLI (0.61.0, undici) keeps connections open and sends bodies with a length; other clients chunk theirs.
 
+#[cfg(feature = "record")]
+mod response;
+
 use std::io::{self, Read, Write};
 
 /// The largest head of a request.
@@ -63,6 +66,12 @@ impl<S: Read + Write> RequestReader<S> {
     /// Reads from this connection.
     pub fn new(stream: S) -> Self {
         RequestReader { stream, buffer: Vec::new(), used: 0 }
+    }
+
+    /// The connection itself, to write to.
+    #[cfg(feature = "record")]
+    pub(crate) fn stream(&mut self) -> &mut S {
+        &mut self.stream
     }
 
     /// The next request of the connection.
@@ -164,6 +173,12 @@ impl<S: Read + Write> RequestReader<S> {
     }
 }
 
+/// Names in lower case.
+fn headers_of(parsed: &[httparse::Header<'_>]) -> Vec<(String, String)> {
+    let text = |header: &httparse::Header<'_>| String::from_utf8_lossy(header.value).into_owned();
+    parsed.iter().map(|header| (header.name.to_ascii_lowercase(), text(header))).collect()
+}
+
 fn parse_head(bytes: &[u8]) -> Result<Option<(usize, Head)>, Refusal> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut parsed = httparse::Request::new(&mut headers);
@@ -175,11 +190,7 @@ fn parse_head(bytes: &[u8]) -> Result<Option<(usize, Head)>, Refusal> {
         }
         Err(_) => return Err(Refusal::Bad(400, "This is not an HTTP request.")),
     };
-    let headers: Vec<(String, String)> = parsed
-        .headers
-        .iter()
-        .map(|header| (header.name.to_ascii_lowercase(), String::from_utf8_lossy(header.value).into_owned()))
-        .collect();
+    let headers = headers_of(parsed.headers);
     let value = |name: &str| headers.iter().find(|(each, _)| each == name).map(|(_, value)| value.trim());
     let version = parsed.version.unwrap_or(1);
     let chunked = match value("transfer-encoding") {

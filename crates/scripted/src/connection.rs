@@ -10,6 +10,7 @@ use alhena_http::{MAX_BODY, Refusal, Request, RequestReader, response_head};
 use serde_json::{Value, json};
 
 use crate::answer;
+use crate::cassette::Line;
 use crate::play::{Exchange, Fate};
 use crate::request::RecordedRequest;
 use crate::route::{Route, without_keys};
@@ -74,6 +75,14 @@ pub(crate) fn refuse(mut stream: &TcpStream, status: u16, reason: &str) {
 }
 
 fn answer_one(shared: &Shared, stream: &TcpStream, request: Request) -> Fate {
+    if let Some(tape) = shared.tape() {
+        let (keep_alive, chunked) = (request.keep_alive, request.version > 0);
+        let line = Line { stream, shared, chunked, keep_alive };
+        return match tape.answer(request, &line) {
+            Ok(()) if line.stays() => Fate::Stays,
+            _ => Fate::Closes,
+        };
+    }
     let refused = |status: u16, reason: &str| {
         shared.tell(&Seen::Refused { status, reason });
         refuse(stream, status, reason);

@@ -78,12 +78,18 @@
 //! [`Server::state`] tells which of them is being answered and how far, [`Server::wait_until`] waits for that, and a
 //! gate holds an answer in the middle until [`Server::release`], so a test need not guess times.
 //!
+//! # Cassettes
+//!
+//! With the feature `record` the server can also stand before the real API and write down what passes
+//! ([`cassette::Recorder`]); [`cassette::Player`] plays that back without a network. The keys of a request are never written.
+//!
 //! # What is stable
 //!
 //! The form of scenario files, the builders of [`Scenario`], [`Turn`] and [`When`], and [`Server`]. The words of
 //! [`tour`], of the made-up answers and of error messages are not.
 
 mod answer;
+pub mod cassette;
 mod connection;
 mod play;
 mod progress;

@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 
+use crate::cassette::Tape;
 use crate::connection;
 use crate::progress::Served;
 use crate::route;
@@ -40,6 +41,8 @@ pub(crate) struct Shared {
     at_root: Mutex<Option<String>>,
     recording: Mutex<Option<File>>,
     observer: Mutex<Option<Observer>>,
+    /// What answers in the place of scenarios.
+    tape: Mutex<Option<Arc<dyn Tape>>>,
     connections: Mutex<Connections>,
 }
 
@@ -55,6 +58,13 @@ pub enum Seen<'a> {
         scenario: &'a str,
         /// The request.
         request: &'a RecordedRequest,
+    },
+    /// A request that was passed on to the real API.
+    Passed {
+        /// The path and query, without a key.
+        path: &'a str,
+        /// The HTTP status of the answer.
+        status: u16,
     },
     /// A request that nobody answers.
     Refused {
@@ -112,6 +122,17 @@ impl Server {
     /// Serves a scenario, which may be added later, to whoever names none: then the bare [`Server::url`] is its base URL.
     pub fn serve_at_root(&self, name: &str) {
         *lock(&self.shared.at_root) = Some(name.to_owned());
+    }
+
+    /// Plays a cassette in the place of scenarios; the bare [`Server::url`] is its base URL.
+    pub fn replay(&self, player: crate::cassette::Player) {
+        *lock(&self.shared.tape) = Some(Arc::new(player));
+    }
+
+    /// Records a cassette in the place of scenarios.
+    #[cfg(feature = "record")]
+    pub fn record(&self, recorder: crate::cassette::Recorder) {
+        *lock(&self.shared.tape) = Some(Arc::new(recorder));
     }
 
     /// The address as a URL.
@@ -192,6 +213,24 @@ impl Shared {
         lock(&self.at_root).clone()
     }
 
+    /// What answers in the place of scenarios.
+    pub(crate) fn tape(&self) -> Option<Arc<dyn Tape>> {
+        lock(&self.tape).clone()
+    }
+
+    /// A further connection that ends with the server.
+    #[cfg(feature = "record")]
+    pub(crate) fn hold(&self, stream: TcpStream) -> Leaves<'_> {
+        let mut connections = lock(&self.connections);
+        let id = connections.next;
+        connections.next += 1;
+        if self.stopping.load(Ordering::SeqCst) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+        connections.streams.insert(id, Arc::new(stream));
+        Leaves { shared: self, id }
+    }
+
     /// Tells the observer, where there is one.
     pub(crate) fn tell(&self, seen: &Seen<'_>) {
         let observer = lock(&self.observer).clone();
@@ -259,7 +298,7 @@ fn start(shared: &Arc<Shared>, stream: TcpStream) {
 }
 
 /// Takes a connection off the list at the end of its thread.
-struct Leaves<'a> {
+pub(crate) struct Leaves<'a> {
     shared: &'a Shared,
     id: u64,
 }

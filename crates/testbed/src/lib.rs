@@ -14,6 +14,7 @@ pub mod script;
 pub mod snapshot;
 pub mod stand_in;
 pub mod streams;
+pub mod tls;
 pub mod tools;
 
 /// Every living process that was started with this entry in its environment: `NAME=value`, or `NAME=` for any value.

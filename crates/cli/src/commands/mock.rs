@@ -1,7 +1,6 @@
 //! `alhena mock`: the scripted API for other programs, which then run the real CLI without a key.
 
 mod background;
-mod home;
 mod log;
 mod told;
 
@@ -11,6 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use alhena::Request;
 use alhena::agent::env::Environment;
 use alhena::scripted::{Scenario, Server, tour};
 use alhena_sys::poll::{self, Wanted};
@@ -18,9 +18,10 @@ use alhena_sys::processes::{self, Process};
 use alhena_sys::signals::ENDING;
 use rustix::process::Pid;
 
-use self::home::MockHome;
 use self::told::Told;
+use crate::cassette::CassetteArgs;
 use crate::command_error::{CommandError, Done};
+use crate::mock_home::MockHome;
 use crate::offline;
 use crate::output::{self, say};
 
@@ -39,12 +40,15 @@ use crate::output::{self, say};
   eval \"$(alhena mock --env)\"                for all that this shell starts
   eval \"$(alhena mock --stop)\"               end that, and unset its variables
   alhena mock --json --pid $PPID             for programs: one line of JSON, and an end with the program
+  alhena mock --cassette talk.json           record what passes to the real API; the next time play it back
 
 What a scenario may say is in schemas/scenario.json, and with examples in the chapter `testing` of the documentation.")]
 pub struct Args {
     /// Scenario files, or `tour`; NAME=FILE gives one another name than its file's. Without any: the tour.
-    #[arg(value_name = "SCENARIO")]
+    #[arg(value_name = "SCENARIO", conflicts_with = "cassette")]
     scenarios: Vec<String>,
+    #[command(flatten)]
+    cassette: CassetteArgs,
     /// The port on 127.0.0.1; 0 is a free one.
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     port: u16,
@@ -52,7 +56,7 @@ pub struct Args {
     #[arg(long)]
     env: bool,
     /// End the server that `--env` left in the background for this shell, and print what to unset.
-    #[arg(long, conflicts_with_all = ["env", "scenarios", "port", "pid", "trust", "log"])]
+    #[arg(long, conflicts_with_all = ["env", "scenarios", "port", "pid", "trust", "log", "cassette"])]
     stop: bool,
     /// End when this process has ended.
     #[arg(long, value_name = "PID")]
@@ -104,24 +108,16 @@ fn serve(
             "Set HOME, or ALHENA_HOME, to a directory that can be written to.",
         )
     })?;
-    let server = Server::start_on(args.port).map_err(|error| {
-        CommandError::failed(
-            format!("127.0.0.1:{} cannot be listened on: {error}", args.port),
-            "Leave out --port to get a free one.",
-        )
-    })?;
+    let server = start(args.port)?;
+    let inserted = args.cassette.insert(&server, None, &Request::new(""), &environment, &home)?;
     let silent = args.background || args.quiet;
     if let Some(log) = log::open(args.log.as_deref(), silent)? {
         server.observe(move |seen| log.tell(seen));
     }
-    if let Some((first, _)) = scenarios.first() {
-        server.serve_at_root(first);
-    }
-    let served = scenarios.into_iter().map(|(name, scenario)| {
-        let url = server.add(&name, scenario);
-        (name, url)
-    });
-    let told = Told::new(&server.url(), served.collect(), home.path(), args.trust, &environment);
+    let served = if inserted.is_some() { Vec::new() } else { add(&server, scenarios) };
+    // Whoever is recorded has a key of their own.
+    let key = inserted.as_ref().is_none_or(|inserted| !inserted.is_recording).then_some(told::KEY);
+    let told = Told::new(&server.url(), served, home.path(), key, args.trust, &environment);
     if let Err(error) = told.print(args.json) {
         return Ok(output::written(Err(error)));
     }
@@ -135,6 +131,27 @@ fn serve(
     drop(server);
     drop(home);
     Ok(ExitCode::SUCCESS)
+}
+
+fn start(port: u16) -> Result<Server, CommandError> {
+    Server::start_on(port).map_err(|error| {
+        CommandError::failed(
+            format!("127.0.0.1:{port} cannot be listened on: {error}"),
+            "Leave out --port to get a free one.",
+        )
+    })
+}
+
+/// Serves the scenarios, the first of them at the bare address too.
+fn add(server: &Server, scenarios: Vec<(String, Scenario)>) -> Vec<(String, String)> {
+    if let Some((first, _)) = scenarios.first() {
+        server.serve_at_root(first);
+    }
+    let served = scenarios.into_iter().map(|(name, scenario)| {
+        let url = server.add(&name, scenario);
+        (name, url)
+    });
+    served.collect()
 }
 
 /// What to serve, by name.

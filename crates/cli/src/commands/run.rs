@@ -22,6 +22,7 @@ use super::agent::Agent;
 use super::limits::Limits;
 use super::permissions::Permissions;
 
+use crate::cassette::{self, CassetteArgs};
 use crate::command_error::{CommandError, Done, complain};
 use crate::config::Config;
 use crate::echo::Echo;
@@ -44,7 +45,8 @@ use crate::views::{self, Claims, Name, Target};
   git diff | alhena run \"Review this\"
   cargo test 2>&1 | alhena run --stdin \"Explain\"
   alhena run --prompt=\"-v is which option of ls?\"
-  alhena run --offline \"Write a haiku about rivers into haiku.txt\"")]
+  alhena run --offline \"Write a haiku about rivers into haiku.txt\"
+  alhena run --cassette greeting.json \"Say hello\"   (the first time recorded, from then on played back)")]
 pub struct Args {
     /// The prompt. `-`, or none, reads it from stdin; what is piped in beside a prompt is sent before it.
     ///
@@ -74,8 +76,10 @@ pub struct Args {
     #[arg(long, value_enum, default_value = "headless")]
     transport: Way,
     /// Use the scripted model on this machine instead of Gemini; with a file, that scenario.
-    #[arg(long, value_name = "SCENARIO", num_args = 0..=1, require_equals = true)]
+    #[arg(long, value_name = "SCENARIO", num_args = 0..=1, require_equals = true, conflicts_with = "cassette")]
     offline: Option<Option<PathBuf>>,
+    #[command(flatten)]
+    cassette: CassetteArgs,
     #[command(flatten)]
     agent: Agent,
     #[command(flatten)]
@@ -184,7 +188,7 @@ pub fn execute(args: Args) -> Done {
         empty(file.as_ref());
     }
     let outcome = match started {
-        Ok((run, offline)) => {
+        Ok((run, offline, cassette)) => {
             if offline.is_some() && !quiet {
                 // Said whatever the view: nobody may take the scripted model for a real one.
                 say(format_args!("{}.", offline::NOTICE));
@@ -198,6 +202,7 @@ pub fn execute(args: Args) -> Done {
             let outcome = follow(run, &interrupts, view, target, quiet);
             drop(echo);
             drop(offline);
+            cassette.into_iter().flat_map(cassette::OfRun::take_out).for_each(say);
             outcome
         }
         Err(error) => {
@@ -248,11 +253,12 @@ fn begin(
     view: Name,
     config: &Config,
     interrupts: &Interrupts,
-) -> Result<(Run, Option<offline::Offline>), RunError> {
+) -> Result<(Run, Option<offline::Offline>, Option<cassette::OfRun>), RunError> {
     let mut environment = Environment::of_process();
     args.agent.fill(config);
     let (scenario, gemini, approval, quiet) =
         (args.offline.clone(), args.agent.gemini.clone(), args.agent.approval, args.quiet);
+    let cassette = args.cassette.clone();
     let mut request = request(args, view, config, interrupts)?;
     let offline = match &scenario {
         Some(scenario) => {
@@ -260,12 +266,13 @@ fn begin(
         }
         None => None,
     };
+    let cassette = cassette::prepare(&cassette, &mut request, &mut environment)?;
     let gemini = match (gemini, offline.is_some()) {
         (None, true) => super::install::fetched(None, &environment, quiet)?,
         (path, _) => find(path, &mut request, &environment, quiet, interrupts)?,
     };
     let run = gemini.run_in(request, &environment)?;
-    Ok((run, offline))
+    Ok((run, offline, cassette))
 }
 
 /// Looks for the CLI, on the run's own time: a command that has to be asked for its version may take long.

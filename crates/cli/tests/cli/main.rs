@@ -12,6 +12,7 @@
 mod common;
 
 mod capabilities;
+mod cassette;
 mod completions;
 mod config;
 mod detect;

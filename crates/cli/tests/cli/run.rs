@@ -277,13 +277,14 @@ fn instructions_come_from_a_file_or_from_the_command_line() {
 fn a_scenario_that_is_none_is_refused() {
     assert_snapshot!(refused(&["--offline=wrong.json", "hello"]), @r#"
     ---- stderr ----
-    error: wrong.json: not a scenario: turns[0].stepz: unknown field `stepz`, expected one of `when`, `times`, `always`, `delay`, `hang`, `drop`, `reset`, `status`, `error`, `retry_after`, `headers`, `steps`, `finish`, `usage`, `raw` at line 1 column 19
-    hint: Give a scenario in JSON, for example {"turns": [{"steps": [{"text": "Hi"}]}]}.
+    error: wrong.json:1:19: not a scenario: turns[0].stepz: unknown field `stepz`, expected one of `when`, `times`, `always`, `delay`, `hang`, `drop`, `reset`, `status`, `error`, `retry_after`, `headers`, `steps`, `finish`, `usage`, `raw`
+    hint: Did you mean `steps`?
     [exit 2]
     "#);
     let broken = refused(&["--offline=bad.json", "hello"]);
     assert_eq!(broken.code(), Some(2));
-    assert!(broken.stderr.starts_with("error: bad.json: not a scenario: "), "{broken}");
+    assert!(broken.stderr.starts_with("error: bad.json:"), "{broken}");
+    assert!(broken.stderr.contains(": not a scenario: "), "{broken}");
     assert_snapshot!(refused(&["--offline=nowhere.json", "hello"]), @r#"
     ---- stderr ----
     error: nowhere.json: No such file or directory (os error 2)

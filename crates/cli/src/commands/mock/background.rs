@@ -46,6 +46,11 @@ fn answer(args: &Args, pid: u32) -> io::Result<Vec<u8>> {
     if let Some(log) = &args.log {
         command.arg("--log").arg(log);
     }
+    if let Some(cassette) = &args.cassette.cassette {
+        // What is to be done with it is decided once.
+        let mode = if args.cassette.is_recording() { "record" } else { "replay" };
+        command.arg("--cassette").arg(cassette).args(["--cassette-mode", mode]);
+    }
     command.arg("--").args(&args.scenarios);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
     let mut said = Vec::new();

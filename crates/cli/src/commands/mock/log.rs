@@ -54,6 +54,7 @@ fn line(seen: &Seen<'_>) -> String {
             let (number, action, model) = (request.number, &request.action, &request.model);
             format!("{scenario}{run}: {action} {number} of {model} {brings}").trim_end().to_owned()
         }
+        Seen::Passed { path, status } => format!("passed on: {path}: {status}"),
         Seen::Refused { status, reason } => format!("refused: {status} {reason}"),
         _ => String::new(),
     }

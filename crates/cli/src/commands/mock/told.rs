@@ -11,7 +11,7 @@ use crate::offline::IN_THE_WAY;
 use crate::output::{write, write_json};
 
 /// Gemini CLI wants some key.
-const KEY: &str = "mock";
+pub const KEY: &str = "mock";
 
 /// What is exported, by `--env` and by hand.
 const EXPORTED: [&str; 5] = [
@@ -50,13 +50,14 @@ impl Told {
         address: &str,
         served: Vec<(String, String)>,
         home: &Path,
+        key: Option<&str>,
         trust: bool,
         environment: &Environment,
     ) -> Self {
         let own = Process::own().map(|own| format!("{}:{}", own.pid, own.started)).unwrap_or_default();
         let values = [
             Some(address.to_owned()),
-            Some(KEY.to_owned()),
+            key.map(str::to_owned),
             Some(home.to_string_lossy().into_owned()),
             trust.then(|| "true".to_owned()),
             Some(own),

@@ -1,4 +1,4 @@
-//! A home for Gemini CLI that lives as long as the server.
+//! A home for Gemini CLI that lives as long as the server that it talks to.
 
 use std::fs::File;
 use std::io;

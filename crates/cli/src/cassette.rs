@@ -1,0 +1,212 @@
+//! `--cassette`: what passes between Gemini CLI and the API, recorded into a file or played back from it.
+//!
+//! A run with a cassette has a home of its own: what is asked then depends on the folder and the request, and not on
+//! whose machine it is.
+
+use std::io::ErrorKind::NotFound;
+use std::path::{Path, PathBuf};
+
+use alhena::agent::dirs::Dirs;
+use alhena::agent::env::{self, Environment};
+use alhena::agent::facts::{self, AuthMethod};
+use alhena::agent::recording::Secrets;
+use alhena::scripted::Server;
+use alhena::scripted::cassette::{
+    CassetteError, Complaints, Normal, Player, Recorder, Upstream, can_be_written,
+};
+use alhena::{Request, RunError};
+use alhena_sys::files;
+use clap::ValueEnum;
+
+use crate::mock_home::MockHome;
+use crate::offline::IN_THE_WAY;
+
+/// Where the API is: the address that is built into Gemini CLI.
+const API: &str = "https://generativelanguage.googleapis.com";
+
+/// The options of a cassette.
+#[derive(Clone, Debug, clap::Args)]
+pub struct CassetteArgs {
+    /// Record what passes between Gemini CLI and the API into this file, or play it back, without a network and a key.
+    #[arg(long, value_name = "FILE")]
+    pub cassette: Option<PathBuf>,
+    /// Whether to record or to play back; auto records where there is no such file.
+    #[arg(long, value_enum, value_name = "MODE", default_value = "auto", requires = "cassette")]
+    pub cassette_mode: CassetteMode,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CassetteMode {
+    /// Record, in place of what the file holds.
+    Record,
+    /// Play back; a request that was not recorded fails with what differs.
+    Replay,
+    /// Play back if the file is there, record if not.
+    Auto,
+}
+
+/// A cassette that is in.
+pub struct Inserted {
+    /// What was not on it, or did not get onto it.
+    complaints: Complaints,
+    pub is_recording: bool,
+}
+
+impl CassetteArgs {
+    /// Puts the cassette into a server, if one is asked for; what is recorded goes into the file itself or into another.
+    pub fn insert(
+        &self,
+        server: &Server,
+        into: Option<&Path>,
+        request: &Request,
+        environment: &Environment,
+        home: &MockHome,
+    ) -> Result<Option<Inserted>, RunError> {
+        let Some(path) = self.cassette.as_deref() else { return Ok(None) };
+        let dir = request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
+        let dir = dir.canonicalize().unwrap_or(dir);
+        let normal = common_form(request, environment, &dir, home);
+        let is_recording = self.is_recording();
+        let complaints = if is_recording {
+            let upstream = upstream(environment, &dir)?;
+            can_be_written(path).map_err(refused)?;
+            let recorder = Recorder::open(into.unwrap_or(path), upstream, normal).map_err(refused)?;
+            let complaints = recorder.complaints();
+            server.record(recorder);
+            complaints
+        } else {
+            let player = Player::open(path, normal).map_err(refused)?;
+            let complaints = player.complaints();
+            server.replay(player);
+            complaints
+        };
+        Ok(Some(Inserted { complaints, is_recording }))
+    }
+
+    pub fn is_recording(&self) -> bool {
+        match self.cassette_mode {
+            CassetteMode::Record => true,
+            CassetteMode::Replay => false,
+            CassetteMode::Auto => self.cassette.as_deref().is_some_and(|path| !path.exists()),
+        }
+    }
+}
+
+/// A run's cassette, with the home that it has meanwhile.
+pub struct OfRun {
+    inserted: Inserted,
+    path: PathBuf,
+    server: Server,
+    home: MockHome,
+}
+
+impl OfRun {
+    /// Takes the cassette out when the run is over, and tells what was not on it, or did not get onto it.
+    pub fn take_out(self) -> Vec<String> {
+        drop(self.server);
+        let mut complaints = self.inserted.complaints.all();
+        if self.inserted.is_recording {
+            let kept = match files::read_if_there(&recorded_in(&self.home)) {
+                Ok(Some(bytes)) => files::replace(&self.path, &bytes, 0o600),
+                Ok(None) => Ok(()),
+                Err(error) => Err(error),
+            };
+            let failed =
+                |error| format!("the cassette {} could not be written: {error}", self.path.display());
+            complaints.extend(kept.err().map(failed));
+        }
+        complaints
+    }
+}
+
+/// While the run goes on the cassette is not in the folder: it would be one of the files that changed there.
+fn recorded_in(home: &MockHome) -> PathBuf {
+    home.path().join("cassette.json")
+}
+
+/// Puts the cassette of a run in, and points the run at it.
+pub fn prepare(
+    args: &CassetteArgs,
+    request: &mut Request,
+    environment: &mut Environment,
+) -> Result<Option<OfRun>, RunError> {
+    let Some(path) = &args.cassette else { return Ok(None) };
+    let failed = |error: std::io::Error| RunError::Usage {
+        message: format!("the cassette cannot be put in: {error}"),
+        hint: "It needs a free port on 127.0.0.1 and a directory to write to.".into(),
+    };
+    let home = MockHome::new(environment).map_err(failed)?;
+    let server = Server::start().map_err(failed)?;
+    let into = recorded_in(&home);
+    let inserted = args.insert(&server, Some(&into), request, environment, &home)?;
+    let Some(inserted) = inserted else { return Ok(None) };
+    if !inserted.is_recording {
+        environment.set(env::GEMINI_API_KEY, "replay");
+        request.notices.push(format!("Played back: the answers come from the cassette {}", path.display()));
+    }
+    environment.set(env::GEMINI_CLI_HOME, home.path());
+    environment.set(env::GOOGLE_GEMINI_BASE_URL, server.url());
+    for name in IN_THE_WAY {
+        environment.remove(name);
+    }
+    Ok(Some(OfRun { inserted, path: path.clone(), server, home }))
+}
+
+/// What differs from run to run without a meaning.
+fn common_form(request: &Request, environment: &Environment, dir: &Path, home: &MockHome) -> Normal {
+    let secrets = Secrets::of(request, environment, dir);
+    let mut normal = Normal::new().place("dir", dir).place("gemini-home", home.path());
+    if let Some(dirs) = Dirs::of(environment) {
+        normal = normal.place("state", &dirs.state);
+    }
+    if let Some(home) = environment.home() {
+        normal = normal.place("home", &home);
+    }
+    let temporary = environment.filled("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
+    normal.place("tmp", &temporary).hide(move |text| secrets.hide(text))
+}
+
+/// The real API, if what signs in to it can be sent by way of us.
+fn upstream(environment: &Environment, dir: &Path) -> Result<Upstream, RunError> {
+    let given = environment.filled(env::GOOGLE_GEMINI_BASE_URL).map(|url| url.to_string_lossy().into_owned());
+    let mut without = environment.clone();
+    without.remove(env::GOOGLE_GEMINI_BASE_URL);
+    let method =
+        environment.gemini_home().and_then(|home| facts::authentication(&home, dir, &without).method);
+    if let Some(method) =
+        method.filter(|method| !matches!(method, AuthMethod::GeminiApiKey | AuthMethod::Gateway))
+    {
+        return Err(RunError::Usage {
+            message: format!(
+                "a sign-in by {method} cannot be recorded: its requests go to an address that cannot be set"
+            ),
+            hint: "Select gemini-api-key in Gemini CLI's settings, and give the key in GEMINI_API_KEY."
+                .into(),
+        });
+    }
+    if environment.filled(env::GEMINI_API_KEY).is_none() {
+        return Err(RunError::Usage {
+            message: "recording needs a key, and GEMINI_API_KEY is not set".into(),
+            hint: "Set it; the key is not written into the cassette. Playing back needs none.".into(),
+        });
+    }
+    let further = environment.filled(env::NODE_EXTRA_CA_CERTS).map(PathBuf::from);
+    Upstream::new(given.as_deref().unwrap_or(API), further.as_deref()).map_err(refused)
+}
+
+/// Whether only the file is missing.
+fn has_place(path: &Path) -> bool {
+    path.parent().is_none_or(|dir| dir.as_os_str().is_empty() || dir.is_dir())
+}
+
+fn refused(error: CassetteError) -> RunError {
+    let hint = match &error {
+        CassetteError::Io(path, error) if error.kind() == NotFound && has_place(path) => {
+            "Record it first: --cassette-mode record."
+        }
+        CassetteError::Io(..) => "Give a file that can be read and written to.",
+        CassetteError::NotOne(..) => "Give a file that --cassette has recorded.",
+        CassetteError::Upstream(_) => "SSL_CERT_FILE and NODE_EXTRA_CA_CERTS name certificates to trust.",
+    };
+    RunError::Usage { message: error.to_string(), hint: hint.into() }
+}

@@ -1,0 +1,235 @@
+//! Cassettes on the real CLI: recorded over TLS from a server with its own certificate authority, played back with the
+//! server gone.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    missing_docs
+)]
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use alhena::scripted::{Scenario, Server, Turn, Usage, When};
+use alhena_testbed::tls::TlsFront;
+use alhena_testbed::{RealCli, Watchdog, processes_with_env};
+use common::{Desk, Started, Transcript};
+use serde_json::{Value, json};
+
+const LIMIT: Duration = Duration::from_secs(240);
+const KEY: &str = "AIzaSy-not-a-real-key-0123456789abcdefg";
+
+/// The API behind TLS, for as long as it lives.
+struct Api {
+    server: Server,
+    front: TlsFront,
+}
+
+impl Api {
+    fn of(scenario: Scenario) -> Self {
+        let server = Server::start().unwrap();
+        server.add("api", scenario);
+        server.serve_at_root("api");
+        let front = TlsFront::before(server.address()).unwrap();
+        Self { server, front }
+    }
+}
+
+/// A desk that knows the authority and the address, if there is one, and where Gemini CLI is.
+fn desk(api: Option<&Api>) -> (Desk, String) {
+    let cli = RealCli::get("0.61.0").unwrap();
+    let mut desk = Desk::new().env("PATH", std::env::var("PATH").unwrap());
+    if let Some(api) = api {
+        desk = desk.env("SSL_CERT_FILE", TlsFront::authority()).env("GEMINI_API_KEY", KEY);
+        desk = desk.env("GOOGLE_GEMINI_BASE_URL", api.front.url());
+    }
+    desk.write("notes.txt", "The river is wide.\n");
+    (desk, cli.bin.to_str().unwrap().to_owned())
+}
+
+fn run(desk: &Desk, gemini: &str, args: &[&str]) -> Transcript {
+    let model = ["run", "--gemini", gemini, "--trust", "--model", "gemini-2.5-flash", "--as", "outcome"];
+    let args = [&model, args].concat();
+    Started::new(desk, desk.command(&args), b"").finish(desk, &args, LIMIT)
+}
+
+/// What an outcome says, without what is different in every run.
+fn comparable(outcome: &Value, desk: &Desk) -> Value {
+    let text = outcome.to_string().replace(desk.root().to_str().unwrap(), "[DESK]");
+    let mut outcome: Value = serde_json::from_str(&text).unwrap();
+    without(&mut outcome, &["session_id", "duration_ms", "latency_ms", "call_id", "stderr"]);
+    let fields = outcome.as_object_mut().unwrap();
+    if let Some(warnings) = fields.get_mut("warnings").and_then(Value::as_array_mut) {
+        // The second says only that the machine is slow.
+        let own = ["Played back: ", "Gemini CLI did not exit after its result"];
+        warnings.retain(|warning| !own.iter().any(|own| warning.as_str().unwrap().starts_with(own)));
+    }
+    outcome
+}
+
+/// Takes fields out, wherever they are.
+fn without(value: &mut Value, names: &[&str]) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| without(item, names)),
+        Value::Object(fields) => {
+            fields.retain(|name, _| !names.contains(&name.as_str()));
+            fields.values_mut().for_each(|field| without(field, names));
+        }
+        _ => {}
+    }
+}
+
+/// Records a scenario over TLS, and plays it back elsewhere with the server gone: the outcomes are equal.
+fn plays_back(name: &str, scenario: Scenario) -> Desk {
+    let _watchdog = Watchdog::new(name, Duration::from_secs(900));
+    let api = Api::of(scenario);
+    let (there, gemini) = desk(Some(&api));
+    let args = ["--cassette", "talk.json", "--approval", "yolo", "Do it"];
+    let recorded = run(&there, &gemini, &args);
+    let asked = api.server.requests("api").len();
+    assert!(asked > 0, "{recorded}");
+    let cassette = there.work().join("talk.json");
+    let text = fs::read_to_string(&cassette).unwrap_or_else(|error| panic!("{error} {recorded}"));
+    assert!(!text.contains(KEY) && !recorded.stdout.contains(KEY));
+    assert!(!text.contains(there.root().to_str().unwrap()));
+    assert_eq!(fs::metadata(&cassette).unwrap().permissions().mode() & 0o777, 0o600);
+    let read: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(read["interactions"].as_array().unwrap().len(), asked);
+    drop(api);
+
+    let (here, _) = desk(None);
+    here.write("talk.json", &text);
+    let played = run(&here, &gemini, &args);
+    assert_eq!(comparable(&played.json(), &here), comparable(&recorded.json(), &there), "{played}");
+    assert_eq!(played.code(), recorded.code(), "{played}");
+    let notice = "Played back: the answers come from the cassette talk.json";
+    assert!(played.json()["warnings"].as_array().unwrap().contains(&json!(notice)), "{played}");
+    assert_eq!(fs::read_to_string(here.work().join("talk.json")).unwrap(), text);
+    for desk in [&there, &here] {
+        assert_eq!(processes_with_env(&format!("HOME={}", desk.home().display())), [0_u32; 0]);
+        assert!(!desk.home().join(".gemini").exists());
+    }
+    here
+}
+
+fn call(tool: &str, args: Value) -> Turn {
+    Turn::new().call(tool, args)
+}
+
+/// What is said when this tool has given its result.
+fn then(tool: &str, text: &str) -> Turn {
+    Turn::say(text).when(When::new().response_of(tool))
+}
+
+#[test]
+fn real_cli_a_text_plays_back() {
+    plays_back("text", Scenario::new().turn(Turn::say("Hello.")));
+}
+
+#[test]
+fn real_cli_a_thought_plays_back() {
+    let turn = Turn::new().thought("Plan", "Short.").text("Done ").text("so.");
+    plays_back("thought", Scenario::new().turn(turn));
+}
+
+#[test]
+fn real_cli_a_file_is_really_written_when_it_plays_back() {
+    let note = json!({"file_path": "note.txt", "content": "Noted.\n"});
+    let scenario = Scenario::new().turn(call("write_file", note)).turn(then("write_file", "Written."));
+    let here = plays_back("write", scenario);
+    assert_eq!(fs::read_to_string(here.work().join("note.txt")).unwrap(), "Noted.\n");
+}
+
+#[test]
+fn real_cli_reading_a_file_plays_back() {
+    let read = call("read_file", json!({"file_path": "notes.txt"}));
+    plays_back("read", Scenario::new().turn(read).turn(then("read_file", "It is wide.")));
+}
+
+#[test]
+fn real_cli_a_command_that_fails_plays_back() {
+    let shell = call("run_shell_command", json!({"command": "echo one; exit 3"}));
+    plays_back("shell", Scenario::new().turn(shell).turn(then("run_shell_command", "It failed.")));
+}
+
+#[test]
+fn real_cli_two_tools_at_once_play_back() {
+    let both = Turn::new().calls([
+        ("read_file", json!({"file_path": "notes.txt"})),
+        ("run_shell_command", json!({"command": "echo two"})),
+    ]);
+    plays_back("two", Scenario::new().turn(both).turn(Turn::say("Both.")));
+}
+
+#[test]
+fn real_cli_letters_of_all_kinds_play_back() {
+    let turn = Turn::new().chunks("Grüße, 世界 🌍 \u{2028}!", 3, Duration::ZERO);
+    plays_back("letters", Scenario::new().turn(turn));
+}
+
+#[test]
+fn real_cli_token_counts_play_back() {
+    let usage = Usage {
+        prompt_token_count: Some(1234),
+        cached_content_token_count: Some(1000),
+        thoughts_token_count: Some(7),
+        ..Usage::default()
+    };
+    plays_back("usage", Scenario::new().turn(Turn::say("Counted.").usage(usage)));
+}
+
+#[test]
+fn real_cli_an_answer_that_was_cut_plays_back() {
+    plays_back("cut", Scenario::new().turn(Turn::say("Cut o").finish("MAX_TOKENS")));
+}
+
+#[test]
+fn real_cli_an_error_of_the_api_plays_back() {
+    plays_back("quota", Scenario::new().turn(Turn::daily_quota()));
+}
+
+#[test]
+fn real_cli_what_was_not_recorded_fails_with_what_differs() {
+    let _watchdog = Watchdog::new("differs", Duration::from_secs(900));
+    let api = Api::of(Scenario::new().turn(Turn::say("Hello.")));
+    let (desk, gemini) = desk(Some(&api));
+    let recorded = run(&desk, &gemini, &["--cassette", "talk.json", "Write about rivers"]);
+    assert_eq!(recorded.json()["status"], json!("success"), "{recorded}");
+    drop(api);
+    let played = run(&desk, &gemini, &["--cassette", "talk.json", "Write about lakes"]);
+    assert_ne!(played.code(), Some(0), "{played}");
+    let said = "recorded was \"Write about rivers\", asked is \"Write about lakes\"";
+    assert!(played.stderr.contains(said), "{played}");
+    let message = played.json()["failure"]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("not on the cassette"), "{message}");
+}
+
+#[test]
+fn real_cli_other_programs_record_and_play_back_by_variables() {
+    let _watchdog = Watchdog::new("mock", Duration::from_secs(900));
+    let api = Api::of(Scenario::new().turn(Turn::say("Hello from the API.")));
+    let (desk, gemini) = desk(Some(&api));
+    let host = format!(
+        "eval \"$({} mock --env --log log --cassette talk.json)\"; {gemini} --skip-trust -m gemini-2.5-flash -p Hi",
+        common::ALHENA
+    );
+    let shell = || {
+        let prepared = desk.command(&[]);
+        let mut command = std::process::Command::new("bash");
+        command.args(["-c", &host]).current_dir(desk.work()).env_clear();
+        command.envs(prepared.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        Started::new(&desk, command, b"").finish(&desk, &["mock"], LIMIT)
+    };
+    let recorded = shell();
+    assert!(recorded.stdout.contains("Hello from the API."), "{recorded}");
+    assert!(!fs::read_to_string(desk.work().join("talk.json")).unwrap().contains(KEY));
+    assert!(fs::read_to_string(desk.work().join("log")).unwrap().contains("passed on: /v1beta/models/"));
+    drop(api);
+    let played = shell();
+    assert_eq!((played.code(), &played.stdout), (Some(0), &recorded.stdout), "{played}");
+}

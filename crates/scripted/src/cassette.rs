@@ -1,0 +1,247 @@
+//! Cassettes: what passed between a client and the real API, in one readable file, and the API played back from it.
+//!
+//! The file holds no header of a request, no key and no token. What differs from run to run without a meaning (times, ids,
+//! paths) is written in a common form, by the one table of [`normal`], and so is what is compared with it.
+
+mod differs;
+mod normal;
+#[cfg(feature = "record")]
+mod record;
+mod replay;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use self::normal::Normal;
+#[cfg(feature = "record")]
+pub use self::record::{Recorder, Upstream, can_be_written};
+pub use self::replay::Player;
+
+use alhena_http::Request;
+
+/// The form of the file.
+const FORMAT: u32 = 1;
+
+/// The content of a cassette.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cassette {
+    /// The form of the file; 1.
+    pub cassette: u32,
+    /// Where the API was.
+    pub upstream: String,
+    /// What passed, in the order in which the answers were complete.
+    pub interactions: Vec<Interaction>,
+}
+
+/// A request and its answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Interaction {
+    /// What was asked.
+    pub request: Asked,
+    /// What was answered.
+    pub response: Answered,
+}
+
+/// A request in the common form.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Asked {
+    /// The HTTP method.
+    pub method: String,
+    /// The path and query, without a key.
+    pub path: String,
+    /// The body.
+    pub body: Value,
+}
+
+/// An answer of the API.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Answered {
+    /// The HTTP status.
+    pub status: u16,
+    /// Those of its headers that a client acts on.
+    pub headers: BTreeMap<String, String>,
+    /// What came.
+    #[serde(flatten)]
+    pub body: Body,
+}
+
+/// The body of an answer, as readable as it can be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Body {
+    /// Server-sent events that are JSON each.
+    Events(Vec<Value>),
+    /// One JSON value.
+    Json(Value),
+    /// Anything else, in the pieces in which it came.
+    Chunks(Vec<String>),
+}
+
+/// Why there is no cassette.
+#[derive(Debug)]
+pub enum CassetteError {
+    /// The file cannot be read or written.
+    Io(PathBuf, io::Error),
+    /// It is none.
+    NotOne(PathBuf, String),
+    /// The API cannot be spoken to.
+    Upstream(String),
+}
+
+impl std::fmt::Display for CassetteError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            CassetteError::Io(path, error) => write!(f, "{}: {error}", path.display()),
+            CassetteError::NotOne(path, why) => write!(f, "{}: not a cassette: {why}", path.display()),
+            CassetteError::Upstream(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for CassetteError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            CassetteError::Io(_, error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl Cassette {
+    /// One without anything on it.
+    pub fn empty(upstream: &str) -> Self {
+        Cassette { cassette: FORMAT, upstream: upstream.to_owned(), interactions: Vec::new() }
+    }
+
+    /// Reads one.
+    pub fn read(path: &Path) -> Result<Self, CassetteError> {
+        let text =
+            std::fs::read_to_string(path).map_err(|error| CassetteError::Io(path.to_owned(), error))?;
+        let not_one = |why: String| CassetteError::NotOne(path.to_owned(), why);
+        let read: Cassette = serde_json::from_str(&text).map_err(|error| not_one(error.to_string()))?;
+        match read.cassette {
+            FORMAT => Ok(read),
+            other => Err(not_one(format!("it has the form {other}, and this release knows {FORMAT}"))),
+        }
+    }
+
+    /// Writes it as a whole or not at all, readable by the user alone.
+    pub fn write(&self, path: &Path) -> Result<(), CassetteError> {
+        let failed = |error: io::Error| CassetteError::Io(path.to_owned(), error);
+        let text = serde_json::to_string_pretty(self).map_err(|error| failed(error.into()))?;
+        alhena_sys::files::replace(path, format!("{text}\n").as_bytes(), 0o600).map_err(failed)
+    }
+}
+
+/// Something that answers requests in the place of scenarios.
+pub(crate) trait Tape: Send + Sync {
+    /// Answers a request on its connection.
+    fn answer(&self, request: Request, line: &Line<'_>) -> io::Result<()>;
+}
+
+/// The way back to the client.
+pub(crate) struct Line<'a> {
+    pub(crate) stream: &'a std::net::TcpStream,
+    pub(crate) shared: &'a crate::server::Shared,
+    /// Whether the client knows chunks.
+    pub(crate) chunked: bool,
+    pub(crate) keep_alive: bool,
+}
+
+impl Line<'_> {
+    /// Sends the head of an answer in pieces.
+    pub(crate) fn open(&self, status: u16, headers: &BTreeMap<String, String>) -> io::Result<()> {
+        let kind = headers.get("content-type").map_or("application/octet-stream", String::as_str);
+        let others = headers.iter().filter(|(name, _)| *name != "content-type");
+        let others: Vec<(String, String)> =
+            others.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let mut head = alhena_http::response_head(status, kind, &others);
+        if self.chunked {
+            head.push_str("Transfer-Encoding: chunked\r\n");
+        }
+        head.push_str(if self.stays() { "\r\n" } else { "Connection: close\r\n\r\n" });
+        self.write(head.as_bytes())
+    }
+
+    /// Whether the connection takes another request afterwards: without chunks only its end says that it is over.
+    pub(crate) fn stays(&self) -> bool {
+        self.keep_alive && self.chunked
+    }
+
+    pub(crate) fn piece(&self, bytes: &[u8]) -> io::Result<()> {
+        match (self.chunked, bytes.is_empty()) {
+            (_, true) => Ok(()),
+            (false, _) => self.write(bytes),
+            (true, _) => {
+                let mut framed = format!("{:x}\r\n", bytes.len()).into_bytes();
+                framed.extend_from_slice(bytes);
+                framed.extend_from_slice(b"\r\n");
+                self.write(&framed)
+            }
+        }
+    }
+
+    pub(crate) fn close(&self) -> io::Result<()> {
+        if self.chunked { self.write(b"0\r\n\r\n") } else { Ok(()) }
+    }
+
+    /// An error of our own, in the API's form.
+    pub(crate) fn refuse(&self, status: u16, reason: &str) -> io::Result<()> {
+        self.shared.tell(&crate::Seen::Refused { status, reason });
+        let headers =
+            BTreeMap::from([("content-type".to_owned(), "application/json; charset=UTF-8".to_owned())]);
+        self.open(status, &headers)?;
+        self.piece(crate::answer::error(status, reason).to_string().as_bytes())?;
+        self.close()
+    }
+
+    fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut stream = self.stream;
+        io::Write::write_all(&mut stream, bytes)
+    }
+}
+
+/// The request in the common form.
+pub(crate) fn asked(request: &Request, normal: &Normal) -> Asked {
+    let text = String::from_utf8_lossy(&request.body);
+    let body = serde_json::from_str(&text).unwrap_or_else(|_| Value::String(text.into_owned()));
+    Asked {
+        method: request.method.clone(),
+        path: normal.text(&without_key(&request.target)),
+        body: normal.value(&body),
+    }
+}
+
+/// A target without the keys in its query, not even that there was one.
+fn without_key(target: &str) -> String {
+    let Some((path, query)) = target.split_once('?') else { return target.to_owned() };
+    let rest: Vec<&str> = query.split('&').filter(|pair| !pair.starts_with("key=")).collect();
+    if rest.is_empty() { path.to_owned() } else { format!("{path}?{}", rest.join("&")) }
+}
+
+/// What was said that people should know of, oldest first.
+#[derive(Clone, Debug, Default)]
+pub struct Complaints(Arc<Mutex<Vec<String>>>);
+
+impl Complaints {
+    fn lock(&self) -> MutexGuard<'_, Vec<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn add(&self, what: String) {
+        self.lock().push(what);
+    }
+
+    /// All so far.
+    pub fn all(&self) -> Vec<String> {
+        self.lock().clone()
+    }
+}

@@ -1,0 +1,107 @@
+//! What differs between two requests, for people.
+
+use serde_json::Value;
+
+use super::Asked;
+
+/// So much of a text is shown, from a little before the place where it differs.
+const SHOWN: usize = 60;
+const BEFORE: usize = 20;
+
+/// How unlike two requests are: one of the same kind and the same beginning is meant.
+pub(super) fn distance(recorded: &Asked, asked: &Asked) -> usize {
+    let paths = usize::from(recorded.path != asked.path) * 1000;
+    paths + count(&recorded.body, &asked.body)
+}
+
+/// How many places differ.
+fn count(left: &Value, right: &Value) -> usize {
+    match (left, right) {
+        (Value::Object(left), Value::Object(right)) => {
+            let here =
+                left.iter().map(|(name, value)| right.get(name).map_or(1, |other| count(value, other)));
+            here.sum::<usize>() + right.keys().filter(|name| !left.contains_key(*name)).count()
+        }
+        (Value::Array(left), Value::Array(right)) => {
+            let both: usize = left.iter().zip(right).map(|(left, right)| count(left, right)).sum();
+            both + left.len().abs_diff(right.len()) * 10
+        }
+        _ => usize::from(left != right),
+    }
+}
+
+/// The first place that differs, in words; none when nothing does.
+pub(super) fn first(recorded: &Asked, asked: &Asked) -> Option<String> {
+    if recorded.method != asked.method || recorded.path != asked.path {
+        let was = format!("{} {}", recorded.method, recorded.path);
+        return Some(format!("recorded was {was}, asked is {} {}", asked.method, asked.path));
+    }
+    place(&recorded.body, &asked.body, "")
+}
+
+fn place(recorded: &Value, asked: &Value, at: &str) -> Option<String> {
+    match (recorded, asked) {
+        (Value::Object(left), Value::Object(right)) => {
+            let within = |name: &str| if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") };
+            let changed = left.iter().find_map(|(name, value)| match right.get(name) {
+                Some(other) => place(value, other, &within(name)),
+                None => Some(format!("{} was recorded and is missing", within(name))),
+            });
+            let added = || right.keys().find(|name| !left.contains_key(*name));
+            changed.or_else(|| added().map(|name| format!("{} was not recorded", within(name))))
+        }
+        (Value::Array(left), Value::Array(right)) => {
+            let mut both = left.iter().zip(right).enumerate();
+            let changed =
+                both.find_map(|(index, (left, right))| place(left, right, &format!("{at}[{index}]")));
+            let lengths = || format!("{at} has {} entries, recorded were {}", right.len(), left.len());
+            changed.or_else(|| (left.len() != right.len()).then(lengths))
+        }
+        (Value::String(left), Value::String(right)) if left != right => {
+            let same = left.chars().zip(right.chars()).take_while(|(left, right)| left == right).count();
+            Some(format!("{at}: recorded was {:?}, asked is {:?}", shown(left, same), shown(right, same)))
+        }
+        _ if recorded == asked => None,
+        _ => Some(format!("{at}: recorded was {}, asked is {}", brief(recorded), brief(asked))),
+    }
+}
+
+fn shown(text: &str, same: usize) -> String {
+    let from = same.saturating_sub(BEFORE);
+    let dots = |is: bool| if is { "…" } else { "" };
+    let part: String = text.chars().skip(from).take(SHOWN).collect();
+    let is_cut = text.chars().nth(from + SHOWN).is_some();
+    format!("{}{part}{}", dots(from > 0), dots(is_cut))
+}
+
+fn brief(value: &Value) -> String {
+    shown(&value.to_string(), 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn asked(body: Value) -> Asked {
+        Asked { method: "POST".into(), path: "/m".into(), body }
+    }
+
+    #[test]
+    fn the_first_difference_is_named_with_its_place() {
+        let recorded =
+            asked(json!({"contents": [{"parts": [{"text": "Write a poem about rivers, please"}]}]}));
+        let difference = |body: Value| first(&recorded, &asked(body));
+        assert_eq!(difference(recorded.body.clone()), None);
+        assert_eq!(
+            difference(json!({"contents": [{"parts": [{"text": "Write a poem about lakes, please"}]}]}))
+                .unwrap(),
+            "contents[0].parts[0].text: recorded was \"Write a poem about rivers, please\", asked is \"Write a poem about \
+             lakes, please\""
+        );
+        assert_eq!(difference(json!({"contents": []})).unwrap(), "contents has 0 entries, recorded were 1");
+        assert_eq!(difference(json!({})).unwrap(), "contents was recorded and is missing");
+        let more = json!({"contents": recorded.body["contents"], "tools": []});
+        assert_eq!(difference(more).unwrap(), "tools was not recorded");
+    }
+}

@@ -1,0 +1,90 @@
+//! Playing a cassette back: each request gets the answer that was recorded for it.
+//!
+//! Gemini CLI asks side questions beside the turns, at the same time and in any order, so a request is found by what it
+//! asks and not by its number. Equal ones are answered in the order of the recording. A side question that is asked more
+//! often than it was gets its last answer again; a turn does not.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use super::{
+    Answered, Asked, Body, Cassette, CassetteError, Complaints, Interaction, Line, Normal, Tape, asked,
+    differs,
+};
+use alhena_http::Request;
+
+/// A cassette that is played back.
+pub struct Player {
+    path: PathBuf,
+    interactions: Vec<Interaction>,
+    used: Mutex<Vec<usize>>,
+    normal: Normal,
+    complaints: Complaints,
+}
+
+impl Player {
+    /// Reads a cassette.
+    pub fn open(path: &Path, normal: Normal) -> Result<Self, CassetteError> {
+        let interactions = Cassette::read(path)?.interactions;
+        let used = Mutex::new(vec![0; interactions.len()]);
+        Ok(Player { path: path.to_owned(), interactions, used, normal, complaints: Complaints::default() })
+    }
+
+    /// What was asked and is not on it.
+    pub fn complaints(&self) -> Complaints {
+        self.complaints.clone()
+    }
+
+    /// The answer to a request; what differs when there is none.
+    fn find(&self, asked: &Asked) -> Result<&Answered, String> {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let fitting: Vec<usize> = (0..self.interactions.len())
+            .filter(|index| self.interactions.get(*index).is_some_and(|each| each.request == *asked))
+            .collect();
+        let is_turn = asked.path.contains(":streamGenerateContent");
+        let is_free = |index: &&usize| used.get(**index).is_some_and(|used| *used == 0);
+        let fresh = fitting.iter().find(is_free).or_else(|| fitting.last().filter(|_| !is_turn)).copied();
+        if let Some(answer) = fresh.and_then(|index| self.interactions.get(index)) {
+            fresh.and_then(|index| used.get_mut(index)).into_iter().for_each(|used| *used += 1);
+            return Ok(&answer.response);
+        }
+        if !fitting.is_empty() {
+            return Err(format!("it was recorded {} times and is asked once more", fitting.len()));
+        }
+        let unused = self.interactions.iter().zip(used.iter()).filter(|(_, used)| **used == 0);
+        let nearest = unused.map(|(each, _)| &each.request).min_by_key(|each| differs::distance(each, asked));
+        Err(nearest
+            .and_then(|nearest| differs::first(nearest, asked))
+            .unwrap_or_else(|| "everything that was recorded has been asked already".to_owned()))
+    }
+}
+
+impl Tape for Player {
+    fn answer(&self, request: Request, line: &Line<'_>) -> io::Result<()> {
+        let asked = asked(&request, &self.normal);
+        let answer = match self.find(&asked) {
+            Ok(answer) => answer,
+            Err(why) => {
+                let said = format!("This request is not on the cassette {}: {why}", self.path.display());
+                self.complaints.add(said.clone());
+                return line.refuse(400, &said);
+            }
+        };
+        line.open(answer.status, &answer.headers)?;
+        match &answer.body {
+            Body::Events(events) => {
+                for event in events {
+                    line.piece(format!("data: {}\r\n\r\n", self.normal.here_value(event)).as_bytes())?;
+                }
+            }
+            Body::Json(value) => line.piece(self.normal.here_value(value).to_string().as_bytes())?,
+            Body::Chunks(chunks) => {
+                for chunk in chunks {
+                    line.piece(self.normal.here(chunk).as_bytes())?;
+                }
+            }
+        }
+        line.close()
+    }
+}

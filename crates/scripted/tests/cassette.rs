@@ -1,0 +1,152 @@
+//! Cassettes: recorded from another server, played back with that one gone.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+
+mod common;
+
+use std::path::Path;
+
+use alhena_scripted::cassette::{Body, Cassette, Normal, Player, Recorder, Upstream};
+use alhena_scripted::{Scenario, Server, Turn};
+use common::{COUNT, Client, GENERATE, STREAM};
+use serde_json::{Value, json};
+
+fn asking(text: &str) -> Value {
+    json!({"contents": [{"role": "user", "parts": [{"text": text}]}]})
+}
+
+/// An API that has this to say, and a server before it that records.
+fn recording(path: &Path, scenario: Scenario, normal: Normal) -> (Server, Server) {
+    let api = Server::start().unwrap();
+    let url = api.add("api", scenario);
+    let proxy = Server::start().unwrap();
+    proxy.record(Recorder::open(path, Upstream::new(&url, None).unwrap(), normal).unwrap());
+    (api, proxy)
+}
+
+fn playing(path: &Path, normal: Normal) -> Server {
+    let server = Server::start().unwrap();
+    server.replay(Player::open(path, normal).unwrap());
+    server
+}
+
+fn tape() -> (tempfile::TempDir, std::path::PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("talk.json");
+    (dir, path)
+}
+
+#[test]
+fn what_was_said_is_said_again_without_the_api() {
+    let (_dir, path) = tape();
+    let scenario = Scenario::new()
+        .turn(Turn::new().thought("Plan", "Short.").text("Hel").text("lo ü"))
+        .turn(Turn::status(503).retry_after(7))
+        .turn(Turn::new().malformed());
+    let (api, proxy) = recording(&path, scenario, Normal::new());
+    let talk = |server: &Server| {
+        let mut client = Client::new(server);
+        let mut answers = Vec::new();
+        // One connection for all: it stays open.
+        for (target, text) in [(STREAM, "a"), (STREAM, "b"), (COUNT, "c"), (GENERATE, "d"), (STREAM, "e")] {
+            let answer = client.post(target, &asking(text));
+            let retry = answer.header("retry-after").map(str::to_owned);
+            answers.push((answer.status, retry, answer.text(), answer.end));
+        }
+        answers
+    };
+    let recorded = talk(&proxy);
+    assert_eq!(recorded[0].0, 200);
+    assert!(recorded[0].2.contains("lo ü"), "{recorded:?}");
+    assert_eq!((recorded[1].0, recorded[1].1.as_deref()), (503, Some("7")));
+    assert_eq!(api.requests("api").len(), 5);
+    drop((api, proxy));
+    assert_eq!(talk(&playing(&path, Normal::new())), recorded);
+    let bodies: Vec<Body> =
+        Cassette::read(&path).unwrap().interactions.into_iter().map(|each| each.response.body).collect();
+    assert!(matches!(&bodies[0], Body::Events(events) if events.len() == 4), "{bodies:?}");
+    assert!(matches!((&bodies[1], &bodies[4]), (Body::Json(_), Body::Chunks(_))), "{bodies:?}");
+}
+
+#[test]
+fn no_key_gets_into_the_file_wherever_it_was() {
+    let (_dir, path) = tape();
+    let key = "AIzaSy-0123456789-abcdef";
+    let (_api, proxy) =
+        recording(&path, Scenario::new().turn(Turn::say(format!("It is {key}."))), Normal::new());
+    let mut client = Client::new(&proxy);
+    let body = asking(&format!("My key is {key}")).to_string();
+    client.send(format!(
+        "POST {STREAM}&key={key} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    ));
+    assert_eq!(client.response().status, 200);
+    drop(proxy);
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(!text.contains(key) && !text.contains("key="), "{text}");
+    assert!(text.contains("My key is [[key]]") && text.contains("It is [[key]]."), "{text}");
+}
+
+#[test]
+fn what_was_not_recorded_is_refused_with_what_differs() {
+    let (_dir, path) = tape();
+    let (api, proxy) = recording(&path, Scenario::new().turn(Turn::say("Hi.")), Normal::new());
+    let mut client = Client::new(&proxy);
+    assert_eq!(client.post(STREAM, &asking("rivers")).status, 200);
+    assert_eq!(client.post(COUNT, &asking("rivers")).status, 200);
+    drop((api, proxy));
+
+    let player = Player::open(&path, Normal::new()).unwrap();
+    let complaints = player.complaints();
+    let server = Server::start().unwrap();
+    server.replay(player);
+    let mut client = Client::new(&server);
+    let refused = client.post(STREAM, &asking("lakes"));
+    assert_eq!(refused.status, 400);
+    let message = refused.json()["error"]["message"].as_str().unwrap().to_owned();
+    let differs = "contents[0].parts[0].text: recorded was \"rivers\", asked is \"lakes\"";
+    assert!(message.ends_with(differs), "{message}");
+    assert_eq!(complaints.all(), [message]);
+    // A side question may be asked again, a turn may not.
+    assert_eq!([0, 1].map(|_| client.post(COUNT, &asking("rivers")).status), [200, 200]);
+    assert_eq!(client.post(STREAM, &asking("rivers")).said(), "Hi.");
+    let again = client.post(STREAM, &asking("rivers"));
+    assert!(again.text().contains("it was recorded 1 times and is asked once more"), "{}", again.text());
+}
+
+#[test]
+fn places_are_put_back_where_it_is_played() {
+    let (_dir, path) = tape();
+    let scenario = Scenario::new().turn(Turn::new().call("write_file", json!({"file_path": "/there/a.txt"})));
+    let at = |place: &str| Normal::new().place("dir", Path::new(place));
+    let (api, proxy) = recording(&path, scenario, at("/there"));
+    Client::new(&proxy).post(STREAM, &asking("Write /there/a.txt"));
+    drop((api, proxy));
+    assert!(!std::fs::read_to_string(&path).unwrap().contains("/there"));
+    let server = playing(&path, at("/here"));
+    let answer = Client::new(&server).post(STREAM, &asking("Write /here/a.txt"));
+    assert_eq!(answer.calls(), [("write_file".to_owned(), json!({"file_path": "/here/a.txt"}))]);
+}
+
+#[test]
+fn an_api_that_is_not_there_is_told_and_nothing_is_written() {
+    let (_dir, path) = tape();
+    let (api, proxy) = recording(&path, Scenario::new(), Normal::new());
+    drop(api);
+    let answer = Client::new(&proxy).post(STREAM, &asking("a"));
+    assert_eq!(answer.status, 502);
+    assert!(answer.text().contains("cannot be reached"), "{}", answer.text());
+    assert!(!path.exists());
+}
+
+#[test]
+fn dropping_the_server_ends_a_wait_for_the_api() {
+    let (_dir, path) = tape();
+    let (api, proxy) = recording(&path, Scenario::new().turn(Turn::new().text("a").hang()), Normal::new());
+    let mut client = Client::new(&proxy);
+    client.send_post(STREAM, &asking("a"));
+    assert!(client.read_until("\"a\""));
+    drop(proxy);
+    assert!(!path.exists(), "half an answer was written down");
+    drop(api);
+}
