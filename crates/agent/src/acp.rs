@@ -3,6 +3,7 @@
 //! | Module | Its one job |
 //! |---|---|
 //! | `process` | from a request to `gemini --acp` under the keeper |
+//! | `other` | the same for any other agent that speaks ACP |
 //! | `pipe` | what is said to the agent, however slowly it listens |
 //! | `permission` | a question of the agent, and what can be answered |
 //! | `gate` | what is answered without asking anybody |
@@ -15,6 +16,7 @@ mod conversation;
 mod engine;
 mod gate;
 mod hotline;
+mod other;
 mod permission;
 mod pipe;
 mod process;
@@ -22,7 +24,9 @@ mod service;
 mod turn;
 
 pub(crate) use engine::{run_once, serve};
+pub(crate) use process::Who;
 pub(crate) use service::{Free, Job, Kind, Place, Service, Terms, Told};
 
 pub use conversation::{Canceller, Closed, Conversation, OfferedModel, Opened, Turn, TurnItem};
+pub use other::AcpAgent;
 pub use permission::{Action, Permission, Question};

@@ -40,7 +40,8 @@ mod telemetry;
 mod ward;
 
 pub use acp::{
-    Action, Canceller, Closed, Conversation, OfferedModel, Opened, Permission, Question, Turn, TurnItem,
+    AcpAgent, Action, Canceller, Closed, Conversation, OfferedModel, Opened, Permission, Question, Turn,
+    TurnItem,
 };
 pub use exposed::{Exposed, ExposedBy};
 pub use find::{

@@ -195,25 +195,12 @@ pub(crate) fn common(
     for (name, value) in &request.env {
         environment.set(name.clone(), value.clone());
     }
-    let dirs = Dirs::of(&environment).ok_or_else(|| {
-        RunError::usage(
-            "there is no home directory to work with",
-            "Set HOME, or ALHENA_HOME to a directory of its own.",
-        )
-    })?;
+    let dirs = Dirs::of(&environment).ok_or_else(no_home)?;
     // Without one the folder's own settings would stand in for the user's.
     let user_home = environment.gemini_home().ok_or_else(|| {
         RunError::usage("there is no home directory for Gemini CLI", "Set HOME, or GEMINI_CLI_HOME.")
     })?;
-    let relative = programs::leave_out_relative(&mut environment);
-    if !relative.is_empty() {
-        let named: Vec<String> =
-            relative.iter().map(|entry| format!("{:?}", entry.display().to_string())).collect();
-        warnings.push(format!(
-            "PATH has entries that mean whatever folder one is in ({}); the run does not get them",
-            named.join(", ")
-        ));
-    }
+    warnings.extend(without_relative_programs(&mut environment));
     let mut run_dir = private_directories(&dirs.runs())?;
     let user_settings = read_settings(&user_home.join(".gemini/settings.json"))
         .map_err(|error| RunError::failed(FailureKind::Config, error.to_string()))?;
@@ -279,6 +266,26 @@ pub(crate) fn common(
     Ok(Common { environment, home, dir, run_dir, user_home, user_settings, warnings })
 }
 
+pub(crate) fn no_home() -> RunError {
+    RunError::usage(
+        "there is no home directory to work with",
+        "Set HOME, or ALHENA_HOME to a directory of its own.",
+    )
+}
+
+/// Takes what depends on the folder out of `PATH`, and says so.
+pub(crate) fn without_relative_programs(environment: &mut Environment) -> Option<String> {
+    let relative = programs::leave_out_relative(environment);
+    let named: Vec<String> =
+        relative.iter().map(|entry| format!("{:?}", entry.display().to_string())).collect();
+    (!named.is_empty()).then(|| {
+        format!(
+            "PATH has entries that mean whatever folder one is in ({}); the run does not get them",
+            named.join(", ")
+        )
+    })
+}
+
 /// The program and its arguments: one Node process where that is possible. Its heap is limited to so many MB, or as the CLI would.
 pub(crate) fn command(
     gemini: &Gemini,
@@ -334,7 +341,7 @@ pub(crate) fn working_directory(request: &Request) -> Result<PathBuf, RunError> 
 }
 
 /// The directories of one run, readable by nobody else.
-fn private_directories(runs: &Path) -> Result<RunDir, RunError> {
+pub(crate) fn private_directories(runs: &Path) -> Result<RunDir, RunError> {
     RunDir::create(runs).map_err(|error| {
         let kind = if files::is_full(&error) { FailureKind::DiskFull } else { FailureKind::Config };
         RunError::failed(kind, format!("the run has no directory of its own: {error}"))

@@ -43,10 +43,15 @@ impl Gemini {
         Ok(self.run(request)?.outcome_blocking())
     }
 
+    /// For recordings.
+    pub(crate) fn described(&self) -> Value {
+        json!({ "gemini": { "path": self.path, "version": self.version.to_string() } })
+    }
+
     /// Starts a run in an environment of the caller's making.
     pub fn run_in(&self, request: Request, environment: &Environment) -> Result<Run, RunError> {
         if Transport::of(&request) == Transport::Acp {
-            return acp::run_once(self, request, environment);
+            return acp::run_once(acp::Who::Gemini(self), request, environment);
         }
         if !request.rules.is_empty() {
             return Err(RunError::usage(
@@ -57,7 +62,7 @@ impl Gemini {
         let started = Instant::now();
         let request = prices::settle(request, environment)?;
         let mut ready = prepare::prepare(self, &request, environment)?;
-        let recorder = recorder(&request, self, &ready)?;
+        let recorder = recorder(&request, &self.described(), &ready)?;
         let keeper = keeper_program(environment);
         if !processes::COMPLETE {
             ready
@@ -147,16 +152,13 @@ fn witnesses(home: Option<&Home>) -> Witnesses {
     Witnesses { disk: true, session: home.is_some() }
 }
 
-pub(crate) fn recorder(
-    request: &Request,
-    gemini: &Gemini,
-    ready: &Ready,
-) -> Result<Option<Recorder>, RunError> {
+pub(crate) fn recorder(request: &Request, who: &Value, ready: &Ready) -> Result<Option<Recorder>, RunError> {
     let Some(dir) = &request.record else { return Ok(None) };
     let hint = "Give --record a new or empty directory.";
     let mask = secrets(request, &ready.environment, &ready.dir);
     let witnesses = witnesses(ready.home.as_ref());
-    let header = Header::new(witnesses, Transport::of(request), described(request, gemini, ready));
+    let transport = if who.get("agent").is_some() { Transport::Acp } else { Transport::of(request) };
+    let header = Header::new(witnesses, transport, described(request, who, ready));
     Recorder::new(dir, &header, mask, ready.launch.stderr.as_ref(), request.max_stderr).map(Some).map_err(
         |error| match files::is_full(&error) {
             true => RunError::failed(FailureKind::DiskFull, format!("--record: {error}")),
@@ -166,11 +168,10 @@ pub(crate) fn recorder(
 }
 
 /// What was asked; of the environment only the names.
-fn described(request: &Request, gemini: &Gemini, ready: &Ready) -> Value {
+fn described(request: &Request, who: &Value, ready: &Ready) -> Value {
     let text = |text: &OsString| text.to_string_lossy().into_owned();
     let launch = &ready.launch;
-    json!({
-        "gemini": { "path": gemini.path, "version": gemini.version.to_string() },
+    let mut described = json!({
         "prompt": match &request.prompt {
             Prompt::Text(text) => json!(text),
             Prompt::File(path) => json!({ "file": path }),
@@ -181,5 +182,9 @@ fn described(request: &Request, gemini: &Gemini, ready: &Ready) -> Value {
         "program": text(&launch.program),
         "args": launch.args.iter().map(text).collect::<Vec<_>>(),
         "env": request.env.iter().map(|(name, _)| text(name)).collect::<Vec<_>>(),
-    })
+    });
+    if let (Some(described), Some(who)) = (described.as_object_mut(), who.as_object()) {
+        described.extend(who.clone());
+    }
+    described
 }

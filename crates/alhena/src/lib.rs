@@ -36,9 +36,9 @@ pub mod concepts;
 
 pub use alhena_agent as agent;
 pub use alhena_agent::{
-    Action, Approval, Canceller, Conversation, Finder, Gemini, Item, NotFound, Permission, Pool, PoolOptions,
-    Prompt, PromptBy, Question, Request, Resume, Run, RunError, Sandbox, Stopper, SystemPrompt, Transport,
-    Trust, Turn, TurnItem,
+    AcpAgent, Action, Approval, Canceller, Conversation, Finder, Gemini, Item, NotFound, Permission, Pool,
+    PoolOptions, Prompt, PromptBy, Question, Request, Resume, Run, RunError, Sandbox, Stopper, SystemPrompt,
+    Transport, Trust, Turn, TurnItem,
 };
 pub use alhena_answer as answer;
 pub use alhena_hosts as hosts;

@@ -76,6 +76,11 @@ pub fn user_file(environment: &Environment) -> Option<PathBuf> {
 }
 
 impl Config {
+    /// Without what is said of Gemini CLI alone.
+    pub fn for_other_agents(self) -> Self {
+        Self { model: None, trust: None, max_turns: None, ..self }
+    }
+
     /// The defaults for a run in this directory; `trust` is what the caller said of it.
     pub fn load(dir: &Path, trust: Option<Trust>, environment: &Environment) -> Result<Self, RunError> {
         let mut config = Self::default();

@@ -2,10 +2,11 @@
 //!
 //! Gemini CLI (0.61.0, undici) keeps connections open and sends bodies with a length; other clients chunk theirs.
 
-#[cfg(feature = "record")]
 mod response;
 
 use std::io::{self, Read, Write};
+
+pub use self::response::{Framing, ResponseHead};
 
 /// The largest head of a request.
 const MAX_HEAD: usize = 64 * 1024;
@@ -69,8 +70,7 @@ impl<S: Read + Write> RequestReader<S> {
     }
 
     /// The connection itself, to write to.
-    #[cfg(feature = "record")]
-    pub(crate) fn stream(&mut self) -> &mut S {
+    pub fn stream(&mut self) -> &mut S {
         &mut self.stream
     }
 

@@ -35,7 +35,7 @@ use self::waiting::{Returned, Testimony, Waiting};
 use crate::answer::{Answered, Unfit};
 use crate::conversation::{Conversation, Growing, usage_of};
 use crate::event::{Event, EventKind, Source};
-use crate::failure::FailureKind;
+use crate::failure::{Failure, FailureKind};
 use crate::join::Fact;
 use crate::judge::{self, End, Exit, Facts, Output, ReportedError, ResultFacts, Stop, Stopped};
 use crate::outcome::{FileRecord, Outcome, Text};
@@ -67,6 +67,8 @@ pub struct Interpreter {
     said: Option<Growing>,
     /// A turn over ACP.
     acp: Option<Box<Acp>>,
+    /// Who runs, if it is not Gemini CLI.
+    agent: Option<String>,
 }
 
 impl Default for Interpreter {
@@ -103,6 +105,7 @@ impl Interpreter {
             over: false,
             said: None,
             acp: None,
+            agent: None,
         }
     }
 
@@ -161,6 +164,7 @@ impl Interpreter {
                 (false, _) => self.verify(&path, state),
             },
             Input::Prices(prices) => self.costing.take(*prices),
+            Input::Agent(name) => self.agent = Some(name),
             Input::Denied(tools) => self.denied = tools,
             Input::Warning(message) => self.warn(message, out),
             input => {
@@ -469,7 +473,7 @@ impl Interpreter {
         self.costing.settle(&by_call, turns, self.now, &mut self.outcome);
         let (status, failure) = judge::verdict(&self.facts, end);
         self.outcome.status = status;
-        self.outcome.failure = failure;
+        self.outcome.failure = failure.map(|failure| self.in_the_agents_name(failure));
         self.outcome.reported = self.facts.reported();
         self.say_how_to_go_on();
         if self.ended_on_a_tool() {
@@ -490,6 +494,17 @@ impl Interpreter {
         let outcome = std::sync::Arc::new(std::mem::take(&mut self.outcome));
         self.emit(Source::Derived, EventKind::Finished { outcome: outcome.clone() }, out);
         outcome
+    }
+
+    /// A failure of an agent that is not Gemini CLI. What to do about Gemini CLI does not help there.
+    fn in_the_agents_name(&self, mut failure: Failure) -> Failure {
+        if let Some(name) = &self.agent {
+            failure.message = failure.message.replace("Gemini CLI", name);
+            if failure.hint.to_lowercase().contains("gemini") {
+                failure.hint.clear();
+            }
+        }
+        failure
     }
 
     /// A run that was cut short can be gone on with, unless its session is lost: the hint says how.

@@ -39,6 +39,7 @@ const CLAUDE_SDK_NPM_VERSION: &str = "0.3.325";
 const ACPX_VERSION: &str = "0.19.1";
 /// The official SDK that it is built on.
 const ACP_SDK_VERSION: &str = "1.9.0";
+const QWEN_VERSION: &str = "0.24.4";
 const SHELLCHECK_VERSION: &str = "0.11.0.1";
 /// The newest that needs no module proxy, with the Go of the same distribution: it cannot read the code of a newer one.
 const STATICCHECK_VERSION: &str = "debian";
@@ -154,6 +155,8 @@ pub fn all() -> Vec<Tool> {
     ));
     let clients = Needed::With(&["crates/cli/tests/real_acp_agent"]);
     all.push(tool("acpx", ACPX_VERSION, "clients of `alhena acp`", clients, fetch_acpx));
+    let agents = Needed::With(&["crates/cli/tests/real_acp/others.rs"]);
+    all.push(tool("qwen-code", QWEN_VERSION, "another agent that speaks ACP", agents, fetch_qwen));
     let action = Needed::With(&["hosts/github-action"]);
     all.push(tool("shellcheck", SHELLCHECK_VERSION, "the GitHub Action", action, fetch_shellcheck));
     let on_demand = Needed::With(&[]);
@@ -224,6 +227,11 @@ pub fn claude_sdk_npm() -> io::Result<PathBuf> {
 /// acpx and the official SDK of the Agent Client Protocol: a directory of modules. They need Node 22.
 pub fn acpx() -> io::Result<PathBuf> {
     fetch_acpx(ACPX_VERSION)
+}
+
+/// Qwen Code, an agent that speaks ACP: the script to give to [`node22`].
+pub fn qwen() -> io::Result<PathBuf> {
+    fetch_qwen(QWEN_VERSION)
 }
 
 /// The `shellcheck` command.
@@ -505,6 +513,14 @@ fn fetch_acpx(version: &str) -> io::Result<PathBuf> {
         npm_install(directory, &format!("@agentclientprotocol/sdk@{ACP_SDK_VERSION}"), Optional::LeftOut)
     })?;
     Ok(directory.join("node_modules"))
+}
+
+/// Its optional dependencies are for pictures, sound and the clipboard.
+fn fetch_qwen(version: &str) -> io::Result<PathBuf> {
+    let directory = cache::entry(&format!("qwen-code/{version}"), |directory| {
+        npm_install(directory, &format!("@qwen-code/qwen-code@{version}"), Optional::LeftOut)
+    })?;
+    Ok(directory.join("node_modules/@qwen-code/qwen-code/cli-entry.js"))
 }
 
 fn pip_install(directory: &Path, what: &[&str]) -> io::Result<()> {

@@ -25,6 +25,8 @@ pub enum Said {
         session: String,
         /// What happened.
         update: Update,
+        /// The tokens of the answer that ends with it, where the agent tells them on the way.
+        spent: Option<Spent>,
     },
     /// It wants to be allowed something, and waits.
     Asks {
@@ -107,6 +109,33 @@ pub enum Status {
     Failed,
 }
 
+/// The tokens of one answer of the model. The protocol has no place for them; agents put them beside a piece of text
+/// (Qwen Code 0.24.4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Spent {
+    /// Of the prompt.
+    pub input_tokens: u64,
+    /// Of the answer.
+    pub output_tokens: u64,
+    /// Of the prompt, from a cache.
+    pub cached_read_tokens: u64,
+    /// Of thoughts.
+    pub thought_tokens: u64,
+    /// All of them.
+    pub total_tokens: u64,
+}
+
+/// How a command ended, as some agents tell it beside its text (Qwen Code 0.24.4).
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ran {
+    /// What it printed.
+    pub output: String,
+    /// Its exit code; none when a signal ended it.
+    pub exit_code: Option<i32>,
+}
+
 /// A file before and after.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileDiff {
@@ -172,8 +201,9 @@ fn wants(id: &Id, method: &str) -> Said {
 fn update(params: &Value) -> Said {
     let Some(raw) = params.get("update") else { return Said::Other(params.clone()) };
     let session = params.get("sessionId").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let spent = raw.pointer("/_meta/usage").and_then(|usage| Spent::deserialize(usage).ok());
     let update = SessionUpdate::deserialize(raw).map_or_else(|_| Update::Unknown(raw.clone()), Update::from);
-    Said::Update { session, update }
+    Said::Update { session, update, spent }
 }
 
 impl From<SessionUpdate> for Update {
@@ -184,7 +214,7 @@ impl From<SessionUpdate> for Update {
             SessionUpdate::ToolCall(call) => Self::Call(Box::new(
                 Call {
                     id: call.tool_call_id.to_string(),
-                    name: call.name,
+                    name: call.name.or_else(|| name(call.meta.as_ref())),
                     title: Some(call.title),
                     kind: Some(call.kind),
                     status: Status::from(Some(call.status)),
@@ -206,7 +236,7 @@ impl From<agent_client_protocol_schema::v1::ToolCallUpdate> for Call {
         let fields = update.fields;
         Self {
             id: update.tool_call_id.to_string(),
-            name: fields.name,
+            name: fields.name.or_else(|| name(update.meta.as_ref())),
             title: fields.title,
             kind: fields.kind,
             status: Status::from(fields.status),
@@ -245,10 +275,20 @@ impl Call {
         self
     }
 
+    /// How it ended, where it is a command and the agent tells that beside its text.
+    pub fn ran(&self) -> Option<Ran> {
+        Ran::deserialize(self.output.as_ref()?).ok()
+    }
+
     /// Its texts as one; none when there are none.
     pub fn text(&self) -> Option<String> {
         (!self.texts.is_empty()).then(|| self.texts.join("\n"))
     }
+}
+
+/// The tool's name, from before the protocol had a place for it.
+fn name(meta: Option<&Map<String, Value>>) -> Option<String> {
+    Some(meta?.get("toolName")?.as_str()?.to_owned())
 }
 
 fn paths(locations: Vec<ToolCallLocation>) -> Vec<String> {

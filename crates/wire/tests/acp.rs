@@ -13,7 +13,7 @@ fn said(value: &Value) -> Said {
 fn update(update: Value) -> Update {
     let params = json!({"sessionId": "s", "update": update});
     match said(&json!({"jsonrpc": "2.0", "method": "session/update", "params": params})) {
-        Said::Update { session, update } if session == "s" => update,
+        Said::Update { session, update, .. } if session == "s" => update,
         other => panic!("{other:?}"),
     }
 }

@@ -15,6 +15,7 @@ use futures_core::Stream;
 use super::engine;
 use super::hotline::{Hotline, Order};
 use super::permission::Permission;
+use super::process::Who;
 use super::turn::Outlet;
 use crate::env::Environment;
 use crate::find::Gemini;
@@ -32,7 +33,7 @@ impl Gemini {
 
     /// The same in an environment of the caller's making.
     pub fn converse_in(&self, request: Request, environment: &Environment) -> Result<Conversation, RunError> {
-        engine::converse(self, request, environment)
+        engine::converse(Who::Gemini(self), request, environment)
     }
 }
 

@@ -25,6 +25,7 @@ use super::conversation::{Closed, SharedOpened};
 use super::gate::Gate;
 use super::hotline::Hotline;
 use super::pipe::Pipe;
+use super::process::Opening;
 use super::service::Terms;
 use super::turn::{Exchange, Outlet};
 use crate::follow::Follower;
@@ -51,6 +52,7 @@ pub(super) struct Engine {
     request: Request,
     dir: PathBuf,
     gate: Gate,
+    opening: Opening,
     session: Session,
     /// What the requests without an answer are for.
     asked: HashMap<u64, Purpose>,
@@ -110,6 +112,8 @@ struct Session {
     model: String,
     /// The mode that it is set to.
     mode: String,
+    /// The modes that there are.
+    modes: Vec<String>,
     /// Changes that have not been confirmed.
     settling: usize,
 }

@@ -59,11 +59,15 @@ pub enum Action {
 }
 
 impl Question {
-    pub(super) fn of(call: &Call, dir: &Path) -> Self {
+    pub(super) fn of(call: &Call, dir: &Path, is_gemini: bool) -> Self {
         let title = call.title.clone().unwrap_or_default();
-        let name = call.name.as_deref().or_else(|| gemini::tool_name(&call.id));
+        let name = call.name.as_deref().or_else(|| gemini::tool_name(&call.id).filter(|_| is_gemini));
         let tool = name.unwrap_or(title.as_str()).to_owned();
-        let class = tool::class(&tool);
+        let class = match tool::class(&tool) {
+            // Of a tool that nobody knows its agent says what kind it is.
+            Class::Unknown => call.kind.map_or(Class::Unknown, class_of),
+            known => known,
+        };
         let changed = call.diffs.iter().map(|diff| diff.path.as_str());
         let named = changed.chain(call.paths.iter().map(String::as_str));
         let mut paths: Vec<PathBuf> = named.map(|path| dir.join(path)).collect();
@@ -73,8 +77,8 @@ impl Question {
             call_id: call.id.clone(),
             paths,
             class,
-            server: gemini::server(&title).map(str::to_owned),
-            action: action(call, class, dir),
+            server: gemini::server(&title).filter(|_| is_gemini).map(str::to_owned),
+            action: action(call, class, dir, is_gemini),
             tool,
             title,
             dir: dir.to_owned(),
@@ -82,16 +86,29 @@ impl Question {
     }
 }
 
-fn action(call: &Call, class: Class, dir: &Path) -> Action {
+fn class_of(kind: ToolKind) -> Class {
+    match kind {
+        ToolKind::Execute => Class::Command,
+        ToolKind::Edit | ToolKind::Delete | ToolKind::Move => Class::FileWrite,
+        ToolKind::Read | ToolKind::Search => Class::FileRead,
+        ToolKind::Fetch => Class::SearchFetch,
+        _ => Class::Unknown,
+    }
+}
+
+fn action(call: &Call, class: Class, dir: &Path, is_gemini: bool) -> Action {
     if let Some(diff) = call.diffs.first() {
         let path = dir.join(&diff.path);
         return Action::Diff { path, before: diff.before.clone(), after: diff.after.clone() };
     }
     if class == Class::Command || call.kind == Some(ToolKind::Execute) {
         let given = call.input.as_ref().and_then(|input| input.get("command")).and_then(Value::as_str);
-        let command = given.or(call.title.as_deref()).unwrap_or_default().to_owned();
-        let background = call.texts.iter().any(|text| gemini::is_background(text));
-        return Action::Command { command, background };
+        // Gemini CLI's title is the command; that of others is for people, and rules must not take it for one.
+        let command = given.or_else(|| call.title.as_deref().filter(|_| is_gemini));
+        if let Some(command) = command.map(str::to_owned) {
+            let background = is_gemini && call.texts.iter().any(|text| gemini::is_background(text));
+            return Action::Command { command, background };
+        }
     }
     let arguments = || call.texts.first().and_then(|text| serde_json::from_str(text).ok());
     call.input.clone().or_else(arguments).filter(Value::is_object).map_or(Action::Other, Action::Arguments)
@@ -181,3 +198,28 @@ impl fmt::Debug for Permission {
 
 /// Why a question was rejected that nobody took.
 pub(super) const NOBODY_ANSWERED: &str = "Nobody answered whether it may be done";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_another_agent_calls_its_command_is_no_command_to_be_judged() {
+        let call = |input: Option<Value>| Call {
+            id: "1".to_owned(),
+            title: Some("git status".to_owned()),
+            kind: Some(ToolKind::Execute),
+            input,
+            ..Call::default()
+        };
+        let of = |input, is_gemini| {
+            let question = Question::of(&call(input), Path::new("/p"), is_gemini);
+            (question.class, question.action)
+        };
+        let command = |text: &str| Action::Command { command: text.to_owned(), background: false };
+        assert_eq!(of(None, true), (Class::Command, command("git status")));
+        assert_eq!(of(None, false), (Class::Command, Action::Other));
+        assert_eq!(of(Some(json!({"command": "rm x"})), false), (Class::Command, command("rm x")));
+    }
+}

@@ -1,14 +1,16 @@
-//! From a request to `gemini --acp` under the keeper.
+//! From a request to `gemini --acp`, or to another agent, under the keeper.
 //!
 //! Its standard output is a file, as that of a headless run: a reader that is slow or dead then costs nothing, and holds up nobody.
 //! Its standard input is a named pipe.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use alhena_wire::release::{Feature, Version};
 use serde_json::{Map, Value, json};
 
 use super::gate::mode_of_agent;
+use super::other::{self, AcpAgent};
 use super::pipe::Pipe;
 use super::service::Kind;
 use crate::env::Environment;
@@ -17,6 +19,7 @@ use crate::home::Home;
 use crate::hooks;
 use crate::prepare::{self, Common, Own, Ready, RunError, arguments};
 use crate::request::Request;
+use crate::run_dir::RunDir;
 use crate::settings::read_settings;
 use crate::supervise::protocol::{self, Launch, Stdin};
 use crate::telemetry;
@@ -30,8 +33,65 @@ pub(super) enum Purpose {
     Many(Kind),
 }
 
+/// Whom a request is for.
+#[derive(Clone, Copy)]
+pub(crate) enum Who<'a> {
+    Gemini(&'a Gemini),
+    Other(&'a AcpAgent),
+}
+
+impl Who<'_> {
+    /// Everything that a conversation needs, ready to be handed to the keeper, and the way to talk to it.
+    pub(super) fn prepare(
+        self,
+        request: &Request,
+        base: &Environment,
+        purpose: Purpose,
+    ) -> Result<(Ready, Pipe), RunError> {
+        match self {
+            Who::Gemini(gemini) => prepare(gemini, request, base, purpose),
+            Who::Other(agent) => agent.prepare(request, base),
+        }
+    }
+
+    /// For recordings.
+    pub(super) fn described(self) -> Value {
+        match self {
+            Who::Gemini(gemini) => gemini.described(),
+            Who::Other(agent) => json!({ "agent": agent.name() }),
+        }
+    }
+
+    /// How its session is opened.
+    pub(super) fn opening(self, request: &Request, home: Option<&Home>) -> Result<Opening, RunError> {
+        Ok(match self {
+            // MCP servers are in its settings.
+            Who::Gemini(_) => Opening {
+                name: None,
+                resumed: home.and_then(|home| home.resumed_id().map(str::to_owned)),
+                servers: json!([]),
+            },
+            Who::Other(agent) => Opening {
+                name: Some(agent.name().to_owned()),
+                resumed: other::resumed(request),
+                servers: other::servers(&request.mcp_servers)?,
+            },
+        })
+    }
+}
+
+/// How a session is opened.
+pub(super) struct Opening {
+    /// The agent, if it is not Gemini CLI.
+    pub name: Option<String>,
+    /// The session to go on with.
+    pub resumed: Option<String>,
+    /// Its MCP servers.
+    pub servers: Value,
+}
+
 /// Everything that a conversation needs, ready to be handed to the keeper, and the way to talk to it.
-pub(super) fn prepare(
+fn prepare(
     gemini: &Gemini,
     request: &Request,
     base: &Environment,
@@ -76,6 +136,18 @@ pub(super) fn prepare(
     let request = &Request { resume: None, approval, ..request.clone() };
     args.extend(arguments::of(request, gemini, home.as_ref(), run_dir.path(), &user_home, &user_settings)?);
     let (program, args) = prepare::command(gemini, request, &user_settings, &mut environment, args, heap_mb);
+    in_custody((program, args), home, dir, run_dir, environment, warnings)
+}
+
+/// A command with a named pipe for its standard input.
+pub(super) fn in_custody(
+    (program, args): (OsString, Vec<OsString>),
+    home: Option<Home>,
+    dir: PathBuf,
+    run_dir: RunDir,
+    mut environment: Environment,
+    warnings: Vec<String>,
+) -> Result<(Ready, Pipe), RunError> {
     environment.set("TMPDIR", run_dir.temporary());
     let stdin = run_dir.path().join("stdin");
     let pipe = Pipe::create(&stdin).map_err(|error| {

@@ -15,14 +15,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use alhena::agent::env::Environment;
-use alhena::{Request, RunError};
+use alhena::{AcpAgent, Request, RunError};
 
 use self::interrupt::Interrupts;
-
 use super::agent::Agent;
 use super::limits::Limits;
 use super::permissions::Permissions;
-use super::talk::Talk;
+use super::talk::{Talk, Who};
 use crate::command_error::Done;
 use crate::config::Config;
 use crate::offline;
@@ -42,6 +41,7 @@ use crate::signals;
   alhena chat
   alhena chat --approval auto-edit --allow 'shell(cargo *)' --deny 'edit(.env)'
   alhena chat --resume
+  alhena chat --agent-command 'qwen --acp'
   alhena chat --offline \"Write a haiku about rivers into haiku.txt\"
   printf '%s\\n' \"Read a.txt\" \"Now summarise it\" | alhena chat --json")]
 pub struct Args {
@@ -51,6 +51,9 @@ pub struct Args {
     /// Use the scripted model on this machine instead of Gemini; with a file, that scenario.
     #[arg(long, value_name = "SCENARIO", num_args = 0..=1, require_equals = true)]
     offline: Option<Option<PathBuf>>,
+    /// Talk to another agent that speaks ACP by this command, such as 'qwen --acp'.
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["gemini", "offline"])]
+    agent_command: Option<String>,
     #[command(flatten)]
     agent: Agent,
     #[command(flatten)]
@@ -114,7 +117,11 @@ fn begin(
 ) -> Result<(Talk, Option<String>, Option<offline::Offline>), RunError> {
     let mut environment = Environment::of_process();
     let dir = args.agent.dir.clone().unwrap_or_else(|| PathBuf::from("."));
-    let config = Config::of_run(&dir, args.agent.said_trust(), args.no_config, &environment)?;
+    let other = args.agent_command.as_deref().map(AcpAgent::new).transpose()?;
+    let mut config = Config::of_run(&dir, args.agent.said_trust(), args.no_config, &environment)?;
+    if other.is_some() {
+        config = config.for_other_agents();
+    }
     args.agent.fill(&config);
     let (gemini, approval) = (args.agent.gemini.clone(), args.agent.approval);
     let prompt = args.prompt.or_else(|| args.agent.prompt_behind_resume());
@@ -141,10 +148,13 @@ fn begin(
         }
         None => None,
     };
-    let gemini = match (gemini, offline.is_some()) {
-        (None, true) => super::install::fetched(None, &environment, false)?,
-        (path, _) => super::run::find(path, &mut request, &environment, false, interrupts)?,
+    let who = match (other, gemini, offline.is_some()) {
+        (Some(agent), ..) => Who::Other(agent),
+        (None, None, true) => Who::Gemini(super::install::fetched(None, &environment, false)?),
+        (None, path, _) => {
+            Who::Gemini(super::run::find(path, &mut request, &environment, false, interrupts)?)
+        }
     };
     request.began = None;
-    Ok((Talk::begin(gemini, request, environment)?, prompt, offline))
+    Ok((Talk::begin(who, request, environment)?, prompt, offline))
 }

@@ -13,8 +13,8 @@ use alhena::agent::env::Environment;
 use alhena::agent::hooks::{Hooks, Moment};
 use alhena::hosts::dialect::with_stdin;
 use alhena::{
-    Failure, FailureKind, Finder, Gemini, Hint, NotFound, Outcome, Prompt, PromptBy, Request, Run, RunError,
-    Transport,
+    AcpAgent, Failure, FailureKind, Finder, Gemini, Hint, NotFound, Outcome, Prompt, PromptBy, Request, Run,
+    RunError, Transport,
 };
 use clap::ValueEnum;
 
@@ -46,6 +46,7 @@ use crate::views::{self, Claims, Name, Target};
   cargo test 2>&1 | alhena run --stdin \"Explain\"
   alhena run --prompt=\"-v is which option of ls?\"
   alhena run --offline \"Write a haiku about rivers into haiku.txt\"
+  alhena run --agent-command 'qwen --acp' \"Explain this repository\"
   alhena run --cassette greeting.json \"Say hello\"   (the first time recorded, from then on played back)")]
 pub struct Args {
     /// The prompt. `-`, or none, reads it from stdin; what is piped in beside a prompt is sent before it.
@@ -72,9 +73,12 @@ pub struct Args {
     /// How the prompt gets to the CLI.
     #[arg(long, value_enum, default_value = "auto")]
     prompt_by: By,
-    /// How Gemini CLI is talked to; over ACP it may edit build files, which it refuses headless.
-    #[arg(long, value_enum, default_value = "headless")]
-    transport: Way,
+    /// How Gemini CLI is talked to; over ACP it may edit build files, which it refuses headless [default: headless].
+    #[arg(long, value_enum)]
+    transport: Option<Way>,
+    /// Run another agent that speaks ACP by this command, such as 'qwen --acp'.
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["gemini", "offline"])]
+    agent_command: Option<String>,
     /// Use the scripted model on this machine instead of Gemini; with a file, that scenario.
     #[arg(long, value_name = "SCENARIO", num_args = 0..=1, require_equals = true, conflicts_with = "cassette")]
     offline: Option<Option<PathBuf>>,
@@ -183,7 +187,7 @@ pub fn execute(args: Args) -> Done {
     let interrupts = Interrupts::catch();
     // What a run leaves whose keeper and guard are killed together comes to us.
     let _by_mark_only = alhena::agent::supervise::adoption::every_child_is_a_runs();
-    let started = config.and_then(|config| begin(args, view, &config, &interrupts));
+    let started = config.and_then(|config| begin(args, view, config, &interrupts));
     if started.is_ok() || view.says_failures() {
         empty(file.as_ref());
     }
@@ -251,15 +255,29 @@ fn config(args: &Args) -> Result<Config, RunError> {
 fn begin(
     mut args: Args,
     view: Name,
-    config: &Config,
+    config: Config,
     interrupts: &Interrupts,
 ) -> Result<(Run, Option<offline::Offline>, Option<cassette::OfRun>), RunError> {
     let mut environment = Environment::of_process();
-    args.agent.fill(config);
+    if let Some(agent) = args.agent_command.take() {
+        let agent = AcpAgent::new(&agent)?;
+        if matches!(args.transport, Some(Way::Headless)) {
+            return Err(RunError::Usage {
+                message: format!("{} speaks ACP, and --transport headless is for Gemini CLI", agent.name()),
+                hint: "Leave out --transport.".to_owned(),
+            });
+        }
+        args.transport = Some(Way::Acp);
+        let config = config.for_other_agents();
+        args.agent.fill(&config);
+        let request = request(args, view, &config, interrupts)?;
+        return Ok((agent.run_in(request, &environment)?, None, None));
+    }
+    args.agent.fill(&config);
     let (scenario, gemini, approval, quiet) =
         (args.offline.clone(), args.agent.gemini.clone(), args.agent.approval, args.quiet);
     let cassette = args.cassette.clone();
-    let mut request = request(args, view, config, interrupts)?;
+    let mut request = request(args, view, &config, interrupts)?;
     let offline = match &scenario {
         Some(scenario) => {
             Some(offline::prepare(scenario.as_deref(), approval, &mut request, &mut environment)?)
@@ -339,9 +357,9 @@ fn request(
         By::Positional => PromptBy::Positional,
     };
     request.transport = match args.transport {
-        Way::Headless => Transport::Headless,
-        Way::Acp => Transport::Acp,
-        Way::Auto => Transport::Auto,
+        None | Some(Way::Headless) => Transport::Headless,
+        Some(Way::Acp) => Transport::Acp,
+        Some(Way::Auto) => Transport::Auto,
     };
     request.trust = config.trust.unwrap_or_default();
     args.agent.describe(&mut request)?;

@@ -4,11 +4,35 @@ use std::path::{Path, PathBuf};
 
 use alhena::agent::Opened;
 use alhena::agent::env::Environment;
-use alhena::{Approval, Conversation, Gemini, Request, Resume, RunError, Turn};
+use alhena::{AcpAgent, Approval, Conversation, Gemini, Request, Resume, RunError, Turn};
+
+/// Whom it is with.
+pub enum Who {
+    Gemini(Gemini),
+    Other(AcpAgent),
+}
+
+impl Who {
+    fn converse(&self, request: Request, environment: &Environment) -> Result<Conversation, RunError> {
+        match self {
+            Who::Gemini(gemini) => gemini.converse_in(request, environment),
+            Who::Other(agent) => agent.converse_in(request, environment),
+        }
+    }
+}
+
+impl std::fmt::Display for Who {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Who::Gemini(gemini) => write!(f, "Gemini CLI {}", gemini.version),
+            Who::Other(agent) => f.write_str(agent.name()),
+        }
+    }
+}
 
 /// A conversation that can begin again.
 pub struct Talk {
-    gemini: Gemini,
+    who: Who,
     environment: Environment,
     /// What it began with, and what was chosen since.
     request: Request,
@@ -17,11 +41,11 @@ pub struct Talk {
 }
 
 impl Talk {
-    pub fn begin(gemini: Gemini, request: Request, environment: Environment) -> Result<Self, RunError> {
+    pub fn begin(who: Who, request: Request, environment: Environment) -> Result<Self, RunError> {
         let dir = request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
         let dir = dir.canonicalize().unwrap_or(dir);
-        let conversation = gemini.converse_in(request.clone(), &environment)?;
-        Ok(Self { gemini, environment, request, conversation, dir })
+        let conversation = who.converse(request.clone(), &environment)?;
+        Ok(Self { who, environment, request, conversation, dir })
     }
 
     /// Where it works.
@@ -29,8 +53,8 @@ impl Talk {
         &self.dir
     }
 
-    pub fn gemini(&self) -> &Gemini {
-        &self.gemini
+    pub fn who(&self) -> &Who {
+        &self.who
     }
 
     pub fn model(&self) -> Option<String> {
@@ -79,7 +103,7 @@ impl Talk {
     fn begin_again(&mut self, session: Option<Resume>) -> Result<(), RunError> {
         let mut request = self.request.clone();
         request.resume = session;
-        let next = self.gemini.converse_in(request, &self.environment)?;
+        let next = self.who.converse(request, &self.environment)?;
         // What it said is in the store before anybody looks for it there.
         let before = std::mem::replace(&mut self.conversation, next);
         before.close_blocking();

@@ -4,9 +4,11 @@
 //! end, thoughts come at once, and the output of commands does not come at all. The session file has the rest, so facts of
 //! calls that nobody announced announce them.
 
+mod alone;
+
 use std::collections::HashMap;
 
-use alhena_wire::acp::{Call as Told, Refusal, Said, Status, ToolKind, TurnEnd, Update, gemini};
+use alhena_wire::acp::{Call as Told, FileDiff, Refusal, Said, Status, ToolKind, TurnEnd, Update, gemini};
 use alhena_wire::rpc::{Id, Message};
 use serde_json::{Map, Value, json};
 
@@ -29,6 +31,8 @@ pub(super) struct Acp {
     session: String,
     request: Option<Id>,
     dir: String,
+    /// The agent is Gemini CLI, with its own ways.
+    is_gemini: bool,
     calls: HashMap<String, Progress>,
     /// What calls turned out to be asked for, until their results are told.
     arguments: HashMap<String, Value>,
@@ -36,6 +40,8 @@ pub(super) struct Acp {
     unheard: Vec<(String, Called, ToolFact)>,
     /// How often each thought was streamed, less how often the session file has told it.
     thoughts: HashMap<(String, String), i32>,
+    /// The changes of calls that have not ended, where only the agent tells of them.
+    diffs: HashMap<String, Vec<FileDiff>>,
     /// What the end of the turn says of tokens.
     quota: Vec<gemini::Quota>,
 }
@@ -58,10 +64,11 @@ impl Interpreter {
     }
 
     pub(super) fn prompted(&mut self, prompted: Prompted, out: &mut Vec<Event>) {
-        let Prompted { request, session, model, dir, text } = prompted;
+        let Prompted { request, session, model, dir, text, is_gemini } = prompted;
         self.first.get_or_insert(self.now);
         self.facts.output = Output::Events;
-        let acp = Acp { session: session.clone(), request: Some(Id::from(request)), dir, ..Acp::default() };
+        let request = Some(Id::from(request));
+        let acp = Acp { session: session.clone(), request, dir, is_gemini, ..Acp::default() };
         self.acp = Some(Box::new(acp));
         if let Some(said) = self.said.as_mut().filter(|_| self.waiting.has_session()) {
             said.one_by_one();
@@ -74,7 +81,10 @@ impl Interpreter {
     pub(super) fn agent_says(&mut self, message: &Message, out: &mut Vec<Event>) {
         let Some(acp) = &self.acp else { return };
         match Said::of(message) {
-            Said::Update { session, update } if session == acp.session => self.update(update, out),
+            Said::Update { session, update, spent } if session == acp.session => {
+                self.update(update, out);
+                self.spent(spent, out);
+            }
             Said::Asks { session, call, .. } if session == acp.session => self.call(*call, out),
             Said::Answer { id, outcome } if Some(&id) == acp.request.as_ref() => self.turn_ends(outcome, out),
             Said::Other(raw) => self.emit(Source::Stream, EventKind::Unknown { raw }, out),
@@ -84,7 +94,8 @@ impl Interpreter {
 
     fn update(&mut self, update: Update, out: &mut Vec<Event>) {
         match update {
-            Update::Text(text) if gemini::is_mode_update(&text) => {}
+            Update::Text(text) if text.is_empty() => {}
+            Update::Text(text) if self.is_gemini() && gemini::is_mode_update(&text) => {}
             Update::Text(text) => {
                 self.hear_of_unheard(None, out);
                 self.answered(text, out);
@@ -101,7 +112,7 @@ impl Interpreter {
     }
 
     fn thinks(&mut self, text: &str, out: &mut Vec<Event>) {
-        let (subject, text) = gemini::thought(text);
+        let (subject, text) = if self.is_gemini() { gemini::thought(text) } else { ("", text) };
         if !self.waiting.has_session()
             && let Some(said) = &mut self.said
         {
@@ -111,6 +122,10 @@ impl Interpreter {
         if self.is_first_to_think(&subject, &text, 1) {
             self.emit(Source::Stream, EventKind::Thinking { subject, text }, out);
         }
+    }
+
+    fn is_gemini(&self) -> bool {
+        self.acp.as_ref().is_some_and(|acp| acp.is_gemini)
     }
 
     /// The agent and the session file both tell a thought; whoever is first is heard.
@@ -127,34 +142,45 @@ impl Interpreter {
         match known {
             None => self.call_begins(&told, out),
             Some(Progress::Ended) => return,
-            Some(_) => {}
+            Some(Progress::Held) => self.call_goes_on(&told, out),
+            Some(Progress::Announced) => {}
         }
+        self.keep_diff(&told);
         let success = match told.status {
             Status::Open => return,
             Status::Completed => true,
             Status::Failed => false,
         };
-        let text = told.text().or_else(|| told.output.as_ref().map(plain));
+        let name = self.open.get(&told.id).map(|call| call.name.clone()).unwrap_or_default();
+        if success {
+            self.claim(&told, &name, out);
+        }
+        let detail = self.detail(&told, success);
+        let printed = detail.as_ref().and_then(|detail| detail.output.as_deref().map(str::to_owned));
+        let text = printed.or_else(|| told.text()).or_else(|| told.output.as_ref().map(plain));
         let error = |text: &Option<String>| {
             let message = text.clone().unwrap_or_default();
             ToolError { kind: String::new(), message }
         };
         let error = (!success).then(|| error(&text));
         self.ended(&told.id);
-        let result = Returned { id: told.id, success, output: text, error, at: self.now };
+        let result = Returned { id: told.id, success, output: text, error, at: self.now, detail };
         self.came_back(result, out);
     }
 
     fn call_begins(&mut self, told: &Told, out: &mut Vec<Event>) {
         self.hear_of_unheard(Some(&told.id), out);
         let Some(acp) = &mut self.acp else { return };
-        let name = told.name.as_deref().or_else(|| gemini::tool_name(&told.id));
+        let in_id = || gemini::tool_name(&told.id).filter(|_| acp.is_gemini);
+        let name = told.name.as_deref().or_else(in_id);
         let name = name.or(told.title.as_deref()).unwrap_or_default().to_owned();
         let heard = acp.unheard.iter().position(|(id, ..)| *id == told.id).map(|at| acp.unheard.remove(at));
         let known = heard.as_ref().and_then(|(_, called, _)| called.input.clone());
         let input = known.clone().or_else(|| input(&name, told, &acp.dir));
-        // What reads is over in a moment, and its arguments are known then.
-        let held = input.is_none() && matches!(told.kind, Some(ToolKind::Read | ToolKind::Search));
+        // What reads is over in a moment, and its arguments are known then. Others are announced while the model still writes
+        // their arguments (Qwen Code 0.24.4).
+        let reads = matches!(told.kind, Some(ToolKind::Read | ToolKind::Search));
+        let held = input.is_none() && (reads || told.input.is_some());
         let progress = if held { Progress::Held } else { Progress::Announced };
         acp.calls.insert(told.id.clone(), progress);
         let input = input.unwrap_or_else(|| Value::Object(Map::new()));
@@ -167,6 +193,16 @@ impl Interpreter {
             let ready = self.waiting.fact(id, fact);
             self.go_on(ready, out);
         }
+    }
+
+    /// More is told of a call that waits for its arguments.
+    fn call_goes_on(&mut self, told: &Told, out: &mut Vec<Event>) {
+        let Some(name) = self.open.get(&told.id).map(|call| call.name.clone()) else { return };
+        let Some(acp) = &mut self.acp else { return };
+        let Some(input) = input(&name, told, &acp.dir) else { return };
+        acp.calls.insert(told.id.clone(), Progress::Announced);
+        self.open.learn(&told.id, derive::what_the_result_needs(tool::class(&name), &input));
+        self.announce(told.id.clone(), name, input, out);
     }
 
     fn ended(&mut self, id: &str) {
@@ -247,7 +283,7 @@ impl Interpreter {
                 .as_deref()
                 .map(|message| ToolError { kind: kind_of(message).to_owned(), message: message.to_owned() });
             let success = error.is_none() && !fact.failed;
-            let result = Returned { id, success, output: None, error, at: self.now };
+            let result = Returned { id, success, output: None, error, at: self.now, detail: None };
             self.returned(result, Testimony { fact: Some(fact), disk: None }, out);
         }
     }
@@ -260,7 +296,8 @@ impl Interpreter {
             return;
         }
         let error = Some(ToolError { kind: REJECTED.to_owned(), message });
-        let result = Returned { id: decided.call, success: false, output: None, error, at: self.now };
+        let result =
+            Returned { id: decided.call, success: false, output: None, error, at: self.now, detail: None };
         self.returned(result, Testimony::default(), out);
     }
 
@@ -273,7 +310,7 @@ impl Interpreter {
         let facts = match outcome {
             Ok(result) => {
                 let end = TurnEnd::read(&result);
-                if let Some(acp) = &mut self.acp {
+                if let Some(acp) = self.acp.as_mut().filter(|acp| acp.is_gemini) {
                     acp.quota = gemini::quota(&end.meta);
                 }
                 self.reason(&end.reason, out)
@@ -341,7 +378,7 @@ fn kind_of(message: &str) -> &'static str {
 /// The arguments of a call, as far as its announcement has them.
 fn input(name: &str, told: &Told, dir: &str) -> Option<Value> {
     if let Some(input) = &told.input {
-        return Some(input.clone());
+        return Some(input.clone()).filter(|input| input.as_object().is_none_or(|input| !input.is_empty()));
     }
     let class = tool::class(name);
     if let Some(diff) = told.diffs.first() {

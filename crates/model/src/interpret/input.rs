@@ -55,6 +55,8 @@ pub enum Input<'a> {
     /// One message of an ACP agent.
     #[serde(skip)]
     Acp(Box<Message>),
+    /// It is not Gemini CLI that runs, but this.
+    Agent(String),
     /// An ACP agent gets a prompt.
     Prompted(Box<Prompted>),
     /// A question of an ACP agent is answered.
@@ -112,6 +114,13 @@ pub struct Prompted {
     pub dir: String,
     /// What is asked.
     pub text: String,
+    /// Whether the agent is Gemini CLI, with its own ways.
+    #[serde(default = "yes")]
+    pub is_gemini: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// What was decided of a call that an ACP agent asked about.

@@ -85,6 +85,17 @@ impl OpenCalls {
         self.by_id.get(id)
     }
 
+    /// What a call was asked for is known only now.
+    pub(super) fn learn(&mut self, id: &str, input: Value) {
+        let Some(call) = self.by_id.get_mut(id) else { return };
+        let size = derive::size(&input);
+        if self.size + size <= ALL_ARGUMENTS {
+            self.size += size;
+            call.size += size;
+            call.input = input;
+        }
+    }
+
     pub(super) fn take(&mut self, id: &str) -> Option<Call> {
         self.results_came = true;
         let call = self.by_id.remove(id)?;

@@ -53,6 +53,7 @@ impl Interpreter {
                 .error
                 .map(|error| ToolError { kind: owned(error.kind), message: error.message.into_owned() }),
             at: self.now,
+            detail: None,
         };
         self.came_back(result, out);
     }
@@ -71,7 +72,7 @@ impl Interpreter {
 
     /// A result of which everything is known that will be.
     pub(super) fn returned(&mut self, result: Returned, testimony: Testimony, out: &mut Vec<Event>) {
-        let Returned { id, mut success, mut output, mut error, at } = result;
+        let Returned { id, mut success, mut output, mut error, at, detail } = result;
         let Testimony { mut fact, disk } = testimony;
         self.now = at;
         let mut call = self.open.take(&id).unwrap_or_else(Call::unknown);
@@ -85,6 +86,9 @@ impl Interpreter {
         let unread = self.prompt_file.as_ref().and_then(|file| file.result(&id, error.as_ref()));
         let mut end = ToolEnd::shown(class, success, output, error);
         let warning = unread.or_else(|| derive::refusal(&call.name, &end, &self.denied));
+        if let Some(detail) = detail {
+            end.learn(*detail);
+        }
         let source = if fact.is_some() { Source::Session } else { Source::Stream };
         if let Some(fact) = fact {
             end.learn(fact);

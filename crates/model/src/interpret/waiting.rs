@@ -38,6 +38,8 @@ pub(super) struct Returned {
     pub output: Option<String>,
     pub error: Option<ToolError>,
     pub at: Timestamp,
+    /// What an agent of which no session file speaks says of it beside its text.
+    pub detail: Option<Box<ToolFact>>,
 }
 
 /// What others say of a result.

@@ -44,10 +44,15 @@ impl Originals {
     pub(super) fn diff(&self, file: usize, states: &States, last: Option<&str>) -> Option<String> {
         let (first, after) = (self.by_file.get(&file)?, states.after.as_ref()?);
         let header = last.and_then(|diff| diff.find("\n@@ ").and_then(|at| diff.get(..=at))).unwrap_or("");
-        let diff = TextDiff::configure().algorithm(Algorithm::Myers).timeout(HURRY).diff_lines(first, after);
-        let hunks = diff.unified_diff().context_radius(CONTEXT).to_string();
+        let hunks = between(first, after);
         Some(if hunks.is_empty() { hunks } else { format!("{header}{hunks}") })
     }
+}
+
+/// The hunks of a unified diff from one text to another; nothing when they are equal.
+pub(super) fn between(before: &str, after: &str) -> String {
+    let diff = TextDiff::configure().algorithm(Algorithm::Myers).timeout(HURRY).diff_lines(before, after);
+    diff.unified_diff().context_radius(CONTEXT).to_string()
 }
 
 #[cfg(test)]

@@ -94,6 +94,7 @@ impl Normal {
         self.places.iter().fold(hidden, |text, (name, path)| replace_path(&text, path, name))
     }
 
+    #[cfg(feature = "record")]
     pub(crate) fn answer_value(&self, value: &Value) -> Value {
         each_text(value, &|text| self.answer(text))
     }

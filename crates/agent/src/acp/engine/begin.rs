@@ -12,7 +12,7 @@ use alhena_sys::growth::Growth;
 use alhena_wire::acp::say;
 use alhena_wire::frame::Framer;
 use alhena_wire::rpc::Id;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Engine, Prompt, Purpose as Asked, Session, Stage};
 use crate::account::Account;
@@ -20,12 +20,11 @@ use crate::acp::conversation::{Conversation, OfferedModel, Opened, SharedOpened}
 use crate::acp::gate::Gate;
 use crate::acp::hotline::Hotline;
 use crate::acp::pipe::Pipe;
-use crate::acp::process::{self, Purpose};
+use crate::acp::process::{Opening, Purpose, Who};
 use crate::acp::turn::{Exchange, Outlet};
 use crate::changes;
 use crate::disk::Disk;
 use crate::env::Environment;
-use crate::find::Gemini;
 use crate::follow::Follower;
 use crate::neighbours::Neighbours;
 use crate::prepare::{Ready, RunError, prompt};
@@ -41,13 +40,14 @@ use crate::ward::Ward;
 
 /// A conversation, as a program gets it.
 pub(in crate::acp) fn converse(
-    gemini: &Gemini,
+    who: Who<'_>,
     request: Request,
     environment: &Environment,
 ) -> Result<Conversation, RunError> {
     let started = Instant::now();
     let request = prices::settle(request, environment)?;
-    let (ready, pipe) = process::prepare(gemini, &request, environment, Purpose::One)?;
+    let (ready, pipe) = who.prepare(&request, environment, Purpose::One)?;
+    let opening = who.opening(&request, ready.home.as_ref())?;
     let keeper = keeper_program(environment);
     let begin = || {
         let (bell, rung) = bell()?;
@@ -55,7 +55,7 @@ pub(in crate::acp) fn converse(
         let hotline = Arc::new(Hotline::new(orders, bell));
         let (closed, is_closed) = async_channel::bounded(1);
         let ends = Ends { bell: rung, orders: taken, hotline: Arc::downgrade(&hotline), closed };
-        let engine = begin(ready, pipe, keeper, request, None, ends, started)?;
+        let engine = begin(ready, opening, pipe, keeper, request, None, ends, started)?;
         let about = engine.about();
         let opened = engine.opened.clone();
         spawn(engine)?;
@@ -65,23 +65,20 @@ pub(in crate::acp) fn converse(
 }
 
 /// One prompt as a run: the same events and outcome as a headless run, and nothing left before the last event is out.
-pub(crate) fn run_once(
-    gemini: &Gemini,
-    request: Request,
-    environment: &Environment,
-) -> Result<Run, RunError> {
+pub(crate) fn run_once(who: Who<'_>, request: Request, environment: &Environment) -> Result<Run, RunError> {
     let started = Instant::now();
     let text = prompt::text(&request)?;
     let request = prices::settle(request, environment)?;
-    let (ready, pipe) = process::prepare(gemini, &request, environment, Purpose::One)?;
-    let recorder = start::recorder(&request, gemini, &ready)?;
+    let (ready, pipe) = who.prepare(&request, environment, Purpose::One)?;
+    let opening = who.opening(&request, ready.home.as_ref())?;
+    let recorder = start::recorder(&request, &who.described(), &ready)?;
     let keeper = keeper_program(environment);
     let begin = || {
         let (bell, rung) = bell()?;
         let (_nobody, taken) = mpsc::channel();
         let (closed, _nobody_waits) = async_channel::bounded(1);
         let ends = Ends { bell: rung, orders: taken, hotline: Weak::new(), closed };
-        let mut engine = begin(ready, pipe, keeper, request, recorder, ends, started)?;
+        let mut engine = begin(ready, opening, pipe, keeper, request, recorder, ends, started)?;
         let (queue, items, queued) = Queue::new();
         engine.once = true;
         engine.prompts.push_back(Prompt {
@@ -124,8 +121,10 @@ pub(super) fn not_started(error: io::Error) -> RunError {
     RunError::failed(FailureKind::Crashed, format!("the agent could not be started: {error}"))
 }
 
+#[allow(clippy::too_many_arguments)]
 pub(super) fn begin(
     ready: Ready,
+    opening: Opening,
     pipe: Pipe,
     keeper: Option<PathBuf>,
     request: Request,
@@ -161,6 +160,7 @@ pub(super) fn begin(
         gate: Gate::of(&request),
         request,
         dir,
+        opening,
         session: Session::default(),
         asked: HashMap::new(),
         requests: 0,
@@ -204,16 +204,16 @@ impl Engine {
         self.ask(Asked::Initialize, |id| say::initialize(id, "alhena", env!("CARGO_PKG_VERSION")));
     }
 
-    /// The agent is there: a session is opened. MCP servers are in its settings.
+    /// The agent is there: a session is opened.
     pub(super) fn open_session(&mut self) {
         let dir = self.dir.to_string_lossy().into_owned();
-        let resumed = self.ward.home.as_ref().and_then(|home| home.resumed_id().map(str::to_owned));
-        match resumed {
+        let servers = self.opening.servers.clone();
+        match self.opening.resumed.clone() {
             Some(session) => {
                 self.session.id.clone_from(&session);
-                self.ask(Asked::Open, |id| say::load_session(id, &session, &dir, &json!([])));
+                self.ask(Asked::Open, |id| say::load_session(id, &session, &dir, &servers));
             }
-            None => drop(self.ask(Asked::Open, |id| say::new_session(id, &dir, &json!([])))),
+            None => drop(self.ask(Asked::Open, |id| say::new_session(id, &dir, &servers))),
         }
     }
 
@@ -225,11 +225,12 @@ impl Engine {
         if !id.is_empty() {
             self.session.id = id;
         }
-        let loaded = self.ward.home.as_ref().is_some_and(|home| home.resumed_id().is_some());
-        if !loaded {
+        if self.opening.resumed.is_none() {
             self.session.mode = text("/modes/currentModeId");
             self.session.model = text("/models/currentModelId");
         }
+        let modes = answer.pointer("/modes/availableModes").and_then(Value::as_array).into_iter().flatten();
+        self.session.modes = modes.filter_map(|mode| mode.get("id")?.as_str()).map(str::to_owned).collect();
         self.session.stage = Stage::Ready;
         self.follow_new_session();
         let opened = Opened {
@@ -245,12 +246,43 @@ impl Engine {
     }
 
     pub(super) fn set_mode(&mut self) {
-        let mode = mode_id(self.gate.mode());
-        if self.session.stage == Stage::Ready && self.session.is_gemini && self.session.mode != mode {
-            self.session.mode = mode.to_owned();
+        if self.session.stage != Stage::Ready {
+            return;
+        }
+        let mode = self.gate.mode();
+        let known = match self.session.is_gemini {
+            true => Some(mode_id(mode).to_owned()),
+            false => self.session.modes.iter().find(|id| mode.names().contains(&id.as_str())).cloned(),
+        };
+        let Some(id) = known else { return self.say_mode_is_missing(mode) };
+        if self.session.mode != id {
+            self.session.mode.clone_from(&id);
             self.session.settling += 1;
             let session = self.session.id.clone();
-            self.ask(Asked::Setting, |id| say::set_mode(id, &session, mode));
+            self.ask(Asked::Setting, |request| say::set_mode(request, &session, &id));
+        }
+    }
+
+    /// What another agent asks about is answered as the mode says; what it does not ask about nobody can keep back.
+    fn say_mode_is_missing(&mut self, mode: Approval) {
+        // One without modes asks, as the protocol has it, and one that may do everything need not.
+        let asks = self.session.modes.is_empty() && mode == Approval::Default;
+        if asks || mode == Approval::Yolo {
+            return;
+        }
+        let (name, modes) = (mode.names().first().unwrap_or(&""), self.session.modes.join(", "));
+        let who = self.opening.name.as_deref().unwrap_or("The agent");
+        let warning = match modes.is_empty() {
+            true => format!("{who} has no mode {name}: what it does without asking is not kept back"),
+            false => {
+                format!(
+                    "{who} has no mode {name}, only {modes}: what it does without asking is not kept back"
+                )
+            }
+        };
+        match &mut self.exchange {
+            Some(exchange) => exchange.account.feed(Input::Warning(warning)),
+            None => self.warnings.push(warning),
         }
     }
 
@@ -335,6 +367,9 @@ impl Engine {
             waiting: VecDeque::new(),
         };
         account.take_prices(&self.request);
+        if let Some(name) = self.opening.name.clone() {
+            account.feed(Input::Agent(name));
+        }
         if !self.request.deny_tools.is_empty() {
             account.feed(Input::Denied(self.request.deny_tools.clone()));
         }
@@ -384,6 +419,7 @@ impl Engine {
             model: self.session.model.clone(),
             dir: self.dir.to_string_lossy().into_owned(),
             text: exchange.text.clone(),
+            is_gemini: self.session.is_gemini,
         })));
     }
 }

@@ -196,7 +196,7 @@ impl Engine {
         else {
             return self.pipe.say(&say::cancelled(&id));
         };
-        let question = Question::of(call, &self.dir);
+        let question = Question::of(call, &self.dir, self.session.is_gemini);
         let can_be_asked = exchange.outlet.can_be_asked();
         self.questions += 1;
         let number = self.questions;

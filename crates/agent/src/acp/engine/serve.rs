@@ -116,10 +116,12 @@ fn start(
 ) -> Result<(Engine, bool), RunError> {
     let started = Instant::now();
     let purpose = process::Purpose::Many(kind);
-    let (ready, pipe) = process::prepare(gemini, &request, environment, purpose)?;
+    let who = process::Who::Gemini(gemini);
+    let (ready, pipe) = who.prepare(&request, environment, purpose)?;
+    let opening = who.opening(&request, ready.home.as_ref())?;
     let clears = kind.reuse && process::clears_in(gemini, &ready);
     let keeper = keeper_program(environment);
-    let engine = begin(ready, pipe, keeper, request, None, ends, started).map_err(not_started)?;
+    let engine = begin(ready, opening, pipe, keeper, request, None, ends, started).map_err(not_started)?;
     Ok((engine, clears))
 }
 

@@ -9,7 +9,7 @@ use alhena::{Approval, Failure, Gemini, Request, Resume, RunError, Trust};
 use serde_json::{Map, Value};
 
 use super::Args;
-use crate::commands::talk::Talk;
+use crate::commands::talk::{Talk, Who};
 use crate::config::Config;
 use crate::offline::{self, Offline};
 use crate::output::say;
@@ -65,7 +65,7 @@ impl Starter {
         let gemini = self.gemini.as_ref().map_err(Refusal::from)?.clone();
         let request = self.request(place, resume)?;
         let (approval, model) = (request.approval, request.model.clone());
-        let talk = Talk::begin(gemini, request, self.environment.clone()).map_err(refusal)?;
+        let talk = Talk::begin(Who::Gemini(gemini), request, self.environment.clone()).map_err(refusal)?;
         Ok((talk, approval, model))
     }
 

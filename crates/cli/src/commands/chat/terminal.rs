@@ -40,8 +40,8 @@ pub fn hold(talk: Talk, first: Option<String>, interrupts: &Interrupts) -> Resul
     let mut chat =
         Chat { talk, keyboard, colours, interrupts, last: undo::Turn::default(), introduced: false };
     chat.dim(&format!(
-        "Gemini CLI {} in {}, mode {}. /help lists commands.",
-        chat.talk.gemini().version,
+        "{} in {}, mode {}. /help lists commands.",
+        one_line(&chat.talk.who().to_string(), 200),
         one_line(&chat.talk.dir().display().to_string(), 200),
         chat.talk.approval().names().first().unwrap_or(&""),
     ))

@@ -6,18 +6,21 @@ use super::{MAX_HEAD, MAX_HEADERS, Refusal, RequestReader};
 
 /// The head of a response.
 #[derive(Debug, PartialEq)]
-pub(crate) struct ResponseHead {
-    pub(crate) status: u16,
+pub struct ResponseHead {
+    /// Such as 200.
+    pub status: u16,
     /// Names in lower case.
-    pub(crate) headers: Vec<(String, String)>,
-    pub(crate) framing: Framing,
+    pub headers: Vec<(String, String)>,
+    /// How the end of its body is known.
+    pub framing: Framing,
 }
 
 /// How the end of a body is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Framing {
+pub enum Framing {
     /// So much is left.
     Length(usize),
+    /// Each piece says its size.
     Chunked,
     /// By the end of the connection.
     ToTheEnd,
@@ -25,7 +28,7 @@ pub(crate) enum Framing {
 
 impl<S: Read + Write> RequestReader<S> {
     /// The head of the response to what was written.
-    pub(crate) fn response(&mut self) -> Result<ResponseHead, Refusal> {
+    pub fn response(&mut self) -> Result<ResponseHead, Refusal> {
         loop {
             if let Some((used, head)) = parse(self.unread())? {
                 self.used += used;
@@ -43,7 +46,7 @@ impl<S: Read + Write> RequestReader<S> {
     }
 
     /// The next bytes of its body; none at its end.
-    pub(crate) fn piece(&mut self, framing: &mut Framing) -> Result<Option<Vec<u8>>, Refusal> {
+    pub fn piece(&mut self, framing: &mut Framing) -> Result<Option<Vec<u8>>, Refusal> {
         match framing {
             Framing::Length(0) => Ok(None),
             Framing::Length(left) => {

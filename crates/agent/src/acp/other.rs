@@ -1,0 +1,264 @@
+//! Agents that are not Gemini CLI: any program that speaks ACP on its standard input and output.
+//!
+//! Such an agent has its own home, its own settings and its own sign-in, and Alhena changes nothing of them. What only Gemini CLI
+//! understands is refused before anything starts.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use alhena_sys::programs::is_executable;
+use serde_json::{Value, json};
+
+use super::conversation::Conversation;
+use super::engine;
+use super::pipe::Pipe;
+use super::process::{Who, in_custody};
+use crate::dirs::Dirs;
+use crate::env::Environment;
+use crate::facts;
+use crate::home::{McpServer, Resume, Transport as Reached};
+use crate::prepare::{self, Ready, RunError};
+use crate::programs;
+use crate::request::{PromptBy, Request, Sandbox, Trust};
+use crate::run::Run;
+
+/// An agent by its command, such as `qwen --acp`.
+///
+/// The same [`Request`] runs on it as on [`Gemini`](crate::Gemini), always over ACP. There is no session file to complete what it
+/// says: tokens, diffs and exit codes are known as far as it tells them, and files as far as the disk shows them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcpAgent {
+    name: String,
+    program: String,
+    args: Vec<String>,
+}
+
+impl AcpAgent {
+    /// Reads a command, split as a shell would. Nothing is looked up yet.
+    pub fn new(command: &str) -> Result<Self, RunError> {
+        let hint = "Write the program and its arguments, such as 'qwen --acp'.";
+        let words = shell_words::split(command).map_err(|_open_quote| {
+            RunError::usage(format!("the agent command {command:?} has an open quote"), hint)
+        })?;
+        let mut words = words.into_iter();
+        let program = words.next().filter(|program| !program.is_empty());
+        let Some(program) = program else {
+            return Err(RunError::usage("the agent command is empty", hint));
+        };
+        let name = Path::new(&program).file_name().map(|name| name.to_string_lossy().into_owned());
+        Ok(Self { name: name.unwrap_or_else(|| program.clone()), program, args: words.collect() })
+    }
+
+    /// What it is called: the file name of its program.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Starts a run in the environment of this process.
+    pub fn run(&self, request: Request) -> Result<Run, RunError> {
+        self.run_in(request, &Environment::of_process())
+    }
+
+    /// Starts a run in an environment of the caller's making.
+    pub fn run_in(&self, request: Request, environment: &Environment) -> Result<Run, RunError> {
+        engine::run_once(Who::Other(self), request, environment)
+    }
+
+    /// Begins a conversation in the environment of this process. Of the request everything counts but its prompt.
+    pub fn converse(&self, request: Request) -> Result<Conversation, RunError> {
+        self.converse_in(request, &Environment::of_process())
+    }
+
+    /// The same in an environment of the caller's making.
+    pub fn converse_in(&self, request: Request, environment: &Environment) -> Result<Conversation, RunError> {
+        engine::converse(Who::Other(self), request, environment)
+    }
+
+    /// The program: as in a shell a name is looked up on `PATH`, never in the folder one is in, and what `PATH` has inside the folder
+    /// that is worked in counts only if that is trusted.
+    fn find(&self, dir: &Path, environment: &Environment) -> Result<PathBuf, RunError> {
+        if self.program.contains(std::path::is_separator) {
+            let path = std::path::absolute(&self.program).unwrap_or_else(|_| self.program.clone().into());
+            return match is_executable(&path) {
+                true => Ok(path),
+                false => Err(RunError::usage(
+                    format!("{} is no program that can be started", path.display()),
+                    "Give --agent-command a program that exists and may be executed.",
+                )),
+            };
+        }
+        let found = programs::on_path(environment, &self.program).ok_or_else(|| {
+            RunError::usage(
+                format!("there is no {} on PATH", self.program),
+                "Install it, or give --agent-command its whole path.",
+            )
+        })?;
+        let real = found.canonicalize().unwrap_or_else(|_| found.clone());
+        if found.starts_with(dir) || real.starts_with(dir) {
+            facts::may_use(environment, dir, &found, Trust::AsIs).map_err(|why| {
+                RunError::usage(
+                    format!("{} is in the folder that is worked in: {why}", found.display()),
+                    "Give --agent-command its whole path if that is the one you mean.",
+                )
+            })?;
+        }
+        Ok(found)
+    }
+
+    pub(super) fn prepare(&self, request: &Request, base: &Environment) -> Result<(Ready, Pipe), RunError> {
+        self.refuse(request)?;
+        let mut warnings = request.notices.clone();
+        let dir = prepare::working_directory(request)?;
+        let mut environment = base.clone();
+        for (name, value) in &request.env {
+            environment.set(name.clone(), value.clone());
+        }
+        let dirs = Dirs::of(&environment).ok_or_else(prepare::no_home)?;
+        warnings.extend(prepare::without_relative_programs(&mut environment));
+        let program = self.find(&dir, &environment)?;
+        let run_dir = prepare::private_directories(&dirs.runs())?;
+        let args = self.args.iter().map(OsString::from).collect();
+        let command = (program.into_os_string(), args);
+        in_custody(command, None, dir, run_dir, environment, warnings)
+    }
+
+    /// What only Gemini CLI has.
+    fn refuse(&self, request: &Request) -> Result<(), RunError> {
+        let asked: &[(&str, bool)] = &[
+            ("--trust", request.trust != Trust::AsIs),
+            ("--sandbox", request.sandbox != Sandbox::Inherit),
+            ("--include-dir", !request.include_dirs.is_empty()),
+            ("--allow-tool", !request.allow_tools.is_empty()),
+            ("--deny-tool", !request.deny_tools.is_empty()),
+            ("--policy", !request.policies.is_empty()),
+            ("--hook", request.hooks.is_some()),
+            ("--system-prompt", request.system_prompt.is_some()),
+            ("--session-id", request.session_id.is_some()),
+            ("--max-turns", request.max_turns.is_some()),
+            ("--max-attempts", request.max_attempts.is_some()),
+            ("--prompt-by", request.prompt_by != PromptBy::Auto),
+            ("an argument for Gemini CLI itself", !request.extra_args.is_empty()),
+        ];
+        let refused = |what: &str, hint: &str| {
+            let message = format!("{what} is only for Gemini CLI, and {} is another agent", self.name);
+            Err(RunError::usage(message, hint))
+        };
+        if let Some((option, _)) = asked.iter().find(|(_, asked)| *asked) {
+            let rules = "Leave it out; what it may do is said by --approval, --allow, --deny and --ask.";
+            let own = "Leave it out, or give the agent's own options in --agent-command.";
+            return refused(option, if option.ends_with("-tool") { rules } else { own });
+        }
+        if request.resume == Some(Resume::Latest) {
+            return refused("--resume without an id", "Give the id of the session.");
+        }
+        servers(&request.mcp_servers).map(drop)
+    }
+}
+
+/// The session that an agent with its own store is to go on with.
+pub(super) fn resumed(request: &Request) -> Option<String> {
+    match &request.resume {
+        Some(Resume::Id(id)) => Some(id.clone()),
+        Some(Resume::Latest) | None => None,
+    }
+}
+
+/// MCP servers, as the protocol has them.
+pub(super) fn servers(servers: &[McpServer]) -> Result<Value, RunError> {
+    servers.iter().map(server).collect()
+}
+
+fn server(server: &McpServer) -> Result<Value, RunError> {
+    let pairs = |pairs: &std::collections::BTreeMap<String, String>| -> Value {
+        pairs.iter().map(|(name, value)| json!({"name": name, "value": value})).collect()
+    };
+    let name = &server.name;
+    let plain = server.trust.is_none() && server.more.is_empty();
+    match &server.transport {
+        Reached::Process { command, args, env, cwd: None } if plain => {
+            Ok(json!({"name": name, "command": command, "args": args, "env": pairs(env)}))
+        }
+        Reached::Url { url, kind, headers } if plain => {
+            let kind = kind.as_deref().unwrap_or("http");
+            Ok(json!({"type": kind, "name": name, "url": url, "headers": pairs(headers)}))
+        }
+        _ => Err(RunError::usage(
+            format!("the MCP server {name} has keys that only Gemini CLI knows"),
+            "Give another agent only command, args and env, or url, type and headers.",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_command_is_read_as_a_shell_would() {
+        let agent = AcpAgent::new("/opt/my\\ agents/qwen --acp 'two words'").unwrap();
+        assert_eq!((agent.name(), agent.program.as_str()), ("qwen", "/opt/my agents/qwen"));
+        assert_eq!(agent.args, ["--acp", "two words"]);
+        for wrong in ["", "  ", "''", "qwen 'open"] {
+            assert!(matches!(AcpAgent::new(wrong), Err(RunError::Usage { .. })), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn what_only_gemini_cli_has_is_refused_with_a_hint() {
+        let agent = AcpAgent::new("qwen --acp").unwrap();
+        let request = || Request::new("hi");
+        for (request, named) in [
+            (request().trust(Trust::Run), "--trust"),
+            (request().sandbox(Sandbox::On), "--sandbox"),
+            (request().include_dir("/tmp"), "--include-dir"),
+            (request().deny_tool("web_fetch"), "--deny-tool"),
+            (request().max_turns(3), "--max-turns"),
+            (request().session_id("abcdefgh"), "--session-id"),
+            (request().resume(Resume::Latest), "--resume"),
+            (request().extra_arg("--debug"), "argument"),
+        ] {
+            let Err(RunError::Usage { message, hint }) = agent.refuse(&request) else { panic!("{named}") };
+            assert!(message.contains(named) && message.contains("qwen") && !hint.is_empty(), "{message}");
+        }
+        assert!(agent.refuse(&request().resume(Resume::Id("x".into())).model("m")).is_ok());
+    }
+
+    #[test]
+    fn a_program_of_the_folder_itself_is_not_taken_by_its_name() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path().canonicalize().unwrap().join("work");
+        let bin = dir.join("bin");
+        std::fs::create_dir_all(&bin).unwrap();
+        std::fs::write(bin.join("qwen"), "").unwrap();
+        std::fs::set_permissions(bin.join("qwen"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let environment = |path: &Path| {
+            Environment::from([(env::PATH, path.to_str().unwrap()), ("HOME", root.path().to_str().unwrap())])
+        };
+        let agent = AcpAgent::new("qwen").unwrap();
+        let refused = agent.find(&dir, &environment(&bin)).unwrap_err();
+        assert!(refused.to_string().contains("in the folder that is worked in"), "{refused}");
+        assert_eq!(agent.find(root.path(), &environment(Path::new("bin"))).unwrap_err().exit_status(), 2);
+        // Elsewhere it is one like any other, and whoever names it means it.
+        let other = root.path().canonicalize().unwrap().join("other");
+        assert_eq!(agent.find(&other, &environment(&bin)).unwrap(), bin.join("qwen"));
+        let named = AcpAgent::new(bin.join("qwen").to_str().unwrap()).unwrap();
+        assert_eq!(named.find(&dir, &environment(&bin)).unwrap(), bin.join("qwen"));
+    }
+
+    #[test]
+    fn servers_are_told_as_the_protocol_has_them_and_what_it_cannot_say_is_refused() {
+        let plain = McpServer::parse("echo=node server.js").unwrap();
+        let url = McpServer::parse("far=http://127.0.0.1:9/mcp").unwrap();
+        assert_eq!(
+            servers(&[plain.clone(), url]).unwrap(),
+            json!([
+                {"name": "echo", "command": "node", "args": ["server.js"], "env": []},
+                {"type": "http", "name": "far", "url": "http://127.0.0.1:9/mcp", "headers": []},
+            ])
+        );
+        assert!(servers(&[McpServer { trust: Some(true), ..plain }]).is_err());
+    }
+}
