@@ -7,13 +7,14 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use alhena_model::{Statistics, Tokens};
 use alhena_wire::frame::{Frame, Framer};
 use serde_json::Value;
 
 use crate::env::{self, Environment};
+use crate::follow::Follower;
 
 /// Its name among the files of a run.
 pub(crate) const FILE: &str = "telemetry";
@@ -59,6 +60,41 @@ pub(crate) fn read(path: &Path) -> Measured {
     }
     reader.measured.warnings.dedup();
     reader.measured
+}
+
+/// The telemetry of a CLI that goes on. It is written 5 s late, and nothing can hurry it (0.61.0): what it says of a turn of a
+/// conversation is known in the next one, or at the end.
+pub(crate) struct TelemetryTail {
+    path: PathBuf,
+    file: Option<Follower>,
+    framer: Framer,
+    reader: TelemetryReader,
+}
+
+impl TelemetryTail {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path, file: None, framer: Framer::new(LONGEST_LINE), reader: TelemetryReader::default() }
+    }
+
+    /// What was not told yet of answers that did not end by themselves.
+    pub(crate) fn warnings(&mut self) -> Vec<String> {
+        if self.file.is_none() {
+            self.file = Follower::read_only(&self.path).ok();
+        }
+        let (framer, reader) = (&mut self.framer, &mut self.reader);
+        if let Some(file) = &mut self.file {
+            while let Some(bytes) = file.next().ok().filter(|bytes| !bytes.is_empty()) {
+                framer.push(bytes, |frame| {
+                    if let Frame::Line(line) = frame {
+                        reader.line(line);
+                    }
+                });
+            }
+        }
+        let mut warnings = std::mem::take(&mut self.reader.measured.warnings);
+        warnings.dedup();
+        warnings
+    }
 }
 
 /// Goes through the file line by line: the attributes of an event stand one to a line, at a depth of their own.

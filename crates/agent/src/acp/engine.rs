@@ -35,6 +35,7 @@ use crate::request::Request;
 use crate::retries::Retries;
 use crate::run::{Item, Over, Sessions};
 use crate::tail::SessionTail;
+use crate::telemetry::TelemetryTail;
 use crate::ward::Ward;
 
 pub(super) struct Engine {
@@ -64,6 +65,8 @@ pub(super) struct Engine {
     departing: Vec<(Outlet, VecDeque<Item>)>,
     /// While no turn has it.
     tail: Option<SessionTail>,
+    /// Where it is ours.
+    telemetry: Option<TelemetryTail>,
     neighbours: Option<Neighbours>,
     recorder: Option<Recorder>,
     /// What the next prompt is told of the turn before.

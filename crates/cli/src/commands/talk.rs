@@ -6,6 +6,9 @@ use alhena::agent::Opened;
 use alhena::agent::env::Environment;
 use alhena::{AcpAgent, Approval, Conversation, Gemini, Request, Resume, RunError, Turn};
 
+use crate::output::say;
+use crate::style::one_line;
+
 /// Whom it is with.
 pub enum Who {
     Gemini(Gemini),
@@ -110,10 +113,12 @@ impl Talk {
         Ok(())
     }
 
-    /// Ends it, and gives its session's id.
+    /// Ends it, says what is only known then, and gives its session's id.
     pub fn close(self) -> Option<String> {
         let session = self.conversation.session_id();
-        self.conversation.close_blocking();
+        for warning in self.conversation.close_blocking().warnings {
+            say(format_args!("warning: {}", one_line(&warning, 2000)));
+        }
         session
     }
 }

@@ -24,7 +24,7 @@ use crate::acp::process::{Opening, Purpose, Who};
 use crate::acp::turn::{Exchange, Outlet};
 use crate::changes;
 use crate::disk::Disk;
-use crate::env::Environment;
+use crate::env::{self, Environment};
 use crate::follow::Follower;
 use crate::neighbours::Neighbours;
 use crate::prepare::{Ready, RunError, prompt};
@@ -36,6 +36,7 @@ use crate::run::{About, Over, Queue, Run, Sessions, Stopper};
 use crate::start;
 use crate::supervise::custody::{Custody, Locks, keeper_program};
 use crate::tail::SessionTail;
+use crate::telemetry::{self, TelemetryTail};
 use crate::ward::Ward;
 
 /// A conversation, as a program gets it.
@@ -132,7 +133,7 @@ pub(super) fn begin(
     ends: Ends,
     started: Instant,
 ) -> io::Result<Engine> {
-    let Ready { launch, home, dir, run_dir, warnings, .. } = ready;
+    let Ready { launch, home, dir, run_dir, warnings, environment } = ready;
     let stdout = Follower::open(launch.stdout.as_ref())?;
     // Here already, so that it can be watched from the start.
     let _stderr = Follower::open(launch.stderr.as_ref())?;
@@ -145,6 +146,9 @@ pub(super) fn begin(
     let locks = Locks { home: home.as_ref().map(|home| home.lock()), run: Some(run_dir.lock()) };
     let custody = Custody::take(&launch, keeper.as_deref(), locks)?;
     let neighbours = Neighbours::announce(run_dir.path(), &dir).ok();
+    let measured = run_dir.path().join(telemetry::FILE);
+    let is_ours = environment.get(env::GEMINI_TELEMETRY_OUTFILE) == Some(measured.as_os_str());
+    let telemetry = is_ours.then(|| TelemetryTail::new(measured));
     let retries = Retries::new(launch.stderr.as_ref());
     Ok(Engine {
         ward: Ward::new(custody, launch.stderr.into(), run_dir, home),
@@ -169,6 +173,7 @@ pub(super) fn begin(
         exchange: None,
         departing: Vec::new(),
         tail,
+        telemetry,
         neighbours,
         recorder,
         note: None,
@@ -343,6 +348,8 @@ impl Engine {
         let since = changes::scan_start(&self.dir);
         let mut warnings = std::mem::take(&mut self.warnings);
         warnings.append(&mut self.ward.warnings);
+        let late = self.telemetry.iter_mut().flat_map(TelemetryTail::warnings);
+        warnings.extend(late.map(|warning| format!("In a turn before: {warning}")));
         let mut session = self.tail.take();
         if let Some(session) = session.as_mut().filter(|_| !self.session.id.is_empty()) {
             // What was written since the last turn is none of this one's.

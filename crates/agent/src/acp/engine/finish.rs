@@ -12,6 +12,7 @@ use crate::acp::conversation::Closed;
 use crate::acp::turn::{Exchange, is_deed};
 use crate::run::{Item, Listener};
 use crate::supervise::protocol::Gentle;
+use crate::telemetry::TelemetryTail;
 
 /// How long what others say of a turn is waited for when the agent has answered.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -64,6 +65,7 @@ impl Engine {
         }
         account.ask_disk_at_last(exchange.request.is_some());
         account.warnings.append(&mut self.ward.warnings);
+        account.warnings.extend(self.telemetry.iter_mut().flat_map(TelemetryTail::warnings));
         if self.turns == 1 {
             let complaints = self.ward.complaints();
             if let Some(serving) = &mut self.serving {
@@ -119,6 +121,8 @@ impl Engine {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&finished.published);
         let mut warnings = self.ward.warnings.split_off(0);
         warnings.extend(finished.warnings);
+        // Only the telemetry says that an answer was cut off (0.61.0).
+        warnings.extend(self.telemetry.iter_mut().flat_map(TelemetryTail::warnings));
         let serving = self.serving.take();
         let Engine { ward, departing, over, closed, .. } = self;
         // Before the last event is out everything is cleaned up: whoever has it may exit at once.
