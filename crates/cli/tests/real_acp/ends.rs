@@ -69,6 +69,52 @@ fn real_cli_a_turn_is_cancelled_while_a_question_waits_and_nothing_is_done() {
 }
 
 #[test]
+fn real_cli_ten_turns_are_cancelled_one_after_another_and_how_long_each_took_is_printed() {
+    let mut scenario = Scenario::new();
+    for number in 0..10 {
+        let command = format!("touch begun-{number}; sleep 300");
+        scenario = scenario.turn(match number % 2 {
+            0 => Turn::new().text("part ").hang(),
+            _ => Turn::new().text("part ").call("run_shell_command", json!({"command": command})),
+        });
+    }
+    let lab = lab("ten cancels", scenario);
+    let mut talk = converse(&lab, lab.request("").approval(alhena::Approval::Yolo));
+    let mut took = Vec::new();
+    for number in 0..10 {
+        let mut turn = talk.prompt("go").unwrap();
+        while let Some(item) = turn.next_blocking() {
+            if matches!(&item, TurnItem::Event(event) if matches!(event.kind, EventKind::Text { .. })) {
+                break;
+            }
+        }
+        let begun = || number % 2 == 0 || lab.workspace().join(format!("begun-{number}")).exists();
+        assert!(Deadline::after(Duration::from_secs(60)).wait_until(begun));
+        let asked = Instant::now();
+        turn.cancel();
+        let (_, outcome) = follow(turn, nobody);
+        took.push(asked.elapsed());
+        assert_eq!(outcome.status, Status::Cancelled, "{number}: {:?}", outcome.failure);
+    }
+    took.sort();
+    println!("cancelled turns were over after: median {:?}, longest {:?}", took[5], took[9]);
+}
+
+#[test]
+fn real_cli_a_conversation_with_an_mcp_server_ends_although_its_process_would_not() {
+    let lab = lab("mcp close", Scenario::new().turn(Turn::say("Hi.")));
+    let script = lab.home.write("server.js", super::lab::SHOUTING_SERVER).unwrap();
+    let server = alhena::agent::home::McpServer::process("echo", "node", [script.to_str().unwrap()]);
+    let mut talk = converse(&lab, lab.request("").mcp_server(server));
+    let mark = format!("ALHENA_RUN={}", talk.about().mark);
+    let (_, outcome) = follow(talk.prompt("hi").unwrap(), nobody);
+    assert_eq!(outcome.text.all(), "Hi.", "{:?}", outcome.failure);
+    let closed = talk.close_blocking();
+    assert_eq!(processes_with_env(&mark), Vec::<u32>::new());
+    assert_eq!(closed.session_files.len(), 1, "{closed:?}");
+}
+
+#[test]
 fn real_cli_a_question_that_is_dropped_or_not_answered_in_time_is_rejected() {
     let call = || Turn::new().call("run_shell_command", json!({"command": "touch made"}));
     let scenario = Scenario::new().turn(call()).turn(Turn::say("One.")).turn(call()).turn(Turn::say("Two."));

@@ -6,6 +6,7 @@ mod lab;
 
 mod ends;
 mod equal;
+mod leaks;
 mod others;
 mod talks;
 mod traps;

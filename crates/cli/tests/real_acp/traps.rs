@@ -30,6 +30,110 @@ fn real_cli_a_change_of_mode_or_model_is_no_answer_and_counts_from_the_next_prom
 }
 
 #[test]
+fn real_cli_a_change_of_mode_in_mid_turn_is_no_part_of_the_answer() {
+    let lab =
+        lab("mode in mid-turn", Scenario::new().turn(Turn::new().text("Part ").gate("go").text("and rest.")));
+    let mut talk = converse(&lab, lab.request("").raw_lines());
+    let mut turn = talk.prompt("go").unwrap();
+    let (mut told, mut texts) = (false, Vec::new());
+    while let Some(item) = turn.next_blocking() {
+        match item {
+            TurnItem::Line(line) if String::from_utf8_lossy(&line).contains("[MODE_UPDATE] yolo") => {
+                told = true;
+                lab.server.release("lab", "go");
+            }
+            TurnItem::Event(event) => {
+                if let EventKind::Text { delta } = &event.kind {
+                    texts.push(delta.clone());
+                    if texts.len() == 1 {
+                        talk.set_mode(Approval::Yolo).unwrap();
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    let outcome = turn.outcome_blocking();
+    assert!(told, "the CLI does not say it any more");
+    assert_eq!((outcome.text.all(), texts.concat().as_str()), ("Part and rest.", "Part and rest."));
+}
+
+#[test]
+fn real_cli_an_answer_that_is_cut_off_in_a_conversation_is_told_at_its_end_at_the_latest() {
+    let cut = Turn::new().text("partial").finish("MAX_TOKENS");
+    let lab = lab("cut off in a conversation", Scenario::new().turn(Turn::say("Whole.")).turn(cut));
+    let mut talk = converse(&lab, lab.request(""));
+    let mut told = Vec::new();
+    for prompt in ["one", "two"] {
+        let (_, outcome) = follow(talk.prompt(prompt).unwrap(), nobody);
+        assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
+        told.extend(outcome.warnings.clone());
+    }
+    told.extend(talk.close_blocking().warnings);
+    let cuts = told.iter().filter(|warning| warning.contains("MAX_TOKENS")).count();
+    assert_eq!(cuts, 1, "{told:?}");
+}
+
+#[test]
+fn real_cli_what_a_sub_agent_may_not_do_it_does_not_do_unseen() {
+    let delegates = || {
+        Scenario::new()
+            .turn(Turn::new().call("invoke_agent", json!({"agent_name": "generalist", "prompt": "Do it"})))
+            .turn(shell("touch by-another"))
+            .turn(Turn::new().call("complete_task", json!({"result": {"response": "I could not"}})))
+            .turn(Turn::say("Well."))
+    };
+    for (approval, rule) in [(Approval::Default, None), (Approval::Yolo, Some("shell(touch *)"))] {
+        let lab = lab("sub-agent", delegates());
+        let mut request = lab.request("").approval(approval);
+        if let Some(rule) = rule {
+            request.rules.add(alhena::agent::rules::Decision::Deny, rule).unwrap();
+        }
+        let mut talk = converse(&lab, request);
+        let (_, outcome) = follow(talk.prompt("go").unwrap(), |permission| {
+            // The delegation itself may be; its shell commands nobody allows.
+            match permission.tool.as_str() {
+                "run_shell_command" => permission.reject("no"),
+                _ => permission.allow_once(),
+            }
+        });
+        assert!(!lab.workspace().join("by-another").exists(), "{approval:?}: {outcome:?}");
+        assert!(lab.server.requests("lab").len() >= 2, "{approval:?}: nothing was delegated");
+    }
+}
+
+#[test]
+fn real_cli_always_is_never_said_to_the_cli() {
+    let scenario = Scenario::new()
+        .turn(shell("touch a"))
+        .turn(Turn::say("One."))
+        .turn(shell("touch a"))
+        .turn(Turn::say("Two."));
+    let lab = lab("always", scenario);
+    let mut talk = converse(&lab, lab.request("").raw_lines());
+    let mut questions = Vec::new();
+    for prompt in ["one", "two"] {
+        let mut turn = talk.prompt(prompt).unwrap();
+        let mut asked = 0;
+        while let Some(item) = turn.next_blocking() {
+            match item {
+                TurnItem::Asked(permission) => permission.allow_for_conversation(),
+                TurnItem::Line(line) => {
+                    asked +=
+                        usize::from(String::from_utf8_lossy(&line).contains("session/request_permission"));
+                }
+                _ => {}
+            }
+        }
+        questions.push(asked);
+    }
+    // It asks again, because it was told nothing that it could remember.
+    assert_eq!(questions, [1, 1]);
+    talk.close_blocking();
+    assert!(!lab.home.path().join(".gemini/policies/auto-saved.toml").exists());
+}
+
+#[test]
 fn real_cli_yolo_asks_nobody_although_the_cli_still_asks() {
     let scenario = Scenario::new()
         .turn(shell("ls"))
