@@ -21,6 +21,11 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
+/** Half a character is no text: a line with one would not be read, and nobody would answer it. */
+function wellFormed(text: string): string {
+  return Buffer.from(text, 'utf8').toString('utf8');
+}
+
 export class Connection {
   sessionId: string | undefined;
   readonly #options: ClientOptions;
@@ -71,7 +76,7 @@ export class Connection {
 
   say(line: object): void {
     if (this.#over) throw this.#error ?? Connection.over();
-    this.#running?.write(`${JSON.stringify(line)}\n`);
+    this.#running?.write(`${JSON.stringify(line, (_, value: unknown) => (typeof value === 'string' ? wellFormed(value) : value))}\n`);
   }
 
   async request(request: object): Promise<void> {

@@ -91,7 +91,7 @@ test('a decision that fails is a no', async () => {
   const canUseTool: CanUseTool = (tool, _, { toolUseID, title, signal }) => {
     assert.deepEqual([tool, toolUseID, title, signal.aborted], ['Bash', 't', 'ls', false]);
     if (asked++ === 0) throw new Error('no idea');
-    return (asked === 2 ? true : { behavior: 'deny', message: 'no' }) as unknown as PermissionResult;
+    return (asked === 2 ? true : { behavior: 'deny', message: 'no \ud800' }) as unknown as PermissionResult;
   };
   const warned: Error[] = [];
   process.on('warning', (warning) => warned.push(warning));
@@ -99,8 +99,10 @@ test('a decision that fails is a no', async () => {
   await talk.connect();
   await assert.rejects(all(talk), AlhenaError);
   await talk.close();
-  const said = (await readFile(heard, 'utf8')).trim().split('\n').map((line) => (JSON.parse(line) as { response: { subtype: string; error?: string } }).response);
+  const said = (await readFile(heard, 'utf8')).trim().split('\n').map((line) => (JSON.parse(line) as { response: { subtype: string; error?: string; response?: object } }).response);
   assert.deepEqual(said.map(({ subtype }) => subtype), ['error', 'error', 'success']);
   assert.equal(said[0]?.error, 'Error: no idea');
+  // What is no text would not be read.
+  assert.deepEqual(said[2]?.response, { behavior: 'deny', message: 'no \ufffd' });
   assert.deepEqual(warned.map(({ name }) => name), ['AlhenaWarning', 'AlhenaWarning']);
 });

@@ -119,6 +119,19 @@ class StandIn(Directory):
     async def all(self, client: Client) -> list[Message]:
         return [message async for message in client.receive_messages()]
 
+    def test_half_a_character_does_not_cost_the_line(self) -> None:
+        heard = self.directory / "heard"
+
+        async def talk() -> None:
+            script = f"read line; echo '{BEGUN}'; read -r line; printf '%s\\n' \"$line\" > {heard}; kill -9 $$"
+            async with self.client(script) as client:
+                await client.query("a\ud800 b\nc")
+                with self.assertRaises(CommandFailedError):
+                    await self.all(client)
+
+        asyncio.run(talk())
+        self.assertRegex(json.loads(heard.read_text())["message"]["content"], "^a\ufffd+ b\nc$")
+
     def test_a_decision_that_fails_is_a_no(self) -> None:
         question = {"subtype": "can_use_tool", "tool_name": "Bash", "input": {}, "tool_use_id": "t", "title": "ls", "new": 1}
         heard = self.directory / "heard"

@@ -66,8 +66,8 @@ class Client:
 
     async def query(self, prompt: str) -> None:
         """Says something. While a turn goes on, it waits for its end."""
-        text = utf8(prompt).decode("utf-8", "replace")
-        await self._connection().say({"type": "user", "message": {"role": "user", "content": text}})
+        utf8(prompt)
+        await self._connection().say({"type": "user", "message": {"role": "user", "content": prompt}})
 
     async def receive_messages(self) -> AsyncGenerator[Message, None]:
         """All messages of all turns, until the client is disconnected. An `alhena` that ends by itself is an error."""
@@ -166,7 +166,9 @@ class _Connection:
     async def say(self, line: dict[str, Any]) -> None:
         if self._over:
             raise self._error or _over()
-        await self._running.write(json.dumps(line).encode() + b"\n")
+        # Half a character is no text: a line with one would not be read, and nobody would answer it.
+        text = json.dumps(line, ensure_ascii=False).encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+        await self._running.write(text.encode() + b"\n")
 
     async def request(self, request: dict[str, Any]) -> None:
         self._number += 1
