@@ -79,6 +79,7 @@ It reads from stdout:
   {"type": "control_request", "request_id": "alhena-1", "request": {"subtype": "can_use_tool", "tool_name", "input", "tool_use_id", "title", ...}}
   {"type": "control_cancel_request", "request_id": "alhena-1"}                           the answer is of no use any more
 
+A line that is not understood is passed over, and said on stderr; a request is answered with an error.
 The conversation ends when stdin ends and the last turn is over, by a signal, or when nobody reads stdout."#;
 
 const SCHEMA: &str = r#"An answer to compute with: --schema FILE|JSON
