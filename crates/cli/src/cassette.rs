@@ -14,7 +14,7 @@ use alhena::scripted::Server;
 use alhena::scripted::cassette::{
     CassetteError, Complaints, Normal, Player, Recorder, Upstream, can_be_written,
 };
-use alhena::{Request, RunError};
+use alhena::{Request, RunError, Trust};
 use alhena_sys::files;
 use clap::ValueEnum;
 
@@ -119,6 +119,26 @@ impl OfRun {
     }
 }
 
+/// Refuses a run whose folder has a say in how to sign in, and sends it elsewhere.
+fn goes_by_way_of_us(request: &Request, environment: &Environment, home: &MockHome) -> Result<(), RunError> {
+    let mut environment = environment.clone();
+    if request.trust == Trust::WithSettings {
+        environment.set(env::GEMINI_CLI_TRUST_WORKSPACE, "true");
+    }
+    let dir = request.dir.as_deref().unwrap_or(Path::new("."));
+    let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+    match facts::authentication(home.path(), &dir, &environment).method {
+        Some(AuthMethod::GeminiApiKey) => Ok(()),
+        method => Err(RunError::Usage {
+            message: format!(
+                "the settings of this folder sign in by {}, and a cassette needs gemini-api-key",
+                method.map_or_else(|| "nothing that is known".to_owned(), |method| method.to_string())
+            ),
+            hint: "Run it with --trust, which leaves the folder's settings alone.".into(),
+        }),
+    }
+}
+
 /// While the run goes on the cassette is not in the folder: it would be one of the files that changed there.
 fn recorded_in(home: &MockHome) -> PathBuf {
     home.path().join("cassette.json")
@@ -149,6 +169,7 @@ pub fn prepare(
     for name in IN_THE_WAY {
         environment.remove(name);
     }
+    goes_by_way_of_us(request, environment, &home)?;
     Ok(Some(OfRun { inserted, path: path.clone(), server, home }))
 }
 

@@ -1,7 +1,7 @@
 //! Cassettes: what passed between a client and the real API, in one readable file, and the API played back from it.
 //!
 //! The file holds no header of a request, no key and no token. What differs from run to run without a meaning (times, ids,
-//! paths) is written in a common form, by the one table of [`normal`], and so is what is compared with it.
+//! paths) is written in a common form, by the one table in `normal`, and so is what is compared with it.
 
 mod differs;
 mod normal;

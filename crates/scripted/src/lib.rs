@@ -81,7 +81,7 @@
 //! # Cassettes
 //!
 //! With the feature `record` the server can also stand before the real API and write down what passes
-//! ([`cassette::Recorder`]); [`cassette::Player`] plays that back without a network. The keys of a request are never written.
+//! (`cassette::Recorder`); [`cassette::Player`] plays that back without a network. The keys of a request are never written.
 //!
 //! # What is stable
 //!

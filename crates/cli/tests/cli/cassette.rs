@@ -49,6 +49,15 @@ fn a_login_that_cannot_be_redirected_is_refused() {
     assert!(refused.stderr.contains("a sign-in by oauth-personal cannot be recorded"), "{refused}");
     assert!(!desk.work().join("talk.json").exists());
 
+    // A folder that is trusted has a say in it, also when nothing is recorded.
+    let desk = Desk::new();
+    desk.write("talk.json", r#"{"cassette": 1, "upstream": "https://x", "interactions": []}"#);
+    desk.write(".gemini/settings.json", r#"{"security": {"auth": {"selectedType": "vertex-ai"}}}"#);
+    let refused = desk.alhena(&["run", "--trust=settings", "--cassette", "talk.json", "hi"]);
+    assert!(refused.stderr.contains("the settings of this folder sign in by vertex-ai"), "{refused}");
+    let not_found = desk.alhena(&["run", "--trust", "--cassette", "talk.json", "hi"]);
+    assert_eq!(not_found.code(), Some(3), "{not_found}");
+
     let desk = with_key();
     let refused = desk.alhena(&["run", "--cassette", "missing/talk.json", "hi"]);
     assert!(
