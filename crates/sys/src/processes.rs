@@ -248,16 +248,23 @@ pub fn executable(pid: u32) -> Option<PathBuf> {
 /// The most memory that a living process has had, in KiB.
 #[must_use]
 pub fn peak_memory(pid: u32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|value| value.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+    kilobytes(&format!("/proc/{pid}/status"), "VmHWM:").unwrap_or(0)
 }
 
 /// How much memory a process holds now, in bytes; 0 where that cannot be told.
 pub fn memory(pid: u32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|value| value.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024
+    kilobytes(&format!("/proc/{pid}/status"), "VmRSS:").unwrap_or(0) * 1024
+}
+
+/// How much memory of the machine is free for somebody new, in bytes; none where that cannot be told.
+pub fn free_memory() -> Option<u64> {
+    kilobytes("/proc/meminfo", "MemAvailable:")?.checked_mul(1024)
+}
+
+/// What a file of the kernel says after this name.
+fn kilobytes(path: &str, name: &str) -> Option<u64> {
+    let text = fs::read_to_string(path).ok()?;
+    text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
 /// Sends a signal; a process that is gone does not matter.
@@ -377,5 +384,8 @@ mod tests {
     fn a_living_process_has_used_memory_and_an_ended_one_none() {
         assert!(peak_memory(std::process::id()) > 100);
         assert_eq!(peak_memory(u32::MAX), 0);
+        assert!(memory(std::process::id()) > 100 << 10);
+        assert_eq!(memory(u32::MAX), 0);
+        assert!(free_memory().is_some_and(|free| free > 1 << 20));
     }
 }

@@ -1,6 +1,6 @@
 //! How many processes a machine bears.
 
-use std::fs;
+use alhena_sys::processes::free_memory;
 
 /// What a process needs to begin with, and some more (0.61.0: 215 MB to start, 400 MB after hundreds of prompts).
 const NEEDED: u64 = 400 << 20;
@@ -15,10 +15,4 @@ pub(super) fn processes() -> usize {
 /// Whether another process would fit. Where nobody can tell, it does.
 pub(super) fn has_room() -> bool {
     free_memory().is_none_or(|free| free > NEEDED)
-}
-
-fn free_memory() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
