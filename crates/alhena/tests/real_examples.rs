@@ -70,3 +70,30 @@ fn stop_ends_a_command_that_would_take_a_minute() {
     let said = Place::new().run("stop", sleeps, "Wait");
     assert!(said.contains("that is enough") && said.contains("Cancelled"), "{said}");
 }
+
+#[test]
+fn permissions_are_decided_by_rules_and_by_the_program() {
+    let shell = |command: &str| Turn::new().call("run_shell_command", json!({"command": command}));
+    let scenario = Scenario::new()
+        .turn(Turn::new().call("write_file", json!({"file_path": "haiku.txt", "content": "rivers"})))
+        .turn(shell("rm -f old.txt"))
+        .turn(shell("touch made"))
+        .turn(Turn::say("Done."));
+    let place = Place::new();
+    place.home.write("old.txt", "kept").unwrap();
+    place
+        .home
+        .write_settings(&json!({
+            "model": {"name": "gemini-2.5-flash"}, "security": {"auth": {"selectedType": "gemini-api-key"}},
+        }))
+        .unwrap();
+    let said = place.run("permissions", scenario, "Write");
+    assert!(
+        said.contains("haiku.txt gets 6 bytes") && said.contains("denied by the rule shell(rm *)"),
+        "{said}"
+    );
+    assert!(said.contains("[rejected: run_shell_command touch made]"), "{said}");
+    assert!(said.contains("Success, 1 files"), "{said}");
+    let at = |name: &str| place.home.workspace().join(name).exists();
+    assert!(at("haiku.txt") && at("old.txt") && !at("made"));
+}
