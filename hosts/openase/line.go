@@ -211,6 +211,9 @@ type TurnCompleted struct {
 	// What it said after its last tool result.
 	FinalText string `json:"final_text"`
 
+	// The answer, where it had to fit a schema.
+	Data json.RawMessage `json:"data,omitempty"`
+
 	// How long it took.
 	DurationMS int64 `json:"duration_ms"`
 

@@ -31,7 +31,7 @@ pub struct ExecuteResult {
     pub duration: u64,
     /// The conversation, Claude-shaped.
     pub messages: Value,
-    /// The model's answer: its text, or the JSON in it when that was asked for and found.
+    /// The model's answer: the value that fits the schema, its text, or the JSON in it when that was asked for and found.
     pub data: Value,
     /// What went wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,10 +51,10 @@ pub enum Data {
 /// The outcome as this host wants it, with the messages of the same run.
 pub fn view(outcome: &Outcome, messages: Value, data: Data) -> ExecuteResult {
     let text = outcome.text.last();
-    let extracted = match data {
+    let extracted = outcome.data.clone().or_else(|| match data {
         Data::Text => None,
         Data::Json => extract_json(text),
-    };
+    });
     ExecuteResult {
         success: outcome.is_success(),
         exit_code: exit_code(outcome),

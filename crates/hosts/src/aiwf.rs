@@ -27,7 +27,7 @@ pub const NOT_FOUND: &str = "Gemini CLI not found. Install from: https://github.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Answer {
-    /// All text of the model, in order.
+    /// All text of the model, in order; the answer as JSON where it had to fit a schema.
     pub response: String,
     /// The files that were written, in order, each with `null`: the provider wrote it.
     pub files: Map<String, Value>,
@@ -39,7 +39,7 @@ pub struct Answer {
 /// The outcome as this host wants it. `stderr` is the CLI's standard error where the caller knows better than the outcome.
 pub fn view(outcome: &Outcome, stderr: Option<&str>) -> Answer {
     Answer {
-        response: outcome.text.all().to_owned(),
+        response: outcome.data.as_ref().map_or_else(|| outcome.text.all().to_owned(), Value::to_string),
         files: written_files(outcome),
         error: seen(outcome, stderr).map(|seen| error_text(seen, outcome)),
     }

@@ -169,6 +169,7 @@ fn ending(outcome: &Outcome) -> Vec<(LineKind, bool)> {
                 session_id,
                 text,
                 final_text,
+                data: outcome.data.clone(),
                 duration_ms,
                 tool_calls,
                 cli_status,

@@ -24,9 +24,9 @@ pub const NAME: &str = "[Google Gemini CLI Provider]";
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderResponse {
-    /// The model's answer after its last tool result; absent when the call failed.
+    /// The model's answer after its last tool result, or the value that fits the schema; absent when the call failed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub output: Option<String>,
+    pub output: Option<Value>,
     /// Why the call failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -170,7 +170,9 @@ impl View {
     pub fn response(self, outcome: &Outcome, stderr: Option<&str>) -> ProviderResponse {
         let error = error_text(outcome, stderr);
         ProviderResponse {
-            output: error.is_none().then(|| outcome.text.last().to_owned()),
+            output: error
+                .is_none()
+                .then(|| outcome.data.clone().unwrap_or_else(|| Value::from(outcome.text.last()))),
             error,
             token_usage: token_usage(outcome),
             cost: outcome.cost_usd,

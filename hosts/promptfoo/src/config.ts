@@ -27,6 +27,8 @@ export interface GeminiCliConfig {
   resume?: string;
   system_prompt?: string;
   max_turns?: number;
+  /** The answer has to fit this JSON schema, or the one in this file; `output` is then the value. */
+  schema?: object | string;
   /** False: never cache; true: cache also with MCP servers. */
   cache?: boolean;
 }
@@ -40,7 +42,8 @@ type Kind = 'text' | 'switch' | 'list' | 'number' | 'other';
 const KINDS: Record<keyof GeminiCliConfig, Kind> = {
   apiKey: 'text', googleCloudProject: 'text', useVertexAI: 'switch', model: 'text', working_dir: 'text', include_directories: 'list',
   approval_mode: 'other', yolo: 'switch', sandbox: 'other', mcp_settings_path: 'text', mcp_servers: 'other', disable_tools: 'list',
-  allow_tools: 'list', timeout_ms: 'number', session_id: 'text', resume: 'text', system_prompt: 'text', max_turns: 'number', cache: 'switch',
+  allow_tools: 'list', timeout_ms: 'number', session_id: 'text', resume: 'text', system_prompt: 'text', max_turns: 'number', schema: 'other',
+  cache: 'switch',
 };
 const WANTED: Record<Exclude<Kind, 'other'>, { words: string; fits(value: unknown): boolean }> = {
   text: { words: 'a string', fits: (value) => typeof value === 'string' },
@@ -124,6 +127,7 @@ export function alhenaOptions(config: GivenConfig, directory: string): Options {
     resume: config.resume,
     systemPrompt: config.system_prompt,
     maxTurns: config.max_turns === undefined ? undefined : Number(config.max_turns),
+    schema: typeof config.schema === 'string' ? resolved(config, config.schema) : config.schema,
   };
 }
 

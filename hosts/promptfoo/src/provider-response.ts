@@ -110,8 +110,8 @@ export interface Metadata {
 
 /** What a call returns. */
 export interface ProviderResponse {
-  /** The model's answer after its last tool result; absent when the call failed. */
-  output?: string;
+  /** The model's answer after its last tool result, or the value that fits the schema; absent when the call failed. */
+  output?: unknown;
   /** Why the call failed. */
   error?: string;
   /** Tokens; absent when the CLI gave no statistics. */

@@ -50,6 +50,10 @@ export interface Options {
   maxTurns?: number | undefined;
   /** How often a failing request to the API is tried. */
   maxAttempts?: number | undefined;
+  /** The answer has to fit this JSON schema, or the one in this file; the outcome then has it as `data`. */
+  schema?: object | string | undefined;
+  /** How often the model may try again when its answer does not fit; 2 when absent. */
+  schemaAttempts?: number | undefined;
   /** The Gemini CLI to run: a path, a command on PATH, or a version, which is fetched if it is not there. */
   gemini?: string | undefined;
   /** Use the scripted model on this machine instead of Gemini; a file is its scenario. */
@@ -102,6 +106,9 @@ export function runArguments(options: Options, scratch: string): string[] {
   add('session-id', sessionId(options.sessionId));
   add('max-turns', options.maxTurns);
   add('max-attempts', options.maxAttempts);
+  if (typeof options.schema === 'string') add('schema', absolute(options.schema));
+  else if (options.schema) add('schema', file('schema.json', JSON.stringify(options.schema)));
+  add('schema-attempts', options.schemaAttempts);
   add('gemini', options.gemini);
   if (options.offline) args.push(options.offline === true ? '--offline' : `--offline=${path.resolve(options.offline)}`);
   add('record', absolute(options.record));
@@ -111,7 +118,7 @@ export function runArguments(options: Options, scratch: string): string[] {
 
 const LISTS = ['includeDirs', 'allowTools', 'denyTools', 'policies', 'extraArgs'] as const;
 const TEXTS = ['cwd', 'model', 'approval', 'systemPrompt', 'systemPromptMode', 'sessionId', 'gemini', 'record', 'binary'] as const;
-const NUMBERS = ['timeout', 'firstEventTimeout', 'stallTimeout', 'maxTurns', 'maxAttempts'] as const;
+const NUMBERS = ['timeout', 'firstEventTimeout', 'stallTimeout', 'maxTurns', 'maxAttempts', 'schemaAttempts'] as const;
 
 /** Programs without types get them wrong, and a text that is taken for a list is a list of letters. */
 function check(options: Options): void {
@@ -124,6 +131,7 @@ function check(options: Options): void {
   fits(TEXTS, 'a string', (value) => typeof value === 'string');
   fits(NUMBERS, 'a number', (value) => typeof value === 'number');
   fits(['resume'], 'the id of a session, or true', (value) => typeof value === 'string' || value === true);
+  fits(['schema'], 'a JSON schema or a file', (value) => typeof value === 'string' || isObject(value));
   fits(['mcpServers'], 'an object of servers or a file', (value) => typeof value === 'string' || isObject(value));
 }
 

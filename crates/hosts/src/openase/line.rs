@@ -111,6 +111,9 @@ pub enum LineKind {
         text: String,
         /// What it said after its last tool result.
         final_text: String,
+        /// The answer, where it had to fit a schema.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        data: Option<Value>,
         /// How long it took.
         duration_ms: u64,
         /// How many tools were called.

@@ -69,6 +69,10 @@ class Options:
     """How many turns the model may take."""
     max_attempts: int | None = None
     """How often a failing request to the API is tried."""
+    schema: Mapping[str, object] | StrPath | None = None
+    """The answer has to fit this JSON schema, or the one in this file; the outcome then has it as `data`."""
+    schema_attempts: int | None = None
+    """How often the model may try again when its answer does not fit; 2 when absent."""
     gemini: StrPath | None = None
     """The Gemini CLI to run: a path, a command on PATH, or a version, which is fetched if it is not there."""
     offline: bool | StrPath = False
@@ -128,6 +132,11 @@ class Options:
         add("session-id", self.session_id)
         add("max-turns", self.max_turns)
         add("max-attempts", self.max_attempts)
+        if isinstance(self.schema, Mapping):
+            add("schema", _private(scratch / "schema.json", json.dumps(self.schema)))
+        else:
+            add("schema", _path(self.schema))
+        add("schema-attempts", self.schema_attempts)
         add("gemini", None if self.gemini is None else os.fspath(self.gemini))
         if self.offline:
             arguments.append("--offline" if self.offline is True else f"--offline={_path(self.offline)}")
