@@ -392,6 +392,12 @@ impl Request {
         self
     }
 
+    /// The answer has to be a value of this type; `Outcome::data_as` gives it.
+    #[cfg(feature = "typed")]
+    pub fn answer<T: schemars::JsonSchema>(self) -> Self {
+        self.schema(schemars::schema_for!(T).to_value())
+    }
+
     /// How often the model may try again when its answer does not fit; 2 by default.
     pub fn schema_attempts(mut self, more: u32) -> Self {
         self.schema_attempts = more;

@@ -15,6 +15,9 @@ pub mod trust {}
 #[doc = include_str!("concepts/permissions.md")]
 pub mod permissions {}
 
+#[doc = include_str!("concepts/answers.md")]
+pub mod answers {}
+
 #[doc = include_str!("concepts/warm.md")]
 pub mod warm {}
 

@@ -9,7 +9,7 @@ use alhena::scripted::{Scenario, Turn};
 use alhena::{Approval, EventKind, FailureKind, Outcome, Request, Status};
 use alhena_testbed::run_bounded;
 use lab::{ALHENA, Lab};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 const TOOL: &str = "mcp_answer_submit_result";
 
@@ -158,4 +158,105 @@ fn real_cli_of_two_answers_at_once_the_first_that_is_valid_counts() {
     let second = lab("second", [both(json!({"n": "1"}), json!({"n": 2})), Turn::say("never asked for")]);
     succeeded(&second.run(request(&second)), &json!({"n": 2}));
     assert_eq!(calls(&second), 1);
+}
+
+/// Everything that schemas have, and much of it.
+fn rich() -> Value {
+    let mut properties: Map<String, Value> = (0..200)
+        .map(|n| (format!("field{n}"), json!({"type": "integer", "description": "x".repeat(500)})))
+        .collect();
+    properties.insert("when".to_owned(), json!({"type": "string", "format": "date-time"}));
+    properties.insert("tree".to_owned(), json!({"$ref": "#/$defs/tree"}));
+    let circle = json!({"type": "object", "properties": {"r": {"type": "number"}}, "required": ["r"]});
+    let square = json!({"type": "object", "properties": {"w": {"type": "number"}}, "required": ["w"]});
+    properties.insert("shape".to_owned(), json!({"oneOf": [circle, square]}));
+    json!({
+        "$defs": {"tree": {"type": "object", "properties": {"kids": {"type": "array", "items": {"$ref": "#/$defs/tree"}}},
+            "additionalProperties": false}},
+        "type": "object",
+        "properties": properties,
+        "required": ["when", "tree", "shape"],
+        "additionalProperties": false,
+    })
+}
+
+#[test]
+fn real_cli_rich_schemas_arrive_and_hostile_answers_do_no_harm() {
+    let good = json!({"when": "2026-11-17T03:00:00Z", "tree": {"kids": [{"kids": []}]}, "shape": {"w": 1}, "field7": 7});
+    let with = |key: &str, value: Value| {
+        let mut answer = good.clone();
+        answer[key] = value;
+        submits(answer)
+    };
+    let deep = (0..110).fold(json!(1), |inner, _| json!([inner]));
+    let turns = [
+        with("when", json!("soon")),
+        with("tree", json!({"kids": [{"kids": [{"leaf": 1}]}]})),
+        with("shape", json!({"r": 1, "w": 1})),
+        submits(deep),
+        Turn::say("[{\"".repeat((10 << 20) / 3)),
+        Turn::say(format!("{}{}", "[".repeat(10_000), "]".repeat(10_000))),
+        submits(good.clone()),
+        Turn::say("never asked for"),
+    ];
+    let lab = lab("rich", turns);
+    let outcome = lab.run(lab.request("?").schema(rich()).schema_attempts(6));
+    succeeded(&outcome, &good);
+    assert_eq!(calls(&lab), 7);
+    // Nothing of it was lost on its way to the API.
+    let mut expected = rich();
+    let definitions = expected.as_object_mut().unwrap().shift_remove("$defs").unwrap();
+    let declared = &declared(&lab)["parametersJsonSchema"];
+    assert_eq!((&declared["$defs"], &declared["properties"]["result"]), (&definitions, &expected));
+    let told = last_request(&lab);
+    for wrong in [
+        "/when: ",
+        "/tree/kids/0/kids/0: ",
+        "/shape: ",
+        "nested deeper than 100",
+        "/: there is no JSON in the answer",
+    ] {
+        assert!(told.contains(wrong), "{wrong}");
+    }
+}
+
+#[test]
+fn what_cannot_be_kept_is_refused_before_anything_starts() {
+    let lab = lab("refused", [Turn::say("never asked for")]);
+    std::fs::write(lab.workspace().join("broken.json"), "{'type': 'object'}").unwrap();
+    for (args, why) in [
+        (&["--schema", "nowhere.json"][..], "nowhere.json"),
+        (&["--schema", "broken.json"], "not JSON"),
+        (&["--schema", "{\"type\": \"objekt\"}"], "objekt"),
+        (&["--schema", "{\"$ref\": \"https://example.com/s.json\"}"], "https://example.com/s.json"),
+        (&["--schema", "{}", "--transport", "acp"], "ACP"),
+        (&["--schema", "{}", "--sandbox=on"], "sandbox"),
+        (&["--as", "data"], "--schema"),
+        (&["--schema-attempts", "1"], "--schema"),
+    ] {
+        let done = run_bounded(&mut lab.command(&[args, &["?"]].concat()), Duration::from_secs(60)).unwrap();
+        assert_eq!(done.status.code(), Some(2), "{args:?} {}", done.stderr_text());
+        assert!(done.stderr_text().contains(why), "{args:?} {}", done.stderr_text());
+    }
+    assert_eq!(calls(&lab), 0);
+}
+
+/// Somebody's proxy is not asked for what is on this machine, and somebody's list of servers does not keep ours out.
+#[test]
+fn real_cli_neither_a_proxy_nor_a_list_of_servers_is_in_the_way() {
+    let mut lab = lab("proxy", [submits(json!({"n": 3})), Turn::say("never asked for")]);
+    let api = lab.server.address().to_string();
+    lab.env.set("HTTP_PROXY", format!("http://{api}"));
+    let settings = lab.home.gemini().join("settings.json");
+    let mut object: Map<String, Value> =
+        serde_json::from_str(&std::fs::read_to_string(&settings).unwrap()).unwrap();
+    object.insert("mcp".to_owned(), json!({"allowed": ["theirs"]}));
+    object.insert("mcpServers".to_owned(), json!({"answer": {"command": "false"}}));
+    std::fs::write(settings, json!(object).to_string()).unwrap();
+    let outcome = lab.run(request(&lab));
+    // Their server has our name, so the tool is called otherwise; the model of this test does not know, and nor does it matter:
+    // it is told what there is.
+    assert!(outcome.data.is_none());
+    let tools = lab.server.requests("lab").first().unwrap().raw_body.clone();
+    assert!(tools.contains("mcp_answer2_submit_result"), "{:?}", outcome.warnings);
 }

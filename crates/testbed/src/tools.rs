@@ -31,6 +31,7 @@ const DENY: &str = "cargo-deny";
 const DENY_VERSION: &str = "0.20.2";
 const PROMPTFOO_VERSION: &str = "0.123.1";
 const CAO_VERSION: &str = "2.5.4";
+const PUBLIC_SCHEMAS_VERSION: &str = "0.39.0";
 /// Another name for each other set of the next.
 const PYTHON_TOOLS_VERSION: &str = "2";
 const PYTHON_TOOLS: [&str; 3] = ["maturin==1.16.0", "hatchling==1.33.0", "mypy==2.4.1"];
@@ -129,6 +130,13 @@ pub fn all() -> Vec<Tool> {
     all.push(tool("go", GO_VERSION, "the OpenASE adapter", Needed::With(&["hosts/openase"]), fetch_go));
     let promptfoo = Needed::With(&["hosts/promptfoo"]);
     all.push(tool("promptfoo", PROMPTFOO_VERSION, "the promptfoo adapter", promptfoo, fetch_promptfoo));
+    all.push(tool(
+        "public-schemas",
+        PUBLIC_SCHEMAS_VERSION,
+        "answers that have to fit a schema",
+        Needed::With(&["crates/answer/tests/public_schemas.rs"]),
+        fetch_public_schemas,
+    ));
     all.push(tool("cao", CAO_VERSION, "the CAO provider", Needed::With(&["hosts/cao"]), fetch_cao));
     let python = Needed::With(&["packages/python"]);
     all.push(tool(
@@ -207,6 +215,11 @@ pub fn promptfoo() -> io::Result<PathBuf> {
 /// CAO and what it needs: a directory for `PYTHONPATH`.
 pub fn cao() -> io::Result<PathBuf> {
     fetch_cao(CAO_VERSION)
+}
+
+/// JSON schemas of well-known tools, as the package check-jsonschema has them: a directory of files.
+pub fn public_schemas() -> io::Result<PathBuf> {
+    fetch_public_schemas(PUBLIC_SCHEMAS_VERSION)
 }
 
 /// maturin, hatchling and mypy: a directory for `PYTHONPATH`, with the commands in its `bin`.
@@ -530,6 +543,13 @@ fn pip_install(directory: &Path, what: &[&str]) -> io::Result<()> {
         .arg(directory)
         .args(what);
     check(&mut pip, &format!("pip install {}", what.join(" "))).map(|_| ())
+}
+
+fn fetch_public_schemas(version: &str) -> io::Result<PathBuf> {
+    let directory = cache::entry(&format!("public-schemas/{version}"), |directory| {
+        pip_install(directory, &["--no-deps", &format!("check-jsonschema=={version}")])
+    })?;
+    Ok(directory.join("check_jsonschema/builtin_schemas/vendor"))
 }
 
 fn fetch_llvm_cov(version: &str) -> io::Result<PathBuf> {

@@ -141,3 +141,78 @@ fn result(id: &Id, method: &str, mut params: Value, desk: &Desk) -> Result<Value
         _ => return Err((Fault::Method, "There is no such method")),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use alhena_answer::Schema;
+    use alhena_model::Answered;
+
+    use super::*;
+
+    fn desk(more: u32) -> Arc<Desk> {
+        Arc::new(Desk::new(Schema::new(&json!({"type": "integer"})).unwrap(), more))
+    }
+
+    /// Status and body of the answer to one request, over the network.
+    fn ask(server: &Server, method: &str, path: &str, body: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(server.address).unwrap();
+        let length = body.len();
+        let head =
+            format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(body.as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, body.to_owned())
+    }
+
+    fn call(arguments: &Value) -> String {
+        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": TOOL, "arguments": arguments}})
+            .to_string()
+    }
+
+    #[test]
+    fn only_who_knows_the_secret_can_submit() {
+        let desk = desk(0);
+        let server = Server::start(Arc::clone(&desk)).unwrap();
+        let other = Server::start(Arc::clone(&desk)).unwrap();
+        assert_ne!(server.secret, other.secret);
+        for path in ["/", "/x", &format!("/{}", other.secret)] {
+            assert_eq!(ask(&server, "POST", path, &call(&json!({"result": 1}))).0, 404, "{path}");
+        }
+        assert!(matches!(desk.close(""), Answered::Invalid { tries: 1, .. }));
+    }
+
+    #[test]
+    fn the_tool_is_offered_and_takes_an_answer() {
+        let desk = desk(0);
+        let server = Server::start(Arc::clone(&desk)).unwrap();
+        let path = format!("/{}", server.secret);
+        let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
+        let (status, body) = ask(&server, "POST", &path, &list);
+        let body: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(status, 200);
+        assert_eq!(body["result"]["tools"][0]["name"], TOOL);
+        assert_eq!(body["result"]["tools"][0]["inputSchema"], *desk.schema().tool_input());
+        let told = json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string();
+        assert_eq!(ask(&server, "POST", &path, &told), (202, String::new()));
+        assert_eq!(ask(&server, "GET", &path, "").0, 405);
+        assert!(ask(&server, "POST", &path, &call(&json!({"result": 3}))).1.contains("\"isError\":false"));
+        assert_eq!(desk.close(""), Answered::Valid { data: json!(3) });
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_a_try_that_failed() {
+        let desk = desk(1);
+        let server = Server::start(Arc::clone(&desk)).unwrap();
+        let path = format!("/{}", server.secret);
+        let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+        let body = call(&json!({"result": "HERE"})).replace("\"HERE\"", &deep);
+        assert_eq!(ask(&server, "POST", &path, &body).0, 400);
+        assert_eq!(desk.end(), None);
+        assert_eq!(ask(&server, "POST", &path, &body).0, 400);
+        assert!(desk.end().is_some());
+    }
+}

@@ -56,9 +56,8 @@ pub(super) fn offer(
     }
     let server = Server::start(Arc::clone(&desk))
         .map_err(|error| RunError::usage(format!("answers cannot be listened for: {error}"), ""))?;
-    let taken = |name: &String| servers.iter().any(|taken| taken == name);
-    let names = (1_u32..).map(|n| if n == 1 { SERVER.to_owned() } else { format!("{SERVER}{n}") });
-    let name = names.skip_while(taken).next().unwrap_or_default();
+    let mut names = (1_u32..).map(|n| if n == 1 { SERVER.to_owned() } else { format!("{SERVER}{n}") });
+    let name = names.find(|name| !servers.contains(name)).unwrap_or_default();
     let tool = format!("mcp_{name}_{TOOL}");
     add(&name, user, wanted);
     environment.set(env::ALHENA_ANSWER_URL, server.url());

@@ -11,6 +11,8 @@ const NOISE: &[&str] = &[
     "Warning: True color",
     // Of the telemetry that Alhena switches on.
     "The 'metricReader' option is deprecated",
+    // Of the tool that takes an answer: it is checked by Alhena.
+    "Failed to compile schema (https://json-schema.org/draft/2020-12/schema#)",
     "Warning: 256-color",
     "YOLO mode is enabled",
     "[STARTUP]",
