@@ -22,7 +22,7 @@ fn pretty_shows_text_tools_files_and_a_summary() {
     ✓ $ echo hi; exit 2 → hi
     First answer.
 
-    done 466 ms · 432 tokens (400 in, 20 out, 12 thoughts) · 3 tool calls · gemini-2.5-flash
+    done 466 ms · 432 tokens (400 in, 20 out, 12 thoughts) · $0.0002 · 3 tool calls · gemini-2.5-flash
       + n.txt
       session [ID]
     [exit 0]
@@ -37,7 +37,7 @@ fn pretty_shows_tools_that_failed_and_warnings() {
     ✗ write z.txt → Tool "write_file" not found. Did you mean one of: "read_file", "update_topic", "grep_search"?
     done.
 
-    done 1.1 s · 416 tokens (400 in, 16 out) · 3 tool calls · gemini-2.5-flash
+    done 1.1 s · 416 tokens (400 in, 16 out) · $0.0002 · 3 tool calls · gemini-2.5-flash
       ! A call of run_shell_command was denied by policy
       ! The model asked for write_file, which was not offered to it; --approval auto-edit or yolo offers it, unless it is denied
       session [ID]
@@ -84,7 +84,7 @@ fn events_are_one_object_per_line() {
     {"seq":1,"at":"[TIME]","source":"stream","type":"prompt","text":"Say hi"}
     {"seq":2,"at":"[TIME]","source":"stream","type":"text","delta":"Hello from fake Gemini."}
     {"seq":3,"at":"[TIME]","source":"stream","type":"usage","prompt":100,"cached":0,"output":5,"thoughts":0,"tool":0,"total":105,"models":{"gemini-2.5-flash":{"prompt":100,"cached":0,"output":5,"thoughts":0,"tool":0,"total":105}}}
-    {"seq":4,"at":"[TIME]","source":"derived","type":"finished","outcome":{"status":"success","text":"Hello from fake Gemini.","final_text":"Hello from fake Gemini.","session_id":"[ID]","models":["gemini-2.5-flash"],"files":[],"commands":[],"usage":{"prompt":100,"cached":0,"output":5,"thoughts":0,"tool":0,"total":105,"models":{"gemini-2.5-flash":{"prompt":100,"cached":0,"output":5,"thoughts":0,"tool":0,"total":105}}},"tool_calls":0,"duration_ms":164,"warnings":[],"malformed":{"lines":0,"bytes":0},"exit_code":0}}
+    {"seq":4,"at":"[TIME]","source":"derived","type":"finished","outcome":{"status":"success","text":"Hello from fake Gemini.","final_text":"Hello from fake Gemini.","session_id":"[ID]","models":["gemini-2.5-flash"],"files":[],"commands":[],"usage":{"prompt":100,"cached":0,"output":5,"thoughts":0,"tool":0,"total":105,"models":{"gemini-2.5-flash":{"prompt":100,"cached":0,"output":5,"thoughts":0,"tool":0,"total":105}},"cost_usd":0.0000425},"cost_usd":0.0000425,"model_calls":1,"tool_calls":0,"duration_ms":164,"warnings":[],"malformed":{"lines":0,"bytes":0},"exit_code":0}}
     [exit 0]
     "#);
 }
@@ -135,8 +135,11 @@ fn outcome_is_one_object() {
             "tool": 0,
             "total": 521
           }
-        }
+        },
+        "cost_usd": 0.0002025
       },
+      "cost_usd": 0.0002025,
+      "model_calls": 5,
       "tool_calls": 4,
       "duration_ms": 4423,
       "warnings": [
