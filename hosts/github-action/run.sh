@@ -87,6 +87,9 @@ timeout=${ALHENA_ACTION_TIMEOUT:-10m}
 add --timeout "$timeout"
 add --first-event-timeout "$timeout"
 add --stall-timeout "$timeout"
+add --max-tokens "${ALHENA_ACTION_MAX_TOKENS:-}"
+add --max-cost "${ALHENA_ACTION_MAX_COST:-}"
+add --max-calls "${ALHENA_ACTION_MAX_CALLS:-}"
 while IFS= read -r tool; do
   add --allow-tool "${tool%$'\r'}"
 done <<<"${ALHENA_ACTION_ALLOW_TOOLS:-}"
@@ -154,6 +157,7 @@ kind_of() {
   5) echo untrusted ;;
   6) echo rate_limited ;;
   7) echo turn_limit ;;
+  9) echo budget ;;
   124) echo timeout ;;
   130) echo cancelled ;;
   *) echo crashed ;;

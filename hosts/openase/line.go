@@ -454,6 +454,9 @@ const (
 	// The API said 429.
 	FailureKindRateLimited FailureKind = "rate_limited"
 
+	// The tokens, the money or the model calls that it may take are used up.
+	FailureKindBudget FailureKind = "budget"
+
 	// Any other status of the API, or no connection to it.
 	FailureKindAPI FailureKind = "api"
 

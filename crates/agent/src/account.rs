@@ -96,6 +96,23 @@ impl Account {
         }
     }
 
+    /// What the meter says while the run goes on.
+    pub(crate) fn hear_meter(&mut self, ward: &Ward) {
+        for warning in ward.run_dir.meter().map(|meter| meter.news()).unwrap_or_default() {
+            self.feed(Input::Warning(warning));
+        }
+    }
+
+    /// The meter's last word.
+    pub(crate) fn settle_meter(&mut self, ward: &Ward) {
+        let Some(meter) = ward.run_dir.meter() else { return };
+        let (news, why) = meter.settle();
+        news.into_iter().for_each(|warning| self.feed(Input::Warning(warning)));
+        if let Some(why) = why {
+            self.feed(Input::OverBudget(why));
+        }
+    }
+
     /// What the session file says and the stream does not.
     pub(crate) fn read_session(&mut self) {
         let (Some(session), Some(id)) = (&mut self.session, self.interpreter.session_id()) else { return };

@@ -158,6 +158,8 @@ impl Engine {
             self.stop(Stop::TooMuchOutput(self.limits.output), watch);
         } else if watch.retries.written() > self.limits.stderr {
             self.stop(Stop::TooMuchStderr(self.limits.stderr), watch);
+        } else if self.ward.is_over_budget() {
+            self.stop(Stop::Cancelled, watch);
         } else if let Some((_, stop)) = self.next_alarm(watch).filter(|(at, _)| *at <= Instant::now()) {
             self.stop(stop, watch);
         }

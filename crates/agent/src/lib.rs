@@ -3,6 +3,7 @@
 mod account;
 mod acp;
 mod answer;
+mod budget;
 #[doc(hidden)]
 pub mod changes;
 pub mod dirs;

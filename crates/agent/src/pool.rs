@@ -24,6 +24,7 @@ use crate::acp::{Job, Terms};
 use crate::env::Environment;
 use crate::find::Gemini;
 use crate::prepare::{RunError, prompt};
+use crate::prices;
 use crate::request::Request;
 use crate::run::{About, Over, Queue, Run, Sessions, Stopper};
 
@@ -146,7 +147,7 @@ impl Pool {
 
     /// Runs a prompt in the environment of this process: the same events and outcome as [`Gemini::run`].
     ///
-    /// It goes by ACP, whatever `transport` says. It waits for its turn if all processes are busy; its `timeout` begins now. What a process cannot do for several (hooks, a
+    /// It goes by ACP, whatever `transport` says. It waits for its turn if all processes are busy; its `timeout` begins now. What a process cannot do for several (hooks, a budget, a
     /// session to go on with or with a given id, a recording, a sandbox) gets one of its own, beside those of the pool.
     pub fn run(&self, gemini: &Gemini, request: Request) -> Result<Run, RunError> {
         self.run_in(gemini, request, &Environment::of_process())
@@ -156,10 +157,11 @@ impl Pool {
     pub fn run_in(
         &self,
         gemini: &Gemini,
-        mut request: Request,
+        request: Request,
         environment: &Environment,
     ) -> Result<Run, RunError> {
         let text = prompt::text(&request)?;
+        let mut request = prices::settle(request, environment)?;
         let Some((key, mut place)) = key::of(gemini, &request, environment)? else {
             return gemini.run_in(request, environment);
         };

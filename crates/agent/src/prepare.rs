@@ -23,12 +23,13 @@ use alhena_wire::release::{Feature, NEWEST_KNOWN, OLDEST_SUPPORTED, Version};
 use rustix::fs::Access;
 use serde_json::{Map, Value, json};
 
+use crate::budget::Meter;
 use crate::dirs::Dirs;
 use crate::env::{self, Environment};
 use crate::facts;
 use crate::find::Gemini;
 use crate::home::{self, Home, HomeRequest, McpServer, Release};
-use crate::hooks::{Deciders, Occasion};
+use crate::hooks::{Deciders, Moment, Occasion};
 use crate::programs;
 use crate::request::{Request, Sandbox, SystemPrompt, Trust};
 use crate::run_dir::RunDir;
@@ -210,14 +211,24 @@ pub(crate) fn common(
     warnings.extend(arguments::without_effect(request, &servers));
     let mut wanted = (own.settings)(request, gemini, &user_settings);
     let offer = answer::offer(request, &servers, &user_settings, &mut wanted, &mut environment)?;
-    let deciders =
-        Deciders { hooks: request.hooks.clone(), desk: offer.as_ref().map(|offer| Arc::clone(&offer.desk)) };
-    let needs_hooks = deciders.hooks.is_some() || deciders.desk.is_some();
+    let meter = Meter::of(request)?;
+    let deciders = Deciders {
+        hooks: request.hooks.clone(),
+        desk: offer.as_ref().map(|offer| Arc::clone(&offer.desk)),
+        meter: meter.clone(),
+    };
+    let only_budget = deciders.hooks.is_none() && deciders.desk.is_none();
+    let who = if only_budget { "a budget" } else { "hooks" };
+    let needs_hooks = !only_budget || meter.is_some();
     if needs_hooks {
         let folder = takes_folder_settings(request, &user_home, &dir, &environment);
         let others = hooks::other_settings(folder, &dir, &environment);
-        hooks::check(request, gemini, &others)?;
-        let moments = request.hooks.iter().flat_map(|hooks| hooks.moments.clone()).map(Occasion::Decision);
+        hooks::check(request, gemini, &others, who)?;
+        let mut moments: Vec<Moment> = request.hooks.iter().flat_map(|hooks| hooks.moments.clone()).collect();
+        if meter.is_some() && !moments.contains(&Moment::BeforeModel) {
+            moments.push(Moment::BeforeModel);
+        }
+        let moments = moments.into_iter().map(Occasion::Decision);
         let occasions: Vec<_> = moments.chain(offer.iter().flat_map(|offer| offer.occasions())).collect();
         let place = run_dir.temporary();
         let server =
@@ -247,7 +258,7 @@ pub(crate) fn common(
         home::Prepared::Direct { cost, .. } if needs_hooks => {
             let why = cost.join("; ");
             return Err(RunError::usage(
-                format!("hooks and schemas need a home of the run's own: {why}"),
+                format!("hooks, schemas and budgets need a home of the run's own: {why}"),
                 "",
             ));
         }
@@ -256,6 +267,9 @@ pub(crate) fn common(
             None
         }
     };
+    if let (Some(meter), Some(home)) = (&meter, &home) {
+        meter.follow(home.chats_dir());
+    }
     for (name, value) in home.iter().flat_map(Home::env) {
         environment.set(name, value);
     }

@@ -74,6 +74,12 @@ pub struct Request {
     pub max_turns: Option<u32>,
     /// How often a failing request is tried; 3 by default, where the CLI takes 10 and four minutes.
     pub max_attempts: Option<u32>,
+    /// How many tokens the run may take: those of prompts, cached or not, answers and thoughts, sub-agents included.
+    pub max_tokens: Option<u64>,
+    /// How many US dollars it may cost.
+    pub max_cost: Option<f64>,
+    /// How many model calls it may make, failed ones included.
+    pub max_calls: Option<u64>,
     /// What models cost; by default the file that `ALHENA_PRICES` names, or the table that comes with Alhena.
     pub prices: Option<Prices>,
     /// How many bytes the CLI may write to standard output.
@@ -291,6 +297,9 @@ impl Request {
             stall_timeout: Some(Duration::from_secs(300)),
             max_turns: None,
             max_attempts: None,
+            max_tokens: None,
+            max_cost: None,
+            max_calls: None,
             prices: None,
             max_output: 4 << 30,
             max_stderr: 256 << 20,
@@ -467,6 +476,24 @@ impl Request {
     /// How often a failing request is tried.
     pub fn max_attempts(mut self, attempts: u32) -> Self {
         self.max_attempts = Some(attempts);
+        self
+    }
+
+    /// How many tokens the run may take. Once they are used up, no model is called any more.
+    pub fn max_tokens(mut self, tokens: u64) -> Self {
+        self.max_tokens = Some(tokens);
+        self
+    }
+
+    /// How many US dollars it may cost, by the prices.
+    pub fn max_cost(mut self, dollars: f64) -> Self {
+        self.max_cost = Some(dollars);
+        self
+    }
+
+    /// How many model calls it may make.
+    pub fn max_calls(mut self, calls: u64) -> Self {
+        self.max_calls = Some(calls);
         self
     }
 

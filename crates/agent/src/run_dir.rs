@@ -16,6 +16,7 @@ use alhena_sys::{files, locks};
 use serde::{Deserialize, Serialize};
 
 use crate::answer::{self, Desk};
+use crate::budget::Meter;
 use crate::hooks::Server;
 use crate::supervise::sweep::{Life, sweep};
 
@@ -112,6 +113,11 @@ impl RunDir {
     /// Why a hook ended the run, if one did.
     pub(crate) fn halted(&self) -> Option<String> {
         self.hooks.as_ref().and_then(Server::halted)
+    }
+
+    /// Who counts what the run spends, if it may not spend everything.
+    pub(crate) fn meter(&self) -> Option<&Arc<Meter>> {
+        self.hooks.as_ref().and_then(Server::meter)
     }
 
     /// Stands in the environment of all processes of the run.

@@ -46,7 +46,16 @@ pub(crate) struct Ward {
     finished: Option<Finished>,
 }
 
+/// How long the CLI may go on when the model may not be asked any more. It ends at once, unless another hook says the contrary
+/// of ours and comes later: the last one counts (0.61.0).
+const AFTER_BUDGET: Duration = Duration::from_secs(5);
+
 impl Ward {
+    /// Whether it goes on although there is nothing left to spend.
+    pub(crate) fn is_over_budget(&self) -> bool {
+        self.run_dir.meter().and_then(|meter| meter.refused_for()).is_some_and(|time| time > AFTER_BUDGET)
+    }
+
     pub(crate) fn new(custody: Custody, stderr: PathBuf, run_dir: RunDir, home: Option<Home>) -> Self {
         Self {
             warnings: custody.unkept().map(str::to_owned).into_iter().collect(),

@@ -18,6 +18,9 @@ pub mod permissions {}
 #[doc = include_str!("concepts/answers.md")]
 pub mod answers {}
 
+#[doc = include_str!("concepts/spending.md")]
+pub mod spending {}
+
 #[doc = include_str!("concepts/warm.md")]
 pub mod warm {}
 

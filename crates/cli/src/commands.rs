@@ -21,6 +21,7 @@ mod report;
 mod run;
 mod schema;
 mod sessions;
+mod spending;
 mod talk;
 mod terminal;
 

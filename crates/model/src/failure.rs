@@ -71,6 +71,8 @@ pub enum FailureKind {
     DiskFull,
     /// The API said 429.
     RateLimited,
+    /// The tokens, the money or the model calls that it may take are used up.
+    Budget,
     /// Any other status of the API, or no connection to it.
     Api,
     /// The model's answer could not be used: empty, blocked, cut off.
@@ -122,6 +124,7 @@ const TABLE: &[Row] = &[
     row(FailureKind::TurnLimit, 7, "Give it more turns with --max-turns N."),
     row(FailureKind::DiskFull, 1, "Free some disk space and run again."),
     row(FailureKind::RateLimited, 6, "Wait and run again, or use another model or key."),
+    row(FailureKind::Budget, 9, "Give it more with --max-tokens, --max-cost or --max-calls."),
     row(FailureKind::Api, 1, "Run again; if it stays, check the network, the proxy and the model's name."),
     row(FailureKind::InvalidResponse, 1, "Run again, or say the prompt in another way."),
     row(FailureKind::Timeout, 124, "Give it more time with --timeout."),
@@ -215,11 +218,11 @@ mod tests {
 
     #[test]
     fn every_kind_has_a_hint_and_a_documented_exit_code() {
-        let documented = [1, 3, 4, 5, 6, 7, 8, 124, 130];
+        let documented = [1, 3, 4, 5, 6, 7, 8, 9, 124, 130];
         for kind in FailureKind::all() {
             assert!(!kind.hint().is_empty(), "{kind:?}");
             assert!(documented.contains(&kind.exit_status()), "{kind:?}");
         }
-        assert_eq!(FailureKind::all().count(), 17);
+        assert_eq!(FailureKind::all().count(), 18);
     }
 }

@@ -175,6 +175,7 @@ impl Interpreter {
                     Input::Stop(stop) => self.stopping(stop),
                     Input::Halted(why) => drop(self.facts.halted.get_or_insert(why)),
                     Input::Answered(answered) => self.take_answer(*answered),
+                    Input::OverBudget(why) => drop(self.facts.over_budget.get_or_insert(why)),
                     Input::SessionLost => self.session_lost = true,
                     Input::End(end) => drop(self.end(&end, out)),
                     _ => {}
@@ -518,7 +519,11 @@ impl Interpreter {
         let plain = session.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
         let cut_short = matches!(
             failure.kind,
-            FailureKind::TurnLimit | FailureKind::Cancelled | FailureKind::Timeout | FailureKind::DiskFull
+            FailureKind::TurnLimit
+                | FailureKind::Budget
+                | FailureKind::Cancelled
+                | FailureKind::Timeout
+                | FailureKind::DiskFull
         );
         if cut_short && plain && !session.is_empty() {
             failure.hint.push_str(&format!(" To go on with this session: --resume={session}"));

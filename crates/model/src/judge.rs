@@ -84,6 +84,8 @@ pub(crate) struct Facts {
     pub output: Output,
     /// The answer had to fit a schema, and there was none that does.
     pub unfit: Option<Unfit>,
+    /// What it may spend is used up, in these words.
+    pub over_budget: Option<String>,
     /// Somebody who decides has ended it, for this reason.
     pub halted: Option<String>,
     /// Alhena stopped it, and whether the `result` was there before.
@@ -156,6 +158,10 @@ fn with_evidence(mut failure: Failure, end: &End) -> Failure {
 }
 
 fn find_failure(facts: &Facts, end: &End) -> Option<Failure> {
+    // Whatever came of it then, and whoever ended it.
+    if let Some(why) = &facts.over_budget {
+        return Some(Failure::new(FailureKind::Budget, why));
+    }
     if let Some(Stopped { why: stop, after_result: false }) = facts.stop {
         return Some(stopped(stop, &end.stderr));
     }

@@ -222,6 +222,7 @@ export type FailureKind =
   | "turn_limit"
   | "disk_full"
   | "rate_limited"
+  | "budget"
   | "api"
   | "invalid_response"
   | "timeout"

@@ -48,6 +48,12 @@ export interface Options {
   stallTimeout?: number | undefined;
   /** How many turns the model may take. */
   maxTurns?: number | undefined;
+  /** How many tokens the run may take. */
+  maxTokens?: number | undefined;
+  /** How many US dollars it may cost. */
+  maxCost?: number | undefined;
+  /** How many model calls it may make. */
+  maxCalls?: number | undefined;
   /** How often a failing request to the API is tried. */
   maxAttempts?: number | undefined;
   /** The answer has to fit this JSON schema, or the one in this file; the outcome then has it as `data`. */
@@ -105,6 +111,9 @@ export function runArguments(options: Options, scratch: string): string[] {
   else add('resume', sessionId(options.resume));
   add('session-id', sessionId(options.sessionId));
   add('max-turns', options.maxTurns);
+  add('max-tokens', options.maxTokens);
+  add('max-cost', options.maxCost);
+  add('max-calls', options.maxCalls);
   add('max-attempts', options.maxAttempts);
   if (typeof options.schema === 'string') add('schema', absolute(options.schema));
   else if (options.schema) add('schema', file('schema.json', JSON.stringify(options.schema)));
@@ -118,7 +127,9 @@ export function runArguments(options: Options, scratch: string): string[] {
 
 const LISTS = ['includeDirs', 'allowTools', 'denyTools', 'policies', 'extraArgs'] as const;
 const TEXTS = ['cwd', 'model', 'approval', 'systemPrompt', 'systemPromptMode', 'sessionId', 'gemini', 'record', 'binary'] as const;
-const NUMBERS = ['timeout', 'firstEventTimeout', 'stallTimeout', 'maxTurns', 'maxAttempts', 'schemaAttempts'] as const;
+const NUMBERS = [
+  'timeout', 'firstEventTimeout', 'stallTimeout', 'maxTurns', 'maxTokens', 'maxCost', 'maxCalls', 'maxAttempts', 'schemaAttempts',
+] as const;
 
 /** Programs without types get them wrong, and a text that is taken for a list is a list of letters. */
 function check(options: Options): void {

@@ -212,11 +212,11 @@ test('options become arguments, and long ones files', async () => {
   assert.deepEqual(
     runArguments({
       cwd: '/w', model: 'm', approval: 'acceptEdits', trust: true, sandbox: false, includeDirs: ['/a'], allowTools: ['t'], denyTools: ['u'],
-      mcpServers: { x: { command: 'y' } }, systemPrompt: '-brief', resume: 'id', timeout: 1500, maxTurns: 3, offline: true, useConfig: false,
+      mcpServers: { x: { command: 'y' } }, systemPrompt: '-brief', resume: 'id', timeout: 1500, maxTurns: 3, maxTokens: 9, maxCost: 0.5, maxCalls: 7, offline: true, useConfig: false,
     }, scratch),
     ['--approval=acceptEdits', '--timeout=1500ms', '--first-event-timeout=1500ms', '--stall-timeout=1500ms', '--dir=/w', '--model=m', '--trust',
       '--sandbox=off', '--include-dir=/a', '--allow-tool=t', '--deny-tool=u', `--mcp-server=${at('mcp.json')}`,
-      `--system-prompt-file=${at('system-prompt.md')}`, '--resume=id', '--max-turns=3', '--offline', '--no-config'],
+      `--system-prompt-file=${at('system-prompt.md')}`, '--resume=id', '--max-turns=3', '--max-tokens=9', '--max-cost=0.5', '--max-calls=7', '--offline', '--no-config'],
   );
   assert.equal(await readFile(at('system-prompt.md'), 'utf8'), '-brief');
   assert.deepEqual(runArguments({ timeout: 9, stallTimeout: 5, resume: true }, scratch).slice(2), ['--first-event-timeout=9ms', '--stall-timeout=5ms', '--resume']);

@@ -118,13 +118,13 @@ class Arguments(Directory):
         options = Options(
             cwd="/w", model="m", approval="yolo", trust="settings", sandbox="docker", include_dirs=["/a", Path("/b")],
             allow_tools=["t"], deny_tools=["u"], policies=["/p.toml"], resume="id", max_turns=3, max_attempts=2,
-            gemini="0.61.0", offline=True, use_config=False,
+            max_tokens=9, max_cost=0.5, max_calls=7, gemini="0.61.0", offline=True, use_config=False,
         )  # fmt: skip
         self.assertEqual(
             options.arguments(self.directory),
             ["--approval=yolo", "--dir=/w", "--model=m", "--trust=settings", "--sandbox=docker", "--include-dir=/a",
              "--include-dir=/b", "--allow-tool=t", "--deny-tool=u", "--policy=/p.toml", "--resume=id", "--max-turns=3",
-             "--max-attempts=2", "--gemini=0.61.0", "--offline", "--no-config"],
+             "--max-tokens=9", "--max-cost=0.5", "--max-calls=7", "--max-attempts=2", "--gemini=0.61.0", "--offline", "--no-config"],
         )  # fmt: skip
         self.assertEqual(Options(sandbox=False, resume=True).arguments(self.directory)[1:], ["--sandbox=off", "--resume"])
 

@@ -30,6 +30,7 @@ impl Engine {
         self.account.say_if_lost(&finished.sessions);
         self.account.ask_disk_at_last(self.ward.has_started());
         self.account.hear_last_of(&self.ward);
+        self.account.settle_meter(&self.ward);
         if let Some(why) = self.ward.run_dir.halted() {
             self.account.feed(Input::Halted(why));
         }

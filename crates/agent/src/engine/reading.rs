@@ -32,6 +32,7 @@ impl Engine {
                 return Progress::ReaderIsBehind;
             }
             self.account.read_session();
+            self.account.hear_meter(&self.ward);
             let more = watch.may_read() && self.read_once(watch);
             self.read_retries(watch);
             if let Some(recorder) = &mut self.account.recorder {

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use super::occasion::Word;
 use super::{Asked, Hooks, Moment, Verdict};
 use crate::answer::Desk;
+use crate::budget::{Meter, Permit};
 use crate::listener::Listener;
 
 /// A question holds a tool's arguments and its result, or all that the model gets to see.
@@ -28,6 +29,8 @@ pub(crate) struct Deciders {
     pub hooks: Option<Hooks>,
     /// Where answers of a wanted shape arrive.
     pub desk: Option<Arc<Desk>>,
+    /// Who counts what the run spends.
+    pub meter: Option<Arc<Meter>>,
 }
 
 /// Takes questions until it is dropped.
@@ -35,6 +38,7 @@ pub(crate) struct Deciders {
 pub(crate) struct Server {
     path: PathBuf,
     halted: Halted,
+    meter: Option<Arc<Meter>>,
     listener: Option<Listener>,
 }
 
@@ -44,7 +48,7 @@ impl Server {
         let path = dir.join("hooks");
         let listener = UnixListener::bind(&path)?;
         listener.set_nonblocking(true)?;
-        let halted = Halted::default();
+        let (halted, meter) = (Halted::default(), deciders.meter.clone());
         let told = Arc::clone(&halted);
         let accept = |listener: &UnixListener| listener.accept().map(|(line, _)| line);
         let listener = Listener::start("alhena-hooks", listener, accept, move |line| {
@@ -52,12 +56,17 @@ impl Server {
                 tracing::warn!(%error, "a hook's question was not answered");
             }
         })?;
-        Ok(Self { path, halted, listener: Some(listener) })
+        Ok(Self { path, halted, meter, listener: Some(listener) })
     }
 
     /// Why somebody ended the run, if anybody did.
     pub(crate) fn halted(&self) -> Option<String> {
         self.halted.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Who counts what the run spends.
+    pub(crate) fn meter(&self) -> Option<&Arc<Meter>> {
+        self.meter.as_ref()
     }
 
     /// Its address.
@@ -101,16 +110,30 @@ fn answer(line: UnixStream, deciders: &Deciders, halted: &Halted) -> io::Result<
     (&line).write_all(&text)
 }
 
+/// First the user's hooks, then the budget: a call that is not made costs nothing.
 fn decided(moment: Moment, told: Option<Map<String, Value>>, deciders: &Deciders, halted: &Halted) -> Value {
-    let verdict = match (told, &deciders.hooks) {
-        (Some(told), Some(hooks)) => within(hooks, Asked { moment, told }),
-        (None, _) => Verdict::Deny("what Gemini CLI says of it cannot be read".to_owned()),
-        (_, None) => Verdict::Deny("nobody decides here".to_owned()),
+    let Some(told) = told else {
+        return Verdict::Deny("what Gemini CLI says of it cannot be read".to_owned()).in_words_of_cli(moment);
+    };
+    let asked = Asked { moment, told };
+    let hooks = deciders.hooks.as_ref().filter(|hooks| hooks.moments.contains(&moment));
+    let meter = deciders.meter.as_ref().filter(|_| moment == Moment::BeforeModel);
+    let verdict = match (hooks, meter) {
+        (Some(hooks), _) => within(hooks, asked.clone()),
+        (None, Some(_)) => Verdict::GO_ON,
+        (None, None) => Verdict::Deny("nobody decides here".to_owned()),
     };
     if let Verdict::Stop(why) = &verdict {
         halted.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| why.clone());
     }
-    verdict.in_words_of_cli(moment)
+    let mut said = verdict.in_words_of_cli(moment);
+    if let Some(meter) = meter.filter(|_| matches!(verdict, Verdict::Allow { .. })) {
+        match meter.ask(&asked) {
+            Permit::Refused(why) => said = Verdict::Deny(why).in_words_of_cli(moment),
+            granted @ Permit::Granted { .. } => granted.bound(&asked, &mut said),
+        }
+    }
+    said
 }
 
 fn read(line: &UnixStream) -> io::Result<(Word, Option<Map<String, Value>>)> {

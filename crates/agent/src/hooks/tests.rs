@@ -7,7 +7,7 @@ use super::*;
 
 fn served(hooks: Hooks) -> (tempfile::TempDir, Server) {
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(dir.path(), Deciders { hooks: Some(hooks), desk: None }).unwrap();
+    let server = Server::start(dir.path(), Deciders { hooks: Some(hooks), desk: None, meter: None }).unwrap();
     (dir, server)
 }
 

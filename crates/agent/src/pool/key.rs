@@ -111,6 +111,9 @@ fn options(request: &Request, text: &mut Text) -> bool {
         stall_timeout: _,
         max_turns,
         max_attempts,
+        max_tokens,
+        max_cost,
+        max_calls,
         max_output: _,
         max_stderr: _,
         schema,
@@ -124,7 +127,10 @@ fn options(request: &Request, text: &mut Text) -> bool {
     } = request;
     let own =
         hooks.is_some() || resume.is_some() || session_id.is_some() || record.is_some() || schema.is_some();
+    // Who asks about its model calls is told by the settings of the process.
+    let budget = max_tokens.is_some() || max_cost.is_some() || max_calls.is_some();
     if own
+        || budget
         || *raw_lines
         || *prompt_by == PromptBy::File
         || matches!(sandbox, Sandbox::On | Sandbox::Engine(_))

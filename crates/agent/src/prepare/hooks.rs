@@ -15,15 +15,24 @@ use crate::settings::read_settings;
 use crate::supervise::custody::keeper_program;
 
 /// Whether the CLI would ask. What it would let through unasked is refused here.
-pub(super) fn check(request: &Request, gemini: &Gemini, others: &[PathBuf]) -> Result<(), RunError> {
+pub(super) fn check(
+    request: &Request,
+    gemini: &Gemini,
+    others: &[PathBuf],
+    who: &str,
+) -> Result<(), RunError> {
     if !gemini.version.has(Feature::Hooks) {
         return Err(RunError::usage(
-            format!("Gemini CLI {} has no hooks", gemini.version),
+            match who {
+                "hooks" => format!("Gemini CLI {} has no hooks", gemini.version),
+                who => format!("Gemini CLI {} has no hooks, by which {who} is kept", gemini.version),
+            },
             "`alhena install` fetches a release that has them.",
         ));
     }
     if matches!(request.sandbox, Sandbox::On | Sandbox::Engine(_)) {
-        return Err(RunError::usage("hooks do not reach out of a sandbox", "Leave out one of the two."));
+        let message = format!("{who} cannot be kept in a sandbox: hooks do not reach out of it");
+        return Err(RunError::usage(message, "Leave out one of the two."));
     }
     let off = others.iter().find(|path| {
         let read = read_settings(path).ok();

@@ -21,12 +21,12 @@ use self::interrupt::Interrupts;
 use super::agent::Agent;
 use super::limits::Limits;
 use super::permissions::Permissions;
+use super::spending::Spending;
 use super::talk::{Talk, Who};
 use crate::command_error::Done;
 use crate::config::Config;
 use crate::offline;
 use crate::output::{Stream, say};
-use crate::prices::PriceFile;
 use crate::signals;
 
 /// Hold a conversation with Gemini CLI in the terminal.
@@ -61,7 +61,7 @@ pub struct Args {
     #[command(flatten)]
     limits: Limits,
     #[command(flatten)]
-    prices: PriceFile,
+    spending: Spending,
     /// Print events as JSON, one a line, and take each line of stdin as a prompt.
     #[arg(long)]
     json: bool,
@@ -130,7 +130,7 @@ fn begin(
     args.agent.describe(&mut request)?;
     request.notices.extend(config.notice());
     args.permissions.describe(&mut request)?;
-    request.prices = args.prices.given()?;
+    args.spending.describe(&mut request)?;
     args.limits.describe(&config, &mut request);
     request.extra_args = args.extra;
     request.conversation = holder == Holder::Program;

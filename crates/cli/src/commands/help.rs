@@ -10,10 +10,10 @@ use crate::config::{KEYS, user_file};
 use crate::output::print;
 use crate::views::Name;
 
-/// Explain a command or a topic: exit-codes, environment, views, config, hooks, control, schema.
+/// Explain a command or a topic: exit-codes, environment, views, config, hooks, budget, control, schema.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A command with its subcommands, or exit-codes, environment, views, config, hooks, control, schema.
+    /// A command with its subcommands, or exit-codes, environment, views, config, hooks, budget, control, schema.
     topic: Vec<String>,
 }
 
@@ -26,13 +26,14 @@ pub fn execute(args: Args) -> Done {
         ["views"] => print(&views()),
         ["config"] => print(&config()),
         ["hooks"] => print(HOOKS),
+        ["budget"] => print(BUDGET),
         ["control"] => print(CONTROL),
         ["schema"] => print(SCHEMA),
         path => {
             let mut command = command(path).ok_or_else(|| {
                 CommandError::usage(
                     format!("there is no command or topic {:?}", path.join(" ")),
-                    "Topics are exit-codes, environment, views, config, hooks, control and schema; `alhena --help` lists the commands.",
+                    "Topics are exit-codes, environment, views, config, hooks, budget, control and schema; `alhena --help` lists the commands.",
                 )
             })?;
             print(command.render_long_help().to_string().trim_end())
@@ -59,6 +60,20 @@ Whatever else a command prints, exits with or leaves undecided after --hook-time
 
 Example:
   alhena run --trust --approval yolo     --hook 'before-tool=jq -c "if .tool == "run_shell_command" then {decision: "deny", reason: "no shell"} else {decision: "allow"} end"'     "Tidy up""#;
+
+const BUDGET: &str = "What a run may spend:
+  --max-tokens N   tokens of prompts (cached or not), answers and thoughts, sub-agents included
+  --max-cost USD   dollars, by a dated table of prices that --prices FILE or ALHENA_PRICES replace
+  --max-calls N    model calls, failed attempts included
+
+Before each model call Gemini CLI asks Alhena, and when a limit is reached the call is not made: the one that passes it
+is the last. A warning comes at 80 %. The failure is budget (exit code 9), with what was done until then in the outcome.
+A model without a price and --max-cost do not go together: that is refused before the start, or at its first call.
+
+Not asked about are calls of the model router (name a model by -m), and not counted are answers that Gemini CLI throws away.
+
+Example:
+  alhena run --max-cost 0.50 --max-calls 30 \"Fix the failing test\"";
 
 const CONTROL: &str = r#"`alhena chat --control` lets a program hold a conversation: one JSON object a line, both ways. The Python and Node packages
 are made of it, and what is said to it is the control protocol of the Claude Agent SDK.
@@ -118,6 +133,7 @@ fn exit_codes() -> String {
         (6, "rate limited"),
         (7, "turn limit"),
         (8, "no answer that fits the schema"),
+        (9, "budget used up"),
         (alhena::terminal::WAITING, "an agent in a terminal waits for somebody to answer"),
         (124, "timeout or stall"),
         (130, "cancelled"),

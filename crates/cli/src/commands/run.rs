@@ -21,6 +21,7 @@ use clap::ValueEnum;
 use super::agent::Agent;
 use super::limits::Limits;
 use super::permissions::Permissions;
+use super::spending::Spending;
 
 use crate::cassette::{self, CassetteArgs};
 use crate::command_error::{CommandError, Done, complain};
@@ -30,7 +31,6 @@ use crate::limit;
 use crate::listener;
 use crate::offline;
 use crate::output::{self, Stream, say};
-use crate::prices::PriceFile;
 use crate::signals::{self, Interrupts};
 use crate::stdin::{self, Expect, Piped, Unread};
 use crate::views::{self, Claims, Name, Target};
@@ -94,7 +94,7 @@ pub struct Args {
     #[command(flatten)]
     limits: Limits,
     #[command(flatten)]
-    prices: PriceFile,
+    spending: Spending,
     /// The answer has to fit this JSON schema, in a file or given as it is; `alhena help schema` explains it.
     #[arg(long, value_name = "FILE|JSON")]
     schema: Option<String>,
@@ -367,7 +367,7 @@ fn request(
     request.session_id = args.session_id;
     args.limits.describe(config, &mut request);
     request.notices.extend(config.notice());
-    request.prices = args.prices.given()?;
+    args.spending.describe(&mut request)?;
     if !args.hooks.is_empty() {
         let commands = args.hooks.into_iter().map(|hook| (hook.moment, hook.command)).collect();
         request.hooks = Some(Hooks::of_commands(commands, args.hook_timeout));

@@ -18,6 +18,8 @@ fn exit_codes_are_listed_with_the_kinds_of_failure() {
         5  untrusted folder (untrusted)
         6  rate limited (rate_limited)
         7  turn limit (turn_limit)
+        8  no answer that fits the schema (schema)
+        9  budget used up (budget)
        10  an agent in a terminal waits for somebody to answer
       124  timeout or stall (timeout, stalled)
       130  cancelled (cancelled)
@@ -54,7 +56,7 @@ fn an_unknown_topic_lists_the_known_ones() {
     assert_snapshot!(Desk::new().alhena(&["help", "everything"]), @r#"
     ---- stderr ----
     error: there is no command or topic "everything"
-    hint: Topics are exit-codes, environment, views, config, hooks and control; `alhena --help` lists the commands.
+    hint: Topics are exit-codes, environment, views, config, hooks, budget, control and schema; `alhena --help` lists the commands.
     [exit 2]
     "#);
 }
@@ -120,7 +122,7 @@ fn subcommands_explain_themselves_too() {
     assert_snapshot!(desk.alhena(&["help", "sessions", "lost"]), @r#"
     ---- stderr ----
     error: there is no command or topic "sessions lost"
-    hint: Topics are exit-codes, environment, views, config, hooks and control; `alhena --help` lists the commands.
+    hint: Topics are exit-codes, environment, views, config, hooks, budget, control and schema; `alhena --help` lists the commands.
     [exit 2]
     "#);
 }

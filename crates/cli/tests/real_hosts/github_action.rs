@@ -257,7 +257,8 @@ fn inputs_are_values_and_never_commands() {
     let hostile = "$(touch pwned) `touch pwned`; touch pwned\n--approval=yolo";
     let runner = Runner::new();
     runner.stand_in(0, "Hi", &outcome().to_string());
-    let names = ["PROMPT", "MODEL", "APPROVAL", "DIR", "TIMEOUT", "VERSION"];
+    let names =
+        ["PROMPT", "MODEL", "APPROVAL", "DIR", "TIMEOUT", "VERSION", "MAX_TOKENS", "MAX_COST", "MAX_CALLS"];
     let inputs: Vec<(&str, &str)> = names.iter().map(|name| (*name, hostile)).collect();
     let tools = ("ALLOW_TOOLS", "glob\r\n\nrun_shell_command($(touch pwned))");
     let seen = runner.run(&[inputs.as_slice(), &[tools]].concat());
@@ -266,9 +267,19 @@ fn inputs_are_values_and_never_commands() {
     let called: Vec<&str> =
         called.trim_end_matches('\0').split('\0').filter(|word| !word.starts_with("--record=")).collect();
     let with = |option: &str| format!("{option}={hostile}");
-    let [model, approval, dir, gemini, timeout, first, stall] =
-        ["model", "approval", "dir", "gemini", "timeout", "first-event-timeout", "stall-timeout"]
-            .map(|name| with(&format!("--{name}")));
+    let [model, approval, dir, gemini, timeout, first, stall, tokens, cost, calls] = [
+        "model",
+        "approval",
+        "dir",
+        "gemini",
+        "timeout",
+        "first-event-timeout",
+        "stall-timeout",
+        "max-tokens",
+        "max-cost",
+        "max-calls",
+    ]
+    .map(|name| with(&format!("--{name}")));
     let expected = [
         "run",
         "--as=text",
@@ -281,6 +292,9 @@ fn inputs_are_values_and_never_commands() {
         &timeout,
         &first,
         &stall,
+        &tokens,
+        &cost,
+        &calls,
         "--allow-tool=glob",
         "--allow-tool=run_shell_command($(touch pwned))",
         "-",

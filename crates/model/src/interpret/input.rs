@@ -95,6 +95,8 @@ pub enum Input<'a> {
     Halted(String),
     /// What came of an answer that had to fit a schema.
     Answered(Box<Answered>),
+    /// What the run may spend is used up, in words for people. Gemini CLI calls that a success.
+    OverBudget(String),
     /// The session of the run is not in the user's store, so that nobody can go on with it.
     SessionLost,
     /// The process is gone.

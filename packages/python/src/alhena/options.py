@@ -67,6 +67,12 @@ class Options:
     """Stop it when it is silent for this long while no tool runs; 5 min when no `timeout` is given."""
     max_turns: int | None = None
     """How many turns the model may take."""
+    max_tokens: int | None = None
+    """How many tokens the run may take."""
+    max_cost: float | None = None
+    """How many US dollars it may cost."""
+    max_calls: int | None = None
+    """How many model calls it may make."""
     max_attempts: int | None = None
     """How often a failing request to the API is tried."""
     schema: Mapping[str, object] | StrPath | None = None
@@ -131,6 +137,9 @@ class Options:
             arguments.append("--resume" if self.resume is True else f"--resume={self.resume}")
         add("session-id", self.session_id)
         add("max-turns", self.max_turns)
+        add("max-tokens", self.max_tokens)
+        add("max-cost", self.max_cost)
+        add("max-calls", self.max_calls)
         add("max-attempts", self.max_attempts)
         if isinstance(self.schema, Mapping):
             add("schema", _private(scratch / "schema.json", json.dumps(self.schema)))

@@ -54,6 +54,7 @@ impl Engine {
         let retries = self.retries.news();
         let Some(exchange) = &mut self.exchange else { return };
         exchange.account.read_session();
+        exchange.account.hear_meter(&self.ward);
         for warning in retries {
             exchange.heard = Instant::now();
             exchange.account.tick();

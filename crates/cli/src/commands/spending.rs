@@ -1,0 +1,32 @@
+//! What a run may spend, and what models cost.
+
+use alhena::{Request, RunError};
+
+use crate::prices::PriceFile;
+
+/// Options of all that spend.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Spending {
+    /// Call no model any more once so many tokens are used; `alhena help budget` explains it.
+    #[arg(long, value_name = "N")]
+    max_tokens: Option<u64>,
+    /// Call no model any more once it has cost so many US dollars.
+    #[arg(long, value_name = "USD")]
+    max_cost: Option<f64>,
+    /// Make no more than so many model calls.
+    #[arg(long, value_name = "N")]
+    max_calls: Option<u64>,
+    #[command(flatten)]
+    prices: PriceFile,
+}
+
+impl Spending {
+    /// Puts them into a request.
+    pub fn describe(self, request: &mut Request) -> Result<(), RunError> {
+        request.max_tokens = self.max_tokens;
+        request.max_cost = self.max_cost;
+        request.max_calls = self.max_calls;
+        request.prices = self.prices.given()?;
+        Ok(())
+    }
+}
