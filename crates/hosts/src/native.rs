@@ -110,6 +110,7 @@ pub fn error_type(failure: &Failure) -> &str {
         FailureKind::Cancelled => "FatalCancellationError",
         FailureKind::Crashed => "CrashedError",
         FailureKind::Protocol => "ProtocolError",
+        FailureKind::Schema => "SchemaError",
         _ => NAMELESS,
     }
 }
