@@ -74,6 +74,15 @@ find_alhena() {
 }
 find_alhena
 
+# Whether a relative path is a file in this directory: a link in a checkout can lead to secrets. An absolute one is the
+# workflow's own choice.
+inside() {
+  local real
+  [ -f "$1" ] || return 1
+  [[ $1 == /* ]] && return
+  real=$(realpath -- "$1") && [[ $real == "$(pwd -P)"/* ]]
+}
+
 # Every value is part of its option, so that none can be taken for another.
 arguments=(run --as=text --trust "--record=$work/record" --quiet)
 add() { # OPTION VALUE
@@ -90,6 +99,15 @@ add --stall-timeout "$timeout"
 add --max-tokens "${ALHENA_ACTION_MAX_TOKENS:-}"
 add --max-cost "${ALHENA_ACTION_MAX_COST:-}"
 add --max-calls "${ALHENA_ACTION_MAX_CALLS:-}"
+schema=${ALHENA_ACTION_SCHEMA:-}
+# JSON begins with a brace; everything else is the name of a file.
+if [[ $schema =~ ^[[:space:]]*\{ ]]; then
+  printf '%s' "$schema" >"$work/schema.json"
+elif [ -n "$schema" ]; then
+  inside "$schema" || refuse 'schema has to be JSON, or a file in the workspace'
+  cat -- "$schema" >"$work/schema.json" || refuse 'schema cannot be read'
+fi
+add --schema "${schema:+$work/schema.json}"
 while IFS= read -r tool; do
   add --allow-tool "${tool%$'\r'}"
 done <<<"${ALHENA_ACTION_ALLOW_TOOLS:-}"
@@ -98,15 +116,6 @@ true) arguments+=(--offline) ;;
 false | '') ;;
 *) refuse 'offline has to be true or false' ;;
 esac
-
-# Whether a relative path is a file in this directory: a link in a checkout can lead to secrets. An absolute one is the
-# workflow's own choice.
-inside() {
-  local real
-  [ -f "$1" ] || return 1
-  [[ $1 == /* ]] && return
-  real=$(realpath -- "$1") && [[ $real == "$(pwd -P)"/* ]]
-}
 
 if [ -n "${ALHENA_ACTION_PROMPT:-}" ] && [ -n "${ALHENA_ACTION_PROMPT_FILE:-}" ]; then
   refuse 'Give prompt or prompt-file, not both'
@@ -157,6 +166,7 @@ kind_of() {
   5) echo untrusted ;;
   6) echo rate_limited ;;
   7) echo turn_limit ;;
+  8) echo schema ;;
   9) echo budget ;;
   124) echo timeout ;;
   130) echo cancelled ;;
@@ -180,6 +190,8 @@ jq -c '
     warnings: (.warnings | texts),
     files: [.files | arrays[] | objects | {path: (.path | tostring), change: (.change | tostring), claimed, verified}],
     failure: ((.failure | objects) // {}),
+    cost: (.cost_usd | numbers | tostring),
+    data: (if has("data") then .data | tojson else "" end),
     status,
     session_id
   }' "$outcome" >"$work/used.json"
@@ -207,12 +219,17 @@ elif [ "$code" -eq 0 ] && [ "$status" != success ]; then
   kind=${kind:-protocol}
   failure=${failure:-alhena gave no outcome}
 fi
-cost=$("$alhena" parse "$work/record" --as=promptfoo 2>/dev/null | jq -r '.cost // empty | numbers' 2>/dev/null || true)
+cost=$(field .cost)
+data=
+if [ "$status" = success ]; then
+  data=$(field '.data | select(length <= 200000)')
+fi
 tokens=$(field .tokens)
 
 output status "$status"
 output exit-code "$code"
 output text "$(field '.final_text | .[0:200000]')"
+output data "$data"
 output session-id "$(field '.session_id | strings')"
 output files "$(jq -c '.files[0:1000]' "$work/used.json")"
 output tokens "$tokens"

@@ -53,7 +53,7 @@ impl Runner {
         std::fs::write(self.file("outcome"), outcome).unwrap();
         let script = format!(
             "#!/bin/bash\ncd \"$(dirname \"$0\")\"\ncase $*\n in parse*outcome*) cat outcome; exit {code};;\n\
-             parse*promptfoo*) echo '{{\"cost\":0.25}}'; exit {code};;\nesac\nprintf '%s\\0' \"$@\" >arguments\ncat >prompt\n\
+             esac\nprintf '%s\\0' \"$@\" >arguments\ncat >prompt\n\
              env >environment\ncat text\ncat text >&2\nexit {code}\n"
         );
         self.program(&script);
@@ -176,7 +176,7 @@ fn outcome() -> Value {
     json!({
         "status": "success", "text": HOSTILE, "final_text": HOSTILE, "session_id": "s", "models": ["m|x"],
         "files": [{"path": "a|b`c`\n## Fake <b> [x](http://pwned.example)", "change": "created", "claimed": true, "verified": true}],
-        "usage": {"total": 130}, "tool_calls": 2, "duration_ms": 1234, "warnings": ["one\n::error::pwned", "100%, really: x"],
+        "usage": {"total": 130}, "cost_usd": 0.25, "data": HOSTILE, "tool_calls": 2, "duration_ms": 1234, "warnings": ["one\n::error::pwned", "100%, really: x"],
     })
 }
 
@@ -190,7 +190,8 @@ fn what_a_model_says_stays_text() {
     assert_eq!((seen.output("tokens"), seen.output("cost"), seen.output("session-id")), ("130", "0.25", "s"));
     let files: Value = serde_json::from_str(seen.output("files")).unwrap();
     assert_eq!(files, outcome()["files"]);
-    assert_eq!(seen.outputs.len(), 10, "{:?}", seen.outputs);
+    assert_eq!(serde_json::from_str::<Value>(seen.output("data")).unwrap(), json!(HOSTILE));
+    assert_eq!(seen.outputs.len(), 11, "{:?}", seen.outputs);
     assert_eq!(
         obeyed(&seen.log),
         ["::warning title=Gemini CLI::one%0A::error::pwned", "::warning title=Gemini CLI::100%25, really: x"]
@@ -233,7 +234,7 @@ fn a_failure_is_never_a_success_whatever_is_said_of_it() {
         let (code, status, kind) = verdict;
         assert_eq!(seen.verdict(), (Some(code), status, kind), "{said}: {seen:?}");
         assert!(!seen.output("failure").is_empty(), "{said}");
-        assert_eq!(seen.outputs.len(), 10, "{said}: {:?}", seen.outputs);
+        assert_eq!((seen.output("data"), seen.outputs.len()), ("", 11), "{said}: {:?}", seen.outputs);
         assert!(
             serde_json::from_str::<Value>(seen.output("files")).is_ok_and(|files| files.is_array()),
             "{said}"
@@ -335,6 +336,8 @@ fn what_cannot_be_run_is_refused_with_the_reason() {
         (vec![("PROMPT_FILE", "link")], "prompt-file has to be a file in the workspace"),
         (vec![("PROMPT_FILE", "../text")], "prompt-file has to be a file in the workspace"),
         (vec![("PROMPT_FILE", "/dev/zero")], "prompt-file has to be a file in the workspace"),
+        (vec![("PROMPT", "x"), ("SCHEMA", "link")], "schema has to be JSON, or a file in the workspace"),
+        (vec![("PROMPT", "x"), ("SCHEMA", "../text")], "schema has to be JSON, or a file in the workspace"),
         (vec![("PROMPT", "x"), ("ALHENA", "")], "alhena 0.1.0 could not be installed from PyPI"),
         (vec![("PROMPT", "x"), ("OFFLINE", "maybe")], "offline has to be true or false"),
         (vec![("PROMPT", "x"), ("ALHENA", "/nowhere\n::error::x")], "/nowhere\n::error::x is no program"),
@@ -352,6 +355,38 @@ fn what_cannot_be_run_is_refused_with_the_reason() {
     std::fs::write(runner.file("workspace/ask"), "From a file").unwrap();
     assert_eq!(runner.run(&[("PROMPT_FILE", "./ask")]).code, Some(0));
     assert_eq!(runner.read("prompt"), "From a file");
+}
+
+#[test]
+fn an_answer_that_fits_a_schema_is_an_output() {
+    let runner = Runner::new();
+    let cli = RealCli::get("0.61.0").unwrap();
+    let (alhena, gemini) = (crate::place::ALHENA, cli.bin.to_string_lossy());
+    std::fs::write(runner.file("workspace/schema.json"), r#"{"type": "string"}"#).unwrap();
+    for (schema, verdict) in [
+        (r#" {"type": "object", "required": ["no such thing"]}"#, (Some(8), "failed", "schema")),
+        ("schema.json", (Some(8), "failed", "schema")),
+        ("{no JSON}", (Some(2), "failed", "input")),
+    ] {
+        std::fs::remove_file(runner.file("output")).ok();
+        let inputs = [
+            ("PROMPT", "Say hello"),
+            ("OFFLINE", "true"),
+            ("VERSION", &*gemini),
+            ("ALHENA", alhena),
+            ("SCHEMA", schema),
+        ];
+        let seen = runner.seen(runner.command(&inputs).env("ALHENA_HOME", runner.file("alhena-home")));
+        // The scripted tour knows of no schemas.
+        assert_eq!((seen.verdict(), seen.output("data")), (verdict, ""), "{schema}: {seen:?}");
+    }
+    runner.stand_in(0, "Hi", &outcome().to_string());
+    std::fs::remove_file(runner.file("output")).ok();
+    let seen = runner.run(&[("PROMPT", "x"), ("SCHEMA", "schema.json")]);
+    assert_eq!(seen.code, Some(0), "{seen:?}");
+    let schema = runner.read("arguments");
+    let schema = schema.split('\0').find_map(|word| word.strip_prefix("--schema=")).unwrap();
+    assert_eq!(std::fs::read_to_string(schema).unwrap(), r#"{"type": "string"}"#);
 }
 
 #[test]
