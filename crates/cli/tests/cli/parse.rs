@@ -489,7 +489,7 @@ fn an_unknown_view_lists_the_known_ones() {
     assert_snapshot!(Desk::new().alhena(&["parse", "--as", "xml"]), @r#"
     ---- stderr ----
     error: invalid value 'xml' for '--as <VIEW>'
-      [possible values: pretty, text, events, outcome, messages, message-lines, stream-json, json, agent-cli-sdk, agent-cli-sdk-lines, aiwf, openase, openase-ticket, promptfoo]
+      [possible values: pretty, text, events, outcome, data, messages, message-lines, stream-json, json, agent-cli-sdk, agent-cli-sdk-lines, aiwf, openase, openase-ticket, promptfoo]
 
     For more information, try '--help'.
     [exit 2]
