@@ -38,7 +38,7 @@ const BENCHES: &[Bench] = &[
     },
     Bench {
         name: "warm",
-        about: "a prompt by gemini, alhena run, the pool and a conversation: CPU, wall, memory, delay",
+        about: "a prompt by gemini, acpx, alhena run, the pool and a conversation: CPU, wall, memory, delay",
         run: warm::run,
     },
 ];

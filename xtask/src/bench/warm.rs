@@ -1,5 +1,5 @@
 //! `cargo xtask bench warm [PROMPTS]`: what a prompt costs by each way, on the real CLI and the scripted API: `gemini` as people type
-//! it, `alhena run`, a pool with a new session for each prompt, a pool whose sessions are cleared, and one conversation.
+//! it, `acpx` in front of `gemini --acp`, `alhena run`, a pool with a new session for each prompt, a pool whose sessions are cleared, and one conversation.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use alhena_agent::env::Environment;
 use alhena_agent::{Finder, Gemini, Pool, PoolOptions, Request};
 use alhena_scripted::{RecordedRequest, Scenario, Server, Turn};
 use alhena_sys::processes;
-use alhena_testbed::{PrivateHome, RealCli, Trust};
+use alhena_testbed::{PrivateHome, RealCli, Trust, tools};
 
 use super::{build, median};
 
@@ -34,13 +34,14 @@ pub fn run(words: &[&str]) -> Result<(), String> {
     bench.gemini(1)?;
     bench.alhena(1)?;
     let rows = [
-        ("gemini", bench.gemini(cold)?),
         ("alhena run", bench.alhena(cold)?),
+        ("gemini", bench.gemini(cold)?),
+        ("acpx exec", bench.acpx(cold)?),
         ("pool, new sessions", bench.pool(prompts / 2, false)?),
         ("pool, cleared sessions", bench.pool(prompts, true)?),
         ("one conversation", bench.conversation(prompts)?),
     ];
-    let base = rows.get(1).map_or(f64::NAN, |(_, row)| row.cpu);
+    let base = rows.first().map_or(f64::NAN, |(_, row)| row.cpu);
     println!("{:24} prompts   CPU each   alhena run is   wall each   memory   to the API p50 / p95", "");
     for (name, row) in &rows {
         println!(
@@ -110,6 +111,20 @@ impl Bench {
             let mut command = self.command(&self.alhena);
             command.arg("run").arg("--gemini").arg(&self.gemini.path);
             command.args(["--model", MODEL, "--as", "outcome", prompt]);
+            command
+        })
+    }
+
+    /// Another client of the same protocol, which starts an agent for each prompt.
+    fn acpx(&self, count: usize) -> Result<Row, String> {
+        let text = |error: std::io::Error| error.to_string();
+        let node = tools::node22().map_err(text)?;
+        let script = tools::acpx().map_err(text)?.join("acpx/dist/cli.js");
+        let agent = format!("{} --acp -m {MODEL}", self.gemini.path.display());
+        self.commands("acpx", count, |prompt| {
+            let mut command = self.command(&node);
+            command.arg(&script).arg("--agent").arg(&agent);
+            command.args(["--format", "json", "--approve-all", "exec", prompt]);
             command
         })
     }
