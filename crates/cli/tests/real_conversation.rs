@@ -43,6 +43,7 @@ fn learned(events: &[Event], conversation: Conversation<'_>) -> Learned {
         }
         let fields = value.as_object_mut().unwrap();
         fields.remove("verified");
+        fields.remove("cost_usd");
         let kind = fields.remove("type").unwrap().as_str().unwrap().to_owned();
         if kind == "tool_result" {
             end_answer(&mut text, &mut kinds);

@@ -14,6 +14,7 @@
 //! | the pieces of a text, white space at its end, and what a retry said before | the stream | each answer once |
 //! | `type` of a tool's error | the stream | `error`, or `cancelled` |
 //! | `verified`, and changes that no tool claims | the disk | `false`, absent |
+//! | what an answer cost | the run, which has prices | absent |
 //! | files that a prompt names with `@` | the session | the prompt as it was typed |
 //! | output of a command that was too long for the model | the stream | its beginning and end |
 //! | ids of answers, thoughts, models and tokens per answer, diffs, contents, exit codes | the session, also while it is followed | absent, or derived |

@@ -44,6 +44,8 @@ pub struct Conversation {
     about: About,
     opened: SharedOpened,
     closed: Receiver<Closed>,
+    /// What it left, once somebody has waited for that.
+    left: Option<Closed>,
 }
 
 /// Where the engine says which session it is.
@@ -135,7 +137,7 @@ impl Conversation {
         opened: SharedOpened,
         closed: Receiver<Closed>,
     ) -> Self {
-        Self { hotline, turns: 0, about, opened, closed }
+        Self { hotline, turns: 0, about, opened, closed, left: None }
     }
 
     /// A turn without a prompt: it is over when the agent has its session, without an outcome of its own. A CLI that cannot start
@@ -187,15 +189,26 @@ impl Conversation {
     }
 
     /// Ends it, and waits until nothing of it is left: no process, no directory, and its session in the user's store.
-    pub async fn close(self) -> Closed {
+    pub async fn close(mut self) -> Closed {
         let _over = self.hotline.give(Order::Close);
-        self.closed.recv().await.unwrap_or_default()
+        match self.left.take() {
+            Some(left) => left,
+            None => self.closed.recv().await.unwrap_or_default(),
+        }
     }
 
     /// The same, waiting in this thread.
-    pub fn close_blocking(self) -> Closed {
+    pub fn close_blocking(mut self) -> Closed {
+        self.end_blocking();
+        self.left.take().unwrap_or_default()
+    }
+
+    /// Ends it as [`Conversation::close_blocking`] does, and keeps it: what is prompted from then on is refused.
+    pub fn end_blocking(&mut self) {
         let _over = self.hotline.give(Order::Close);
-        self.closed.recv_blocking().unwrap_or_default()
+        if self.left.is_none() {
+            self.left = self.closed.recv_blocking().ok();
+        }
     }
 }
 
@@ -207,6 +220,11 @@ impl Drop for Conversation {
 
 fn over() -> RunError {
     RunError::failed(FailureKind::Crashed, "the conversation is over: its agent has ended")
+}
+
+/// The outcome of a prompt that came when the agent had ended and nobody knew yet.
+fn never_heard() -> Arc<Outcome> {
+    Arc::new(Outcome::not_begun(over().into_failure()))
 }
 
 impl Turn {
@@ -232,13 +250,13 @@ impl Turn {
     /// The outcome; what nobody took is passed over, and questions are rejected.
     pub async fn outcome(mut self) -> Arc<Outcome> {
         while self.outcome.is_none() && self.next().await.is_some() {}
-        self.outcome.take().unwrap_or_default()
+        self.outcome.take().unwrap_or_else(never_heard)
     }
 
     /// The outcome, waiting in this thread.
     pub fn outcome_blocking(mut self) -> Arc<Outcome> {
         while self.outcome.is_none() && self.next_blocking().is_some() {}
-        self.outcome.take().unwrap_or_default()
+        self.outcome.take().unwrap_or_else(never_heard)
     }
 
     /// Something that can cancel the turn from elsewhere.

@@ -83,6 +83,8 @@ impl Talk {
         if let Ok(turn) = self.conversation.prompt(text) {
             return Ok(turn);
         }
+        // What it said is in the store before anybody looks for it there.
+        self.conversation.end_blocking();
         let session = self.conversation.session_id().map(Resume::Id);
         self.begin_again(session.or_else(|| self.request.resume.clone()))?;
         self.conversation.prompt(text)
@@ -107,7 +109,6 @@ impl Talk {
         let mut request = self.request.clone();
         request.resume = session;
         let next = self.who.converse(request, &self.environment)?;
-        // What it said is in the store before anybody looks for it there.
         let before = std::mem::replace(&mut self.conversation, next);
         before.close_blocking();
         Ok(())

@@ -102,6 +102,8 @@ impl Engine {
 
     /// The process is gone and nothing of it is left: what remains is to read the rest and to judge.
     pub(super) fn finish(mut self) {
+        // From now on a prompt is refused, and whoever wants to can begin again.
+        self.orders = std::sync::mpsc::channel().1;
         let finished = self.ward.end();
         self.hear_rest();
         let (exit, stderr) = self.ward.exit();
