@@ -190,7 +190,7 @@ jq -c '
     warnings: (.warnings | texts),
     files: [.files | arrays[] | objects | {path: (.path | tostring), change: (.change | tostring), claimed, verified}],
     failure: ((.failure | objects) // {}),
-    cost: (.cost_usd | numbers | tostring),
+    cost: ((.cost_usd | numbers | tostring) // ""),
     data: (if has("data") then .data | tojson else "" end),
     status,
     session_id

@@ -101,11 +101,17 @@ pub struct OfRun {
 }
 
 impl OfRun {
-    /// Takes the cassette out when the run is over, and tells what was not on it, or did not get onto it.
-    pub fn take_out(self) -> Vec<String> {
+    /// Takes the cassette out when the run is over, and tells what was not on it, or did not get onto it. A run that was stopped is
+    /// not kept: half of it would be played back from then on.
+    pub fn take_out(self, stopped: bool) -> Vec<String> {
         drop(self.server);
         let mut complaints = self.inserted.complaints.all();
-        if self.inserted.is_recording {
+        if self.inserted.is_recording && stopped {
+            complaints.push(format!(
+                "the run was stopped, and the cassette {} is not written",
+                self.path.display()
+            ));
+        } else if self.inserted.is_recording {
             let kept = match files::read_if_there(&recorded_in(&self.home)) {
                 Ok(Some(bytes)) => files::replace(&self.path, &bytes, 0o600),
                 Ok(None) => Ok(()),
@@ -151,6 +157,13 @@ pub fn prepare(
     environment: &mut Environment,
 ) -> Result<Option<OfRun>, RunError> {
     let Some(path) = &args.cassette else { return Ok(None) };
+    let elsewhere = request.env.iter().any(|(name, _)| name == env::GOOGLE_GEMINI_BASE_URL);
+    if elsewhere {
+        return Err(RunError::Usage {
+            message: format!("--env {} would lead past the cassette", env::GOOGLE_GEMINI_BASE_URL),
+            hint: "Set it in the environment: what is recorded then comes from there.".into(),
+        });
+    }
     let failed = |error: std::io::Error| RunError::Usage {
         message: format!("the cassette cannot be put in: {error}"),
         hint: "It needs a free port on 127.0.0.1 and a directory to write to.".into(),

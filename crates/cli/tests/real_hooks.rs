@@ -171,3 +171,22 @@ fn real_cli_a_run_that_a_hook_ends_is_no_success() {
         assert_eq!(lab.server.requests("lab").len(), usize::from(moment != Moment::BeforeModel));
     }
 }
+
+#[test]
+fn real_cli_a_model_call_that_is_denied_later_is_no_success_either() {
+    let lab = lab("denied later");
+    let calls = Arc::new(Mutex::new(0));
+    let hooks = Hooks::new([Moment::BeforeModel], move |_| {
+        let mut calls = calls.lock().unwrap();
+        *calls += 1;
+        if *calls == 1 { Verdict::GO_ON } else { Verdict::Deny("once is enough".to_owned()) }
+    });
+    let outcome = lab.run(request(&lab, hooks));
+    let failure = outcome.failure.as_ref().map(|failure| failure.message.as_str());
+    assert_eq!(
+        (outcome.status, failure),
+        (Status::Cancelled, Some("A hook ended the run: once is enough")),
+        "{outcome:?}"
+    );
+    assert_eq!(lab.server.requests("lab").len(), 1);
+}

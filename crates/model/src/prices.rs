@@ -118,7 +118,24 @@ impl Prices {
 
     /// Reads a price file.
     pub fn read(text: &str) -> Result<Self, serde_json::Error> {
-        serde_json::from_str(text)
+        let prices: Self = serde_json::from_str(text)?;
+        let refused = |why: String| Err(serde::de::Error::custom(why));
+        if prices.per_tokens == 0 {
+            return refused("per_tokens has to be more than 0".to_owned());
+        }
+        for (model, price) in &prices.models {
+            let above = price.above.map(|above| above.rates);
+            let rates = std::iter::once(price.rates).chain(above);
+            let figures = rates.flat_map(|rates| [Some(rates.input), rates.cached, Some(rates.output)]);
+            let factor = price.promotion.as_ref().map(|promotion| promotion.factor);
+            // Beyond that nobody can add up.
+            if figures.flatten().chain(factor).any(|figure| !(0.0..=1e9).contains(&figure)) {
+                return refused(format!(
+                    "{model:?} has a price that is negative, or none that anybody could pay"
+                ));
+            }
+        }
+        Ok(prices)
     }
 
     /// Whether the figures are dollars.

@@ -115,6 +115,8 @@ pub struct Turn {
     queued: Arc<AtomicUsize>,
     canceller: Canceller,
     outcome: Option<Arc<Outcome>>,
+    /// It has no prompt, and so no outcome but a failure.
+    opens: bool,
 }
 
 /// Cancels a turn from anywhere. The conversation goes on.
@@ -143,7 +145,9 @@ impl Conversation {
     /// A turn without a prompt: it is over when the agent has its session, without an outcome of its own. A CLI that cannot start
     /// is its failure, as it would be that of a prompt.
     pub fn open(&mut self) -> Result<Turn, RunError> {
-        self.begin(|turn, outlet| Order::Open { turn, outlet })
+        let mut turn = self.begin(|turn, outlet| Order::Open { turn, outlet })?;
+        turn.opens = true;
+        Ok(turn)
     }
 
     /// A prompt. While another turn goes on it waits for its end.
@@ -160,7 +164,7 @@ impl Conversation {
             return Err(over());
         }
         let canceller = Canceller { hotline: self.hotline.clone(), turn };
-        Ok(Turn { items: Box::pin(items), queued, canceller, outcome: None })
+        Ok(Turn { items: Box::pin(items), queued, canceller, outcome: None, opens: false })
     }
 
     /// The model from the next prompt on. If the agent does not take it, that turn fails.
@@ -222,12 +226,15 @@ fn over() -> RunError {
     RunError::failed(FailureKind::Crashed, "the conversation is over: its agent has ended")
 }
 
-/// The outcome of a prompt that came when the agent had ended and nobody knew yet.
-fn never_heard() -> Arc<Outcome> {
-    Arc::new(Outcome::not_begun(over().into_failure()))
-}
-
 impl Turn {
+    /// A prompt that came when the agent had ended, and nobody knew yet, has failed.
+    fn without_outcome(&self) -> Arc<Outcome> {
+        match self.opens {
+            true => Arc::default(),
+            false => Arc::new(Outcome::not_begun(over().into_failure())),
+        }
+    }
+
     /// The next item; `None` after the last.
     pub async fn next(&mut self) -> Option<TurnItem> {
         poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
@@ -250,13 +257,13 @@ impl Turn {
     /// The outcome; what nobody took is passed over, and questions are rejected.
     pub async fn outcome(mut self) -> Arc<Outcome> {
         while self.outcome.is_none() && self.next().await.is_some() {}
-        self.outcome.take().unwrap_or_else(never_heard)
+        self.outcome.take().unwrap_or_else(|| self.without_outcome())
     }
 
     /// The outcome, waiting in this thread.
     pub fn outcome_blocking(mut self) -> Arc<Outcome> {
         while self.outcome.is_none() && self.next_blocking().is_some() {}
-        self.outcome.take().unwrap_or_else(never_heard)
+        self.outcome.take().unwrap_or_else(|| self.without_outcome())
     }
 
     /// Something that can cancel the turn from elsewhere.

@@ -137,6 +137,11 @@ impl AcpAgent {
             ("--session-id", request.session_id.is_some()),
             ("--max-turns", request.max_turns.is_some()),
             ("--max-attempts", request.max_attempts.is_some()),
+            ("--schema", request.schema.is_some()),
+            (
+                "a budget",
+                request.max_tokens.is_some() || request.max_cost.is_some() || request.max_calls.is_some(),
+            ),
             ("--prompt-by", request.prompt_by != PromptBy::Auto),
             ("an argument for Gemini CLI itself", !request.extra_args.is_empty()),
         ];

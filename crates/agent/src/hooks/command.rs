@@ -69,8 +69,11 @@ fn run(command: &str, asked: &Asked, limit: Duration) -> Result<Verdict, String>
     let place = scratch().map_err(not_run)?;
     let question = place.path().join("question");
     fs::write(&question, question_of(asked).to_string()).map_err(not_run)?;
+    // In the folder that is worked in, as people expect; one that is gone decides from nowhere.
+    let dir = asked.told.get("cwd").and_then(Value::as_str).unwrap_or("/");
     let mut shell = Command::new("/bin/sh");
-    shell.args(["-c", r#"exec /bin/sh -c "$1" < "$2""#, "hook", command]).arg(&question);
+    let script = r#"cd "$3" 2>/dev/null; exec /bin/sh -c "$1" < "$2""#;
+    shell.args(["-c", script, "hook", command]).arg(&question).arg(dir);
     let answer = ask_in(&place, &mut shell, limit, LONGEST).map_err(|error| match error {
         NoAnswer::NotStarted(error) => not_run(error),
         NoAnswer::TooLate | NoAnswer::Stopped => {
@@ -176,5 +179,15 @@ mod tests {
         let commands = vec![(Moment::BeforeTool, "sleep 60".to_owned())];
         let Verdict::Deny(why) = decide(&commands, &asked(), Duration::from_millis(200)) else { panic!() };
         assert!(why.contains("did not decide within 0.2 s"), "{why}");
+    }
+
+    #[test]
+    fn a_command_runs_in_the_folder_that_is_worked_in() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("check.sh"), r#"echo '{"decision": "allow"}'"#).unwrap();
+        let mut asked = asked();
+        asked.told.insert("cwd".to_owned(), json!(folder.path()));
+        let commands = [(Moment::BeforeTool, "sh ./check.sh".to_owned())];
+        assert_eq!(decide(&commands, &asked, Duration::from_secs(20)), Verdict::GO_ON);
     }
 }

@@ -123,7 +123,13 @@ fn decided(moment: Moment, told: Option<Map<String, Value>>, deciders: &Deciders
         (None, Some(_)) => Verdict::GO_ON,
         (None, None) => Verdict::Deny("nobody decides here".to_owned()),
     };
-    if let Verdict::Stop(why) = &verdict {
+    // A model that may not be asked ends the run, too, and the CLI calls that a success (0.61.0).
+    let ends = match &verdict {
+        Verdict::Stop(why) => Some(why),
+        Verdict::Deny(why) if moment == Moment::BeforeModel => Some(why),
+        _ => None,
+    };
+    if let Some(why) = ends {
         halted.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| why.clone());
     }
     let mut said = verdict.in_words_of_cli(moment);

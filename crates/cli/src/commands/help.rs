@@ -56,10 +56,13 @@ It prints the decision as JSON on stdout:
   {"decision": "deny", "reason": "..."}          it does not happen, and the model is told why
   {"decision": "stop", "reason": "..."}          the run ends here, as cancelled
 
+The command runs in the folder that is worked in. A model call that is denied ends the run, as stop does.
 Whatever else a command prints, exits with or leaves undecided after --hook-timeout means deny.
 
 Example:
-  alhena run --trust --approval yolo     --hook 'before-tool=jq -c "if .tool == "run_shell_command" then {decision: "deny", reason: "no shell"} else {decision: "allow"} end"'     "Tidy up""#;
+  alhena run --trust --approval yolo \
+    --hook 'before-tool=jq -c "if .tool == \"run_shell_command\" then {decision: \"deny\", reason: \"no shell\"} else {decision: \"allow\"} end"' \
+    "Tidy up""#;
 
 const BUDGET: &str = "What a run may spend:
   --max-tokens N   tokens of prompts (cached or not), answers and thoughts, sub-agents included

@@ -14,7 +14,7 @@ use alhena::agent::hooks::{Hooks, Moment};
 use alhena::hosts::dialect::with_stdin;
 use alhena::{
     AcpAgent, Failure, FailureKind, Finder, Gemini, Hint, NotFound, Outcome, Prompt, PromptBy, Request, Run,
-    RunError, Transport,
+    RunError, Status, Transport,
 };
 use clap::ValueEnum;
 
@@ -77,7 +77,7 @@ pub struct Args {
     #[arg(long, value_enum)]
     transport: Option<Way>,
     /// Run another agent that speaks ACP by this command, such as 'qwen --acp'.
-    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["gemini", "offline"])]
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["gemini", "offline", "cassette"])]
     agent_command: Option<String>,
     /// Use the scripted model on this machine instead of Gemini; with a file, that scenario.
     #[arg(long, value_name = "SCENARIO", num_args = 0..=1, require_equals = true, conflicts_with = "cassette")]
@@ -206,7 +206,10 @@ pub fn execute(args: Args) -> Done {
             let outcome = follow(run, &interrupts, view, target, quiet);
             drop(echo);
             drop(offline);
-            cassette.into_iter().flat_map(cassette::OfRun::take_out).for_each(say);
+            let stopped = outcome.as_ref().is_ok_and(|outcome| {
+                matches!(outcome.status, Status::Cancelled | Status::Timeout | Status::Stalled)
+            });
+            cassette.into_iter().flat_map(|cassette| cassette.take_out(stopped)).for_each(say);
             outcome
         }
         Err(error) => {

@@ -197,6 +197,9 @@ fn real_cli_run_and_chat_take_another_agent_and_refuse_what_it_cannot_have() {
         (&["--deny-tool", "web_fetch"], "--deny-tool is only for Gemini CLI"),
         (&["--transport", "headless"], "--transport headless is for Gemini CLI"),
         (&["--max-turns", "3"], "--max-turns is only for Gemini CLI"),
+        (&["--schema", "{}"], "--schema is only for Gemini CLI"),
+        (&["--max-calls", "3"], "a budget is only for Gemini CLI"),
+        (&["--cassette", "x.json"], "cannot be used with"),
         (&["--resume"], "--resume without an id is only for Gemini CLI"),
         (&["--gemini", "0.61.0"], "cannot be used with"),
         (&["--offline"], "cannot be used with"),
@@ -222,4 +225,14 @@ fn real_cli_run_and_chat_take_another_agent_and_refuse_what_it_cannot_have() {
         run_bounded(&mut alhena(&["run", "--agent-command", "sh -c 'echo hello'", "hi"]), limit).unwrap();
     assert!(done.stderr_text().contains("sh ") && !done.status.success(), "{}", done.stderr_text());
     assert!(!done.stderr_text().contains("Gemini CLI"), "{}", done.stderr_text());
+}
+
+#[test]
+fn an_agent_that_floods_is_ended_in_its_time() {
+    let lab = lab("floods", Scenario::new());
+    let mut alhena = std::process::Command::new(ALHENA);
+    alhena.env_clear().envs(lab.env.iter()).current_dir(lab.workspace());
+    alhena.args(["run", "--agent-command", "yes", "--first-event-timeout", "2s", "--as", "outcome", "hi"]);
+    let done = run_bounded(&mut alhena, Duration::from_secs(60)).unwrap();
+    assert_eq!(done.status.code(), Some(124), "{}", done.stderr_text());
 }

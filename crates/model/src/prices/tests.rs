@@ -112,3 +112,17 @@ proptest::proptest! {
         proptest::prop_assert!((each.amount - together.amount).abs() < 1e-9);
     }
 }
+
+#[test]
+fn a_table_that_would_switch_a_limit_off_is_refused() {
+    let table = |per: &str, input: &str| {
+        Prices::read(&format!(
+            r#"{{"date": "2026-11-15", "currency": "USD", "per_tokens": {per}, "models": {{"m": {{"input": {input}, "output": 1}}}}}}"#
+        ))
+    };
+    assert!(table("1000000", "0.3").is_ok());
+    assert!(table("1000000", "0").is_ok());
+    for (per, input) in [("0", "0.3"), ("1000000", "-1"), ("1000000", "1e308")] {
+        assert!(table(per, input).is_err(), "{per} {input}");
+    }
+}

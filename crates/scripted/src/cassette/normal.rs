@@ -128,7 +128,9 @@ fn replace_path(text: &str, path: &str, name: &str) -> String {
     while let Some((before, after)) = rest.split_once(path) {
         let goes_on = after.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '-');
         out.push_str(before);
-        out.push_str(if goes_on { path } else { name });
+        // `/tmp` is no place of its own in `.gemini/tmp`.
+        let is_part = out.ends_with(|c: char| c.is_alphanumeric() || "_-.]".contains(c));
+        out.push_str(if goes_on || is_part { path } else { name });
         rest = after;
     }
     out + rest
@@ -154,6 +156,12 @@ mod tests {
             "[[dir]]/a.txt and [[home]]/workshop/b"
         );
         assert_eq!(said("/home/user"), "/home/user");
+        let temporary = Normal::new().place("tmp", Path::new("/tmp"));
+        assert_eq!(temporary.text("src/tmp/x.txt in /tmp/y"), "src/tmp/x.txt in [[tmp]]/y");
+        assert_eq!(
+            temporary.text("/x/homes/7e52/0/.gemini/tmp/w/M.md"),
+            temporary.text("/x/homes/4619/0/.gemini/tmp/w/M.md")
+        );
         assert_eq!(said("run_shell_command__run_shell_command_1794800327104_0"), "[[call]]");
         assert_eq!(
             said("at 2026-11-16T03:38:47.061Z by d4b879cd-3489-417d-b79d-2c0f10adc9f1"),

@@ -139,6 +139,8 @@ class Usage(Tokens):
     """How many tokens were used, in all and by model."""
 
     models: dict[str, Tokens] = field(default_factory=dict)
+    cost_usd: float | None = None
+    """What they cost in US dollars; none when a model has no known price."""
 
 
 @dataclass
@@ -227,7 +229,7 @@ def _block(block: Json) -> ContentBlock:
 def result_of(outcome: dict[str, Any], messages: list[dict[str, Any]]) -> ResultMessage:
     """The last message of a run."""
     failure = outcome.get("failure")
-    usage = {key: value for key, value in outcome["usage"].items() if key != "models"}
+    models = {name: _known(Tokens, tokens) for name, tokens in outcome["usage"]["models"].items()}
     return ResultMessage(
         subtype=outcome["status"],
         is_error=outcome["status"] != "success",
@@ -235,7 +237,7 @@ def result_of(outcome: dict[str, Any], messages: list[dict[str, Any]]) -> Result
         text=outcome["text"],
         session_id=outcome["session_id"],
         duration_ms=outcome["duration_ms"],
-        usage=Usage(**usage, models={name: Tokens(**tokens) for name, tokens in outcome["usage"]["models"].items()}),
+        usage=_known(Usage, {**outcome["usage"], "models": models}),
         files=[_known(FileRecord, file) for file in outcome["files"]],
         warnings=list(outcome["warnings"]),
         failure=_known(Failure, failure) if failure else None,

@@ -13,6 +13,8 @@ use crate::acp::turn::Pending;
 
 /// So long is listened before everything else gets its turn.
 const AT_A_TIME: Duration = Duration::from_millis(20);
+/// So long the rest is heard of an agent that was stopped.
+const REST_OF_STOPPED: Duration = Duration::from_secs(1);
 
 impl Engine {
     /// Hands out what waits, then listens on: as far as the reader keeps up, and never for long.
@@ -21,7 +23,7 @@ impl Engine {
         loop {
             let keeps_up = self.hand_out();
             self.read_beside();
-            let stopped = self.exchange.as_ref().is_none_or(|exchange| exchange.stop.is_some());
+            let stopped = self.exchange.is_none() || self.is_stopped();
             // Whoever has stopped a turn waits for its end alone.
             if !stopped && (!keeps_up || self.waits_for_fact()) {
                 return;
@@ -75,13 +77,15 @@ impl Engine {
         any
     }
 
-    /// The agent will say nothing more: what is left of it is a line too.
+    /// The agent will say nothing more: what is left of it is a line too. Of one that was stopped only as much as can be heard in
+    /// a moment: it may have written faster than anybody reads.
     pub(super) fn hear_rest(&mut self) {
+        let until = Instant::now() + REST_OF_STOPPED;
         loop {
             while let Some(heard) = self.lines.pop_front() {
                 self.hear(heard);
             }
-            if !self.read_more() {
+            if (self.is_stopped() && Instant::now() >= until) || !self.read_more() {
                 break;
             }
         }
@@ -92,14 +96,24 @@ impl Engine {
         }
     }
 
+    fn is_stopped(&self) -> bool {
+        self.exchange.as_ref().is_some_and(|exchange| exchange.stop.is_some())
+    }
+
     fn hear(&mut self, heard: Heard) {
         let line = match heard {
             Heard::Line(line) => line,
+            // Nobody holds up what is said to whoever was stopped, so what makes no sense would fill the memory.
+            Heard::TooLong { .. } if self.is_stopped() => return,
             Heard::TooLong { bytes, sample } => {
                 return self.tell(&[], |_| Input::TooLong { sample, bytes });
             }
         };
-        let Ok(message) = Message::read(&line) else { return self.tell(&line, |frame| Input::acp(frame)) };
+        let message = match Message::read(&line) {
+            Ok(message) => message,
+            Err(_) if self.is_stopped() => return,
+            Err(_) => return self.tell(&line, |frame| Input::acp(frame)),
+        };
         let said = Said::of(&message);
         if let Said::Answer { id, outcome: Err(_) } = &said {
             self.fails(id);
