@@ -32,8 +32,10 @@ pub use self::remembered::Remembered;
 /// What is to be decided: what a tool is about to do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
-    /// The tool's name, as Gemini CLI has it.
+    /// The tool's name, as Gemini CLI has it; or what people are shown in its place.
     pub tool: String,
+    /// Whether that is its name. Whatever a rule denies by name may be meant otherwise.
+    pub named: bool,
     /// What kind of tool it is.
     pub class: Class,
     /// The MCP server that it belongs to, where that is known: the tool's name alone does not say where the server's ends.

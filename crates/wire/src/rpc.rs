@@ -3,6 +3,8 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::raw::without_lone_surrogates;
+
 /// What can be wrong with a message, by the numbers of the standard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
@@ -73,7 +75,12 @@ impl From<u64> for Id {
 impl Message {
     /// Reads a line. An error knows the id to answer, if there was one.
     pub fn read(line: &[u8]) -> Result<Self, (Option<Id>, Fault)> {
-        let mut fields: Map<String, Value> = serde_json::from_slice(line)
+        let read = serde_json::from_slice(line).or_else(|error| {
+            // Half a character, as JavaScript writes it, costs that character and not the message.
+            let repaired = std::str::from_utf8(line).ok().and_then(without_lone_surrogates);
+            repaired.map_or(Err(error), |text| serde_json::from_str(&text))
+        });
+        let mut fields: Map<String, Value> = read
             .map_err(|error| (None, if error.is_data() { Fault::Invalid } else { Fault::Parse }))?;
         let given = fields.remove("id");
         let id = given.as_ref().and_then(Id::of);

@@ -80,7 +80,7 @@ impl From<&Question> for rules::Question {
             Action::Other => (question.class, Subject::Text(question.title.clone())),
         };
         let (tool, server) = (question.tool.clone(), question.server.clone());
-        Self { tool, class, server, subject, dir: question.dir.clone() }
+        Self { tool, named: question.named, class, server, subject, dir: question.dir.clone() }
     }
 }
 
@@ -94,6 +94,7 @@ mod tests {
         Question {
             call_id: "c".into(),
             tool: tool.into(),
+            named: true,
             class: tool::class(tool),
             server: None,
             title: String::new(),

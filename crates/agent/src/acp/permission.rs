@@ -30,6 +30,8 @@ pub struct Question {
     pub paths: Vec<PathBuf>,
     /// What would happen.
     pub action: Action,
+    /// Whether `tool` is its name; a title otherwise.
+    pub named: bool,
 }
 
 /// What would happen.
@@ -79,6 +81,7 @@ impl Question {
             class,
             server: gemini::server(&title).filter(|_| is_gemini).map(str::to_owned),
             action: action(call, class, dir, is_gemini),
+            named: name.is_some(),
             tool,
             title,
             dir: dir.to_owned(),

@@ -22,7 +22,7 @@ fn deny(list: &[&str]) -> Rules {
 }
 
 fn question(tool: &str, class: Class, subject: Subject, dir: &Path) -> Question {
-    Question { tool: tool.to_owned(), class, server: None, subject, dir: dir.to_owned() }
+    Question { tool: tool.to_owned(), named: true, class, server: None, subject, dir: dir.to_owned() }
 }
 
 fn shell(command: &str) -> Question {
@@ -572,4 +572,24 @@ proptest! {
             prop_assert!(crate::facts::resolve(dir, Path::new(&path)).starts_with("/srv/nowhere/p/src"));
         }
     }
+}
+
+#[test]
+fn a_tool_whose_name_is_not_known_may_be_what_a_rule_denies_and_is_nothing_that_one_allows() {
+    let dir = Path::new("/srv/p");
+    let unnamed = |question: Question| Question { tool: "Writing to a.txt".to_owned(), named: false, ..question };
+    let decided = |decision: Decision, rule: &str, question: &Question| {
+        let mut rules = Rules::default();
+        rules.add(decision, rule).unwrap();
+        rules.decide(question).map(|ruling| ruling.decision)
+    };
+    for (rule, question) in [
+        ("write_file", unnamed(edit("a.txt", dir))),
+        ("mcp(db/drop_*)", unnamed(mcp("mcp_db_drop_x"))),
+        ("glob", Question { class: Class::Unknown, ..unnamed(edit("a.txt", dir)) }),
+    ] {
+        assert_eq!(decided(Decision::Deny, rule, &question), Some(Decision::Deny), "{rule}");
+        assert_eq!(decided(Decision::Allow, rule, &question), None, "{rule}");
+    }
+    assert_eq!(decided(Decision::Deny, "glob", &unnamed(edit("a.txt", dir))), None);
 }

@@ -113,6 +113,9 @@ impl Tools {
     }
 
     pub fn fit(&self, question: &Question) -> Fit {
+        if !question.named {
+            return self.fit_of_unnamed(question.class);
+        }
         let is = match self {
             Tools::Every => true,
             Tools::Kind(class) => *class == question.class,
@@ -123,6 +126,19 @@ impl Tools {
             }
         };
         if is { Fit::Yes } else { Fit::No }
+    }
+
+    /// Of a tool without a name only its kind is known, if that.
+    fn fit_of_unnamed(&self, class: Class) -> Fit {
+        let may_be = match self {
+            Tools::Every => return Fit::Yes,
+            Tools::Kind(kind) if *kind == class => return Fit::Yes,
+            Tools::Kind(_) => class == Class::Unknown,
+            Tools::One(tool) => class == Class::Unknown || class == tool.class,
+            Tools::Discovered(_) => true,
+            Tools::Mcp { .. } => matches!(class, Class::Mcp | Class::Unknown),
+        };
+        if may_be { Fit::Maybe } else { Fit::No }
     }
 }
 

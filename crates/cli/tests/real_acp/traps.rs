@@ -8,7 +8,7 @@ use alhena_testbed::{Deadline, processes, processes_with_env};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use super::{converse, follow, lab, nobody};
+use super::{converse, follow, kinds, lab, nobody};
 
 fn shell(command: &str) -> Turn {
     Turn::new().call("run_shell_command", json!({"command": command}))
@@ -314,4 +314,30 @@ fn real_cli_a_prompt_of_a_megabyte_arrives_whole() {
     assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
     let requests = lab.server.requests("lab");
     assert!(requests.last().unwrap().texts().any(|text| text == prompt));
+}
+
+#[test]
+fn real_cli_what_rules_deny_by_name_is_not_done_when_the_api_names_its_calls() {
+    let call = |name: &str, args: serde_json::Value, id: &str| json!({"steps": [{"call": {"name": name, "args": args, "id": id}}]});
+    let scenario = json!({"turns": [
+        call("write_file", json!({"file_path": "new.txt", "content": "x"}), "8f2b0"),
+        call("run_shell_command", json!({"command": "touch made"}), "call_7"),
+        {"steps": [{"text": "Done."}]},
+    ]});
+    let lab = lab("ids of the API", Scenario::from_json(&scenario.to_string()).unwrap());
+    let mut rules = alhena::agent::rules::Rules::default();
+    for rule in ["write_file", "Bash(touch *)"] {
+        rules.add(alhena::agent::rules::Decision::Deny, rule).unwrap();
+    }
+    let mut talk = converse(&lab, lab.request("").approval(Approval::Yolo).rules(rules));
+    let (events, outcome) = follow(talk.prompt("go").unwrap(), nobody);
+    assert!(!lab.workspace().join("new.txt").exists() && !lab.workspace().join("made").exists());
+    let names: Vec<&str> = kinds(&events)
+        .iter()
+        .filter_map(|kind| match kind {
+            EventKind::ToolCall { name, .. } => Some(name.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(names, ["write_file", "run_shell_command"], "{outcome:?}");
 }

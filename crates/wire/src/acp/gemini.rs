@@ -16,7 +16,8 @@ pub fn is_it(initialized: &Value) -> bool {
     initialized.pointer("/agentInfo/name").and_then(Value::as_str) == Some("gemini-cli")
 }
 
-/// The tool's name in the id of a call: `name__name_1794800293263_0`, and `name-1794800293263-0` up to 0.38.
+/// The tool's name in the id of a call: `name__name_1794800293263_0`, `name__` and the API's own id where the API gives one, and
+/// `name-1794800293263-0` up to 0.38.
 pub fn tool_name(call_id: &str) -> Option<&str> {
     let old = || {
         let (name, rest) = call_id.split_once('-')?;
@@ -26,7 +27,8 @@ pub fn tool_name(call_id: &str) -> Option<&str> {
         let (name, rest) = (call_id.get(..at)?, call_id.get(at + between.len()..)?);
         rest.strip_prefix(name)?.starts_with('_').then_some(name)
     });
-    doubled.or_else(old).filter(|name| !name.is_empty())
+    let of_api = || call_id.rsplit_once("__").map(|(name, _)| name);
+    doubled.or_else(of_api).or_else(old).filter(|name| !name.is_empty())
 }
 
 /// The MCP server of a tool, by what people are shown: `do_it (srv MCP Server)`.
@@ -89,6 +91,8 @@ mod tests {
             ("mcp_srv_do_it__mcp_srv_do_it_1794798016159_0", Some("mcp_srv_do_it")),
             ("mcp_a__b__mcp_a__b_1794798016159_0", Some("mcp_a__b")),
             ("read_file-1794800293263-0", Some("read_file")),
+            ("write_file__8f2b0", Some("write_file")),
+            ("mcp_a__b__call_7", Some("mcp_a__b")),
             ("call_1", None),
             ("__", None),
             ("", None),

@@ -213,6 +213,7 @@ fn ruled(permission: &Permission) -> rules::Question {
     };
     rules::Question {
         tool: permission.tool.clone(),
+        named: permission.named,
         class: permission.class,
         server: tool::mcp(&permission.tool).map(|(server, _)| server.to_owned()),
         subject,
