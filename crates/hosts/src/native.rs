@@ -111,6 +111,7 @@ pub fn error_type(failure: &Failure) -> &str {
         FailureKind::Crashed => "CrashedError",
         FailureKind::Protocol => "ProtocolError",
         FailureKind::Schema => "SchemaError",
+        FailureKind::Budget => "BudgetError",
         _ => NAMELESS,
     }
 }
