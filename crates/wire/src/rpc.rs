@@ -80,8 +80,8 @@ impl Message {
             let repaired = std::str::from_utf8(line).ok().and_then(without_lone_surrogates);
             repaired.map_or(Err(error), |text| serde_json::from_str(&text))
         });
-        let mut fields: Map<String, Value> = read
-            .map_err(|error| (None, if error.is_data() { Fault::Invalid } else { Fault::Parse }))?;
+        let mut fields: Map<String, Value> =
+            read.map_err(|error| (None, if error.is_data() { Fault::Invalid } else { Fault::Parse }))?;
         let given = fields.remove("id");
         let id = given.as_ref().and_then(Id::of);
         let params = fields.remove("params").unwrap_or_default();

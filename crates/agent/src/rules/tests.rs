@@ -577,7 +577,8 @@ proptest! {
 #[test]
 fn a_tool_whose_name_is_not_known_may_be_what_a_rule_denies_and_is_nothing_that_one_allows() {
     let dir = Path::new("/srv/p");
-    let unnamed = |question: Question| Question { tool: "Writing to a.txt".to_owned(), named: false, ..question };
+    let unnamed =
+        |question: Question| Question { tool: "Writing to a.txt".to_owned(), named: false, ..question };
     let decided = |decision: Decision, rule: &str, question: &Question| {
         let mut rules = Rules::default();
         rules.add(decision, rule).unwrap();
