@@ -1,175 +1,31 @@
 //! `alhena run`.
 
-use std::ffi::OsString;
+mod options;
+
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal};
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::str::FromStr;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use alhena::agent::Place;
 use alhena::agent::env::Environment;
-use alhena::agent::hooks::{Hooks, Moment};
-use alhena::hosts::dialect::with_stdin;
 use alhena::{
-    AcpAgent, Failure, FailureKind, Finder, Gemini, Hint, NotFound, Outcome, Prompt, PromptBy, Request, Run,
-    RunError, Status, Transport,
+    AcpAgent, Failure, FailureKind, Finder, Gemini, Hint, NotFound, Outcome, Request, Run, RunError, Status,
 };
-use clap::ValueEnum;
 
-use super::agent::Agent;
-use super::limits::Limits;
-use super::permissions::Permissions;
-use super::spending::Spending;
+pub use self::options::Args;
+use self::options::{Way, request};
 
-use crate::cassette::{self, CassetteArgs};
+use crate::cassette;
 use crate::command_error::{CommandError, Done, complain};
 use crate::config::Config;
 use crate::echo::Echo;
-use crate::limit;
 use crate::listener;
 use crate::offline;
 use crate::output::{self, Stream, say};
 use crate::signals::{self, Interrupts};
-use crate::stdin::{self, Expect, Piped, Unread};
 use crate::views::{self, Claims, Name, Target};
-
-/// Run Gemini CLI on a prompt and tell the truth about how it went.
-///
-/// The exit code says how it ended; `alhena help exit-codes` explains them.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  alhena run \"Explain this repository\"
-  alhena run --approval auto-edit --trust \"Fix the failing test\"
-  git diff | alhena run \"Review this\"
-  cargo test 2>&1 | alhena run --stdin \"Explain\"
-  alhena run --prompt=\"-v is which option of ls?\"
-  alhena run --offline \"Write a haiku about rivers into haiku.txt\"
-  alhena run --agent-command 'qwen --acp' \"Explain this repository\"
-  alhena run --cassette greeting.json \"Say hello\"   (the first time recorded, from then on played back)")]
-pub struct Args {
-    /// The prompt. `-`, or none, reads it from stdin; what is piped in beside a prompt is sent before it.
-    ///
-    /// A pipe that stays silent for half a second adds nothing, unless --stdin says to wait for it; `< /dev/null` keeps a
-    /// loop's input from being read.
-    #[arg(value_name = "PROMPT")]
-    prompt: Option<String>,
-    /// The prompt, also one that begins with a dash: --prompt=TEXT.
-    #[arg(
-        long = "prompt",
-        short = 'p',
-        value_name = "TEXT",
-        conflicts_with = "prompt",
-        allow_hyphen_values = true
-    )]
-    prompt_option: Option<String>,
-    /// Read the prompt from a file.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["prompt", "prompt_option"])]
-    prompt_file: Option<PathBuf>,
-    /// Wait for what is piped in beside the prompt, to its end and however long it is silent.
-    #[arg(long)]
-    stdin: bool,
-    /// How the prompt gets to the CLI.
-    #[arg(long, value_enum, default_value = "auto")]
-    prompt_by: By,
-    /// How Gemini CLI is talked to; over ACP it may edit build files, which it refuses headless [default: headless].
-    #[arg(long, value_enum)]
-    transport: Option<Way>,
-    /// Run another agent that speaks ACP by this command, such as 'qwen --acp'.
-    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["gemini", "offline", "cassette"])]
-    agent_command: Option<String>,
-    /// Use the scripted model on this machine instead of Gemini; with a file, that scenario.
-    #[arg(long, value_name = "SCENARIO", num_args = 0..=1, require_equals = true, conflicts_with = "cassette")]
-    offline: Option<Option<PathBuf>>,
-    #[command(flatten)]
-    cassette: CassetteArgs,
-    #[command(flatten)]
-    agent: Agent,
-    #[command(flatten)]
-    permissions: Permissions,
-    /// The id for the new session.
-    #[arg(long, value_name = "ID")]
-    session_id: Option<String>,
-    #[command(flatten)]
-    limits: Limits,
-    #[command(flatten)]
-    spending: Spending,
-    /// The answer has to fit this JSON schema, in a file or given as it is; `alhena help schema` explains it.
-    #[arg(long, value_name = "FILE|JSON")]
-    schema: Option<String>,
-    /// How often the model may try again when its answer does not fit [default: 2].
-    #[arg(long, value_name = "N", requires = "schema")]
-    schema_attempts: Option<u32>,
-    /// A shell command that decides: EVENT is before-tool, after-tool or before-model; `alhena help hooks` explains it.
-    #[arg(long = "hook", value_name = "EVENT=COMMAND")]
-    hooks: Vec<HookCommand>,
-    /// How long such a command may take; then the answer is no.
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = limit::time)]
-    hook_timeout: Duration,
-    /// What to print; pretty on a terminal, text otherwise.
-    #[arg(long = "as", value_enum, value_name = "VIEW")]
-    view: Option<Name>,
-    /// Print into this file instead; `-` is stdout.
-    #[arg(long, short, value_name = "FILE")]
-    output: Option<PathBuf>,
-    /// Keep everything that the CLI wrote in this directory, for `alhena parse DIR`.
-    #[arg(long, value_name = "DIR")]
-    record: Option<PathBuf>,
-    /// Say nothing on stderr but errors.
-    #[arg(long, short)]
-    quiet: bool,
-    /// Print what Gemini CLI says on its stderr while it says it, too.
-    #[arg(long, short, conflicts_with = "quiet")]
-    verbose: bool,
-    /// Leave the defaults in files alone; `alhena help config` explains them.
-    #[arg(long)]
-    no_config: bool,
-    /// More arguments for Gemini CLI itself.
-    #[arg(last = true, value_name = "ARGS")]
-    extra: Vec<OsString>,
-}
-
-/// `EVENT=COMMAND`.
-#[derive(Clone, Debug)]
-struct HookCommand {
-    moment: Moment,
-    command: String,
-}
-
-impl FromStr for HookCommand {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let known = || Moment::ALL.map(Moment::name).join(", ");
-        let (name, command) = text.split_once('=').ok_or("write EVENT=COMMAND")?;
-        let moment = Moment::named(name)
-            .ok_or_else(|| format!("there is no event {name:?}; there are {}", known()))?;
-        match command.trim().is_empty() {
-            true => Err(format!("{name} has no command")),
-            false => Ok(Self { moment, command: command.to_owned() }),
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum By {
-    Auto,
-    Flag,
-    Stdin,
-    File,
-    Positional,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Way {
-    /// A process for the prompt, that writes stream-json.
-    Headless,
-    /// The Agent Client Protocol: what would need a yes is decided by rules and --approval.
-    Acp,
-    /// The first that can do what is asked.
-    Auto,
-}
 
 pub fn execute(args: Args) -> Done {
     let config = config(&args);
@@ -332,137 +188,8 @@ pub(super) fn find(
     found.ok_or_else(|| super::detect::not_found(&NotFound { tried }))
 }
 
-fn request(
-    mut args: Args,
-    view: Name,
-    config: &Config,
-    interrupts: &Interrupts,
-) -> Result<Request, RunError> {
-    let given = args.prompt.or(args.prompt_option);
-    let given =
-        if given.is_none() && args.prompt_file.is_none() { args.agent.prompt_behind_resume() } else { given };
-    let taken_for_session = args.agent.word_behind_resume().filter(|_| given.is_none()).map(str::to_owned);
-    let source = Source { text: given, file: args.prompt_file, by: args.prompt_by, wait: args.stdin };
-    let (prompt, notice) = source.prompt(interrupts).map_err(|error| match (error, taken_for_session) {
-        (RunError::Usage { message, .. }, Some(word)) => RunError::Usage {
-            message: format!("{message}: {word:?} behind --resume was taken for the session"),
-            hint: format!("If it is the prompt, write --resume=latest {word:?}; if not, give a prompt too."),
-        },
-        (error, _) => error,
-    })?;
-    let mut request = Request::with_prompt(prompt);
-    request.notices.extend(notice);
-    request.prompt_by = match args.prompt_by {
-        By::Auto => PromptBy::Auto,
-        By::Flag => PromptBy::Flag,
-        By::Stdin => PromptBy::Stdin,
-        By::File => PromptBy::File,
-        By::Positional => PromptBy::Positional,
-    };
-    request.transport = match args.transport {
-        None | Some(Way::Headless) => Transport::Headless,
-        Some(Way::Acp) => Transport::Acp,
-        Some(Way::Auto) => Transport::Auto,
-    };
-    request.trust = config.trust.unwrap_or_default();
-    args.agent.describe(&mut request)?;
-    args.permissions.describe(&mut request)?;
-    request.session_id = args.session_id;
-    args.limits.describe(config, &mut request);
-    request.notices.extend(config.notice());
-    args.spending.describe(&mut request)?;
-    if !args.hooks.is_empty() {
-        let commands = args.hooks.into_iter().map(|hook| (hook.moment, hook.command)).collect();
-        request.hooks = Some(Hooks::of_commands(commands, args.hook_timeout));
-    }
-    if let Some(schema) = args.schema {
-        request.schema = Some(super::schema::read(&schema)?);
-    } else if view == Name::Data {
-        return Err(RunError::Usage {
-            message: "--as data prints an answer that fits a schema, and there is none".to_owned(),
-            hint: "Give a schema with --schema FILE.".to_owned(),
-        });
-    }
-    request.schema_attempts = args.schema_attempts.unwrap_or(request.schema_attempts);
-    request.record = args.record;
-    request.extra_args = args.extra;
-    request.raw_lines = view.wants_lines();
-    request.conversation = view.wants_conversation();
-    Ok(request)
-}
-
-/// Where the prompt is.
-struct Source {
-    text: Option<String>,
-    file: Option<PathBuf>,
-    by: By,
-    /// Whether stdin is waited for, though there is a prompt.
-    wait: bool,
-}
-
-impl Source {
-    /// The prompt from wherever it was given with what is piped in beside it, and what people should know of that.
-    fn prompt(self, interrupts: &Interrupts) -> Result<(Prompt, Option<String>), RunError> {
-        let usage =
-            |message: &str, hint: &str| RunError::Usage { message: message.into(), hint: hint.into() };
-        let hint = "Give a prompt as an argument, by --prompt-file or on stdin.";
-        let Source { text, file, by, wait } = self;
-        let given = text.as_deref().is_some_and(|text| text != "-") || file.is_some();
-        if text.is_none() && !given && io::stdin().is_terminal() {
-            return Err(usage("there is no prompt", hint));
-        }
-        let expect = if given && !wait { Expect::Perhaps } else { Expect::Everything };
-        let (piped, left_open) = from_stdin(expect, interrupts)?;
-        let prompt = match (text, file) {
-            (_, Some(file)) if piped.is_empty() => Prompt::File(file),
-            (_, Some(_)) if matches!(by, By::File) => {
-                return Err(usage(
-                    "there is something on stdin, and --prompt-by file sends only the file",
-                    "Leave out --prompt-by, or put `< /dev/null` behind the command.",
-                ));
-            }
-            (_, Some(file)) => {
-                let text = std::fs::read_to_string(&file).map_err(|error| {
-                    usage(&format!("{}: {error}", file.display()), "Give a text file that can be read.")
-                })?;
-                Prompt::Text(with_stdin(&text, &piped))
-            }
-            (Some(text), None) if given => Prompt::Text(with_stdin(&text, &piped)),
-            _ => Prompt::Text(piped),
-        };
-        // Wrong usage is said before anything is looked for or fetched.
-        match &prompt {
-            Prompt::Text(text) if text.trim().is_empty() => Err(usage("the prompt is empty", hint)),
-            _ => Ok((prompt, left_open.then(|| NOT_READ.to_owned()))),
-        }
-    }
-}
-
-/// Hosts and CI leave pipes open that nobody writes to, but behind `cargo test |` it is the very thing that was meant.
-const NOT_READ: &str = "stdin is a pipe that was silent for half a second, so it was not read; --stdin waits for it, `< /dev/null` says that there is nothing";
-
 fn cancelled(message: &str) -> RunError {
     RunError::Failed(Box::new(Failure::new(FailureKind::Cancelled, message)))
-}
-
-/// What came on stdin, and whether it was left open.
-fn from_stdin(expect: Expect, interrupts: &Interrupts) -> Result<(String, bool), RunError> {
-    let Piped { bytes, left_open } = stdin::read(expect, interrupts).map_err(|unread| match unread {
-        Unread::Interrupted => cancelled(&unread.to_string()),
-        Unread::TooMuch => RunError::Usage {
-            message: unread.to_string(),
-            hint: "Put the material into files and name them in the prompt.".to_owned(),
-        },
-        Unread::Failed(_) => RunError::Usage {
-            message: unread.to_string(),
-            hint: "Give the prompt as an argument or by --prompt-file.".to_owned(),
-        },
-    })?;
-    let text = String::from_utf8(bytes).map_err(|_| RunError::Usage {
-        message: "what came on stdin is not UTF-8 text".to_owned(),
-        hint: "Gemini CLI takes text; put other data into a file and name it in the prompt.".to_owned(),
-    })?;
-    Ok((text, left_open))
 }
 
 /// Prints the run until it is over. ^C and the like stop it; the outcome then says so.
