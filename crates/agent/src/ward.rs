@@ -11,7 +11,7 @@ use crate::prepare::DEBUG_LOG;
 use crate::prepare::arguments::OUR_POLICY;
 use crate::run_dir::RunDir;
 use crate::supervise::custody::{Custody, PATIENCE_WITH_GUARD};
-use crate::supervise::protocol::{Ended, Gentle, Report};
+use crate::supervise::protocol::{Gentle, ProcessEnd, Report};
 
 /// A keeper that does not finish within this is itself stuck.
 const PATIENCE_WITH_KEEPER: Duration = Duration::from_secs(20);
@@ -34,7 +34,7 @@ pub(crate) struct Ward {
     /// When it was told to stop.
     pub stopping: Option<Instant>,
     /// How the CLI ended.
-    pub ended: Option<Ended>,
+    pub ended: Option<ProcessEnd>,
     /// When the CLI's own process was gone: from then on only the keeper is waited for.
     exited: Option<Instant>,
     /// When the keeper had not answered for too long, and its guard was told to take over.
@@ -154,8 +154,8 @@ impl Ward {
     /// How it ended, and what it last wrote to standard error.
     pub(crate) fn exit(&self) -> (Exit, String) {
         let exit = match (self.ended, &self.not_started) {
-            (Some(Ended::Code(code)), _) => Exit::Code(code),
-            (Some(Ended::Signal(signal)), _) => Exit::Signal(signal),
+            (Some(ProcessEnd::Code(code)), _) => Exit::Code(code),
+            (Some(ProcessEnd::Signal(signal)), _) => Exit::Signal(signal),
             // As a shell would say it.
             (None, Some((true, _))) => Exit::Code(127),
             (None, Some((false, _))) => Exit::Code(126),

@@ -8,8 +8,8 @@ use alhena_model::Outcome;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::failed_run::{FailedRun, reason_first};
 use crate::python;
-use crate::seen::{Seen, reason_first, seen};
 
 /// The keys of the configuration, in the document's order.
 pub const CONFIG_KEYS: [&str; 7] =
@@ -41,7 +41,7 @@ pub fn view(outcome: &Outcome, stderr: Option<&str>) -> Answer {
     Answer {
         response: outcome.data.as_ref().map_or_else(|| outcome.text.all().to_owned(), Value::to_string),
         files: written_files(outcome),
-        error: seen(outcome, stderr).map(|seen| error_text(seen, outcome)),
+        error: FailedRun::of(outcome, stderr).map(|failed| error_text(failed, outcome)),
     }
 }
 
@@ -54,14 +54,14 @@ fn written_files(outcome: &Outcome) -> Map<String, Value> {
     written.map(|file| (file.path.clone(), Value::Null)).collect()
 }
 
-fn error_text(seen: Seen<'_>, outcome: &Outcome) -> String {
-    match seen {
-        Seen::NotInstalled => NOT_FOUND.to_owned(),
-        Seen::Exited { code, said } => {
+fn error_text(run: FailedRun<'_>, outcome: &Outcome) -> String {
+    match run {
+        FailedRun::NotInstalled => NOT_FOUND.to_owned(),
+        FailedRun::Exited { code, said } => {
             let message = outcome.failure.as_ref().map_or("", |failure| failure.message.as_str());
             process_error(code, &reason_first(said, message))
         }
-        Seen::Stopped { code, message } => failed(i32::from(code), message),
+        FailedRun::Stopped { code, message } => failed(i32::from(code), message),
     }
 }
 

@@ -28,5 +28,5 @@ pub mod promptfoo;
 pub mod schema;
 pub mod streamed;
 
+mod failed_run;
 mod python;
-mod seen;

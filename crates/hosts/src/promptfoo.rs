@@ -11,8 +11,8 @@ use serde_json::Value;
 
 pub use config::{APPROVAL_MODES, Config, DEFAULT_TIMEOUT_MS, KEYS, Sandbox, overlay};
 
+use crate::failed_run::{FailedRun, reason_first};
 use crate::native::{JsonReport, error_message, error_type};
-use crate::seen::{Seen, reason_first, seen};
 
 /// The provider's id.
 pub const ID: &str = "google:gemini-cli";
@@ -212,16 +212,16 @@ fn token_usage(outcome: &Outcome) -> Option<TokenUsage> {
 
 /// E-33 for an error that the CLI reported and still exited 0, E-26 within E-27 for any other exit code, E-27 for the rest.
 fn error_text(outcome: &Outcome, stderr: Option<&str>) -> Option<String> {
-    let seen = seen(outcome, stderr)?;
+    let run = FailedRun::of(outcome, stderr)?;
     let message = outcome.failure.as_ref().map_or("", |failure| failure.message.as_str());
-    if let Seen::Exited { code, said } = seen
+    if let FailedRun::Exited { code, said } = run
         && code != 0
     {
         let said = reason_first(said, message);
         return Some(exit_error(code, if said.trim().is_empty() { message } else { &said }));
     }
     let reported = outcome.failure.as_ref().filter(|failure| {
-        !matches!(seen, Seen::NotInstalled)
+        !matches!(run, FailedRun::NotInstalled)
             && outcome.status == alhena_model::Status::Failed
             && (failure.reported.is_some() || failure.kind == FailureKind::InvalidResponse)
     });

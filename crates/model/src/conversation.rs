@@ -35,7 +35,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use self::events::events;
-pub(crate) use self::events::{Ended, call, usage_of};
+pub(crate) use self::events::{EndedCall, call, usage_of};
 pub(crate) use self::growing::Growing;
 pub use self::growing::as_record;
 pub use self::needed_parts::{first_record, record as needed_parts_of};

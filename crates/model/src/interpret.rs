@@ -9,20 +9,15 @@ mod acp;
 mod broken;
 mod costing;
 mod derive;
+mod ending;
 mod input;
 mod joined;
 mod kept;
+mod lines;
 mod report;
 mod tools;
 mod waiting;
 mod whole;
-
-use std::borrow::Cow;
-
-use alhena_wire::Count;
-use alhena_wire::stream;
-use alhena_wire::stream::{ErrorEvent, Message, ResultEvent, Role, Severity, Status, StreamEvent};
-use serde_json::Value;
 
 use self::acp::Acp;
 use self::costing::Costing;
@@ -35,14 +30,12 @@ use self::waiting::{Returned, Testimony, Waiting};
 use crate::answer::{Answered, Unfit};
 use crate::conversation::{Conversation, Growing, usage_of};
 use crate::event::{Event, EventKind, Source};
-use crate::failure::{Failure, FailureKind};
 use crate::join::Fact;
-use crate::judge::{self, End, Exit, Facts, Output, ReportedError, ResultFacts, Stop, Stopped};
-use crate::outcome::{FileRecord, Outcome, Text};
+use crate::judge::{End, Facts, Stop, Stopped};
+use crate::outcome::{FileRecord, Outcome};
 use crate::prices::Prices;
 use crate::time::Timestamp;
 use crate::tool::{self};
-use crate::usage::Usage;
 
 /// Turns lines into events, and in the end into an outcome.
 pub struct Interpreter {
@@ -246,85 +239,6 @@ impl Interpreter {
         &self.outcome.files
     }
 
-    fn take_line(&mut self, line: &[u8], out: &mut Vec<Event>) {
-        match stream::parse_line(line) {
-            Ok(event) => self.event(event, out),
-            Err(error) => self.broken(line, &error, out),
-        }
-    }
-
-    /// A line that is no event.
-    fn malformed(&mut self, sample: String, bytes: u64, out: &mut Vec<Event>) {
-        self.outcome.malformed.lines += 1;
-        self.outcome.malformed.bytes = self.outcome.malformed.bytes.saturating_add(bytes);
-        if self.facts.output == Output::Nothing {
-            self.facts.output = Output::Noise;
-        }
-        self.emit(Source::Stream, EventKind::Malformed { sample, bytes }, out);
-    }
-
-    /// One event of the stream.
-    fn event(&mut self, event: StreamEvent<'_>, out: &mut Vec<Event>) {
-        if let Some(time) = event.timestamp().and_then(Timestamp::parse) {
-            self.now = time;
-        }
-        self.first.get_or_insert(self.now);
-        self.facts.output = Output::Events;
-        match event {
-            StreamEvent::Init(init) => {
-                self.started(init.session_id.into_owned(), init.model.into_owned(), out);
-            }
-            StreamEvent::Message(message) => self.message(message, out),
-            StreamEvent::ToolUse(call) => self.tool_use(call, out),
-            StreamEvent::ToolResult(result) => self.tool_result(result, out),
-            StreamEvent::Error(error) => self.error(error, out),
-            StreamEvent::Result(result) => self.result(result, out),
-            StreamEvent::Unknown(unknown) => {
-                let raw = unknown.raw.decode().unwrap_or(Value::Null);
-                self.emit(Source::Stream, EventKind::Unknown { raw }, out);
-            }
-        }
-    }
-
-    fn started(&mut self, session_id: String, model: String, out: &mut Vec<Event>) {
-        self.outcome.session_id = Some(session_id.clone());
-        self.asked_model = Some(model.clone()).filter(|model| !model.is_empty());
-        self.emit(Source::Stream, EventKind::Started { session_id, model }, out);
-    }
-
-    fn message(&mut self, message: Message<'_>, out: &mut Vec<Event>) {
-        let text = message.content.into_owned();
-        match message.role {
-            Role::User => self.asked(text, out),
-            Role::Assistant | Role::Other(_) => self.answered(text, out),
-        }
-    }
-
-    /// The user says something.
-    fn asked(&mut self, text: String, out: &mut Vec<Event>) {
-        self.prompt_file = PromptFile::named_in(&text);
-        if let Some(said) = &mut self.said {
-            said.prompt(&text, self.now);
-        }
-        self.emit(Source::Stream, EventKind::Prompt { text }, out); // A-19, C-34
-    }
-
-    /// A piece of the model's answer.
-    fn answered(&mut self, text: String, out: &mut Vec<Event>) {
-        self.open.model_goes_on();
-        self.facts.answered = self.facts.answered || !text.trim().is_empty();
-        self.say(text, out);
-    }
-
-    /// The model says something.
-    fn say(&mut self, delta: String, out: &mut Vec<Event>) {
-        self.outcome.text.push(&delta);
-        if let Some(said) = &mut self.said {
-            said.text(&delta, self.now);
-        }
-        self.emit(Source::Stream, EventKind::Text { delta }, out);
-    }
-
     /// Something that only the session file says.
     fn take_fact(&mut self, fact: Fact, out: &mut Vec<Event>) {
         self.waiting.session_speaks();
@@ -364,72 +278,6 @@ impl Interpreter {
         self.outcome.session_id.as_deref()
     }
 
-    fn error(&mut self, error: ErrorEvent<'_>, out: &mut Vec<Event>) {
-        let message = error.message.into_owned();
-        match error.severity {
-            Severity::Warning => self.warned(message, out),
-            Severity::Error | Severity::Other(_) => self.serious(message, out),
-        }
-    }
-
-    /// The CLI warns.
-    fn warned(&mut self, message: String, out: &mut Vec<Event>) {
-        self.kept.warning(&mut self.outcome, &message);
-        self.emit(Source::Stream, EventKind::Warning { message }, out);
-    }
-
-    /// The CLI calls it an error: the run cannot be a success any more.
-    fn serious(&mut self, message: String, out: &mut Vec<Event>) {
-        self.facts.error = Some(message.clone());
-        self.emit(Source::Stream, EventKind::Error { message }, out);
-    }
-
-    fn result(&mut self, result: ResultEvent<'_>, out: &mut Vec<Event>) {
-        let success = result.status == Status::Success;
-        let error = result.error.map(|error| ReportedError {
-            kind: owned(error.kind),
-            message: error.message.into_owned(),
-            code: None,
-        });
-        if let Some(error) = &error {
-            self.emit(Source::Stream, EventKind::Error { message: error.message.clone() }, out);
-        }
-        let facts = ResultFacts { success: success && error.is_none(), error };
-        if self.facts.result.is_some() {
-            return self.second_result(facts, out);
-        }
-        self.facts.result = Some(facts);
-        if let Some(stats) = result.stats {
-            self.take_usage(Usage::from(&*stats));
-            self.stats_duration = stats.duration_ms.map(Count::get);
-            let usage = self.outcome.usage.clone();
-            self.emit(Source::Stream, EventKind::Usage(usage), out);
-        }
-    }
-
-    /// The CLI writes one `result`. A second one does not make a failure good, and one of error takes a success back; but
-    /// not when it is the answer to being stopped.
-    fn second_result(&mut self, second: ResultFacts, out: &mut Vec<Event>) {
-        let (word, counts) = match second.success {
-            true => ("success", "the first one counts"),
-            false if self.facts.stop.is_some() => {
-                ("error", "the first one counts: it was being stopped by then")
-            }
-            false => ("error", "the run is no success"),
-        };
-        if !second.success && self.facts.stop.is_none() {
-            self.facts.contradiction.get_or_insert(second);
-        }
-        self.warn(format!("Gemini CLI wrote a second result ({word}); {counts}"), out);
-    }
-
-    fn take_usage(&mut self, usage: Usage) {
-        self.facts.called |= usage.all.total > 0;
-        let answered = usage.models.iter().filter(|(_, tokens)| tokens.total > 0);
-        self.outcome.models = answered.map(|(name, _)| name.clone()).collect();
-        self.outcome.usage = usage;
-    }
-
     /// Alhena begins to stop the run now. The first reason counts.
     fn stopping(&mut self, stop: Stop) {
         let after_result = self.facts.result.is_some();
@@ -459,95 +307,10 @@ impl Interpreter {
         }
     }
 
-    fn end(&mut self, end: &End, out: &mut Vec<Event>) -> std::sync::Arc<Outcome> {
-        if let (Some(Stopped { why: Stop::NoExit, .. }), true) = (self.facts.stop, self.has_result()) {
-            self.warn("Gemini CLI did not exit after its result and was stopped", out);
-        }
-        if self.outcome.text.truncated() {
-            self.warn(format!("The text is longer than {} bytes and was cut", Text::LIMIT), out);
-        }
-        self.settle_quota();
-        let joined = std::mem::take(&mut self.joined);
-        let by_call = joined.usage.clone();
-        joined.settle(&mut self.outcome);
-        let turns = self.open.turns() + u64::from(self.facts.answered);
-        self.costing.settle(&by_call, turns, self.now, &mut self.outcome);
-        let (status, failure) = judge::verdict(&self.facts, end);
-        self.outcome.status = status;
-        self.outcome.failure = failure.map(|failure| self.in_the_agents_name(failure));
-        self.outcome.reported = self.facts.reported();
-        self.say_how_to_go_on();
-        if self.ended_on_a_tool() {
-            self.warn("The model said nothing after its last tool result", out);
-        }
-        self.outcome.exit_code = match end.exit {
-            Exit::Code(code) => Some(code),
-            Exit::Signal(_) | Exit::Unknown => None,
-        };
-        if self.outcome.models.is_empty() {
-            self.outcome.models.extend(self.asked_model.take());
-        }
-        let elapsed =
-            self.first.map(|first| self.now.as_millis().saturating_sub(first.as_millis()).max(0) as u64);
-        self.outcome.duration_ms =
-            end.duration_ms.or(self.stats_duration.filter(|ms| *ms > 0)).or(elapsed).unwrap_or(0);
-        self.over = true;
-        let outcome = std::sync::Arc::new(std::mem::take(&mut self.outcome));
-        self.emit(Source::Derived, EventKind::Finished { outcome: outcome.clone() }, out);
-        outcome
-    }
-
-    /// A failure of an agent that is not Gemini CLI. What to do about Gemini CLI does not help there.
-    fn in_the_agents_name(&self, mut failure: Failure) -> Failure {
-        if let Some(name) = &self.agent {
-            failure.message = failure.message.replace("Gemini CLI", name);
-            if failure.hint.to_lowercase().contains("gemini") {
-                failure.hint.clear();
-            }
-        }
-        failure
-    }
-
-    /// A run that was cut short can be gone on with, unless its session is lost: the hint says how.
-    fn say_how_to_go_on(&mut self) {
-        if self.session_lost {
-            return;
-        }
-        let (Some(failure), Some(session)) = (&mut self.outcome.failure, &self.outcome.session_id) else {
-            return;
-        };
-        let plain = session.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-        let cut_short = matches!(
-            failure.kind,
-            FailureKind::TurnLimit
-                | FailureKind::Budget
-                | FailureKind::Cancelled
-                | FailureKind::Timeout
-                | FailureKind::DiskFull
-        );
-        if cut_short && plain && !session.is_empty() {
-            failure.hint.push_str(&format!(" To go on with this session: --resume={session}"));
-        }
-    }
-
-    /// A success with no last word, and nothing that explains it: the context was full, or a hook stopped the agent.
-    fn ended_on_a_tool(&self) -> bool {
-        let outcome = &self.outcome;
-        self.facts.tool_came_back
-            && outcome.data.is_none()
-            && outcome.is_success()
-            && outcome.warnings.is_empty()
-            && outcome.text.last().trim().is_empty()
-    }
-
     fn emit(&mut self, source: Source, kind: EventKind, out: &mut Vec<Event>) {
         out.push(Event { seq: self.seq, at: self.now, source, kind });
         self.seq += 1;
     }
-}
-
-fn owned(text: Option<Cow<'_, str>>) -> String {
-    text.map(Cow::into_owned).unwrap_or_default()
 }
 
 #[cfg(test)]

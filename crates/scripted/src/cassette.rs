@@ -195,7 +195,7 @@ impl Line<'_> {
 
     /// An error of our own, in the API's form.
     pub(crate) fn refuse(&self, status: u16, reason: &str) -> io::Result<()> {
-        self.shared.tell(&crate::Seen::Refused { status, reason });
+        self.shared.tell(&crate::Observed::Refused { status, reason });
         let headers =
             BTreeMap::from([("content-type".to_owned(), "application/json; charset=UTF-8".to_owned())]);
         self.open(status, &headers)?;

@@ -14,7 +14,7 @@ use crate::cassette::Line;
 use crate::play::{Exchange, Fate};
 use crate::request::RecordedRequest;
 use crate::route::{Route, without_keys};
-use crate::server::{Seen, Shared};
+use crate::server::{Observed, Shared};
 use crate::turn::Turn;
 use crate::utility;
 
@@ -84,7 +84,7 @@ fn answer_one(shared: &Shared, stream: &TcpStream, request: Request) -> Fate {
         };
     }
     let refused = |status: u16, reason: &str| {
-        shared.tell(&Seen::Refused { status, reason });
+        shared.tell(&Observed::Refused { status, reason });
         refuse(stream, status, reason);
         Fate::Closes
     };

@@ -106,7 +106,7 @@ mod when;
 
 pub use request::RecordedRequest;
 pub use scenario::{After, Responder, Scenario, ScenarioError};
-pub use server::{Seen, Server};
+pub use server::{Observed, Server};
 pub use state::{Ending, RunState, ScenarioState, StepState, TurnState};
 pub use step::{Call, Step};
 pub use tour::tour;

@@ -46,12 +46,12 @@ pub(crate) struct Shared {
     connections: Mutex<Connections>,
 }
 
-type Observer = Arc<dyn Fn(&Seen<'_>) + Send + Sync>;
+type Observer = Arc<dyn Fn(&Observed<'_>) + Send + Sync>;
 
 /// Something that came to a server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Seen<'a> {
+pub enum Observed<'a> {
     /// A request that a scenario answers.
     Request {
         /// The scenario.
@@ -142,7 +142,7 @@ impl Server {
 
     /// Tells what comes, as it comes, in place of an earlier observer. It is called on the connection's thread and should
     /// not block.
-    pub fn observe(&self, observer: impl Fn(&Seen<'_>) + Send + Sync + 'static) {
+    pub fn observe(&self, observer: impl Fn(&Observed<'_>) + Send + Sync + 'static) {
         *lock(&self.shared.observer) = Some(Arc::new(observer));
     }
 
@@ -232,7 +232,7 @@ impl Shared {
     }
 
     /// Tells the observer, where there is one.
-    pub(crate) fn tell(&self, seen: &Seen<'_>) {
+    pub(crate) fn tell(&self, seen: &Observed<'_>) {
         let observer = lock(&self.observer).clone();
         if let Some(observer) = observer {
             observer(seen);
@@ -241,7 +241,7 @@ impl Shared {
 
     /// Writes a request to the recording, where there is one.
     pub(crate) fn record(&self, scenario: &str, request: &RecordedRequest) {
-        self.tell(&Seen::Request { scenario, request });
+        self.tell(&Observed::Request { scenario, request });
         let mut recording = lock(&self.recording);
         let Some(file) = recording.as_mut() else { return };
         let at = request.at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

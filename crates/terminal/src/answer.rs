@@ -13,8 +13,8 @@ use alhena_session::Transcript;
 use serde::Serialize;
 
 use crate::error::{TerminalError, TerminalErrorKind};
-use crate::said::Said;
 use crate::screen::{ExtractError, Status, Turn};
+use crate::session_turn::SessionTurn;
 use crate::store::{Phase, Record};
 use crate::terminal::{CapturedPane, History, Terminal};
 use crate::turn::{How, TurnRecord};
@@ -81,7 +81,7 @@ impl Terminal {
                                 self.command_line("ask", &["TEXT"])
                             )),
                     })?;
-                let is_new = |path: PathBuf| !Said::each_since(&path, record.created).is_empty();
+                let is_new = |path: PathBuf| !SessionTurn::each_since(&path, record.created).is_empty();
                 let resumed = answer.source == Source::Session && !sessions_of(&record).any(is_new);
                 let warning = resumed.then(|| BEFORE.to_owned());
                 Ok(Answer { warning, ..answer })
@@ -107,7 +107,7 @@ impl Terminal {
         let record = self.record()?;
         let session = session_of(&record);
         let next = next.map(|next| next.sent);
-        let said = session.as_deref().map(|session| Said::between(session, turn.sent, next));
+        let said = session.as_deref().map(|session| SessionTurn::between(session, turn.sent, next));
         let said = said.unwrap_or_default();
         let others = said.queries > 1;
         let (id, end) = (turn.id, turn.ended);

@@ -14,7 +14,7 @@ use crate::control::Control;
 use crate::error::TerminalError;
 use crate::fit;
 use crate::screen::Status;
-use crate::store::{Cause, Ended, Phase, Record};
+use crate::store::{Cause, Phase, Record, TerminalEnd};
 use crate::terminal::{History, Terminal};
 use crate::tmux::SESSION;
 
@@ -28,7 +28,7 @@ pub struct Exit {
     pub gracefully: bool,
     /// How the CLI ended.
     #[serde(flatten)]
-    pub ended: Ended,
+    pub ended: TerminalEnd,
 }
 
 impl Terminal {
@@ -108,7 +108,7 @@ impl Terminal {
     }
 
     /// Ends what runs, closes the window, and forgets the terminal.
-    fn keep_ending(&self) -> Result<Ended, TerminalError> {
+    fn keep_ending(&self) -> Result<TerminalEnd, TerminalError> {
         let record = self.record()?;
         let ours = record.phase != Phase::Ended;
         if ours {
@@ -129,7 +129,7 @@ impl Terminal {
             tracing::warn!("{warning}");
         }
         let ended = record.ended.unwrap_or_default();
-        Ok(Ended { cause: if ours { Some(Cause::Told) } else { ended.cause }, ..ended })
+        Ok(TerminalEnd { cause: if ours { Some(Cause::Told) } else { ended.cause }, ..ended })
     }
 
     fn end_processes(&self, record: &Record) -> Result<(), TerminalError> {

@@ -12,8 +12,8 @@ use alhena_model::Timestamp;
 use crate::answer::session_of;
 use crate::error::{TerminalError, TerminalErrorKind};
 use crate::here::DIRECTORY;
-use crate::said::Said;
 use crate::screen::{Capture, Reading, Status};
+use crate::session_turn::SessionTurn;
 use crate::store::{self, Record};
 use crate::terminal::Until;
 use crate::turn::TurnNote;
@@ -91,11 +91,11 @@ impl Hosted {
     }
 
     /// What the session says, and whether it has not grown for a while.
-    fn said(&self, since: Timestamp) -> (Said, bool) {
-        let Some(session) = session_of(&self.record) else { return (Said::default(), false) };
+    fn said(&self, since: Timestamp) -> (SessionTurn, bool) {
+        let Some(session) = session_of(&self.record) else { return (SessionTurn::default(), false) };
         let written = std::fs::metadata(&session).and_then(|data| data.modified());
         let age = written.ok().and_then(|at| SystemTime::now().duration_since(at).ok());
-        let said = Said::since(&session, since);
+        let said = SessionTurn::since(&session, since);
         let stands = age.is_some_and(|age| age > said.patience() + LATE);
         (said, stands)
     }

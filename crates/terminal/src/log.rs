@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::answer::{letters, sessions_of};
 use crate::error::TerminalError;
-use crate::said::{Exchange, Said};
+use crate::session_turn::{Exchange, SessionTurn};
 use crate::terminal::Terminal;
 use crate::turn::{How, TurnRecord};
 use crate::typing::is_false;
@@ -56,7 +56,7 @@ impl Terminal {
         let record = self.record()?;
         let mut seen = HashSet::new();
         let sessions =
-            sessions_of(&record).flat_map(|path| Said::each_since(&path, Timestamp::from_millis(0)));
+            sessions_of(&record).flat_map(|path| SessionTurn::each_since(&path, Timestamp::from_millis(0)));
         // One that went to the store may still be where it was.
         let exchanges = sessions.filter(|one| seen.insert((one.at, one.query.clone()))).collect();
         Ok(joined(self.turn_records(), exchanges, record.created))
@@ -115,7 +115,7 @@ fn typed(exchange: &Exchange, earlier: bool) -> LogEntry {
     }
 }
 
-fn answer(said: &Said) -> Option<String> {
+fn answer(said: &SessionTurn) -> Option<String> {
     said.texts.last().map(|text| first_line(text))
 }
 

@@ -30,7 +30,7 @@ use crate::borrowed::BorrowedFiles;
 use crate::error::{TerminalError, TerminalErrorKind};
 use crate::mcp::start::McpStart;
 use crate::orders::Orders;
-use crate::store::{self, Cause, Ended, Phase};
+use crate::store::{self, Cause, Phase, TerminalEnd};
 
 /// 0.61.0 ends with it when it wants to be started again, after a folder was trusted.
 const RESTART: i32 = 199;
@@ -50,7 +50,7 @@ pub fn serve(record: &Path, say: &dyn Fn(&str)) -> u8 {
             say(&format!("alhena: {error}"));
             let failure =
                 Failure::new(failure_kind(error.kind), error.message.clone()).with_hint(error.hint.clone());
-            let ended = Ended { failure: Some(failure), ..Ended::default() };
+            let ended = TerminalEnd { failure: Some(failure), ..TerminalEnd::default() };
             say_ended(record, ended);
             error.exit_status()
         }
@@ -67,7 +67,7 @@ fn failure_kind(kind: TerminalErrorKind) -> FailureKind {
     }
 }
 
-fn run(record: &Path) -> Result<Ended, TerminalError> {
+fn run(record: &Path) -> Result<TerminalEnd, TerminalError> {
     let failed = |error: io::Error| TerminalError::io("the agent could not be started", &error);
     let stop = Noted::of(&[Signal::HUP, Signal::TERM]).map_err(failed)?;
     let hung_up = Noted::of(&[Signal::HUP]).map_err(failed)?;
@@ -173,7 +173,7 @@ fn finish_home(plan: &home::FinishPlan) -> home::Finished {
     home::finish(plan, home::Stopped::Never)
 }
 
-fn say_ended(record: &Path, ended: Ended) {
+fn say_ended(record: &Path, ended: TerminalEnd) {
     give_back(record);
     end_workers(record);
     let _unwritten = store::update(record, |record| {
@@ -185,7 +185,12 @@ fn say_ended(record: &Path, ended: Ended) {
 }
 
 /// Starts the CLI, again if it wants so, and waits for its end.
-fn hold(record: &Path, interactive: &Interactive, release: &Version, stop: &Noted) -> io::Result<Ended> {
+fn hold(
+    record: &Path,
+    interactive: &Interactive,
+    release: &Version,
+    stop: &Noted,
+) -> io::Result<TerminalEnd> {
     loop {
         clear_screen();
         let mcp = McpStart::new(&interactive.log, &interactive.servers, release);
@@ -199,7 +204,11 @@ fn hold(record: &Path, interactive: &Interactive, release: &Version, stop: &Note
         });
         let status = wait(cli, stop)?;
         if status.code() != Some(RESTART) || stop.has_come() {
-            return Ok(Ended { code: status.code(), signal: status.signal(), ..Ended::default() });
+            return Ok(TerminalEnd {
+                code: status.code(),
+                signal: status.signal(),
+                ..TerminalEnd::default()
+            });
         }
         let _ended = sweep(&interactive.mark, Life::Process);
     }
@@ -309,6 +318,6 @@ pub fn guard(step: &str) -> io::Result<()> {
     }
     let cause = Some(Cause::Killed);
     let sessions = finished.published;
-    say_ended(&watch.record, Ended { sessions, cause, signal: Some(9), ..Ended::default() });
+    say_ended(&watch.record, TerminalEnd { sessions, cause, signal: Some(9), ..TerminalEnd::default() });
     Ok(())
 }

@@ -12,8 +12,8 @@ use alhena_sys::Process;
 use crate::answer::session_of;
 use crate::control::Control;
 use crate::error::TerminalError;
-use crate::said::{STANDS, STANDS_IN_SILENCE, STANDS_WITHOUT_ANSWER, Said, how_of};
 use crate::screen::{Reading, Status};
+use crate::session_turn::{STANDS, STANDS_IN_SILENCE, STANDS_WITHOUT_ANSWER, SessionTurn, how_of};
 use crate::store::{self, Phase, Record};
 use crate::terminal::{FRAME, History, LONGEST_FRAME, Live, SOME_HISTORY, Terminal, Until};
 use crate::turn::{How, Journal, TurnRecord};
@@ -238,7 +238,8 @@ impl Terminal {
             return Ok(turn);
         }
         let session = session_of(&self.record()?);
-        let said = || session.as_deref().map(|session| Said::since(session, turn.sent)).unwrap_or_default();
+        let said =
+            || session.as_deref().map(|session| SessionTurn::since(session, turn.sent)).unwrap_or_default();
         // Whoever sent it may have ended in the moment between its arrival and the note of that.
         let arrived = |turn: &TurnRecord| turn.begun.is_some() || seen.works || said().queries > 0;
         let Some(taken) = turn.taken.or_else(|| arrived(&turn).then_some(turn.sent)) else {

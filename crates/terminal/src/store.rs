@@ -76,7 +76,7 @@ pub struct Record {
     pub warnings: Vec<String>,
     /// How it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended: Option<Ended>,
+    pub ended: Option<TerminalEnd>,
 }
 
 /// How far a terminal is.
@@ -93,7 +93,7 @@ pub enum Phase {
 
 /// How the CLI in a terminal ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ended {
+pub struct TerminalEnd {
     /// Its exit code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<i32>,
@@ -132,7 +132,7 @@ pub enum Cause {
     Killed,
 }
 
-impl Ended {
+impl TerminalEnd {
     /// Why it ended, for people.
     #[must_use]
     pub fn why(&self) -> String {

@@ -18,7 +18,7 @@ use crate::rpc::{Id, Message};
 
 /// What an agent says, by what has to be done about it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Said {
+pub enum AgentMessage {
     /// Something happened in a session.
     Update {
         /// Which session.
@@ -168,8 +168,8 @@ pub struct Refusal {
     pub data: Value,
 }
 
-impl Said {
-    /// What a message says. None is refused: what cannot be read is [`Said::Other`].
+impl AgentMessage {
+    /// What a message says. None is refused: what cannot be read is [`AgentMessage::Other`].
     pub fn of(message: &Message) -> Self {
         match message {
             Message::Notification { method, params } if method == "session/update" => update(params),
@@ -194,16 +194,16 @@ impl Refusal {
     }
 }
 
-fn wants(id: &Id, method: &str) -> Said {
-    Said::Wants { id: id.clone(), method: method.to_owned() }
+fn wants(id: &Id, method: &str) -> AgentMessage {
+    AgentMessage::Wants { id: id.clone(), method: method.to_owned() }
 }
 
-fn update(params: &Value) -> Said {
-    let Some(raw) = params.get("update") else { return Said::Other(params.clone()) };
+fn update(params: &Value) -> AgentMessage {
+    let Some(raw) = params.get("update") else { return AgentMessage::Other(params.clone()) };
     let session = params.get("sessionId").and_then(Value::as_str).unwrap_or_default().to_owned();
     let spent = raw.pointer("/_meta/usage").and_then(|usage| Spent::deserialize(usage).ok());
     let update = SessionUpdate::deserialize(raw).map_or_else(|_| Update::Unknown(raw.clone()), Update::from);
-    Said::Update { session, update, spent }
+    AgentMessage::Update { session, update, spent }
 }
 
 impl From<SessionUpdate> for Update {
@@ -302,10 +302,10 @@ fn text(content: ContentBlock) -> Option<String> {
     }
 }
 
-fn asks(id: &Id, params: &Value) -> Option<Said> {
+fn asks(id: &Id, params: &Value) -> Option<AgentMessage> {
     let request = RequestPermissionRequest::deserialize(params).ok()?;
     let options = request.options.into_iter();
-    Some(Said::Asks {
+    Some(AgentMessage::Asks {
         id: id.clone(),
         session: request.session_id.to_string(),
         call: Box::new(Call::from(request.tool_call)),

@@ -1,19 +1,19 @@
 //! What agents say over ACP, and what is nothing of the kind.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
-use alhena_wire::acp::{Said, Status, ToolKind, Update};
+use alhena_wire::acp::{AgentMessage, Status, ToolKind, Update};
 use alhena_wire::rpc::Message;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn said(value: &Value) -> Said {
-    Said::of(&Message::read(value.to_string().as_bytes()).unwrap())
+fn said(value: &Value) -> AgentMessage {
+    AgentMessage::of(&Message::read(value.to_string().as_bytes()).unwrap())
 }
 
 fn update(update: Value) -> Update {
     let params = json!({"sessionId": "s", "update": update});
     match said(&json!({"jsonrpc": "2.0", "method": "session/update", "params": params})) {
-        Said::Update { session, update, .. } if session == "s" => update,
+        AgentMessage::Update { session, update, .. } if session == "s" => update,
         other => panic!("{other:?}"),
     }
 }
@@ -46,12 +46,12 @@ fn a_call_has_its_diff_and_a_question_its_options() {
     let params = json!({"sessionId": "s", "options": options, "toolCall": call});
     let asked =
         said(&json!({"jsonrpc": "2.0", "id": 0, "method": "session/request_permission", "params": params}));
-    let Said::Asks { options, call, .. } = asked else { panic!("{asked:?}") };
+    let AgentMessage::Asks { options, call, .. } = asked else { panic!("{asked:?}") };
     assert_eq!((options.len(), call.id.as_str(), &*call.diffs[0].after), (1, "c", "x\n"));
     // One that cannot be read is refused like anything else that is not offered.
     let strange =
         said(&json!({"jsonrpc": "2.0", "id": 0, "method": "session/request_permission", "params": {}}));
-    assert!(matches!(strange, Said::Wants { .. }), "{strange:?}");
+    assert!(matches!(strange, AgentMessage::Wants { .. }), "{strange:?}");
 }
 
 proptest! {

@@ -5,22 +5,22 @@ use alhena_wire::frame::{DEFAULT_LIMIT, Frame, Framer, sample};
 
 /// A frame that outlives its chunk.
 #[derive(Debug, PartialEq)]
-enum Seen {
+enum OwnedFrame {
     Line(Vec<u8>),
     TooLong(u64, String),
 }
 
-fn line(text: &str) -> Seen {
-    Seen::Line(text.as_bytes().to_vec())
+fn line(text: &str) -> OwnedFrame {
+    OwnedFrame::Line(text.as_bytes().to_vec())
 }
 
-fn frames<'a>(limit: usize, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Seen> {
+fn frames<'a>(limit: usize, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<OwnedFrame> {
     let mut framer = Framer::new(limit);
     let mut seen = Vec::new();
     let mut collect = |frame: Frame<'_>| {
         seen.push(match frame {
-            Frame::Line(line) => Seen::Line(line.to_vec()),
-            Frame::TooLong { bytes, sample } => Seen::TooLong(bytes, sample),
+            Frame::Line(line) => OwnedFrame::Line(line.to_vec()),
+            Frame::TooLong { bytes, sample } => OwnedFrame::TooLong(bytes, sample),
         });
     };
     for chunk in chunks {
@@ -64,7 +64,7 @@ fn last_line_needs_no_newline() {
 
 #[test]
 fn bytes_that_are_not_utf8_pass_through() {
-    assert_eq!(frames(99, [&b"\xff\x00\xc3\n"[..]]), [Seen::Line(vec![0xff, 0, 0xc3])]);
+    assert_eq!(frames(99, [&b"\xff\x00\xc3\n"[..]]), [OwnedFrame::Line(vec![0xff, 0, 0xc3])]);
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn line_within_a_chunk_is_not_copied() {
 fn line_at_the_limit_is_kept_and_one_beyond_is_not() {
     assert_eq!(
         frames(5, [&b"12345\n123456\n1"[..]]),
-        [line("12345"), Seen::TooLong(6, "12345".into()), line("1")]
+        [line("12345"), OwnedFrame::TooLong(6, "12345".into()), line("1")]
     );
 }
 
@@ -95,7 +95,12 @@ fn line_too_long_is_the_same_in_any_chunking() {
     let whole = frames(8, [&text[..]]);
     assert_eq!(
         whole,
-        [line("ok"), Seen::TooLong(16, "01234567".into()), line("ok"), Seen::TooLong(10, "01234567".into())]
+        [
+            line("ok"),
+            OwnedFrame::TooLong(16, "01234567".into()),
+            line("ok"),
+            OwnedFrame::TooLong(10, "01234567".into())
+        ]
     );
     for size in 1..text.len() {
         assert_eq!(frames(8, text.chunks(size)), whole, "chunks of {size}");

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::agent::{mark, prompt};
 use super::place::{OLD_PROMPT, Place};
 use super::plan::{Home, Plan};
-use super::trial::Ended;
+use super::trial::EndedRun;
 
 /// Alhena's own directories.
 const OWN: &[&str] = &[".local", ".cache"];
@@ -85,7 +85,7 @@ fn only_more(before: &Entry, after: &Entry) -> bool {
 
 /// Sessions that were lost: an agent that has written one, and a real CLI whose tool was called, has one in the user's store with
 /// the prompt in it.
-pub fn sessions(plan: &Plan, place: &Place, runs: &[Ended]) -> Vec<String> {
+pub fn sessions(plan: &Plan, place: &Place, runs: &[EndedRun]) -> Vec<String> {
     // There is no store that could be written to, or the agent writes to it by itself.
     if plan.is_short() || plan.home == Home::Workspace {
         return Vec::new();

@@ -74,7 +74,7 @@ impl Started {
 
 /// What is known of a run that has ended.
 #[derive(Debug)]
-pub struct Ended {
+pub struct EndedRun {
     /// Which of the trial's runs.
     pub run: usize,
     /// How; none when it had to be killed because its time was over.
@@ -114,7 +114,7 @@ fn attempt(plan: &Plan, programs: &Programs) -> io::Result<Vec<String>> {
     for (number, run) in runs.iter_mut().enumerate() {
         findings.extend(wait(plan, run, number, &deed));
     }
-    let ended: Vec<Ended> =
+    let ended: Vec<EndedRun> =
         runs.iter().enumerate().filter_map(|(number, run)| end(&place, run, number).ok()).collect();
     for run in &ended {
         let deed = if run.run == 0 { deed.clone() } else { stop::Deed::default() };
@@ -243,12 +243,12 @@ fn wait(plan: &Plan, run: &mut Started, number: usize, deed: &stop::Deed) -> Vec
     }
 }
 
-fn end(place: &Place, run: &Started, number: usize) -> io::Result<Ended> {
+fn end(place: &Place, run: &Started, number: usize) -> io::Result<EndedRun> {
     let file = std::fs::read(place.out.join(format!("{number}.stdout")));
     let stdout = file.unwrap_or_else(|_| run.read.clone());
     let stderr = std::fs::read(place.marks.join(format!("{number}.stderr")))?;
     let result = std::fs::metadata(agent::mark(place, number, "result")).and_then(|data| data.modified());
-    Ok(Ended {
+    Ok(EndedRun {
         run: number,
         status: run.status,
         stdout,

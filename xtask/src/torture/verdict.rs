@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::plan::{Disk, Moment, Plan, Stop, Stream, Target, View};
 use super::stop::{Deed, Hit};
-use super::trial::Ended;
+use super::trial::EndedRun;
 
 /// A signal and a result that come this close together may be seen in either order on a busy machine.
 const SAME_TIME: Duration = Duration::from_secs(2);
@@ -33,7 +33,7 @@ pub fn must_end(plan: &Plan, deed: &Deed) -> bool {
 }
 
 /// What is wrong with what a run said.
-pub fn judge(plan: &Plan, run: &Ended, deed: &Deed) -> Vec<String> {
+pub fn judge(plan: &Plan, run: &EndedRun, deed: &Deed) -> Vec<String> {
     let Some(status) = run.status else { return Vec::new() };
     let mut findings = Vec::new();
     if run.stderr.contains("panicked at") || status.code() == Some(101) {
@@ -63,7 +63,7 @@ pub fn judge(plan: &Plan, run: &Ended, deed: &Deed) -> Vec<String> {
 }
 
 /// The outcomes on stdout.
-fn outcomes(plan: &Plan, run: &Ended) -> Result<Vec<Outcome>, String> {
+fn outcomes(plan: &Plan, run: &EndedRun) -> Result<Vec<Outcome>, String> {
     let read = |value: Value| {
         serde_json::from_value(value).map_err(|error| format!("an outcome that is none: {error}"))
     };
@@ -111,7 +111,7 @@ fn death(plan: &Plan, deed: &Deed, signal: i32) -> Option<String> {
 }
 
 /// A run that said how it ended.
-fn one(plan: &Plan, run: &Ended, deed: &Deed, outcome: &Outcome, code: Option<i32>) -> Vec<String> {
+fn one(plan: &Plan, run: &EndedRun, deed: &Deed, outcome: &Outcome, code: Option<i32>) -> Vec<String> {
     let mut findings = Vec::new();
     let told = outcome.status;
     let expected = i32::from(outcome.exit_status());
@@ -150,7 +150,7 @@ fn wanted(plan: &Plan, deed: &Deed) -> Option<Status> {
     }
 }
 
-fn false_success(plan: &Plan, run: &Ended, deed: &Deed) -> Option<String> {
+fn false_success(plan: &Plan, run: &EndedRun, deed: &Deed) -> Option<String> {
     if !plan.stream.may_succeed() && (run.run == 0 || plan.stream != Stream::Endless) {
         return Some(format!("success for a stream that is {:?}", plan.stream));
     }
@@ -168,7 +168,7 @@ fn must_succeed(plan: &Plan, deed: &Deed) -> bool {
 }
 
 /// A run that said nothing of how it ended, in a view that would.
-fn none(plan: &Plan, run: &Ended, deed: &Deed, code: Option<i32>) -> Vec<String> {
+fn none(plan: &Plan, run: &EndedRun, deed: &Deed, code: Option<i32>) -> Vec<String> {
     let silent_view = matches!(plan.view, View::Other(_));
     let mut findings = Vec::new();
     match code {

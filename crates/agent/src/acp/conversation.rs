@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
-use alhena_model::{Conversation as Said, Event, EventKind, FailureKind, Outcome};
+use alhena_model::{Event, EventKind, FailureKind, Outcome};
 use async_channel::Receiver;
 use futures_core::Stream;
 
@@ -96,7 +96,7 @@ pub enum TurnItem {
     /// A line as the agent wrote it; only on request.
     Line(Vec<u8>),
     /// All that was said and done, before the last event; only on request.
-    Conversation(Box<Said<'static>>),
+    Conversation(Box<alhena_model::Conversation<'static>>),
 }
 
 impl From<Item> for TurnItem {

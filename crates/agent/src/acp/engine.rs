@@ -2,10 +2,12 @@
 
 mod begin;
 mod clocks;
+mod exchange;
 mod finish;
 mod listen;
 mod orders;
 mod serve;
+mod session;
 
 pub(super) use self::begin::converse;
 pub(crate) use self::begin::run_once;

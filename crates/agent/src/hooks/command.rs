@@ -16,7 +16,7 @@ const LONGEST: u64 = 16 << 20;
 /// What a command says.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Said {
+struct CommandAnswer {
     decision: Word,
     #[serde(default)]
     reason: Option<String>,
@@ -110,7 +110,7 @@ fn verdict(said: &[u8], moment: Moment) -> Result<Verdict, String> {
     if said.trim_ascii().is_empty() {
         return Err(format!("decided nothing; it has to print {WANTED}"));
     }
-    let said: Said =
+    let said: CommandAnswer =
         serde_json::from_slice(said).map_err(|error| format!("did not print {WANTED}: {error}"))?;
     let reason = || said.reason.clone().unwrap_or_else(|| "a hook decided so".to_owned());
     match said.decision {

@@ -27,7 +27,7 @@ const LINE_LIMIT: u64 = 4 << 10;
 const KEYCHAIN_LIMIT: Duration = Duration::from_secs(60);
 
 /// How npm ended.
-enum Ended {
+enum NpmEnd {
     Well,
     Badly { status: String, output: String },
     TooLate { output: String },
@@ -56,12 +56,12 @@ impl<P: FnMut(Progress)> Npm<'_, P> {
         let package = format!("{PACKAGE}@{version}");
         let install = ["install", "--no-save", "--no-package-lock", "--ignore-scripts", &package];
         match self.run(&install, deadline)? {
-            Ended::Well => {}
-            Ended::Badly { status, output } => return Err(InstallError::Npm { status, output }),
-            Ended::TooLate { output } => return Err(InstallError::TooLate { limit, output }),
+            NpmEnd::Well => {}
+            NpmEnd::Badly { status, output } => return Err(InstallError::Npm { status, output }),
+            NpmEnd::TooLate { output } => return Err(InstallError::TooLate { limit, output }),
         }
         let soon = deadline.min(Instant::now() + KEYCHAIN_LIMIT);
-        if let Ended::Badly { output, .. } | Ended::TooLate { output } =
+        if let NpmEnd::Badly { output, .. } | NpmEnd::TooLate { output } =
             self.run(&["rebuild", "@github/keytar"], soon)?
         {
             tracing::debug!(output, "Gemini CLI is installed without the keychain library");
@@ -73,7 +73,7 @@ impl<P: FnMut(Progress)> Npm<'_, P> {
         self.dir.join("npm.log")
     }
 
-    fn run(&mut self, arguments: &[&str], deadline: Instant) -> Result<Ended, InstallError> {
+    fn run(&mut self, arguments: &[&str], deadline: Instant) -> Result<NpmEnd, InstallError> {
         let log = self.log();
         let mut errand = self.start(arguments, &log).map_err(io_error("starting npm"))?;
         let mut reader = BufReader::new(File::open(&log).map_err(io_error("reading npm"))?);
@@ -103,10 +103,10 @@ impl<P: FnMut(Progress)> Npm<'_, P> {
         Ok(match status {
             None => {
                 errand.stop(Gentle::No);
-                Ended::TooLate { output }
+                NpmEnd::TooLate { output }
             }
-            Some(status) if status.success() => Ended::Well,
-            Some(status) => Ended::Badly { status: status.to_string(), output },
+            Some(status) if status.success() => NpmEnd::Well,
+            Some(status) => NpmEnd::Badly { status: status.to_string(), output },
         })
     }
 

@@ -9,7 +9,7 @@ use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use super::custody::{Custody, Locks, keeper_program};
-use super::protocol::{self, Ended, Gentle, Launch, Report, Stdin};
+use super::protocol::{self, Gentle, Launch, ProcessEnd, Report, Stdin};
 use crate::env::Environment;
 
 /// A program on its way. Dropping it ends it.
@@ -77,10 +77,10 @@ impl Errand {
                 continue;
             }
             match self.custody.report()? {
-                Some(Report::Exited(Ended::Code(code))) => {
+                Some(Report::Exited(ProcessEnd::Code(code))) => {
                     self.status = Some(ExitStatus::from_raw(code << 8))
                 }
-                Some(Report::Exited(Ended::Signal(signal))) => {
+                Some(Report::Exited(ProcessEnd::Signal(signal))) => {
                     self.status = Some(ExitStatus::from_raw(signal))
                 }
                 Some(Report::NotStarted { missing, message }) => {

@@ -20,7 +20,7 @@ use rustix::process::WaitStatus;
 
 use super::held::{Held, Reach};
 use super::mark::MARK;
-use super::protocol::{self, Ended, Gentle, Launch, Order, Report, Stdin};
+use super::protocol::{self, Gentle, Launch, Order, ProcessEnd, Report, Stdin};
 use super::sweep::{Life, Swept, sweep};
 use crate::home::{Finished, Stopped, finish};
 use crate::run_dir;
@@ -143,7 +143,7 @@ impl Keeper {
     }
 
     /// Waits for the CLI to end, and stops it when told to.
-    fn wait(&mut self) -> io::Result<Ended> {
+    fn wait(&mut self) -> io::Result<ProcessEnd> {
         let asked = match self.life {
             Life::Process => Noted::of(&signals::ENDING)?,
             Life::Thread => Noted::default(),
@@ -207,11 +207,11 @@ enum Woken {
     Time,
 }
 
-fn how(status: WaitStatus) -> Ended {
+fn how(status: WaitStatus) -> ProcessEnd {
     match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => Ended::Code(code),
-        (None, Some(signal)) => Ended::Signal(signal),
-        (None, None) => Ended::Code(-1),
+        (Some(code), _) => ProcessEnd::Code(code),
+        (None, Some(signal)) => ProcessEnd::Signal(signal),
+        (None, None) => ProcessEnd::Code(-1),
     }
 }
 

@@ -103,7 +103,7 @@ pub enum Report {
         message: String,
     },
     /// The CLI's own process is gone.
-    Exited(Ended),
+    Exited(ProcessEnd),
     /// The keeper was killed, and the CLI with it; its guard goes on with what follows.
     KeeperLost,
     /// Every other process of the run is gone too.
@@ -122,7 +122,7 @@ pub enum Report {
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ended {
+pub enum ProcessEnd {
     /// With an exit code.
     Code(i32),
     /// By a signal.

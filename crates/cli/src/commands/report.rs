@@ -14,7 +14,7 @@ use alhena::agent::env::Environment;
 use alhena::agent::programs;
 use alhena::agent::supervise::adoption;
 use alhena::agent::supervise::custody::{Custody, Locks, keeper_program};
-use alhena::agent::supervise::protocol::{self, Ended, Gentle, Launch, Report, Stdin};
+use alhena::agent::supervise::protocol::{self, Gentle, Launch, ProcessEnd, Report, Stdin};
 use alhena::{Finder, Gemini, Trust};
 use alhena_sys::poll;
 
@@ -98,8 +98,8 @@ fn follow(mut custody: Custody) -> io::Result<u8> {
     loop {
         if custody.has_report_within(NOW_AND_THEN) {
             match custody.report()? {
-                Some(Report::Exited(Ended::Code(number))) => code = u8::try_from(number).unwrap_or(1),
-                Some(Report::Exited(Ended::Signal(signal))) => {
+                Some(Report::Exited(ProcessEnd::Code(number))) => code = u8::try_from(number).unwrap_or(1),
+                Some(Report::Exited(ProcessEnd::Signal(signal))) => {
                     code = u8::try_from(128 + signal).unwrap_or(code);
                 }
                 Some(Report::NotStarted { message, .. }) => return Err(io::Error::other(message)),

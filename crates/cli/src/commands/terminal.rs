@@ -23,7 +23,8 @@ use std::process::ExitCode;
 
 use alhena::terminal::screen::{Reading, Waiting};
 use alhena::terminal::{
-    Ended, Options, Record, SERVER, Terminal, TerminalError, TerminalErrorKind, Terminals, pane, watcher,
+    Options, Record, SERVER, Terminal, TerminalEnd, TerminalError, TerminalErrorKind, Terminals, pane,
+    watcher,
 };
 use clap::Subcommand;
 use serde::Serialize;
@@ -229,8 +230,8 @@ fn how_to_answer(terminal: &Terminal, waiting: &Waiting) -> String {
 }
 
 /// Why an agent has gone.
-fn why(ended: Option<&Ended>) -> String {
-    ended.map_or_else(|| "its terminal has gone, and nobody was left to say why".to_owned(), Ended::why)
+fn why(ended: Option<&TerminalEnd>) -> String {
+    ended.map_or_else(|| "its terminal has gone, and nobody was left to say why".to_owned(), TerminalEnd::why)
 }
 
 /// Why an agent has gone, and how to go on.

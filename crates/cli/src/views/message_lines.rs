@@ -14,7 +14,7 @@ use alhena::model::message::Message;
 use alhena::{Event, EventKind, Outcome};
 use serde_json::{Value, json};
 
-use super::messages::Said;
+use super::messages::RunConversation;
 use super::{Target, View};
 
 /// Whose messages and result.
@@ -38,7 +38,7 @@ impl Shape {
 pub struct MessageLines {
     target: Target,
     shape: Shape,
-    said: Said,
+    said: RunConversation,
     streamed: Streamed,
     /// What was told last of each message.
     told: HashMap<String, Value>,
@@ -46,7 +46,7 @@ pub struct MessageLines {
 
 impl MessageLines {
     pub fn new(target: Target, shape: Shape) -> Self {
-        let (said, streamed) = (Said::default(), Streamed::default());
+        let (said, streamed) = (RunConversation::default(), Streamed::default());
         Self { target, shape, said, streamed, told: HashMap::new() }
     }
 

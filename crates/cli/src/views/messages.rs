@@ -26,13 +26,13 @@ pub enum Shape {
 
 /// The conversation of a run, however it was learned.
 #[derive(Default)]
-pub struct Said {
+pub struct RunConversation {
     sessions: Vec<PathBuf>,
     said: Conversation<'static>,
     began: Option<i64>,
 }
 
-impl Said {
+impl RunConversation {
     pub fn event(&mut self, event: &Event) {
         if matches!(event.kind, EventKind::Started { .. }) {
             self.began = Some(event.at.as_millis());
@@ -70,12 +70,12 @@ impl Said {
 pub struct Messages {
     target: Target,
     shape: Shape,
-    said: Said,
+    said: RunConversation,
 }
 
 impl Messages {
     pub fn new(target: Target, shape: Shape) -> Self {
-        Self { target, shape, said: Said::default() }
+        Self { target, shape, said: RunConversation::default() }
     }
 }
 

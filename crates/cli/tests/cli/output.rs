@@ -106,18 +106,19 @@ fn session() -> Vec<Value> {
 
 /// Whether the evil word has to be seen.
 #[derive(Clone, Copy, PartialEq)]
-enum Seen {
+enum Expect {
     Evil,
     /// The command has nothing foreign to show.
     Nothing,
 }
 
 /// Every command that prints. The second list is of those that print something on stdout.
-fn commands(desk: &Desk) -> Vec<(Vec<String>, Seen)> {
+fn commands(desk: &Desk) -> Vec<(Vec<String>, Expect)> {
     let dir = evil_dir(desk).to_str().unwrap().to_owned();
     let mut all = Vec::new();
-    let mut add =
-        |seen: Seen, words: &[&str]| all.push((words.iter().map(|word| (*word).to_owned()).collect(), seen));
+    let mut add = |seen: Expect, words: &[&str]| {
+        all.push((words.iter().map(|word| (*word).to_owned()).collect(), seen))
+    };
     let views = [
         "pretty",
         "text",
@@ -135,47 +136,47 @@ fn commands(desk: &Desk) -> Vec<(Vec<String>, Seen)> {
         "promptfoo",
     ];
     for view in views {
-        add(Seen::Evil, &["run", "--trust", "--as", view, EVIL]);
-        add(Seen::Evil, &["parse", "stdout", "--stderr", "stderr", "--exit-code", "1", "--as", view]);
+        add(Expect::Evil, &["run", "--trust", "--as", view, EVIL]);
+        add(Expect::Evil, &["parse", "stdout", "--stderr", "stderr", "--exit-code", "1", "--as", view]);
     }
     for view in ["pretty", "messages", "agent-cli-sdk", "events", "text", "markdown", "html"] {
-        add(Seen::Evil, &["sessions", "show", "--as", view, "--full", "--dropped"]);
+        add(Expect::Evil, &["sessions", "show", "--as", view, "--full", "--dropped"]);
     }
-    add(Seen::Evil, &["sessions", "show", "--no-pager", "--everything"]);
+    add(Expect::Evil, &["sessions", "show", "--no-pager", "--everything"]);
     for view in ["messages", "agent-cli-sdk", "events", "text"] {
-        add(Seen::Evil, &["parse", "--from", "message", "record.json", "--as", view]);
+        add(Expect::Evil, &["parse", "--from", "message", "record.json", "--as", view]);
     }
-    add(Seen::Evil, &["run", "--trust", "-C", &dir, "--as", "text", "Hi"]);
-    add(Seen::Evil, &["gemini", "-p", EVIL]);
-    add(Seen::Evil, &["gemini", "-p", EVIL, "-o", "json"]);
-    add(Seen::Evil, &["gemini", "-p", EVIL, "-o", "stream-json"]);
-    add(Seen::Evil, &["sessions", "list", "--all"]);
-    add(Seen::Evil, &["sessions", "list", "--all", "--json"]);
-    add(Seen::Evil, &["sessions", "search", WORD]);
-    add(Seen::Evil, &["sessions", "search", WORD, "--json"]);
-    add(Seen::Evil, &["sessions", "search", "--regex", WORD]);
-    add(Seen::Evil, &["sessions", "usage", "--by", "model"]);
-    add(Seen::Evil, &["sessions", "usage", "--by", "model", "--json"]);
-    add(Seen::Nothing, &["sessions", "repair", "--all"]);
-    add(Seen::Nothing, &["sessions", "repair", "--all", "--json"]);
-    add(Seen::Evil, &["sessions", "export", "-o", &format!("{dir}/talk.html")]);
-    add(Seen::Evil, &["doctor", "-C", &dir]);
-    add(Seen::Evil, &["doctor", "-C", &dir, "--json"]);
-    add(Seen::Nothing, &["detect"]);
-    add(Seen::Nothing, &["detect", "--json"]);
-    add(Seen::Nothing, &["capabilities"]);
-    add(Seen::Nothing, &["capabilities", "--json"]);
-    add(Seen::Nothing, &["host", "list"]);
-    add(Seen::Nothing, &["host", "metadata", "aiwf"]);
-    add(Seen::Evil, &["terminal", "classify", "screen"]);
-    add(Seen::Evil, &["terminal", "classify", "screen", "--last"]);
-    add(Seen::Evil, &["terminal", "classify", "screen", "--turns"]);
-    add(Seen::Nothing, &["help"]);
-    add(Seen::Nothing, &["help", "views"]);
-    add(Seen::Nothing, &["run", "--help"]);
-    add(Seen::Nothing, &["--version"]);
-    add(Seen::Nothing, &["completions", "bash"]);
-    add(Seen::Nothing, &["man"]);
+    add(Expect::Evil, &["run", "--trust", "-C", &dir, "--as", "text", "Hi"]);
+    add(Expect::Evil, &["gemini", "-p", EVIL]);
+    add(Expect::Evil, &["gemini", "-p", EVIL, "-o", "json"]);
+    add(Expect::Evil, &["gemini", "-p", EVIL, "-o", "stream-json"]);
+    add(Expect::Evil, &["sessions", "list", "--all"]);
+    add(Expect::Evil, &["sessions", "list", "--all", "--json"]);
+    add(Expect::Evil, &["sessions", "search", WORD]);
+    add(Expect::Evil, &["sessions", "search", WORD, "--json"]);
+    add(Expect::Evil, &["sessions", "search", "--regex", WORD]);
+    add(Expect::Evil, &["sessions", "usage", "--by", "model"]);
+    add(Expect::Evil, &["sessions", "usage", "--by", "model", "--json"]);
+    add(Expect::Nothing, &["sessions", "repair", "--all"]);
+    add(Expect::Nothing, &["sessions", "repair", "--all", "--json"]);
+    add(Expect::Evil, &["sessions", "export", "-o", &format!("{dir}/talk.html")]);
+    add(Expect::Evil, &["doctor", "-C", &dir]);
+    add(Expect::Evil, &["doctor", "-C", &dir, "--json"]);
+    add(Expect::Nothing, &["detect"]);
+    add(Expect::Nothing, &["detect", "--json"]);
+    add(Expect::Nothing, &["capabilities"]);
+    add(Expect::Nothing, &["capabilities", "--json"]);
+    add(Expect::Nothing, &["host", "list"]);
+    add(Expect::Nothing, &["host", "metadata", "aiwf"]);
+    add(Expect::Evil, &["terminal", "classify", "screen"]);
+    add(Expect::Evil, &["terminal", "classify", "screen", "--last"]);
+    add(Expect::Evil, &["terminal", "classify", "screen", "--turns"]);
+    add(Expect::Nothing, &["help"]);
+    add(Expect::Nothing, &["help", "views"]);
+    add(Expect::Nothing, &["run", "--help"]);
+    add(Expect::Nothing, &["--version"]);
+    add(Expect::Nothing, &["completions", "bash"]);
+    add(Expect::Nothing, &["man"]);
     all
 }
 
@@ -270,7 +271,7 @@ fn nothing_foreign_is_obeyed_by_a_terminal_in_any_command() {
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let sent = on_a_terminal(&desk, &args, None);
         let text = String::from_utf8_lossy(&sent);
-        if seen == Seen::Evil && !text.contains(WORD) {
+        if seen == Expect::Evil && !text.contains(WORD) {
             wrong.push(format!("{args:?} did not show what it should: {text:?}"));
         }
         wrong.extend(obeyed(&sent).into_iter().map(|line| format!("{args:?}: {line}")));

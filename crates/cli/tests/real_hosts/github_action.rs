@@ -23,7 +23,7 @@ struct Runner {
 
 /// What GitHub would have seen.
 #[derive(Debug)]
-struct Seen {
+struct StepResult {
     code: Option<i32>,
     log: String,
     outputs: Vec<(String, String)>,
@@ -86,14 +86,14 @@ impl Runner {
         command
     }
 
-    fn run(&self, inputs: &[(&str, &str)]) -> Seen {
+    fn run(&self, inputs: &[(&str, &str)]) -> StepResult {
         self.seen(&mut self.command(inputs))
     }
 
-    fn seen(&self, command: &mut Command) -> Seen {
+    fn seen(&self, command: &mut Command) -> StepResult {
         let done = run_bounded(command, LIMIT).unwrap();
         assert_eq!(done.stderr_text(), "", "one stream keeps the order");
-        Seen {
+        StepResult {
             code: done.status.code(),
             log: done.stdout_text(),
             outputs: outputs(&self.read("output")),
@@ -102,7 +102,7 @@ impl Runner {
     }
 }
 
-impl Seen {
+impl StepResult {
     fn output(&self, name: &str) -> &str {
         let found: Vec<&str> =
             self.outputs.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str()).collect();

@@ -32,18 +32,18 @@ fn chance(seed: usize) -> u64 {
 
 /// What the API has seen: how many requests, and how many with another prompt's marker in them.
 #[derive(Default)]
-struct Seen {
+struct ApiCounts {
     requests: AtomicUsize,
     foreign: AtomicUsize,
 }
 
-fn scenario(seen: &Arc<Seen>) -> Scenario {
+fn scenario(seen: &Arc<ApiCounts>) -> Scenario {
     let seen = seen.clone();
     Scenario::dynamic(move |request: &RecordedRequest| echo(request, &seen))
 }
 
 /// Says the prompt back, now and then slowly.
-fn echo(request: &RecordedRequest, seen: &Seen) -> Turn {
+fn echo(request: &RecordedRequest, seen: &ApiCounts) -> Turn {
     seen.requests.fetch_add(1, Ordering::Relaxed);
     let own = request.prompt().unwrap_or_default();
     // Its own marker is all that is there of markers.
@@ -152,7 +152,7 @@ fn real_cli_each_of_many_prompts_has_one_outcome_and_none_hears_of_another() {
     let prompts = number("ALHENA_SOAK_PROMPTS").map_or(PROMPTS, |count| count as usize);
     let prompts = if seconds.is_some() { usize::MAX } else { prompts };
     let limit = Duration::from_secs(seconds.unwrap_or(0) + 300 + prompts.min(100_000) as u64);
-    let seen = Arc::new(Seen::default());
+    let seen = Arc::new(ApiCounts::default());
     let lab = Lab::real_for("many prompts", VERSION, scenario(&seen), limit);
     let pool = Pool::new(PoolOptions::default().processes(PROCESSES)).unwrap();
     let (next, over, tally) = (AtomicUsize::new(0), AtomicBool::new(false), Tally::default());

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use alhena_model::{
     Event, EventKind, FailureKind, FileChange, Outcome, Prices, Status, Timestamp, ToolError, Usage,
 };
-use alhena_wire::acp::{Said, Update};
+use alhena_wire::acp::{AgentMessage, Update};
 use alhena_wire::rpc::Message;
 use serde_json::{Map, Value, json};
 
@@ -49,9 +49,9 @@ impl Updates {
     /// A line of the agent's: what it shows of a call is kept for when that is told.
     pub fn line(&mut self, line: &[u8]) {
         let Ok(message) = Message::read(line) else { return };
-        let (call, asked) = match Said::of(&message) {
-            Said::Update { update: Update::Call(call), .. } => (call, false),
-            Said::Asks { call, .. } => (call, true),
+        let (call, asked) = match AgentMessage::of(&message) {
+            AgentMessage::Update { update: Update::Call(call), .. } => (call, false),
+            AgentMessage::Asks { call, .. } => (call, true),
             _ => return,
         };
         let shown = self.calls.entry(call.id.clone()).or_default();

@@ -122,7 +122,7 @@ fn matcher(of: &Value) -> Result<Option<Regex>, String> {
 
 /// What a hook wants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct HookAnswer {
     /// On a tool that is about to be used.
     pub decision: Option<Decision>,
     /// The turn is to end, and why.
@@ -146,7 +146,7 @@ pub enum Decision {
     Ask,
 }
 
-impl Said {
+impl HookAnswer {
     /// Reads the answer of a hook. One that failed decides nothing, except before a tool: there it denies.
     pub fn read(event: HookEvent, answer: &Result<Value, String>) -> Self {
         let output = match answer {
@@ -154,9 +154,11 @@ impl Said {
             Err(error) => {
                 let why = format!("the hook for {} failed: {error}", event.name());
                 return match event {
-                    HookEvent::PreToolUse => Said { decision: Some(Decision::Deny(why)), ..Said::default() },
-                    HookEvent::UserPromptSubmit => Said { block: Some(why), ..Said::default() },
-                    _ => Said { stop: Some(why), ..Said::default() },
+                    HookEvent::PreToolUse => {
+                        HookAnswer { decision: Some(Decision::Deny(why)), ..HookAnswer::default() }
+                    }
+                    HookEvent::UserPromptSubmit => HookAnswer { block: Some(why), ..HookAnswer::default() },
+                    _ => HookAnswer { stop: Some(why), ..HookAnswer::default() },
                 };
             }
         };
@@ -164,7 +166,7 @@ impl Said {
         let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
         let reason =
             || text(output, "reason").unwrap_or_else(|| format!("blocked by a hook for {}", event.name()));
-        let mut said = Said { context: text(specific, "additionalContext"), ..Said::default() };
+        let mut said = HookAnswer { context: text(specific, "additionalContext"), ..HookAnswer::default() };
         if output.get("async").and_then(Value::as_bool) == Some(true) {
             said.impossible = Some("a hook cannot answer later".to_owned());
         }

@@ -112,9 +112,9 @@ struct Turn {
 
 /// Why a turn ended that would have gone on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum Interruption {
     /// The program interrupted it.
-    Interrupted,
+    ByProgram,
     /// It cost too much.
     OverBudget(String),
     /// A hook ended it, or wanted what cannot be done.
@@ -276,7 +276,7 @@ impl Lines {
     }
 
     /// A turn is over: what was not said yet, and its result.
-    pub fn end(&mut self, outcome: &Outcome, ended: Option<&Ended>) -> Vec<Value> {
+    pub fn end(&mut self, outcome: &Outcome, ended: Option<&Interruption>) -> Vec<Value> {
         let mut out = Vec::new();
         self.flush(&mut out);
         self.end_answer(&mut out, "end_turn");
@@ -429,13 +429,15 @@ fn usage(tokens: &Tokens) -> Value {
 }
 
 /// What the result is called, and what went wrong.
-fn verdict(outcome: &Outcome, ended: Option<&Ended>) -> (&'static str, Option<String>) {
+fn verdict(outcome: &Outcome, ended: Option<&Interruption>) -> (&'static str, Option<String>) {
     let failed = "error_during_execution";
     match ended {
-        Some(Ended::OverBudget(why)) => return ("error_max_budget_usd", Some(why.clone())),
-        Some(Ended::ByHook(why)) => return (failed, Some(why.clone())),
-        Some(Ended::Interrupted) if !outcome.is_success() => return (failed, Some("interrupted".to_owned())),
-        Some(Ended::Interrupted) | None => {}
+        Some(Interruption::OverBudget(why)) => return ("error_max_budget_usd", Some(why.clone())),
+        Some(Interruption::ByHook(why)) => return (failed, Some(why.clone())),
+        Some(Interruption::ByProgram) if !outcome.is_success() => {
+            return (failed, Some("interrupted".to_owned()));
+        }
+        Some(Interruption::ByProgram) | None => {}
     }
     if outcome.is_success() {
         return ("success", None);

@@ -12,8 +12,8 @@ use alhena_model::{
 use serde_json::{Value, json};
 
 use super::control::{Ask, Incoming};
-use super::hooks::{Decision, HookEvent, Hooks, Said};
-use super::lines::{Ended, Head, Lines};
+use super::hooks::{Decision, HookAnswer, HookEvent, Hooks};
+use super::lines::{Head, Interruption, Lines};
 use super::options::{Fate, Invocation, Options, TABLE};
 use super::permission::{Question, Update, Verdict};
 use super::*;
@@ -150,11 +150,11 @@ fn hooks_are_read_as_both_sdks_register_them() {
 
 #[test]
 fn a_hook_that_fails_before_a_tool_denies_it() {
-    let said = |event, answer: Result<Value, &str>| Said::read(event, &answer.map_err(str::to_owned));
+    let said = |event, answer: Result<Value, &str>| HookAnswer::read(event, &answer.map_err(str::to_owned));
     let allow = json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}});
     assert_eq!(said(HookEvent::PreToolUse, Ok(allow)).decision, Some(Decision::Allow));
-    assert_eq!(said(HookEvent::PreToolUse, Ok(json!({"continue": true}))), Said::default());
-    assert_eq!(said(HookEvent::PostToolUse, Ok(json!({}))), Said::default());
+    assert_eq!(said(HookEvent::PreToolUse, Ok(json!({"continue": true}))), HookAnswer::default());
+    assert_eq!(said(HookEvent::PostToolUse, Ok(json!({}))), HookAnswer::default());
     let failed = said(HookEvent::PreToolUse, Err("boom"));
     assert_eq!(failed.decision, Some(Decision::Deny("the hook for PreToolUse failed: boom".to_owned())));
     let denied =
@@ -416,7 +416,7 @@ fn pieces_of_answers_come_only_on_request_and_make_whole_messages() {
 #[test]
 fn a_turn_that_did_not_work_says_why() {
     let mut lines = Lines::new(head(), false, 1, Prices::shipped().ok());
-    let mut end = |kind: FailureKind, ended: Option<&Ended>| {
+    let mut end = |kind: FailureKind, ended: Option<&Interruption>| {
         lines.begin();
         let outcome = Outcome::not_begun(Failure::new(kind, "no luck"));
         let result = lines.end(&outcome, ended).pop().unwrap();
@@ -428,10 +428,10 @@ fn a_turn_that_did_not_work_says_why() {
     assert_eq!(end(FailureKind::Auth, None), pair("error_during_execution", "no luck"));
     assert_eq!(end(FailureKind::TurnLimit, None), pair("error_max_turns", "no luck"));
     assert_eq!(
-        end(FailureKind::Cancelled, Some(&Ended::Interrupted)),
+        end(FailureKind::Cancelled, Some(&Interruption::ByProgram)),
         pair("error_during_execution", "interrupted")
     );
-    let over = Ended::OverBudget("too much".to_owned());
+    let over = Interruption::OverBudget("too much".to_owned());
     assert_eq!(end(FailureKind::Cancelled, Some(&over)), pair("error_max_budget_usd", "too much"));
 }
 

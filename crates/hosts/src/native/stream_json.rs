@@ -9,13 +9,8 @@ use super::{error_message, error_type};
 /// Watches the lines that are passed on, and knows what is missing when they end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamJson {
-    last_result: Option<Said>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Said {
-    Success,
-    Error,
+    /// Whether the last `result` speaks of success.
+    told_success: Option<bool>,
 }
 
 impl StreamJson {
@@ -26,19 +21,14 @@ impl StreamJson {
             return;
         }
         if let Ok(StreamEvent::Result(result)) = stream::parse_line(line) {
-            let success = result.status == Status::Success;
-            self.last_result = Some(if success { Said::Success } else { Said::Error });
+            self.told_success = Some(result.status == Status::Success);
         }
     }
 
     /// The lines to add when the run is over: none when the CLI's last `result` says the same as the outcome. The
     /// caller ends an unfinished last line of the CLI first.
     pub fn close(&self, outcome: &Outcome, at: Timestamp) -> Vec<String> {
-        let truthful = match self.last_result {
-            Some(Said::Success) => outcome.is_success(),
-            Some(Said::Error) => !outcome.is_success(),
-            None => false,
-        };
+        let truthful = self.told_success == Some(outcome.is_success());
         if truthful { Vec::new() } else { vec![result_line(outcome, at)] }
     }
 }

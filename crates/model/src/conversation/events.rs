@@ -51,7 +51,7 @@ impl Entry<'_> {
             emit(Source::Session, call(run.id.to_string(), run.name.to_string(), run.input.clone()));
             if let Some(end) = &run.end {
                 let ended =
-                    Ended { id: &run.id, name: &run.name, input: &run.input, disk: DiskFact::Unknown };
+                    EndedCall { id: &run.id, name: &run.name, input: &run.input, disk: DiskFact::Unknown };
                 let (result, derived) = ended.events((**end).clone());
                 emit(Source::Session, result);
                 if let Some(derived) = derived {
@@ -77,7 +77,7 @@ pub(crate) fn call(id: String, name: String, input: Value) -> EventKind {
 }
 
 /// A call whose end is told.
-pub(crate) struct Ended<'c> {
+pub(crate) struct EndedCall<'c> {
     pub id: &'c str,
     pub name: &'c str,
     /// Its arguments, or what of them the interpreter keeps.
@@ -86,7 +86,7 @@ pub(crate) struct Ended<'c> {
     pub disk: DiskFact,
 }
 
-impl Ended<'_> {
+impl EndedCall<'_> {
     /// The result, and the command or the change that follows from it.
     pub(crate) fn events(&self, mut end: ToolEnd<'_>) -> (EventKind, Option<EventKind>) {
         let class = tool::class(self.name);

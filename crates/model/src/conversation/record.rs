@@ -113,7 +113,7 @@ pub fn entry<'a>(record: MessageRecord<'a>, original: impl Into<Original<'a>>) -
     let calls = record.tool_calls.unwrap_or_default();
     let mut thoughts: Vec<Thought<'a>> = record.thoughts.into_iter().flatten().map(Thought::from).collect();
     let has_thoughts = !thoughts.is_empty();
-    let mut said = Said::default();
+    let mut said = EntryParts::default();
     for piece in record.content.into_iter().flat_map(pieces) {
         said.add(piece, has_thoughts, &calls);
     }
@@ -164,14 +164,14 @@ impl<'a> From<alhena_wire::session::Thought<'a>> for Thought<'a> {
 
 /// What the pieces of a content come to.
 #[derive(Default)]
-struct Said<'a> {
+struct EntryParts<'a> {
     text: Cow<'a, str>,
     thoughts: Vec<Thought<'a>>,
     calls: Vec<ToolRun<'a>>,
     images: Vec<ImageSource<'a>>,
 }
 
-impl<'a> Said<'a> {
+impl<'a> EntryParts<'a> {
     fn add(&mut self, piece: Piece<'a>, has_thoughts: bool, calls: &[ToolCallRecord<'a>]) {
         let part = match piece {
             Piece::Text(text) => return self.add_text(text),

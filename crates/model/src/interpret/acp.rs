@@ -8,7 +8,9 @@ mod alone;
 
 use std::collections::HashMap;
 
-use alhena_wire::acp::{Call as Told, FileDiff, Refusal, Said, Status, ToolKind, TurnEnd, Update, gemini};
+use alhena_wire::acp::{
+    AgentMessage, Call as Told, FileDiff, Refusal, Status, ToolKind, TurnEnd, Update, gemini,
+};
 use alhena_wire::rpc::{Id, Message};
 use serde_json::{Map, Value, json};
 
@@ -80,15 +82,20 @@ impl Interpreter {
     /// A message of the agent. What is of another session, or before the prompt, is not of this turn.
     pub(super) fn agent_says(&mut self, message: &Message, out: &mut Vec<Event>) {
         let Some(acp) = &self.acp else { return };
-        match Said::of(message) {
-            Said::Update { session, update, spent } if session == acp.session => {
+        match AgentMessage::of(message) {
+            AgentMessage::Update { session, update, spent } if session == acp.session => {
                 self.update(update, out);
                 self.spent(spent, out);
             }
-            Said::Asks { session, call, .. } if session == acp.session => self.call(*call, out),
-            Said::Answer { id, outcome } if Some(&id) == acp.request.as_ref() => self.turn_ends(outcome, out),
-            Said::Other(raw) => self.emit(Source::Stream, EventKind::Unknown { raw }, out),
-            Said::Update { .. } | Said::Asks { .. } | Said::Wants { .. } | Said::Answer { .. } => {}
+            AgentMessage::Asks { session, call, .. } if session == acp.session => self.call(*call, out),
+            AgentMessage::Answer { id, outcome } if Some(&id) == acp.request.as_ref() => {
+                self.turn_ends(outcome, out)
+            }
+            AgentMessage::Other(raw) => self.emit(Source::Stream, EventKind::Unknown { raw }, out),
+            AgentMessage::Update { .. }
+            | AgentMessage::Asks { .. }
+            | AgentMessage::Wants { .. }
+            | AgentMessage::Answer { .. } => {}
         }
     }
 

@@ -6,7 +6,8 @@
 use alhena_wire::Count;
 use alhena_wire::report::Report;
 
-use super::{Interpreter, owned};
+use super::Interpreter;
+use super::lines::owned;
 use crate::event::{Event, EventKind, Source};
 use crate::judge::{Exit, Output, ReportedError, ResultFacts};
 use crate::usage::{Tokens, Usage};

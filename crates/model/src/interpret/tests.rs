@@ -3,7 +3,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Change, Class, CommandRun, FileChange, ToolEnd, ToolError};
+use crate::outcome::Text;
+use crate::{Change, Class, CommandRun, Exit, FailureKind, FileChange, ToolEnd, ToolError, Usage};
 
 /// What comes of these lines when the process ends like this.
 fn interpret(lines: &[Value], exit: Exit) -> (Vec<Event>, Arc<Outcome>) {

@@ -3,14 +3,15 @@
 use alhena_wire::stream::{Status, ToolResult, ToolUse};
 use serde_json::Value;
 
+use super::Interpreter;
 use super::derive;
 use super::input::DiskFact;
 use super::kept::Call;
+use super::lines::owned;
 use super::waiting::{Returned, Testimony};
 use super::whole::States;
-use super::{Interpreter, owned};
 use crate::answer;
-use crate::conversation::{self, Ended, ToolEnd};
+use crate::conversation::{self, EndedCall, ToolEnd};
 use crate::event::{Event, EventKind, FileChange, Source, ToolError};
 use crate::outcome::{Change, CommandRun};
 use crate::tool::{self, Class};
@@ -99,7 +100,7 @@ impl Interpreter {
         self.changing_tools |= !end.refused && class.may_change_files();
         let states = States { before: take(&mut end.before), after: take(&mut end.after) };
         let disk = disk.unwrap_or(DiskFact::Unknown);
-        let ended = Ended { id: &id, name: &call.name, input: &call.input, disk };
+        let ended = EndedCall { id: &id, name: &call.name, input: &call.input, disk };
         let (result, derived) = ended.events(end);
         self.emit(source, result, out);
         if let Some(warning) = warning {

@@ -152,7 +152,7 @@ impl Tape for Recorder {
         })?;
         let Some(response) = answered else { return Ok(()) };
         let (path, status) = (super::without_key(&request.target), response.status);
-        line.shared.tell(&crate::Seen::Passed { path: &path, status });
+        line.shared.tell(&crate::Observed::Passed { path: &path, status });
         let interaction = Interaction { request: asked(&request, &self.normal), response };
         if let Err(error) = self.keep(&interaction, &keys(&request)) {
             self.complaints.add(format!("the cassette could not be written: {error}"));

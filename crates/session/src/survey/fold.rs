@@ -6,7 +6,8 @@ use alhena_model::Tokens;
 use serde::de::IgnoredAny;
 
 use super::record::{
-    Header, Look, Record, Seen, Speaker, header, message_at, messages, millis, read, shorten, title,
+    Header, Look, Record, Speaker, SurveyedMessage, header, message_at, messages, millis, read, shorten,
+    title,
 };
 use super::{Ending, LARGE, Outline, Remembered, Span, Spent, Survey};
 use crate::lines::Line;
@@ -176,7 +177,7 @@ impl Fold {
         }
     }
 
-    fn message(&mut self, seen: &Seen<'_>) {
+    fn message(&mut self, seen: &SurveyedMessage<'_>) {
         self.rolled_back = None;
         match self.places.get(seen.id).copied() {
             Some(place) => {
@@ -207,7 +208,7 @@ impl Fold {
         }
     }
 
-    fn add(&mut self, seen: &Seen<'_>) {
+    fn add(&mut self, seen: &SurveyedMessage<'_>) {
         let entry = self.entry(seen);
         self.places.insert(seen.id.to_vec(), self.entries.len());
         if entry.title.is_some() {
@@ -217,7 +218,7 @@ impl Fold {
         self.entries.push(entry);
     }
 
-    fn entry(&mut self, seen: &Seen<'_>) -> FoldedMessage {
+    fn entry(&mut self, seen: &SurveyedMessage<'_>) -> FoldedMessage {
         let model = seen.model.map(|model| {
             let known = self.models.iter().position(|known| known.as_bytes() == model);
             known.unwrap_or_else(|| {

@@ -19,7 +19,7 @@ pub(super) enum Speaker {
 
 /// A message record.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Seen<'a> {
+pub(super) struct SurveyedMessage<'a> {
     /// The whole record.
     pub(super) record: &'a [u8],
     pub(super) id: &'a [u8],
@@ -52,9 +52,9 @@ pub(super) struct Header<'a> {
 
 /// What a line is, in the order in which the CLI (0.61.0) asks.
 pub(super) enum Record<'a> {
-    /// To this message. The flag is as in [`Seen`].
+    /// To this message. The flag is as in [`SurveyedMessage`].
     Rewind(&'a [u8], bool),
-    Message(Seen<'a>),
+    Message(SurveyedMessage<'a>),
     Set(Header<'a>),
     Header(Header<'a>),
 }
@@ -158,7 +158,7 @@ fn is_escaped(text: &[u8]) -> bool {
 }
 
 /// The message records of a list, each as far as it is whole. Every byte is looked at once.
-pub(super) fn messages(list: &[u8]) -> impl Iterator<Item = Seen<'_>> {
+pub(super) fn messages(list: &[u8]) -> impl Iterator<Item = SurveyedMessage<'_>> {
     let mut items = Cursor::new(list);
     let entered = items.enter(b'[');
     std::iter::from_fn(move || {
@@ -182,16 +182,16 @@ pub(super) enum Look {
     AtAll,
 }
 
-fn message(record: &[u8]) -> Option<Seen<'_>> {
+fn message(record: &[u8]) -> Option<SurveyedMessage<'_>> {
     let seen = message_at(&mut Cursor::new(record), Look::AtFirstKeys)?;
-    Some(Seen { record, ..seen }).filter(|seen| !seen.id.is_empty())
+    Some(SurveyedMessage { record, ..seen }).filter(|seen| !seen.id.is_empty())
 }
 
-pub(super) fn message_at<'a>(keys: &mut Cursor<'a>, look: Look) -> Option<Seen<'a>> {
+pub(super) fn message_at<'a>(keys: &mut Cursor<'a>, look: Look) -> Option<SurveyedMessage<'a>> {
     keys.peek()?;
     let start = keys.rest();
     keys.enter(b'{')?;
-    let mut seen = Seen::default();
+    let mut seen = SurveyedMessage::default();
     let (mut id, mut kind, mut content, mut shown) = (None, None, None, None);
     let mut cut_short = false;
     let mut named = [false; 3];

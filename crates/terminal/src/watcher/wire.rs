@@ -83,7 +83,7 @@ impl Question {
 pub(super) enum Answer {
     Hello(Hello),
     Ran(Vec<String>),
-    Activity(Seen),
+    Activity(ActivityJson),
     News(u64),
     State(Box<Reading>),
     Retiring,
@@ -92,7 +92,7 @@ pub(super) enum Answer {
 
 /// An [`Activity`] on its way.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Seen {
+pub(super) struct ActivityJson {
     count: u64,
     windows: u64,
     heard: bool,
@@ -101,7 +101,7 @@ pub(super) struct Seen {
     begun: u64,
 }
 
-impl From<Activity> for Seen {
+impl From<Activity> for ActivityJson {
     fn from(activity: Activity) -> Self {
         Self {
             count: activity.count,
@@ -114,8 +114,8 @@ impl From<Activity> for Seen {
     }
 }
 
-impl From<Seen> for Activity {
-    fn from(seen: Seen) -> Self {
+impl From<ActivityJson> for Activity {
+    fn from(seen: ActivityJson) -> Self {
         let now = Instant::now();
         let since = now.checked_sub(Duration::from_micros(seen.quiet_us)).unwrap_or(now);
         Self {
@@ -181,7 +181,7 @@ mod tests {
             begun: 2,
             windows: 1,
         };
-        let back = Activity::from(Seen::from(there));
+        let back = Activity::from(ActivityJson::from(there));
         assert_eq!((back.count, back.begun, back.windows, back.says_working()), (3, 2, 1, true));
         assert!(back.last.unwrap().elapsed() >= Duration::from_millis(700));
     }

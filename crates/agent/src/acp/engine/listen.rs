@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use alhena_model::{Decided, Input};
-use alhena_wire::acp::{Call, Choice, PermissionOptionKind, Said, gemini, say};
+use alhena_wire::acp::{AgentMessage, Call, Choice, PermissionOptionKind, gemini, say};
 use alhena_wire::frame::Frame;
 use alhena_wire::rpc::{self, Fault, Id, Message};
 
@@ -114,8 +114,8 @@ impl Engine {
             Err(_) if self.is_stopped() => return,
             Err(_) => return self.tell(&line, |frame| Input::acp(frame)),
         };
-        let said = Said::of(&message);
-        if let Said::Answer { id, outcome: Err(_) } = &said {
+        let said = AgentMessage::of(&message);
+        if let AgentMessage::Answer { id, outcome: Err(_) } = &said {
             self.fails(id);
         }
         self.tell(&line, |_| Input::Acp(Box::new(message)));
@@ -156,14 +156,14 @@ impl Engine {
         }
     }
 
-    fn act_on(&mut self, said: Said) {
+    fn act_on(&mut self, said: AgentMessage) {
         match said {
-            Said::Asks { id, session, call, options } => self.asked(id, &session, &call, options),
-            Said::Wants { id, method } => {
+            AgentMessage::Asks { id, session, call, options } => self.asked(id, &session, &call, options),
+            AgentMessage::Wants { id, method } => {
                 let refusal = format!("{method} is not offered");
                 self.pipe.say(&rpc::refusal(Some(&id), Fault::Method, &refusal));
             }
-            Said::Answer { id, outcome } => {
+            AgentMessage::Answer { id, outcome } => {
                 let Some((number, purpose)) = self.purpose(&id) else { return };
                 self.asked.remove(&number);
                 if purpose == Purpose::Open && self.is_of_the_one_before() {
@@ -184,7 +184,7 @@ impl Engine {
                     (_, Err(_)) => {}
                 }
             }
-            Said::Update { .. } | Said::Other(_) => {}
+            AgentMessage::Update { .. } | AgentMessage::Other(_) => {}
         }
     }
 

@@ -13,7 +13,7 @@ use alhena_session::registry;
 use alhena_sys::growth::Growth;
 use alhena_sys::processes;
 
-use super::begin::{Ends, begin, bell, not_started};
+use super::begin::{Ends, EngineParts, begin, bell, not_started};
 use super::{Engine, Prompt, Purpose, Session, Stage};
 use crate::acp::gate::Gate;
 use crate::acp::hotline::Hotline;
@@ -121,7 +121,9 @@ fn start(
     let opening = who.opening(&request, ready.home.as_ref())?;
     let clears = kind.reuse && process::clears_in(gemini, &ready);
     let keeper = keeper_program(environment);
-    let engine = begin(ready, opening, pipe, keeper, request, None, ends, started).map_err(not_started)?;
+    let recorder = None;
+    let parts = EngineParts { ready, opening, pipe, keeper, request, recorder, ends, started };
+    let engine = begin(parts).map_err(not_started)?;
     Ok((engine, clears))
 }
 

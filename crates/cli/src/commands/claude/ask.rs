@@ -4,8 +4,8 @@ use std::path::Path;
 
 use alhena::agent::rules::{self, Decision, Subject};
 use alhena::hosts::claude::Mode;
-use alhena::hosts::claude::hooks::{self, HookEvent, Said};
-use alhena::hosts::claude::lines::{self, Ended};
+use alhena::hosts::claude::hooks::{self, HookAnswer, HookEvent};
+use alhena::hosts::claude::lines::{self, Interruption};
 use alhena::hosts::claude::permission::{Question, Update, Verdict};
 use alhena::model::tool::{self, Class};
 use alhena::{Action, Permission};
@@ -90,7 +90,7 @@ impl Serving {
             Verdict::Deny { message, interrupt } => {
                 self.reject(tool, &message)?;
                 if interrupt {
-                    self.interrupt(Ended::Interrupted);
+                    self.interrupt(Interruption::ByProgram);
                 }
                 Ok(())
             }
@@ -155,7 +155,7 @@ impl Serving {
 }
 
 /// What hooks say together: a denial is the strongest.
-fn by_hooks(said: &[Said]) -> Option<Result<(), String>> {
+fn by_hooks(said: &[HookAnswer]) -> Option<Result<(), String>> {
     let denied = said.iter().find_map(|said| match (&said.decision, &said.impossible) {
         (Some(hooks::Decision::Deny(why)), _) | (_, Some(why)) => Some(why.clone()),
         _ => said.stop.clone(),

@@ -1,7 +1,7 @@
 //! Hooks of the program: called, and heeded.
 
-use alhena::hosts::claude::hooks::{HookEvent, Said};
-use alhena::hosts::claude::lines::{self, Ended};
+use alhena::hosts::claude::hooks::{HookAnswer, HookEvent};
+use alhena::hosts::claude::lines::{self, Interruption};
 use serde_json::{Value, json};
 
 use super::pending::Purpose;
@@ -26,7 +26,7 @@ impl Serving {
         input: &Value,
     ) -> Result<(), Break> {
         if self.input_over {
-            let said = Said::read(event, &Err("the program has closed its end".to_owned()));
+            let said = HookAnswer::read(event, &Err("the program has closed its end".to_owned()));
             return self.heed(&purpose, event, said);
         }
         let mut whole = json!({
@@ -74,19 +74,19 @@ impl Serving {
             None => Ok(()),
             Some(Purpose::Permission(tool)) => self.decided(tool, answer),
             Some(purpose @ Purpose::PreToolUse(_)) => {
-                let said = Said::read(HookEvent::PreToolUse, answer);
+                let said = HookAnswer::read(HookEvent::PreToolUse, answer);
                 self.heed(&purpose, HookEvent::PreToolUse, said)
             }
             Some(Purpose::Hook(event)) => {
-                let said = Said::read(event, answer);
+                let said = HookAnswer::read(event, answer);
                 self.heed(&Purpose::Hook(event), event, said)
             }
         }
     }
 
-    fn heed(&mut self, purpose: &Purpose, event: HookEvent, said: Said) -> Result<(), Break> {
+    fn heed(&mut self, purpose: &Purpose, event: HookEvent, said: HookAnswer) -> Result<(), Break> {
         if let Some(why) = &said.stop {
-            self.interrupt(Ended::ByHook(why.clone()));
+            self.interrupt(Interruption::ByHook(why.clone()));
         }
         if let Some(why) = &said.impossible {
             self.notice(&format!("a hook for {} asks for too much: {why}", event.name()))?;
@@ -106,7 +106,7 @@ impl Serving {
             (_, HookEvent::UserPromptSubmit) => {
                 self.context.extend(said.context);
                 if let Some(why) = said.block {
-                    self.ended.get_or_insert(Ended::ByHook(why));
+                    self.ended.get_or_insert(Interruption::ByHook(why));
                 }
                 Ok(())
             }
@@ -117,7 +117,9 @@ impl Serving {
             _ => {
                 // The model has the result and is at work on it: it cannot be told before the turn is over.
                 if let Some(why) = said.block {
-                    self.interrupt(Ended::ByHook(format!("a hook does not accept what a tool did: {why}")));
+                    self.interrupt(Interruption::ByHook(format!(
+                        "a hook does not accept what a tool did: {why}"
+                    )));
                 }
                 if said.context.is_some() {
                     self.notice(

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use alhena::Permission;
-use alhena::hosts::claude::hooks::{HookEvent, Said};
+use alhena::hosts::claude::hooks::{HookAnswer, HookEvent};
 use alhena::hosts::claude::permission::Question;
 
 /// A tool that waits for a decision.
@@ -11,7 +11,7 @@ pub struct Waiting {
     pub permission: Permission,
     pub question: Question,
     /// What hooks have said of it.
-    pub said: Vec<Said>,
+    pub said: Vec<HookAnswer>,
 }
 
 /// What a request of ours is for.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use alhena::agent::rules::Rules;
 use alhena::hosts::claude::control::{Ask, Incoming, Initialize, User};
 use alhena::hosts::claude::hooks::{HookEvent, Hooks};
-use alhena::hosts::claude::lines::{self, Ended, Head, Lines};
+use alhena::hosts::claude::lines::{self, Head, Interruption, Lines};
 use alhena::hosts::claude::options::Options;
 use alhena::hosts::claude::{self, Mode};
 use alhena::model::Timestamp;
@@ -64,7 +64,7 @@ pub struct Serving {
     pub pending: Pending,
     pub stage: Stage,
     /// Why the turn is being ended.
-    pub ended: Option<Ended>,
+    pub ended: Option<Interruption>,
     /// What hooks want the model to be told with the prompt.
     pub context: Vec<String>,
     /// Why hooks do not let the turn end.
@@ -208,7 +208,7 @@ impl Serving {
                 Ok(lines::initialized(std::process::id()))
             }
             Ask::Interrupt => {
-                self.interrupt(Ended::Interrupted);
+                self.interrupt(Interruption::ByProgram);
                 Ok(
                     json!({"still_queued": self.queue.iter().filter_map(|user| user.uuid.clone()).collect::<Vec<_>>()}),
                 )
@@ -264,7 +264,7 @@ impl Serving {
     }
 
     /// The turn is to end. Whoever ends it first says why.
-    pub fn interrupt(&mut self, why: Ended) {
+    pub fn interrupt(&mut self, why: Interruption) {
         match &self.stage {
             Stage::Going(canceller) => canceller.cancel(),
             Stage::Prompting(_) => {}
@@ -308,7 +308,7 @@ impl Serving {
                 .never_began(&format!("a message with {kind} cannot be said to Gemini CLI: only text can"));
         }
         if let Some(why) = self.over_budget() {
-            self.ended = Some(Ended::OverBudget(why));
+            self.ended = Some(Interruption::OverBudget(why));
             return self.finish(&Outcome::default());
         }
         self.call_hooks(HookEvent::UserPromptSubmit, None, &json!({"prompt": user.text}))?;
@@ -340,7 +340,7 @@ impl Serving {
     }
 
     fn never_began(&mut self, error: &str) -> Result<(), Break> {
-        self.ended = Some(Ended::ByHook(error.to_owned()));
+        self.ended = Some(Interruption::ByHook(error.to_owned()));
         self.finish(&Outcome::default())
     }
 
@@ -362,7 +362,7 @@ impl Serving {
             }
             EventKind::Usage(_) => {
                 if let Some(why) = self.over_budget() {
-                    self.interrupt(Ended::OverBudget(why));
+                    self.interrupt(Interruption::OverBudget(why));
                 }
             }
             _ => {}
@@ -425,7 +425,7 @@ impl Serving {
         let waits = matches!(self.stage, Stage::Prompting(_) | Stage::Ending(_));
         if waits && self.waiting_since.elapsed() >= HOOKS {
             let why = format!("a hook did not answer within {} seconds", HOOKS.as_secs());
-            self.ended.get_or_insert(Ended::ByHook(why));
+            self.ended.get_or_insert(Interruption::ByHook(why));
             self.give_up()?;
             self.go_on()?;
         }

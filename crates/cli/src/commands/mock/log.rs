@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Mutex;
 
-use alhena::scripted::Seen;
+use alhena::scripted::Observed;
 
 use crate::command_error::CommandError;
 use crate::output::say;
@@ -29,7 +29,7 @@ pub fn open(path: Option<&Path>, silent: bool) -> Result<Option<Log>, CommandErr
 }
 
 impl Log {
-    pub fn tell(&self, seen: &Seen<'_>) {
+    pub fn tell(&self, seen: &Observed<'_>) {
         let line = line(seen);
         match self {
             Log::Stderr => say(line),
@@ -41,9 +41,9 @@ impl Log {
     }
 }
 
-fn line(seen: &Seen<'_>) -> String {
+fn line(seen: &Observed<'_>) -> String {
     match seen {
-        Seen::Request { scenario, request } => {
+        Observed::Request { scenario, request } => {
             let run = if request.run.is_empty() { String::new() } else { format!("/{}", request.run) };
             let results: Vec<&str> = request.responses().map(|(tool, _)| tool).collect();
             let brings = match (results.is_empty(), request.prompt()) {
@@ -54,8 +54,8 @@ fn line(seen: &Seen<'_>) -> String {
             let (number, action, model) = (request.number, &request.action, &request.model);
             format!("{scenario}{run}: {action} {number} of {model} {brings}").trim_end().to_owned()
         }
-        Seen::Passed { path, status } => format!("passed on: {path}: {status}"),
-        Seen::Refused { status, reason } => format!("refused: {status} {reason}"),
+        Observed::Passed { path, status } => format!("passed on: {path}: {status}"),
+        Observed::Refused { status, reason } => format!("refused: {status} {reason}"),
         _ => String::new(),
     }
 }

@@ -31,11 +31,11 @@ fn recognised(head: &[u8]) -> Option<From> {
     while !rest.is_empty() {
         let start = rest.trim_ascii_start();
         let found = match start.first() {
-            Some(b'{') => Seen::of(start).form(),
+            Some(b'{') => ObjectOutline::of(start).form(),
             // Records of a session, in an array.
             Some(b'[') => {
                 let first = start.get(1..).unwrap_or_default().trim_ascii_start();
-                Seen::of(first).form().filter(|form| *form == From::Message)
+                ObjectOutline::of(first).form().filter(|form| *form == From::Message)
             }
             _ => None,
         };
@@ -51,12 +51,12 @@ fn recognised(head: &[u8]) -> Option<From> {
 
 /// What can be seen of an object, also of one that goes on.
 #[derive(Default)]
-struct Seen {
+struct ObjectOutline {
     keys: Vec<String>,
     kind: Option<String>,
 }
 
-impl Seen {
+impl ObjectOutline {
     fn of(text: &[u8]) -> Self {
         let mut seen = Self::default();
         let _goes_on = serde_json::Deserializer::from_slice(text).deserialize_map(&mut seen);
@@ -84,7 +84,7 @@ impl Seen {
     }
 }
 
-impl<'de> Visitor<'de> for &mut Seen {
+impl<'de> Visitor<'de> for &mut ObjectOutline {
     type Value = ();
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

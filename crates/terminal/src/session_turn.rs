@@ -24,7 +24,7 @@ pub(crate) const STANDS_IN_SILENCE: Duration = Duration::from_secs(6);
 
 /// What was said since a moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct SessionTurn {
     /// How many questions.
     pub(crate) queries: usize,
     /// The texts of the last one's answer.
@@ -49,12 +49,12 @@ pub(crate) struct Exchange {
     /// What was asked.
     pub(crate) query: String,
     /// What was said to it.
-    pub(crate) said: Said,
+    pub(crate) said: SessionTurn,
     /// When the last of that was written.
     pub(crate) until: Timestamp,
 }
 
-impl Said {
+impl SessionTurn {
     /// What a session says since a moment. Nothing if it cannot be read.
     pub(crate) fn since(path: &Path, moment: Timestamp) -> Self {
         Self::between(path, moment, None)
@@ -319,14 +319,14 @@ mod tests {
             .to_string()
     }
 
-    fn said(lines: &[String]) -> Said {
+    fn said(lines: &[String]) -> SessionTurn {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("session.jsonl");
         let earlier = [line(1, "user", "earlier"), line(2, "gemini", "The answer before.")];
         let checkpoint = ["{\"$set\":{\"messages\":[]}}".to_owned()];
         let all: Vec<String> = earlier.iter().chain(lines).chain(&checkpoint).cloned().collect();
         std::fs::write(&path, all.join("\n") + "\n").unwrap();
-        Said::since(&path, Timestamp::parse("2026-11-16T05:40:03.000Z").unwrap())
+        SessionTurn::since(&path, Timestamp::parse("2026-11-16T05:40:03.000Z").unwrap())
     }
 
     #[test]
