@@ -1,12 +1,10 @@
-//! Answers of a wanted shape: the schema that they have to fit, the form in which a tool takes them, and the JSON in a text.
+//! Answers of a wanted shape: the schema that they have to fit, and the form in which a tool takes them.
 //!
 //! Pure, and bounded in what it does with any text: answers come from a model.
 
-mod find;
 mod schema;
 mod wrap;
 
-pub use find::last_json;
 pub use schema::{BadSchema, Schema};
 pub use wrap::RESULT;
 

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
+use alhena_model::answer::last_json;
 use jsonschema::Validator;
 use serde_json::Value;
 
 use crate::wrap::{RESULT, wrap};
-use crate::{DEEPEST, last_json, too_deep};
+use crate::{DEEPEST, too_deep};
 
 /// So many errors are told of one answer.
 const MOST_ERRORS: usize = 20;

@@ -3,14 +3,13 @@
 //! The SDK never throws for what an agent did: failures and timeouts come back as a result with `success: false`. Gemini CLI
 //! 0.61.0 exits 0 after some failures, so `success` is the outcome's, and `exitCode` is never 0 without it.
 
-mod extract;
 mod unified;
 
 use alhena_model::Outcome;
+use alhena_model::answer::last_structure;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-pub use extract::extract_json;
 pub use unified::unified;
 
 use crate::dialect::Approval;
@@ -53,7 +52,7 @@ pub fn view(outcome: &Outcome, messages: Value, data: Data) -> ExecuteResult {
     let text = outcome.text.last();
     let extracted = outcome.data.clone().or_else(|| match data {
         Data::Text => None,
-        Data::Json => extract_json(text),
+        Data::Json => last_structure(text),
     });
     ExecuteResult {
         success: outcome.is_success(),

@@ -1,8 +1,11 @@
-//! What came of an answer that had to fit a schema.
+//! What came of an answer that had to fit a schema, and the JSON in the text of one.
+
+mod find;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use self::find::{last_json, last_structure};
 use crate::event::ToolError;
 use crate::failure::{Failure, FailureKind};
 

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use alhena::hosts::agent_cli_sdk::{self, Data, unified};
 use alhena::hosts::streamed::Streamed;
 use alhena::model::Conversation;
+use alhena::model::answer::last_structure;
 use alhena::model::message::Message;
 use alhena::{Event, EventKind, Outcome};
 use serde_json::{Value, json};
@@ -102,7 +103,7 @@ impl View for MessageLines {
         let result = match self.shape {
             Shape::Own => json!({ "type": "result", "outcome": outcome, "messages": messages }),
             Shape::AgentCliSdk => {
-                let found = agent_cli_sdk::extract_json(outcome.text.last());
+                let found = last_structure(outcome.text.last());
                 let result = agent_cli_sdk::view(outcome, messages, Data::Text);
                 json!({ "type": "result", "result": result, "json": found })
             }

@@ -10,11 +10,20 @@ const TOO_DEEP: usize = 128;
 /// The last JSON value in a text. An object or an array counts wherever it stands; anything else only when it is all of the
 /// text or of the last fenced block.
 pub fn last_json(text: &str) -> Option<Value> {
+    last(text, |_| true)
+}
+
+/// The last object or array in a text; a number or a word is none.
+pub fn last_structure(text: &str) -> Option<Value> {
+    last(text, |value| value.is_object() || value.is_array())
+}
+
+fn last(text: &str, counts: fn(&Value) -> bool) -> Option<Value> {
     let whole = text.trim();
     if let Ok(value) = serde_json::from_str(whole) {
-        return Some(value);
+        return Some(value).filter(counts);
     }
-    let fenced = last_fenced(whole);
+    let fenced = last_fenced(whole).filter(|(_, value)| counts(value));
     let bare = last_container(whole);
     match (fenced, bare) {
         // In or behind the last fence, or there is none that holds JSON.
@@ -110,6 +119,33 @@ mod tests {
     }
 
     #[test]
+    fn a_structure_is_found_wherever_it_stands() {
+        let files = json!({"files": ["a", "b"]});
+        for text in [
+            r#"{"files":["a","b"]}"#,
+            "  \n{\"files\":[\"a\",\"b\"]}\n",
+            "Here it is:\n```json\n{\"files\": [\"a\", \"b\"]}\n```\nAnything else?",
+            "```\n{\"files\": [\"a\", \"b\"]}\n```",
+            "```text\nnot this {\"files\": [\n```\nbut\n```json\n{\"files\":[\"a\",\"b\"]}\n```",
+            "The result is {\"files\":[\"a\",\"b\"]} as you see {braces}.",
+            "A set {1, 2} is not it, but {\"files\":[\"a\",\"b\"]} is.",
+            "First {\"files\": []}, no, {\"files\":[\"a\",\"b\"]}.",
+            "{\"files\":[\"a\",\"b\"]}, in short:\n```\n2\n```",
+        ] {
+            assert_eq!(last_structure(text), Some(files.clone()), "{text}");
+        }
+        assert_eq!(last_structure("see [1, {\"a\": \"}\"}] here"), Some(json!([1, {"a": "}"}])));
+    }
+
+    #[test]
+    fn prose_and_bare_values_are_no_structure() {
+        for text in ["", "42", "\"text\"", "no {json} here [at all]", "```json\nbroken: {\n```", "{\"cut\": "]
+        {
+            assert_eq!(last_structure(text), None, "{text}");
+        }
+    }
+
+    #[test]
     fn hostile_texts_cost_no_stack_and_little_time() {
         let large = 10 << 20;
         let strings = format!("{}{}", "\"[\\\"".repeat(large / 4), "]");
@@ -138,6 +174,9 @@ mod tests {
         #[test]
         fn any_text_is_borne(text in "[\\[\\]{}\"\\\\a`\n:,0-9]{0,60}") {
             last_json(&text);
+            if let Some(value) = last_structure(&text) {
+                proptest::prop_assert!(value.is_object() || value.is_array());
+            }
         }
     }
 }
