@@ -10,6 +10,7 @@
 mod command;
 mod file;
 mod paths;
+mod programs;
 mod remembered;
 mod shell;
 mod tools;
@@ -270,12 +271,11 @@ impl Rules {
         for decision in [Decision::Deny, Decision::Ask] {
             let fits = self.of(decision).map(|rule| (rule.might_mean(question, script.as_ref()), rule));
             if let Some((fit, rule)) = fits.filter(|(fit, _)| *fit != Fit::No).max_by_key(|(fit, _)| *fit) {
-                let doubt = (fit == Fit::Maybe).then(|| {
-                    match script.as_ref().and_then(|script| script.doubts.first()) {
-                        Some(doubt) => format!("the command has {doubt}"),
+                let doubt =
+                    (fit == Fit::Maybe).then(|| match script.as_ref().and_then(command::why_uncertain) {
+                        Some(why) => format!("the command has {why}"),
                         None => "what would happen is not certain".to_owned(),
-                    }
-                });
+                    });
                 return Some(Ruling { decision, rule, doubt });
             }
         }

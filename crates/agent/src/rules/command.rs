@@ -1,15 +1,8 @@
 //! Which commands a rule means: `git status`, `git *`, `npm run test*`.
 
+use super::programs;
 use super::shell::{Certainty, Doubt, Script, Simple, Word};
 
-/// Programs and words of the shell that run what comes behind them.
-const RUNS_OTHERS: &[&str] = &[
-    "!", "{", "if", "then", "elif", "else", "while", "until", "do", "for", "case", "select", "function",
-    "coproc", "time", "sudo", "doas", "su", "runuser", "env", "xargs", "parallel", "nohup", "setsid",
-    "timeout", "nice", "ionice", "chrt", "taskset", "stdbuf", "script", "watch", "flock", "chroot",
-    "unshare", "nsenter", "strace", "ltrace", "gdb", "command", "builtin", "exec", "eval", "trap", "find",
-    "fd", "sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "busybox", "toybox", "ssh", "npx", "entr",
-];
 /// Scripts inside words inside scripts.
 const DEEPEST: usize = 4;
 
@@ -99,35 +92,38 @@ impl CommandPattern {
 
     fn searched_in(&self, command: &Simple, depth: usize) -> Fit {
         let parts = self.loose();
-        let assigned = command.iter().take_while(|word| is_assignment(word)).count();
-        let bare = command.get(assigned..).unwrap_or_default();
+        let (assigned, bare) = without_assignments(command);
         let mut best = fit(&parts, &loose(bare)).max(fit(&self.parts, command));
-        let runs_others = bare.first().is_some_and(|program| {
-            program.certainty != Certainty::Literal
-                || RUNS_OTHERS.contains(&base_name(&program.text).as_str())
-        });
-        if !runs_others {
-            return best;
+        // Some programs run what stands in a variable: `GIT_PAGER`.
+        for word in assigned.iter().filter(|word| word.certainty == Certainty::Literal && depth < DEEPEST) {
+            let (_, value) = word.text.split_once('=').unwrap_or_default();
+            let script = Script::read(value);
+            best = best.max(
+                script.commands.iter().map(|command| fit(&parts, &loose(command))).max().unwrap_or(Fit::No),
+            );
         }
+        if best != Fit::Yes && unread_in(command).is_some() {
+            best = Fit::Maybe;
+        }
+        let Some(from) = programs::others_from(bare) else { return best };
         if bare.len() > MOST_WORDS {
             return best.max(Fit::Maybe);
         }
-        for start in 1..bare.len() {
-            best = best.max(fit(&parts, &loose(bare.get(start..).unwrap_or_default())));
+        let input = programs::with_input(bare);
+        let words = input.as_deref().unwrap_or(bare);
+        for start in from..bare.len() {
+            best = best.max(fit(&parts, &loose(words.get(start..).unwrap_or_default())));
         }
-        for word in
-            bare.iter().skip(1).filter(|word| word.text.contains(|c: char| !c.is_ascii_alphanumeric()))
-        {
+        let texts = bare.iter().skip(from).filter(|word| word.certainty == Certainty::Literal);
+        for text in texts.flat_map(|word| texts_in(&word.text)) {
             if best == Fit::Yes {
                 break;
             }
             // The text of a command for another shell.
-            let inside = match (depth < DEEPEST, word.certainty) {
-                (true, Certainty::Literal) => self.searched(&Script::read(&word.text), depth + 1),
-                (false, Certainty::Literal) => Fit::Maybe,
-                (_, Certainty::Stars | Certainty::Unknown) => Fit::No,
-            };
-            best = best.max(inside);
+            best = best.max(match depth < DEEPEST {
+                true => self.searched(&Script::read(text), depth + 1),
+                false => Fit::Maybe,
+            });
         }
         best
     }
@@ -154,13 +150,61 @@ pub(super) fn all_covered(script: &Script, patterns: &[&CommandPattern]) -> Resu
     }
 }
 
+/// Why it is not certain what the script runs.
+pub(super) fn why_uncertain(script: &Script) -> Option<String> {
+    let unreadable = script.doubts.iter().find(|doubt| matches!(doubt, Doubt::Unreadable(_)));
+    let unread = || script.commands.iter().find_map(unread_in).map(str::to_owned);
+    unreadable.map(Doubt::to_string).or_else(unread).or_else(|| script.doubts.first().map(Doubt::to_string))
+}
+
+fn unread_in(command: &Simple) -> Option<&'static str> {
+    let (assigned, bare) = without_assignments(command);
+    let substitutes = |word: &Word| word.text.contains("$(") || word.text.contains('`');
+    if assigned.iter().any(|word| word.certainty == Certainty::Literal && substitutes(word)) {
+        return Some("the text of a substitution in a variable");
+    }
+    if programs::feeds_shells(command) {
+        return Some("a variable that shells have commands from");
+    }
+    programs::unread(bare).or_else(|| {
+        let from = programs::others_from(bare)?;
+        let input = programs::with_input(bare);
+        let words = input.as_deref().unwrap_or(bare);
+        let can_begin = |start: &usize| {
+            bare.first()
+                .zip(words.get(*start))
+                .is_some_and(|(program, word)| programs::can_begin(program, word))
+        };
+        let mut starts = (from..bare.len().min(MOST_WORDS)).filter(can_begin);
+        let reads = |start: usize| {
+            let behind = words.get(start..).unwrap_or_default();
+            // Its input may be the command that this one runs.
+            let takes_input = input.is_some() && programs::others_from(behind) == Some(1);
+            programs::unread(behind).or(takes_input.then_some("commands that stand in its input"))
+        };
+        starts.find_map(reads)
+    })
+}
+
+fn without_assignments(command: &Simple) -> (&[Word], &[Word]) {
+    command.split_at(command.iter().take_while(|word| is_assignment(word)).count())
+}
+
+/// The texts in a word that can be commands: all of it, or what comes behind an option. A plain word has been looked at as such.
+fn texts_in(word: &str) -> impl Iterator<Item = &str> {
+    let value = word.split_once('=').map(|(_, value)| value);
+    let short = word.strip_prefix('-').filter(|rest| !rest.starts_with('-')).and_then(|rest| rest.get(1..));
+    let is_more = word.contains(|c: char| !c.is_ascii_alphanumeric());
+    [Some(word), value, short].into_iter().flatten().filter(move |text| is_more && !text.is_empty())
+}
+
 fn is_assignment(word: &Word) -> bool {
     let Some((name, _)) = word.text.split_once('=') else { return false };
     let name = name.strip_suffix('+').unwrap_or(name);
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '[' | ']'))
 }
 
-fn base_name(program: &str) -> String {
+pub(super) fn base_name(program: &str) -> String {
     program.rsplit('/').next().unwrap_or(program).to_lowercase()
 }
 

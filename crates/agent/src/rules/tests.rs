@@ -302,6 +302,148 @@ fn a_denied_command_is_found_wherever_it_hides() {
 }
 
 #[test]
+fn what_is_run_and_cannot_be_read_may_be_what_is_denied() {
+    let denies = deny(&["shell(rm *)"]);
+    let asks = rules(&[(Decision::Ask, "shell(rm *)"), (Decision::Allow, "shell(echo *)")]);
+    let unread = [
+        "bash <<< 'rm x'",
+        "bash <<< \"$X\"",
+        "echo rm x | bash",
+        "echo rm x | sh -s",
+        "echo rm x | /usr/bin/dash -",
+        "bash < script",
+        "bash script.sh",
+        "bash script.sh -c ls",
+        "bash -x script.sh",
+        "bash --rcfile x -c ls",
+        "bash -c bash",
+        "sh -c 'sh -s'",
+        "zsh x; ls",
+        ". ./x",
+        "if . ./x; then ls; fi",
+        "command . x",
+        "source x",
+        "sudo bash x",
+        "sudo -s",
+        "echo rm x | sudo -i",
+        "echo rm x | su",
+        "su - user",
+        "echo rm x | chroot /x",
+        "env bash",
+        "find . -exec sh {} \\;",
+        "find . | xargs sh",
+        "echo rm x | xargs env",
+        "echo rm | xargs -I% % x",
+        "echo rm | xargs -I {} {} x",
+        "echo rm x | parallel",
+        "echo rm x | at now",
+        "crontab x",
+        "run-parts x",
+        "eval \"$X\"",
+        "eval $X",
+        "X=rm; $X y",
+        "X=rm && \"$X\" y",
+        "BASH_ENV=x bash -c ls",
+        "export BASH_ENV=x; bash -c ls",
+        "python -c 'import os; os.system(\"rm x\")'",
+        "python3.12 -c x",
+        "echo x | python3",
+        "echo x | python3 -",
+        "perl -e 'unlink x'",
+        "perl -pe s/a/b/",
+        "node --eval x",
+        "node -p x",
+        "ruby -ne x",
+        "deno eval x",
+        "php -r x",
+        "awk 'BEGIN { system(\"rm x\") }'",
+        "awk '{ print | \"sh\" }' x",
+        "awk \"$X\" y",
+        "printf -v 'a[$(rm x)]' y",
+        "[[ -v 'a[$(rm x)]' ]]",
+        "test -v 'a[`rm x`]'",
+        "let 'a[$(rm x)]'",
+        "X='a[$(rm x)]'",
+    ];
+    let passed: Vec<_> =
+        unread.iter().filter(|command| decided(&denies, &shell(command)) != Some(Decision::Deny)).collect();
+    assert_eq!(passed, Vec::<&&str>::new());
+    let not_asked: Vec<_> =
+        unread.iter().filter(|command| decided(&asks, &shell(command)) != Some(Decision::Ask)).collect();
+    assert_eq!(not_asked, Vec::<&&str>::new());
+    let others = [
+        "bash -c ls",
+        "bash -lc 'ls -l'",
+        "bash --version",
+        "python script.py -c x",
+        "python3 -m pytest -e",
+        "node build.js",
+        "perl script.pl",
+        "awk '{ print $1 }' x",
+        "awk -F: '{ print $1 }' x",
+        "find . | xargs grep x",
+        "sudo ls",
+        "echo '$(rm x)'",
+        "grep '`' x",
+        "[[ $X == y ]]",
+        "printf '%s' \"$X\"",
+        "docker rm x",
+        "npm rm x",
+        "git rm x",
+        "X=1 ls",
+    ];
+    let denied: Vec<_> =
+        others.iter().filter(|command| decided(&denies, &shell(command)).is_some()).collect();
+    assert_eq!(denied, Vec::<&&str>::new());
+}
+
+#[test]
+fn a_denied_command_is_found_behind_every_program_that_runs_it() {
+    let rules = deny(&["shell(rm *)"]);
+    let denied = [
+        "bash -c 'ls; rm x'",
+        "env -S 'rm x'",
+        "env -S'rm x'",
+        "env --split-string='rm x'",
+        "busybox rm x",
+        "command rm x",
+        "command -p rm x",
+        "exec -a x rm y",
+        "nohup rm x &",
+        "timeout 5 rm x",
+        "setsid -w rm x",
+        "sudo -n -u root rm x",
+        "doas rm x",
+        "find . -name x -exec rm {} +",
+        "fd -x rm",
+        "ls | xargs -0 -n 1 rm -f",
+        "ls | xargs -I{} rm {}",
+        "ls | parallel rm",
+        "alias x=rm",
+        "shopt -s expand_aliases\nalias x='rm -f'\nx y",
+        "hash -p /bin/rm ls; ls x",
+        "function f { rm x; }; f",
+        "compgen -C 'rm x'",
+        "GIT_PAGER='rm x' git log",
+        "docker exec -it c rm x",
+        "docker run --rm image rm x",
+        "npm exec -- rm x",
+        "uv run rm x",
+        "git bisect run rm x",
+        "git submodule foreach 'rm x'",
+        "git rebase -x 'rm x' main",
+        "git rebase --exec='rm x' main",
+        "tmux new-session -d 'rm x'",
+        "ssh host rm x",
+        "su -c 'rm x'",
+        "su root -c 'rm x'",
+    ];
+    for command in denied {
+        assert_eq!(decided(&rules, &shell(command)), Some(Decision::Deny), "{command:?}");
+    }
+}
+
+#[test]
 fn the_order_of_rules_does_not_matter() {
     let all =
         [(Decision::Allow, "shell"), (Decision::Ask, "shell(git *)"), (Decision::Deny, "shell(git push *)")];
@@ -322,6 +464,10 @@ fn a_ruling_says_which_rule_and_why_it_may_apply() {
     assert_eq!(
         said("echo `x`"),
         "denied by the rule shell(rm *), which may apply: the command has a backtick"
+    );
+    assert_eq!(
+        said("ls | sudo bash -x"),
+        "denied by the rule shell(rm *), which may apply: the command has a shell that reads its commands from a file or its input"
     );
 }
 
