@@ -7,8 +7,9 @@
 
 use std::error::Error;
 
+use alhena::agent::Action;
 use alhena::agent::rules::{Decision, Rules};
-use alhena::{Action, EventKind, Gemini, Request, Trust, TurnItem};
+use alhena::{EventKind, Gemini, Request, Trust, TurnItem};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let prompt = std::env::args().nth(1).ok_or("give a prompt")?;

@@ -23,9 +23,9 @@
 //!
 //! | Module | What is there |
 //! |---|---|
-//! | [`agent`] | find, install, prepare, launch and stop the CLI; recordings; the environment |
-//! | [`answer`] | JSON schemas that an answer has to fit, and JSON in texts |
-//! | [`model`] | events, messages, outcomes, and the interpreter that makes them |
+//! | [`agent`] | find, install, prepare, launch and stop the CLI; every option of a request; recordings; the environment |
+//! | [`answer`] | JSON schemas that an answer has to fit |
+//! | [`model`] | events, messages, outcomes, and the interpreter that makes them; the JSON in a text |
 //! | [`session`] | the CLI's session store |
 //! | [`terminal`] | the interactive CLI in tmux |
 //! | [`hosts`] | what other programs expect, as views |
@@ -36,14 +36,13 @@ pub mod concepts;
 
 pub use alhena_agent as agent;
 pub use alhena_agent::{
-    AcpAgent, Action, Approval, Canceller, Conversation, Finder, Gemini, Item, NotFound, Permission, Pool,
-    PoolOptions, Prompt, PromptBy, Question, Request, Resume, Run, RunError, Sandbox, Stopper, SystemPrompt,
-    Transport, Trust, Turn, TurnItem,
+    Approval, Conversation, Gemini, Permission, Pool, PoolOptions, Request, Resume, Run, RunError, Stopper,
+    Trust, Turn, TurnItem,
 };
 pub use alhena_answer as answer;
 pub use alhena_hosts as hosts;
 pub use alhena_model as model;
-pub use alhena_model::{Event, EventKind, Failure, FailureKind, Hint, Message, Outcome, Status, Usage};
+pub use alhena_model::{Event, EventKind, Failure, FailureKind, Hint, Message, Outcome, Status};
 pub use alhena_scripted as scripted;
 pub use alhena_session as session;
 pub use alhena_terminal as terminal;

@@ -3,7 +3,8 @@
 
 use std::fmt::Debug;
 
-use alhena::{Event, Failure, Hint, NotFound, Run, RunError, Stopper};
+use alhena::agent::NotFound;
+use alhena::{Event, Failure, Hint, Run, RunError, Stopper};
 use futures_core::Stream;
 
 fn is_stream<T: Stream<Item = Event> + Debug + Send + Unpin>() {}
@@ -41,5 +42,56 @@ fn the_source_of_an_error_is_kept() {
     let install = alhena::agent::install::InstallError::Io { doing: "asking npm", error: denied() };
     for error in [&find as &dyn Error, &install] {
         assert!(error.source().is_some_and(|source| source.is::<std::io::Error>()), "{error}");
+    }
+}
+
+/// What most programs need. Whatever else there is, is in the module of its layer: a name more here is one less that is found.
+const NAMES: [&str; 22] = [
+    "Approval",
+    "Conversation",
+    "Event",
+    "EventKind",
+    "Failure",
+    "FailureKind",
+    "Gemini",
+    "Hint",
+    "Message",
+    "Outcome",
+    "Permission",
+    "Pool",
+    "PoolOptions",
+    "Request",
+    "Resume",
+    "Run",
+    "RunError",
+    "Status",
+    "Stopper",
+    "Trust",
+    "Turn",
+    "TurnItem",
+];
+
+const MODULES: [&str; 9] =
+    ["agent", "answer", "concepts", "hosts", "model", "scripted", "session", "terminal", "wire"];
+
+#[test]
+fn the_front_door_has_these_names_and_the_layers_as_modules() {
+    let source = include_str!("../src/lib.rs");
+    let code: String = source.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let exports = code.split(';').filter_map(|item| item.trim().strip_prefix("pub "));
+    let mut found: Vec<&str> = exports.flat_map(exported).collect();
+    found.sort_unstable();
+    let mut expected: Vec<&str> = NAMES.into_iter().chain(MODULES).collect();
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+}
+
+/// The names that an item of the facade gives away.
+fn exported(item: &str) -> Vec<&str> {
+    match item.split_once('{') {
+        Some((_, group)) => {
+            group.trim_end_matches('}').split(',').map(str::trim).filter(|name| !name.is_empty()).collect()
+        }
+        None => vec![item.rsplit([':', ' ']).next().unwrap_or(item)],
     }
 }

@@ -7,11 +7,12 @@ use std::fmt;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use alhena::agent::NotFound;
 use alhena::agent::install::InstallError;
 use alhena::agent::prices::NoPrices;
 use alhena::session::FindError;
 use alhena::terminal::TerminalError;
-use alhena::{Hint, NotFound, RunError};
+use alhena::{Hint, RunError};
 use serde_json::{Value, json};
 
 use crate::output::{Stream, say, write_json};

@@ -12,9 +12,10 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
+use alhena::agent::Item;
 use alhena::hosts::openase::Mode;
 use alhena::model::{Conversation, Source, Timestamp};
-use alhena::{Event, EventKind, Item, Outcome};
+use alhena::{Event, EventKind, Outcome};
 use clap::ValueEnum;
 
 use crate::output::{self, Guard, Stream};

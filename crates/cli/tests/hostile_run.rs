@@ -411,7 +411,7 @@ fn a_recording_plays_back_to_the_same_events_and_outcome() {
     let (events, outcome) = hostile.lab.run_with_events(hostile.lab.request("hello").record(&dir));
     let mut played = Vec::new();
     let again = alhena::agent::recording::play(&dir, |item| {
-        if let alhena::Item::Event(event) = item {
+        if let alhena::agent::Item::Event(event) = item {
             played.push(event);
         }
     })

@@ -5,9 +5,10 @@ mod lab;
 
 use std::time::Duration;
 
+use alhena::agent::Transport;
 use alhena::agent::hooks::{Hooks, Moment, Verdict};
 use alhena::scripted::{Scenario, Turn, Usage};
-use alhena::{Approval, Event, EventKind, FailureKind, Outcome, Request, Status, Transport, Trust};
+use alhena::{Approval, Event, EventKind, FailureKind, Outcome, Request, Status, Trust};
 use alhena_testbed::run_bounded;
 use lab::Lab;
 use serde_json::{Value, json};
@@ -224,7 +225,7 @@ fn a_budget_that_cannot_be_kept_is_refused_before_the_start() {
     let unknown = request(&lab).max_cost(1.0).model("gemini-of-tomorrow");
     assert!(refused(unknown).contains("the price of \"gemini-of-tomorrow\" is not known"));
     assert!(refused(request(&lab).max_calls(0)).contains("more than 0"));
-    let sandboxed = request(&lab).max_calls(1).sandbox(alhena::Sandbox::On);
+    let sandboxed = request(&lab).max_calls(1).sandbox(alhena::agent::Sandbox::On);
     assert!(refused(sandboxed).contains("a budget cannot be kept in a sandbox"));
     assert_eq!(calls(&lab), 0);
     for (args, why) in [

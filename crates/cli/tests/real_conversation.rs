@@ -6,11 +6,11 @@ mod lab;
 use std::collections::BTreeMap;
 
 use alhena::agent::home::McpServer;
-use alhena::agent::recording;
+use alhena::agent::{Item, recording};
 use alhena::model::{Conversation, Include, Source};
 use alhena::scripted::{Scenario, Turn};
 use alhena::session::Transcript;
-use alhena::{Approval, Event, EventKind, Item, Request};
+use alhena::{Approval, Event, EventKind, Request};
 use lab::Lab;
 use serde_json::{Value, json};
 

@@ -5,8 +5,9 @@ mod lab;
 
 use std::io::{Seek, Write};
 
+use alhena::agent::{Prompt, PromptBy};
 use alhena::scripted::{RecordedRequest, Scenario, Turn};
-use alhena::{Outcome, Prompt, PromptBy, Request, Status};
+use alhena::{Outcome, Request, Status};
 use alhena_testbed::versions;
 use lab::Lab;
 use serde_json::json;

@@ -383,7 +383,7 @@ fn real_cli_a_system_prompt_reaches_the_model() {
             }
             let mut request = lab.request("hello");
             request.system_prompt =
-                Some(alhena::SystemPrompt::Append("Always speak like a PIRATE-7731.".into()));
+                Some(alhena::agent::SystemPrompt::Append("Always speak like a PIRATE-7731.".into()));
             assert_eq!(lab.run(request).status, Status::Success);
             let requests = lab.server.requests("lab");
             assert!(requests.iter().any(|request| request.raw_body.contains("PIRATE-7731")));
@@ -474,7 +474,7 @@ fn a_newer_version_than_the_newest_known_is_used_with_a_warning() {
     for (name, value) in hostile.env() {
         env.set(name, value);
     }
-    let gemini = alhena::Finder::new().env(env.clone()).path(hostile.path()).find().unwrap();
+    let gemini = alhena::agent::Finder::new().env(env.clone()).path(hostile.path()).find().unwrap();
     assert_eq!(gemini.version, "0.99.0".parse::<Version>().unwrap());
     let outcome = gemini.run_in(Request::new("hi").dir(lab.workspace()), &env).unwrap().outcome_blocking();
     assert_eq!(outcome.status, Status::Success);

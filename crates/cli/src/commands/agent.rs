@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use alhena::agent::home::McpServer;
-use alhena::{Approval, Request, Resume, RunError, Sandbox, SystemPrompt, Trust};
+use alhena::agent::{Sandbox, SystemPrompt};
+use alhena::{Approval, Request, Resume, RunError, Trust};
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 

@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use alhena::Finder;
 use alhena::agent::supervise::custody;
-use alhena::agent::{FastStart, env::Environment};
+use alhena::agent::{FastStart, Finder, env::Environment};
 use alhena::wire::release::{TABLE, Version};
 use alhena_sys::processes;
 use serde_json::{Map, Value, json};

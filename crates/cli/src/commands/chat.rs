@@ -14,8 +14,9 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use alhena::agent::AcpAgent;
 use alhena::agent::env::Environment;
-use alhena::{AcpAgent, Request, RunError};
+use alhena::{Request, RunError};
 
 use self::interrupt::Interrupts;
 use super::agent::Agent;

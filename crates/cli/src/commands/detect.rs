@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use alhena::agent::env::Environment;
+use alhena::agent::{Finder, NotFound};
 use alhena::wire::release::{NEWEST_KNOWN, OLDEST_SUPPORTED};
-use alhena::{Failure, FailureKind, Finder, Gemini, Hint, NotFound, RunError};
+use alhena::{Failure, FailureKind, Gemini, Hint, RunError};
 use serde_json::{Value, json};
 
 use super::agent::{self, TrustArg};

@@ -11,9 +11,9 @@ use alhena::agent::install::Installer;
 use alhena::agent::programs::on_path;
 use alhena::agent::run_dir::{self, Holder};
 use alhena::agent::supervise::{custody, machine, mark};
-use alhena::agent::{Tried, Why, home, settings};
+use alhena::agent::{Finder, NotFound, Tried, Why, home, settings};
 use alhena::wire::release::{Feature, NEWEST_KNOWN, OLDEST_SUPPORTED};
-use alhena::{Finder, Gemini, Hint, NotFound, RunError, Trust};
+use alhena::{Gemini, Hint, RunError, Trust};
 use alhena_sys::processes;
 use serde::Serialize;
 

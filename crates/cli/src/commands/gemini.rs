@@ -11,13 +11,11 @@ use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
 use alhena::agent::env::{self, Environment};
-use alhena::agent::programs;
+use alhena::agent::{Finder, Item, Prompt, Sandbox, programs};
 use alhena::hosts::dialect::{self, DropIn, Invocation, Stream, Surroundings};
 use alhena::hosts::native::{self, Format, JsonReport, StreamJson, TextOutput};
 use alhena::model::Timestamp;
-use alhena::{
-    Approval, Finder, Gemini, Hint, Item, Outcome, Prompt, Request, Resume, Run, RunError, Sandbox, Trust,
-};
+use alhena::{Approval, Gemini, Hint, Outcome, Request, Resume, Run, RunError, Trust};
 
 use crate::command_error::{Done, complain};
 use crate::listener;

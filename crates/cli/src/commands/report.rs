@@ -11,11 +11,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use alhena::agent::env::Environment;
-use alhena::agent::programs;
 use alhena::agent::supervise::adoption;
 use alhena::agent::supervise::custody::{Custody, Locks, keeper_program};
 use alhena::agent::supervise::protocol::{self, Gentle, Launch, ProcessEnd, Report, Stdin};
-use alhena::{Finder, Gemini, Trust};
+use alhena::agent::{Finder, programs};
+use alhena::{Gemini, Trust};
 use alhena_sys::poll;
 
 use super::check_directory;

@@ -8,11 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use alhena::agent::Place;
 use alhena::agent::env::Environment;
-use alhena::{
-    AcpAgent, Failure, FailureKind, Finder, Gemini, Hint, NotFound, Outcome, Request, Run, RunError, Status,
-};
+use alhena::agent::{AcpAgent, Finder, NotFound, Place};
+use alhena::{Failure, FailureKind, Gemini, Hint, Outcome, Request, Run, RunError, Status};
 
 pub use self::options::Args;
 use self::options::{Way, request};

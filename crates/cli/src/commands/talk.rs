@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use alhena::agent::Opened;
 use alhena::agent::env::Environment;
-use alhena::{AcpAgent, Approval, Conversation, Gemini, Request, Resume, RunError, Turn};
+use alhena::agent::{AcpAgent, Opened};
+use alhena::{Approval, Conversation, Gemini, Request, Resume, RunError, Turn};
 
 use crate::output::say;
 use crate::style::one_line;

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alhena::agent::env::Environment;
+use alhena::agent::{Finder, Item};
 use alhena::scripted::{Scenario, Server};
-use alhena::{Event, Finder, Gemini, Item, Outcome, Request, Run};
+use alhena::{Event, Gemini, Outcome, Request, Run};
 use alhena_testbed::{Hostile, PrivateHome, RealCli, Script, Trust, Watchdog};
 
 /// The keeper, and the command line.

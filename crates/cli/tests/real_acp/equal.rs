@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alhena::agent::home::McpServer;
-use alhena::agent::recording;
+use alhena::agent::{Item, Transport, recording};
 use alhena::scripted::{After, Scenario, Turn};
-use alhena::{Approval, EventKind, FailureKind, Item, Outcome, Request, Status, Transport};
+use alhena::{Approval, EventKind, FailureKind, Outcome, Request, Status};
 use serde_json::{Value, json};
 
 use super::lab;

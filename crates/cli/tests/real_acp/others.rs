@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use alhena::agent::recording;
+use alhena::agent::{AcpAgent, Action, Item, Transport, recording};
 use alhena::model::{Change, Source};
 use alhena::scripted::{Scenario, Turn};
-use alhena::{
-    AcpAgent, Action, Approval, Conversation, EventKind, Item, Request, Resume, Status, Transport, TurnItem,
-};
+use alhena::{Approval, Conversation, EventKind, Request, Resume, Status, TurnItem};
 use alhena_testbed::{Deadline, processes_with_env, run_bounded, tools};
 use serde_json::json;
 

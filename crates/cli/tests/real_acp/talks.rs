@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use alhena::agent::Action;
 use alhena::model::Change;
 use alhena::scripted::{After, Scenario, Turn};
-use alhena::{Action, EventKind, FailureKind, Status};
+use alhena::{EventKind, FailureKind, Status};
 use alhena_testbed::run_bounded;
 use serde_json::json;
 

@@ -3,9 +3,10 @@
 
 use std::path::PathBuf;
 
+use alhena::agent::SystemPrompt;
 use alhena::agent::home::McpServer;
 use alhena::scripted::RecordedRequest;
-use alhena::{Approval, Request, SystemPrompt};
+use alhena::{Approval, Request};
 
 use super::{agents, answer, asked, lab, nothing_is_left, pool};
 use crate::lab::{Lab, SHOUTING_SERVER};

@@ -1,7 +1,8 @@
 //! Prompts are served as runs are, and sessions are used again only when nothing is in them.
 
+use alhena::agent::Item;
 use alhena::scripted::{Scenario, Turn};
-use alhena::{Approval, EventKind, Item, Status};
+use alhena::{Approval, EventKind, Status};
 use serde_json::json;
 
 use super::{VERSION, agents, answer, asked, lab, nothing_is_left, pool, run, start};
@@ -61,7 +62,7 @@ fn real_cli_a_pooled_prompt_gives_the_same_events_and_outcome_as_a_run() {
     let alone = Lab::real("alone", VERSION, scenario());
     let pooled = Lab::real("pooled", VERSION, scenario());
     let pool = pool(1);
-    let mut run = alone.start(request(&alone).transport(alhena::Transport::Acp));
+    let mut run = alone.start(request(&alone).transport(alhena::agent::Transport::Acp));
     let expected = (kinds(&all(&mut run)), run.outcome_blocking());
     let mut run = start(&pooled, &pool, request(&pooled));
     let found = (kinds(&all(&mut run)), run.outcome_blocking());

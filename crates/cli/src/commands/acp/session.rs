@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+use alhena::agent::Canceller;
 use alhena::hosts::acp::ask::Client;
 use alhena::hosts::acp::say::{Choices, Listed, MODES};
 use alhena::hosts::acp::updates::Updates;
 use alhena::model::Timestamp;
 use alhena::wire::rpc::Id;
-use alhena::{Approval, Canceller, Event, Permission};
+use alhena::{Approval, Event, Permission};
 
 use crate::commands::talk::Talk;
 

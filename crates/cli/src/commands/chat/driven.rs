@@ -8,11 +8,12 @@ use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
+use alhena::agent::Canceller;
 use alhena::hosts::claude::control::{Ask, Incoming, User};
 use alhena::hosts::claude::lines;
 use alhena::hosts::claude::permission::{Update, Verdict};
 use alhena::model::tool::claude_input;
-use alhena::{Approval, Canceller, Event, EventKind, Outcome, Permission, RunError, TurnItem};
+use alhena::{Approval, Event, EventKind, Outcome, Permission, RunError, TurnItem};
 use serde_json::{Value, json};
 
 use super::interrupt::INTERRUPTED;

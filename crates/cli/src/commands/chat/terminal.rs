@@ -3,9 +3,10 @@
 use std::io;
 use std::os::fd::AsFd;
 
+use alhena::agent::Action;
 use alhena::agent::dirs::Dirs;
 use alhena::agent::env::Environment;
-use alhena::{Action, EventKind, Hint, Permission, RunError, Status, TurnItem};
+use alhena::{EventKind, Hint, Permission, RunError, Status, TurnItem};
 use rustix::termios::{QueueSelector, tcflush};
 
 use super::asked::{self, What};

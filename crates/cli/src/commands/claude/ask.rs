@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use alhena::Permission;
+use alhena::agent::Action;
 use alhena::agent::rules::{self, Decision, Subject};
 use alhena::hosts::claude::Mode;
 use alhena::hosts::claude::hooks::{self, HookAnswer, HookEvent};
 use alhena::hosts::claude::lines::{self, Interruption};
 use alhena::hosts::claude::permission::{Question, Update, Verdict};
 use alhena::model::tool::{self, Class};
-use alhena::{Action, Permission};
 use serde_json::{Value, json};
 
 use super::pending::{Purpose, Waiting};

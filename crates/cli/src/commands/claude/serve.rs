@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
+use alhena::agent::Canceller;
 use alhena::agent::rules::Rules;
 use alhena::hosts::claude::control::{Ask, Incoming, Initialize, User};
 use alhena::hosts::claude::hooks::{HookEvent, Hooks};
@@ -14,7 +15,7 @@ use alhena::hosts::claude::lines::{self, Head, Interruption, Lines};
 use alhena::hosts::claude::options::Options;
 use alhena::hosts::claude::{self, Mode};
 use alhena::model::Timestamp;
-use alhena::{Canceller, Conversation, Event, EventKind, Hint, Outcome, TurnItem};
+use alhena::{Conversation, Event, EventKind, Hint, Outcome, TurnItem};
 use serde_json::{Value, json};
 
 use super::pending::Pending;

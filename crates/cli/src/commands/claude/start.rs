@@ -5,11 +5,12 @@ use std::path::Path;
 use alhena::agent::env::Environment;
 use alhena::agent::home::McpServer;
 use alhena::agent::rules::{Decision, Rules};
+use alhena::agent::{Finder, SystemPrompt};
 use alhena::hosts::claude::control::Initialize;
 use alhena::hosts::claude::options::{Options, gemini_names};
 use alhena::hosts::claude::{self, Mode};
 use alhena::hosts::dialect;
-use alhena::{Approval, Conversation, Finder, Hint, Request, Resume, SystemPrompt, Trust};
+use alhena::{Approval, Conversation, Hint, Request, Resume, Trust};
 use serde_json::{Map, Value};
 
 /// A conversation, and what the program should know of it.

@@ -7,8 +7,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use alhena::agent::hooks::{Hooks, Moment};
+use alhena::agent::{Prompt, PromptBy, Transport};
 use alhena::hosts::dialect::with_stdin;
-use alhena::{Prompt, PromptBy, Request, RunError, Transport};
+use alhena::{Request, RunError};
 use clap::ValueEnum;
 
 use super::cancelled;

@@ -49,7 +49,7 @@ pub(super) struct Entry<'a> {
     messages: u64,
     prompts: u64,
     models: Vec<String>,
-    usage: alhena::Usage,
+    usage: alhena::model::Usage,
     file: String,
     size: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
