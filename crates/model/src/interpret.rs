@@ -15,6 +15,7 @@ mod joined;
 mod kept;
 mod lines;
 mod report;
+mod stopwatch;
 mod tools;
 mod waiting;
 mod whole;
@@ -258,12 +259,18 @@ impl Interpreter {
             Fact::Usage { model, tokens, .. } => {
                 self.joined.usage.add(&model, &tokens);
                 let cost = self.costing.call(&model, &tokens, self.now);
+                if let Some(acp) = &mut self.acp {
+                    acp.watch.answer(&model, tokens, self.now);
+                }
                 let model = Some(model.as_str()).filter(|model| !model.is_empty());
                 self.emit(Source::Session, usage_of(model, tokens, cost), out);
             }
             Fact::SubAgentUsage { model, tokens } => {
                 self.joined.usage.add(&model, &tokens);
                 self.costing.call(&model, &tokens, self.now);
+                if let Some(acp) = &mut self.acp {
+                    acp.watch.answer_of_sub_agent(&model, tokens);
+                }
             }
             Fact::Text { text, .. } => self.joined.text(text),
             Fact::Tool { id, fact, .. } => {

@@ -35,7 +35,8 @@ pub struct Outcome {
     /// How often a model was called, as far as is known: by the CLI's telemetry, which counts failed calls and the model
     /// router's too, by the answers in the session file, or by the turns in the stream.
     pub model_calls: u64,
-    /// What the CLI measured; none without its telemetry.
+    /// What the CLI measured; none without its telemetry. Of a prompt in a conversation or in a pool, whose telemetry comes too late,
+    /// what was seen of it: calls that were answered, with the time until the model's last word, and tools.
     pub statistics: Option<Statistics>,
     /// The answer, valid against the schema that the request had.
     pub data: Option<Value>,

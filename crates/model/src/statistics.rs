@@ -1,6 +1,7 @@
 //! What Gemini CLI measured while it ran: calls of models by role with their times, and tools with times and decisions.
 //!
-//! No stream and no session file has these (0.61.0); its telemetry does. They are absent where there is none.
+//! No stream and no session file has these (0.61.0); its telemetry does. They are absent where there is none, but for turns over ACP,
+//! of which enough is seen to say most of it.
 
 use std::collections::BTreeMap;
 

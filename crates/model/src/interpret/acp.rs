@@ -15,6 +15,7 @@ use alhena_wire::rpc::{Id, Message};
 use serde_json::{Map, Value, json};
 
 use super::kept::Call;
+use super::stopwatch::Stopwatch;
 use super::waiting::{Returned, Testimony};
 use super::{Decided, Interpreter, Prompted, derive};
 use crate::conversation::REJECTED;
@@ -46,6 +47,7 @@ pub(super) struct Acp {
     diffs: HashMap<String, Vec<FileDiff>>,
     /// What the end of the turn says of tokens.
     quota: Vec<gemini::Quota>,
+    pub(super) watch: Stopwatch,
 }
 
 /// How far a call is.
@@ -70,7 +72,8 @@ impl Interpreter {
         self.first.get_or_insert(self.now);
         self.facts.output = Output::Events;
         let request = Some(Id::from(request));
-        let acp = Acp { session: session.clone(), request, dir, is_gemini, ..Acp::default() };
+        let watch = Stopwatch::since(self.now);
+        let acp = Acp { session: session.clone(), request, dir, is_gemini, watch, ..Acp::default() };
         self.acp = Some(Box::new(acp));
         if let Some(said) = self.said.as_mut().filter(|_| self.waiting.has_session()) {
             said.one_by_one();
@@ -105,16 +108,24 @@ impl Interpreter {
             Update::Text(text) if self.is_gemini() && gemini::is_mode_update(&text) => {}
             Update::Text(text) => {
                 self.hear_of_unheard(None, out);
+                self.model_speaks();
                 self.answered(text, out);
             }
             Update::Thought(text) => {
                 self.hear_of_unheard(None, out);
                 self.open.model_goes_on();
+                self.model_speaks();
                 self.thinks(&text, out);
             }
             Update::Call(call) => self.call(*call, out),
             Update::Aside => {}
             Update::Unknown(raw) => self.emit(Source::Stream, EventKind::Unknown { raw }, out),
+        }
+    }
+
+    fn model_speaks(&mut self) {
+        if let Some(acp) = &mut self.acp {
+            acp.watch.model_speaks(self.now);
         }
     }
 
@@ -297,6 +308,9 @@ impl Interpreter {
 
     /// A question was answered. A call that may not run is over: the agent says nothing more of it.
     pub(super) fn decided(&mut self, decided: Decided, out: &mut Vec<Event>) {
+        if let Some(acp) = &mut self.acp {
+            acp.watch.decided(&decided.call, decided.rejected.is_some(), self.now);
+        }
         let Some(message) = decided.rejected else { return };
         let known = self.acp.as_ref().and_then(|acp| acp.calls.get(&decided.call).copied());
         if !matches!(known, Some(Progress::Announced | Progress::Held)) {
@@ -351,6 +365,13 @@ impl Interpreter {
             other => self.warn(format!("The turn ended for a reason that is not known: {other:?}"), out),
         }
         ResultFacts { success: true, error: None }
+    }
+
+    /// What was seen of a turn has to do where the CLI's own measurements have not come.
+    pub(super) fn settle_statistics(&mut self) {
+        if let Some(acp) = self.acp.as_mut().filter(|_| self.outcome.statistics.is_none()) {
+            self.outcome.statistics = std::mem::take(&mut acp.watch).finish();
+        }
     }
 
     /// The tokens of a turn of which no session file tells.

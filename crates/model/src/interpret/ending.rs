@@ -17,6 +17,7 @@ impl Interpreter {
             self.warn(format!("The text is longer than {} bytes and was cut", Text::LIMIT), out);
         }
         self.settle_quota();
+        self.settle_statistics();
         let joined = std::mem::take(&mut self.joined);
         let by_call = joined.usage.clone();
         joined.settle(&mut self.outcome);

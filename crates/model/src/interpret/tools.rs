@@ -29,6 +29,10 @@ impl Interpreter {
         let class = tool::class(name);
         self.outcome.tool_calls += 1;
         self.open.model_goes_on();
+        if let Some(acp) = &mut self.acp {
+            acp.watch.model_speaks(self.now);
+            acp.watch.tool_begins(id, self.now);
+        }
         if !self.open.add(id, name, derive::what_the_result_needs(class, input)) {
             self.changing_tools |= class.may_change_files();
         }
@@ -79,6 +83,9 @@ impl Interpreter {
         let mut call = self.open.take(&id).unwrap_or_else(Call::unknown);
         if error.as_ref().is_some_and(|error| answer::is_taken(&call.name, error)) {
             (success, output, error, fact) = (true, Some(answer::TAKEN.to_owned()), None, None);
+        }
+        if let Some(acp) = &mut self.acp {
+            acp.watch.tool_ends(&id, &call.name, at);
         }
         self.learn_arguments(&id, &mut call, out);
         (self.facts.answered, self.facts.tool_came_back) = (true, true);

@@ -31,6 +31,9 @@ impl Interpreter {
         };
         let model = self.asked_model.clone();
         self.joined.usage.add(model.as_deref().unwrap_or_default(), &tokens);
+        if let (Some(acp), Some(model)) = (&mut self.acp, &model) {
+            acp.watch.answer(model, tokens, self.now);
+        }
         self.emit(Source::Stream, usage_of(model.as_deref(), tokens, None), out);
     }
 
