@@ -170,3 +170,48 @@ fn real_cli_a_process_without_work_ends_and_one_that_had_its_sessions_is_replace
     processes.dedup();
     assert_eq!(processes.len(), 2, "{processes:?}");
 }
+
+/// The processes that served so many prompts, one after the other.
+fn processes_of(lab: &Lab, options: alhena::PoolOptions, prompts: usize) -> Vec<u32> {
+    let pool = alhena::Pool::new(options.processes(1)).unwrap();
+    let mut processes = Vec::new();
+    for number in 0..prompts {
+        // While it is asked its process is there, and no other.
+        let word = format!("{}-of-{prompts}-{:?}", number, std::time::Instant::now());
+        let running = start(lab, &pool, lab.request(&word));
+        until(|| was_asked(lab, &word) == 1);
+        processes.extend(agents(lab));
+        assert_eq!(running.outcome_blocking().text.all(), format!("heard {word}"));
+    }
+    pool.close_blocking();
+    nothing_is_left(lab);
+    processes.dedup();
+    processes
+}
+
+#[test]
+fn real_cli_a_process_is_replaced_when_it_holds_too_much_memory_or_is_too_old() {
+    let slow = |request: &RecordedRequest| {
+        // Long enough to be looked at.
+        let said = format!("heard {}", request.prompt().unwrap_or_default());
+        Turn::new().sleep(Duration::from_millis(300)).text(said)
+    };
+    let lab = Lab::real("replaced", VERSION, Scenario::dynamic(slow));
+    let options = alhena::PoolOptions::default;
+    assert_eq!(processes_of(&lab, options(), 3).len(), 1);
+    // No Node has so little.
+    assert_eq!(processes_of(&lab, options().memory(1 << 20), 2).len(), 2);
+    assert_eq!(processes_of(&lab, options().age(Duration::from_millis(1)), 2).len(), 2);
+    assert_eq!(processes_of(&lab, options().prompts(1), 2).len(), 2);
+}
+
+#[test]
+fn real_cli_a_process_that_gets_too_old_without_a_prompt_is_ended() {
+    let lab = lab("old");
+    // It is younger than that when it has served its prompt, unless the machine is very slow; it ends in either case.
+    let options = alhena::PoolOptions::default().processes(1).idle(Duration::from_secs(3600));
+    let pool = alhena::Pool::new(options.age(Duration::from_secs(20))).unwrap();
+    assert_eq!(answer(&lab, &pool, lab.request("alder")), "heard alder");
+    until(|| agents(&lab).is_empty());
+    nothing_is_left(&lab);
+}

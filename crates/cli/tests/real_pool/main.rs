@@ -47,14 +47,22 @@ fn answer(lab: &Lab, pool: &Pool, request: Request) -> String {
     outcome.text.all().to_owned()
 }
 
-/// The CLIs of the lab, each one process.
+/// The CLIs of the lab, each one process. What one of them is about to start looks like it for a moment, and is none.
 fn agents(lab: &Lab) -> Vec<u32> {
     let all = processes_with_env(&home_of(lab)).into_iter();
-    all.filter(|pid| {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        line.split(|byte| *byte == 0).any(|word| word == b"--acp")
-    })
-    .collect()
+    let agents: Vec<u32> = all
+        .filter(|pid| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.split(|byte| *byte == 0).any(|word| word == b"--acp")
+        })
+        .collect();
+    let is_child = |pid: &u32| parent(*pid).is_some_and(|parent| agents.contains(&parent));
+    agents.iter().copied().filter(|pid| !is_child(pid)).collect()
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()
 }
 
 fn home_of(lab: &Lab) -> String {
