@@ -10,6 +10,7 @@ use alhena_model::{Change, End, Event, EventKind, Input, Interpreter, Outcome, S
 use alhena_sys::growth::Growth;
 use alhena_wire::frame::Frame;
 
+use crate::answer::Desk;
 use crate::changes::ScanOptions;
 use crate::disk::Disk;
 use crate::home::Finished;
@@ -103,8 +104,26 @@ impl Account {
         }
     }
 
-    /// The meter's last word.
-    pub(crate) fn settle_meter(&mut self, ward: &Ward) {
+    /// What was wrong with an answer while the turn goes on. Over ACP the CLI tells nobody that it was made to go on (0.61.0).
+    pub(crate) fn hear_desk(&mut self, ward: &Ward) {
+        for warning in ward.run_dir.desk().map(Desk::news).unwrap_or_default() {
+            self.feed(Input::Warning(warning));
+        }
+    }
+
+    /// The last words of who counts, of who decides, and of who takes answers.
+    pub(crate) fn settle(&mut self, ward: &Ward) {
+        self.settle_meter(ward);
+        if let Some(why) = ward.run_dir.halted() {
+            self.feed(Input::Halted(why));
+        }
+        if let Some(desk) = ward.run_dir.desk() {
+            let answered = desk.close(self.interpreter.last_text());
+            self.feed(Input::Answered(Box::new(answered)));
+        }
+    }
+
+    fn settle_meter(&mut self, ward: &Ward) {
         let Some(meter) = ward.run_dir.meter() else { return };
         let (news, why) = meter.settle();
         news.into_iter().for_each(|warning| self.feed(Input::Warning(warning)));

@@ -7,5 +7,5 @@
 mod desk;
 mod server;
 
-pub(crate) use self::desk::Desk;
+pub(crate) use self::desk::{Desk, in_short};
 pub(crate) use self::server::Server;

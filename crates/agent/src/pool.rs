@@ -147,7 +147,7 @@ impl Pool {
 
     /// Runs a prompt in the environment of this process: the same events and outcome as [`Gemini::run`].
     ///
-    /// It goes by ACP, whatever `transport` says. It waits for its turn if all processes are busy; its `timeout` begins now. What a process cannot do for several (hooks, a budget, a
+    /// It goes by ACP, whatever `transport` says. It waits for its turn if all processes are busy; its `timeout` begins now. What a process cannot do for several (hooks, a schema, a budget, a
     /// session to go on with or with a given id, a recording, a sandbox) gets one of its own, beside those of the pool.
     pub fn run(&self, gemini: &Gemini, request: Request) -> Result<Run, RunError> {
         self.run_in(gemini, request, &Environment::of_process())

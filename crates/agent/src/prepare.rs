@@ -31,7 +31,7 @@ use crate::find::Gemini;
 use crate::home::{self, Home, HomeRequest, McpServer, Release};
 use crate::hooks::{Deciders, Moment, Occasion};
 use crate::programs;
-use crate::request::{Request, Sandbox, SystemPrompt, Trust};
+use crate::request::{Request, Sandbox, SystemPrompt, Transport, Trust};
 use crate::run_dir::RunDir;
 use crate::settings::read_settings;
 use crate::supervise::protocol::{self, Launch};
@@ -170,11 +170,17 @@ type SettingsOf = fn(&Request, &Gemini, &Value) -> Map<String, Value>;
 pub(crate) struct Own {
     settings: SettingsOf,
     keep_sessions: bool,
+    transport: Transport,
 }
 
 impl Own {
     pub(crate) fn new(settings: SettingsOf) -> Self {
-        Self { settings, keep_sessions: true }
+        Self { settings, keep_sessions: true, transport: Transport::Headless }
+    }
+
+    /// The CLI is talked to by ACP, where it runs other hooks.
+    pub(crate) fn over_acp(self) -> Self {
+        Self { transport: Transport::Acp, ..self }
     }
 
     /// What is said stays out of the user's store.
@@ -225,11 +231,14 @@ pub(crate) fn common(
         let others = hooks::other_settings(folder, &dir, &environment);
         hooks::check(request, gemini, &others, who)?;
         let mut moments: Vec<Moment> = request.hooks.iter().flat_map(|hooks| hooks.moments.clone()).collect();
-        if meter.is_some() && !moments.contains(&Moment::BeforeModel) {
+        // Over ACP an answer that was taken ends the turn before the model is asked again: no hook is run behind a tool (0.61.0).
+        let ends_there = own.transport == Transport::Acp && offer.is_some();
+        if (meter.is_some() || ends_there) && !moments.contains(&Moment::BeforeModel) {
             moments.push(Moment::BeforeModel);
         }
         let moments = moments.into_iter().map(Occasion::Decision);
-        let occasions: Vec<_> = moments.chain(offer.iter().flat_map(|offer| offer.occasions())).collect();
+        let of_offer = offer.iter().flat_map(|offer| offer.occasions(own.transport));
+        let occasions: Vec<_> = moments.chain(of_offer).collect();
         let place = run_dir.temporary();
         let server =
             hooks::begin(deciders, &occasions, place, &user_settings, &mut wanted, &mut environment)?;

@@ -110,7 +110,7 @@ impl RunDir {
         self.answers.as_ref().map(|(desk, _)| &**desk)
     }
 
-    /// Why a hook ended the run, if one did.
+    /// Why a hook ended the run, or the turn, if one did. It is told once.
     pub(crate) fn halted(&self) -> Option<String> {
         self.hooks.as_ref().and_then(Server::halted)
     }

@@ -229,7 +229,6 @@ fn what_cannot_be_kept_is_refused_before_anything_starts() {
         (&["--schema", "broken.json"], "not JSON"),
         (&["--schema", "{\"type\": \"objekt\"}"], "objekt"),
         (&["--schema", "{\"$ref\": \"https://example.com/s.json\"}"], "https://example.com/s.json"),
-        (&["--schema", "{}", "--transport", "acp"], "ACP"),
         (&["--schema", "{}", "--sandbox=on"], "sandbox"),
         (&["--as", "data"], "--schema"),
         (&["--schema-attempts", "1"], "--schema"),

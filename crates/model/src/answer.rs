@@ -34,7 +34,10 @@ pub const TOOL: &str = "submit_result";
 /// Why the run ends when the tool has taken a valid one. Gemini CLI tells a hook's reason as the tool's error (0.61.0).
 pub const TAKEN: &str = "The answer was taken.";
 
-/// Whether the error of a tool only says that.
+/// Why the run ends when the model may not try again. The failure says more.
+pub const NONE_VALID: &str = "There was no valid answer.";
+
+/// Whether the error of a tool only says that it took an answer.
 pub(crate) fn is_taken(tool: &str, error: &ToolError) -> bool {
     tool.ends_with(TOOL) && error.kind == "stop_execution" && error.message == TAKEN
 }

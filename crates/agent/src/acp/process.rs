@@ -103,10 +103,13 @@ fn prepare(
             "Leave it out, or use --transport headless.",
         ));
     }
-    if request.schema.is_some() {
+    if request.schema.is_some() && gemini.version < AGENT_HOOKS_SINCE {
         return Err(RunError::usage(
-            "an answer that fits a schema cannot be had over ACP: Gemini CLI runs no hook behind a tool there (0.61.0)",
-            "Use --transport headless with --schema.",
+            format!(
+                "Gemini CLI {} cannot give an answer that fits a schema over ACP: it runs the hooks that takes since {AGENT_HOOKS_SINCE}",
+                gemini.version
+            ),
+            "Use --transport headless with --schema, or a newer release: `alhena install` fetches it.",
         ));
     }
     if request.hooks.is_some() {
@@ -116,10 +119,10 @@ fn prepare(
         ));
     }
     let (own, heap_mb) = match purpose {
-        Purpose::One => (Own::new(prepare::settings_of_run), None),
+        Purpose::One => (Own::new(prepare::settings_of_run).over_acp(), None),
         Purpose::Many(Kind { heap_mb, reuse }) => {
             let settings = if reuse { settings_of_many } else { prepare::settings_of_run };
-            (Own::new(settings).without_sessions(), Some(heap_mb))
+            (Own::new(settings).over_acp().without_sessions(), Some(heap_mb))
         }
     };
     let Common { mut environment, home, dir, run_dir, user_home, user_settings, warnings } =
@@ -172,7 +175,7 @@ pub(super) fn in_custody(
 }
 
 /// The first release whose hooks of the agent are run over ACP as well.
-const CLEARS_SINCE: Version = Version::new(0, 45, 2);
+const AGENT_HOOKS_SINCE: Version = Version::new(0, 45, 2);
 
 /// Makes the agent forget what was said, when it has answered.
 const CLEAR: &str =
@@ -197,7 +200,7 @@ pub(super) fn clears_in(gemini: &Gemini, ready: &Ready) -> bool {
 
 /// Whether the history can be cleared: hooks of the user's at the same moment could have another word.
 fn clears(gemini: &Gemini, user: &Value) -> bool {
-    gemini.version >= CLEARS_SINCE
+    gemini.version >= AGENT_HOOKS_SINCE
         && user.pointer("/hooks/AfterAgent").is_none()
         && user.as_object().is_none_or(|user| !hooks::switched_off(user))
 }

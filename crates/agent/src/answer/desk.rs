@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use alhena_answer::Schema;
 use alhena_model::Answered;
-use alhena_model::answer::TAKEN;
+use alhena_model::answer::{NONE_VALID, TAKEN};
 use serde_json::{Map, Value};
 
 /// So much is kept of an answer that is not valid.
@@ -13,10 +13,12 @@ const LONGEST_ANSWER: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct Desk {
     schema: Schema,
+    /// How often the model may try again.
+    more: u32,
     state: Mutex<State>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     /// The first that is valid, and which call of the tool it was: calls of one turn come at once and in any order.
     valid: Option<(u64, Value)>,
@@ -31,21 +33,19 @@ struct State {
     errors: Vec<String>,
     /// All that it had said by its last answer in text: the CLI tells everything again each time.
     heard: String,
+    /// What people have not been told: that the model was made to go on, and why.
+    news: Vec<String>,
 }
 
 impl Desk {
     /// Takes answers; after one that is not valid, so many more.
     pub(crate) fn new(schema: Schema, more: u32) -> Self {
-        let state = State {
-            valid: None,
-            more,
-            tries: 0,
-            over: false,
-            answer: None,
-            errors: Vec::new(),
-            heard: String::new(),
-        };
-        Self { schema, state: Mutex::new(state) }
+        Self { schema, more, state: Mutex::new(State { more, ..State::default() }) }
+    }
+
+    /// Another prompt, and another answer to it.
+    pub(crate) fn begin_again(&self) {
+        *self.state() = State { more: self.more, ..State::default() };
     }
 
     pub(crate) fn schema(&self) -> &Schema {
@@ -86,7 +86,7 @@ impl Desk {
         let state = self.state();
         match (&state.valid, state.over) {
             (Some(_), _) => Some(TAKEN),
-            (None, true) => Some("There was no valid answer."),
+            (None, true) => Some(NONE_VALID),
             (None, false) => None,
         }
     }
@@ -106,9 +106,20 @@ impl Desk {
             }
             Err(errors) => {
                 state.wrong(&new, errors);
-                (!state.over).then(|| state.what_is_wrong())
+                if state.over {
+                    return None;
+                }
+                let wrong = state.what_is_wrong();
+                state.news.push(in_short(&wrong));
+                Some(wrong)
             }
         }
+    }
+
+    /// What people should know that they were not told yet, in the words that the CLI has for it where it tells them.
+    pub(crate) fn news(&self) -> Vec<String> {
+        let news = std::mem::take(&mut self.state().news);
+        news.into_iter().map(|wrong| format!("Agent execution blocked: {wrong}")).collect()
     }
 
     /// The run is over: what came of it. What the model said last counts where the CLI did not ask us about it.
@@ -130,6 +141,11 @@ impl Desk {
             },
         }
     }
+}
+
+/// What is wrong with an answer, for people.
+pub(crate) fn in_short(wrong: &str) -> String {
+    wrong.lines().take(2).collect::<Vec<_>>().join(" ")
 }
 
 impl State {

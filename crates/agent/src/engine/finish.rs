@@ -30,14 +30,7 @@ impl Engine {
         self.account.say_if_lost(&finished.sessions);
         self.account.ask_disk_at_last(self.ward.has_started());
         self.account.hear_last_of(&self.ward);
-        self.account.settle_meter(&self.ward);
-        if let Some(why) = self.ward.run_dir.halted() {
-            self.account.feed(Input::Halted(why));
-        }
-        if let Some(desk) = self.ward.run_dir.desk() {
-            let answered = desk.close(self.account.interpreter.last_text());
-            self.account.feed(Input::Answered(Box::new(answered)));
-        }
+        self.account.settle(&self.ward);
         let (exit, stderr) = self.ward.exit();
         let end = End { exit, stderr, duration_ms: Some(self.started.elapsed().as_millis() as u64) };
         let waiting = self.account.conclude(&end);

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::occasion::Word;
 use super::{Asked, Hooks, Moment, Verdict};
-use crate::answer::Desk;
+use crate::answer::{Desk, in_short};
 use crate::budget::{Meter, Permit};
 use crate::listener::Listener;
 
@@ -59,9 +59,9 @@ impl Server {
         Ok(Self { path, halted, meter, listener: Some(listener) })
     }
 
-    /// Why somebody ended the run, if anybody did.
+    /// Why somebody ended the run, or the turn, if anybody did. It is told once.
     pub(crate) fn halted(&self) -> Option<String> {
-        self.halted.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.halted.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Who counts what the run spends.
@@ -98,7 +98,7 @@ fn answer(line: UnixStream, deciders: &Deciders, halted: &Halted) -> io::Result<
             match deciders.desk.as_ref().and_then(|desk| desk.hear(said.unwrap_or_default())) {
                 // The second is what the CLI tells people.
                 Some(wrong) => {
-                    let shown = wrong.lines().take(2).collect::<Vec<_>>().join(" ");
+                    let shown = in_short(&wrong);
                     json!({"decision": "deny", "reason": wrong, "systemMessage": shown})
                 }
                 None => json!({}),
@@ -118,10 +118,15 @@ fn decided(moment: Moment, told: Option<Map<String, Value>>, deciders: &Deciders
     let asked = Asked { moment, told };
     let hooks = deciders.hooks.as_ref().filter(|hooks| hooks.moments.contains(&moment));
     let meter = deciders.meter.as_ref().filter(|_| moment == Moment::BeforeModel);
-    let verdict = match (hooks, meter) {
-        (Some(hooks), _) => within(hooks, asked.clone()),
-        (None, Some(_)) => Verdict::GO_ON,
-        (None, None) => Verdict::Deny("nobody decides here".to_owned()),
+    let desk = deciders.desk.as_ref().filter(|_| moment == Moment::BeforeModel);
+    // All is said: the run ends well, and nobody else is asked.
+    if let Some(why) = desk.and_then(|desk| desk.end()) {
+        return Verdict::Deny(why.to_owned()).in_words_of_cli(moment);
+    }
+    let verdict = match hooks {
+        Some(hooks) => within(hooks, asked.clone()),
+        None if meter.is_some() || desk.is_some() => Verdict::GO_ON,
+        None => Verdict::Deny("nobody decides here".to_owned()),
     };
     // A model that may not be asked ends the run, too, and the CLI calls that a success (0.61.0).
     let ends = match &verdict {

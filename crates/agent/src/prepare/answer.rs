@@ -11,7 +11,7 @@ use super::RunError;
 use crate::answer::{Desk, Server};
 use crate::env::{self, Environment};
 use crate::hooks::Occasion;
-use crate::request::{Approval, Request};
+use crate::request::{Approval, Request, Transport};
 
 /// The server of our tool; another when the user has one of this name.
 const SERVER: &str = "answer";
@@ -27,8 +27,9 @@ pub(super) struct Offer {
 
 impl Offer {
     /// When the CLI has to ask us.
-    pub(super) fn occasions(&self) -> Vec<Occasion> {
-        self.tool.clone().map(Occasion::Submission).into_iter().chain([Occasion::Answer]).collect()
+    pub(super) fn occasions(&self, transport: Transport) -> Vec<Occasion> {
+        let tool = self.tool.clone().filter(|_| transport != Transport::Acp);
+        tool.map(Occasion::Submission).into_iter().chain([Occasion::Answer]).collect()
     }
 }
 

@@ -111,7 +111,7 @@ in the same session, with the path of each error, --schema-attempts more times (
 (exit code 8); `failure.errors` and `failure.answer` in the outcome say what was wrong with what.
 
 Whatever a schema refers to has to be in it: nothing is fetched. Formats are checked. --approval plan lets no such tool run;
-there the model is told to answer in text. Needs --transport headless, and no --sandbox.
+there the model is told to answer in text. Works headless and over ACP (0.45.2 and newer), not with --sandbox.
 
 Example:
   alhena run --schema '{"type": "object", "properties": {"files": {"type": "integer"}}, "required": ["files"]}' \

@@ -4,6 +4,7 @@
 #[path = "../lab/mod.rs"]
 mod lab;
 
+mod answers;
 mod ends;
 mod equal;
 mod leaks;

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::answer;
 use crate::conversation::{ToolEnd, needs_somebody};
 use crate::event::ToolError;
 use crate::tool::{self, Class, Tool};
@@ -59,6 +60,7 @@ pub(super) fn refusal(name: &str, end: &ToolEnd<'_>, denied: &[String]) -> Optio
             "Gemini CLI's own guard denied a call of {name}: {guarded} needs somebody's yes, and headless there is nobody; --transport acp can do it"
         )),
         "policy_violation" => Some(format!("A call of {name} was denied by policy")),
+        "stop_execution" if error == answer::NONE_VALID && name.ends_with(answer::TOOL) => None,
         "stop_execution" => Some(format!("A hook stopped the agent: {error}")),
         _ if needs_somebody(error) => Some(format!(
             "A call of {name} needed approval, and nobody can be asked; --allow-tool {name} would allow it"

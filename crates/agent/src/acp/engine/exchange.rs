@@ -26,6 +26,9 @@ impl Engine {
         if let Some(terms) = &terms {
             self.agree(terms);
         }
+        if let Some(desk) = self.ward.run_dir.desk() {
+            desk.begin_again();
+        }
         let account = self.account();
         let stderr_before = self.retries.written();
         let now = Instant::now();

@@ -64,7 +64,8 @@ impl Engine {
             account.feed(Input::SessionLost);
         }
         account.ask_disk_at_last(exchange.request.is_some());
-        account.settle_meter(&self.ward);
+        account.hear_desk(&self.ward);
+        account.settle(&self.ward);
         account.warnings.append(&mut self.ward.warnings);
         account.warnings.extend(self.telemetry.iter_mut().flat_map(TelemetryTail::warnings));
         if self.turns == 1 {
@@ -116,7 +117,8 @@ impl Engine {
             account.say_if_lost(&finished.sessions);
             account.ask_disk_at_last(self.ward.has_started());
             account.hear_last_of(&self.ward);
-            account.settle_meter(&self.ward);
+            account.hear_desk(&self.ward);
+            account.settle(&self.ward);
             // Who has been answered is not concerned by how the process ends: we end it.
             let exit = if exchange.answered.is_some() { Exit::Unknown } else { exit };
             self.depart(exchange, exit, stderr.clone());

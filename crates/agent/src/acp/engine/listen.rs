@@ -57,6 +57,7 @@ impl Engine {
         let Some(exchange) = &mut self.exchange else { return };
         exchange.account.read_session();
         exchange.account.hear_meter(&self.ward);
+        exchange.account.hear_desk(&self.ward);
         for warning in retries {
             exchange.heard = Instant::now();
             exchange.account.tick();
