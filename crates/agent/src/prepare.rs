@@ -5,6 +5,7 @@
 
 mod answer;
 pub(crate) mod arguments;
+pub(crate) mod asking;
 mod hooks;
 pub(crate) mod prompt;
 pub(crate) mod servers;
@@ -216,6 +217,12 @@ pub(crate) fn common(
     servers.extend(servers::of_extensions(&user_home));
     warnings.extend(arguments::without_effect(request, &servers));
     let mut wanted = (own.settings)(request, gemini, &user_settings);
+    let folder = takes_folder_settings(request, &user_home, &dir, &environment);
+    let others = hooks::other_settings(folder, &dir, &environment);
+    if asking::is_wanted(request, own.transport) {
+        asking::check(request, &others)?;
+        asking::distrust(request, &user_settings, &mut wanted);
+    }
     let offer = answer::offer(request, &servers, &user_settings, &mut wanted, &mut environment)?;
     let meter = Meter::of(request)?;
     let deciders = Deciders {
@@ -227,8 +234,6 @@ pub(crate) fn common(
     let who = if only_budget { "a budget" } else { "hooks" };
     let needs_hooks = !only_budget || meter.is_some();
     if needs_hooks {
-        let folder = takes_folder_settings(request, &user_home, &dir, &environment);
-        let others = hooks::other_settings(folder, &dir, &environment);
         hooks::check(request, gemini, &others, who)?;
         let mut moments: Vec<Moment> = request.hooks.iter().flat_map(|hooks| hooks.moments.clone()).collect();
         // Over ACP an answer that was taken ends the turn before the model is asked again: no hook is run behind a tool (0.61.0).

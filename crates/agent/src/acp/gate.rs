@@ -6,16 +6,46 @@ use super::permission::{Action, Decision, Question};
 use crate::request::{Approval, Request};
 use crate::rules::{self, Remembered, Rules, Subject};
 
+/// What Gemini CLI does without asking in every mode but plan (0.61.0).
+const FREE: &[&str] = &[
+    "glob",
+    "grep_search",
+    "search_file_content",
+    "list_directory",
+    "read_file",
+    "read_many_files",
+    "google_web_search",
+    "get_internal_docs",
+    "write_todos",
+    "update_topic",
+    "complete_task",
+    "read_mcp_resource",
+    "list_mcp_resources",
+    "tracker_create_task",
+    "tracker_update_task",
+    "tracker_get_task",
+    "tracker_list_tasks",
+    "tracker_add_dependency",
+    "tracker_visualize",
+];
+
 /// What stands between the agent's questions and whoever answers them.
 pub(super) struct Gate {
     pub approval: Approval,
     rules: Rules,
     remembered: Remembered,
+    /// MCP servers whose tools need not ask, where the agent was made to ask about more than it would by itself.
+    trusted: Vec<String>,
 }
 
 impl Gate {
-    pub(super) fn of(request: &Request) -> Self {
-        Self { approval: request.approval, rules: request.rules.clone(), remembered: Remembered::default() }
+    pub(super) fn of(request: &Request, trusted: &[String]) -> Self {
+        Self {
+            approval: request.approval,
+            rules: request.rules.clone(),
+            remembered: Remembered::default(),
+            trusted: trusted.to_vec(),
+        }
     }
 
     /// The mode that the agent itself works in.
@@ -34,6 +64,7 @@ impl Gate {
             return Some(Decision::AllowOnce);
         }
         let edits = matches!(question.action, Action::Diff { .. });
+        let nobody_wants_to_know = ruling.is_none();
         let allowed = match (ruling.map(|ruling| ruling.decision), self.approval) {
             (Some(rules::Decision::Ask | rules::Decision::Deny), _) => false,
             (Some(rules::Decision::Allow), _) => true,
@@ -42,7 +73,14 @@ impl Gate {
             (None, Approval::AutoEdit) => edits,
             (None, Approval::Default | Approval::Plan) => false,
         };
-        allowed.then_some(Decision::AllowOnce)
+        (allowed || (nobody_wants_to_know && self.is_free(question))).then_some(Decision::AllowOnce)
+    }
+
+    /// Whether the agent asks only because it was made to: about these it never asks by itself.
+    fn is_free(&self, question: &Question) -> bool {
+        let trusted = question.server.as_ref().is_some_and(|server| self.trusted.contains(server));
+        let free = question.named && question.server.is_none() && FREE.contains(&question.tool.as_str());
+        self.rules.restrict() && (trusted || free)
     }
 
     /// From now on the same is allowed.
@@ -114,7 +152,7 @@ mod tests {
     }
 
     fn gate(approval: Approval) -> Gate {
-        Gate::of(&Request::new("").approval(approval))
+        Gate::of(&Request::new("").approval(approval), &[])
     }
 
     #[test]
@@ -154,7 +192,7 @@ mod tests {
         let mut request = Request::new("").approval(Approval::Yolo);
         request.rules.add(rules::Decision::Deny, "shell(rm *)").unwrap();
         request.rules.add(rules::Decision::Ask, "shell(git push*)").unwrap();
-        let mut gate = Gate::of(&request);
+        let mut gate = Gate::of(&request, &[]);
         gate.remember(&command("rm x"));
         assert!(
             matches!(gate.decide(&command("rm x")), Some(Decision::Reject(why)) if why.contains("shell(rm *)"))
@@ -169,7 +207,8 @@ mod tests {
     fn rules_come_before_the_mode_and_make_the_agent_ask() {
         let mut rules = Rules::default();
         rules.add(rules::Decision::Allow, "shell(git *)").unwrap();
-        let with = |rules: &Rules| Gate::of(&Request::new("").approval(Approval::Yolo).rules(rules.clone()));
+        let with =
+            |rules: &Rules| Gate::of(&Request::new("").approval(Approval::Yolo).rules(rules.clone()), &[]);
         assert_eq!(with(&rules).mode(), Approval::Yolo);
         rules.add(rules::Decision::Deny, "edit(.env)").unwrap();
         rules.add(rules::Decision::Ask, "shell(git push *)").unwrap();

@@ -17,7 +17,7 @@ use crate::env::Environment;
 use crate::find::Gemini;
 use crate::home::Home;
 use crate::hooks;
-use crate::prepare::{self, Common, Own, Ready, RunError, arguments};
+use crate::prepare::{self, Common, Own, Ready, RunError, arguments, asking};
 use crate::request::Request;
 use crate::run_dir::RunDir;
 use crate::settings::read_settings;
@@ -70,11 +70,13 @@ impl Who<'_> {
                 name: None,
                 resumed: home.and_then(|home| home.resumed_id().map(str::to_owned)),
                 servers: json!([]),
+                trusted: home.map(|home| trusted_servers(request, home)).unwrap_or_default(),
             },
             Who::Other(agent) => Opening {
                 name: Some(agent.name().to_owned()),
                 resumed: other::resumed(request),
                 servers: other::servers(&request.mcp_servers)?,
+                trusted: Vec::new(),
             },
         })
     }
@@ -88,6 +90,13 @@ pub(super) struct Opening {
     pub resumed: Option<String>,
     /// Its MCP servers.
     pub servers: Value,
+    /// Those that need not ask.
+    pub trusted: Vec<String>,
+}
+
+fn trusted_servers(request: &Request, home: &Home) -> Vec<String> {
+    let user = read_settings(&home.user_home().join(".gemini/settings.json")).unwrap_or_default();
+    asking::trusted_servers(request, &user)
 }
 
 /// Everything that a conversation needs, ready to be handed to the keeper, and the way to talk to it.

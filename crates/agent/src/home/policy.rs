@@ -26,6 +26,9 @@ const ALLOW: u32 = 300;
 /// of the user's own may allow more.
 const REST: u32 = 0;
 
+/// What the CLI matches a pattern with is a JSON object.
+const ANY_ARGUMENTS: &str = r"\{";
+
 /// A tool, or a part of one: `NAME`, `run_shell_command(PREFIX)`, `mcp_SERVER_TOOL`, `SERVER__TOOL`, and as Claude
 /// writes it `mcp__SERVER__TOOL`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -172,6 +175,9 @@ pub fn policy_text(allow: &[ToolRule], deny: &[ToolRule], ask: &[ToolRule]) -> S
         push_rule(&mut text, rule, "deny", DENY);
     }
     for rule in ask {
+        if rule.server.is_none() && rule.tool == "*" {
+            push_rule(&mut text, &ToolRule { tool: SHELL.to_owned(), ..rule.clone() }, "ask_user", ASK);
+        }
         push_rule(&mut text, rule, "ask_user", ASK);
     }
     for rule in allow {
@@ -193,6 +199,9 @@ fn push_rule(text: &mut String, rule: &ToolRule, decision: &str, priority: u32) 
     }
     if let Some(prefix) = &rule.prefix {
         line("commandPrefix", quoted(prefix));
+    } else if decision == "ask_user" && rule.tool == SHELL {
+        // Of a rule without a pattern the CLI excepts `cat`, `ls` and other commands that it holds for safe (0.61.0).
+        line("argsPattern", quoted(ANY_ARGUMENTS));
     }
     line("decision", quoted(decision));
     line("priority", priority.to_string());

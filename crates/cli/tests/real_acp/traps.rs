@@ -341,3 +341,35 @@ fn real_cli_what_rules_deny_by_name_is_not_done_when_the_api_names_its_calls() {
         .collect();
     assert_eq!(names, ["write_file", "run_shell_command"], "{outcome:?}");
 }
+
+/// What the CLI holds for safe, and what is trusted, it does without asking, unless it is made to.
+#[test]
+fn real_cli_rules_are_kept_for_commands_that_count_as_safe_and_for_servers_that_are_trusted() {
+    let shout = || Turn::new().call("mcp_echo_shout", json!({"word": "heard"}));
+    let scenario = Scenario::new()
+        .turn(shell("cat secret.txt"))
+        .turn(shout())
+        .turn(Turn::new().call("read_file", json!({"file_path": "open.txt"})))
+        .turn(Turn::say("End."));
+    let lab = lab("safe and trusted", scenario);
+    std::fs::write(lab.workspace().join("secret.txt"), "THE-SECRET").unwrap();
+    std::fs::write(lab.workspace().join("open.txt"), "OPEN-TEXT").unwrap();
+    let script = lab.home.path().join("echo.js");
+    std::fs::write(&script, super::lab::SHOUTING_SERVER).unwrap();
+    let settings = lab.home.gemini().join("settings.json");
+    let mut object: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&settings).unwrap()).unwrap();
+    object["mcpServers"]["echo"] = json!({"command": "node", "args": [script], "trust": true});
+    std::fs::write(settings, object.to_string()).unwrap();
+    let mut rules = alhena::agent::rules::Rules::default();
+    for rule in ["shell(cat *)", "mcp(echo/shout)", "read(secret.txt)"] {
+        rules.add(alhena::agent::rules::Decision::Deny, rule).unwrap();
+    }
+    let mut talk = converse(&lab, lab.request("").rules(rules));
+    let (_, outcome) = follow(talk.prompt("go").unwrap(), nobody);
+    assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
+    let told = lab.server.requests("lab").last().unwrap().raw_body.clone();
+    assert!(!told.contains("THE-SECRET") && !told.contains("HEARD"), "{told}");
+    // Nobody is asked about what no rule speaks of and the CLI would do unasked.
+    assert!(told.contains("OPEN-TEXT"), "{told}");
+}

@@ -161,7 +161,7 @@ pub(super) fn begin(parts: EngineParts) -> io::Result<Engine> {
         bell: ends.bell,
         orders: ends.orders,
         hotline: ends.hotline,
-        gate: Gate::of(&request),
+        gate: Gate::of(&request, &opening.trusted),
         request,
         dir,
         opening,

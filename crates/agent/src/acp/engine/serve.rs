@@ -190,7 +190,7 @@ impl Engine {
     pub(super) fn agree(&mut self, terms: &Terms) {
         let Some(serving) = &mut self.serving else { return };
         self.request = terms.request.clone();
-        self.gate = Gate::of(&self.request);
+        self.gate = Gate::of(&self.request, &self.opening.trusted);
         self.note = None;
         self.started = Instant::now();
         self.warnings = self.request.notices.iter().chain(&serving.warnings).cloned().collect();

@@ -78,6 +78,19 @@ fn a_shell_that_is_allowed_as_a_whole_may_redirect_and_has_no_rest() {
 }
 
 #[test]
+fn a_shell_that_is_to_be_asked_about_is_asked_about_whatever_it_runs() {
+    let asked = |rule: &str| policy_text(&[], &[], &rules(&[rule]));
+    let shell = r#"toolName = "run_shell_command"
+argsPattern = "\\{"
+decision = "ask_user"
+priority = 998
+"#;
+    assert!(asked("run_shell_command").ends_with(shell));
+    assert!(asked("*").contains(shell) && asked("*").contains("toolName = \"*\""));
+    assert!(!asked("db__*").contains("argsPattern"));
+}
+
+#[test]
 fn no_character_breaks_out_of_the_file() {
     assert_eq!(quoted("a\"b\\c\nd\u{7f}é"), r#""a\"b\\c\u000Ad\u007Fé""#);
 }
