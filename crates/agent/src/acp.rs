@@ -7,6 +7,7 @@
 //! | `pipe` | what is said to the agent, however slowly it listens |
 //! | `permission` | a question of the agent, and what can be answered |
 //! | `gate` | what is answered without asking anybody |
+//! | `hooks` | who decides before that |
 //! | `engine` | the one thread of a process |
 //! | `service` | a process that serves independent prompts, one after the other |
 //! | `turn` | one prompt and all that follows from it |
@@ -15,6 +16,7 @@
 mod conversation;
 mod engine;
 mod gate;
+mod hooks;
 mod hotline;
 mod other;
 mod permission;

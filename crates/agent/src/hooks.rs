@@ -4,7 +4,11 @@
 //! socket that only the user can reach, and the decision back. The CLI lets everything through when a hook fails or takes too
 //! long (0.61.0: exit 1, time-out); so ours never does either: what cannot be decided is denied by exit code 2, which
 //! blocks, and the time limit is kept here, long before the CLI's.
+//!
+//! Over ACP it runs no hook around a tool: before one it is made to ask (`acp::hooks`), behind one we look before the next model
+//! call (`behind`).
 
+mod behind;
 mod command;
 mod occasion;
 mod relay;
@@ -17,9 +21,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+pub(crate) use self::behind::Behind;
 pub(crate) use self::occasion::Occasion;
 pub use self::relay::relay;
-pub(crate) use self::server::{Deciders, Server};
+pub(crate) use self::server::{Deciders, Server, within};
 pub(crate) use self::settings::{PROGRAM, SOCKET, add_to, switched_off};
 
 /// When somebody is asked.

@@ -220,25 +220,29 @@ pub(crate) fn common(
     let folder = takes_folder_settings(request, &user_home, &dir, &environment);
     let others = hooks::other_settings(folder, &dir, &environment);
     if asking::is_wanted(request, own.transport) {
-        asking::check(request, &others)?;
+        asking::check(request, gemini, &user_home, &user_settings, &others, &environment)?;
         asking::distrust(request, &user_settings, &mut wanted);
     }
     let offer = answer::offer(request, &servers, &user_settings, &mut wanted, &mut environment)?;
     let meter = Meter::of(request)?;
+    let asks_behind = own.transport == Transport::Acp
+        && request.hooks.as_ref().is_some_and(|hooks| hooks.moments.contains(&Moment::AfterTool));
     let deciders = Deciders {
         hooks: request.hooks.clone(),
         desk: offer.as_ref().map(|offer| Arc::clone(&offer.desk)),
         meter: meter.clone(),
+        behind: asks_behind.then(Arc::default),
     };
+    let behind = deciders.behind.clone();
     let only_budget = deciders.hooks.is_none() && deciders.desk.is_none();
     let who = if only_budget { "a budget" } else { "hooks" };
     let needs_hooks = !only_budget || meter.is_some();
     if needs_hooks {
         hooks::check(request, gemini, &others, who)?;
         let mut moments: Vec<Moment> = request.hooks.iter().flat_map(|hooks| hooks.moments.clone()).collect();
-        // Over ACP an answer that was taken ends the turn before the model is asked again: no hook is run behind a tool (0.61.0).
-        let ends_there = own.transport == Transport::Acp && offer.is_some();
-        if (meter.is_some() || ends_there) && !moments.contains(&Moment::BeforeModel) {
+        // Over ACP no hook is run behind a tool (0.61.0): what would be done there is done before the model is asked again.
+        let in_its_place = asks_behind || (own.transport == Transport::Acp && offer.is_some());
+        if (meter.is_some() || in_its_place) && !moments.contains(&Moment::BeforeModel) {
             moments.push(Moment::BeforeModel);
         }
         let moments = moments.into_iter().map(Occasion::Decision);
@@ -283,6 +287,9 @@ pub(crate) fn common(
     };
     if let (Some(meter), Some(home)) = (&meter, &home) {
         meter.follow(home.chats_dir());
+    }
+    if let (Some(behind), Some(home)) = (&behind, &home) {
+        behind.follow(home.chats_dir());
     }
     for (name, value) in home.iter().flat_map(Home::env) {
         environment.set(name, value);

@@ -115,6 +115,14 @@ impl RunDir {
         self.hooks.as_ref().and_then(Server::halted)
     }
 
+    /// Another turn begins: each has its own answer, and is told what concerns it.
+    pub(crate) fn begin_turn(&self) {
+        self.hooks.iter().for_each(Server::begin_turn);
+        if let Some(desk) = self.desk() {
+            desk.begin_again();
+        }
+    }
+
     /// Who counts what the run spends, if it may not spend everything.
     pub(crate) fn meter(&self) -> Option<&Arc<Meter>> {
         self.hooks.as_ref().and_then(Server::meter)

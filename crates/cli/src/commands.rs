@@ -11,6 +11,7 @@ mod doctor;
 pub mod gemini;
 mod happening;
 mod help;
+mod hooking;
 mod host;
 mod install;
 mod limits;

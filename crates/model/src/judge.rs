@@ -162,7 +162,10 @@ fn find_failure(facts: &Facts, end: &End) -> Option<Failure> {
     if let Some(why) = &facts.over_budget {
         return Some(Failure::new(FailureKind::Budget, why));
     }
-    if let Some(Stopped { why: stop, after_result: false }) = facts.stop {
+    // Over ACP a hook ends a turn by a cancel.
+    let by_hook = facts.halted.is_some();
+    let counts = |stop: &Stopped| !stop.after_result && !(by_hook && stop.why == Stop::Cancelled);
+    if let Some(Stopped { why: stop, .. }) = facts.stop.filter(counts) {
         return Some(stopped(stop, &end.stderr));
     }
     if let Some(why) = &facts.halted {

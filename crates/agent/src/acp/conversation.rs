@@ -19,7 +19,7 @@ use super::process::Who;
 use super::turn::Outlet;
 use crate::env::Environment;
 use crate::find::Gemini;
-use crate::prepare::RunError;
+use crate::prepare::{RunError, asking};
 use crate::request::{Approval, Request};
 use crate::run::{About, Item, Queue, Weigh};
 
@@ -46,6 +46,8 @@ pub struct Conversation {
     closed: Receiver<Closed>,
     /// What it left, once somebody has waited for that.
     left: Option<Closed>,
+    /// Somebody decides before a tool runs.
+    hooked: bool,
 }
 
 /// Where the engine says which session it is.
@@ -138,8 +140,9 @@ impl Conversation {
         about: About,
         opened: SharedOpened,
         closed: Receiver<Closed>,
+        hooked: bool,
     ) -> Self {
-        Self { hotline, turns: 0, about, opened, closed, left: None }
+        Self { hotline, turns: 0, about, opened, closed, left: None, hooked }
     }
 
     /// A turn without a prompt: it is over when the agent has its session, without an outcome of its own. A CLI that cannot start
@@ -172,8 +175,11 @@ impl Conversation {
         self.hotline.give(Order::SetModel(model.into())).then_some(()).ok_or_else(over)
     }
 
-    /// What may be done without asking, from now on.
+    /// What may be done without asking, from now on. Where somebody decides before a tool runs, it cannot be plan mode.
     pub fn set_mode(&mut self, mode: Approval) -> Result<(), RunError> {
+        if self.hooked && mode == Approval::Plan {
+            return Err(asking::not_in_plan_mode());
+        }
         self.hotline.give(Order::SetMode(mode)).then_some(()).ok_or_else(over)
     }
 

@@ -4,6 +4,7 @@ mod begin;
 mod clocks;
 mod exchange;
 mod finish;
+mod hooked;
 mod listen;
 mod orders;
 mod serve;
@@ -25,6 +26,7 @@ use alhena_wire::frame::Framer;
 
 use super::conversation::{Closed, SharedOpened};
 use super::gate::Gate;
+use super::hooks::Deciders;
 use super::hotline::Hotline;
 use super::pipe::Pipe;
 use super::process::Opening;
@@ -55,6 +57,8 @@ pub(super) struct Engine {
     request: Request,
     dir: PathBuf,
     gate: Gate,
+    /// Who decides before a tool runs.
+    deciders: Option<Deciders>,
     opening: Opening,
     session: Session,
     /// What the requests without an answer are for.
@@ -150,6 +154,7 @@ impl Engine {
             self.wait();
             self.hear_keeper();
             self.take_orders();
+            self.hear_deciders();
             self.listen();
             self.go_on();
             self.check_clocks();

@@ -3,6 +3,8 @@
 use alhena_model::tool::Class;
 
 use super::permission::{Action, Decision, Question};
+use crate::home::ToolRule;
+use crate::prepare::asking;
 use crate::request::{Approval, Request};
 use crate::rules::{self, Remembered, Rules, Subject};
 
@@ -36,6 +38,10 @@ pub(super) struct Gate {
     remembered: Remembered,
     /// MCP servers whose tools need not ask, where the agent was made to ask about more than it would by itself.
     trusted: Vec<String>,
+    /// The agent was made to ask about everything, because somebody decides before a tool runs.
+    hooked: bool,
+    /// What the caller allows by name.
+    allowed: Vec<ToolRule>,
 }
 
 impl Gate {
@@ -45,12 +51,17 @@ impl Gate {
             rules: request.rules.clone(),
             remembered: Remembered::default(),
             trusted: trusted.to_vec(),
+            hooked: asking::about_everything(request),
+            allowed: request.allow_tools.iter().filter_map(|rule| rule.parse().ok()).collect(),
         }
     }
 
     /// The mode that the agent itself works in.
     pub(super) fn mode(&self) -> Approval {
-        mode_of_agent(self.approval, &self.rules)
+        match self.hooked {
+            true => Approval::Default,
+            false => mode_of_agent(self.approval, &self.rules),
+        }
     }
 
     /// The answer, if it is clear. What a rule denies nobody is asked about.
@@ -80,7 +91,17 @@ impl Gate {
     fn is_free(&self, question: &Question) -> bool {
         let trusted = question.server.as_ref().is_some_and(|server| self.trusted.contains(server));
         let free = question.named && question.server.is_none() && FREE.contains(&question.tool.as_str());
-        self.rules.restrict() && (trusted || free)
+        let fetches = question.tool == "web_fetch" && self.approval == Approval::AutoEdit;
+        let command = match &question.action {
+            Action::Command { command, .. } => Some(command.as_str()),
+            _ => None,
+        };
+        let allowed = question.named && self.allowed.iter().any(|rule| rule.covers(&question.tool, command));
+        (self.hooked && (fetches || allowed)) || (self.is_made_to_ask() && (trusted || free))
+    }
+
+    fn is_made_to_ask(&self) -> bool {
+        self.hooked || self.rules.restrict()
     }
 
     /// From now on the same is allowed.

@@ -121,12 +121,6 @@ fn prepare(
             "Use --transport headless with --schema, or a newer release: `alhena install` fetches it.",
         ));
     }
-    if request.hooks.is_some() {
-        return Err(RunError::usage(
-            "hooks are not asked over ACP: Gemini CLI runs its tools there without them (0.61.0)",
-            "Use --transport headless, or rules: --allow, --deny, --ask.",
-        ));
-    }
     let (own, heap_mb) = match purpose {
         Purpose::One => (Own::new(prepare::settings_of_run).over_acp(), None),
         Purpose::Many(Kind { heap_mb, reuse }) => {
@@ -144,9 +138,15 @@ fn prepare(
     let flag = if gemini.version.has(Feature::Acp) { "--acp" } else { "--experimental-acp" };
     let mut args: Vec<OsString> = vec![flag.into()];
     // A session to go on with is loaded by a message.
+    let request = asking::asking(request, &user_home, &dir, &user_settings, &environment);
     let approval = mode_of_agent(request.approval, &request.rules);
-    let request = &Request { resume: None, approval, ..request.clone() };
+    let request = &Request { resume: None, approval, ..request };
     args.extend(arguments::of(request, gemini, home.as_ref(), run_dir.path(), &user_home, &user_settings)?);
+    if asking::about_everything(request) {
+        let mut recorded = OsString::from("--record-responses=");
+        recorded.push(super::hooks::responses(&run_dir));
+        args.push(recorded);
+    }
     let (program, args) = prepare::command(gemini, request, &user_settings, &mut environment, args, heap_mb);
     in_custody((program, args), home, dir, run_dir, environment, warnings)
 }

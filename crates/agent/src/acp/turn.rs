@@ -72,6 +72,8 @@ pub(super) struct Pending {
     pub question: Question,
     pub options: Vec<Choice>,
     pub since: Instant,
+    /// Somebody who decides was asked first, and has not decided.
+    pub deciding: bool,
 }
 
 /// A prompt that has its turn.
@@ -160,7 +162,9 @@ impl Exchange {
 
     /// The first question that nobody has answered for so long.
     pub(super) fn overdue(&self, limit: Option<Duration>) -> Option<u64> {
-        let late = |pending: &Pending| limit.is_some_and(|limit| pending.since.elapsed() >= limit);
+        let late = |pending: &Pending| {
+            !pending.deciding && limit.is_some_and(|limit| pending.since.elapsed() >= limit)
+        };
         self.questions.iter().find(|(_, pending)| late(pending)).map(|(number, _)| *number)
     }
 }

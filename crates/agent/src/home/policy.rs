@@ -65,6 +65,24 @@ impl ToolRule {
         }
     }
 
+    /// Whether it is about a call of this tool, with this command if it is a shell; a command that is more than one is not.
+    pub(crate) fn covers(&self, tool: &str, command: Option<&str>) -> bool {
+        let is_tool = match &self.server {
+            Some(server) => tool == format!("mcp_{server}_{}", self.tool),
+            None => self.tool == tool || self.tool == "*",
+        };
+        let is_command = match (&self.prefix, command) {
+            (None, _) => true,
+            (Some(prefix), Some(command)) => {
+                let rest = command.strip_prefix(prefix.as_str());
+                let ends = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
+                ends && !command.contains([';', '&', '|', '$', '`', '(', ')', '<', '>', '\n', '\\'])
+            }
+            (Some(_), None) => false,
+        };
+        is_tool && is_command
+    }
+
     /// The tool that was probably meant, if no release of the CLI has one of this name: the rule would never apply. What
     /// could be an MCP server's, a discovered one or a pattern is not judged.
     #[must_use]

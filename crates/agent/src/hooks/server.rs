@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::occasion::Word;
-use super::{Asked, Hooks, Moment, Verdict};
+use super::{Asked, Behind, Hooks, Moment, Verdict};
 use crate::answer::{Desk, in_short};
 use crate::budget::{Meter, Permit};
 use crate::listener::Listener;
@@ -31,6 +31,8 @@ pub(crate) struct Deciders {
     pub desk: Option<Arc<Desk>>,
     /// Who counts what the run spends.
     pub meter: Option<Arc<Meter>>,
+    /// Who asks about tools behind them, where the CLI does not.
+    pub behind: Option<Arc<Behind>>,
 }
 
 /// Takes questions until it is dropped.
@@ -39,6 +41,7 @@ pub(crate) struct Server {
     path: PathBuf,
     halted: Halted,
     meter: Option<Arc<Meter>>,
+    behind: Option<Arc<Behind>>,
     listener: Option<Listener>,
 }
 
@@ -48,7 +51,7 @@ impl Server {
         let path = dir.join("hooks");
         let listener = UnixListener::bind(&path)?;
         listener.set_nonblocking(true)?;
-        let (halted, meter) = (Halted::default(), deciders.meter.clone());
+        let (halted, meter, behind) = (Halted::default(), deciders.meter.clone(), deciders.behind.clone());
         let told = Arc::clone(&halted);
         let accept = |listener: &UnixListener| listener.accept().map(|(line, _)| line);
         let listener = Listener::start("alhena-hooks", listener, accept, move |line| {
@@ -56,12 +59,19 @@ impl Server {
                 tracing::warn!(%error, "a hook's question was not answered");
             }
         })?;
-        Ok(Self { path, halted, meter, listener: Some(listener) })
+        Ok(Self { path, halted, meter, behind, listener: Some(listener) })
     }
 
     /// Why somebody ended the run, or the turn, if anybody did. It is told once.
     pub(crate) fn halted(&self) -> Option<String> {
         self.halted.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Another turn begins.
+    pub(crate) fn begin_turn(&self) {
+        if let Some(behind) = &self.behind {
+            behind.begin_turn();
+        }
     }
 
     /// Who counts what the run spends.
@@ -123,10 +133,13 @@ fn decided(moment: Moment, told: Option<Map<String, Value>>, deciders: &Deciders
     if let Some(why) = desk.and_then(|desk| desk.end()) {
         return Verdict::Deny(why.to_owned()).in_words_of_cli(moment);
     }
-    let verdict = match hooks {
-        Some(hooks) => within(hooks, asked.clone()),
-        None if meter.is_some() || desk.is_some() => Verdict::GO_ON,
-        None => Verdict::Deny("nobody decides here".to_owned()),
+    let behind = deciders.behind.as_ref().filter(|_| moment == Moment::BeforeModel);
+    let after_tools = behind.zip(deciders.hooks.as_ref());
+    let verdict = match (after_tools.map(|(behind, hooks)| behind.ask(hooks, &asked)), hooks) {
+        (Some(Err(why)), _) => Verdict::Stop(why),
+        (_, Some(hooks)) => within(hooks, asked.clone()),
+        _ if meter.is_some() || desk.is_some() || behind.is_some() => Verdict::GO_ON,
+        (_, None) => Verdict::Deny("nobody decides here".to_owned()),
     };
     // A model that may not be asked ends the run, too, and the CLI calls that a success (0.61.0).
     let ends = match &verdict {
@@ -141,10 +154,22 @@ fn decided(moment: Moment, told: Option<Map<String, Value>>, deciders: &Deciders
     if let Some(meter) = meter.filter(|_| matches!(verdict, Verdict::Allow { .. })) {
         match meter.ask(&asked) {
             Permit::Refused(why) => said = Verdict::Deny(why).in_words_of_cli(moment),
-            granted @ Permit::Granted { .. } => granted.bound(&asked, &mut said),
+            granted @ Permit::Granted { .. } => {
+                granted.bound(&asked, &mut said);
+                tell(behind, &asked, &mut said);
+            }
         }
+    } else if matches!(verdict, Verdict::Allow { .. }) {
+        tell(behind, &asked, &mut said);
     }
     said
+}
+
+/// The model is told what is to be told beside the results of tools.
+fn tell(behind: Option<&Arc<Behind>>, asked: &Asked, said: &mut Value) {
+    if let Some(behind) = behind {
+        behind.add_to(asked, said);
+    }
 }
 
 fn read(line: &UnixStream) -> io::Result<(Word, Option<Map<String, Value>>)> {
@@ -157,7 +182,7 @@ fn read(line: &UnixStream) -> io::Result<(Word, Option<Map<String, Value>>)> {
 }
 
 /// The decision, if it comes in time. One that comes late, or never, is left alone.
-fn within(hooks: &Hooks, asked: Asked) -> Verdict {
+pub(crate) fn within(hooks: &Hooks, asked: Asked) -> Verdict {
     let (decided, decision) = mpsc::channel();
     let decide = hooks.decide.clone();
     let deciding =

@@ -7,7 +7,9 @@ use super::*;
 
 fn served(hooks: Hooks) -> (tempfile::TempDir, Server) {
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(dir.path(), Deciders { hooks: Some(hooks), desk: None, meter: None }).unwrap();
+    let server =
+        Server::start(dir.path(), Deciders { hooks: Some(hooks), desk: None, meter: None, behind: None })
+            .unwrap();
     (dir, server)
 }
 

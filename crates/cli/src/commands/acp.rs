@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use self::start::Starter;
 use super::agent::Agent;
+use super::hooking::Hooking;
 use super::permissions::Permissions;
 use crate::command_error::{CommandError, Done};
 use crate::output::say;
@@ -38,6 +39,8 @@ pub struct Args {
     agent: Agent,
     #[command(flatten)]
     permissions: Permissions,
+    #[command(flatten)]
+    hooking: Hooking,
     /// Leave the defaults in files alone; `alhena help config` explains them.
     #[arg(long)]
     no_config: bool,

@@ -20,6 +20,7 @@ use alhena::{Request, RunError};
 
 use self::interrupt::Interrupts;
 use super::agent::Agent;
+use super::hooking::Hooking;
 use super::limits::Limits;
 use super::permissions::Permissions;
 use super::spending::Spending;
@@ -63,6 +64,8 @@ pub struct Args {
     limits: Limits,
     #[command(flatten)]
     spending: Spending,
+    #[command(flatten)]
+    hooking: Hooking,
     /// Print events as JSON, one a line, and take each line of stdin as a prompt.
     #[arg(long)]
     json: bool,
@@ -132,6 +135,7 @@ fn begin(
     request.notices.extend(config.notice());
     args.permissions.describe(&mut request)?;
     args.spending.describe(&mut request)?;
+    args.hooking.describe(&mut request);
     args.limits.describe(&config, &mut request);
     request.extra_args = args.extra;
     request.conversation = holder == Holder::Program;

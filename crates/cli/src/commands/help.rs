@@ -59,6 +59,12 @@ It prints the decision as JSON on stdout:
 The command runs in the folder that is worked in. A model call that is denied ends the run, as stop does.
 Whatever else a command prints, exits with or leaves undecided after --hook-timeout means deny.
 
+On warm agents (run --transport acp, chat, acp; Gemini CLI 0.43 and newer) before-tool is asked before rules, approval mode and
+people. What is different there:
+  - Other arguments cannot be put in: the model is told them and calls again; its own never count.
+  - A context after a tool is told with each model call of the turn. Deny after a tool ends the turn.
+  - Sub-agents cannot be begun with before-tool, and there is no plan mode.
+
 Example:
   alhena run --trust --approval yolo \
     --hook 'before-tool=jq -c "if .tool == \"run_shell_command\" then {decision: \"deny\", reason: \"no shell\"} else {decision: \"allow\"} end"' \

@@ -96,8 +96,12 @@ impl Talk {
     }
 
     pub fn set_mode(&mut self, mode: Approval) -> Result<(), RunError> {
-        self.request.approval = mode;
-        self.conversation.set_mode(mode)
+        let changed = self.conversation.set_mode(mode);
+        // An agent that has ended begins again with it; one that may not have it goes on as it was.
+        if !matches!(changed, Err(RunError::Usage { .. })) {
+            self.request.approval = mode;
+        }
+        changed
     }
 
     /// Goes on with another session. If that cannot be, the conversation stays as it is.

@@ -7,6 +7,7 @@ mod lab;
 mod answers;
 mod ends;
 mod equal;
+mod hooks;
 mod leaks;
 mod others;
 mod talks;

@@ -14,6 +14,7 @@ use alhena_wire::frame::Framer;
 use super::{Engine, Prompt, Session};
 use crate::acp::conversation::{Conversation, SharedOpened};
 use crate::acp::gate::Gate;
+use crate::acp::hooks::Deciders;
 use crate::acp::hotline::Hotline;
 use crate::acp::pipe::Pipe;
 use crate::acp::process::{Opening, Purpose, Who};
@@ -54,8 +55,9 @@ pub(in crate::acp) fn converse(
         let engine = begin(EngineParts { ready, opening, pipe, keeper, request, recorder, ends, started })?;
         let about = engine.about();
         let opened = engine.opened.clone();
+        let hooked = engine.deciders.is_some();
         spawn(engine)?;
-        Ok(Conversation::new(hotline, about, opened, is_closed))
+        Ok(Conversation::new(hotline, about, opened, is_closed, hooked))
     };
     begin().map_err(not_started)
 }
@@ -150,6 +152,7 @@ pub(super) fn begin(parts: EngineParts) -> io::Result<Engine> {
     let is_ours = environment.get(env::GEMINI_TELEMETRY_OUTFILE) == Some(measured.as_os_str());
     let telemetry = is_ours.then(|| TelemetryTail::new(measured));
     let retries = Retries::new(launch.stderr.as_ref());
+    let deciders = Deciders::of(&request, &run_dir)?;
     Ok(Engine {
         ward: Ward::new(custody, launch.stderr.into(), run_dir, home),
         pipe,
@@ -162,6 +165,7 @@ pub(super) fn begin(parts: EngineParts) -> io::Result<Engine> {
         orders: ends.orders,
         hotline: ends.hotline,
         gate: Gate::of(&request, &opening.trusted),
+        deciders,
         request,
         dir,
         opening,

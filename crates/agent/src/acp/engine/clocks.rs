@@ -8,6 +8,7 @@ use alhena_sys::poll::{self, Wanted};
 
 use super::{Engine, Stage};
 use crate::account::{Account, NOBODY_TELLS};
+use crate::acp::hooks::Deciders;
 use crate::acp::turn::Exchange;
 use crate::supervise::protocol::Gentle;
 
@@ -52,6 +53,7 @@ impl Engine {
         }
         let stopper = self.exchange.as_ref().and_then(|exchange| exchange.terms.as_ref()?.bell.as_ref());
         wanted.extend(stopper.map(Wanted::readable));
+        wanted.extend(self.deciders.as_ref().map(Deciders::wanted));
         wanted.extend(self.pipe.wanted());
         wanted.extend(growths().filter_map(Growth::fd).map(Wanted::Readable));
         let _looked_at_anyway = poll::wait(&wanted, Some(longest));

@@ -26,9 +26,7 @@ impl Engine {
         if let Some(terms) = &terms {
             self.agree(terms);
         }
-        if let Some(desk) = self.ward.run_dir.desk() {
-            desk.begin_again();
-        }
+        self.ward.run_dir.begin_turn();
         let account = self.account();
         let stderr_before = self.retries.written();
         let now = Instant::now();

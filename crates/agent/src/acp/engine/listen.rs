@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use alhena_model::{Decided, Input};
-use alhena_wire::acp::{AgentMessage, Call, Choice, PermissionOptionKind, gemini, say};
+use alhena_wire::acp::{AgentMessage, Call, Choice, PermissionOptionKind, Update, gemini, say};
 use alhena_wire::frame::Frame;
 use alhena_wire::rpc::{self, Fault, Id, Message};
 
 use super::{Engine, Heard, Purpose, Stage};
-use crate::acp::permission::{Decision, NOBODY_ANSWERED, Permission, Question};
+use crate::acp::permission::{Decision, NOBODY_ANSWERED, Question};
 use crate::acp::turn::Pending;
 
 /// So long is listened before everything else gets its turn.
@@ -185,6 +185,7 @@ impl Engine {
                     (_, Err(_)) => {}
                 }
             }
+            AgentMessage::Update { update: Update::Call(call), .. } => self.look_at_call(&call),
             AgentMessage::Update { .. } | AgentMessage::Other(_) => {}
         }
     }
@@ -204,7 +205,7 @@ impl Engine {
         exchange.answered.get_or_insert_with(Instant::now);
     }
 
-    /// A question: it is answered by what stands, by whoever is there, or by no.
+    /// A question: what a rule denies nobody is asked about, then come those who decide, then all the others.
     fn asked(&mut self, id: Id, session: &str, call: &Call, options: Vec<Choice>) {
         let of_this_turn = session == self.session.id;
         let Some(exchange) =
@@ -213,22 +214,13 @@ impl Engine {
             return self.pipe.say(&say::cancelled(&id));
         };
         let question = Question::of(call, &self.dir, self.session.is_gemini);
-        let can_be_asked = exchange.outlet.can_be_asked();
         self.questions += 1;
         let number = self.questions;
         let decision = self.gate.decide(&question);
-        let pending = Pending { id, question: question.clone(), options, since: Instant::now() };
-        exchange.questions.insert(number, pending);
-        match decision {
-            Some(decision) => self.decide(number, decision),
-            None if can_be_asked => {
-                exchange.asking.push_back(Permission::new(question, number, self.hotline.clone()));
-            }
-            None => {
-                // In the words of the CLI, which has them where it has nobody to ask.
-                let reason = format!("{} requires user confirmation, and nobody can be asked", question.tool);
-                self.decide(number, Decision::Reject(reason));
-            }
+        let since = Instant::now();
+        exchange.questions.insert(number, Pending { id, question, options, since, deciding: false });
+        if matches!(decision, Some(Decision::Reject(_))) || !self.ask_deciders(number) {
+            self.settle_question(number);
         }
     }
 

@@ -91,6 +91,24 @@ priority = 998
 }
 
 #[test]
+fn a_rule_covers_its_tool_and_no_command_beside_its_own() {
+    let covers = |rule: &str, tool: &str, command: Option<&str>| {
+        rule.parse::<ToolRule>().unwrap().covers(tool, command)
+    };
+    assert!(covers("write_file", "write_file", None) && !covers("write_file", "replace", None));
+    assert!(covers("db__query", "mcp_db_query", None) && covers("*", "glob", None));
+    for (command, expected) in [
+        ("git status", true),
+        ("git", true),
+        ("gitk", false),
+        ("git status; rm x", false),
+        ("git $(x)", false),
+    ] {
+        assert_eq!(covers("run_shell_command(git)", SHELL, Some(command)), expected, "{command}");
+    }
+}
+
+#[test]
 fn no_character_breaks_out_of_the_file() {
     assert_eq!(quoted("a\"b\\c\nd\u{7f}é"), r#""a\"b\\c\u000Ad\u007Fé""#);
 }

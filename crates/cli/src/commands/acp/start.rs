@@ -35,6 +35,7 @@ impl Starter {
         let mut base = Request::new("");
         args.agent.describe(&mut base)?;
         args.permissions.describe(&mut base)?;
+        args.hooking.describe(&mut base);
         // Whoever names an agent to an editor expects it to run; what a folder brings along still needs the user's word.
         base.trust = trust.unwrap_or(Trust::Run);
         // What it shows of its calls is shown to the editor.

@@ -3,10 +3,7 @@
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
-use std::str::FromStr;
-use std::time::Duration;
 
-use alhena::agent::hooks::{Hooks, Moment};
 use alhena::agent::{Prompt, PromptBy, Transport};
 use alhena::hosts::dialect::with_stdin;
 use alhena::{Request, RunError};
@@ -15,11 +12,11 @@ use clap::ValueEnum;
 use super::cancelled;
 use crate::cassette::CassetteArgs;
 use crate::commands::agent::Agent;
+use crate::commands::hooking::Hooking;
 use crate::commands::limits::Limits;
 use crate::commands::permissions::Permissions;
 use crate::commands::spending::Spending;
 use crate::config::Config;
-use crate::limit;
 use crate::signals::Interrupts;
 use crate::stdin::{self, Expect, Piped, Unread};
 use crate::views::Name;
@@ -90,12 +87,8 @@ pub struct Args {
     /// How often the model may try again when its answer does not fit [default: 2].
     #[arg(long, value_name = "N", requires = "schema")]
     schema_attempts: Option<u32>,
-    /// A shell command that decides: EVENT is before-tool, after-tool or before-model; `alhena help hooks` explains it.
-    #[arg(long = "hook", value_name = "EVENT=COMMAND")]
-    hooks: Vec<HookCommand>,
-    /// How long such a command may take; then the answer is no.
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = limit::time)]
-    hook_timeout: Duration,
+    #[command(flatten)]
+    hooking: Hooking,
     /// What to print; pretty on a terminal, text otherwise.
     #[arg(long = "as", value_enum, value_name = "VIEW")]
     pub(super) view: Option<Name>,
@@ -117,28 +110,6 @@ pub struct Args {
     /// More arguments for Gemini CLI itself.
     #[arg(last = true, value_name = "ARGS")]
     extra: Vec<OsString>,
-}
-
-/// `EVENT=COMMAND`.
-#[derive(Clone, Debug)]
-struct HookCommand {
-    moment: Moment,
-    command: String,
-}
-
-impl FromStr for HookCommand {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let known = || Moment::ALL.map(Moment::name).join(", ");
-        let (name, command) = text.split_once('=').ok_or("write EVENT=COMMAND")?;
-        let moment = Moment::named(name)
-            .ok_or_else(|| format!("there is no event {name:?}; there are {}", known()))?;
-        match command.trim().is_empty() {
-            true => Err(format!("{name} has no command")),
-            false => Ok(Self { moment, command: command.to_owned() }),
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -200,10 +171,7 @@ pub(super) fn request(
     args.limits.describe(config, &mut request);
     request.notices.extend(config.notice());
     args.spending.describe(&mut request)?;
-    if !args.hooks.is_empty() {
-        let commands = args.hooks.into_iter().map(|hook| (hook.moment, hook.command)).collect();
-        request.hooks = Some(Hooks::of_commands(commands, args.hook_timeout));
-    }
+    args.hooking.describe(&mut request);
     if let Some(schema) = args.schema {
         request.schema = Some(crate::commands::schema::read(&schema)?);
     } else if view == Name::Data {

@@ -1,0 +1,87 @@
+//! Those who decide before a tool runs: they are asked before rules that allow, and before people.
+
+use std::time::Instant;
+
+use alhena_model::answer;
+use alhena_model::{Input, Stop};
+use alhena_wire::acp::{Call, Status, gemini};
+
+use super::Engine;
+use crate::acp::hooks::Word;
+use crate::acp::permission::{Decision, Permission};
+use crate::supervise::protocol::Gentle;
+
+/// What Gemini CLI begins without asking, whatever it is told: edits that it knows to fail, its own skills and documents (0.61.0).
+const NEVER_ASKED_ABOUT: &[&str] = &["write_file", "replace", "activate_skill", "get_internal_docs"];
+
+impl Engine {
+    /// Asks those who decide about a question; false when there are none.
+    pub(super) fn ask_deciders(&mut self, number: u64) -> bool {
+        let (Some(deciders), Some(exchange)) = (&mut self.deciders, &mut self.exchange) else { return false };
+        let Some(pending) = exchange.questions.get_mut(&number) else { return false };
+        pending.deciding = true;
+        if let Some(word) = deciders.ask(number, &pending.question, &self.session.id, &self.dir) {
+            self.decided(number, word);
+        }
+        true
+    }
+
+    /// What those who decide have decided since.
+    pub(super) fn hear_deciders(&mut self) {
+        let words = self.deciders.as_mut().map(|deciders| deciders.words()).unwrap_or_default();
+        for (number, word) in words {
+            self.decided(number, word);
+        }
+    }
+
+    /// A question that is not there any more was answered by the end of its turn.
+    fn decided(&mut self, number: u64, word: Word) {
+        let Some(exchange) = &mut self.exchange else { return };
+        let Some(pending) = exchange.questions.get_mut(&number) else { return };
+        (pending.deciding, pending.since) = (false, Instant::now());
+        match word {
+            Word::GoOn => self.settle_question(number),
+            Word::No(why) => self.decide(number, Decision::Reject(why)),
+            Word::Stop(why) => {
+                exchange.account.feed(Input::Halted(why));
+                self.stop_exchange(Stop::Cancelled);
+            }
+        }
+    }
+
+    /// A question is answered by what stands, by whoever is there, or by no.
+    pub(super) fn settle_question(&mut self, number: u64) {
+        let Some(exchange) = &mut self.exchange else { return };
+        let Some(pending) = exchange.questions.get(&number) else { return };
+        let question = pending.question.clone();
+        match self.gate.decide(&question) {
+            Some(decision) => self.decide(number, decision),
+            None if exchange.outlet.can_be_asked() => {
+                exchange.asking.push_back(Permission::new(question, number, self.hotline.clone()));
+            }
+            None => {
+                // In the words of the CLI, which has them where it has nobody to ask.
+                let reason = format!("{} requires user confirmation, and nobody can be asked", question.tool);
+                self.decide(number, Decision::Reject(reason));
+            }
+        }
+    }
+
+    /// A call that the agent tells of. One that begins without a question, although everything is to be asked about, ends it all:
+    /// nobody has decided about it.
+    pub(super) fn look_at_call(&mut self, call: &Call) {
+        let (Some(_), Some(exchange)) = (&self.deciders, &mut self.exchange) else { return };
+        if call.status != Status::Open || exchange.stop.is_some() {
+            return;
+        }
+        let name = gemini::tool_name(&call.id).unwrap_or(&call.id);
+        let is_answer = name.starts_with("mcp_answer") && name.ends_with(answer::TOOL);
+        if is_answer || NEVER_ASKED_ABOUT.contains(&name) {
+            return;
+        }
+        let why = format!("Gemini CLI began {name} without asking, so that no hook could decide about it");
+        exchange.account.feed(Input::Halted(why));
+        self.stop_exchange(Stop::Cancelled);
+        self.end_process(Gentle::AtOnce);
+    }
+}

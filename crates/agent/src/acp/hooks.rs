@@ -1,0 +1,141 @@
+//! Who decides before a tool of a warm agent runs.
+//!
+//! Over ACP Gemini CLI runs no hook around a tool (0.61.0). But it can be made to ask about every one, and what it asks about is
+//! decided here, before rules and people. A question has only what people are shown; the arguments, whole, are in the answers of
+//! the API, which the CLI writes into a file before it asks.
+
+mod calls;
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+
+use alhena_sys::poll::Wanted;
+use serde_json::{Map, Value, json};
+
+use self::calls::{Call, Calls};
+use super::permission::Question;
+use crate::hooks::{Asked, Hooks, Moment, Verdict, within};
+use crate::prepare::asking;
+use crate::request::Request;
+use crate::run_dir::RunDir;
+
+/// Where the CLI writes what the API answers.
+pub(super) fn responses(run_dir: &RunDir) -> PathBuf {
+    run_dir.path().join("responses")
+}
+
+/// What was decided of a question.
+#[derive(Debug, PartialEq)]
+pub(super) enum Word {
+    /// The tool may run, as far as those who decide are concerned.
+    GoOn,
+    /// It may not, and this is what the model is told.
+    No(String),
+    /// The turn ends here.
+    Stop(String),
+}
+
+/// Asks those who decide, without waiting for them.
+pub(super) struct Deciders {
+    hooks: Hooks,
+    calls: Calls,
+    /// Arguments that were given to the model in the place of its own: it was told to come again with them.
+    given: VecDeque<Call>,
+    send: Sender<(u64, Call, Verdict)>,
+    decided: Receiver<(u64, Call, Verdict)>,
+    bell: UnixStream,
+    rung: UnixStream,
+}
+
+/// More is not remembered of what the model was told.
+const MOST_GIVEN: usize = 100;
+
+impl Deciders {
+    /// Those of a request, if it has any for this moment.
+    pub(super) fn of(request: &Request, run_dir: &RunDir) -> io::Result<Option<Self>> {
+        let Some(hooks) = request.hooks.clone().filter(|_| asking::about_everything(request)) else {
+            return Ok(None);
+        };
+        let (send, decided) = mpsc::channel();
+        let (bell, rung) = UnixStream::pair()?;
+        bell.set_nonblocking(true)?;
+        rung.set_nonblocking(true)?;
+        let calls = Calls::follow(&responses(run_dir))?;
+        Ok(Some(Self { hooks, calls, given: VecDeque::new(), send, decided, bell, rung }))
+    }
+
+    /// To be waited for.
+    pub(super) fn wanted(&self) -> Wanted<'_> {
+        Wanted::readable(&self.rung)
+    }
+
+    /// Asks whether the tool of a question may run. The word comes later, or at once when it is clear.
+    pub(super) fn ask(
+        &mut self,
+        number: u64,
+        question: &Question,
+        session: &str,
+        dir: &Path,
+    ) -> Option<Word> {
+        let Some(call) = self.calls.take(&question.call_id) else {
+            return Some(Word::No(
+                "its arguments are not known, so that nobody can decide about it".to_owned(),
+            ));
+        };
+        if let Some(at) = self.given.iter().position(|given| *given == call) {
+            drop(self.given.remove(at));
+            return Some(Word::GoOn);
+        }
+        let told = json!({
+            "session_id": session,
+            "cwd": dir.to_string_lossy(),
+            "hook_event_name": Moment::BeforeTool.event(),
+            "tool_name": call.name,
+            "tool_input": call.input,
+        });
+        let told: Map<String, Value> = told.as_object().cloned().unwrap_or_default();
+        let asked = Asked { moment: Moment::BeforeTool, told };
+        let (hooks, send) = (self.hooks.clone(), self.send.clone());
+        let bell = self.bell.try_clone();
+        let deciding = thread::Builder::new().name("alhena-hooks".to_owned()).spawn(move || {
+            let verdict = within(&hooks, asked);
+            let _nobody_waits = send.send((number, call, verdict));
+            if let Ok(mut bell) = bell {
+                // A full bell has been rung.
+                let _rung = bell.write(b".");
+            }
+        });
+        deciding.is_err().then(|| Word::No("there was no thread to decide on".to_owned()))
+    }
+
+    /// What has been decided since.
+    pub(super) fn words(&mut self) -> Vec<(u64, Word)> {
+        let _looked_at_anyway = (&self.rung).read(&mut [0; 64]);
+        let decided: Vec<_> = self.decided.try_iter().collect();
+        decided.into_iter().map(|(number, call, verdict)| (number, self.word(call, verdict))).collect()
+    }
+
+    fn word(&mut self, call: Call, verdict: Verdict) -> Word {
+        match verdict {
+            Verdict::Deny(why) => Word::No(why),
+            Verdict::Stop(why) => Word::Stop(why),
+            Verdict::Allow { input: Some(input), .. } if Value::Object(input.clone()) != call.input => {
+                let again = Call { name: call.name, input: Value::Object(input) };
+                let word = Word::No(format!(
+                    "its arguments have to be others. Call {} again with exactly these, which are allowed: {}",
+                    again.name, again.input
+                ));
+                self.given.push_back(again);
+                if self.given.len() > MOST_GIVEN {
+                    drop(self.given.pop_front());
+                }
+                word
+            }
+            Verdict::Allow { .. } => Word::GoOn,
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Who decides after a tool ran, over ACP: there Gemini CLI runs no hook behind a tool (0.61.0).
+//!
+//! But it asks before the next model call, and by then its session file has the tool and what came of it. What the model is told
+//! beside a result is told with that call and with all that follow in the same turn: the CLI does not keep it.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use alhena_model::{Fact, Timestamp};
+use alhena_sys::growth::Growth;
+use serde_json::{Map, Value, json};
+
+use super::server::within;
+use super::{Asked, Hooks, Moment, Verdict};
+use crate::tail::SessionTail;
+
+/// Asks about tools that ran.
+#[derive(Default)]
+pub(crate) struct Behind {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    tail: Option<SessionTail>,
+    contexts: Vec<String>,
+}
+
+impl std::fmt::Debug for Behind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Behind").finish_non_exhaustive()
+    }
+}
+
+impl Behind {
+    /// Where the session files will be.
+    pub(crate) fn follow(&self, chats: PathBuf) {
+        self.state().tail = Some(SessionTail::new(chats, Timestamp::now(), Growth::new()).with_calls());
+    }
+
+    /// Another turn: what was told in the one before is not told again.
+    pub(crate) fn begin_turn(&self) {
+        self.state().contexts.clear();
+    }
+
+    /// The model is about to be asked: those who decide are asked about each tool that ran since the last time. Why the turn has
+    /// to end, if it does: a result that may not be shown can only be kept from the model by not asking it.
+    pub(super) fn ask(&self, hooks: &Hooks, model: &Asked) -> Result<(), String> {
+        let mut state = self.state();
+        for told in state.ran(model) {
+            match within(hooks, Asked { moment: Moment::AfterTool, told }) {
+                Verdict::Allow { context, .. } => state.contexts.extend(context),
+                Verdict::Deny(why) | Verdict::Stop(why) => return Err(why),
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts what the model is to be told into what the CLI is told.
+    pub(super) fn add_to(&self, model: &Asked, said: &mut Value) {
+        let contexts = self.state().contexts.join("\n");
+        if !contexts.is_empty() {
+            add_context(&format!("<hook_context>{contexts}</hook_context>"), model, said);
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// What the CLI would say of the tools that ran since the last time.
+    fn ran(&mut self, model: &Asked) -> Vec<Map<String, Value>> {
+        let Some(tail) = &mut self.tail else { return Vec::new() };
+        if let Some(id) = model.told.get("session_id").and_then(Value::as_str) {
+            tail.session(id);
+        }
+        tail.catch_up();
+        let mut ran = Vec::new();
+        for fact in tail.news() {
+            let Fact::Tool { fact, call: Some(call), .. } = fact else { continue };
+            let Some(input) = call.input else { continue };
+            let output = fact.output.as_deref().or(fact.error.as_deref()).unwrap_or_default();
+            let mut result =
+                json!({"llmContent": output, "returnDisplay": fact.shown.as_deref().unwrap_or(output)});
+            if let Some(error) = fact.error.as_deref() {
+                result["error"] = json!(error);
+            }
+            let kept = ["session_id", "transcript_path", "cwd", "timestamp"].into_iter();
+            let kept = kept.filter_map(|key| Some((key.to_owned(), model.told.get(key)?.clone())));
+            let own = [
+                ("hook_event_name", json!(Moment::AfterTool.event())),
+                ("tool_name", json!(call.name)),
+                ("tool_input", input),
+                ("tool_response", result),
+            ];
+            ran.push(kept.chain(own.map(|(key, value)| (key.to_owned(), value))).collect());
+        }
+        ran
+    }
+}
+
+/// Adds a message at the end of those that the model gets. The CLI takes all messages from a hook that gives any, so that those
+/// that there are stand before it.
+fn add_context(context: &str, model: &Asked, said: &mut Value) {
+    let messages = model.told.get("llm_request").and_then(|request| request.get("messages"));
+    let mut messages = messages.and_then(Value::as_array).cloned().unwrap_or_default();
+    messages.push(json!({"role": "user", "content": context}));
+    let mut at = &mut *said;
+    for key in ["hookSpecificOutput", "llm_request"] {
+        if !at.get(key).is_some_and(Value::is_object) {
+            at[key] = json!({});
+        }
+        at = &mut at[key];
+    }
+    at["messages"] = Value::Array(messages);
+    said["hookSpecificOutput"]["hookEventName"] = json!(Moment::BeforeModel.event());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_context_stands_behind_all_messages_and_beside_what_else_is_said() {
+        let told = json!({"llm_request": {"messages": [{"role": "user", "content": "go"}]}});
+        let model = Asked { moment: Moment::BeforeModel, told: told.as_object().cloned().unwrap() };
+        let config = json!({"maxOutputTokens": 5});
+        let mut said = json!({"hookSpecificOutput": {"hookEventName": "BeforeModel", "llm_request": {"config": config}}});
+        add_context("careful", &model, &mut said);
+        let messages = json!([{"role": "user", "content": "go"}, {"role": "user", "content": "careful"}]);
+        let request = json!({"config": config, "messages": messages});
+        assert_eq!(
+            said,
+            json!({"hookSpecificOutput": {"hookEventName": "BeforeModel", "llm_request": request}})
+        );
+    }
+}
