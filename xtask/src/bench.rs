@@ -2,6 +2,7 @@
 //! that run this are noisy: ratios mean something, single figures do not.
 
 mod data;
+mod hooks;
 mod parse;
 mod run;
 mod sessions;
@@ -20,6 +21,11 @@ struct Bench {
 }
 
 const BENCHES: &[Bench] = &[
+    Bench {
+        name: "hooks",
+        about: "what a hook adds to a tool call, against none and against a native one that does nothing",
+        run: hooks::run,
+    },
     Bench {
         name: "parse",
         about: "stream-json to events, against Node's readline and JSON.parse",

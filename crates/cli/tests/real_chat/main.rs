@@ -290,6 +290,17 @@ fn real_cli_what_rules_deny_is_not_done_in_any_mode_nor_by_tools_that_never_ask(
 }
 
 #[test]
+fn real_cli_a_hook_decides_in_every_turn_of_a_chat() {
+    let turns = [write("a.txt", "x"), Turn::say("One."), write("b.txt", "x"), Turn::say("Two.")];
+    let lab = lab("chat hook", turns);
+    let hook = r#"before-tool=grep -q a.txt && echo '{"decision":"deny","reason":"no a"}' || echo '{"decision":"allow"}'"#;
+    let done = piped(chat(&lab, &["--approval", "auto-edit", "--hook", hook]), "first\nsecond\n");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert!(!lab.workspace().join("a.txt").exists() && lab.workspace().join("b.txt").exists());
+    assert!(told(&lab).contains("no a"));
+}
+
+#[test]
 fn real_cli_mode_model_and_session_are_changed_on_the_way() {
     let lab =
         lab("chat changes", [Turn::say("One."), shell("touch yolo"), Turn::say("Two."), Turn::say("Three.")]);
