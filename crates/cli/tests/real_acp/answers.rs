@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use alhena::agent::Transport;
 use alhena::scripted::{Scenario, Turn};
-use alhena::{Approval, FailureKind, Outcome, Request, Status, Transport};
+use alhena::{Approval, FailureKind, Outcome, Request, Status};
 use alhena_testbed::run_bounded;
 use serde_json::{Value, json};
 

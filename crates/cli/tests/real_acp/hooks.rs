@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use alhena::agent::Transport;
 use alhena::agent::hooks::{Hooks, Moment, Verdict};
 use alhena::scripted::{Scenario, Turn};
-use alhena::{Approval, Outcome, Request, Status, Transport};
+use alhena::{Approval, Outcome, Request, Status};
 use alhena_testbed::run_bounded;
 use serde_json::{Map, Value, json};
 
