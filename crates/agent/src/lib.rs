@@ -49,7 +49,7 @@ pub use find::{
     DROP_IN_MARK, FastStart, Finder, Gemini, NodeVersion, NotFound, PACKAGE, Place, Tried, VersionSource, Why,
 };
 pub use interactive::Interactive;
-pub use pool::{Pool, PoolOptions};
+pub use pool::{Pool, PoolOptions, Unfit};
 pub use prepare::RunError;
 pub use request::{Approval, Prompt, PromptBy, Request, Resume, Sandbox, SystemPrompt, Transport, Trust};
 pub use run::{About, Item, Run, Stopper};

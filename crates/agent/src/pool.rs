@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `key` | which prompts may share a process: all that a process has only once |
 //! | `folder` | the state of a folder: all that a session reads only once |
+//! | `unfit` | why one cannot be pooled at all |
 //! | `machine` | how many processes there can be |
 //! | `desk` | the one thread: who waits, which process serves whom, which has to go |
 
@@ -11,6 +12,7 @@ mod desk;
 mod folder;
 mod key;
 mod machine;
+mod unfit;
 
 use std::fmt;
 use std::os::unix::net::UnixStream;
@@ -20,6 +22,8 @@ use std::time::{Duration, Instant};
 use alhena_model::FailureKind;
 
 use self::desk::{Desk, News, Waiting};
+use self::unfit::NoKey;
+pub use self::unfit::Unfit;
 use crate::acp::{Job, Terms};
 use crate::env::Environment;
 use crate::find::Gemini;
@@ -145,10 +149,26 @@ impl Pool {
         Ok(Self { desk, reuse })
     }
 
+    /// Whether a pool takes this, in the environment of this process; if not, why. What is refused here runs in a process of its own,
+    /// with [`Gemini::run`].
+    pub fn fits(gemini: &Gemini, request: &Request) -> Result<(), Unfit> {
+        Self::fits_in(gemini, request, &Environment::of_process())
+    }
+
+    /// The same in an environment of the caller's making.
+    pub fn fits_in(gemini: &Gemini, request: &Request, environment: &Environment) -> Result<(), Unfit> {
+        match key::shareable(gemini, request, environment) {
+            Err(NoKey::Unfit(unfit)) => Err(unfit),
+            // What no process can do is told when it is run.
+            Err(NoKey::Wrong(_)) | Ok(_) => Ok(()),
+        }
+    }
+
     /// Runs a prompt in the environment of this process: the same events and outcome as [`Gemini::run`].
     ///
-    /// It goes by ACP, whatever `transport` says. It waits for its turn if all processes are busy; its `timeout` begins now. What a process cannot do for several (hooks, a schema, a budget, a
-    /// session to go on with or with a given id, a recording, a sandbox) gets one of its own, beside those of the pool.
+    /// It goes by ACP, whatever `transport` says. It waits for its turn if all processes are busy; its `timeout` begins now. What a
+    /// process cannot do for several is refused, for the reason that [`fits`](Self::fits) gives. Nobody is waited for, so hundreds can
+    /// be asked at once; each that waits takes two file descriptors.
     pub fn run(&self, gemini: &Gemini, request: Request) -> Result<Run, RunError> {
         self.run_in(gemini, request, &Environment::of_process())
     }
@@ -162,9 +182,7 @@ impl Pool {
     ) -> Result<Run, RunError> {
         let text = prompt::text(&request)?;
         let mut request = prices::settle(request, environment)?;
-        let Some((key, mut place)) = key::of(gemini, &request, environment)? else {
-            return gemini.run_in(request, environment);
-        };
+        let (key, mut place) = key::of(gemini, &request, environment)?;
         if !self.reuse {
             place.state = format!("{:?}", Instant::now());
         }

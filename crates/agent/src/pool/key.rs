@@ -8,12 +8,13 @@ use alhena_wire::release::Feature;
 use serde_json::Value;
 
 use super::folder::{self, Text};
+use super::unfit::{NoKey, Unfit};
 use crate::acp::Place;
 use crate::env::Environment;
 use crate::facts;
 use crate::find::Gemini;
 use crate::home;
-use crate::prepare::{self, RunError};
+use crate::prepare;
 use crate::request::{PromptBy, Request, Sandbox};
 use crate::settings::read_settings;
 
@@ -39,30 +40,56 @@ const PASSED_OVER: &[&str] = &[
 /// So deep extensions, skills, commands and policies are looked at.
 const DEEPEST: usize = 4;
 
-/// The key of a request, and where it works. None when it has to have a process of its own.
-pub(super) fn of(
+/// A request that can share a process, and what has been looked up for it.
+pub(super) struct Shareable {
+    text: Text,
+    environment: Environment,
+    dir: PathBuf,
+    user_home: PathBuf,
+    user: Value,
+}
+
+/// Whether a request can share a process at all.
+pub(super) fn shareable(
     gemini: &Gemini,
     request: &Request,
     environment: &Environment,
-) -> Result<Option<(Key, Place)>, RunError> {
+) -> Result<Shareable, NoKey> {
     let mut text = Text::default();
-    if !options(request, &mut text) || !gemini.version.has(Feature::Acp) {
-        return Ok(None);
+    options(request, &mut text)?;
+    if !gemini.version.has(Feature::Acp) {
+        return Err(Unfit::because(format!("Gemini CLI {} does not speak ACP", gemini.version)).into());
     }
     let mut environment = environment.clone();
     for (name, value) in &request.env {
         environment.set(name.clone(), value.clone());
     }
-    let dir = prepare::working_directory(request)?;
-    let Some(user_home) = environment.gemini_home() else { return Ok(None) };
-    if real(&user_home) == dir || dir.to_str().is_none() || real(&user_home).to_str().is_none() {
-        return Ok(None);
+    let dir = prepare::working_directory(request).map_err(NoKey::Wrong)?;
+    let Some(user_home) = environment.gemini_home() else {
+        return Err(Unfit::because("there is no home directory").into());
+    };
+    if real(&user_home) == dir {
+        return Err(Unfit::because("it works in the home directory itself").into());
+    }
+    if dir.to_str().is_none() || real(&user_home).to_str().is_none() {
+        return Err(Unfit::because("the path of its directory or of the home is no Unicode text").into());
     }
     let user = read_settings(&user_home.join(".gemini/settings.json")).unwrap_or_default();
     // Only then is it one process, whose heap can be limited and whose memory can be looked at.
     if gemini.fast_start(&environment, &user).is_none() {
-        return Ok(None);
+        let reason = format!("{} is not known to be a plain start of Node", gemini.path.display());
+        return Err(Unfit::because(reason).into());
     }
+    Ok(Shareable { text, environment, dir, user_home, user })
+}
+
+/// The key of a request, and where it works.
+pub(super) fn of(
+    gemini: &Gemini,
+    request: &Request,
+    environment: &Environment,
+) -> Result<(Key, Place), NoKey> {
+    let Shareable { mut text, environment, dir, user_home, user } = shareable(gemini, request, environment)?;
     text.add("gemini", &format!("{gemini:?}"));
     for (name, value) in environment.iter() {
         text.add(&format!("{name:?}"), &format!("{value:?}"));
@@ -73,17 +100,17 @@ pub(super) fn of(
     let states: Vec<String> =
         [dir.clone()].into_iter().chain(included).map(|dir| folder::state(&dir, &context_names)).collect();
     let state = states.join(" ");
-    Ok(Some((Key(text.finish()), Place { dir, state })))
+    Ok((Key(text.finish()), Place { dir, state }))
 }
 
 fn real(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// What the options say that a process has only once. False when it cannot be shared at all.
+/// What the options say that a process has only once, or why it cannot be shared at all.
 ///
 /// Every field is named, so that one who adds an option has to decide here.
-fn options(request: &Request, text: &mut Text) -> bool {
+fn options(request: &Request, text: &mut Text) -> Result<(), Unfit> {
     let Request {
         prompt: _,
         prompt_by,
@@ -125,17 +152,20 @@ fn options(request: &Request, text: &mut Text) -> bool {
         conversation: _,
         notices: _,
     } = request;
-    let own =
-        hooks.is_some() || resume.is_some() || session_id.is_some() || record.is_some() || schema.is_some();
-    // Who asks about its model calls is told by the settings of the process.
-    let budget = max_tokens.is_some() || max_cost.is_some() || max_calls.is_some();
-    if own
-        || budget
-        || *raw_lines
-        || *prompt_by == PromptBy::File
-        || matches!(sandbox, Sandbox::On | Sandbox::Engine(_))
-    {
-        return false;
+    let own = [
+        (hooks.is_some(), "it has hooks, and a process tells nobody which prompt it asks them for"),
+        (resume.is_some(), "it goes on with a session"),
+        (session_id.is_some(), "its session has to have a given id"),
+        (record.is_some(), "it is to be recorded"),
+        (schema.is_some(), "its answer has to fit a schema"),
+        // Who asks about its model calls is told by the settings of the process.
+        (max_tokens.is_some() || max_cost.is_some() || max_calls.is_some(), "it has a budget"),
+        (*raw_lines, "it wants the CLI's own lines"),
+        (*prompt_by == PromptBy::File, "its prompt goes by a file"),
+        (matches!(sandbox, Sandbox::On | Sandbox::Engine(_)), "it runs in a sandbox"),
+    ];
+    if let Some((_, reason)) = own.iter().find(|(wanted, _)| *wanted) {
+        return Err(Unfit::because(*reason));
     }
     text.add(
         "asked",
@@ -151,7 +181,7 @@ fn options(request: &Request, text: &mut Text) -> bool {
         text.add("policy", &real(path).to_string_lossy());
         text.file(path);
     }
-    true
+    Ok(())
 }
 
 /// What the user and the system have written for every process.
@@ -215,7 +245,7 @@ mod tests {
 
     fn key(request: &Request) -> Option<String> {
         let mut text = Text::default();
-        options(request, &mut text).then(|| text.finish())
+        options(request, &mut text).ok().map(|()| text.finish())
     }
 
     #[test]
@@ -257,10 +287,26 @@ mod tests {
         keys.sort();
         keys.dedup();
         assert_eq!((keys.len(), keys.contains(&None)), (count, false));
-        for request in
-            [plain().session_id("12345678"), plain().record("/r"), plain().resume(home::Resume::Latest)]
-        {
-            assert_eq!(key(&request), None, "{request:?}");
+    }
+
+    #[test]
+    fn what_needs_a_process_of_its_own_says_why() {
+        let plain = || Request::new("one").dir("/p");
+        let why = |request: Request| options(&request, &mut Text::default()).unwrap_err().to_string();
+        assert_eq!(
+            why(plain().session_id("12345678")),
+            "a pool cannot take this: its session has to have a given id"
+        );
+        let others = [
+            (plain().record("/r"), "recorded"),
+            (plain().resume(home::Resume::Latest), "session"),
+            (plain().raw_lines(), "lines"),
+            (plain().max_calls(3), "budget"),
+            (plain().prompt_by(PromptBy::File), "file"),
+            (plain().sandbox(Sandbox::On), "sandbox"),
+        ];
+        for (request, word) in others {
+            assert!(why(request).contains(word), "{word}");
         }
     }
 }

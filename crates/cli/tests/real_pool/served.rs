@@ -148,19 +148,55 @@ fn real_cli_a_folder_of_its_own_gets_a_session_of_its_own_in_the_same_process() 
 }
 
 #[test]
-fn real_cli_what_cannot_share_a_process_is_run_all_the_same() {
+fn real_cli_what_cannot_share_a_process_is_refused_with_the_reason_and_runs_without_the_pool() {
     let lab = lab("cannot share");
     let pool = pool(1);
+    let refused = |request: alhena::Request| {
+        let unfit = alhena::Pool::fits_in(&lab.gemini, &request, &lab.env).unwrap_err().to_string();
+        assert_eq!(pool.run_in(&lab.gemini, request, &lab.env).unwrap_err().to_string(), unfit);
+        unfit
+    };
     let recording = lab.home.path().join("recording");
-    assert_eq!(answer(&lab, &pool, lab.request("alder").record(&recording)), "heard alder");
+    let recorded = lab.request("alder").record(&recording);
+    assert_eq!(refused(recorded.clone()), "a pool cannot take this: it is to be recorded");
+    assert_eq!(lab.run(recorded).text.all(), "heard alder");
     assert!(recording.exists());
-    let id = "0c9a14e1-0000-4000-8000-000000000001";
-    let outcome = run(&lab, &pool, lab.request("birch").session_id(id));
-    assert_eq!((outcome.status, outcome.session_id.as_deref()), (Status::Success, Some(id)));
-    let mut run = start(&lab, &pool, lab.request("cedar").raw_lines());
-    let mut lines = 0;
-    while let Some(item) = run.next_item_blocking() {
-        lines += usize::from(matches!(item, Item::Line(_)));
-    }
-    assert!(lines > 0);
+    assert!(refused(lab.request("birch").raw_lines()).contains("lines"));
+    assert!(refused(lab.request("cedar").dir(lab.home.path())).contains("home directory"));
+    // What is not there no process can work in, and that is another error.
+    let nowhere = lab.request("dogwood").dir("/nowhere");
+    alhena::Pool::fits_in(&lab.gemini, &nowhere, &lab.env).unwrap();
+    assert!(pool.run_in(&lab.gemini, nowhere, &lab.env).unwrap_err().to_string().contains("/nowhere"));
+    alhena::Pool::fits_in(&lab.gemini, &lab.request("elm"), &lab.env).unwrap();
+    assert_eq!(answer(&lab, &pool, lab.request("elm")), "heard elm");
+}
+
+#[test]
+fn real_cli_a_batch_of_different_keys_is_served_by_as_many_processes_as_there_may_be() {
+    let lab = lab("batch");
+    let pool = pool(2);
+    let most = std::sync::atomic::AtomicUsize::new(0);
+    let over = std::sync::atomic::AtomicBool::new(false);
+    let word = |number: usize| format!("word{number}");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                most.fetch_max(agents(&lab).len(), std::sync::atomic::Ordering::Relaxed);
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+        });
+        // All are asked at once, and every third has a key of its own.
+        let runs: Vec<_> = (0..24)
+            .map(|number| start(&lab, &pool, lab.request(&word(number)).env("KEY", (number % 3).to_string())))
+            .collect();
+        for (number, run) in runs.into_iter().enumerate() {
+            let outcome = run.outcome_blocking();
+            assert_eq!(outcome.text.all(), format!("heard {}", word(number)), "{:?}", outcome.failure);
+        }
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    assert!(most.into_inner() <= 2);
+    assert_eq!(asked(&lab).len(), 24);
+    pool.close_blocking();
+    nothing_is_left(&lab);
 }

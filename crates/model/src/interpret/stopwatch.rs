@@ -26,7 +26,8 @@ pub(super) struct Stopwatch {
 
 struct Timed {
     since: Timestamp,
-    decision: &'static str,
+    /// None when nobody was asked, as in the telemetry of an agent that speaks ACP (0.61.0).
+    decision: Option<&'static str>,
 }
 
 impl Stopwatch {
@@ -53,21 +54,21 @@ impl Stopwatch {
 
     pub(super) fn tool_begins(&mut self, id: &str, now: Timestamp) {
         if self.tools.len() < MOST_OPEN {
-            self.tools.insert(id.to_owned(), Timed { since: now, decision: "auto_accept" });
+            self.tools.insert(id.to_owned(), Timed { since: now, decision: None });
         }
     }
 
     /// Somebody was asked; the time until then is not the tool's.
     pub(super) fn decided(&mut self, id: &str, rejected: bool, now: Timestamp) {
         if let Some(timed) = self.tools.get_mut(id) {
-            *timed = Timed { since: now, decision: if rejected { "reject" } else { "accept" } };
+            *timed = Timed { since: now, decision: Some(if rejected { "reject" } else { "accept" }) };
         }
     }
 
     pub(super) fn tool_ends(&mut self, id: &str, name: &str, now: Timestamp) {
         self.since = self.since.max(now);
         if let Some(timed) = self.tools.remove(id).filter(|_| !name.is_empty()) {
-            self.statistics.tool(name, between(timed.since, now), Some(timed.decision));
+            self.statistics.tool(name, between(timed.since, now), timed.decision);
         }
     }
 
