@@ -44,7 +44,7 @@ const BENCHES: &[Bench] = &[
     },
     Bench {
         name: "warm",
-        about: "a prompt by gemini, acpx, alhena run, the pool and a conversation: CPU, wall, memory, delay",
+        about: "a prompt by gemini, acpx, gemini-cli-sdk, alhena run, the pool and a conversation: CPU, memory, delay",
         run: warm::run,
     },
 ];
