@@ -95,6 +95,13 @@ pub enum TurnItem {
     Event(Event),
     /// The agent wants to do something, and waits for the answer.
     Asked(Permission),
+    /// It does not wait any longer: the question is rejected, and no answer to it counts.
+    Withdrawn {
+        /// The call that was asked about.
+        call_id: String,
+        /// Why: the time for an answer is over, or the turn is.
+        reason: String,
+    },
     /// A line as the agent wrote it; only on request.
     Line(Vec<u8>),
     /// All that was said and done, before the last event; only on request.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Weak;
+use std::sync::{Arc, OnceLock, Weak};
 
 use alhena_model::tool::{self, Class};
 use alhena_wire::acp::{Call, ToolKind, gemini};
@@ -125,17 +125,21 @@ pub(super) enum Decision {
     Reject(String),
 }
 
+/// Why a question is not asked any more; empty as long as it is.
+pub(super) type Withdrawn = Arc<OnceLock<String>>;
+
 /// A question that waits for its answer. One that is dropped without an answer is rejected.
 pub struct Permission {
     question: Question,
     number: u64,
     engine: Weak<Hotline>,
+    withdrawn: Withdrawn,
     answered: bool,
 }
 
 impl Permission {
-    pub(super) fn new(question: Question, number: u64, engine: Weak<Hotline>) -> Self {
-        Self { question, number, engine, answered: false }
+    pub(super) fn new(question: Question, number: u64, engine: Weak<Hotline>, withdrawn: Withdrawn) -> Self {
+        Self { question, number, engine, withdrawn, answered: false }
     }
 
     pub(super) fn is(&self, number: u64) -> bool {
@@ -145,6 +149,12 @@ impl Permission {
     /// What the agent wants to do.
     pub fn question(&self) -> &Question {
         &self.question
+    }
+
+    /// Why no answer counts any more: the time for it is over, or the turn is. The turn says so too, with a
+    /// [`TurnItem::Withdrawn`](super::TurnItem::Withdrawn); this is for whoever waits for an answer and not for the turn.
+    pub fn withdrawn(&self) -> Option<&str> {
+        self.withdrawn.get().map(String::as_str)
     }
 
     /// It may, this once.

@@ -8,7 +8,7 @@ use alhena_wire::acp::Choice;
 use alhena_wire::rpc::Id;
 
 use super::conversation::TurnItem;
-use super::permission::{Permission, Question};
+use super::permission::{Permission, Question, Withdrawn};
 use super::service::Terms;
 use crate::account::Account;
 use crate::run::{Item, Listener, Queue, Weigh};
@@ -53,13 +53,10 @@ impl Outlet {
         true
     }
 
-    /// Hands out a question; gives it back when there is no room now.
-    pub(super) fn ask(&self, permission: Permission) -> Option<Permission> {
-        let Outlet::Turn(queue) = self else { return Some(permission) };
-        match queue.offer((TurnItem::Asked(permission), QUESTION)) {
-            Some((TurnItem::Asked(permission), _)) => Some(permission),
-            _ => None,
-        }
+    /// Hands out something about a question; gives it back when there is no room now.
+    fn ask(&self, about: TurnItem) -> Option<TurnItem> {
+        let Outlet::Turn(queue) = self else { return Some(about) };
+        queue.offer((about, QUESTION)).map(|(about, _)| about)
     }
 }
 
@@ -74,6 +71,7 @@ pub(super) struct Pending {
     pub since: Instant,
     /// Somebody who decides was asked first, and has not decided.
     pub deciding: bool,
+    pub withdrawn: Withdrawn,
 }
 
 /// A prompt that has its turn.
@@ -89,8 +87,8 @@ pub(super) struct Exchange {
     pub request: Option<u64>,
     /// Questions without an answer.
     pub questions: BTreeMap<u64, Pending>,
-    /// Those that have not been handed out.
-    pub asking: VecDeque<Permission>,
+    /// Those that have not been handed out, and word of those that are not asked any more.
+    pub asking: VecDeque<TurnItem>,
     /// When the agent last said something.
     pub heard: Instant,
     /// Why it is being stopped, and since when.
@@ -120,13 +118,37 @@ impl Exchange {
         if !self.outlet.hand_out(&mut self.account.waiting) {
             return false;
         }
-        while let Some(permission) = self.asking.pop_front() {
-            if let Some(permission) = self.outlet.ask(permission) {
-                self.asking.push_front(permission);
+        while let Some(about) = self.asking.pop_front() {
+            if let Some(about) = self.outlet.ask(about) {
+                self.asking.push_front(about);
                 return false;
             }
         }
         true
+    }
+
+    /// Somebody is to be asked.
+    pub(super) fn ask(&mut self, permission: Permission) {
+        self.asking.push_back(TurnItem::Asked(permission));
+    }
+
+    /// A question is not asked any more. Whoever has not got it yet never will.
+    pub(super) fn withdraw(&mut self, number: u64, reason: &str) {
+        let Some(pending) = self.questions.get(&number) else { return };
+        let _only_once = pending.withdrawn.set(reason.to_owned());
+        let asked = self.asking.len();
+        self.asking.retain(|about| !matches!(about, TurnItem::Asked(permission) if permission.is(number)));
+        if self.asking.len() == asked && self.outlet.can_be_asked() {
+            let call_id = pending.question.call_id.clone();
+            self.asking.push_back(TurnItem::Withdrawn { call_id, reason: reason.to_owned() });
+        }
+    }
+
+    /// None of the questions is asked any more.
+    pub(super) fn withdraw_all(&mut self, reason: &str) {
+        for number in self.questions.keys().copied().collect::<Vec<_>>() {
+            self.withdraw(number, reason);
+        }
     }
 
     /// Whether all that there is can still be taken back: as long as nothing came of a prompt but its beginning, another process can
@@ -160,12 +182,11 @@ impl Exchange {
         self.account.interpreter.tool_open() || !self.questions.is_empty() || self.answered.is_some()
     }
 
-    /// The first question that nobody has answered for so long.
-    pub(super) fn overdue(&self, limit: Option<Duration>) -> Option<u64> {
-        let late = |pending: &Pending| {
-            !pending.deciding && limit.is_some_and(|limit| pending.since.elapsed() >= limit)
-        };
-        self.questions.iter().find(|(_, pending)| late(pending)).map(|(number, _)| *number)
+    /// The question that is to be answered first, and until when. Those who decide keep their own time.
+    pub(super) fn first_due(&self, limit: Option<Duration>) -> Option<(u64, Instant)> {
+        let due = |(number, pending): (&u64, &Pending)| Some((*number, pending.since.checked_add(limit?)?));
+        let asked = self.questions.iter().filter(|(_, pending)| !pending.deciding);
+        asked.filter_map(due).min_by_key(|(_, until)| *until)
     }
 }
 

@@ -101,10 +101,11 @@ It reads from stdout:
   what `alhena run --as message-lines` prints: for each prompt {"type": "event"} and {"type": "message"}, then one {"type": "result"}
   {"type": "control_response", "response": {"subtype": "success" | "error", "request_id": "1", ...}}
   {"type": "control_request", "request_id": "alhena-1", "request": {"subtype": "can_use_tool", "tool_name", "input", "tool_use_id", "title", ...}}
-  {"type": "control_cancel_request", "request_id": "alhena-1"}                           the answer is of no use any more
+  {"type": "control_cancel_request", "request_id": "alhena-1"}                           nobody answered in time, or the turn is over
 
 A line that is not understood is passed over, and said on stderr; a request is answered with an error.
-The conversation ends when stdin ends and the last turn is over, by a signal, or when nobody reads stdout."#;
+The conversation ends when stdin ends and the last turn is over, by a signal, or when nobody reads stdout. A signal cancels the
+turn, which still gets its result; a second one does not wait for it."#;
 
 const SCHEMA: &str = r#"An answer to compute with: --schema FILE|JSON
 

@@ -19,7 +19,11 @@ struct Agent {
 
 impl Agent {
     fn new(lab: &Lab) -> Self {
-        let words = agent(lab, &[]);
+        Self::with(lab, &[])
+    }
+
+    fn with(lab: &Lab, args: &[&str]) -> Self {
+        let words = agent(lab, args);
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).env_clear().envs(lab.env.iter()).current_dir(lab.workspace());
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -112,6 +116,38 @@ fn real_cli_garbage_is_answered_and_everything_goes_on() {
     drop(agent.child.stdin.take());
     assert_eq!(agent.ends(), Some(0));
     until_nothing_is_left(&lab);
+}
+
+#[test]
+fn real_cli_a_question_that_nobody_answers_in_time_is_withdrawn() {
+    let call = Turn::new().call("run_shell_command", json!({"command": "touch never"}));
+    let lab = lab("unanswered", Scenario::new().turn(call).turn(Turn::say("Then not.")));
+    let mut agent = Agent::with(&lab, &["--permission-timeout", "500ms"]);
+    agent.ask(1, "initialize", &json!({"protocolVersion": 1}));
+    agent.answer(1);
+    agent.ask(2, "session/new", &json!({"cwd": lab.workspace(), "mcpServers": []}));
+    let session = agent.answer(2)["result"]["sessionId"].clone();
+    agent.ask(
+        3,
+        "session/prompt",
+        &json!({"sessionId": session, "prompt": [{"type": "text", "text": "hi"}]}),
+    );
+    let of = |agent: &mut Agent, method: &str| loop {
+        let said = agent.next();
+        if said["method"] == method {
+            return said;
+        }
+    };
+    let question = of(&mut agent, "session/request_permission")["id"].clone();
+    let withdrawn = of(&mut agent, "$/cancel_request");
+    assert_eq!(withdrawn["params"]["requestId"], question, "{withdrawn}");
+    // As the protocol has it, the editor still says something.
+    agent.say(
+        format!("{}\n", json!({"jsonrpc": "2.0", "id": question, "error": {"code": -32800, "message": "x"}}))
+            .as_bytes(),
+    );
+    assert_eq!(agent.answer(3)["result"]["stopReason"], "end_turn");
+    assert!(!lab.workspace().join("never").exists());
 }
 
 #[test]

@@ -1,25 +1,33 @@
 //! `alhena chat --control`: a program holds the conversation.
 
 use std::io::{BufRead, BufReader, Lines, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
 use alhena::scripted::Turn;
+use alhena_testbed::Deadline;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::lab::Lab;
 use crate::{chat, lab, nothing_is_left, shell, told, write};
 
 /// The program's side.
-struct Program {
-    child: Child,
+pub struct Program {
+    pub child: Child,
     stdin: Option<ChildStdin>,
-    lines: Lines<BufReader<ChildStdout>>,
+    pub lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Program {
     fn start(lab: &Lab, args: &[&str]) -> Self {
         let mut command = chat(lab, &["--control"]);
-        command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.args(args);
+        Self::of(command)
+    }
+
+    pub fn of(mut command: Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         Self { stdin: child.stdin.take(), lines, child }
@@ -29,11 +37,11 @@ impl Program {
         writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 
-    fn prompt(&mut self, text: &str) {
+    pub fn prompt(&mut self, text: &str) {
         self.say(json!({"type": "user", "message": {"role": "user", "content": text}}));
     }
 
-    fn request(&mut self, request: &Value) {
+    pub fn request(&mut self, request: &Value) {
         self.say(json!({"type": "control_request", "request_id": "r", "request": request}));
     }
 
@@ -43,7 +51,7 @@ impl Program {
     }
 
     /// The next line of a type, with those before it passed over.
-    fn next(&mut self, kind: &str) -> Value {
+    pub fn next(&mut self, kind: &str) -> Value {
         let mut lines =
             self.lines.by_ref().map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
         lines.find(|line| line["type"] == kind).unwrap_or_else(|| panic!("no {kind} came"))
@@ -56,7 +64,7 @@ impl Program {
         (text("status"), text("final_text"), result["messages"].clone())
     }
 
-    fn end(mut self) -> Option<i32> {
+    pub fn end(mut self) -> Option<i32> {
         self.stdin = None;
         self.child.wait().unwrap().code()
     }
@@ -169,6 +177,51 @@ fn real_cli_a_program_that_is_gone_leaves_nothing() {
     drop((stdin, lines));
     assert_eq!(child.wait().unwrap().code(), Some(130));
     nothing_is_left(&lab);
+}
+
+#[test]
+fn real_cli_what_a_program_was_asked_is_withdrawn_as_soon_as_no_answer_counts() {
+    let lab = lab(
+        "chat control late",
+        [shell("touch never"), Turn::new().text("On ").hang(), shell("touch never")],
+    );
+    let mut program = Program::start(&lab, &["--permission-timeout", "500ms"]);
+    program.prompt("shell");
+    let question = program.next("control_request");
+    // The turn goes on, and hangs: it is not its end that withdraws the question.
+    let withdrawn = program.next("control_cancel_request");
+    assert_eq!(withdrawn["request_id"], question["request_id"]);
+    while program.next("event")["event"]["type"] != "text" {}
+    program.answer(&question, &json!({"behavior": "allow"}));
+    program.request(&json!({"subtype": "interrupt"}));
+    assert_eq!(program.result().0, "cancelled");
+    program.prompt("shell again");
+    let question = program.next("control_request");
+    program.request(&json!({"subtype": "interrupt"}));
+    assert_eq!(program.next("control_cancel_request")["request_id"], question["request_id"]);
+    assert_eq!(program.result().0, "cancelled");
+    assert!(!lab.workspace().join("never").exists());
+    program.end();
+    nothing_is_left(&lab);
+}
+
+#[test]
+fn real_cli_a_signal_ends_the_turn_with_a_result_and_leaves_nothing() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let lab = lab("chat control signal", [shell("touch begun; sleep 300")]);
+        let mut program = Program::start(&lab, &["--approval", "yolo"]);
+        program.prompt("sleep");
+        program.prompt("never");
+        let deadline = Deadline::after(Duration::from_secs(120));
+        assert!(deadline.wait_until(|| lab.workspace().join("begun").exists()));
+        kill_process(Pid::from_child(&program.child), signal).unwrap();
+        let result = program.next("result");
+        assert_eq!(result["outcome"]["status"], "cancelled", "{result}");
+        assert_eq!(result["outcome"]["commands"][0]["command"], "touch begun; sleep 300", "{result}");
+        assert!(program.lines.next().is_none(), "the second prompt was taken");
+        assert_eq!(program.end(), Some(130));
+        nothing_is_left(&lab);
+    }
 }
 
 #[test]

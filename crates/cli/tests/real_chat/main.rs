@@ -1,10 +1,12 @@
 //! `alhena chat` on a terminal and without one: the real CLI against the scripted API.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
+mod claude;
 mod driven;
 #[path = "../lab/mod.rs"]
 mod lab;
 mod screen;
+mod withdrawn;
 
 use std::fs;
 use std::io::Write;
@@ -42,9 +44,23 @@ fn told(lab: &Lab) -> String {
     lab.server.requests("lab").iter().map(|request| request.body.to_string()).collect()
 }
 
+fn home_of(lab: &Lab) -> String {
+    format!("ALHENA_HOME={}", lab.home.path().join("alhena").display())
+}
+
+/// The CLIs of the lab.
+fn agents(lab: &Lab) -> Vec<u32> {
+    let all = processes_with_env(&home_of(lab)).into_iter();
+    all.filter(|pid| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|word| word == b"--acp")
+    })
+    .collect()
+}
+
 /// Nothing with the lab's home in its environment lives on.
 fn nothing_is_left(lab: &Lab) {
-    let home = format!("ALHENA_HOME={}", lab.home.path().join("alhena").display());
+    let home = home_of(lab);
     let deadline = alhena_testbed::Deadline::after(std::time::Duration::from_secs(30));
     assert!(deadline.wait_until(|| processes_with_env(&home).is_empty()), "{:?}", processes_with_env(&home));
 }

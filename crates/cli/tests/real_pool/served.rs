@@ -1,6 +1,5 @@
 //! Prompts are served as runs are, and sessions are used again only when nothing is in them.
 
-use alhena::agent::Item;
 use alhena::scripted::{Scenario, Turn};
 use alhena::{Approval, EventKind, Status};
 use serde_json::json;

@@ -44,7 +44,8 @@ impl Engine {
         if leaving || !self.departing.is_empty() {
             longest = longest.min(SOON);
         }
-        if let Some((at, _)) = self.next_alarm() {
+        let alarm = self.next_alarm().map(|(at, _)| at);
+        for at in alarm.into_iter().chain(self.first_due().map(|(_, until)| until)) {
             longest = longest.min(at.saturating_duration_since(Instant::now()));
         }
         let mut wanted = vec![Wanted::readable(self.ward.custody.socket())];
@@ -72,9 +73,7 @@ impl Engine {
 
     pub(super) fn check_clocks(&mut self) {
         self.ward.check(false);
-        let overdue =
-            self.exchange.as_ref().and_then(|exchange| exchange.overdue(self.request.permission_timeout));
-        if let Some(question) = overdue {
+        while let Some((question, _)) = self.first_due().filter(|(_, until)| *until <= Instant::now()) {
             self.give_up_on(question);
         }
         if self.closing || self.ward.ended.is_some() {
@@ -98,6 +97,11 @@ impl Engine {
         } else if let Some((_, stop)) = self.next_alarm().filter(|(at, _)| *at <= Instant::now()) {
             self.stop_exchange(stop);
         }
+    }
+
+    /// The question that is to be answered first, and until when.
+    fn first_due(&self) -> Option<(u64, Instant)> {
+        self.exchange.as_ref()?.first_due(self.request.permission_timeout)
     }
 
     /// The clock that rings first.

@@ -16,6 +16,8 @@ use crate::telemetry::TelemetryTail;
 
 /// How long what others say of a turn is waited for when the agent has answered.
 const LAST_WORDS: Duration = Duration::from_millis(500);
+/// Why a question is withdrawn whose agent is gone.
+const AGENT_HAS_ENDED: &str = "The agent has ended";
 /// How long to wait for a reader before looking again.
 const READER_IS_BEHIND: Duration = Duration::from_millis(5);
 
@@ -110,6 +112,7 @@ impl Engine {
         let (exit, stderr) = self.ward.exit();
         let mut back = self.job_to_give_back();
         while let Some(mut exchange) = self.exchange.take() {
+            exchange.withdraw_all(AGENT_HAS_ENDED);
             let account = &mut exchange.account;
             account.warnings.append(&mut self.ward.warnings);
             account.take_sessions(&finished, &self.sessions);

@@ -53,11 +53,11 @@ impl Engine {
     pub(super) fn settle_question(&mut self, number: u64) {
         let Some(exchange) = &mut self.exchange else { return };
         let Some(pending) = exchange.questions.get(&number) else { return };
-        let question = pending.question.clone();
+        let (question, withdrawn) = (pending.question.clone(), pending.withdrawn.clone());
         match self.gate.decide(&question) {
             Some(decision) => self.decide(number, decision),
             None if exchange.outlet.can_be_asked() => {
-                exchange.asking.push_back(Permission::new(question, number, self.hotline.clone()));
+                exchange.ask(Permission::new(question, number, self.hotline.clone(), withdrawn));
             }
             None => {
                 // In the words of the CLI, which has them where it has nobody to ask.

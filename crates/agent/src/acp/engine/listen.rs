@@ -8,7 +8,7 @@ use alhena_wire::frame::Frame;
 use alhena_wire::rpc::{self, Fault, Id, Message};
 
 use super::{Engine, Heard, Purpose, Stage};
-use crate::acp::permission::{Decision, NOBODY_ANSWERED, Question};
+use crate::acp::permission::{Decision, NOBODY_ANSWERED, Question, Withdrawn};
 use crate::acp::turn::Pending;
 
 /// So long is listened before everything else gets its turn.
@@ -218,7 +218,8 @@ impl Engine {
         let number = self.questions;
         let decision = self.gate.decide(&question);
         let since = Instant::now();
-        exchange.questions.insert(number, Pending { id, question, options, since, deciding: false });
+        let withdrawn = Withdrawn::default();
+        exchange.questions.insert(number, Pending { id, question, options, since, deciding: false, withdrawn });
         if matches!(decision, Some(Decision::Reject(_))) || !self.ask_deciders(number) {
             self.settle_question(number);
         }
@@ -259,7 +260,7 @@ impl Engine {
     /// Nobody has answered a question in time.
     pub(super) fn give_up_on(&mut self, number: u64) {
         if let Some(exchange) = &mut self.exchange {
-            exchange.asking.retain(|permission| !permission.is(number));
+            exchange.withdraw(number, NOBODY_ANSWERED);
         }
         self.decide(number, Decision::Reject(NOBODY_ANSWERED.to_owned()));
     }

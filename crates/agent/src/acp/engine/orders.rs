@@ -11,6 +11,9 @@ use crate::acp::hotline::{Order, RING};
 use crate::run::{AT_ONCE, Listener};
 use crate::supervise::protocol::Gentle;
 
+/// Why a question of a turn that is stopped is rejected.
+const TURN_IS_OVER: &str = "The turn was cancelled";
+
 impl Engine {
     /// Takes what was ordered.
     pub(super) fn take_orders(&mut self) {
@@ -107,15 +110,15 @@ impl Engine {
         exchange.stop = Some((why, Instant::now()));
         exchange.account.tick();
         exchange.account.feed(Input::Stop(why));
-        exchange.asking.clear();
         match exchange.request {
             Some(_) => self.pipe.say(&say::cancel(&self.session.id)),
             // Nothing was asked yet.
             None => exchange.answered = Some(Instant::now()),
         }
+        exchange.withdraw_all(TURN_IS_OVER);
         for pending in std::mem::take(&mut exchange.questions).into_values() {
             self.pipe.say(&say::cancelled(&pending.id));
-            let rejected = Some("The turn was cancelled".to_owned());
+            let rejected = Some(TURN_IS_OVER.to_owned());
             let call = pending.question.call_id;
             exchange.account.feed(Input::Decided(Box::new(Decided { call, rejected })));
         }

@@ -5,7 +5,7 @@ use alhena::hosts::acp::permission::{self, Verdict};
 use alhena::hosts::acp::updates::When;
 use alhena::wire::rpc::{self, Id};
 use alhena::{EventKind, Outcome, Permission, TurnItem};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::serve::{Break, Serving, answer, tell, write};
 use super::session::{From, Going, Session, Stage};
@@ -28,6 +28,11 @@ impl Serving {
                 }
             }
             TurnItem::Asked(permission) => return self.asked(number, permission),
+            TurnItem::Withdrawn { call_id, .. } => {
+                for (request, _) in session.asked.extract_if(|_, asked| asked.call_id == call_id) {
+                    write(&rpc::notification("$/cancel_request", &json!({"requestId": request})))?;
+                }
+            }
             _ => {}
         }
         Ok(())

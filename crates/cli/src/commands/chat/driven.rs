@@ -37,6 +37,8 @@ struct Driven {
     turn: Option<Going>,
     pending: Pending,
     input_over: bool,
+    /// A signal has come.
+    interrupted: bool,
     code: u8,
     sender: SyncSender<Happening>,
 }
@@ -71,6 +73,7 @@ pub fn hold(talk: Talk, before: &Interrupts) -> Result<u8, CommandError> {
         turn: None,
         pending: Pending::default(),
         input_over: false,
+        interrupted: false,
         code: 0,
         sender,
     };
@@ -104,7 +107,10 @@ impl Driven {
             let happening = match happenings.recv_timeout(NOW_AND_THEN) {
                 Ok(happening) => happening,
                 // It came while the conversation was being prepared.
-                Err(RecvTimeoutError::Timeout) if before.caught().is_some() => return Err(Break::Signal),
+                Err(RecvTimeoutError::Timeout) if before.caught().is_some() => {
+                    self.interrupt();
+                    continue;
+                }
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             };
@@ -122,16 +128,27 @@ impl Driven {
                 }
                 Happening::Item(_, item) => self.item(*item)?,
                 Happening::Over(_, outcome) => self.over(&outcome)?,
-                Happening::Signal(_) => return Err(Break::Signal),
+                // The second one does not wait for the turn.
+                Happening::Signal(_) if self.interrupted => return Err(Break::Signal),
+                Happening::Signal(_) => self.interrupt(),
                 Happening::Gone => return Err(Break::Written(io::ErrorKind::BrokenPipe.into())),
             }
             self.go_on();
         }
-        Ok(())
+        if self.interrupted { Err(Break::Signal) } else { Ok(()) }
     }
 
     fn is_over(&self) -> bool {
-        self.input_over && self.turn.is_none() && self.queue.is_empty()
+        (self.interrupted || self.input_over) && self.turn.is_none() && self.queue.is_empty()
+    }
+
+    /// A signal ends it all, in order: the turn that goes on gets its result, and others are not begun.
+    fn interrupt(&mut self) {
+        self.interrupted = true;
+        self.queue.clear();
+        if let Some(turn) = &self.turn {
+            turn.canceller.cancel();
+        }
     }
 
     fn hear(&mut self, line: &[u8]) -> Result<(), Break> {
@@ -149,6 +166,7 @@ impl Driven {
                 }
                 Ok(())
             }
+            Ok(Incoming::User(_)) if self.interrupted => Ok(()),
             Ok(Incoming::User(user)) => {
                 self.queue.push_back(user);
                 Ok(())
@@ -219,6 +237,11 @@ impl Driven {
             }
             TurnItem::Conversation(said) => turn.view.conversation(*said),
             TurnItem::Asked(permission) => return self.asked(permission),
+            TurnItem::Withdrawn { call_id, .. } => {
+                for id in self.pending.withdraw(&call_id).0 {
+                    write(&lines::withdrawal(&id))?;
+                }
+            }
             _ => {}
         }
         Ok(())

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustyline::completion::{Completer, Pair};
 use rustyline::error::ReadlineError;
@@ -12,12 +13,16 @@ use rustyline::history::FileHistory;
 use rustyline::validate::Validator;
 use rustyline::{Config, Context, Editor, Helper};
 
-use alhena_sys::files;
+use alhena_sys::{files, poll};
+use rustix::io::Errno;
+use rustix::termios::{QueueSelector, tcflush};
 
 use super::input::COMMANDS;
 
 /// Prompts that are remembered.
 const MOST: usize = 1000;
+/// How soon it is seen that a question is not asked any more.
+const NOW_AND_THEN: Duration = Duration::from_millis(50);
 
 /// What came of reading a line.
 pub enum Line {
@@ -51,7 +56,13 @@ impl Keyboard {
 
     /// Reads a line and remembers it.
     pub fn prompt(&mut self, prompt: &str) -> io::Result<Line> {
-        let line = self.ask(prompt)?;
+        let line = match self.editor.readline(prompt) {
+            Ok(text) => Line::Text(text),
+            Err(ReadlineError::Interrupted) => Line::Interrupted,
+            Err(ReadlineError::Eof) => Line::End,
+            Err(ReadlineError::Io(error)) => return Err(error),
+            Err(error) => return Err(io::Error::other(error)),
+        };
         if let Line::Text(text) = &line
             && !text.trim().is_empty()
             && self.editor.add_history_entry(text.as_str()).is_ok_and(|added| added)
@@ -62,23 +73,42 @@ impl Keyboard {
         Ok(line)
     }
 
-    /// Reads a line that nobody needs again.
-    pub fn ask(&mut self, prompt: &str) -> io::Result<Line> {
-        match self.editor.readline(prompt) {
-            Ok(text) => Ok(Line::Text(text)),
-            Err(ReadlineError::Interrupted) => Ok(Line::Interrupted),
-            Err(ReadlineError::Eof) => Ok(Line::End),
-            Err(ReadlineError::Io(error)) => Err(error),
-            Err(error) => Err(io::Error::other(error)),
-        }
-    }
-
     /// How many lines are remembered.
     #[cfg(test)]
     fn remembered(&self) -> usize {
         use rustyline::history::History;
         self.editor.history().len()
     }
+}
+
+/// Reads the answer to a question, as long as there is one: none when `over` says that no answer counts any more, or when
+/// nobody types any more. The terminal itself edits the line, because whoever waits for the editor cannot be woken.
+pub fn answer(over: impl Fn() -> bool) -> io::Result<Option<String>> {
+    // What was typed before the question could be seen is no answer to it.
+    forget_typed();
+    let (stdin, mut typed) = (rustix::stdio::stdin(), Vec::new());
+    while !typed.contains(&b'\n') {
+        if over() {
+            // Half an answer is no part of the next prompt either.
+            forget_typed();
+            return Ok(None);
+        }
+        if !poll::is_readable(stdin, NOW_AND_THEN)? {
+            continue;
+        }
+        let mut bytes = [0; 4096];
+        match rustix::io::read(stdin, &mut bytes) {
+            Ok(0) | Err(Errno::IO) => return Ok(None),
+            Ok(count) => typed.extend_from_slice(bytes.get(..count).unwrap_or_default()),
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(Some(String::from_utf8_lossy(&typed).trim().to_owned()))
+}
+
+fn forget_typed() {
+    let _no_terminal = tcflush(rustix::stdio::stdin(), QueueSelector::IFlush);
 }
 
 /// What the editor knows of our commands.

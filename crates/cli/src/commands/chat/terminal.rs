@@ -1,16 +1,14 @@
 //! A conversation on a terminal.
 
 use std::io;
-use std::os::fd::AsFd;
 
 use alhena::agent::Action;
 use alhena::agent::dirs::Dirs;
 use alhena::agent::env::Environment;
 use alhena::{EventKind, Hint, Permission, RunError, Status, TurnItem};
-use rustix::termios::{QueueSelector, tcflush};
 
 use super::asked::{self, What};
-use super::editor::{Keyboard, Line};
+use super::editor::{self, Keyboard, Line};
 use super::input::{Answer, COMMANDS, Input};
 use super::interrupt::{INTERRUPTED, Interrupts};
 use super::undo;
@@ -158,6 +156,7 @@ impl Chat<'_> {
                         Ok(Some(Answer::Always)) => ask.allow_for_conversation(),
                         Ok(Some(Answer::No(None))) => ask.reject("The user says no"),
                         Ok(Some(Answer::No(Some(reason)))) => ask.reject(reason),
+                        Ok(None) if ask.withdrawn().is_some() => {}
                         Ok(Some(Answer::Show) | None) => {
                             ask.reject("The user has cancelled the turn");
                             turn.cancel();
@@ -186,7 +185,7 @@ impl Chat<'_> {
         })
     }
 
-    /// Asks whether something may be done; none when the turn is to be cancelled.
+    /// Asks whether something may be done; none when the question is withdrawn, or the turn is to be cancelled.
     fn answer(&mut self, ask: &Permission) -> io::Result<Option<Answer>> {
         let path;
         let what = match &ask.action {
@@ -201,15 +200,19 @@ impl Chat<'_> {
         let mut most = Some(asked::FIRST_LINES);
         loop {
             let (text, _) = asked::shown(&ask.tool, &ask.title, &what, most, self.colours);
-            output::write(|out| out.write_all(text.as_bytes()))?;
-            // What was typed before the question could be seen is no answer to it.
-            let _no_terminal = tcflush(io::stdin().as_fd(), QueueSelector::IFlush);
-            match self.keyboard.ask(QUESTION)? {
-                Line::Interrupted | Line::End => return Ok(None),
-                Line::Text(line) => match Answer::parse(&line) {
-                    Answer::Show => most = None,
-                    answer => return Ok(Some(answer)),
-                },
+            output::write(|out| write!(out, "{text}{QUESTION}"))?;
+            match (
+                editor::answer(|| ask.withdrawn().is_some())?.as_deref().map(Answer::parse),
+                ask.withdrawn(),
+            ) {
+                (None, Some(why)) => {
+                    let why = format!("{why}: it is rejected.");
+                    output::write(|out| writeln!(out, "\n  {}", self.colours.paint(Paint::Yellow, why)))?;
+                    return Ok(None);
+                }
+                (None, None) => return output::write(|out| writeln!(out)).map(|()| None),
+                (Some(Answer::Show), _) => most = None,
+                (Some(answer), _) => return Ok(Some(answer)),
             }
         }
     }

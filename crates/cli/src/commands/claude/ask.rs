@@ -133,6 +133,18 @@ impl Serving {
         Ok(())
     }
 
+    /// No answer counts any more: the time for it is over, or the turn is.
+    pub fn withdrawn(&mut self, call: &str) -> Result<(), Break> {
+        let (asked, waiting) = self.pending.withdraw(call);
+        for id in asked {
+            write(&lines::withdrawal(&id))?;
+        }
+        if let Some(waiting) = waiting {
+            self.lines.denied(&waiting.question);
+        }
+        Ok(())
+    }
+
     /// Nobody is there any more who could answer: what waits is rejected.
     pub fn nobody_answers(&mut self) -> Result<(), Break> {
         let (_, waiting) = self.pending.give_up();

@@ -61,6 +61,20 @@ impl Pending {
         self.waiting.remove(&tool)
     }
 
+    /// No answer counts any more for this call: what was asked about it, and the tool.
+    pub fn withdraw(&mut self, call: &str) -> (Vec<String>, Option<Waiting>) {
+        let of_call = |(_, waiting): &(&u64, &Waiting)| waiting.permission.call_id == call;
+        let Some(tool) = self.waiting.iter().find(of_call).map(|(tool, _)| *tool) else {
+            return (Vec::new(), None);
+        };
+        let (gone, kept) = std::mem::take(&mut self.purposes).into_iter().partition(|(_, purpose)| {
+            matches!(purpose, Purpose::Permission(of) | Purpose::PreToolUse(of) if *of == tool)
+        });
+        self.purposes = kept;
+        let gone: HashMap<String, Purpose> = gone;
+        (gone.into_keys().collect(), self.waiting.remove(&tool))
+    }
+
     /// How many hooks of this kind have not answered.
     pub fn hooks(&self, event: HookEvent) -> usize {
         self.purposes.values().filter(|purpose| matches!(purpose, Purpose::Hook(of) if *of == event)).count()

@@ -73,6 +73,8 @@ pub struct Serving {
     /// Whether this turn goes on only because of them.
     pub held: bool,
     pub input_over: bool,
+    /// What ends it all, once one has come.
+    signal: Option<i32>,
     talk: Option<Conversation>,
     /// Since when hooks are waited for.
     waiting_since: Instant,
@@ -118,6 +120,7 @@ pub fn serve(options: Options) -> ExitCode {
         goes_on: Vec::new(),
         held: false,
         input_over: false,
+        signal: None,
         talk: None,
         waiting_since: Instant::now(),
         begun: false,
@@ -165,19 +168,31 @@ impl Serving {
                 Happening::Item(_, item) => match *item {
                     TurnItem::Event(event) => self.event(&event)?,
                     TurnItem::Asked(permission) => self.asked(permission)?,
+                    TurnItem::Withdrawn { call_id, .. } => self.withdrawn(&call_id)?,
                     _ => {}
                 },
                 Happening::Over(_, outcome) => self.over(outcome)?,
-                Happening::Signal(signal) => return Err(Break::Signal(signal)),
+                // The second one does not wait for the turn.
+                Happening::Signal(signal) if self.signal.is_some() => return Err(Break::Signal(signal)),
+                Happening::Signal(signal) => self.end_by(signal)?,
                 Happening::Gone => return Err(Break::Written(io::ErrorKind::BrokenPipe.into())),
             }
             self.go_on()?;
         }
-        Ok(())
+        self.signal.map_or(Ok(()), |signal| Err(Break::Signal(signal)))
     }
 
     fn is_over(&self) -> bool {
-        self.input_over && matches!(self.stage, Stage::Idle) && self.queue.is_empty()
+        let nothing_comes = self.input_over || self.signal.is_some();
+        nothing_comes && matches!(self.stage, Stage::Idle) && self.queue.is_empty()
+    }
+
+    /// A signal ends it all, in order: the turn that goes on gets its result, and others are not begun.
+    fn end_by(&mut self, signal: i32) -> Result<(), Break> {
+        self.signal = Some(signal);
+        self.queue.clear();
+        self.interrupt(Interruption::ByProgram);
+        self.give_up()
     }
 
     fn hear(&mut self, line: &[u8]) -> Result<(), Break> {
@@ -190,6 +205,7 @@ impl Serving {
                 Ok(write(&answer)?)
             }
             Ok(Incoming::Answer { id, answer }) => self.answered(&id, &answer),
+            Ok(Incoming::User(_)) if self.signal.is_some() => Ok(()),
             Ok(Incoming::User(user)) => {
                 self.queue.push_back(user);
                 Ok(())
@@ -285,7 +301,7 @@ impl Serving {
                 Stage::Prompting(_) if self.pending.hooks(HookEvent::UserPromptSubmit) == 0 => {
                     self.prompt()?
                 }
-                Stage::Ending(_) if self.hooks_are_done() => self.end()?,
+                Stage::Ending(_) if self.signal.is_some() || self.hooks_are_done() => self.end()?,
                 Stage::Prompting(_) | Stage::Going(_) | Stage::Ending(_) => return Ok(()),
             }
         }
