@@ -273,6 +273,7 @@ impl Interpreter {
                 }
             }
             Fact::Text { text, .. } => self.joined.text(text),
+            Fact::Loop => self.repeats_itself(),
             Fact::Tool { id, fact, .. } => {
                 let ready = self.waiting.fact(id, *fact);
                 self.go_on(ready, out);

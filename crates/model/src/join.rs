@@ -18,6 +18,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
+use alhena_wire::acp::gemini::is_loop_feedback;
 use alhena_wire::session::{CallStatus, MessageRecord, MessageType, Record, ToolCallRecord, parse_record};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -84,6 +85,8 @@ pub enum Fact {
         /// The text.
         text: String,
     },
+    /// The CLI tells the model that it repeats itself.
+    Loop,
 }
 
 /// A call as the session file has it.
@@ -181,6 +184,10 @@ impl SessionFacts {
     /// What the model was told of calls that have no record of their own: unknown tools, and those that were rejected.
     fn told(&mut self, message: MessageRecord<'_>, facts: &mut Vec<Fact>) {
         let id = message.id.as_deref().unwrap_or("").to_owned();
+        let text = message.content.as_ref().map(|content| content.text());
+        if text.is_some_and(|text| is_loop_feedback(&text)) && self.seen.insert(format!("{id} loop")) {
+            facts.push(Fact::Loop);
+        }
         for (call_id, name, end) in answers(message) {
             if self.seen.insert(format!("{call_id} call")) {
                 let fact = Box::new(end.into_fact());

@@ -108,7 +108,15 @@ fn disk() -> impl Strategy<Value = DiskFact> {
 
 fn prompted() -> Input<'static> {
     let [session, model, dir, text] = ["s", "m", "/w", "Do it"].map(str::to_owned);
-    Input::Prompted(Box::new(Prompted { request: 1, session, model, dir, text, is_gemini: true }))
+    Input::Prompted(Box::new(Prompted {
+        request: 1,
+        session,
+        model,
+        dir,
+        text,
+        is_gemini: true,
+        max_turns: None,
+    }))
 }
 
 fn measured() -> Input<'static> {

@@ -248,6 +248,30 @@ fn real_cli_an_api_error_and_an_answer_that_is_cut_off_are_equal() {
 }
 
 #[test]
+fn real_cli_a_loop_that_the_cli_stops_and_a_limit_of_turns_are_told_apart_and_equal() {
+    let looping = || {
+        let call = Turn::new().call("list_directory", json!({"dir_path": "."}));
+        Scenario::new().turn(call).after(After::Repeat)
+    };
+    // What is left of the call at which it was stopped differs: it is announced headless, and never over ACP.
+    let learn = |transport: Transport, limit: Option<u32>| {
+        let lab = lab(&format!("loop {transport:?}"), looping());
+        let request = limit.into_iter().fold(yolo(&lab), Request::max_turns);
+        let (learned, _) = learn(&lab, transport, request);
+        (learned.status, learned.failure, learned.warnings, learned.text)
+    };
+    let stopped = learn(Transport::Acp, None);
+    assert_eq!(
+        (stopped.0, &stopped.2[..]),
+        (Status::Success, &["Loop detected, stopping execution".to_owned()][..])
+    );
+    assert_eq!(learn(Transport::Headless, None), stopped);
+    let limited = learn(Transport::Acp, Some(2));
+    assert_eq!(limited.1, Some((FailureKind::TurnLimit, None)));
+    assert_eq!(learn(Transport::Headless, Some(2)), limited);
+}
+
+#[test]
 fn real_cli_a_run_that_is_stopped_is_equal() {
     let learn = |transport: Transport| {
         let lab =

@@ -317,6 +317,17 @@ fn real_cli_a_prompt_of_a_megabyte_arrives_whole() {
 }
 
 #[test]
+fn real_cli_a_prompt_that_does_not_fit_into_the_models_window_is_not_called_an_answer_that_was_cut_off() {
+    let lab = lab("too large", Scenario::new().turn(Turn::say("Now.")));
+    let mut talk = converse(&lab, lab.request(""));
+    let (_, outcome) = follow(talk.prompt("word ".repeat(1_200_000)).unwrap(), nobody);
+    assert_eq!(outcome.failure.as_ref().map(|failure| failure.kind), Some(FailureKind::Input), "{outcome:?}");
+    assert!(outcome.warnings.iter().all(|warning| !warning.contains("MAX_TOKENS")), "{:?}", outcome.warnings);
+    let (_, outcome) = follow(talk.prompt("short").unwrap(), nobody);
+    assert_eq!((outcome.status, outcome.text.all()), (Status::Success, "Now."), "{:?}", outcome.failure);
+}
+
+#[test]
 fn real_cli_what_rules_deny_by_name_is_not_done_when_the_api_names_its_calls() {
     let call = |name: &str, args: serde_json::Value, id: &str| json!({"steps": [{"call": {"name": name, "args": args, "id": id}}]});
     let scenario = json!({"turns": [

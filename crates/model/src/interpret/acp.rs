@@ -48,6 +48,9 @@ pub(super) struct Acp {
     /// What the end of the turn says of tokens.
     quota: Vec<gemini::Quota>,
     pub(super) watch: Stopwatch,
+    max_turns: Option<u32>,
+    /// The CLI has told the model that it repeats itself.
+    repeats_itself: bool,
 }
 
 /// How far a call is.
@@ -68,12 +71,12 @@ impl Interpreter {
     }
 
     pub(super) fn prompted(&mut self, prompted: Prompted, out: &mut Vec<Event>) {
-        let Prompted { request, session, model, dir, text, is_gemini } = prompted;
+        let Prompted { request, session, model, dir, text, is_gemini, max_turns } = prompted;
         self.first.get_or_insert(self.now);
         self.facts.output = Output::Events;
         let request = Some(Id::from(request));
-        let watch = Stopwatch::since(self.now);
-        let acp = Acp { session: session.clone(), request, dir, is_gemini, watch, ..Acp::default() };
+        let (session_id, watch) = (session.clone(), Stopwatch::since(self.now));
+        let acp = Acp { session: session_id, request, dir, is_gemini, max_turns, watch, ..Acp::default() };
         self.acp = Some(Box::new(acp));
         if let Some(said) = self.said.as_mut().filter(|_| self.waiting.has_session()) {
             said.one_by_one();
@@ -354,10 +357,18 @@ impl Interpreter {
         };
         match reason {
             "end_turn" => {}
+            // Of Gemini CLI only this: its answers that are cut off end as others do (0.61.0).
+            "max_tokens" if self.is_gemini() => {
+                self.warn("What there is to be said does not fit into the model's context window", out)
+            }
             "max_tokens" => {
                 self.warn("An answer was cut off at the limit of output tokens (MAX_TOKENS)", out)
             }
             "cancelled" => return failed("FatalCancellationError", "The turn was cancelled"),
+            // In the words of the stream, which does not call it an error.
+            "max_turn_requests" if self.went_in_a_loop() => {
+                self.warned("Loop detected, stopping execution".to_owned(), out);
+            }
             "max_turn_requests" => {
                 return failed("FatalTurnLimitedError", "The agent reached its limit of turns");
             }
@@ -372,6 +383,18 @@ impl Interpreter {
         if let Some(acp) = self.acp.as_mut().filter(|_| self.outcome.statistics.is_none()) {
             self.outcome.statistics = std::mem::take(&mut acp.watch).finish();
         }
+    }
+
+    pub(super) fn repeats_itself(&mut self) {
+        if let Some(acp) = &mut self.acp {
+            acp.repeats_itself = true;
+        }
+    }
+
+    /// Gemini CLI has one word for a limit of turns and for a loop that it stopped (0.61.0). Before it stops one it tells the model.
+    fn went_in_a_loop(&self) -> bool {
+        let below_limit = |limit: u32| self.open.turns() < u64::from(limit);
+        self.acp.as_ref().is_some_and(|acp| acp.repeats_itself && acp.max_turns.is_none_or(below_limit))
     }
 
     /// The tokens of a turn of which no session file tells.

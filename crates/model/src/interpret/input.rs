@@ -119,6 +119,9 @@ pub struct Prompted {
     /// Whether the agent is Gemini CLI, with its own ways.
     #[serde(default = "yes")]
     pub is_gemini: bool,
+    /// How often the model may be asked.
+    #[serde(default)]
+    pub max_turns: Option<u32>,
 }
 
 fn yes() -> bool {

@@ -11,6 +11,11 @@ pub fn is_mode_update(text: &str) -> bool {
     text.strip_prefix(MODE_UPDATE).is_some_and(|mode| MODES.contains(&mode.trim_end()))
 }
 
+/// Whether a text of the "user" is the CLI's own, who tells the model that it repeats itself. Once more, and the turn is stopped.
+pub fn is_loop_feedback(text: &str) -> bool {
+    text.starts_with("System: Potential loop detected.")
+}
+
 /// Whether an agent is Gemini CLI, by its answer to the first word.
 pub fn is_it(initialized: &Value) -> bool {
     initialized.pointer("/agentInfo/name").and_then(Value::as_str) == Some("gemini-cli")

@@ -142,6 +142,7 @@ impl Engine {
             dir: self.dir.to_string_lossy().into_owned(),
             text: exchange.text.clone(),
             is_gemini: self.session.is_gemini,
+            max_turns: self.request.max_turns,
         })));
     }
 }
