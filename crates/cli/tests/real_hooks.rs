@@ -190,3 +190,40 @@ fn real_cli_a_model_call_that_is_denied_later_is_no_success_either() {
     );
     assert_eq!(lab.server.requests("lab").len(), 1);
 }
+
+#[test]
+fn real_cli_a_hundred_tools_have_a_hook_each_and_only_those_run_that_are_allowed() {
+    let turns = (0..25).map(|turn| {
+        let calls = (0..4).map(move |call| {
+            let n = turn * 4 + call;
+            ("write_file", json!({"file_path": format!("{n}.txt"), "content": format!("{n}\n")}))
+        });
+        Turn::new().calls(calls)
+    });
+    let scenario = turns.fold(Scenario::new(), Scenario::turn).turn(Turn::say("Done."));
+    let lab = Lab::real("hundred", "0.61.0", scenario);
+    let hooks = Hooks::new([Moment::BeforeTool], |asked| {
+        let n: u32 = asked.input()["content"].as_str().unwrap().trim().parse().unwrap();
+        if n % 2 == 0 { Verdict::GO_ON } else { Verdict::Deny("odd".to_owned()) }
+    });
+    let outcome = lab.run(request(&lab, hooks));
+    assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
+    for n in 0..100 {
+        assert_eq!(lab.workspace().join(format!("{n}.txt")).exists(), n % 2 == 0, "{n}");
+    }
+}
+
+#[test]
+fn real_cli_a_command_that_crashes_or_decides_too_late_has_denied() {
+    for (hook, told) in
+        [("before-tool=kill -9 $$", "failed (signal: 9"), ("before-tool=sleep 60", "did not decide within")]
+    {
+        let lab = lab("crash");
+        let args = ["--trust", "--approval", "yolo", "-m", "gemini-2.5-flash", "--hook-timeout", "500ms"];
+        let args = [&args[..], &["--hook", hook, "write"]].concat();
+        let done = run_bounded(&mut lab.command(&args), Duration::from_secs(120)).unwrap();
+        assert!(done.succeeded(), "{}", done.stderr_text());
+        assert!(!lab.workspace().join("n.txt").exists(), "{hook}");
+        assert!(last_request(&lab).contains(told), "{hook}: {}", last_request(&lab));
+    }
+}

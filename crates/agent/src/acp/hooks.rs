@@ -6,7 +6,7 @@
 
 mod calls;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -45,6 +45,8 @@ pub(super) struct Deciders {
     calls: Calls,
     /// Arguments that were given to the model in the place of its own: it was told to come again with them.
     given: VecDeque<Call>,
+    /// Calls that began without a question.
+    unasked: HashSet<String>,
     send: Sender<(u64, Call, Verdict)>,
     decided: Receiver<(u64, Call, Verdict)>,
     bell: UnixStream,
@@ -65,7 +67,16 @@ impl Deciders {
         bell.set_nonblocking(true)?;
         rung.set_nonblocking(true)?;
         let calls = Calls::follow(&responses(run_dir))?;
-        Ok(Some(Self { hooks, calls, given: VecDeque::new(), send, decided, bell, rung }))
+        Ok(Some(Self {
+            hooks,
+            calls,
+            given: VecDeque::new(),
+            unasked: HashSet::new(),
+            send,
+            decided,
+            bell,
+            rung,
+        }))
     }
 
     /// To be waited for.
@@ -110,6 +121,16 @@ impl Deciders {
             }
         });
         deciding.is_err().then(|| Word::No("there was no thread to decide on".to_owned()))
+    }
+
+    /// A call has begun that nobody was asked about.
+    pub(super) fn began_unasked(&mut self, id: &str) {
+        self.unasked.insert(id.to_owned());
+    }
+
+    /// Whether nobody was asked about a call.
+    pub(super) fn has_begun_unasked(&self, id: &str) -> bool {
+        self.unasked.contains(id)
     }
 
     /// What has been decided since.

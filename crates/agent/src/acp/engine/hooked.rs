@@ -14,6 +14,9 @@ use crate::supervise::protocol::Gentle;
 /// What Gemini CLI begins without asking, whatever it is told: edits that it knows to fail, its own skills and documents (0.61.0).
 const NEVER_ASKED_ABOUT: &[&str] = &["write_file", "replace", "activate_skill", "get_internal_docs"];
 
+/// Of these only what fails may not have been asked about.
+const EDITS: &[&str] = &["write_file", "replace"];
+
 impl Engine {
     /// Asks those who decide about a question; false when there are none.
     pub(super) fn ask_deciders(&mut self, number: u64) -> bool {
@@ -70,16 +73,23 @@ impl Engine {
     /// A call that the agent tells of. One that begins without a question, although everything is to be asked about, ends it all:
     /// nobody has decided about it.
     pub(super) fn look_at_call(&mut self, call: &Call) {
-        let (Some(_), Some(exchange)) = (&self.deciders, &mut self.exchange) else { return };
-        if call.status != Status::Open || exchange.stop.is_some() {
+        let (Some(deciders), Some(exchange)) = (&mut self.deciders, &mut self.exchange) else { return };
+        if exchange.stop.is_some() {
             return;
         }
         let name = gemini::tool_name(&call.id).unwrap_or(&call.id);
         let is_answer = name.starts_with("mcp_answer") && name.ends_with(answer::TOOL);
-        if is_answer || NEVER_ASKED_ABOUT.contains(&name) {
-            return;
-        }
-        let why = format!("Gemini CLI began {name} without asking, so that no hook could decide about it");
+        let why = match call.status {
+            Status::Open if is_answer => return,
+            Status::Open if NEVER_ASKED_ABOUT.contains(&name) => return deciders.began_unasked(&call.id),
+            Status::Open => {
+                format!("Gemini CLI began {name} without asking, so that no hook could decide about it")
+            }
+            Status::Completed if EDITS.contains(&name) && deciders.has_begun_unasked(&call.id) => {
+                format!("Gemini CLI did {name} without asking, so that no hook could decide about it")
+            }
+            _ => return,
+        };
         exchange.account.feed(Input::Halted(why));
         self.stop_exchange(Stop::Cancelled);
         self.end_process(Gentle::AtOnce);
