@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -242,7 +242,10 @@ impl Store {
         thread::scope(|threads| {
             // What is kept is made on this thread: another one's memory grows in small steps.
             let files = threads.spawn(|| self.files(scope));
-            let known = path.as_deref().map(Surveys::read).unwrap_or_default();
+            let mut known = path.as_deref().map(Surveys::read).unwrap_or_default();
+            if *scope == Scope::All {
+                known = known.decode();
+            }
             let files = files.join().unwrap_or_else(|_| Err(io::Error::other("a thread failed")))?;
             Ok((files, known))
         })
@@ -254,30 +257,30 @@ impl Store {
         scope: &Scope,
         mut known: Surveys,
     ) -> Vec<(SessionFile, Survey)> {
-        let missing: Vec<&SessionFile> = files.iter().filter(|file| known.get(file).is_none()).collect();
-        let mut fresh: HashMap<OsString, Survey> = HashMap::new();
-        for (file, survey) in
-            missing.iter().zip(threads::map(&missing, || (), |(), file| survey::survey(file)))
-        {
-            match survey {
-                Ok(survey) => drop(fresh.insert(file.path.clone().into(), survey)),
-                Err(error) if is_gone(&error) => {}
-                // One unreadable file must not hide all others.
-                Err(_) => drop(fresh.insert(file.path.clone().into(), Survey::default())),
-            }
-        }
+        let mut surveys = known.take(&files);
+        let missing: Vec<(&SessionFile, &mut Option<Survey>)> =
+            files.iter().zip(&mut surveys).filter(|(_, survey)| survey.is_none()).collect();
+        let read = |(file, _): &(&SessionFile, &mut Option<Survey>)| survey::survey(file);
         let outdated = !missing.is_empty() || (*scope == Scope::All && known.len() != files.len());
+        let fresh = threads::map(&missing, || (), |(), file| read(file));
+        for ((_, survey), fresh) in missing.into_iter().zip(fresh) {
+            *survey = match fresh {
+                Ok(fresh) => Some(fresh),
+                Err(error) if is_gone(&error) => None,
+                // One unreadable file must not hide all others.
+                Err(_) => Some(Survey::default()),
+            };
+        }
         if let Some(path) = self.surveys_path().filter(|_| outdated) {
             let elsewhere = if *scope == Scope::All { Vec::new() } else { known.beside(&files) };
-            let survey_of = |file: &SessionFile| known.get(file).or_else(|| fresh.get(file.path.as_os_str()));
-            let here = files.iter().filter_map(|file| Some((&*file.path, file.stamp, survey_of(file)?)));
+            let elsewhere = elsewhere.iter().map(|(path, stamp, survey)| (&**path, *stamp, survey));
+            let here = files.iter().zip(&surveys);
+            let here = here.filter_map(|(file, survey)| Some((&*file.path, file.stamp, survey.as_ref()?)));
             // A cache that cannot be written costs time, nothing else.
             let _unwritable = cache::write(&path, here.chain(elsewhere));
         }
-        let mut survey_of =
-            |file: &SessionFile| known.take(file).or_else(|| fresh.remove(file.path.as_os_str()));
         let mut surveyed = Vec::with_capacity(files.len());
-        surveyed.extend(files.into_iter().filter_map(|file| survey_of(&file).map(|survey| (file, survey))));
+        surveyed.extend(files.into_iter().zip(surveys).filter_map(|(file, survey)| Some((file, survey?))));
         surveyed
     }
 
@@ -368,59 +371,95 @@ impl Which {
 }
 
 /// Project, session, and the parent of a sub-agent.
-type Key = (usize, String, Option<String>);
+type Key<'a> = (usize, &'a str, Option<&'a str>);
 
 /// Puts files of one session together, and sub-agents below their parents.
 fn group(surveyed: Vec<(SessionFile, Survey)>) -> Vec<Session> {
-    let mut files: HashMap<Key, Vec<(SessionFile, Survey)>> = HashMap::with_capacity(surveyed.len());
-    let mut projects: HashMap<OsString, usize> = HashMap::new();
-    for (file, survey) in surveyed {
-        let id = survey.id.clone().unwrap_or_else(|| file.id_start.clone());
-        // The same id in another project is another session, but not in the two directories of one project.
-        let project = file.project.root.as_ref().unwrap_or(&file.project.chats).as_os_str();
-        let project = projects.get(project).copied().unwrap_or_else(|| {
-            let number = projects.len();
-            projects.insert(project.to_owned(), number);
-            number
-        });
-        // Nearly all have one file, and room for four would be touched in vain.
-        let same = files.entry((project, id, file.parent.clone())).or_insert_with(|| Vec::with_capacity(1));
-        same.push((file, survey));
-    }
-    let mut sessions = Vec::with_capacity(files.len());
-    let mut children: HashMap<(usize, String), Vec<Session>> = HashMap::new();
-    for ((project, id, parent), files) in files {
-        let Some(session) = choose(id, files) else { continue };
-        match parent {
-            Some(parent) => children.entry((project, parent)).or_default().push(session),
-            None => sessions.push((project, session)),
+    let (numbers, projects) = numbers(&surveyed);
+    let mut sessions: Vec<Session> = Vec::with_capacity(surveyed.len());
+    for ((file, survey), number) in surveyed.into_iter().zip(numbers) {
+        match sessions.get_mut(number) {
+            Some(session) => session.others.push((file, survey)),
+            None => {
+                let id = survey.id.clone().unwrap_or_else(|| file.id_start.clone());
+                sessions.push(Session { id, file, survey, others: Vec::new(), children: Vec::new() });
+            }
         }
     }
-    for (project, session) in &mut sessions {
-        if children.is_empty() {
-            break;
-        }
-        session.children = children.remove(&(*project, session.id.clone())).unwrap_or_default();
-        session
-            .children
-            .sort_by(|one, other| (one.survey.started, &one.id).cmp(&(other.survey.started, &other.id)));
+    for session in sessions.iter_mut().filter(|session| !session.others.is_empty()) {
+        choose(session);
     }
-    let mut grouped: Vec<Session> = sessions.into_iter().map(|(_, session)| session).collect();
-    // Sub-agents whose parent the CLI has deleted.
-    grouped.extend(children.into_values().flatten());
+    let mut grouped = if sessions.iter().any(|session| session.file.parent.is_some()) {
+        below_their_parents(sessions, projects)
+    } else {
+        sessions
+    };
     // A session is large: each is moved once.
     grouped.sort_by_cached_key(|session| Reverse((session.updated(), session.id.clone())));
     grouped
 }
 
-/// The file that is the session, among all with its id.
-fn choose(id: String, mut files: Vec<(SessionFile, Survey)>) -> Option<Session> {
-    let rank = |(file, survey): &(SessionFile, Survey)| {
+/// The number of the session that each file belongs to, in the order in which they come, and the project of each session.
+fn numbers(surveyed: &[(SessionFile, Survey)]) -> (Vec<usize>, Vec<usize>) {
+    let mut roots: HashMap<&OsStr, usize> = HashMap::new();
+    let mut known: HashMap<Key<'_>, usize> = HashMap::with_capacity(surveyed.len());
+    let mut projects = Vec::with_capacity(surveyed.len());
+    let mut last: Option<(&Arc<Project>, usize)> = None;
+    let mut numbers = Vec::with_capacity(surveyed.len());
+    for (file, survey) in surveyed {
+        // The same id in another project is another session, but not in the two directories of one project.
+        let project = match last {
+            Some((project, number)) if Arc::ptr_eq(project, &file.project) => number,
+            _ => {
+                let root = file.project.root.as_ref().unwrap_or(&file.project.chats).as_os_str();
+                let next = roots.len();
+                *roots.entry(root).or_insert(next)
+            }
+        };
+        last = Some((&file.project, project));
+        let id = survey.id.as_deref().unwrap_or(&file.id_start);
+        let next = known.len();
+        let number = *known.entry((project, id, file.parent.as_deref())).or_insert(next);
+        if number == next {
+            projects.push(project);
+        }
+        numbers.push(number);
+    }
+    (numbers, projects)
+}
+
+/// Puts sub-agents below their parents. Those whose parent the CLI has deleted stand beside the others.
+fn below_their_parents(sessions: Vec<Session>, projects: Vec<usize>) -> Vec<Session> {
+    let mut parents = Vec::with_capacity(sessions.len());
+    let mut children: HashMap<(usize, String), Vec<Session>> = HashMap::new();
+    for (session, project) in sessions.into_iter().zip(projects) {
+        match session.file.parent.clone() {
+            Some(parent) => children.entry((project, parent)).or_default().push(session),
+            None => parents.push((project, session)),
+        }
+    }
+    for (project, session) in &mut parents {
+        session.children = children.remove(&(*project, session.id.clone())).unwrap_or_default();
+        session
+            .children
+            .sort_by(|one, other| (one.survey.started, &one.id).cmp(&(other.survey.started, &other.id)));
+    }
+    parents.into_iter().map(|(_, session)| session).chain(children.into_values().flatten()).collect()
+}
+
+/// Makes that file the session, among all with its id, which is.
+fn choose(session: &mut Session) {
+    let rank = |file: &SessionFile, survey: &Survey| {
         let said = survey.ending != Ending::Empty;
         let updated = survey.updated.unwrap_or_else(|| file.stamp.modified_ms());
         (said, survey.header, said || survey.lost > 0, updated, file.format == Format::Jsonl, survey.messages)
     };
-    files.sort_by(|one, other| rank(one).cmp(&rank(other)).then_with(|| one.0.path.cmp(&other.0.path)));
-    let (file, survey) = files.pop()?;
-    Some(Session { id, file, survey, others: files, children: Vec::new() })
+    let first = (session.file.clone(), std::mem::take(&mut session.survey));
+    session.others.push(first);
+    session.others.sort_by(|(one, one_survey), (other, other_survey)| {
+        rank(one, one_survey).cmp(&rank(other, other_survey)).then_with(|| one.path.cmp(&other.path))
+    });
+    if let Some((file, survey)) = session.others.pop() {
+        (session.file, session.survey) = (file, survey);
+    }
 }

@@ -107,13 +107,13 @@ const TITLE: usize = 72;
 
 /// One line each: id, age, size of the talk, state, title.
 fn table(sessions: &[Session], with_project: bool, colours: Colours, now: Timestamp) -> String {
-    let mut text = String::new();
+    let mut text = String::with_capacity(sessions.len() * 2 * TITLE);
     let models: Vec<String> = sessions.iter().map(models).collect();
     let projects: Vec<String> = sessions.iter().filter(|_| with_project).map(project).collect();
     let width = |column: &[String]| column.iter().map(|cell| cell.chars().count()).max().unwrap_or(0);
     let (model_width, project_width) = (width(&models), width(&projects));
-    for (at, session) in sessions.iter().enumerate() {
-        let cell = |column: &[String]| column.get(at).cloned().unwrap_or_default();
+    let mut projects = projects.iter();
+    for (session, models) in sessions.iter().zip(&models) {
         let id: String = one_line(&session.id, 64).chars().take(8).collect();
         let (paint, word) = look(session.state());
         let _infallible = write!(
@@ -123,11 +123,11 @@ fn table(sessions: &[Session], with_project: bool, colours: Colours, now: Timest
             age(now.as_millis() - session.updated()),
             session.survey.messages,
             short(session.survey.spent.iter().map(|spent| spent.tokens.total).sum()),
-            cell(&models),
+            models,
             colours.paint(paint, format_args!("{word:10}")),
         );
-        if with_project {
-            let _infallible = write!(text, "  {:project_width$}", cell(&projects));
+        if let Some(project) = projects.next() {
+            let _infallible = write!(text, "  {project:project_width$}");
         }
         let title = session.survey.title.as_deref().unwrap_or("");
         // Of a long prompt only the beginning has to be looked at.
