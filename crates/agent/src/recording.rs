@@ -41,10 +41,23 @@ impl Secrets {
         Self(secrets(request, environment, dir))
     }
 
-    /// A text with names in the place of secrets.
+    /// The keys that somebody signs in with; words that only stand for one are left out.
     #[must_use]
-    pub fn hide(&self, text: &str) -> String {
-        String::from_utf8_lossy(&self.0.hide(text.as_bytes())).into_owned()
+    pub fn of_keys(keys: &[String]) -> Self {
+        let keys = keys.iter().filter(|key| !secrets::is_placeholder(key));
+        Self(mask::Mask::new(keys.map(|key| ("key".to_owned(), key.clone()))))
+    }
+
+    /// A text with something in the place of each secret, made of its name.
+    #[must_use]
+    pub fn hide_as(&self, text: &str, written: &dyn Fn(&str) -> String) -> String {
+        String::from_utf8_lossy(&self.0.hide_as(text.as_bytes(), written)).into_owned()
+    }
+
+    /// A secret by its name.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.0.value(name)
     }
 }
 

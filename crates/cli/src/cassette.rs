@@ -5,6 +5,7 @@
 
 use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use alhena::agent::dirs::Dirs;
 use alhena::agent::env::{self, Environment};
@@ -12,7 +13,7 @@ use alhena::agent::facts::{self, AuthMethod};
 use alhena::agent::recording::Secrets;
 use alhena::scripted::Server;
 use alhena::scripted::cassette::{
-    CassetteError, Complaints, Normal, Player, Recorder, Upstream, can_be_written,
+    CassetteError, Complaints, Normal, Player, Recorder, Secrecy, Upstream, can_be_written, secret,
 };
 use alhena::{Request, RunError, Trust};
 use alhena_sys::files;
@@ -188,7 +189,7 @@ pub fn prepare(
 
 /// What differs from run to run without a meaning.
 fn common_form(request: &Request, environment: &Environment, dir: &Path, home: &MockHome) -> Normal {
-    let secrets = Secrets::of(request, environment, dir);
+    let secrets = Known { of_run: Arc::new(Secrets::of(request, environment, dir)), keys: None };
     let mut normal = Normal::new().place("dir", dir).place("gemini-home", home.path());
     if let Some(dirs) = Dirs::of(environment) {
         normal = normal.place("state", &dirs.state);
@@ -197,7 +198,31 @@ fn common_form(request: &Request, environment: &Environment, dir: &Path, home: &
         normal = normal.place("home", &home);
     }
     let temporary = environment.filled("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
-    normal.place("tmp", &temporary).hide(move |text| secrets.hide(text))
+    normal.place("tmp", &temporary).secrecy(secrets)
+}
+
+/// What is secret: all that a recording would take out, and the keys of a request, which may be somebody else's.
+struct Known {
+    of_run: Arc<Secrets>,
+    keys: Option<Secrets>,
+}
+
+impl Secrecy for Known {
+    fn hide(&self, text: &str) -> String {
+        let text = self.of_run.hide_as(text, &secret);
+        match &self.keys {
+            Some(keys) => keys.hide_as(&text, &secret),
+            None => text,
+        }
+    }
+
+    fn known(&self, name: &str) -> Option<String> {
+        self.of_run.value(name).map(str::to_owned)
+    }
+
+    fn with_keys(&self, keys: &[String]) -> Arc<dyn Secrecy> {
+        Arc::new(Known { of_run: Arc::clone(&self.of_run), keys: Some(Secrets::of_keys(keys)) })
+    }
 }
 
 /// The real API, if what signs in to it can be sent by way of us.

@@ -13,6 +13,7 @@ mod common;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::time::Duration;
 
 use alhena::scripted::{Scenario, Server, Turn, Usage, When};
@@ -193,6 +194,119 @@ fn real_cli_an_error_of_the_api_plays_back() {
     plays_back("quota", Scenario::new().turn(Turn::daily_quota()));
 }
 
+/// The same CLI, installed at another place.
+fn installed_at(place: &Path) -> String {
+    let cli = RealCli::get("0.61.0").unwrap();
+    // Links to the files are enough, where the file system has them: Node looks for the place of a link to a directory.
+    for how in ["-al", "-a"] {
+        let copied =
+            std::process::Command::new("cp").arg(how).arg(cli.dir.join("node_modules")).arg(place).output();
+        if copied.unwrap().status.success() {
+            break;
+        }
+        fs::remove_dir_all(place.join("node_modules")).unwrap();
+    }
+    place.join("node_modules/.bin/gemini").to_str().unwrap().to_owned()
+}
+
+/// Another installation, home, directory for temporary files, folder, user, date and Node.
+#[test]
+fn real_cli_a_cassette_plays_back_on_another_machine() {
+    let _watchdog = Watchdog::new("elsewhere", Duration::from_secs(900));
+    let api = Api::of(Scenario::new());
+    let (there, gemini) = desk(Some(&api));
+    let there = there.env("TZ", "Pacific/Kiritimati").env("USER", "ann");
+    let memory = there.home().join("memory.md");
+    let shell = json!({"command": "pwd; echo $TMPDIR $HOME; cat notes.txt; ls -d $TMPDIR"});
+    let note = json!({"file_path": there.work().join("note.txt"), "content": "Noted.\n"});
+    let home = json!({"command": format!("echo mine > '{}'", memory.display())});
+    let scenario = Scenario::new()
+        .turn(call("run_shell_command", shell))
+        .turn(call("write_file", note).when(When::new().response_of("run_shell_command")))
+        .turn(call("run_shell_command", home).when(When::new().response_of("write_file")))
+        .turn(Turn::say("All tests pass."));
+    api.server.add("api", scenario);
+    let args = ["--cassette", "talk.json", "--approval", "yolo", "Run the test"];
+    let recorded = run(&there, &gemini, &args);
+    assert_eq!(recorded.json()["status"], json!("success"), "{recorded}");
+    let text = fs::read_to_string(there.work().join("talk.json")).unwrap();
+    let places = [there.root(), Path::new(&gemini).ancestors().nth(3).unwrap().to_owned()];
+    for place in places {
+        assert!(!text.contains(place.to_str().unwrap()), "{}", place.display());
+    }
+    drop(api);
+
+    let (here, _) = desk(None);
+    let (home, tmp, work) = ("people/bob the second", "t", "projects/a folder");
+    let [home, tmp, work] = [home, tmp, work].map(|name| here.root().join(name));
+    for dir in [&home, &tmp, &work] {
+        fs::create_dir_all(dir).unwrap();
+    }
+    fs::write(work.join("notes.txt"), "The river is wide.\n").unwrap();
+    fs::write(work.join("talk.json"), &text).unwrap();
+    let node = alhena_testbed::tools::node22().unwrap();
+    let path = format!("{}:{}", node.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let here = here.env("TZ", "Pacific/Pago_Pago").env("USER", "bob").env("LANG", "de_DE.UTF-8");
+    let here = here.env("HOME", &home).env("TMPDIR", &tmp).env("PATH", path);
+    let elsewhere = here.root().join("opt/gemini cli");
+    fs::create_dir_all(&elsewhere).unwrap();
+    let gemini = installed_at(&elsewhere);
+    let args = [&["--dir", work.to_str().unwrap()], &args[..]].concat();
+    let talk = work.join("talk.json");
+    let args: Vec<&str> =
+        args.iter().map(|arg| if *arg == "talk.json" { talk.to_str().unwrap() } else { arg }).collect();
+    let played = run(&here, &gemini, &args);
+    assert_eq!(played.json()["status"], json!("success"), "{played}");
+    assert_eq!(played.json()["final_text"], recorded.json()["final_text"], "{played}");
+    assert_eq!(fs::read_to_string(work.join("note.txt")).unwrap(), "Noted.\n");
+    assert_eq!(fs::read_to_string(home.join("memory.md")).unwrap_or_default(), "mine\n", "{played}");
+}
+
+/// A gateway takes any word for a key, and such a word is no secret: it may stand in what is asked and answered.
+#[test]
+fn real_cli_a_word_in_the_place_of_a_key_is_not_taken_out() {
+    let _watchdog = Watchdog::new("word", Duration::from_secs(900));
+    let api = Api::of(Scenario::new().turn(Turn::say("The test is green.")));
+    let (desk, gemini) = desk(Some(&api));
+    let desk = desk.env("GEMINI_API_KEY", "test");
+    let args = ["--cassette", "talk.json", "Run the test"];
+    let recorded = run(&desk, &gemini, &args);
+    assert_eq!(recorded.json()["status"], json!("success"), "{recorded}");
+    drop(api);
+    let (here, _) = self::desk(None);
+    here.write("talk.json", fs::read(desk.work().join("talk.json")).unwrap());
+    let played = run(&here, &gemini, &args);
+    assert_eq!(played.json()["final_text"], json!("The test is green."), "{played}");
+}
+
+/// A password that is a word stands in everything that is asked; who has none asks the same.
+#[test]
+fn real_cli_a_secret_that_others_do_not_have_makes_no_difference() {
+    let _watchdog = Watchdog::new("secret", Duration::from_secs(900));
+    let api = Api::of(Scenario::new().turn(Turn::say("The tables of postgres are there.")));
+    let (there, gemini) = desk(Some(&api));
+    let there = there.env("DB_PASSWORD", "postgres");
+    let args = ["--cassette", "talk.json", "Look into postgres"];
+    let recorded = run(&there, &gemini, &args);
+    assert_eq!(recorded.json()["status"], json!("success"), "{recorded}");
+    drop(api);
+    let text = fs::read(there.work().join("talk.json")).unwrap();
+    assert!(!String::from_utf8_lossy(&text).contains("postgres"));
+    for (secret, answer) in [
+        (None, "The tables of [[secret:DB_PASSWORD]] are there."),
+        (Some(("DB_PASSWORD", "postgres")), "The tables of postgres are there."),
+        (Some(("OTHER_PASSWORD", "file")), "The tables of [[secret:DB_PASSWORD]] are there."),
+    ] {
+        let (mut here, _) = desk(None);
+        if let Some((name, value)) = secret {
+            here = here.env(name, value);
+        }
+        here.write("talk.json", &text);
+        let played = run(&here, &gemini, &args);
+        assert_eq!(played.json()["final_text"], json!(answer), "{played}");
+    }
+}
+
 #[test]
 fn real_cli_what_was_not_recorded_fails_with_what_differs() {
     let _watchdog = Watchdog::new("differs", Duration::from_secs(900));
@@ -218,18 +332,22 @@ fn real_cli_other_programs_record_and_play_back_by_variables() {
         "eval \"$({} mock --env --log log --cassette talk.json)\"; {gemini} --skip-trust -m gemini-2.5-flash -p Hi",
         common::ALHENA
     );
-    let shell = || {
+    let shell = |host: &str| {
         let prepared = desk.command(&[]);
         let mut command = std::process::Command::new("bash");
-        command.args(["-c", &host]).current_dir(desk.work()).env_clear();
+        command.args(["-c", host]).current_dir(desk.work()).env_clear();
         command.envs(prepared.get_envs().filter_map(|(name, value)| Some((name, value?))));
         Started::new(&desk, command, b"").finish(&desk, &["mock"], LIMIT)
     };
-    let recorded = shell();
+    let recorded = shell(&host);
     assert!(recorded.stdout.contains("Hello from the API."), "{recorded}");
     assert!(!fs::read_to_string(desk.work().join("talk.json")).unwrap().contains(KEY));
     assert!(fs::read_to_string(desk.work().join("log")).unwrap().contains("passed on: /v1beta/models/"));
     drop(api);
-    let played = shell();
+    let played = shell(&host);
+    assert_eq!((played.code(), &played.stdout), (Some(0), &recorded.stdout), "{played}");
+    // The program need not be where the server is.
+    let elsewhere = host.replace("; ", "; mkdir -p other/folder && cd other/folder && ");
+    let played = shell(&elsewhere);
     assert_eq!((played.code(), &played.stdout), (Some(0), &recorded.stdout), "{played}");
 }

@@ -4,6 +4,7 @@
 //! paths) is written in a common form, by the one table in `normal`, and so is what is compared with it.
 
 mod differs;
+mod keys;
 mod normal;
 #[cfg(feature = "record")]
 mod record;
@@ -17,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use self::normal::Normal;
+pub use self::normal::{Normal, Secrecy, secret};
 #[cfg(feature = "record")]
 pub use self::record::{Recorder, Upstream, can_be_written};
 pub use self::replay::Player;
@@ -209,22 +210,14 @@ impl Line<'_> {
     }
 }
 
-/// The request in the common form.
-pub(crate) fn asked(request: &Request, normal: &Normal) -> Asked {
+/// The request in the common form, and how its answer is brought into it.
+pub(crate) fn asked(request: &Request, normal: &Normal) -> (Asked, Normal) {
     let text = String::from_utf8_lossy(&request.body);
     let body = serde_json::from_str(&text).unwrap_or_else(|_| Value::String(text.into_owned()));
-    Asked {
-        method: request.method.clone(),
-        path: normal.text(&without_key(&request.target)),
-        body: normal.value(&body),
-    }
-}
-
-/// A target without the keys in its query, not even that there was one.
-fn without_key(target: &str) -> String {
-    let Some((path, query)) = target.split_once('?') else { return target.to_owned() };
-    let rest: Vec<&str> = query.split('&').filter(|pair| !pair.starts_with("key=")).collect();
-    if rest.is_empty() { path.to_owned() } else { format!("{path}?{}", rest.join("&")) }
+    let normal = normal.of_request(&body, &keys::of(request));
+    let path = normal.text(&keys::without(&request.target));
+    let asked = Asked { method: request.method.clone(), path, body: normal.value(&body) };
+    (asked, normal)
 }
 
 /// What was said that people should know of, oldest first.

@@ -84,7 +84,7 @@ fn no_key_gets_into_the_file_wherever_it_was() {
     drop(proxy);
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(!text.contains(key) && !text.contains("key="), "{text}");
-    assert!(text.contains("My key is [[key]]") && text.contains("It is [[key]]."), "{text}");
+    assert!(text.contains("My key is [[secret:key]]") && text.contains("It is [[secret:key]]."), "{text}");
 }
 
 #[test]
@@ -126,6 +126,45 @@ fn places_are_put_back_where_it_is_played() {
     let server = playing(&path, at("/here"));
     let answer = Client::new(&server).post(STREAM, &asking("Write /here/a.txt"));
     assert_eq!(answer.calls(), [("write_file".to_owned(), json!({"file_path": "/here/a.txt"}))]);
+}
+
+/// Other programs work where they like, and not where the server was started.
+#[test]
+fn places_that_a_request_tells_of_are_put_back_as_well() {
+    let (_dir, path) = tape();
+    let asking_in = |dir: &str, cli: &str, further: &str| {
+        let context = format!(
+            "<session_context>\nThe project's temporary directory is: {dir}/h/.gemini/tmp/w\n- **Workspace \
+             Directories:**\n  - {dir}\n- **Directory Structure:**\n\n{dir}/\n\n</session_context>"
+        );
+        let skills = format!("<location>{cli}/builtin/skill-creator/SKILL.md</location>");
+        json!({
+            "contents": [{"role": "user", "parts": [{"text": context}, {"text": further}]}],
+            "systemInstruction": {"parts": [{"text": skills}]},
+        })
+    };
+    let there = "/there/a b";
+    let memory = json!({"file_path": format!("{there}/h/.gemini/tmp/w/memory/M.md")});
+    let skill = json!({"file_path": "/opt/there/bundle/builtin/x/SKILL.md"});
+    let scenario = Scenario::new().turn(Turn::new().call("write_file", memory).call("read_file", skill));
+    let (api, proxy) = recording(&path, scenario, Normal::new());
+    let asked = asking_in(there, "/opt/there/bundle", &format!("Look into {there}/a.txt"));
+    Client::new(&proxy).post(STREAM, &asked);
+    drop((api, proxy));
+    assert!(!std::fs::read_to_string(&path).unwrap().contains("there/"));
+    let server = playing(&path, Normal::new());
+    let asked = asking_in("/here", "/lib/x", "Look into /here/a.txt");
+    let answer = Client::new(&server).post(STREAM, &asked);
+    let named = |path: &str| json!({"file_path": path});
+    assert_eq!(
+        answer.calls(),
+        [
+            ("write_file".to_owned(), named("/here/h/.gemini/tmp/w/memory/M.md")),
+            ("read_file".to_owned(), named("/lib/x/builtin/x/SKILL.md")),
+        ],
+        "{}",
+        answer.text()
+    );
 }
 
 #[test]

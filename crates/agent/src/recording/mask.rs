@@ -30,7 +30,7 @@ pub(crate) struct Mask {
 #[derive(Clone, Debug)]
 struct Form {
     bytes: Vec<u8>,
-    /// What stands in its place.
+    /// What it is called.
     name: String,
 }
 
@@ -50,7 +50,7 @@ impl Mask {
         for (name, value) in values {
             for bytes in forms_of(&value) {
                 if !forms.iter().any(|form| form.bytes == bytes) {
-                    forms.push(Form { bytes, name: format!("[{name}]") });
+                    forms.push(Form { bytes, name: name.clone() });
                 }
             }
         }
@@ -71,6 +71,17 @@ impl Mask {
 
     /// The text without the values.
     pub(crate) fn hide<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
+        self.hide_as(text, &|name| format!("[{name}]"))
+    }
+
+    /// A value by its name.
+    pub(crate) fn value(&self, name: &str) -> Option<&str> {
+        let form = self.forms.iter().find(|form| form.name == name)?;
+        std::str::from_utf8(&form.bytes).ok()
+    }
+
+    /// The text without the values, and with something of the caller's in the place of each.
+    pub(crate) fn hide_as<'t>(&self, text: &'t [u8], written: &dyn Fn(&str) -> String) -> Cow<'t, [u8]> {
         let mut spans = self.spans(text);
         if spans.is_empty() {
             return Cow::Borrowed(text);
@@ -82,7 +93,10 @@ impl Mask {
                 out.extend_from_slice(text.get(done..span.start).unwrap_or_default());
                 let name = self.forms.get(span.form).map_or("", |form| &form.name);
                 // A number in JSON stays one.
-                out.extend_from_slice(if is_number(text, &span) { b"0" } else { name.as_bytes() });
+                match is_number(text, &span) {
+                    true => out.push(b'0'),
+                    false => out.extend_from_slice(written(name).as_bytes()),
+                }
             }
             done = done.max(span.end);
         }

@@ -9,7 +9,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::mask::Mask;
-use crate::env::Environment;
+use crate::env::{self, Environment};
 use crate::facts::env_files;
 use crate::request::Request;
 use crate::settings;
@@ -25,8 +25,18 @@ const NO_SECRETS: &[&str] =
     &["true", "false", "none", "null", "auto", "default", "enabled", "disabled", "offline"];
 /// Shorter values are everywhere.
 const SHORTEST: usize = 4;
+/// A key of the API is longer, or has a figure in it.
+const SHORTEST_KEY: usize = 16;
 /// A name alone in front of a host is a token from here on.
 const TOKEN: usize = 16;
+
+/// The keys of the API, in whose place a gateway takes any word.
+const API_KEYS: &[&str] = &[env::GEMINI_API_KEY, env::GOOGLE_API_KEY];
+
+/// Whether something stands for a key and is none: `test`, `not-needed`. Taken out of a text it would take words along.
+pub(super) fn is_placeholder(key: &str) -> bool {
+    key.len() < SHORTEST || key.len() < SHORTEST_KEY && !key.bytes().any(|byte| byte.is_ascii_digit())
+}
 
 /// Everything that is secret in a run.
 pub(crate) fn secrets(request: &Request, environment: &Environment, dir: &Path) -> Mask {
@@ -79,7 +89,8 @@ impl Secrets {
     fn add(&mut self, name: &str, value: &str) {
         let is_path = value.starts_with('/') && Path::new(value).exists();
         let is_reference = value.starts_with('$') && value.len() < 64;
-        let is_word = NO_SECRETS.iter().any(|word| word.eq_ignore_ascii_case(value));
+        let is_word = NO_SECRETS.iter().any(|word| word.eq_ignore_ascii_case(value))
+            || API_KEYS.contains(&name) && is_placeholder(value);
         if value.len() >= SHORTEST && !is_path && !is_reference && !is_word {
             self.0.push((name.to_owned(), value.to_owned()));
         }
@@ -175,6 +186,9 @@ mod tests {
         assert_eq!(found("GITHUB_TOKEN", "abc"), [""; 0]);
         assert_eq!(found("SSH_AUTH_SOCK", "/"), [""; 0]);
         assert_eq!(found("GITHUB_TOKEN", "$OTHER"), [""; 0]);
+        assert_eq!(found("GEMINI_API_KEY", "placeholder"), [""; 0]);
+        assert_eq!(found("GEMINI_API_KEY", "sk-1234"), ["sk-1234"]);
+        assert_eq!(found("GEMINI_API_KEY", "a-rather-long-word"), ["a-rather-long-word"]);
         assert_eq!(found("Authorization", "Bearer abcdefgh"), ["Bearer abcdefgh", "abcdefgh"]);
     }
 

@@ -3,10 +3,33 @@
 use serde_json::Value;
 
 use super::Asked;
+use super::normal::SECRET;
 
 /// So much of a text is shown, from a little before the place where it differs.
 const SHOWN: usize = 60;
 const BEFORE: usize = 20;
+
+/// Whether a request is the one that was recorded.
+pub(super) fn same(recorded: &Asked, asked: &Asked) -> bool {
+    recorded.method == asked.method
+        && fits(&recorded.path, &asked.path)
+        && place(&recorded.body, &asked.body, "").is_none()
+}
+
+/// Whether a text is the one that was recorded, whatever stands where that one had secrets.
+fn fits(recorded: &str, asked: &str) -> bool {
+    let mut between = recorded.split(SECRET);
+    let first = between.next().unwrap_or_default();
+    let literals = between.map(|rest| rest.split_once("]]").map_or(rest, |(_, literal)| literal));
+    let mut literals: Vec<&str> = literals.collect();
+    let Some(last) = literals.pop() else { return recorded == asked };
+    let Some(mut rest) = asked.strip_prefix(first) else { return false };
+    for literal in literals {
+        let Some((_, after)) = rest.split_once(literal) else { return false };
+        rest = after;
+    }
+    rest.ends_with(last)
+}
 
 /// How unlike two requests are: one of the same kind and the same beginning is meant.
 pub(super) fn distance(recorded: &Asked, asked: &Asked) -> usize {
@@ -26,6 +49,7 @@ fn count(left: &Value, right: &Value) -> usize {
             let both: usize = left.iter().zip(right).map(|(left, right)| count(left, right)).sum();
             both + left.len().abs_diff(right.len()) * 10
         }
+        (Value::String(left), Value::String(right)) => usize::from(!fits(left, right)),
         _ => usize::from(left != right),
     }
 }
@@ -57,7 +81,8 @@ fn place(recorded: &Value, asked: &Value, at: &str) -> Option<String> {
             let lengths = || format!("{at} has {} entries, recorded were {}", right.len(), left.len());
             changed.or_else(|| (left.len() != right.len()).then(lengths))
         }
-        (Value::String(left), Value::String(right)) if left != right => {
+        (Value::String(left), Value::String(right)) if fits(left, right) => None,
+        (Value::String(left), Value::String(right)) => {
             let same = left.chars().zip(right.chars()).take_while(|(left, right)| left == right).count();
             Some(format!("{at}: recorded was {:?}, asked is {:?}", shown(left, same), shown(right, same)))
         }
@@ -82,6 +107,19 @@ fn brief(value: &Value) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn whatever_stands_in_the_place_of_a_secret_fits() {
+        let recorded = "the [[secret:A]] of [[secret:B]], [[secret:A]]";
+        for fitting in ["the a of b, a", "the [[secret:C]] of , of b, ]]"] {
+            assert!(fits(recorded, fitting), "{fitting}");
+        }
+        for other in ["the a of b", "a the a of b, a", "", "the of, "] {
+            assert!(!fits(recorded, other), "{other}");
+        }
+        assert!(fits("[[secret:A]]", "") && fits("x", "x") && !fits("x", "y"));
+        assert!(!fits("ab[[secret:A]]ba", "aba"));
+    }
 
     fn asked(body: Value) -> Asked {
         Asked { method: "POST".into(), path: "/m".into(), body }

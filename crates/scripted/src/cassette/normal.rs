@@ -1,50 +1,66 @@
-//! The common form of a request: what differs from run to run without a meaning, in one table.
+//! The common form of a request, in which what differs from run to run without a meaning is the same.
+
+mod table;
 
 use std::path::Path;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use regex::Regex;
 use serde_json::Value;
 
-/// What stands in the place of what differs. Seen with Gemini CLI 0.61.0.
-const TABLE: &[(&str, &str)] = &[
-    // The CLI's own files, and what it calls the folder there; the model is told of them.
-    (r#"[^\s`'"()]*/\.gemini/tmp/[^/\s`'"()]+"#, "[[gemini]]/tmp/[[folder]]"),
-    (r#"[^\s`'"()]*/\.gemini/"#, "[[gemini]]/"),
-    // Of the context that begins a session.
-    (r"Today's date is [^\n]*", "Today's date is [[date]]"),
-    (r"My operating system is: [^\n]*", "My operating system is: [[system]]"),
-    (r"The project's temporary directory is: [^\n]*", "The project's temporary directory is: [[temporary]]"),
-    // The cassette itself may be one of the files.
-    (
-        r"(?s)- \*\*Directory Structure:\*\*.*?</session_context>",
-        "- **Directory Structure:** [[files]]\n</session_context>",
-    ),
-    // Of results of tools.
-    (r"(PGID|PIDs?): [0-9][0-9, ]*", "$1: [[process]]"),
-    // Ids of calls, which the CLI makes of the tool's name and the time.
-    (r"\b\w+_[0-9]{13}_[0-9a-f]+\b", "[[call]]"),
-    (r"\b[\w-]+-[0-9]{13}-[0-9a-f]+\b", "[[call]]"),
-    (r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "[[id]]"),
-    (
-        r"\b[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}:?[0-9]{2})",
-        "[[time]]",
-    ),
-    (r"\b1[0-9]{12}\b", "[[time]]"),
-];
+use super::Asked;
 
-static COMPILED: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
-    TABLE.iter().filter_map(|(pattern, name)| Some((Regex::new(pattern).ok()?, *name))).collect()
-});
+/// What must not be written down, for whoever knows more of it than the keys of a request.
+pub trait Secrecy: Send + Sync {
+    /// A text with [`secret`] in the place of each.
+    fn hide(&self, text: &str) -> String;
+    /// The secret of this name, if there is one here.
+    fn known(&self, name: &str) -> Option<String>;
+    /// One that knows the keys of a request as well.
+    fn with_keys(&self, keys: &[String]) -> Arc<dyn Secrecy>;
+}
 
-type Hide = Arc<dyn Fn(&str) -> String + Send + Sync>;
+/// What stands in the place of a secret. In a comparison any text fits it: others have others, or none.
+pub fn secret(name: &str) -> String {
+    format!("{SECRET}{name}]]")
+}
+
+pub(super) const SECRET: &str = "[[secret:";
+
+/// What is shorter is no key, but a word that stands everywhere.
+const SHORTEST_KEY: usize = 16;
+
+/// The keys of a request and nothing else, as they are.
+#[derive(Default)]
+struct Keys(Vec<String>);
+
+impl Secrecy for Keys {
+    fn hide(&self, text: &str) -> String {
+        self.0.iter().fold(text.to_owned(), |text, key| text.replace(key.as_str(), &secret("key")))
+    }
+
+    fn known(&self, _name: &str) -> Option<String> {
+        None
+    }
+
+    fn with_keys(&self, keys: &[String]) -> Arc<dyn Secrecy> {
+        Arc::new(Keys(keys.iter().filter(|key| key.len() >= SHORTEST_KEY).cloned().collect()))
+    }
+}
 
 /// How a request is brought into the common form, and an answer out of it.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Normal {
     /// The name of a place and where it is, the longest first.
     places: Vec<(String, String)>,
-    hide: Option<Hide>,
+    /// What requests have told so far, for those that tell nothing.
+    told: Arc<Mutex<Vec<(&'static str, String)>>>,
+    secrecy: Arc<dyn Secrecy>,
+}
+
+impl Default for Normal {
+    fn default() -> Self {
+        Normal { places: Vec::new(), told: Arc::default(), secrecy: Arc::new(Keys::default()) }
+    }
 }
 
 impl std::fmt::Debug for Normal {
@@ -54,7 +70,7 @@ impl std::fmt::Debug for Normal {
 }
 
 impl Normal {
-    /// Without places and secrets.
+    /// Without places, and with no secrets but the keys of requests.
     pub fn new() -> Self {
         Self::default()
     }
@@ -63,34 +79,63 @@ impl Normal {
     pub fn place(mut self, name: &str, path: &Path) -> Self {
         let path = path.to_string_lossy().trim_end_matches('/').to_owned();
         if path.len() > 1 && !self.places.iter().any(|(_, known)| *known == path) {
-            self.places.push((format!("[[{name}]]"), path));
-            self.places.sort_by_key(|(_, path)| std::cmp::Reverse(path.len()));
+            self.add(name, path);
         }
         self
     }
 
+    fn add(&mut self, name: &str, path: String) {
+        self.places.push((format!("[[{name}]]"), path));
+        self.places.sort_by_key(|(_, path)| std::cmp::Reverse(path.len()));
+    }
+
     /// Takes secrets out of everything that is written.
-    pub fn hide(mut self, hide: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
-        self.hide = Some(Arc::new(hide));
+    pub fn secrecy(mut self, secrecy: impl Secrecy + 'static) -> Self {
+        self.secrecy = Arc::new(secrecy);
         self
+    }
+
+    /// The same for one request and its answer: where it says that things are, and without its keys.
+    pub(crate) fn of_request(&self, body: &Value, keys: &[String]) -> Self {
+        let mut fresh: Vec<(&'static str, String)> = Vec::new();
+        each_of(body, &mut |text| {
+            for (name, path) in table::told(text) {
+                if !fresh.iter().any(|(told, _)| *told == name) {
+                    fresh.push((name, path.to_owned()));
+                }
+            }
+        });
+        let mut normal = self.clone();
+        normal.secrecy = self.secrecy.with_keys(keys);
+        let mut known = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|(name, _)| !fresh.iter().any(|(told, _)| told == name));
+        known.extend(fresh);
+        for (name, path) in known.iter() {
+            let called = format!("[[{name}]]");
+            normal.places.retain(|(name, known)| *name != called && known != path);
+            normal.add(name, path.clone());
+        }
+        normal
+    }
+
+    /// What was written in the common form once, in that of today.
+    pub(crate) fn again(&self, asked: &Asked) -> Asked {
+        Asked { method: asked.method.clone(), path: self.text(&asked.path), body: self.value(&asked.body) }
     }
 
     /// A text of a request in the common form.
     pub(crate) fn text(&self, text: &str) -> String {
-        COMPILED.iter().fold(self.answer(text), |text, (pattern, name)| match pattern.is_match(&text) {
-            true => pattern.replace_all(&text, *name).into_owned(),
-            false => text,
-        })
+        table::common(self.answer(text))
     }
 
     /// A value of a request in the common form.
     pub(crate) fn value(&self, value: &Value) -> Value {
-        each_text(value, &|text| self.text(text))
+        each_text(&without_machine(value), &|text| self.text(text))
     }
 
     /// A text of an answer as it is written: its ids and times mean something, its places and secrets do not.
     pub(crate) fn answer(&self, text: &str) -> String {
-        let hidden = self.hide.as_ref().map_or_else(|| text.to_owned(), |hide| hide(text));
+        let hidden = self.secrecy.hide(text);
         self.places.iter().fold(hidden, |text, (name, path)| replace_path(&text, path, name))
     }
 
@@ -101,11 +146,46 @@ impl Normal {
 
     /// A text of an answer as it is sent here.
     pub(crate) fn here(&self, text: &str) -> String {
-        self.places.iter().fold(text.to_owned(), |text, (name, path)| text.replace(name, path))
+        self.places.iter().fold(self.revealed(text), |text, (name, path)| text.replace(name, path))
+    }
+
+    /// A text with those secrets put back that are known here.
+    fn revealed(&self, text: &str) -> String {
+        let (mut out, mut rest) = (String::new(), text);
+        while let Some((before, after)) = rest.split_once(SECRET) {
+            let (name, behind) = after.split_once("]]").unwrap_or((after, ""));
+            out.push_str(before);
+            out.push_str(&self.secrecy.known(name).unwrap_or_else(|| secret(name)));
+            rest = behind;
+        }
+        out + rest
     }
 
     pub(crate) fn here_value(&self, value: &Value) -> Value {
         each_text(value, &|text| self.here(text))
+    }
+}
+
+/// Tools whose descriptions depend on the machine are known by their names alone.
+fn without_machine(body: &Value) -> Value {
+    let mut body = body.clone();
+    let groups = body.get_mut("tools").and_then(Value::as_array_mut).into_iter().flatten();
+    let declared = groups.filter_map(|group| group.get_mut("functionDeclarations")?.as_array_mut()).flatten();
+    for tool in declared.filter_map(Value::as_object_mut) {
+        let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
+        if table::depends_on_the_machine(name) {
+            tool.retain(|field, _| field == "name");
+        }
+    }
+    body
+}
+
+fn each_of(value: &Value, look: &mut dyn FnMut(&str)) {
+    match value {
+        Value::String(text) => look(text),
+        Value::Array(items) => items.iter().for_each(|item| each_of(item, look)),
+        Value::Object(fields) => fields.values().for_each(|field| each_of(field, look)),
+        _ => {}
     }
 }
 
@@ -140,11 +220,6 @@ fn replace_path(text: &str, path: &str, name: &str) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn every_pattern_of_the_table_is_one() {
-        assert_eq!(COMPILED.len(), TABLE.len());
-    }
 
     #[test]
     fn times_ids_and_paths_have_a_common_form_and_words_stay() {
@@ -185,13 +260,14 @@ mod tests {
 
     #[test]
     fn an_answer_keeps_its_ids_and_finds_its_places_again() {
-        let there =
-            Normal::new().place("dir", Path::new("/there")).hide(|text| text.replace("sesame", "[secret]"));
+        let there = Normal::new()
+            .place("dir", Path::new("/there"))
+            .of_request(&json!({}), &["sesame-open-yourself".to_owned()]);
         let here = Normal::new().place("dir", Path::new("/here"));
         let id = "d4b879cd-3489-417d-b79d-2c0f10adc9f1";
-        let answer = json!({"args": {"file_path": "/there/a", "id": id, "said": "sesame"}});
+        let answer = json!({"args": {"file_path": "/there/a", "id": id, "said": "sesame-open-yourself"}});
         let written = there.answer_value(&answer);
-        assert_eq!(written, json!({"args": {"file_path": "[[dir]]/a", "id": id, "said": "[secret]"}}));
+        assert_eq!(written, json!({"args": {"file_path": "[[dir]]/a", "id": id, "said": "[[secret:key]]"}}));
         assert_eq!(here.here_value(&written)["args"]["file_path"], "/here/a");
     }
 }
