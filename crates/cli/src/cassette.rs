@@ -114,7 +114,7 @@ impl OfRun {
             ));
         } else if self.inserted.is_recording {
             let kept = match files::read_if_there(&recorded_in(&self.home)) {
-                Ok(Some(bytes)) => files::replace(&self.path, &bytes, 0o600),
+                Ok(Some(bytes)) => files::replace_private(&self.path, &bytes),
                 Ok(None) => Ok(()),
                 Err(error) => Err(error),
             };

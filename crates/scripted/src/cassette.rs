@@ -124,10 +124,14 @@ impl Cassette {
 
     /// Reads one.
     pub fn read(path: &Path) -> Result<Self, CassetteError> {
-        let text =
-            std::fs::read_to_string(path).map_err(|error| CassetteError::Io(path.to_owned(), error))?;
+        let file =
+            alhena_sys::files::open(path).map_err(|error| CassetteError::Io(path.to_owned(), error))?;
         let not_one = |why: String| CassetteError::NotOne(path.to_owned(), why);
-        let read: Cassette = serde_json::from_str(&text).map_err(|error| not_one(error.to_string()))?;
+        let read: Cassette =
+            serde_json::from_reader(io::BufReader::new(file)).map_err(|error| match error.is_io() {
+                true => CassetteError::Io(path.to_owned(), error.into()),
+                false => not_one(error.to_string()),
+            })?;
         match read.cassette {
             FORMAT => Ok(read),
             other => Err(not_one(format!("it has the form {other}, and this release knows {FORMAT}"))),
@@ -138,7 +142,7 @@ impl Cassette {
     pub fn write(&self, path: &Path) -> Result<(), CassetteError> {
         let failed = |error: io::Error| CassetteError::Io(path.to_owned(), error);
         let text = serde_json::to_string_pretty(self).map_err(|error| failed(error.into()))?;
-        alhena_sys::files::replace(path, format!("{text}\n").as_bytes(), 0o600).map_err(failed)
+        alhena_sys::files::replace_private(path, format!("{text}\n").as_bytes()).map_err(failed)
     }
 }
 

@@ -167,6 +167,26 @@ fn places_that_a_request_tells_of_are_put_back_as_well() {
     );
 }
 
+/// Also over a file that others may read, and by way of a link to a file that is not there yet.
+#[test]
+fn a_cassette_can_be_read_by_its_owner_alone_however_it_comes_to_be() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let (dir, path) = tape();
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let (link, older) = (dir.path().join("link.json"), dir.path().join("older.json"));
+    symlink("talk.json", &link).unwrap();
+    std::fs::write(&older, "{}").unwrap();
+    std::fs::set_permissions(&older, std::fs::Permissions::from_mode(0o644)).unwrap();
+    for (given, written) in [(&link, &path), (&older, &older)] {
+        let (api, proxy) = recording(given, Scenario::new().turn(Turn::say("Hi.")), Normal::new());
+        assert_eq!(path.exists(), given == &older, "an empty file was left");
+        Client::new(&proxy).post(STREAM, &asking("a"));
+        drop((api, proxy));
+        assert_eq!((mode(written), Cassette::read(given).unwrap().interactions.len()), (0o600, 1));
+    }
+    assert!(link.is_symlink());
+}
+
 #[test]
 fn an_api_that_is_not_there_is_told_and_nothing_is_written() {
     let (_dir, path) = tape();

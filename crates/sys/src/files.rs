@@ -1,5 +1,7 @@
 //! Files that must never be half there: private writes, atomic replacement, and moves that survive a change of file system.
 
+mod private;
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -8,6 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 use rustix::fs::CWD;
+
+pub use self::private::{can_be_replaced, replace_private};
 
 /// Opens a file for reading, following links. What is no file is an error: reading a pipe or a device can take for ever.
 pub fn open(path: &Path) -> io::Result<File> {

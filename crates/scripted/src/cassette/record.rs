@@ -3,7 +3,6 @@
 mod upstream;
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -163,10 +162,7 @@ fn events(text: &str) -> Option<Vec<Value>> {
 
 /// Says before anything is asked that it could not be written down here.
 pub fn can_be_written(path: &Path) -> Result<(), CassetteError> {
-    let was_there = path.symlink_metadata().is_ok();
-    let tried = File::options().append(true).create(true).open(path);
-    let tried = tried.and_then(|_| if was_there { Ok(()) } else { std::fs::remove_file(path) });
-    tried.map_err(|error| CassetteError::Io(path.to_owned(), error))
+    alhena_sys::files::can_be_replaced(path).map_err(|error| CassetteError::Io(path.to_owned(), error))
 }
 
 #[cfg(test)]
