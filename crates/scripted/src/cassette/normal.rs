@@ -130,7 +130,7 @@ impl Normal {
 
     /// A value of a request in the common form.
     pub(crate) fn value(&self, value: &Value) -> Value {
-        each_text(&without_machine(value), &|text| self.text(text))
+        each_text(&tools_in_order(value), &|text| self.text(text))
     }
 
     /// A text of an answer as it is written: its ids and times mean something, its places and secrets do not.
@@ -166,15 +166,15 @@ impl Normal {
     }
 }
 
-/// Tools whose descriptions depend on the machine are known by their names alone.
-fn without_machine(body: &Value) -> Value {
+/// A request with its tools in order. Those whose descriptions depend on the machine are known by their names alone.
+fn tools_in_order(body: &Value) -> Value {
+    let name = |tool: &Value| tool.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
     let mut body = body.clone();
     let groups = body.get_mut("tools").and_then(Value::as_array_mut).into_iter().flatten();
-    let declared = groups.filter_map(|group| group.get_mut("functionDeclarations")?.as_array_mut()).flatten();
-    for tool in declared.filter_map(Value::as_object_mut) {
-        let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
-        if table::depends_on_the_machine(name) {
-            tool.retain(|field, _| field == "name");
+    for declared in groups.filter_map(|group| group.get_mut("functionDeclarations")?.as_array_mut()) {
+        declared.sort_by_key(name);
+        for tool in declared.iter_mut().filter(|tool| table::depends_on_the_machine(&name(tool))) {
+            tool.as_object_mut().into_iter().for_each(|tool| tool.retain(|field, _| field == "name"));
         }
     }
     body
@@ -256,6 +256,17 @@ mod tests {
         let other =
             context.replace("Monday", "Tuesday").replace("├───a", "├───a\n├───b").replace("linux", "darwin");
         assert_eq!(said(context), said(&other));
+    }
+
+    #[test]
+    fn the_order_of_tools_and_what_is_installed_beside_make_no_difference() {
+        let body = |names: [&str; 2], about: &str| {
+            let tools =
+                names.map(|name| json!({"name": name, "description": if name == "b" { "b" } else { about }}));
+            Normal::new().value(&json!({"tools": [{"functionDeclarations": tools}]}))
+        };
+        assert_eq!(body(["b", "grep_search"], "with ripgrep"), body(["grep_search", "b"], "without"));
+        assert_ne!(body(["b", "glob"], "one"), body(["b", "glob"], "other"));
     }
 
     #[test]

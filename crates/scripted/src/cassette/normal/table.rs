@@ -63,9 +63,14 @@ const TOLD: &[(&str, &str)] = &[
 /// A tool whose description depends on what else is installed: with ripgrep it takes more.
 const DEPENDS_ON_THE_MACHINE: &[&str] = &["grep_search"];
 
+/// Lists in whatever order files were read, which is another one on a busy machine.
+const UNORDERED: &[&str] = &["(?s)<skill>.*?</skill>", "(?s)<subagent>.*?</subagent>"];
+
 type Compiled = Vec<(Regex, &'static str)>;
 
 static COMPILED: LazyLock<Compiled> = LazyLock::new(|| compiled(TABLE));
+static COMPILED_UNORDERED: LazyLock<Vec<Regex>> =
+    LazyLock::new(|| UNORDERED.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect());
 static COMPILED_TOLD: LazyLock<Compiled> = LazyLock::new(|| compiled(TOLD));
 
 fn compiled(table: &[(&str, &'static str)]) -> Compiled {
@@ -74,10 +79,22 @@ fn compiled(table: &[(&str, &'static str)]) -> Compiled {
 
 /// A text in the common form.
 pub(super) fn common(text: String) -> String {
+    let text = COMPILED_UNORDERED.iter().fold(text, |text, pattern| ordered(text, pattern));
     COMPILED.iter().fold(text, |text, (pattern, name)| match pattern.is_match(&text) {
         true => pattern.replace_all(&text, *name).into_owned(),
         false => text,
     })
+}
+
+/// A text with what the pattern finds in it in order.
+fn ordered(text: String, pattern: &Regex) -> String {
+    let mut entries: Vec<&str> = pattern.find_iter(&text).map(|found| found.as_str()).collect();
+    if entries.is_sorted() {
+        return text;
+    }
+    entries.sort_unstable();
+    let mut entries = entries.into_iter();
+    pattern.replace_all(&text, |_: &regex::Captures<'_>| entries.next().unwrap_or_default()).into_owned()
 }
 
 /// The places that a text tells of: their names, and where they are.
@@ -100,6 +117,16 @@ mod tests {
     #[test]
     fn every_pattern_of_the_tables_is_one() {
         assert_eq!((COMPILED.len(), COMPILED_TOLD.len()), (TABLE.len(), TOLD.len()));
+        assert_eq!(COMPILED_UNORDERED.len(), UNORDERED.len());
+    }
+
+    #[test]
+    fn skills_have_an_order_whichever_was_read_first() {
+        let skill = |name: &str| format!("  <skill>\n    <name>{name}</name>\n  </skill>\n");
+        let both =
+            |one, other| format!("<available_skills>\n{}{}</available_skills>", skill(one), skill(other));
+        assert_eq!(common(both("b", "a")), both("a", "b"));
+        assert_eq!(common(both("a", "b")), both("a", "b"));
     }
 
     #[test]
