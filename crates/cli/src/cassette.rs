@@ -5,6 +5,7 @@
 
 use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
 use alhena::agent::dirs::Dirs;
@@ -13,9 +14,9 @@ use alhena::agent::facts::{self, AuthMethod};
 use alhena::agent::recording::Secrets;
 use alhena::scripted::Server;
 use alhena::scripted::cassette::{
-    CassetteError, Complaints, Normal, Player, Recorder, Secrecy, Upstream, can_be_written, secret,
+    Cassette, CassetteError, Complaints, Normal, Player, Recorder, Secrecy, Upstream, can_be_written, secret,
 };
-use alhena::{Request, RunError, Trust};
+use alhena::{Outcome, Request, RunError, Status, Trust};
 use alhena_sys::files;
 use clap::ValueEnum;
 
@@ -31,18 +32,18 @@ pub struct CassetteArgs {
     /// Record what passes between Gemini CLI and the API into this file, or play it back, without a network and a key.
     #[arg(long, value_name = "FILE")]
     pub cassette: Option<PathBuf>,
-    /// Whether to record or to play back; auto records where there is no such file.
+    /// Whether to record or to play back; auto records where there is no such file, or one that ends with an error of the API.
     #[arg(long, value_enum, value_name = "MODE", default_value = "auto", requires = "cassette")]
     pub cassette_mode: CassetteMode,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CassetteMode {
-    /// Record, in place of what the file holds.
+    /// Record, in place of what the file holds; errors of the API too.
     Record,
-    /// Play back; a request that was not recorded fails with what differs.
+    /// Play back, errors too; a request that was not recorded fails with what differs.
     Replay,
-    /// Play back if the file is there, record if not.
+    /// Play back if the file is there and the API had answered, record if not; nothing is kept that ends with an error.
     Auto,
 }
 
@@ -51,6 +52,26 @@ pub struct Inserted {
     /// What was not on it, or did not get onto it.
     complaints: Complaints,
     pub is_recording: bool,
+    /// What went wrong when the one that is there was recorded.
+    trouble: Option<String>,
+}
+
+impl Inserted {
+    /// What people should know of it beforehand.
+    pub fn notice(&self, path: &Path) -> Option<String> {
+        let (path, trouble) = (path.display(), self.trouble.as_ref()?);
+        Some(match self.is_recording {
+            true => format!("Recorded anew: the cassette {path} ended with an error of the API: {trouble}"),
+            false => format!("Played back: the cassette {path} ends with an error of the API: {trouble}"),
+        })
+    }
+}
+
+/// What is to be done with a cassette.
+enum Plan {
+    /// Record; what went wrong the last time, where that is why.
+    Record(Option<String>),
+    Replay(Box<Cassette>),
 }
 
 impl CassetteArgs {
@@ -67,35 +88,71 @@ impl CassetteArgs {
         let dir = request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
         let dir = dir.canonicalize().unwrap_or(dir);
         let normal = common_form(request, environment, &dir, home);
-        let is_recording = self.is_recording();
-        let complaints = if is_recording {
-            let upstream = upstream(environment, &dir)?;
-            can_be_written(path).map_err(refused)?;
-            let recorder = Recorder::open(into.unwrap_or(path), upstream, normal).map_err(refused)?;
-            let complaints = recorder.complaints();
-            server.record(recorder);
-            complaints
-        } else {
-            let player = Player::open(path, normal).map_err(refused)?;
-            let complaints = player.complaints();
-            server.replay(player);
-            complaints
-        };
-        Ok(Some(Inserted { complaints, is_recording }))
+        match self.plan(path)? {
+            Plan::Record(trouble) => {
+                let upstream =
+                    upstream(environment, &dir).map_err(|error| anew(error, path, trouble.as_deref()))?;
+                can_be_written(path).map_err(refused)?;
+                let recorder = Recorder::open(into.unwrap_or(path), upstream, normal).map_err(refused)?;
+                let complaints = recorder.complaints();
+                server.record(recorder);
+                Ok(Some(Inserted { complaints, is_recording: true, trouble }))
+            }
+            Plan::Replay(cassette) => {
+                let trouble = cassette.trouble();
+                let player = Player::of(*cassette, path, normal);
+                let complaints = player.complaints();
+                server.replay(player);
+                Ok(Some(Inserted { complaints, is_recording: false, trouble }))
+            }
+        }
     }
 
-    pub fn is_recording(&self) -> bool {
-        match self.cassette_mode {
-            CassetteMode::Record => true,
-            CassetteMode::Replay => false,
-            CassetteMode::Auto => self.cassette.as_deref().is_some_and(|path| !path.exists()),
+    fn plan(&self, path: &Path) -> Result<Plan, RunError> {
+        let is_there = path.exists();
+        if self.cassette_mode == CassetteMode::Record || !is_there && self.cassette_mode == CassetteMode::Auto
+        {
+            return Ok(Plan::Record(None));
         }
+        let cassette = Box::new(Cassette::read(path).map_err(refused)?);
+        Ok(match cassette.trouble() {
+            Some(trouble) if self.cassette_mode == CassetteMode::Auto => Plan::Record(Some(trouble)),
+            _ => Plan::Replay(cassette),
+        })
+    }
+
+    pub fn is_recording(&self) -> Result<bool, RunError> {
+        let plan = self.cassette.as_deref().map(|path| self.plan(path)).transpose()?;
+        Ok(matches!(plan, Some(Plan::Record(_))))
+    }
+
+    /// The same options, for another process.
+    pub fn pass_on(&self, command: &mut Command) {
+        let mode = self.cassette_mode.to_possible_value();
+        if let (Some(path), Some(mode)) = (&self.cassette, mode) {
+            command.arg("--cassette").arg(path).args(["--cassette-mode", mode.get_name()]);
+        }
+    }
+}
+
+/// A refusal, with why it is recorded at all.
+fn anew(error: RunError, path: &Path, trouble: Option<&str>) -> RunError {
+    match (error, trouble) {
+        (RunError::Usage { message, hint }, Some(trouble)) => RunError::Usage {
+            message: format!(
+                "{} ends with an error of the API ({trouble}); to record it anew, {message}",
+                path.display()
+            ),
+            hint: format!("{hint} --cassette-mode replay plays the error back."),
+        },
+        (error, _) => error,
     }
 }
 
 /// A run's cassette, with the home that it has meanwhile.
 pub struct OfRun {
     inserted: Inserted,
+    mode: CassetteMode,
     path: PathBuf,
     server: Server,
     home: MockHome,
@@ -103,26 +160,47 @@ pub struct OfRun {
 
 impl OfRun {
     /// Takes the cassette out when the run is over, and tells what was not on it, or did not get onto it. A run that was stopped is
-    /// not kept: half of it would be played back from then on.
-    pub fn take_out(self, stopped: bool) -> Vec<String> {
+    /// not kept: half of it would be played back from then on. One that ended with an error of the API is kept where somebody
+    /// asked for a recording whatever comes.
+    pub fn take_out(self, outcome: Option<&Outcome>) -> Vec<String> {
         drop(self.server);
+        // The failure says it already.
+        let told =
+            outcome.and_then(|outcome| outcome.failure.as_ref()).map_or("", |failure| &failure.message);
         let mut complaints = self.inserted.complaints.all();
-        if self.inserted.is_recording && stopped {
-            complaints.push(format!(
-                "the run was stopped, and the cassette {} is not written",
-                self.path.display()
-            ));
-        } else if self.inserted.is_recording {
-            let kept = match files::read_if_there(&recorded_in(&self.home)) {
-                Ok(Some(bytes)) => files::replace_private(&self.path, &bytes),
-                Ok(None) => Ok(()),
-                Err(error) => Err(error),
-            };
-            let failed =
-                |error| format!("the cassette {} could not be written: {error}", self.path.display());
-            complaints.extend(kept.err().map(failed));
+        complaints.retain(|complaint| !told.contains(complaint.as_str()));
+        complaints.dedup();
+        if self.inserted.is_recording {
+            complaints.extend(kept(&recorded_in(&self.home), &self.path, self.mode, outcome));
         }
         complaints
+    }
+}
+
+/// Keeps what was recorded, and tells why not.
+fn kept(recorded: &Path, path: &Path, mode: CassetteMode, outcome: Option<&Outcome>) -> Option<String> {
+    let at = path.display();
+    let stopped =
+        |outcome: &Outcome| matches!(outcome.status, Status::Cancelled | Status::Timeout | Status::Stalled);
+    if outcome.is_some_and(stopped) {
+        return Some(format!("the run was stopped, and the cassette {at} is not written"));
+    }
+    let failed = |error: &dyn std::fmt::Display| format!("the cassette {at} could not be written: {error}");
+    let bytes = match files::read_if_there(recorded) {
+        Ok(bytes) => bytes?,
+        Err(error) => return Some(failed(&error)),
+    };
+    let trouble = Cassette::read(recorded).ok().and_then(|cassette| cassette.trouble());
+    match (trouble, mode) {
+        (Some(trouble), CassetteMode::Auto) => Some(format!(
+            "the API failed ({trouble}), and the cassette {at} is not written; --cassette-mode record keeps errors too"
+        )),
+        (trouble, _) => match files::replace_private(path, &bytes) {
+            Err(error) => Some(failed(&error)),
+            Ok(()) => {
+                trouble.map(|trouble| format!("the cassette {at} ends with an error of the API: {trouble}"))
+            }
+        },
     }
 }
 
@@ -178,13 +256,14 @@ pub fn prepare(
         environment.set(env::GEMINI_API_KEY, "replay");
         request.notices.push(format!("Played back: the answers come from the cassette {}", path.display()));
     }
+    request.notices.extend(inserted.notice(path));
     environment.set(env::GEMINI_CLI_HOME, home.path());
     environment.set(env::GOOGLE_GEMINI_BASE_URL, server.url());
     for name in IN_THE_WAY {
         environment.remove(name);
     }
     goes_by_way_of_us(request, environment, &home)?;
-    Ok(Some(OfRun { inserted, path: path.clone(), server, home }))
+    Ok(Some(OfRun { inserted, mode: args.cassette_mode, path: path.clone(), server, home }))
 }
 
 /// What differs from run to run without a meaning.
@@ -264,7 +343,9 @@ fn refused(error: CassetteError) -> RunError {
             "Record it first: --cassette-mode record."
         }
         CassetteError::Io(..) => "Give a file that can be read and written to.",
-        CassetteError::NotOne(..) => "Give a file that --cassette has recorded.",
+        CassetteError::NotOne(..) => {
+            "Give a file that --cassette has recorded, or record it anew: --cassette-mode record."
+        }
         CassetteError::Upstream(_) => "SSL_CERT_FILE and NODE_EXTRA_CA_CERTS name certificates to trust.",
     };
     RunError::Usage { message: error.to_string(), hint: hint.into() }

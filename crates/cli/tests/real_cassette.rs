@@ -87,11 +87,16 @@ fn without(value: &mut Value, names: &[&str]) {
 
 /// Records a scenario over TLS, and plays it back elsewhere with the server gone: the outcomes are equal.
 fn plays_back(name: &str, scenario: Scenario) -> Desk {
+    plays_back_in(["auto", "auto"], name, scenario)
+}
+
+/// The same in these modes.
+fn plays_back_in([recording, replaying]: [&str; 2], name: &str, scenario: Scenario) -> Desk {
     let _watchdog = Watchdog::new(name, Duration::from_secs(900));
     let api = Api::of(scenario);
     let (there, gemini) = desk(Some(&api));
-    let args = ["--cassette", "talk.json", "--approval", "yolo", "Do it"];
-    let recorded = run(&there, &gemini, &args);
+    let args = |mode| ["--cassette", "talk.json", "--cassette-mode", mode, "--approval", "yolo", "Do it"];
+    let recorded = run(&there, &gemini, &args(recording));
     let asked = api.server.requests("api").len();
     assert!(asked > 0, "{recorded}");
     let cassette = there.work().join("talk.json");
@@ -105,7 +110,7 @@ fn plays_back(name: &str, scenario: Scenario) -> Desk {
 
     let (here, _) = desk(None);
     here.write("talk.json", &text);
-    let played = run(&here, &gemini, &args);
+    let played = run(&here, &gemini, &args(replaying));
     assert_eq!(comparable(&played.json(), &here), comparable(&recorded.json(), &there), "{played}");
     assert_eq!(played.code(), recorded.code(), "{played}");
     let notice = "Played back: the answers come from the cassette talk.json";
@@ -191,7 +196,46 @@ fn real_cli_an_answer_that_was_cut_plays_back() {
 
 #[test]
 fn real_cli_an_error_of_the_api_plays_back() {
-    plays_back("quota", Scenario::new().turn(Turn::daily_quota()));
+    plays_back_in(["record", "replay"], "quota", Scenario::new().turn(Turn::daily_quota()));
+}
+
+/// Who does not say more wants a conversation, and not the bad day of an API for ever.
+#[test]
+fn real_cli_an_error_of_the_api_is_not_kept_unless_it_is_asked_for() {
+    let _watchdog = Watchdog::new("error", Duration::from_secs(900));
+    let api = Api::of(Scenario::new().turn(Turn::daily_quota().always()));
+    let (desk, gemini) = desk(Some(&api));
+    let path = desk.work().join("talk.json");
+    let failed = run(&desk, &gemini, &["--cassette", "talk.json", "Do it"]);
+    assert_eq!(failed.json()["failure"]["kind"], json!("rate_limited"), "{failed}");
+    assert!(
+        failed.stderr.contains("the cassette talk.json is not written; --cassette-mode record"),
+        "{failed}"
+    );
+    assert!(!path.exists());
+
+    let kept = run(&desk, &gemini, &["--cassette", "talk.json", "--cassette-mode", "record", "Do it"]);
+    assert_eq!(kept.json()["failure"]["kind"], json!("rate_limited"), "{kept}");
+    assert!(kept.stderr.contains("the cassette talk.json ends with an error of the API: 429"), "{kept}");
+    let played = run(&desk, &gemini, &["--cassette", "talk.json", "--cassette-mode", "replay", "Do it"]);
+    let warnings = played.json()["warnings"].to_string();
+    assert!(
+        warnings.contains("Played back: the cassette talk.json ends with an error of the API: 429"),
+        "{played}"
+    );
+    assert_eq!(played.json()["failure"]["kind"], json!("rate_limited"), "{played}");
+
+    api.server.add("api", Scenario::new().turn(Turn::say("Hello.")));
+    let anew = run(&desk, &gemini, &["--cassette", "talk.json", "Do it"]);
+    assert_eq!(anew.json()["final_text"], json!("Hello."), "{anew}");
+    let warnings = anew.json()["warnings"].to_string();
+    assert!(
+        warnings.contains("Recorded anew: the cassette talk.json ended with an error of the API: 429"),
+        "{anew}"
+    );
+    drop(api);
+    let played = run(&desk, &gemini, &["--cassette", "talk.json", "Do it"]);
+    assert_eq!(played.json()["final_text"], json!("Hello."), "{played}");
 }
 
 /// The same CLI, installed at another place.
@@ -318,9 +362,14 @@ fn real_cli_what_was_not_recorded_fails_with_what_differs() {
     let played = run(&desk, &gemini, &["--cassette", "talk.json", "Write about lakes"]);
     assert_ne!(played.code(), Some(0), "{played}");
     let said = "recorded was \"Write about rivers\", asked is \"Write about lakes\"";
-    assert!(played.stderr.contains(said), "{played}");
-    let message = played.json()["failure"]["message"].as_str().unwrap().to_owned();
-    assert!(message.contains("not on the cassette"), "{message}");
+    let failure = &played.json()["failure"];
+    let message = failure["message"].as_str().unwrap();
+    let place = "This request is not on the cassette talk.json (--cassette-mode record records it anew): contents[0].parts[1].text: ";
+    assert_eq!(message, format!("{place}{said}"), "{played}");
+    assert!(
+        failure["hint"].as_str().unwrap().contains("record it anew by --cassette-mode record"),
+        "{played}"
+    );
 }
 
 #[test]

@@ -11,7 +11,7 @@ mod record;
 mod replay;
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -36,6 +36,12 @@ pub struct Cassette {
     pub cassette: u32,
     /// Where the API was.
     pub upstream: String,
+    /// Who asked: a program and its version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+    /// Why an answer is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incomplete: Option<String>,
     /// What passed, in the order in which the answers were complete.
     pub interactions: Vec<Interaction>,
 }
@@ -62,6 +68,13 @@ pub struct Asked {
     pub body: Value,
 }
 
+impl Asked {
+    /// Whether the model is asked to go on, and not something on the side.
+    fn is_turn(&self) -> bool {
+        self.path.contains(":streamGenerateContent")
+    }
+}
+
 /// An answer of the API.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answered {
@@ -72,6 +85,23 @@ pub struct Answered {
     /// What came.
     #[serde(flatten)]
     pub body: Body,
+}
+
+impl Answered {
+    /// The error that it is, in words.
+    fn error(&self) -> Option<String> {
+        let errors: Vec<&Value> = match &self.body {
+            Body::Events(events) => events.iter().filter_map(|event| event.get("error")).collect(),
+            Body::Json(value) => value.get("error").into_iter().collect(),
+            Body::Chunks(_) => Vec::new(),
+        };
+        let error = errors.first().copied();
+        let code = error.and_then(|error| error.get("code")?.as_u64()).unwrap_or(self.status.into());
+        let message = error.and_then(|error| error.get("message")?.as_str()).unwrap_or_default();
+        let message = message.lines().next().unwrap_or_default();
+        let is_error = error.is_some() || self.status >= 400;
+        is_error.then(|| format!("{code} {}", differs::shortened(message)).trim_end().to_owned())
+    }
 }
 
 /// The body of an answer, as readable as it can be.
@@ -119,23 +149,33 @@ impl std::error::Error for CassetteError {
 impl Cassette {
     /// One without anything on it.
     pub fn empty(upstream: &str) -> Self {
-        Cassette { cassette: FORMAT, upstream: upstream.to_owned(), interactions: Vec::new() }
+        Cassette {
+            cassette: FORMAT,
+            upstream: upstream.to_owned(),
+            client: None,
+            incomplete: None,
+            interactions: Vec::new(),
+        }
     }
 
     /// Reads one.
     pub fn read(path: &Path) -> Result<Self, CassetteError> {
-        let file =
-            alhena_sys::files::open(path).map_err(|error| CassetteError::Io(path.to_owned(), error))?;
+        let failed = |error: io::Error| CassetteError::Io(path.to_owned(), error);
         let not_one = |why: String| CassetteError::NotOne(path.to_owned(), why);
-        let read: Cassette =
-            serde_json::from_reader(io::BufReader::new(file)).map_err(|error| match error.is_io() {
-                true => CassetteError::Io(path.to_owned(), error.into()),
-                false => not_one(error.to_string()),
-            })?;
+        let mut text = Vec::new();
+        alhena_sys::files::open(path).and_then(|mut file| file.read_to_end(&mut text)).map_err(failed)?;
+        let read: Cassette = serde_json::from_slice(&text).map_err(|error| not_one(error.to_string()))?;
         match read.cassette {
             FORMAT => Ok(read),
             other => Err(not_one(format!("it has the form {other}, and this release knows {FORMAT}"))),
         }
+    }
+
+    /// What went wrong at the API's side before it was over, in words; none where the last turn has its answer.
+    pub fn trouble(&self) -> Option<String> {
+        let missing = self.incomplete.as_ref().map(|why| format!("an answer is missing: {why}"));
+        let last = self.interactions.iter().rfind(|each| each.request.is_turn());
+        missing.or_else(|| last?.response.error())
     }
 
     /// Writes it as a whole or not at all, readable by the user alone.
@@ -222,6 +262,13 @@ pub(crate) fn asked(request: &Request, normal: &Normal) -> (Asked, Normal) {
     let path = normal.text(&keys::without(&request.target));
     let asked = Asked { method: request.method.clone(), path, body: normal.value(&body) };
     (asked, normal)
+}
+
+/// The program that asks and its version, `GeminiCLI/0.61.0` of `GeminiCLI/0.61.0/gemini-2.5-flash (linux; x64)`.
+fn client_of(request: &Request) -> Option<String> {
+    let (_, agent) = request.headers.iter().find(|(name, _)| name == "user-agent")?;
+    let parts: Vec<&str> = agent.split_whitespace().next()?.splitn(3, '/').take(2).collect();
+    Some(parts.join("/"))
 }
 
 /// What was said that people should know of, oldest first.

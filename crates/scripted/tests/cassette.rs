@@ -198,6 +198,79 @@ fn an_api_that_is_not_there_is_told_and_nothing_is_written() {
     assert!(!path.exists());
 }
 
+/// So that whoever sees it knows that there is more, and records it anew.
+#[test]
+fn an_answer_that_is_missing_is_written_down_until_it_comes() {
+    let (_dir, path) = tape();
+    let scenario = Scenario::new().turn(Turn::say("One.")).turn(Turn::new().text("Tw").drop_connection());
+    let scenario = scenario.turn(Turn::say("Two."));
+    let (_api, proxy) = recording(&path, scenario, Normal::new());
+    Client::new(&proxy).post(STREAM, &asking("a"));
+    assert_eq!(Cassette::read(&path).unwrap().trouble(), None);
+    let mut client = Client::new(&proxy);
+    client.send_post(STREAM, &asking("b"));
+    let _cut = client.response();
+    let trouble = Cassette::read(&path).unwrap().trouble().unwrap();
+    assert!(trouble.starts_with("an answer is missing: the connection to the API was lost"), "{trouble}");
+    assert_eq!(Client::new(&proxy).post(STREAM, &asking("b")).said(), "Two.");
+    assert_eq!(Cassette::read(&path).unwrap().trouble(), None);
+}
+
+#[test]
+fn an_error_at_the_end_is_trouble_and_one_that_was_overcome_is_none() {
+    let (_dir, path) = tape();
+    let scenario = Scenario::new().turn(Turn::status(503)).turn(Turn::say("One.")).turn(Turn::status(429));
+    let (_api, proxy) = recording(&path, scenario, Normal::new());
+    let trouble = |text: &str| {
+        Client::new(&proxy).post(STREAM, &asking(text));
+        Cassette::read(&path).unwrap().trouble().unwrap_or_default()
+    };
+    assert!(trouble("a").starts_with("503 "));
+    assert_eq!(trouble("a"), "");
+    assert!(trouble("b").starts_with("429 "));
+}
+
+#[test]
+fn who_does_not_wait_for_the_end_of_an_answer_is_recorded_all_the_same() {
+    let (_dir, path) = tape();
+    let turn = Turn::new().text("a").sleep(std::time::Duration::from_millis(300)).text("b");
+    let (_api, proxy) = recording(&path, Scenario::new().turn(turn), Normal::new());
+    let mut client = Client::new(&proxy);
+    client.send_post(STREAM, &asking("a"));
+    assert!(client.read_until("\"a\""));
+    drop(client);
+    while !path.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert_eq!(Cassette::read(&path).unwrap().trouble(), None);
+    let server = playing(&path, Normal::new());
+    assert_eq!(Client::new(&server).post(STREAM, &asking("a")).said(), "ab");
+}
+
+#[test]
+fn another_release_of_the_client_is_named_where_something_differs() {
+    let (_dir, path) = tape();
+    let (api, proxy) = recording(&path, Scenario::new().turn(Turn::say("Hi.")), Normal::new());
+    let ask = |server: &Server, agent: &str, text: &str| {
+        let mut client = Client::new(server);
+        let body = asking(text).to_string();
+        client.send(format!(
+            "POST {STREAM} HTTP/1.1\r\nHost: x\r\nUser-Agent: {agent}/gemini-2.5-flash (linux; x64)\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        ));
+        client.response().text()
+    };
+    ask(&proxy, "GeminiCLI/0.60.0", "a");
+    drop((api, proxy));
+    let server = playing(&path, Normal::new());
+    let said = ask(&server, "GeminiCLI/0.61.0", "b");
+    assert!(said.contains("it was recorded with GeminiCLI/0.60.0, and this is GeminiCLI/0.61.0"), "{said}");
+    assert!(!ask(&server, "GeminiCLI/0.60.0", "b").contains("it was recorded with"));
+    // That alone is no difference.
+    assert!(ask(&server, "GeminiCLI/0.61.0", "a").contains("Hi."));
+}
+
 #[test]
 fn dropping_the_server_ends_a_wait_for_the_api() {
     let (_dir, path) = tape();

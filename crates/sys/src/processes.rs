@@ -109,19 +109,20 @@ pub fn parent(pid: u32) -> Option<u32> {
     stat(pid).map(|stat| stat.parent)
 }
 
-/// The process that a part of a program belongs to: a shell for its subshells, which are copies of it and not programs of
-/// their own. Where that cannot be seen, the process itself.
+/// The process that this one is a copy of and not a program of its own: a shell for its subshell. None where it is no
+/// copy, or that cannot be seen.
 #[must_use]
-pub fn original(pid: u32) -> u32 {
-    let mut pid = pid;
+pub fn copied_from(pid: u32) -> Option<u32> {
     // Where a program's stack and arguments begin is random for each start, and the same in a copy.
-    while let Some((own, above)) = start_addresses(pid).zip(parent(pid)) {
-        if above <= 1 || start_addresses(above).as_ref() != Some(&own) {
-            break;
-        }
-        pid = above;
-    }
-    pid
+    let (own, above) = start_addresses(pid).zip(parent(pid))?;
+    (above > 1 && start_addresses(above).as_ref() == Some(&own)).then_some(above)
+}
+
+/// The pipe that a process writes its output to, by the system's name for it; none where that is something else.
+#[must_use]
+pub fn output_pipe(pid: u32) -> Option<String> {
+    let output = fs::read_link(format!("/proc/{pid}/fd/1")).ok()?.into_os_string().into_string().ok()?;
+    output.starts_with("pipe:").then_some(output)
 }
 
 /// Where the stack and the arguments of a process began; none where the kernel does not tell.
@@ -320,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subshell_belongs_to_its_shell_and_a_program_to_itself() {
+    fn a_subshell_is_a_copy_of_its_shell_and_a_program_of_nobody() {
         let mut command = Command::new("bash");
         command.args(["-c", "exec 3<&0; (echo sub $BASHPID of $$; read line <&3; :); :"]);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -330,7 +331,7 @@ mod tests {
         let words: Vec<u32> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
         let [subshell, shell] = words[..] else { panic!("{line}") };
         assert_ne!(subshell, shell);
-        assert_eq!((original(subshell), original(shell)), (shell, shell));
+        assert_eq!((copied_from(subshell), copied_from(shell)), (Some(shell), None));
         drop(child.stdin.take());
         child.wait().unwrap();
     }

@@ -31,13 +31,15 @@ use crate::output::{self, say};
 /// CLI needs: also a home of its own, because 0.61.0 takes an address only where its settings select a key. Requests are
 /// shown on stderr as they come. It serves until ^C or SIGTERM, until the reader of its output is gone, or until --pid ends.
 ///
-/// --env leaves the server in the background for the shell that asks. It ends with that shell, or by --stop.
+/// --env leaves the server in the background for the shell that asks. It ends with that shell, by --stop, or when the shell asks
+/// for another one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   alhena mock                                serve the tour, as `alhena run --offline` has it
   alhena mock greeting.json                  serve a scenario
   alhena mock good.json bad.json             two: .../s/good and .../s/bad; the bare address is the first
   eval \"$(alhena mock --env)\"                for all that this shell starts
+  eval \"$(alhena mock --env other.json)\"     another one in its place
   eval \"$(alhena mock --stop)\"               end that, and unset its variables
   alhena mock --json --pid $PPID             for programs: one line of JSON, and an end with the program
   alhena mock --cassette talk.json           record what passes to the real API; the next time play it back
@@ -111,13 +113,18 @@ fn serve(
     let server = start(args.port)?;
     let inserted = args.cassette.insert(&server, None, &Request::new(""), &environment, &home)?;
     let silent = args.background || args.quiet;
+    if let Some((path, inserted)) =
+        args.cassette.cassette.as_deref().zip(inserted.as_ref()).filter(|_| !silent)
+    {
+        inserted.notice(path).into_iter().for_each(say);
+    }
     if let Some(log) = log::open(args.log.as_deref(), silent)? {
         server.observe(move |seen| log.tell(seen));
     }
     let served = if inserted.is_some() { Vec::new() } else { add(&server, scenarios) };
     // Whoever is recorded has a key of their own.
     let key = inserted.as_ref().is_none_or(|inserted| !inserted.is_recording).then_some(told::KEY);
-    let told = Told::new(&server.url(), served, home.path(), key, args.trust, &environment);
+    let told = Told::new(&server.url(), served, home.path(), key, args, &environment);
     if let Err(error) = told.print(args.json) {
         return Ok(output::written(Err(error)));
     }
@@ -229,11 +236,18 @@ impl Ending {
     }
 }
 
-/// The process that `--env` serves: whoever started this program, and not the subshell of `$(...)`.
+/// The process that `--env` serves: the shell that takes what is printed, which may be a subshell, and not the copy of it
+/// that is made for `$(...)`. That one has a pipe of its own for its output.
 fn asking() -> Option<u32> {
     let parent = rustix::process::getppid()?;
-    let parent = u32::try_from(parent.as_raw_nonzero().get()).ok()?;
-    Some(processes::original(parent))
+    let mut pid = u32::try_from(parent.as_raw_nonzero().get()).ok()?;
+    while let (Some(above), Some(pipe)) = (processes::copied_from(pid), processes::output_pipe(pid)) {
+        if processes::output_pipe(above).as_ref() == Some(&pipe) {
+            break;
+        }
+        pid = above;
+    }
+    Some(pid)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use alhena::agent::env::Environment;
 use alhena::agent::{AcpAgent, Finder, NotFound, Place};
-use alhena::{Failure, FailureKind, Gemini, Hint, Outcome, Request, Run, RunError, Status};
+use alhena::{Failure, FailureKind, Gemini, Hint, Outcome, Request, Run, RunError};
 
 pub use self::options::Args;
 use self::options::{Way, request};
@@ -60,10 +60,8 @@ pub fn execute(args: Args) -> Done {
             let outcome = follow(run, &interrupts, view, target, quiet);
             drop(echo);
             drop(offline);
-            let stopped = outcome.as_ref().is_ok_and(|outcome| {
-                matches!(outcome.status, Status::Cancelled | Status::Timeout | Status::Stalled)
-            });
-            cassette.into_iter().flat_map(|cassette| cassette.take_out(stopped)).for_each(say);
+            let ended = outcome.as_deref().ok();
+            cassette.into_iter().flat_map(|cassette| cassette.take_out(ended)).for_each(say);
             outcome
         }
         Err(error) => {

@@ -262,6 +262,65 @@ fn stop_ends_the_server_of_the_shell_and_unsets_its_variables() {
     assert_eq!(homes(&desk), Vec::<PathBuf>::new());
 }
 
+/// What answers in a script at the address that is set.
+const WHO: &str = r#"who() { bash -c 'address=${GOOGLE_GEMINI_BASE_URL#http://}; exec 3<>"/dev/tcp/${address%%:*}/${address##*:}" || exit
+    printf "POST /v1beta/models/m:streamGenerateContent HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}" >&3
+    grep -ao "Hello\|Goodbye" <&3' 2> /dev/null || echo nobody; }"#;
+
+/// A desk with two scenarios.
+fn two() -> Desk {
+    let desk = Desk::new();
+    desk.write("hello.json", HELLO);
+    desk.write("bye.json", HELLO.replace("Hello.", "Goodbye."));
+    desk
+}
+
+#[test]
+fn a_shell_that_asks_for_another_server_has_that_one_alone() {
+    let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = taken.local_addr().unwrap().port();
+    drop(taken);
+    for option in [String::new(), format!("--port {port}")] {
+        let desk = two();
+        let text = format!(
+            r#"{WHO}
+            eval "$(alhena mock --env --trust {option} hello.json)"; who
+            first=$ALHENA_MOCK home=$GEMINI_CLI_HOME
+            alhena mock --env nothing.json 2> /dev/null; who
+            eval "$(alhena mock --env {option} bye.json)"; who
+            # Whoever has to collect it may not have done so.
+            grep -q ") [^Z] " "/proc/${{first%%:*}}/stat" 2> /dev/null && echo "the first is there"
+            test -d "$home" && echo "and its home"
+            echo "${{GEMINI_CLI_TRUST_WORKSPACE-unset}}"
+            eval "$(alhena mock --stop)"
+        "#
+        );
+        let seen = script(&desk, "bash", &text);
+        assert_eq!(seen.stdout, "Hello\nHello\nGoodbye\nunset\n", "{option}: {seen}");
+        assert_eq!((seen.code(), seen.stderr.as_str()), (Some(0), ""), "{option}: {seen}");
+        assert!(Deadline::after(LIMIT).wait_until(|| left(&desk).is_empty()), "{:?}", left(&desk));
+        assert_eq!(homes(&desk), Vec::<PathBuf>::new());
+    }
+}
+
+/// It has the variables of the shell around it, and nothing to say there.
+#[test]
+fn a_subshell_and_a_script_have_servers_of_their_own() {
+    let desk = two();
+    desk.write("inner.sh", format!("{WHO}\neval \"$(alhena mock --env bye.json)\"; who"));
+    let text = format!(
+        r#"{WHO}
+        eval "$(alhena mock --env hello.json)"
+        (eval "$(alhena mock --env bye.json)"; who; echo "${{ALHENA_MOCK%%:*}}" > inner); who
+        while kill -0 "$(cat inner)" 2> /dev/null; do sleep 0.1; done
+        bash inner.sh; who
+    "#
+    );
+    let seen = script(&desk, "bash", &text);
+    assert_eq!(seen.stdout, "Goodbye\nHello\nGoodbye\nHello\n", "{seen}");
+    assert!(Deadline::after(LIMIT).wait_until(|| left(&desk).is_empty()), "{:?}", left(&desk));
+}
+
 #[test]
 fn the_home_of_a_server_that_was_killed_is_removed_by_the_next() {
     let desk = Desk::new();

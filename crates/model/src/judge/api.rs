@@ -76,6 +76,9 @@ impl Call<'_> {
             400 if bad_key => Failure::new(FailureKind::Auth, message).with_hint(
                 "The API does not know this key: set GEMINI_API_KEY to a valid one; `alhena doctor` shows which sign-in is used.",
             ),
+            400 if self.says(&[NOT_ON_THE_CASSETTE]) => Failure::new(FailureKind::Input, message).with_hint(
+                "What is asked is not what was recorded: record it anew by --cassette-mode record, or ask as it was asked then.",
+            ),
             400 => Failure::new(FailureKind::Input, message).with_hint(
                 "The API refused the request: check the prompt, the model (--model) and the tools of MCP servers.",
             ),
@@ -113,6 +116,9 @@ impl Call<'_> {
         }
     }
 }
+
+/// What is answered in the place of the API where a cassette is played back that has no such request.
+const NOT_ON_THE_CASSETTE: &str = "This request is not on the cassette";
 
 /// What the CLI puts around every error of a call.
 const WRAPPER: &str = "[API Error: ";

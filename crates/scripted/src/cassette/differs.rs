@@ -34,7 +34,13 @@ fn fits(recorded: &str, asked: &str) -> bool {
 /// How unlike two requests are: one of the same kind and the same beginning is meant.
 pub(super) fn distance(recorded: &Asked, asked: &Asked) -> usize {
     let paths = usize::from(recorded.path != asked.path) * 1000;
-    paths + count(&recorded.body, &asked.body)
+    paths + lengths(&recorded.body, &asked.body) * 10 + count(&recorded.body, &asked.body)
+}
+
+/// How many entries the conversation of one has more.
+fn lengths(left: &Value, right: &Value) -> usize {
+    let of = |body: &Value| body.get("contents").and_then(Value::as_array).map_or(0, Vec::len);
+    of(left).abs_diff(of(right))
 }
 
 /// How many places differ.
@@ -47,15 +53,25 @@ fn count(left: &Value, right: &Value) -> usize {
         }
         (Value::Array(left), Value::Array(right)) => {
             let both: usize = left.iter().zip(right).map(|(left, right)| count(left, right)).sum();
-            both + left.len().abs_diff(right.len()) * 10
+            both + left.len().abs_diff(right.len())
         }
         (Value::String(left), Value::String(right)) => usize::from(!fits(left, right)),
         _ => usize::from(left != right),
     }
 }
 
-/// The first place that differs, in words; none when nothing does.
-pub(super) fn first(recorded: &Asked, asked: &Asked) -> Option<String> {
+/// What differs, in words: the first place, and how many more there are. None when nothing does.
+pub(super) fn in_words(recorded: &Asked, asked: &Asked) -> Option<String> {
+    let first = first(recorded, asked)?;
+    // An entry too many or too few is one place.
+    match count(&recorded.body, &asked.body).saturating_sub(1) {
+        more @ 1.. if recorded.path == asked.path => Some(format!("{first} (and {more} more)")),
+        _ => Some(first),
+    }
+}
+
+/// The first place that differs; none when nothing does.
+fn first(recorded: &Asked, asked: &Asked) -> Option<String> {
     if recorded.method != asked.method || recorded.path != asked.path {
         let was = format!("{} {}", recorded.method, recorded.path);
         return Some(format!("recorded was {was}, asked is {} {}", asked.method, asked.path));
@@ -100,7 +116,12 @@ fn shown(text: &str, same: usize) -> String {
 }
 
 fn brief(value: &Value) -> String {
-    shown(&value.to_string(), 0)
+    shortened(&value.to_string())
+}
+
+/// The beginning of a text, if it is long.
+pub(super) fn shortened(text: &str) -> String {
+    shown(text, 0)
 }
 
 #[cfg(test)]
@@ -129,7 +150,7 @@ mod tests {
     fn the_first_difference_is_named_with_its_place() {
         let recorded =
             asked(json!({"contents": [{"parts": [{"text": "Write a poem about rivers, please"}]}]}));
-        let difference = |body: Value| first(&recorded, &asked(body));
+        let difference = |body: Value| in_words(&recorded, &asked(body));
         assert_eq!(difference(recorded.body.clone()), None);
         assert_eq!(
             difference(json!({"contents": [{"parts": [{"text": "Write a poem about lakes, please"}]}]}))
@@ -141,5 +162,7 @@ mod tests {
         assert_eq!(difference(json!({})).unwrap(), "contents was recorded and is missing");
         let more = json!({"contents": recorded.body["contents"], "tools": []});
         assert_eq!(difference(more).unwrap(), "tools was not recorded");
+        let two = json!({"contents": [{"parts": [{"text": "Hi"}]}], "tools": []});
+        assert!(difference(two).unwrap().ends_with(", asked is \"Hi\" (and 1 more)"));
     }
 }

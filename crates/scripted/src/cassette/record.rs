@@ -10,7 +10,10 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::Value;
 
 pub use self::upstream::Upstream;
-use super::{Answered, Body, Cassette, CassetteError, Complaints, Interaction, Line, Normal, Tape, asked};
+use super::{
+    Answered, Asked, Body, Cassette, CassetteError, Complaints, Interaction, Line, Normal, Tape, asked,
+    client_of, differs,
+};
 use alhena_http::{Refusal, Request, RequestReader};
 
 /// The headers of an answer that a client acts on; others may say who asked.
@@ -33,6 +36,8 @@ pub struct Recorder {
     path: PathBuf,
     upstream: Upstream,
     cassette: Mutex<Cassette>,
+    /// What has been asked and not been answered so far, and why.
+    missing: Mutex<Vec<(Asked, String)>>,
     normal: Normal,
     complaints: Complaints,
 }
@@ -42,7 +47,8 @@ impl Recorder {
     pub fn open(path: &Path, upstream: Upstream, normal: Normal) -> Result<Self, CassetteError> {
         can_be_written(path)?;
         let cassette = Mutex::new(Cassette::empty(upstream.url()));
-        Ok(Recorder { path: path.to_owned(), upstream, cassette, normal, complaints: Complaints::default() })
+        let (missing, complaints) = (Mutex::default(), Complaints::default());
+        Ok(Recorder { path: path.to_owned(), upstream, cassette, missing, normal, complaints })
     }
 
     /// What could not be recorded.
@@ -50,13 +56,10 @@ impl Recorder {
         self.complaints.clone()
     }
 
-    /// Passes a request on and its answer back.
-    fn pass(&self, request: &Request, normal: &Normal, line: &Line<'_>) -> io::Result<Option<Answered>> {
-        let cannot = |why: String| format!("{} cannot be reached: {why}", self.upstream.url());
-        let (stream, socket) = match self.upstream.connect() {
-            Ok(connected) => connected,
-            Err(error) => return self.fail(line, cannot(error.to_string())),
-        };
+    /// Passes a request on and its answer back. A client that does not wait for the end of it makes no difference: the next
+    /// may.
+    fn pass(&self, request: &Request, normal: &Normal, line: &Line<'_>) -> Result<Passed, Lost> {
+        let (stream, socket) = self.upstream.connect().map_err(|error| Lost::Before(error.to_string()))?;
         // Whoever ends the server ends this wait too.
         let _held = line.shared.hold(socket);
         let mut reader = RequestReader::new(stream);
@@ -64,40 +67,21 @@ impl Recorder {
             reader.stream().write_all(&request.body)?;
             reader.stream().flush()
         });
-        if let Err(error) = sent {
-            return self.fail(line, cannot(error.to_string()));
-        }
-        let head = match reader.response() {
-            Ok(head) => head,
-            Err(Refusal::Gone) => return self.fail(line, cannot("the connection was lost".to_owned())),
-            Err(Refusal::Bad(_, why)) => return self.fail(line, cannot(why.to_owned())),
-        };
+        sent.map_err(|error| Lost::Before(error.to_string()))?;
+        let head = reader.response().map_err(|refusal| match refusal {
+            Refusal::Gone => Lost::Before("the connection was lost".to_owned()),
+            Refusal::Bad(_, why) => Lost::Before(why.to_owned()),
+        })?;
         let headers: BTreeMap<String, String> =
             head.headers.into_iter().filter(|(name, _)| HEADERS.contains(&name.as_str())).collect();
-        line.open(head.status, &headers)?;
+        let mut heard = line.open(head.status, &headers);
         let (mut framing, mut pieces) = (head.framing, Vec::new());
-        loop {
-            match reader.piece(&mut framing) {
-                Ok(Some(bytes)) => {
-                    line.piece(&bytes)?;
-                    pieces.push(bytes);
-                }
-                Ok(None) => break,
-                Err(_) => {
-                    return Err(io::Error::other(
-                        "the connection to the API was lost in the middle of an answer",
-                    ));
-                }
-            }
+        while let Some(bytes) = reader.piece(&mut framing).map_err(|_| Lost::InTheMiddle)? {
+            heard = heard.and_then(|()| line.piece(&bytes));
+            pieces.push(bytes);
         }
-        line.close()?;
-        Ok(Some(Answered { status: head.status, body: body(normal, &headers, &pieces), headers }))
-    }
-
-    fn fail(&self, line: &Line<'_>, why: String) -> io::Result<Option<Answered>> {
-        line.refuse(502, &why)?;
-        self.complaints.add(why);
-        Ok(None)
+        let body = body(normal, &headers, &pieces);
+        Ok(Passed { answer: Answered { status: head.status, headers, body }, heard })
     }
 
     fn head_of(&self, request: &Request) -> Vec<u8> {
@@ -113,25 +97,72 @@ impl Recorder {
         head.into_bytes()
     }
 
-    fn keep(&self, interaction: Interaction) -> Result<(), CassetteError> {
+    /// Writes an interaction down.
+    fn keep(&self, interaction: Interaction, client: Option<String>) {
+        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        missing.retain(|(asked, _)| !differs::same(asked, &interaction.request));
         let mut cassette = self.cassette.lock().unwrap_or_else(PoisonError::into_inner);
         cassette.interactions.push(interaction);
-        cassette.write(&self.path)
+        cassette.client = cassette.client.take().or(client);
+        self.write(&mut cassette, &missing);
     }
+
+    /// Writes down that the answer to a turn is missing, where there are others. A side question can do without one.
+    fn miss(&self, asked: Asked, why: String) {
+        if !asked.is_turn() {
+            return;
+        }
+        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        missing.push((asked, why));
+        let mut cassette = self.cassette.lock().unwrap_or_else(PoisonError::into_inner);
+        if !cassette.interactions.is_empty() {
+            self.write(&mut cassette, &missing);
+        }
+    }
+
+    fn write(&self, cassette: &mut Cassette, missing: &[(Asked, String)]) {
+        cassette.incomplete = missing.first().map(|(_, why)| why.clone());
+        if let Err(error) = cassette.write(&self.path) {
+            self.complaints.add(format!("the cassette could not be written: {error}"));
+        }
+    }
+}
+
+/// An answer, and whether the client heard all of it.
+struct Passed {
+    answer: Answered,
+    heard: io::Result<()>,
+}
+
+/// How the API was lost.
+enum Lost {
+    Before(String),
+    InTheMiddle,
 }
 
 impl Tape for Recorder {
     fn answer(&self, request: Request, line: &Line<'_>) -> io::Result<()> {
         let (asked, normal) = asked(&request, &self.normal);
-        let answered = self.pass(&request, &normal, line).inspect_err(|error| {
-            self.complaints.add(format!("an answer is not on the cassette: {error}"));
-        })?;
-        let Some(response) = answered else { return Ok(()) };
-        line.shared.tell(&crate::Observed::Passed { path: &asked.path, status: response.status });
-        if let Err(error) = self.keep(Interaction { request: asked, response }) {
-            self.complaints.add(format!("the cassette could not be written: {error}"));
+        match self.pass(&request, &normal, line) {
+            Ok(Passed { answer: response, heard }) => {
+                line.shared.tell(&crate::Observed::Passed { path: &asked.path, status: response.status });
+                // It is written when the client has it all, and may end us.
+                self.keep(Interaction { request: asked, response }, client_of(&request));
+                heard.and_then(|()| line.close())
+            }
+            Err(Lost::Before(why)) => {
+                let why = format!("{} cannot be reached: {why}", self.upstream.url());
+                self.complaints.add(why.clone());
+                self.miss(asked, why.clone());
+                line.refuse(502, &why)
+            }
+            Err(Lost::InTheMiddle) => {
+                let why = "the connection to the API was lost in the middle of an answer";
+                self.complaints.add(format!("an answer is not on the cassette: {why}"));
+                self.miss(asked, why.to_owned());
+                Err(io::Error::other(why))
+            }
         }
-        Ok(())
     }
 }
 

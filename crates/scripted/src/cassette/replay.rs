@@ -18,6 +18,7 @@ use alhena_http::Request;
 pub struct Player {
     path: PathBuf,
     interactions: Vec<Interaction>,
+    client: Option<String>,
     used: Mutex<Vec<usize>>,
     normal: Normal,
     complaints: Complaints,
@@ -26,18 +27,30 @@ pub struct Player {
 impl Player {
     /// Reads a cassette.
     pub fn open(path: &Path, normal: Normal) -> Result<Self, CassetteError> {
-        let mut interactions = Cassette::read(path)?.interactions;
+        Ok(Self::of(Cassette::read(path)?, path, normal))
+    }
+
+    /// One that was read, from this file.
+    pub fn of(cassette: Cassette, path: &Path, normal: Normal) -> Self {
+        let Cassette { mut interactions, client, .. } = cassette;
         // Whoever wrote it may have known another table, and other secrets.
         for each in &mut interactions {
             each.request = normal.again(&each.request);
         }
         let used = Mutex::new(vec![0; interactions.len()]);
-        Ok(Player { path: path.to_owned(), interactions, used, normal, complaints: Complaints::default() })
+        let complaints = Complaints::default();
+        Player { path: path.to_owned(), interactions, client, used, normal, complaints }
     }
 
     /// What was asked and is not on it.
     pub fn complaints(&self) -> Complaints {
         self.complaints.clone()
+    }
+
+    /// That another program asks than the one that was recorded: another release asks otherwise.
+    fn another_client(&self, request: &Request) -> Option<String> {
+        let (there, here) = (self.client.as_deref()?, super::client_of(request)?);
+        (there != here).then(|| format!("; it was recorded with {there}, and this is {here}"))
     }
 
     /// The answer to a request; what differs when there is none.
@@ -48,9 +61,9 @@ impl Player {
                 self.interactions.get(*index).is_some_and(|each| differs::same(&each.request, asked))
             })
             .collect();
-        let is_turn = asked.path.contains(":streamGenerateContent");
         let is_free = |index: &&usize| used.get(**index).is_some_and(|used| *used == 0);
-        let fresh = fitting.iter().find(is_free).or_else(|| fitting.last().filter(|_| !is_turn)).copied();
+        let fresh =
+            fitting.iter().find(is_free).or_else(|| fitting.last().filter(|_| !asked.is_turn())).copied();
         if let Some(answer) = fresh.and_then(|index| self.interactions.get(index)) {
             fresh.and_then(|index| used.get_mut(index)).into_iter().for_each(|used| *used += 1);
             return Ok(&answer.response);
@@ -61,7 +74,7 @@ impl Player {
         let unused = self.interactions.iter().zip(used.iter()).filter(|(_, used)| **used == 0);
         let nearest = unused.map(|(each, _)| &each.request).min_by_key(|each| differs::distance(each, asked));
         Err(nearest
-            .and_then(|nearest| differs::first(nearest, asked))
+            .and_then(|nearest| differs::in_words(nearest, asked))
             .unwrap_or_else(|| "everything that was recorded has been asked already".to_owned()))
     }
 }
@@ -72,7 +85,11 @@ impl Tape for Player {
         let answer = match self.find(&asked) {
             Ok(answer) => answer,
             Err(why) => {
-                let said = format!("This request is not on the cassette {}: {why}", self.path.display());
+                let said = format!(
+                    "This request is not on the cassette {} (--cassette-mode record records it anew): {why}{}",
+                    self.path.display(),
+                    self.another_client(&request).unwrap_or_default()
+                );
                 self.complaints.add(said.clone());
                 return line.refuse(400, &said);
             }

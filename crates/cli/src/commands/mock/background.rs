@@ -4,13 +4,12 @@ use std::io::{self, Read};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use alhena::agent::env;
 use alhena_sys::poll;
 use alhena_sys::processes::{self, Process};
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 
-use super::told::{self, Told};
+use super::told::{self, InShell, Told};
 use super::{Args, asking};
 use crate::command_error::{CommandError, Done};
 use crate::output::{print_json, say, write, written};
@@ -18,7 +17,7 @@ use crate::output::{print_json, say, write, written};
 /// How long a server may take to end.
 const LONGEST_END: Duration = Duration::from_secs(10);
 
-/// Starts the server, and prints what it tells.
+/// Starts the server, and prints what it tells. One that this shell has already is ended: its variables are gone.
 pub fn start(args: &Args) -> Done {
     let pid = args.pid.or_else(asking).ok_or_else(|| {
         CommandError::failed(
@@ -26,9 +25,29 @@ pub fn start(args: &Args) -> Done {
             "Say it: eval \"$(alhena mock --env --pid $$)\".",
         )
     })?;
+    // One of another shell, from which this one has its environment, is not ours to end.
+    let before = InShell::named().filter(|before| before.shell == Some(pid) && before.server.alive());
+    if before.is_some() && args.cassette.is_recording()? {
+        return Err(CommandError::usage(
+            "this shell has a server, and a cassette would record that instead of the API",
+            "End it first: eval \"$(alhena mock --stop)\".",
+        ));
+    }
+    // Both cannot listen on the same port.
+    let (first, last) = if args.port == 0 { (None, before) } else { (before, None) };
+    let ended = |before: Option<InShell>| {
+        if let Some(Err(error)) = before.map(|before| end(before.server)) {
+            say(format_args!("The server that this shell had is still there: {error}."));
+        }
+    };
+    ended(first);
     let said = answer(args, pid)
         .map_err(|error| CommandError::failed(format!("the server could not be started: {error}"), ""))?;
-    let told: Told = serde_json::from_slice(&said).map_err(|_| refusal(&said))?;
+    let mut told: Told = serde_json::from_slice(&said).map_err(|_| refusal(&said))?;
+    ended(last);
+    if before.is_some() {
+        told.in_place_of_another();
+    }
     Ok(written(match args.json {
         true => told.print_json(),
         false => write(|out| out.write_all(told.shell().as_bytes())),
@@ -46,11 +65,7 @@ fn answer(args: &Args, pid: u32) -> io::Result<Vec<u8>> {
     if let Some(log) = &args.log {
         command.arg("--log").arg(log);
     }
-    if let Some(cassette) = &args.cassette.cassette {
-        // What is to be done with it is decided once.
-        let mode = if args.cassette.is_recording() { "record" } else { "replay" };
-        command.arg("--cassette").arg(cassette).args(["--cassette-mode", mode]);
-    }
+    args.cassette.pass_on(&mut command);
     command.arg("--").args(&args.scenarios);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
     let mut said = Vec::new();
@@ -81,11 +96,7 @@ pub fn fall_silent() -> io::Result<()> {
 
 /// Ends the server of this shell, and prints what to unset.
 pub fn stop(json: bool) -> Done {
-    let named = std::env::var(env::ALHENA_MOCK).unwrap_or_default();
-    let server = named
-        .split_once(':')
-        .and_then(|(pid, started)| Some(Process { pid: pid.parse().ok()?, started: started.parse().ok()? }));
-    let Some(server) = server else {
+    let Some(InShell { server, .. }) = InShell::named() else {
         return Err(CommandError::usage(
             "this shell has no server: ALHENA_MOCK does not name one",
             "`eval \"$(alhena mock --env)\"` starts one; others end by ^C or SIGTERM.",

@@ -7,6 +7,7 @@ use alhena::agent::env::{self, Environment};
 use alhena_sys::processes::Process;
 use serde::{Deserialize, Serialize};
 
+use super::Args;
 use crate::offline::IN_THE_WAY;
 use crate::output::{write, write_json};
 
@@ -21,6 +22,30 @@ const EXPORTED: [&str; 5] = [
     env::GEMINI_CLI_TRUST_WORKSPACE,
     env::ALHENA_MOCK,
 ];
+
+/// A server and the shell that it is for, as `ALHENA_MOCK` names them.
+#[derive(Clone, Copy)]
+pub struct InShell {
+    pub server: Process,
+    pub shell: Option<u32>,
+}
+
+impl InShell {
+    /// What the environment names.
+    pub fn named() -> Option<Self> {
+        let named = std::env::var(env::ALHENA_MOCK).ok()?;
+        let mut numbers = named.split(':');
+        let server = Process { pid: numbers.next()?.parse().ok()?, started: numbers.next()?.parse().ok()? };
+        Some(Self { server, shell: numbers.next().and_then(|shell| shell.parse().ok()) })
+    }
+}
+
+impl std::fmt::Display for InShell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.server.pid, self.server.started)?;
+        self.shell.map_or(Ok(()), |shell| write!(f, ":{shell}"))
+    }
+}
 
 /// As one line of JSON for programs.
 #[derive(Serialize, Deserialize)]
@@ -51,16 +76,16 @@ impl Told {
         served: Vec<(String, String)>,
         home: &Path,
         key: Option<&str>,
-        trust: bool,
+        args: &Args,
         environment: &Environment,
     ) -> Self {
-        let own = Process::own().map(|own| format!("{}:{}", own.pid, own.started)).unwrap_or_default();
+        let own = Process::own().map(|own| InShell { server: own, shell: args.pid }.to_string());
         let values = [
             Some(address.to_owned()),
             key.map(str::to_owned),
             Some(home.to_string_lossy().into_owned()),
-            trust.then(|| "true".to_owned()),
-            Some(own),
+            args.trust.then(|| "true".to_owned()),
+            own,
         ];
         let variables = EXPORTED
             .into_iter()
@@ -74,6 +99,13 @@ impl Told {
             unset: in_the_way.map(str::to_owned).collect(),
             pid: std::process::id(),
         }
+    }
+
+    /// Unsets what an earlier server has set and this one does not.
+    pub fn in_place_of_another(&mut self) {
+        let own = |name: &&str| self.env.iter().any(|variable| variable.name == *name);
+        let left = EXPORTED.into_iter().filter(|name| !own(name)).map(str::to_owned);
+        self.unset.extend(left.collect::<Vec<_>>());
     }
 
     /// The address, and behind it the rest in shell; or all of it as JSON.
