@@ -219,7 +219,9 @@ impl Engine {
         let decision = self.gate.decide(&question);
         let since = Instant::now();
         let withdrawn = Withdrawn::default();
-        exchange.questions.insert(number, Pending { id, question, options, since, deciding: false, withdrawn });
+        exchange
+            .questions
+            .insert(number, Pending { id, question, options, since, deciding: false, withdrawn });
         if matches!(decision, Some(Decision::Reject(_))) || !self.ask_deciders(number) {
             self.settle_question(number);
         }
