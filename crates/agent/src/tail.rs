@@ -34,6 +34,8 @@ pub(crate) struct SessionTail {
     fresh: Vec<Fact>,
     growth: Growth,
     history: History,
+    /// The name of the first file that still counts.
+    first: String,
 }
 
 /// What the agent remembers, since somebody last began to look.
@@ -127,6 +129,7 @@ impl SessionTail {
             fresh: Vec::new(),
             growth,
             history: History::default(),
+            first: String::new(),
         }
     }
 
@@ -155,7 +158,18 @@ impl SessionTail {
     /// Another prompt: what was written before is none of its own.
     pub(crate) fn begin_again(&mut self) {
         let _before = self.news();
-        self.history = History::AsItWas;
+        if std::mem::take(&mut self.history) == History::Cleared {
+            self.forget_past();
+        }
+    }
+
+    /// A history that was cleared goes on in another file whenever another minute has begun (0.61.0): nobody writes to those before.
+    /// Their names have the time in them.
+    fn forget_past(&mut self) {
+        let name = |log: &Log| log.path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let Some(last) = self.files.iter().filter_map(name).max() else { return };
+        self.files.retain(|log| name(log).as_ref() == Some(&last));
+        self.first = last;
     }
 
     /// Whether the agent has forgotten all that it was told since.
@@ -210,7 +224,7 @@ impl SessionTail {
             let path = entry.path();
             let name = entry.file_name().to_string_lossy().into_owned();
             let known = self.files.iter().any(|log| log.path == path);
-            if known || !name.contains(short_id.as_str()) {
+            if known || !name.contains(short_id.as_str()) || name < self.first {
                 continue;
             }
             if name.ends_with(".jsonl")
@@ -251,6 +265,23 @@ fn stamp(path: &Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_of_a_history_that_was_cleared_are_not_kept_open() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut tail = SessionTail::new(dir.path().to_owned(), Timestamp::default(), Growth::new());
+        tail.session("0c9a14e1-0000-4000-8000-000000000001");
+        let (header, said) = (r#"{"sessionId":"a","kind":"main"}"#, r#"{"id":"1","type":"user"}"#);
+        for minute in 10..40 {
+            let path = dir.path().join(format!("session-2026-11-17T08-{minute}-0c9a14e1.jsonl"));
+            fs::write(&path, format!("{header}\n")).unwrap();
+            tail.begin_again();
+            fs::write(&path, format!("{header}\n{said}\n{header}\n")).unwrap();
+            tail.catch_up();
+            assert!(tail.is_cleared(), "{minute}");
+            assert!(tail.files.len() <= 2, "{minute}: {}", tail.files.len());
+        }
+    }
 
     #[test]
     fn a_history_is_cleared_when_a_header_comes_after_what_was_said() {

@@ -175,13 +175,16 @@ fn real_cli_each_of_many_prompts_has_one_outcome_and_none_hears_of_another() {
             })
             .collect();
         let killer = scope.spawn(|| kill_now_and_then(&lab, &over, &next, PROMPTS / 3, &tally));
-        let mut last = Instant::now();
+        let (mut last, mut forgotten) = (Instant::now(), Instant::now());
         while !askers.iter().all(std::thread::ScopedJoinHandle::is_finished) {
             std::thread::sleep(Duration::from_millis(50));
-            if last.elapsed() > Duration::from_secs(if seconds.is_some() { 60 } else { 20 }) {
-                last = Instant::now();
+            if forgotten.elapsed() > Duration::from_secs(2) {
+                forgotten = Instant::now();
                 // The API is in this process: what it remembers of requests would be taken for growth of ours.
                 lab.server.add("lab", scenario(&seen));
+            }
+            if last.elapsed() > Duration::from_secs(if seconds.is_some() { 60 } else { 20 }) {
+                last = Instant::now();
                 samples.push(sample(&lab, began, next.load(Ordering::Relaxed)));
             }
         }
@@ -209,9 +212,17 @@ fn real_cli_each_of_many_prompts_has_one_outcome_and_none_hears_of_another() {
     }
     // One kill fails one prompt, and one that is begun again can be hit twice.
     assert!(crashed <= of(&tally.kills) && answered > 0, "{crashed} crashed");
-    if let [_, first, .., last] = samples.as_slice() {
-        assert!(last.0 <= first.0 + 40, "descriptors: {} to {}", first.0, last.0);
-        assert!(last.1 <= first.1 + (32 << 20), "memory: {} to {}", first.1, last.1);
-        assert!(last.2 <= first.2 + 400, "files: {} to {}", first.2, last.2);
+    // Processes grow and are replaced on the way: what the second half reaches at most the first has reached too.
+    let (early, late) = samples.split_at(samples.len() / 2);
+    if early.len() > 1 {
+        let most = |samples: &[(usize, u64, usize)]| {
+            let of = |figure: fn(&(usize, u64, usize)) -> u64| samples.iter().map(figure).max().unwrap_or(0);
+            (of(|sample| sample.0 as u64), of(|sample| sample.1 >> 20), of(|sample| sample.2 as u64))
+        };
+        let (before, after) = (most(early), most(late));
+        println!("at most (descriptors, MB, files): {before:?} in the first half, {after:?} in the second");
+        assert!(after.0 <= before.0 + 8, "descriptors");
+        assert!(after.1 <= before.1 + 16, "memory");
+        assert!(after.2 <= before.2 + 40, "files");
     }
 }
