@@ -83,13 +83,17 @@ fn measure(alhena: &PathBuf, calls: usize, transport: Transport, hooked: Hooked)
     let text = |error: std::io::Error| error.to_string();
     let cli = RealCli::get(VERSION).map_err(text)?.bin;
     let home = PrivateHome::with(Trust::Trusted).map_err(text)?;
-    fs::write(home.workspace().join("a.txt"), "alpha\n").map_err(text)?;
+    // The CLI takes the same call again and again for a loop, and ends it.
+    let file = |number: usize| format!("{number}.txt");
+    for number in 0..calls {
+        fs::write(home.workspace().join(file(number)), "alpha\n").map_err(text)?;
+    }
     if let Hooked::Native(moments) = hooked {
         native(&home, moments)?;
     }
     let server = Server::start().map_err(text)?;
-    let read = || Turn::new().call("read_file", json!({"file_path": "a.txt"}));
-    let scenario = (0..calls).fold(Scenario::new(), |scenario, _| scenario.turn(read()));
+    let read = |number: usize| Turn::new().call("read_file", json!({"file_path": file(number)}));
+    let scenario = (0..calls).fold(Scenario::new(), |scenario, number| scenario.turn(read(number)));
     let url = server.add("bench", scenario.turn(Turn::say("Done.")));
     let mut environment: Environment = home.env(&url).into_iter().collect();
     environment.set("ALHENA_HOME", home.path().join("alhena"));
