@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use alhena_model::{Change, End, Event, EventKind, Input, Interpreter, Outcome, Source, Timestamp};
+use alhena_model::{Change, End, Event, EventKind, Failure, Input, Interpreter, Outcome, Source, Timestamp};
 use alhena_sys::growth::Growth;
 use alhena_wire::frame::Frame;
 
@@ -259,6 +259,14 @@ impl Account {
             );
         }
         self.warn_all();
+    }
+
+    /// What the run would have failed of if it ended now.
+    pub(crate) fn would_fail_of(&mut self, end: &End) -> Option<Failure> {
+        let mut out = Vec::new();
+        let failure = self.interpreter.would_fail_of(end, &mut out);
+        self.waiting.extend(out.into_iter().map(Item::Event));
+        failure
     }
 
     /// The verdict: what is still to be handed out, the outcome last.

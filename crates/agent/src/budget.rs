@@ -11,6 +11,7 @@ use alhena_model::{Prices, Timestamp};
 
 pub(crate) use self::meter::{Meter, Permit};
 use crate::prepare::RunError;
+use crate::rate_limit::OnRateLimit;
 use crate::request::Request;
 
 /// So much of a budget is used when people are told.
@@ -57,7 +58,11 @@ impl Budget {
         }
         let prices = request.prices.as_ref();
         if let (Some(_), Some(prices)) = (budget.dollars, prices) {
-            check_prices(prices, request.model.as_deref())?;
+            let other = match &request.on_rate_limit {
+                OnRateLimit::Model(model) => Some(model.as_str()),
+                OnRateLimit::Fail | OnRateLimit::Wait(_) => None,
+            };
+            check_prices(prices, request.model.as_deref().into_iter().chain(other))?;
         }
         Ok(Some(budget))
     }
@@ -136,7 +141,7 @@ struct Share {
     words: String,
 }
 
-fn check_prices(prices: &Prices, model: Option<&str>) -> Result<(), RunError> {
+fn check_prices<'m>(prices: &Prices, models: impl IntoIterator<Item = &'m str>) -> Result<(), RunError> {
     if !prices.in_dollars() {
         return Err(RunError::usage(
             format!("--max-cost is in US dollars, and the prices are in {}", prices.currency),
@@ -144,7 +149,8 @@ fn check_prices(prices: &Prices, model: Option<&str>) -> Result<(), RunError> {
         ));
     }
     let resolved_later = |model: &str| ALIASES.contains(&model) || model.starts_with("auto-");
-    match model.filter(|model| !resolved_later(model) && !prices.models.contains_key(*model)) {
+    let unknown = |model: &&str| !resolved_later(model) && !prices.models.contains_key(*model);
+    match models.into_iter().find(unknown) {
         Some(model) => Err(RunError::usage(no_price(model), NO_PRICE_HINT)),
         None => Ok(()),
     }

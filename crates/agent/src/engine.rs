@@ -4,10 +4,12 @@
 //! go on.
 
 mod finish;
+mod going_on;
 mod happening;
 mod reading;
 
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use alhena_model::{Input, Stop};
@@ -18,6 +20,8 @@ use self::happening::Happening;
 use self::reading::Progress;
 use crate::account::Account;
 use crate::follow::Follower;
+use crate::prepare::Again;
+use crate::rate_limit::Patience;
 use crate::recording::LONGEST_LINE;
 use crate::retries::Retries;
 use crate::run::{Over, Queue, Sessions};
@@ -52,6 +56,10 @@ pub(crate) struct Engine {
     /// Tools that the caller denied.
     pub denied: Vec<String>,
     pub started: Instant,
+    /// What decides when the API limits requests, and what starts the CLI once more then.
+    pub patience: Patience,
+    pub again: Option<Again>,
+    pub keeper: Option<PathBuf>,
     pub sessions: Sessions,
     /// Set when nothing of the run is left.
     pub over: Over,
@@ -60,8 +68,13 @@ pub(crate) struct Engine {
 /// What the thread knows while it runs.
 struct RunState {
     framer: Framer,
+    /// When this CLI was started, and how much there was to read before.
+    began: Instant,
+    position: u64,
     /// When the CLI last wrote something, as far as it has been read.
     heard: Instant,
+    /// Until then it waits for the API, and is silent.
+    waits_until: Instant,
     /// When the `result` came.
     result: Option<Instant>,
     /// Why it is being stopped, and what was there by then.
@@ -91,6 +104,22 @@ struct Stopped {
 }
 
 impl RunState {
+    fn new(began: Instant, retries: Retries) -> Self {
+        Self {
+            framer: Framer::new(LONGEST_LINE),
+            began,
+            position: 0,
+            heard: began,
+            waits_until: began,
+            result: None,
+            stop: None,
+            cut_short: false,
+            waited_for_reader: Duration::ZERO,
+            nobody_can_ask: false,
+            retries,
+        }
+    }
+
     /// Whether to read on: after a stop only for a while, since nobody waits for the rest.
     fn may_read(&self) -> bool {
         self.stop.is_none_or(|stop| !stop.at_once && stop.at.elapsed() < READING_AFTER_STOP)
@@ -100,16 +129,10 @@ impl RunState {
 impl Engine {
     /// Runs to the end.
     pub(crate) fn run(mut self) {
-        let mut watch = RunState {
-            framer: Framer::new(LONGEST_LINE),
-            heard: self.started,
-            result: None,
-            stop: None,
-            cut_short: false,
-            waited_for_reader: Duration::ZERO,
-            nobody_can_ask: false,
-            retries: Retries::new(&self.ward.stderr),
-        };
+        let mut watch = RunState::new(self.started, Retries::new(&self.ward.stderr));
+        if self.patience.may_go_on() {
+            self.account.feed(Input::MayGoOn);
+        }
         if !self.denied.is_empty() {
             let denied = std::mem::take(&mut self.denied);
             self.account.feed(Input::Denied(denied));
@@ -117,12 +140,17 @@ impl Engine {
         self.account.warnings.append(&mut self.ward.warnings);
         self.account.tick();
         self.account.warn_all();
-        let mut progress = Progress::ThereIsMore;
-        while !self.ward.over {
-            let happening = self.next(&watch, progress);
-            progress = self.see_to(happening, &mut watch);
+        loop {
+            let mut progress = Progress::ThereIsMore;
+            while !self.ward.over {
+                let happening = self.next(&watch, progress);
+                progress = self.see_to(happening, &mut watch);
+            }
+            let finished = self.end_attempt(&mut watch);
+            if !self.goes_on(&finished, &mut watch) {
+                return self.finish(&finished);
+            }
         }
-        self.finish(watch);
     }
 
     /// Sees to one thing. Whatever it was, there may be something to read as well.
@@ -173,10 +201,13 @@ impl Engine {
         let total = self.limits.timeout.map(|limit| (self.limits.began + limit, Stop::Timeout(limit)));
         let quiet = match watch.result {
             Some(result) => Some((result + GRACE, Stop::NoExit)),
-            None if self.stdout.position() == 0 => {
-                self.limits.first_event.map(|limit| (self.started + limit, Stop::NoFirstEvent(limit)))
+            None if self.stdout.position() == watch.position => {
+                self.limits.first_event.map(|limit| (watch.began + limit, Stop::NoFirstEvent(limit)))
             }
-            None => self.limits.stall.map(|limit| (watch.heard + limit, Stop::Silence(limit))),
+            None => {
+                let heard = watch.heard.max(watch.waits_until);
+                self.limits.stall.map(|limit| (heard + limit, Stop::Silence(limit)))
+            }
         };
         total.into_iter().chain(quiet).min_by_key(|(at, _)| *at)
     }
@@ -194,7 +225,8 @@ impl Engine {
             return;
         }
         // Before `init` the CLI loses a ^C.
-        let gentle = if self.stdout.position() > 0 { Gentle::Yes } else { Gentle::No };
+        let has_begun = self.stdout.position() > watch.position;
+        let gentle = if has_begun { Gentle::Yes } else { Gentle::No };
         self.ward.stop(gentle);
     }
 

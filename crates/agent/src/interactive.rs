@@ -44,7 +44,7 @@ pub struct Interactive {
 impl Gemini {
     /// Prepares an interactive start. An empty prompt is none; limits of time and the way of the prompt do not apply.
     pub fn interactive(&self, request: &Request, base: &Environment) -> Result<Interactive, RunError> {
-        let Common { mut environment, home, dir, run_dir, user_home, user_settings, warnings } =
+        let Common { mut environment, home, dir, run_dir, user_home, user_settings, warnings, .. } =
             prepare::common(self, request, base, prepare::Own::new(settings))?;
         let mut args =
             arguments::of(request, self, home.as_ref(), run_dir.path(), &user_home, &user_settings)?;

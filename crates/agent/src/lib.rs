@@ -25,6 +25,7 @@ mod prepare;
 pub mod prices;
 #[doc(hidden)]
 pub mod programs;
+mod rate_limit;
 pub mod recording;
 mod request;
 mod retries;
@@ -51,5 +52,6 @@ pub use find::{
 pub use interactive::Interactive;
 pub use pool::{Pool, PoolOptions, Unfit};
 pub use prepare::RunError;
+pub use rate_limit::OnRateLimit;
 pub use request::{Approval, Prompt, PromptBy, Request, Resume, Sandbox, SystemPrompt, Transport, Trust};
 pub use run::{About, Item, Run, Stopper};

@@ -3,10 +3,12 @@
 //! Only flags that the found release accepts are emitted: yargs is strict, and an unknown flag ends the CLI with exit 1
 //! (0.61.0). What the release cannot do is an error before anything starts.
 
+mod again;
 mod answer;
 pub(crate) mod arguments;
 pub(crate) mod asking;
 mod hooks;
+mod launch;
 pub(crate) mod prompt;
 pub(crate) mod servers;
 
@@ -24,6 +26,7 @@ use alhena_wire::release::{Feature, NEWEST_KNOWN, OLDEST_SUPPORTED, Version};
 use rustix::fs::Access;
 use serde_json::{Map, Value, json};
 
+pub(crate) use self::again::{Again, Left, Restart};
 use crate::budget::Meter;
 use crate::dirs::Dirs;
 use crate::env::{self, Environment};
@@ -32,10 +35,11 @@ use crate::find::Gemini;
 use crate::home::{self, Home, HomeRequest, McpServer, Release};
 use crate::hooks::{Deciders, Moment, Occasion};
 use crate::programs;
+use crate::rate_limit::OnRateLimit;
 use crate::request::{Request, Sandbox, SystemPrompt, Transport, Trust};
 use crate::run_dir::RunDir;
 use crate::settings::read_settings;
-use crate::supervise::protocol::{self, Launch};
+use crate::supervise::protocol::Launch;
 use crate::telemetry;
 
 /// Where the CLI's debug log of a run is: only that names MCP servers that did not answer (0.61.0).
@@ -111,35 +115,21 @@ pub(crate) struct Ready {
     pub warnings: Vec<String>,
 }
 
-pub(crate) fn prepare(gemini: &Gemini, request: &Request, base: &Environment) -> Result<Ready, RunError> {
+/// Gets a headless run ready, and what starts it once more where that may be needed.
+pub(crate) fn prepare(
+    gemini: &Gemini,
+    request: &Request,
+    base: &Environment,
+) -> Result<(Ready, Option<Again>), RunError> {
     let prompt = prompt::deliver(request)?;
-    let Common { mut environment, home, dir, run_dir, user_home, user_settings, warnings } =
+    let Common { mut environment, home, wanted, dir, run_dir, user_home, user_settings, warnings } =
         common(gemini, request, base, Own::new(settings_of_run))?;
     telemetry::switch_on(&run_dir.path().join(telemetry::FILE), &user_settings, &mut environment);
     debug_log(&run_dir, &mut environment);
-
-    let prompt = prompt.place(run_dir.path(), &dir, gemini, request)?;
-    let mut args = prompt.first;
-    args.extend(["--output-format".into(), "stream-json".into()]);
-    args.extend(arguments::of(request, gemini, home.as_ref(), run_dir.path(), &user_home, &user_settings)?);
-    args.extend(prompt.last);
-    let (program, args) = command(gemini, request, &user_settings, &mut environment, args, None);
-    environment.set("TMPDIR", run_dir.temporary());
-    let launch = Launch {
-        version: protocol::VERSION,
-        mark: run_dir.mark().to_owned(),
-        program,
-        args,
-        env: environment.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
-        dir: dir.clone().into_os_string(),
-        stdin: prompt.stdin,
-        stdout: run_dir.path().join("stdout").into_os_string(),
-        stderr: run_dir.path().join("stderr").into_os_string(),
-        finish: home.as_ref().map(Home::plan),
-        remove_when_abandoned: vec![run_dir.path().as_os_str().to_owned()],
-        remove: vec![run_dir.temporary().as_os_str().to_owned()],
-    };
-    Ok(Ready { launch, home, dir, run_dir, environment, warnings })
+    let place = launch::Place { dir: dir.clone(), user_home, user_settings };
+    let launch = place.launch(gemini, request, prompt, home.as_ref(), &run_dir, &mut environment)?;
+    let again = Again::of(gemini, request, wanted, &environment, place)?;
+    Ok((Ready { launch, home, dir, run_dir, environment, warnings }, again))
 }
 
 /// Where the CLI writes its debug log: where the user wants it, or among the run's own files.
@@ -156,6 +146,8 @@ pub(crate) fn debug_log(run_dir: &RunDir, environment: &mut Environment) -> Path
 pub(crate) struct Common {
     pub environment: Environment,
     pub home: Option<Home>,
+    /// What the home was asked for with.
+    pub wanted: HomeRequest,
     pub dir: PathBuf,
     pub run_dir: RunDir,
     pub user_home: PathBuf,
@@ -196,6 +188,7 @@ pub(crate) fn common(
     base: &Environment,
     own: Own,
 ) -> Result<Common, RunError> {
+    OnRateLimit::check(request)?;
     let mut warnings = request.notices.clone();
     warnings.extend(check_version(&gemini.version)?);
     let dir = working_directory(request)?;
@@ -298,7 +291,7 @@ pub(crate) fn common(
         warnings.extend(leave_out_untrusted(&user_home, &dir, &mut environment)?);
     }
     set_variables(request, run_dir.path(), &gemini.version, &mut environment)?;
-    Ok(Common { environment, home, dir, run_dir, user_home, user_settings, warnings })
+    Ok(Common { environment, home, wanted, dir, run_dir, user_home, user_settings, warnings })
 }
 
 pub(crate) fn no_home() -> RunError {

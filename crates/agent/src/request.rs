@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::home::McpServer;
 pub use crate::home::Resume;
 use crate::hooks::Hooks;
+use crate::rate_limit::OnRateLimit;
 use crate::rules::Rules;
 
 /// What Gemini CLI is to do, and how. Every option has a method that sets it.
@@ -82,6 +83,8 @@ pub struct Request {
     pub max_cost: Option<f64>,
     /// How many model calls it may make, failed ones included.
     pub max_calls: Option<u64>,
+    /// What to do when the API limits requests.
+    pub on_rate_limit: OnRateLimit,
     /// What models cost; by default the file that `ALHENA_PRICES` names, or the table that comes with Alhena.
     pub prices: Option<Prices>,
     /// How many bytes the CLI may write to standard output.
@@ -302,6 +305,7 @@ impl Request {
             max_tokens: None,
             max_cost: None,
             max_calls: None,
+            on_rate_limit: OnRateLimit::default(),
             prices: None,
             max_output: 4 << 30,
             max_stderr: 256 << 20,

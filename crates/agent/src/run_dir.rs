@@ -128,6 +128,11 @@ impl RunDir {
         self.hooks.as_ref().and_then(Server::meter)
     }
 
+    /// Whether it is decided that no model is asked any more: a hook has ended the run, or its budget is used up.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.halted().is_some() || self.meter().is_some_and(|meter| meter.refused_for().is_some())
+    }
+
     /// Stands in the environment of all processes of the run.
     #[must_use]
     pub fn mark(&self) -> &str {

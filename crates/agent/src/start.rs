@@ -23,8 +23,9 @@ use crate::find::Gemini;
 use crate::follow::Follower;
 use crate::home::Home;
 use crate::neighbours::Neighbours;
-use crate::prepare::{self, Ready, RunError};
+use crate::prepare::{self, Again, Ready, RunError};
 use crate::prices;
+use crate::rate_limit::Patience;
 use crate::recording::{Header, Recorder, secrets};
 use crate::request::{Prompt, Request, Transport};
 use crate::run::{About, Over, Queue, Run, Sessions, Stopper};
@@ -61,7 +62,7 @@ impl Gemini {
         }
         let started = Instant::now();
         let request = prices::settle(request, environment)?;
-        let mut ready = prepare::prepare(self, &request, environment)?;
+        let (mut ready, again) = prepare::prepare(self, &request, environment)?;
         let recorder = recorder(&request, &self.described(), &ready)?;
         let keeper = keeper_program(environment);
         if !processes::COMPLETE {
@@ -69,7 +70,7 @@ impl Gemini {
                 .warnings
                 .push("On this system processes that leave their group can outlive the run".to_owned());
         }
-        launch(ready, recorder, keeper, &request, started).map_err(|error| {
+        launch(ready, again, recorder, keeper, &request, started).map_err(|error| {
             RunError::failed(FailureKind::Crashed, format!("the run could not be started: {error}"))
         })
     }
@@ -77,6 +78,7 @@ impl Gemini {
 
 fn launch(
     ready: Ready,
+    again: Option<Again>,
     recorder: Option<Recorder>,
     keeper: Option<PathBuf>,
     request: &Request,
@@ -134,6 +136,9 @@ fn launch(
         limits,
         denied: request.deny_tools.clone(),
         started,
+        patience: Patience::of(request),
+        again,
+        keeper,
         ward: Ward::new(custody, launch.stderr.into(), run_dir, home),
         sessions: sessions.clone(),
         over: over.clone(),

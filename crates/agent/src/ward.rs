@@ -23,6 +23,8 @@ const KEEPER_KILLED: &str = "The keeper of the run was killed; what it held was 
 pub(crate) struct Ward {
     pub custody: Custody,
     pub stderr: PathBuf,
+    /// How much was on it when this CLI was started.
+    stderr_before: u64,
     /// Removed when the run is over.
     pub run_dir: RunDir,
     /// Ours as long as nobody else holds it: without a keeper process we keep it.
@@ -61,6 +63,7 @@ impl Ward {
             warnings: custody.unkept().map(str::to_owned).into_iter().collect(),
             custody,
             stderr,
+            stderr_before: 0,
             run_dir,
             home,
             pid: None,
@@ -72,6 +75,16 @@ impl Ward {
             over: false,
             finished: None,
         }
+    }
+
+    /// Another CLI takes the place of the one that has ended, in the same directories.
+    pub(crate) fn begin_again(&mut self, custody: Custody, home: Option<Home>) {
+        self.warnings.extend(custody.unkept().map(str::to_owned));
+        self.stderr_before = std::fs::metadata(&self.stderr).map_or(0, |data| data.len());
+        (self.custody, self.home) = (custody, home);
+        (self.pid, self.stopping, self.ended) = (None, None, None);
+        (self.exited, self.taken_over, self.not_started) = (None, None, None);
+        (self.over, self.finished) = (false, None);
     }
 
     /// Whether the CLI could be started at all, as far as it is known.
@@ -170,7 +183,7 @@ impl Ward {
 
     /// The last of what it wrote to standard error.
     fn last_words(&self) -> String {
-        self.last_words_since(0)
+        self.last_words_since(self.stderr_before)
     }
 
     /// The same, without what was there when so much had been written.

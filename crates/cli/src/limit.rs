@@ -3,6 +3,8 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use alhena::OnRateLimit;
+
 /// A limit that can be lifted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
@@ -42,6 +44,17 @@ pub fn time(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("{text:?} is no time; write 90s, 10m, 1h30m or 500ms"))
 }
 
+/// `fail`, `wait`, `wait=90s`, `model=NAME`.
+pub fn on_rate_limit(text: &str) -> Result<OnRateLimit, String> {
+    match text.split_once('=') {
+        None if text == "fail" => Ok(OnRateLimit::Fail),
+        None if text == "wait" => Ok(OnRateLimit::Wait(OnRateLimit::LONGEST_WAIT)),
+        Some(("wait", limit)) => time(limit).map(OnRateLimit::Wait),
+        Some(("model", name)) if !name.trim().is_empty() => Ok(OnRateLimit::Model(name.to_owned())),
+        _ => Err(format!("{text:?} is not known; write fail, wait, wait=TIME or model=NAME")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,5 +85,28 @@ mod tests {
         assert_eq!("none".parse(), Ok(Limit::Never));
         assert_eq!("1m".parse(), Ok(Limit::After(Duration::from_secs(60))));
         assert!("never".parse::<Limit>().is_err());
+    }
+
+    #[test]
+    fn what_to_do_at_a_rate_limit_is_read_and_everything_else_refused() {
+        let minutes = |minutes: u64| Ok(OnRateLimit::Wait(Duration::from_secs(minutes * 60)));
+        assert_eq!(on_rate_limit("fail"), Ok(OnRateLimit::Fail));
+        assert_eq!((on_rate_limit("wait"), on_rate_limit("wait=10m")), (minutes(5), minutes(10)));
+        assert_eq!(on_rate_limit("model=m=1"), Ok(OnRateLimit::Model("m=1".to_owned())));
+        for wrong in [
+            "",
+            "never",
+            "wait=",
+            "wait=soon",
+            "wait=0",
+            "wait=-1s",
+            "model",
+            "model=",
+            "model= ",
+            "Fail",
+            "fail=1",
+        ] {
+            assert!(on_rate_limit(wrong).is_err(), "{wrong}");
+        }
     }
 }

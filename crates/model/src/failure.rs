@@ -123,7 +123,11 @@ const TABLE: &[Row] = &[
     ),
     row(FailureKind::TurnLimit, 7, "Give it more turns with --max-turns N."),
     row(FailureKind::DiskFull, 1, "Free some disk space and run again."),
-    row(FailureKind::RateLimited, 6, "Wait and run again, or use another model or key."),
+    row(
+        FailureKind::RateLimited,
+        6,
+        "Wait and run again, or use another model or key; --on-rate-limit can do both.",
+    ),
     row(FailureKind::Budget, 9, "Give it more with --max-tokens, --max-cost or --max-calls."),
     row(FailureKind::Api, 1, "Run again; if it stays, check the network, the proxy and the model's name."),
     row(FailureKind::InvalidResponse, 1, "Run again, or say the prompt in another way."),

@@ -6,6 +6,7 @@
 //! has no diff; a command has no exit code; a cancelled call says success.
 
 mod acp;
+mod attempts;
 mod broken;
 mod costing;
 mod derive;
@@ -21,6 +22,7 @@ mod waiting;
 mod whole;
 
 use self::acp::Acp;
+use self::attempts::Attempts;
 use self::costing::Costing;
 use self::derive::PromptFile;
 pub use self::input::{Decided, DiskFact, Input, Prompted};
@@ -57,6 +59,7 @@ pub struct Interpreter {
     prompt_file: Option<PromptFile>,
     denied: Vec<String>,
     over: bool,
+    attempts: Attempts,
     /// All that was said, where somebody wants it.
     said: Option<Growing>,
     /// A turn over ACP.
@@ -97,6 +100,7 @@ impl Interpreter {
             prompt_file: None,
             denied: Vec::new(),
             over: false,
+            attempts: Attempts::default(),
             said: None,
             acp: None,
             agent: None,
@@ -161,11 +165,13 @@ impl Interpreter {
             Input::Agent(name) => self.agent = Some(name),
             Input::Denied(tools) => self.denied = tools,
             Input::Warning(message) => self.warn(message, out),
+            Input::MayGoOn => self.attempts.may_go_on(),
             input => {
                 self.wait_no_more(out);
                 match input {
                     Input::Found { path, change } => self.found_on_disk(path, change, out),
                     Input::Statistics(statistics) => self.outcome.statistics = Some(*statistics),
+                    Input::GoesOn => self.goes_on(),
                     Input::Stop(stop) => self.stopping(stop),
                     Input::Halted(why) => drop(self.facts.halted.get_or_insert(why)),
                     Input::Answered(answered) => self.take_answer(*answered),

@@ -8,6 +8,7 @@ mod api;
 mod complaints;
 mod stderr;
 
+pub use api::delay_in;
 pub use complaints::complaints;
 pub use stderr::without_noise;
 
@@ -51,6 +52,11 @@ pub enum Stop {
     TooMuchStderr(u64),
     /// Its `result` had come, but it did not exit.
     NoExit,
+    /// The API asks to wait for longer than is borne, or than anybody wants to.
+    RateLimit {
+        /// How long, in milliseconds, if it says so.
+        retry_after_ms: Option<u64>,
+    },
 }
 
 /// What is known when the process is gone.
@@ -225,6 +231,7 @@ fn stopped(stop: Stop, stderr: &str) -> Failure {
             );
         }
         Stop::NoExit => return Failure::new(FailureKind::Crashed, "Gemini CLI did not exit"),
+        Stop::RateLimit { retry_after_ms } => return api::limited(retry_after_ms, stderr::last_attempt(stderr)),
     };
     match stderr::last_attempt(stderr) {
         // It retries for minutes without a word on standard output.

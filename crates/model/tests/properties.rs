@@ -75,6 +75,7 @@ fn stop() -> impl Strategy<Value = Stop> {
         Just(Stop::Cancelled),
         any::<u64>().prop_map(Stop::TooMuchOutput),
         Just(Stop::NoExit),
+        Just(Stop::RateLimit { retry_after_ms: Some(2000) }),
     ]
 }
 
@@ -159,7 +160,10 @@ proptest! {
             Stop::Timeout(_) => Status::Timeout,
             Stop::NoFirstEvent(_) | Stop::Silence(_) => Status::Stalled,
             Stop::Cancelled => Status::Cancelled,
-            Stop::TooMuchOutput(_) | Stop::TooMuchStderr(_) | Stop::NoExit => Status::Failed,
+            Stop::TooMuchOutput(_)
+            | Stop::TooMuchStderr(_)
+            | Stop::NoExit
+            | Stop::RateLimit { .. } => Status::Failed,
         };
         prop_assert!(!before || outcome.status == status);
     }

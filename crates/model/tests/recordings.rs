@@ -282,7 +282,7 @@ fn without_the_exit_code_the_words_of_the_cli_give_the_same_kind() {
 /// Message and hint of each failure, one recording of each row of the table of failures.
 #[test]
 fn every_failure_is_explained_with_what_to_do() {
-    let quota = "The daily quota is used up: wait until tomorrow, or use another model or key.";
+    let quota = "The daily quota is used up: wait until tomorrow, or use another model (--on-rate-limit model=NAME) or key.";
     let key = "The API does not know this key: set GEMINI_API_KEY to a valid one; `alhena doctor` shows which sign-in is used.";
     let busy = "The API itself failed: run again in a while, or with more patience by --max-attempts 10.";
     let network = "Check the network and the proxy (HTTPS_PROXY), then run again.";
@@ -312,7 +312,7 @@ fn every_failure_is_explained_with_what_to_do() {
         (
             "20_rpm",
             "Quota exceeded for quota metric 'Generate Content API requests per minute'.\nSuggested retry after 2s.",
-            "Wait 2 s and run again, or use another model or key.",
+            "Wait 2 s and run again, or use another model or key; --on-rate-limit can do both.",
         ),
         ("20_daily", "You have exhausted your daily quota on this model.", quota),
         (

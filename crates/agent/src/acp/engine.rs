@@ -4,6 +4,7 @@ mod begin;
 mod clocks;
 mod exchange;
 mod finish;
+mod going_on;
 mod hooked;
 mod listen;
 mod orders;

@@ -19,6 +19,7 @@ use crate::facts;
 use crate::home::{McpServer, Resume, Transport as Reached};
 use crate::prepare::{self, Ready, RunError};
 use crate::programs;
+use crate::rate_limit::OnRateLimit;
 use crate::request::{PromptBy, Request, Sandbox, Trust};
 use crate::run::Run;
 
@@ -137,6 +138,7 @@ impl AcpAgent {
             ("--session-id", request.session_id.is_some()),
             ("--max-turns", request.max_turns.is_some()),
             ("--max-attempts", request.max_attempts.is_some()),
+            ("--on-rate-limit", request.on_rate_limit != OnRateLimit::Fail),
             ("--schema", request.schema.is_some()),
             (
                 "a budget",

@@ -128,7 +128,7 @@ fn prepare(
             (Own::new(settings).over_acp().without_sessions(), Some(heap_mb))
         }
     };
-    let Common { mut environment, home, dir, run_dir, user_home, user_settings, warnings } =
+    let Common { mut environment, home, dir, run_dir, user_home, user_settings, warnings, .. } =
         prepare::common(gemini, request, base, own)?;
     // It is written so late that only who waits for the end of the process has anything of it (0.61.0).
     if purpose == Purpose::One {

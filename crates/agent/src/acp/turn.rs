@@ -11,6 +11,7 @@ use super::conversation::TurnItem;
 use super::permission::{Permission, Question, Withdrawn};
 use super::service::Terms;
 use crate::account::Account;
+use crate::rate_limit::Patience;
 use crate::run::{Item, Listener, Queue, Weigh};
 use crate::tail::SessionTail;
 
@@ -91,6 +92,10 @@ pub(super) struct Exchange {
     pub asking: VecDeque<TurnItem>,
     /// When the agent last said something.
     pub heard: Instant,
+    /// What decides when the API limits requests.
+    pub patience: Patience,
+    /// Until then nothing is asked: the agent waits for the API, or we do.
+    pub waits_until: Instant,
     /// Why it is being stopped, and since when.
     pub stop: Option<(Stop, Instant)>,
     /// When the agent answered the prompt: what is left is what others say of it.
@@ -179,7 +184,10 @@ impl Exchange {
 
     /// Whether the agent's silence means nothing: it waits for a tool, for an answer, or for us.
     pub(super) fn may_be_silent(&self) -> bool {
-        self.account.interpreter.tool_open() || !self.questions.is_empty() || self.answered.is_some()
+        self.account.interpreter.tool_open()
+            || !self.questions.is_empty()
+            || self.answered.is_some()
+            || Instant::now() < self.waits_until
     }
 
     /// The question that is to be answered first, and until when. Those who decide keep their own time.

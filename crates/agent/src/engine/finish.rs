@@ -8,16 +8,18 @@ use alhena_wire::frame::Framer;
 
 use super::happening::READER_IS_BEHIND;
 use super::{Engine, RunState};
+use crate::home::Finished;
+use crate::recording::LONGEST_LINE;
 use crate::run::{Item, Listener, Queue};
 
 impl Engine {
-    /// The process is gone and nothing of it is left: what remains is to read the rest and to judge.
-    pub(super) fn finish(mut self, mut watch: RunState) {
+    /// The process is gone and nothing of it is left: the rest is read.
+    pub(super) fn end_attempt(&mut self, watch: &mut RunState) -> Finished {
         let finished = self.ward.end();
         self.account.warnings.append(&mut self.ward.warnings);
         self.account.take_sessions(&finished, &self.sessions);
         self.account.read_session_to_its_end();
-        self.read_rest(&mut watch);
+        self.read_rest(watch);
         // Where the reading was cut short the line is not whole, and that is not the CLI's fault.
         if watch.cut_short {
             watch.framer = Framer::default();
@@ -25,8 +27,14 @@ impl Engine {
                 recorder.cut_short(self.account.lines);
             }
         }
-        watch.framer.finish(|frame| self.account.line(frame, Input::from));
+        let mut framer = std::mem::replace(&mut watch.framer, Framer::new(LONGEST_LINE));
+        framer.finish(|frame| self.account.line(frame, Input::from));
         self.account.ask_disk();
+        finished
+    }
+
+    /// What remains is to judge.
+    pub(super) fn finish(mut self, finished: &Finished) {
         self.account.say_if_lost(&finished.sessions);
         self.account.ask_disk_at_last(self.ward.has_started());
         self.account.hear_last_of(&self.ward);

@@ -15,7 +15,7 @@ use crate::supervise::protocol::Report;
 /// How long to wait for a reader that is behind before looking again.
 pub(super) const READER_IS_BEHIND: Duration = Duration::from_millis(5);
 /// How long to wait at the most, whatever was told.
-const LONGEST_WAIT: Duration = Duration::from_millis(500);
+pub(super) const LONGEST_WAIT: Duration = Duration::from_millis(500);
 
 /// What can happen.
 pub(super) enum Happening {

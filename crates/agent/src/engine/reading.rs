@@ -48,7 +48,7 @@ impl Engine {
     }
 
     /// Hands out what waits; false when the reader cannot take all of it now.
-    fn hand_out(&mut self) -> bool {
+    pub(super) fn hand_out(&mut self) -> bool {
         while let Some(item) = self.account.waiting.pop_front() {
             if let Some(item) = self.queue.offer(item) {
                 self.account.waiting.push_front(item);
@@ -60,9 +60,8 @@ impl Engine {
 
     /// What only stderr says while the CLI waits for the API.
     fn read_retries(&mut self, watch: &mut RunState) {
-        for warning in watch.retries.news() {
-            self.account.tick();
-            self.account.feed(Input::Warning(warning));
+        for attempt in watch.retries.news() {
+            self.hear_of_attempt(&attempt, watch);
         }
     }
 
@@ -95,6 +94,9 @@ impl Engine {
         self.account.ask_disk();
         self.account.claim();
         watch.heard = Instant::now();
+        if self.account.interpreter.was_answered() {
+            self.patience.answered();
+        }
         if watch.result.is_none() && self.account.interpreter.has_result() {
             watch.result = Some(watch.heard);
         }

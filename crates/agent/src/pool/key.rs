@@ -141,6 +141,7 @@ fn options(request: &Request, text: &mut Text) -> Result<(), Unfit> {
         max_tokens,
         max_cost,
         max_calls,
+        on_rate_limit: _,
         max_output: _,
         max_stderr: _,
         schema,

@@ -106,7 +106,7 @@ pub(super) fn include(dir: &Path) -> Result<OsString, RunError> {
     Ok(with_value("--include-directories", existing(dir)?.as_os_str()))
 }
 
-fn needs(version: &Version, feature: Feature, option: &str) -> Result<(), RunError> {
+pub(super) fn needs(version: &Version, feature: Feature, option: &str) -> Result<(), RunError> {
     if version.has(feature) {
         return Ok(());
     }

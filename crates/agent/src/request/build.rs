@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::{Approval, PromptBy, Request, Resume, Sandbox, SystemPrompt, Transport, Trust};
 use crate::home::McpServer;
 use crate::hooks::Hooks;
+use crate::rate_limit::OnRateLimit;
 use crate::rules::Rules;
 
 impl Request {
@@ -196,6 +197,12 @@ impl Request {
     /// How many model calls it may make.
     pub fn max_calls(mut self, calls: u64) -> Self {
         self.max_calls = Some(calls);
+        self
+    }
+
+    /// What to do when the API limits requests: fail, wait, or go on with another model.
+    pub fn on_rate_limit(mut self, what: OnRateLimit) -> Self {
+        self.on_rate_limit = what;
         self
     }
 

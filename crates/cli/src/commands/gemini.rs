@@ -213,9 +213,8 @@ impl Writer {
                 Ok(())
             }
             (Writer::StreamJson(stream), Item::Line(line)) => {
-                stream.line(line);
-                out.write_all(line)?;
-                out.write_all(b"\n")
+                let mut lines = stream.line(line);
+                lines.try_for_each(|line| out.write_all(&line).and_then(|()| out.write_all(b"\n")))
             }
             _ => Ok(()),
         })
@@ -228,6 +227,10 @@ impl Writer {
             Writer::Text(_) => Ok(()),
             Writer::Json(report) => out.write_all(report.print(outcome).as_bytes()),
             Writer::StreamJson(stream) => {
+                if let Some(line) = stream.rest() {
+                    out.write_all(&line)?;
+                    out.write_all(b"\n")?;
+                }
                 stream.close(outcome, Timestamp::now()).iter().try_for_each(|line| writeln!(out, "{line}"))
             }
         })

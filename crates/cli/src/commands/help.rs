@@ -81,8 +81,18 @@ A model without a price and --max-cost do not go together: that is refused befor
 
 Not asked about are calls of the model router (name a model by -m), and not counted are answers that Gemini CLI throws away.
 
-Example:
-  alhena run --max-cost 0.50 --max-calls 30 \"Fix the failing test\"";
+When the API limits requests (429):
+  --on-rate-limit fail         the run fails (exit code 6) when Gemini CLI has given up (the default)
+  --on-rate-limit wait[=TIME]  it waits as long as the API says, in a row no longer than TIME (5m); a daily quota is not
+                               waited for
+  --on-rate-limit model=NAME   it goes on with that model in the same session, also after a daily quota
+
+Each decision is a warning, in the events and in the outcome. What was done is not done again, and what all attempts took
+is summed and counts for the limits above.
+
+Examples:
+  alhena run --max-cost 0.50 --max-calls 30 \"Fix the failing test\"
+  alhena run -m gemini-2.5-pro --on-rate-limit model=gemini-2.5-flash \"Fix the failing test\"";
 
 const CONTROL: &str = r#"`alhena chat --control` lets a program hold a conversation: one JSON object a line, both ways. The Python and Node packages
 are made of it, and what is said to it is the control protocol of the Claude Agent SDK.

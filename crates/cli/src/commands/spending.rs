@@ -1,7 +1,8 @@
 //! What a run may spend, and what models cost.
 
-use alhena::{Request, RunError};
+use alhena::{OnRateLimit, Request, RunError};
 
+use crate::limit;
 use crate::prices::PriceFile;
 
 /// Options of all that spend.
@@ -16,6 +17,10 @@ pub struct Spending {
     /// Make no more than so many model calls.
     #[arg(long, value_name = "N")]
     max_calls: Option<u64>,
+    /// When the API limits requests: fail, wait[=TIME] as long as it says but in a row no longer than 5m, or model=NAME to go
+    /// on with another model [default: fail].
+    #[arg(long, value_name = "WHAT", value_parser = limit::on_rate_limit)]
+    on_rate_limit: Option<OnRateLimit>,
     #[command(flatten)]
     prices: PriceFile,
 }
@@ -26,6 +31,7 @@ impl Spending {
         request.max_tokens = self.max_tokens;
         request.max_cost = self.max_cost;
         request.max_calls = self.max_calls;
+        request.on_rate_limit = self.on_rate_limit.unwrap_or_default();
         request.prices = self.prices.given()?;
         Ok(())
     }

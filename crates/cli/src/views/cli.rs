@@ -34,9 +34,9 @@ impl View for StreamJsonView {
 
     fn line(&mut self, line: &[u8]) -> io::Result<()> {
         self.has_lines = true;
-        self.seen.line(line);
-        self.target.out.write_all(line)?;
-        self.target.out.write_all(b"\n")
+        let out = &mut self.target.out;
+        let mut lines = self.seen.line(line);
+        lines.try_for_each(|line| out.write_all(&line).and_then(|()| out.write_all(b"\n")))
     }
 
     fn caught_up(&mut self) -> io::Result<()> {
@@ -44,6 +44,10 @@ impl View for StreamJsonView {
     }
 
     fn close(&mut self, outcome: &Outcome) -> io::Result<()> {
+        if let Some(line) = self.seen.rest() {
+            self.target.out.write_all(&line)?;
+            self.target.out.write_all(b"\n")?;
+        }
         for line in self.seen.close(outcome, Timestamp::now()) {
             writeln!(self.target.out, "{line}")?;
         }

@@ -341,6 +341,8 @@ impl View for Pretty {
         };
         let waiting = match &event.kind {
             EventKind::Finished { .. } => None,
+            // Perhaps it says why nothing else comes; all of them stand at the end.
+            EventKind::Warning { message } => Some(one_line(message, LONGEST)),
             _ => Some(self.open.last().map_or("thinking".to_owned(), |call| call.what.clone())),
         };
         if let Some(waiting) = waiting.filter(|_| !self.in_line) {

@@ -52,7 +52,7 @@ fn pretty_shows_what_went_wrong_and_what_to_do() {
     failed 6.2 s · gemini-2.5-flash
     error: Quota exceeded for quota metric 'Generate Content API requests per minute'.
     Suggested retry after 2s.
-    hint: Wait 2 s and run again, or use another model or key.
+    hint: Wait 2 s and run again, or use another model or key; --on-rate-limit can do both.
       session [ID]
     [exit 6]
     "#);

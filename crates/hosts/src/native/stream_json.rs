@@ -1,5 +1,7 @@
 //! `stream-json`: the CLI's lines as they came, and always a last `result` that is true.
 
+use std::borrow::Cow;
+
 use alhena_model::{Event, EventKind, Outcome, Timestamp, Tokens};
 use alhena_wire::stream::{self, Status, StreamEvent};
 use serde_json::{Map, Value, json};
@@ -7,21 +9,58 @@ use serde_json::{Map, Value, json};
 use super::{error_message, error_type};
 
 /// Watches the lines that are passed on, and knows what is missing when they end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+///
+/// A run can be of several attempts, each a CLI of its own in the same session. There is one `init` and one `result` all the same:
+/// a failure that was followed by another attempt is no end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StreamJson {
+    session: Option<String>,
     /// Whether the last `result` speaks of success.
     told_success: Option<bool>,
+    /// A `result` of error, until it is known to be the last.
+    held: Option<Vec<u8>>,
+    several: bool,
 }
 
 impl StreamJson {
-    /// A line that was passed on.
-    pub fn line(&mut self, line: &[u8]) {
-        const MARK: &[u8] = b"\"result\"";
-        if !line.windows(MARK.len()).any(|bytes| bytes == MARK) {
-            return;
+    /// A line of the CLI: gives what is to be passed on now.
+    pub fn line<'l>(&mut self, line: &'l [u8]) -> impl Iterator<Item = Cow<'l, [u8]>> + use<'l> {
+        let pass = self.passes(line);
+        let before = self.held.take_if(|_| pass == Pass::Now).map(Cow::Owned);
+        if pass == Pass::Later {
+            self.held = Some(line.to_vec());
         }
-        if let Ok(StreamEvent::Result(result)) = stream::parse_line(line) {
-            self.told_success = Some(result.status == Status::Success);
+        before.into_iter().chain((pass == Pass::Now).then_some(Cow::Borrowed(line)))
+    }
+
+    /// What was kept back, when no other line comes.
+    pub fn rest(&mut self) -> Option<Vec<u8>> {
+        self.held.take()
+    }
+
+    fn passes(&mut self, line: &[u8]) -> Pass {
+        const MARKS: [&[u8]; 2] = [b"\"result\"", b"\"init\""];
+        if !MARKS.iter().any(|mark| line.windows(mark.len()).any(|bytes| bytes == *mark)) {
+            return Pass::Now;
+        }
+        match stream::parse_line(line) {
+            Ok(StreamEvent::Init(init)) if self.session.as_deref() == Some(&*init.session_id) => {
+                self.several = true;
+                (self.held, self.told_success) = (None, None);
+                Pass::Never
+            }
+            Ok(StreamEvent::Init(init)) => {
+                self.session.get_or_insert_with(|| init.session_id.into_owned());
+                Pass::Now
+            }
+            // It counts only what its own process did.
+            Ok(StreamEvent::Result(_)) if self.several => Pass::Never,
+            Ok(StreamEvent::Result(result)) => {
+                let success = result.status == Status::Success;
+                let first = self.told_success.replace(success).is_none();
+                if success || !first { Pass::Now } else { Pass::Later }
+            }
+            _ => Pass::Now,
         }
     }
 
@@ -31,6 +70,14 @@ impl StreamJson {
         let truthful = self.told_success == Some(outcome.is_success());
         if truthful { Vec::new() } else { vec![result_line(outcome, at)] }
     }
+}
+
+/// When a line is passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pass {
+    Now,
+    Later,
+    Never,
 }
 
 fn result_line(outcome: &Outcome, at: Timestamp) -> String {

@@ -30,7 +30,7 @@ fn added(lines: &[&str], exit: Exit, stderr: &str, stop: Option<Stop>) -> Vec<Va
     let (_, outcome) = played(lines, exit, stderr, stop);
     let mut stream = StreamJson::default();
     for line in lines {
-        stream.line(line.as_bytes());
+        drop(stream.line(line.as_bytes()));
     }
     let at = Timestamp::parse("2026-11-15T18:00:00.000Z").unwrap();
     stream.close(&outcome, at).iter().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -48,6 +48,33 @@ fn result(error: Value, tool_calls: u64) -> Value {
 fn a_truthful_stream_is_left_alone() {
     assert_eq!(added(&[INIT, ANSWER, SUCCESS], Exit::Code(0), "", None), Vec::<Value>::new());
     assert_eq!(added(&[INIT, BLOCKED[0], BLOCKED[1]], Exit::Code(0), "", None), Vec::<Value>::new());
+}
+
+#[test]
+fn every_line_is_passed_on_but_the_ends_and_beginnings_between_two_attempts() {
+    let passed = |lines: &[&str]| {
+        let mut stream = StreamJson::default();
+        let mut out: Vec<String> = Vec::new();
+        for line in lines {
+            out.extend(
+                stream.line(line.as_bytes()).map(|line| String::from_utf8(line.into_owned()).unwrap()),
+            );
+        }
+        out.extend(stream.rest().map(|line| String::from_utf8(line).unwrap()));
+        out
+    };
+    for lines in [
+        &[INIT, ANSWER, SUCCESS][..],
+        &[INIT, BLOCKED[0], BLOCKED[1]],
+        &[INIT, BLOCKED[1], ANSWER],
+        &[INIT, BLOCKED[1], BLOCKED[1], SUCCESS],
+        &[ANSWER, "\"init\"", "\"result\""],
+    ] {
+        assert_eq!(passed(lines), lines);
+    }
+    assert_eq!(passed(&[INIT, BLOCKED[1], INIT, ANSWER, SUCCESS]), [INIT, ANSWER]);
+    assert_eq!(passed(&[INIT, INIT, ANSWER, BLOCKED[1]]), [INIT, ANSWER]);
+    assert_eq!(added(&[INIT, BLOCKED[1], INIT, ANSWER, SUCCESS], Exit::Code(0), "", None).len(), 1);
 }
 
 #[test]

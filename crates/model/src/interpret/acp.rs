@@ -76,7 +76,9 @@ impl Interpreter {
         self.facts.output = Output::Events;
         let request = Some(Id::from(request));
         let (session_id, watch) = (session.clone(), Stopwatch::since(self.now));
-        let acp = Acp { session: session_id, request, dir, is_gemini, max_turns, watch, ..Acp::default() };
+        let quota = self.acp.take().map(|before| before.quota).unwrap_or_default();
+        let acp =
+            Acp { session: session_id, request, dir, is_gemini, max_turns, watch, quota, ..Acp::default() };
         self.acp = Some(Box::new(acp));
         if let Some(said) = self.said.as_mut().filter(|_| self.waiting.has_session()) {
             said.one_by_one();
@@ -335,13 +337,13 @@ impl Interpreter {
             Ok(result) => {
                 let end = TurnEnd::read(&result);
                 if let Some(acp) = self.acp.as_mut().filter(|acp| acp.is_gemini) {
-                    acp.quota = gemini::quota(&end.meta);
+                    acp.quota.extend(gemini::quota(&end.meta));
                 }
                 self.reason(&end.reason, out)
             }
             Err(refusal) => {
                 let message = refusal_text(refusal.message, &refusal.data);
-                self.emit(Source::Stream, EventKind::Error { message: message.clone() }, out);
+                self.failed(message.clone(), out);
                 let kind = if refusal.code == SIGN_IN { "FatalAuthenticationError" } else { "" };
                 let error = ReportedError { kind: kind.to_owned(), message, code: Some(refusal.code) };
                 ResultFacts { success: false, error: Some(error) }

@@ -10,6 +10,7 @@ use crate::outcome::{Outcome, Text};
 
 impl Interpreter {
     pub(super) fn end(&mut self, end: &End, out: &mut Vec<Event>) -> Arc<Outcome> {
+        self.tell_of_failure(out);
         if let (Some(Stopped { why: Stop::NoExit, .. }), true) = (self.facts.stop, self.has_result()) {
             self.warn("Gemini CLI did not exit after its result and was stopped", out);
         }

@@ -89,6 +89,10 @@ pub enum Input<'a> {
     Denied(Vec<String>),
     /// Something that people should know.
     Warning(String),
+    /// An attempt that fails may be followed by another: what it failed of is told when it is known to be the last.
+    MayGoOn,
+    /// The attempt before has failed, and the run goes on. What it took and what it did counts, but not how it ended.
+    GoesOn,
     /// Alhena begins to stop the run now. The first reason counts.
     Stop(Stop),
     /// Somebody who decides has ended the run, and says why. Gemini CLI calls that a success.

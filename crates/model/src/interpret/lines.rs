@@ -55,8 +55,11 @@ impl Interpreter {
     }
 
     pub(super) fn started(&mut self, session_id: String, model: String, out: &mut Vec<Event>) {
-        self.outcome.session_id = Some(session_id.clone());
+        let known = self.outcome.session_id.replace(session_id.clone());
         self.asked_model = Some(model.clone()).filter(|model| !model.is_empty());
+        if self.attempts.are_several() && known.as_ref() == Some(&session_id) {
+            return;
+        }
         self.emit(Source::Stream, EventKind::Started { session_id, model }, out);
     }
 
@@ -121,7 +124,7 @@ impl Interpreter {
             code: None,
         });
         if let Some(error) = &error {
-            self.emit(Source::Stream, EventKind::Error { message: error.message.clone() }, out);
+            self.failed(error.message.clone(), out);
         }
         let facts = ResultFacts { success: success && error.is_none(), error };
         if self.facts.result.is_some() {
@@ -129,7 +132,7 @@ impl Interpreter {
         }
         self.facts.result = Some(facts);
         if let Some(stats) = result.stats {
-            self.take_usage(Usage::from(&*stats));
+            self.take_usage(self.attempts.with_those_before(Usage::from(&*stats)));
             self.stats_duration = stats.duration_ms.map(Count::get);
             let usage = self.outcome.usage.clone();
             self.emit(Source::Stream, EventKind::Usage(usage), out);

@@ -1004,3 +1004,53 @@ fn prices_that_are_asked_for_count_more_than_those_of_the_recording() {
     assert_eq!(cost(Interpreter::new().with_prices(dear.clone())), Some(340.0));
     assert_eq!(cost(Interpreter::new().only_by_prices(dear)), Some(540.0));
 }
+
+#[test]
+fn an_attempt_that_is_followed_by_another_is_told_once_and_what_both_took_is_summed() {
+    let stats = |total: u64| {
+        json!({"total_tokens": total, "input_tokens": total, "output_tokens": 0, "cached": 0, "duration_ms": 1, "tool_calls": 0,
+            "models": {"m": {"total_tokens": total, "input_tokens": total, "output_tokens": 0, "cached": 0}}})
+    };
+    let limited = json!({"type": "result", "status": "error", "stats": stats(7),
+        "error": {"type": "unknown", "message": "[API Error: Too many\nSuggested retry after 2s.]"}});
+    let init = |model: &str| json!({"type": "init", "session_id": "s", "model": model});
+    let say = |text: &str| json!({"type": "message", "role": "assistant", "content": text, "delta": true});
+    let done = json!({"type": "result", "status": "success", "stats": stats(5)});
+    let end = |code| End { exit: Exit::Code(code), stderr: String::new(), duration_ms: Some(1) };
+    let mut interpreter = Interpreter::new();
+    let mut out = Vec::new();
+    interpreter.feed(Input::MayGoOn, &mut out);
+    for line in [init("a"), say("one "), limited] {
+        interpreter.line(line.to_string().as_bytes(), &mut out);
+    }
+    let failure = interpreter.would_fail_of(&end(173), &mut out).unwrap();
+    assert_eq!((failure.kind, failure.retry_after_ms), (FailureKind::RateLimited, Some(2000)));
+    assert!(interpreter.was_answered());
+    interpreter.feed(Input::GoesOn, &mut out);
+    assert!(!interpreter.was_answered() && !interpreter.has_result());
+    for line in [init("b"), say("two"), done] {
+        interpreter.line(line.to_string().as_bytes(), &mut out);
+    }
+    let outcome = interpreter.conclude(&end(0), &mut out);
+    assert_eq!((outcome.status, outcome.failure.as_ref()), (crate::Status::Success, None));
+    assert_eq!((outcome.usage.all.total, outcome.usage.models["m"].total), (12, 12));
+    assert_eq!(outcome.text.all(), "one two");
+    let kinds: Vec<bool> = out.iter().map(|event| matches!(event.kind, EventKind::Error { .. })).collect();
+    assert!(!kinds.contains(&true), "{out:?}");
+    let started = out.iter().filter(|event| matches!(event.kind, EventKind::Started { .. })).count();
+    assert_eq!(started, 1);
+    assert!(out.iter().enumerate().all(|(index, event)| event.seq == index as u64));
+}
+
+#[test]
+fn an_attempt_that_stays_the_last_says_what_it_failed_of() {
+    let mut interpreter = Interpreter::new();
+    let mut out = Vec::new();
+    interpreter.feed(Input::MayGoOn, &mut out);
+    let limited = json!({"type": "result", "status": "error", "error": {"type": "unknown", "message": "[API Error: no]"}});
+    interpreter.line(limited.to_string().as_bytes(), &mut out);
+    assert!(out.iter().all(|event| !matches!(event.kind, EventKind::Error { .. })));
+    let end = End { exit: Exit::Code(173), stderr: String::new(), duration_ms: None };
+    assert_eq!(interpreter.conclude(&end, &mut out).exit_status(), 6);
+    assert!(out.iter().any(|event| matches!(event.kind, EventKind::Error { .. })));
+}

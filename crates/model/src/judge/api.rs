@@ -104,16 +104,31 @@ impl Call<'_> {
         if failure.daily_quota {
             // The API names a delay of seconds here too, and it is of no use.
             return failure
-                .with_hint("The daily quota is used up: wait until tomorrow, or use another model or key.");
+                .with_hint("The daily quota is used up: wait until tomorrow, or use another model (--on-rate-limit model=NAME) or key.");
         }
-        failure.retry_after_ms = self.texts().find_map(delay_in);
-        match failure.retry_after_ms {
-            Some(delay) => {
-                let hint = format!("Wait {} and run again, or use another model or key.", in_words(delay));
-                failure.with_hint(hint)
-            }
-            None => failure,
+        after(failure, self.texts().find_map(delay_in))
+    }
+}
+
+/// A rate limit that nobody has waited for to its end.
+pub(super) fn limited(retry_after_ms: Option<u64>, attempt: Option<&str>) -> Failure {
+    let said = attempt.map(|attempt| format!(" ({attempt})")).unwrap_or_default();
+    let mut failure = Failure::new(FailureKind::RateLimited, format!("The API limits its requests{said}"));
+    failure.http_status = Some(429);
+    after(failure, retry_after_ms)
+}
+
+fn after(mut failure: Failure, delay: Option<u64>) -> Failure {
+    failure.retry_after_ms = delay;
+    match delay {
+        Some(delay) => {
+            let wait = in_words(delay);
+            let hint = format!(
+                "Wait {wait} and run again, or use another model or key; --on-rate-limit can do both."
+            );
+            failure.with_hint(hint)
         }
+        None => failure,
     }
 }
 
@@ -160,8 +175,9 @@ fn status_in(text: &str) -> Option<u16> {
     )
 }
 
-/// `"retryDelay":"2s"` of the API's details, the CLI's words for it, or the property of the error that it logged.
-fn delay_in(text: &str) -> Option<u64> {
+/// How long the API asks to wait, in milliseconds: `"retryDelay":"2s"` of its details, the CLI's words for it, or the property
+/// of the error that it logged.
+pub fn delay_in(text: &str) -> Option<u64> {
     const LABELS: &[&str] = &[
         "retryDelay\":\"",
         "retryDelay\": \"",

@@ -341,26 +341,41 @@ fn statuses_are_found_wherever_the_cli_puts_them() {
 fn a_quota_has_its_delay_or_is_daily() {
     let seconds = "[API Error: Slow down.\nSuggested retry after 2s.]\nPlease wait and try again later.";
     let cases = [
-        (seconds, "", Some(2000), "Wait 2 s and run again, or use another model or key."),
-        ("Please retry in 350ms.", "", Some(350), "Wait 1 s and run again, or use another model or key."),
-        ("Please retry in 12.5s", "", Some(12_500), "Wait 13 s and run again, or use another model or key."),
+        (
+            seconds,
+            "",
+            Some(2000),
+            "Wait 2 s and run again, or use another model or key; --on-rate-limit can do both.",
+        ),
+        (
+            "Please retry in 350ms.",
+            "",
+            Some(350),
+            "Wait 1 s and run again, or use another model or key; --on-rate-limit can do both.",
+        ),
+        (
+            "Please retry in 12.5s",
+            "",
+            Some(12_500),
+            "Wait 13 s and run again, or use another model or key; --on-rate-limit can do both.",
+        ),
         (
             "Your quota will reset after 8h44m7s.",
             "",
             Some(31_447_000),
-            "Wait 9 h and run again, or use another model or key.",
+            "Wait 9 h and run again, or use another model or key; --on-rate-limit can do both.",
         ),
         (
             r#"{"retryDelay":"600s"}"#,
             "",
             Some(600_000),
-            "Wait 10 min and run again, or use another model or key.",
+            "Wait 10 min and run again, or use another model or key; --on-rate-limit can do both.",
         ),
         (
             "busy",
             &logged("RetryableQuotaError: busy", "  retryDelayMs: 60000,\n  status: 429"),
             Some(60_000),
-            "Wait 60 s and run again, or use another model or key.",
+            "Wait 60 s and run again, or use another model or key; --on-rate-limit can do both.",
         ),
         (
             "busy",
@@ -370,7 +385,12 @@ fn a_quota_has_its_delay_or_is_daily() {
         ),
         ("retry after a while", "", None, FailureKind::RateLimited.hint()),
         ("retry after 99999999999999999s", "", None, FailureKind::RateLimited.hint()),
-        ("retry after 7", "", Some(7000), "Wait 7 s and run again, or use another model or key."),
+        (
+            "retry after 7",
+            "",
+            Some(7000),
+            "Wait 7 s and run again, or use another model or key; --on-rate-limit can do both.",
+        ),
     ];
     for (message, stderr, delay, hint) in cases {
         let found = failure(&reported("unknown", message, None), &end(Exit::Code(173), stderr));
@@ -384,7 +404,11 @@ fn a_quota_has_its_delay_or_is_daily() {
     let found = failure(&reported("unknown", daily, None), &end(Exit::Code(173), ""));
     assert_eq!(
         (found.daily_quota, found.retry_after_ms, found.hint.as_str()),
-        (true, None, "The daily quota is used up: wait until tomorrow, or use another model or key.")
+        (
+            true,
+            None,
+            "The daily quota is used up: wait until tomorrow, or use another model (--on-rate-limit model=NAME) or key."
+        )
     );
 }
 

@@ -11,6 +11,7 @@ use crate::account::Account;
 use crate::acp::turn::Exchange;
 use crate::changes;
 use crate::disk::Disk;
+use crate::rate_limit::{OnRateLimit, Patience};
 use crate::start;
 use crate::telemetry::TelemetryTail;
 
@@ -46,6 +47,8 @@ impl Engine {
             questions: BTreeMap::new(),
             asking: VecDeque::new(),
             heard: now,
+            patience: Patience::of(&self.request),
+            waits_until: now,
             stop: None,
             answered: None,
             stderr_before,
@@ -89,6 +92,9 @@ impl Engine {
             waiting: VecDeque::new(),
         };
         account.take_prices(&self.request);
+        if self.request.on_rate_limit != OnRateLimit::Fail {
+            account.feed(Input::MayGoOn);
+        }
         if let Some(name) = self.opening.name.clone() {
             account.feed(Input::Agent(name));
         }
@@ -106,7 +112,8 @@ impl Engine {
             return;
         }
         let Some(exchange) = &mut self.exchange else { return };
-        if exchange.request.is_some() || exchange.answered.is_some() || exchange.stop.is_some() {
+        let busy = exchange.request.is_some() || exchange.answered.is_some() || exchange.stop.is_some();
+        if busy || Instant::now() < exchange.waits_until {
             return;
         }
         if exchange.opens {

@@ -47,6 +47,9 @@ impl Engine {
         if incomplete && exchange.stop.is_none() && since.elapsed() < LAST_WORDS && !self.closing {
             return;
         }
+        if self.goes_on_limited() {
+            return;
+        }
         if self.once {
             return self.end_process(Gentle::No);
         }

@@ -53,16 +53,13 @@ impl Engine {
 
     /// What others say of the turn: its session file, and standard error.
     fn read_beside(&mut self) {
-        let retries = self.retries.news();
+        for attempt in self.retries.news() {
+            self.hear_of_attempt(&attempt);
+        }
         let Some(exchange) = &mut self.exchange else { return };
         exchange.account.read_session();
         exchange.account.hear_meter(&self.ward);
         exchange.account.hear_desk(&self.ward);
-        for warning in retries {
-            exchange.heard = Instant::now();
-            exchange.account.tick();
-            exchange.account.feed(Input::Warning(warning));
-        }
         if let Some(recorder) = &mut exchange.account.recorder {
             recorder.follow_stderr();
         }
@@ -135,6 +132,9 @@ impl Engine {
         exchange.account.line(Frame::Line(line), read);
         exchange.account.ask_disk();
         exchange.account.claim();
+        if exchange.account.interpreter.was_answered() {
+            exchange.patience.answered();
+        }
     }
 
     /// What a request was for that is answered now.
