@@ -5,6 +5,7 @@
 //! | `process` | from a request to `gemini --acp` under the keeper |
 //! | `other` | the same for any other agent that speaks ACP |
 //! | `pipe` | what is said to the agent, however slowly it listens |
+//! | `responses` | what the API answered, as the CLI records it |
 //! | `permission` | a question of the agent, and what can be answered |
 //! | `gate` | what is answered without asking anybody |
 //! | `hooks` | who decides before that |
@@ -22,6 +23,7 @@ mod other;
 mod permission;
 mod pipe;
 mod process;
+mod responses;
 mod service;
 mod turn;
 

@@ -92,6 +92,8 @@ variables! {
         GEMINI_TELEMETRY_TARGET "`local` or `gcp`."
         GEMINI_TELEMETRY_OUTFILE "The file that telemetry is written to."
         GEMINI_TELEMETRY_LOG_PROMPTS "Whether prompts are part of the telemetry."
+        GEMINI_TELEMETRY_TRACES_ENABLED "Whether the telemetry traces each call of a model."
+        OTEL_BSP_SCHEDULE_DELAY "How late traces are written, in milliseconds; set for conversations, if it is not."
         GEMINI_CLI_USE_COMPUTE_ADC "`true` signs in with the machine's own Google account."
         GOOGLE_GEMINI_BASE_URL "Another address for the Gemini API. Without a selected sign-in method it selects `gateway`, which headless runs refuse."
         GOOGLE_GENAI_USE_GCA "`true` signs in with a personal Google account."

@@ -110,7 +110,7 @@ impl SubAgents {
             more |= log.read(|line| self.facts.line(line, &mut said));
         }
         facts.extend(said.into_iter().filter_map(|fact| match fact {
-            Fact::Usage { model, tokens, .. } => Some(Fact::SubAgentUsage { model, tokens }),
+            Fact::Usage { model, tokens, .. } => Some(Fact::UsageAside { model, tokens }),
             _ => None,
         }));
         more

@@ -6,8 +6,8 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::io::{self, Read};
+use std::path::Path;
 
 use alhena_model::{Statistics, Tokens};
 use alhena_wire::frame::{Frame, Framer};
@@ -21,6 +21,8 @@ pub(crate) const FILE: &str = "telemetry";
 
 /// Longer lines are prompts and answers.
 const LONGEST_LINE: usize = 64 << 10;
+/// So many calls may be traced before anybody asks.
+const MOST_TRACED: usize = 1000;
 
 /// Switches telemetry into a file on, unless the user has telemetry of their own.
 pub(crate) fn switch_on(path: &Path, settings: &serde_json::Value, environment: &mut Environment) -> bool {
@@ -35,12 +37,30 @@ pub(crate) fn switch_on(path: &Path, settings: &serde_json::Value, environment: 
     true
 }
 
+/// Lets it trace the calls of models at once: those it does not keep back as it does events (0.44.0 on).
+pub(crate) fn trace(environment: &mut Environment) {
+    environment.set(env::GEMINI_TELEMETRY_TRACES_ENABLED, "true");
+    if environment.get(env::OTEL_BSP_SCHEDULE_DELAY).is_none() {
+        environment.set(env::OTEL_BSP_SCHEDULE_DELAY, "0");
+    }
+}
+
 /// What the telemetry says that nothing else does.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Measured {
     /// For answers that did not end by themselves.
     pub warnings: Vec<String>,
     pub statistics: Statistics,
+    /// The calls that were traced, as they ended.
+    pub traced: Vec<Traced>,
+}
+
+/// A call of a model.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Traced {
+    pub model: String,
+    pub input: u64,
+    pub output: u64,
 }
 
 /// Reads the telemetry of a run that is over.
@@ -62,38 +82,43 @@ pub(crate) fn read(path: &Path) -> Measured {
     reader.measured
 }
 
-/// The telemetry of a CLI that goes on. It is written 5 s late, and nothing can hurry it (0.61.0): what it says of a turn of a
-/// conversation is known in the next one, or at the end.
+/// The telemetry of a CLI that goes on. Its events are written 5 s late, and nothing can hurry them (0.61.0): what they say of a
+/// turn of a conversation is known in the next one, or at the end. Traces are written at once, where that was asked for.
 pub(crate) struct TelemetryTail {
-    path: PathBuf,
-    file: Option<Follower>,
+    file: Follower,
     framer: Framer,
     reader: TelemetryReader,
 }
 
 impl TelemetryTail {
-    pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, file: None, framer: Framer::new(LONGEST_LINE), reader: TelemetryReader::default() }
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let (file, framer) = (Follower::open(path)?, Framer::new(LONGEST_LINE));
+        Ok(Self { file, framer, reader: TelemetryReader::default() })
+    }
+
+    fn read(&mut self) {
+        let (framer, reader) = (&mut self.framer, &mut self.reader);
+        while let Some(bytes) = self.file.next().ok().filter(|bytes| !bytes.is_empty()) {
+            framer.push(bytes, |frame| {
+                if let Frame::Line(line) = frame {
+                    reader.line(line);
+                }
+            });
+        }
     }
 
     /// What was not told yet of answers that did not end by themselves.
     pub(crate) fn warnings(&mut self) -> Vec<String> {
-        if self.file.is_none() {
-            self.file = Follower::read_only(&self.path).ok();
-        }
-        let (framer, reader) = (&mut self.framer, &mut self.reader);
-        if let Some(file) = &mut self.file {
-            while let Some(bytes) = file.next().ok().filter(|bytes| !bytes.is_empty()) {
-                framer.push(bytes, |frame| {
-                    if let Frame::Line(line) = frame {
-                        reader.line(line);
-                    }
-                });
-            }
-        }
+        self.read();
         let mut warnings = std::mem::take(&mut self.reader.measured.warnings);
         warnings.dedup();
         warnings
+    }
+
+    /// The calls of models that were not told yet.
+    pub(crate) fn traced(&mut self) -> Vec<Traced> {
+        self.read();
+        std::mem::take(&mut self.reader.measured.traced)
     }
 }
 
@@ -122,6 +147,10 @@ const ATTRIBUTES: &[&str] = &[
     "thoughts_token_count",
     "tool_token_count",
     "total_token_count",
+    "gen_ai.operation.name",
+    "gen_ai.request.model",
+    "gen_ai.usage.input_tokens",
+    "gen_ai.usage.output_tokens",
 ];
 
 impl TelemetryReader {
@@ -185,18 +214,33 @@ impl TelemetryReader {
                 let Some(name) = text("function_name") else { return };
                 statistics.tool(name, number("duration_ms"), text("decision"));
             }
+            None if text("gen_ai.operation.name") == Some("llm_call") => {
+                // One that failed took nothing.
+                let took = attributes.contains_key("gen_ai.usage.input_tokens");
+                let model =
+                    text("gen_ai.request.model").filter(|_| took && self.measured.traced.len() < MOST_TRACED);
+                self.measured.traced.extend(model.map(|model| Traced {
+                    model: model.to_owned(),
+                    input: number("gen_ai.usage.input_tokens"),
+                    output: number("gen_ai.usage.output_tokens"),
+                }));
+            }
             _ => {}
         }
     }
 }
 
-fn warning(reason: &str) -> Option<String> {
+/// What people should know of an answer that ended for this reason, in the words of the API or of the telemetry.
+pub(crate) fn warning(reason: &str) -> Option<String> {
     match reason.to_ascii_lowercase().as_str() {
         "stop" | "tool_calls" | "unspecified" | "finish_reason_unspecified" | "error" => None,
+        // The telemetry calls the first a stop and the others errors; the CLI asks again after those.
+        "other" | "malformed_function_call" | "unexpected_tool_call" => None,
         "length" | "max_tokens" => {
             Some("An answer was cut off at the limit of output tokens (MAX_TOKENS)".to_owned())
         }
-        "content_filter" | "safety" => Some("An answer was cut off by a content filter (SAFETY)".to_owned()),
+        "content_filter" | "safety" | "recitation" | "language" | "blocklist" | "prohibited_content"
+        | "spii" | "image_safety" => Some("An answer was cut off by a content filter (SAFETY)".to_owned()),
         other => Some(format!("An answer ended early: {other}")),
     }
 }

@@ -271,7 +271,7 @@ impl Interpreter {
                 let model = Some(model.as_str()).filter(|model| !model.is_empty());
                 self.emit(Source::Session, usage_of(model, tokens, cost), out);
             }
-            Fact::SubAgentUsage { model, tokens } => {
+            Fact::UsageAside { model, tokens } => {
                 self.joined.usage.add(&model, &tokens);
                 self.costing.call(&model, &tokens, self.now);
                 if let Some(acp) = &mut self.acp {

@@ -71,8 +71,10 @@ pub enum Fact {
         /// The tokens.
         tokens: Tokens,
     },
-    /// An answer in a sub-agent's own conversation took these tokens.
-    SubAgentUsage {
+    /// An answer beside the conversation took these tokens: in a sub-agent's own, or one that the CLI asked for itself, as its
+    /// router does.
+    #[serde(alias = "sub_agent_usage")]
+    UsageAside {
         /// The model.
         model: String,
         /// The tokens.

@@ -13,6 +13,7 @@
 //! | [`session`] | session files, and the conversation they add up to |
 //! | [`rpc`] | JSON-RPC on lines, as MCP servers and agents speak it |
 //! | [`acp`] | the Agent Client Protocol, as agents speak it |
+//! | [`responses`] | one line of `--record-responses` |
 //! | [`exit`] | what an exit code of the CLI means |
 //! | [`release`] | which release has which feature |
 
@@ -28,6 +29,7 @@ pub mod frame;
 pub mod mcp;
 pub mod release;
 pub mod report;
+pub mod responses;
 pub mod rpc;
 #[cfg(feature = "schema")]
 pub mod schema;

@@ -2,6 +2,7 @@
 
 mod begin;
 mod clocks;
+mod count;
 mod exchange;
 mod finish;
 mod going_on;
@@ -31,6 +32,7 @@ use super::hooks::Deciders;
 use super::hotline::Hotline;
 use super::pipe::Pipe;
 use super::process::Opening;
+use super::responses::Responses;
 use super::service::Terms;
 use super::turn::{Exchange, Outlet};
 use crate::follow::Follower;
@@ -74,6 +76,10 @@ pub(super) struct Engine {
     tail: Option<SessionTail>,
     /// Where it is ours.
     telemetry: Option<TelemetryTail>,
+    /// Where they are recorded.
+    responses: Option<Responses>,
+    /// Whether calls of models are traced.
+    traces: bool,
     neighbours: Option<Neighbours>,
     recorder: Option<Recorder>,
     /// What the next prompt is told of the turn before.

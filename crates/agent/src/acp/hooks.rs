@@ -9,7 +9,7 @@ mod calls;
 use std::collections::{HashSet, VecDeque};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
@@ -22,11 +22,6 @@ use crate::hooks::{Asked, Hooks, Moment, Verdict, within};
 use crate::prepare::asking;
 use crate::request::Request;
 use crate::run_dir::RunDir;
-
-/// Where the CLI writes what the API answers.
-pub(super) fn responses(run_dir: &RunDir) -> PathBuf {
-    run_dir.path().join("responses")
-}
 
 /// What was decided of a question.
 #[derive(Debug, PartialEq)]
@@ -66,7 +61,7 @@ impl Deciders {
         let (bell, rung) = UnixStream::pair()?;
         bell.set_nonblocking(true)?;
         rung.set_nonblocking(true)?;
-        let calls = Calls::follow(&responses(run_dir))?;
+        let calls = Calls::follow(&super::responses::file(run_dir))?;
         Ok(Some(Self {
             hooks,
             calls,

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use super::gate::mode_of_agent;
 use super::other::{self, AcpAgent};
 use super::pipe::Pipe;
+use super::responses;
 use super::service::Kind;
 use crate::env::Environment;
 use crate::find::Gemini;
@@ -131,8 +132,11 @@ fn prepare(
     let Common { mut environment, home, dir, run_dir, user_home, user_settings, warnings, .. } =
         prepare::common(gemini, request, base, own)?;
     // It is written so late that only who waits for the end of the process has anything of it (0.61.0).
-    if purpose == Purpose::One {
-        telemetry::switch_on(&run_dir.path().join(telemetry::FILE), &user_settings, &mut environment);
+    if purpose == Purpose::One
+        && telemetry::switch_on(&run_dir.path().join(telemetry::FILE), &user_settings, &mut environment)
+        && gemini.version >= TRACES_SINCE
+    {
+        telemetry::trace(&mut environment);
     }
     prepare::debug_log(&run_dir, &mut environment);
     let flag = if gemini.version.has(Feature::Acp) { "--acp" } else { "--experimental-acp" };
@@ -142,10 +146,11 @@ fn prepare(
     let approval = mode_of_agent(request.approval, &request.rules);
     let request = &Request { resume: None, approval, ..request };
     args.extend(arguments::of(request, gemini, home.as_ref(), run_dir.path(), &user_home, &user_settings)?);
-    if asking::about_everything(request) {
-        let mut recorded = OsString::from("--record-responses=");
-        recorded.push(super::hooks::responses(&run_dir));
-        args.push(recorded);
+    let places = (user_home.as_path(), dir.as_path());
+    if asking::about_everything(request)
+        || responses::can_be_recorded(gemini, request, &user_settings, places, base)
+    {
+        args.push(responses::option(&run_dir));
     }
     let (program, args) = prepare::command(gemini, request, &user_settings, &mut environment, args, heap_mb);
     in_custody((program, args), home, dir, run_dir, environment, warnings)
@@ -182,6 +187,9 @@ pub(super) fn in_custody(
     };
     Ok((Ready { launch, home, dir, run_dir, environment, warnings }, pipe))
 }
+
+/// The first release that was seen to trace what a call took.
+const TRACES_SINCE: Version = Version::new(0, 44, 0);
 
 /// The first release whose hooks of the agent are run over ACP as well.
 const AGENT_HOOKS_SINCE: Version = Version::new(0, 45, 2);

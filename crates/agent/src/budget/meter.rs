@@ -129,7 +129,7 @@ impl Meter {
         let Some(tail) = &mut state.tail else { return };
         tail.catch_up();
         for fact in tail.news() {
-            if let Fact::Usage { model, tokens, .. } | Fact::SubAgentUsage { model, tokens } = fact {
+            if let Fact::Usage { model, tokens, .. } | Fact::UsageAside { model, tokens } = fact {
                 self.count(state, &model, &tokens);
             }
         }

@@ -127,6 +127,13 @@ fn real_cli_text_and_thoughts_are_equal() {
 }
 
 #[test]
+fn real_cli_what_the_router_takes_is_equal() {
+    let scenario = || Scenario::new().turn(Turn::say("Hi."));
+    let learned = equal("router", scenario, |lab| lab.request("Say hi").model("auto"));
+    assert_eq!(learned.models.len(), 2, "{:?}", learned.usage);
+}
+
+#[test]
 fn real_cli_reading_and_searching_are_equal() {
     for (name, args) in [
         ("read_file", json!({"file_path": "a.txt"})),

@@ -59,19 +59,46 @@ fn real_cli_a_change_of_mode_in_mid_turn_is_no_part_of_the_answer() {
 }
 
 #[test]
-fn real_cli_an_answer_that_is_cut_off_in_a_conversation_is_told_at_its_end_at_the_latest() {
-    let cut = Turn::new().text("partial").finish("MAX_TOKENS");
-    let lab = lab("cut off in a conversation", Scenario::new().turn(Turn::say("Whole.")).turn(cut));
+fn real_cli_an_answer_that_is_cut_off_in_a_conversation_is_told_in_its_own_turn_and_once() {
+    let cut = |reason: &str| Turn::new().text("partial").finish(reason);
+    let scenario = Scenario::new()
+        .turn(Turn::say("Whole."))
+        .turn(cut("MAX_TOKENS"))
+        .turn(Turn::say("Whole again."))
+        .turn(cut("RECITATION"));
+    let lab = lab("cut off in a conversation", scenario);
     let mut talk = converse(&lab, lab.request(""));
     let mut told = Vec::new();
-    for prompt in ["one", "two"] {
+    for prompt in ["one", "two", "three", "four"] {
         let (_, outcome) = follow(talk.prompt(prompt).unwrap(), nobody);
         assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
-        told.extend(outcome.warnings.clone());
+        told.push(outcome.warnings.clone());
     }
-    told.extend(talk.close_blocking().warnings);
-    let cuts = told.iter().filter(|warning| warning.contains("MAX_TOKENS")).count();
-    assert_eq!(cuts, 1, "{told:?}");
+    told.push(talk.close_blocking().warnings);
+    let [none, limit, filter] = [
+        vec![],
+        vec!["An answer was cut off at the limit of output tokens (MAX_TOKENS)".to_owned()],
+        vec!["An answer was cut off by a content filter (SAFETY)".to_owned()],
+    ];
+    assert_eq!(told, [none.clone(), limit, none.clone(), filter, none]);
+}
+
+#[test]
+fn real_cli_what_the_router_takes_is_in_the_usage_of_each_turn() {
+    let scenario = Scenario::dynamic(|_: &alhena::scripted::RecordedRequest| Turn::say("Hi."));
+    let lab = lab("router", scenario);
+    let mut talk = converse(&lab, lab.request("").model("auto"));
+    for prompt in ["one", "two"] {
+        let before = lab.server.requests("lab").len();
+        let (_, outcome) = follow(talk.prompt(prompt).unwrap(), nobody);
+        assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
+        let asked = lab.server.requests("lab").split_off(before);
+        let mut asked: Vec<&str> = asked.iter().map(|request| request.model.as_str()).collect();
+        asked.sort_unstable();
+        assert_eq!(outcome.models, asked, "{:?}", outcome.usage);
+        assert_eq!((asked.len(), outcome.model_calls), (2, 2));
+        assert!(outcome.usage.models.values().all(|tokens| tokens.total > 0), "{:?}", outcome.usage);
+    }
 }
 
 #[test]

@@ -168,6 +168,19 @@ fn real_cli_things_to_do_are_a_plan() {
 }
 
 #[test]
+fn real_cli_an_answer_that_was_cut_off_says_so_in_its_reason() {
+    let cut = Turn::new().text("part of it").finish("MAX_TOKENS");
+    let lab = lab("cut off", Scenario::new().turn(cut).turn(Turn::say("Whole.")));
+    let mut client = Client::new(&lab, &[]);
+    let session = client.session(&lab);
+    for (text, reason) in [("cut", "max_tokens"), ("whole", "end_turn")] {
+        let prompt = client.prompt(&session, text);
+        let answer = client.answer(prompt);
+        assert_eq!(answer["result"]["stopReason"], reason, "{answer}");
+    }
+}
+
+#[test]
 fn real_cli_rules_decide_before_the_editor_is_asked() {
     let scenario =
         Scenario::new().turn(shell("touch a.txt")).turn(shell("rm a.txt")).turn(Turn::say("Done."));

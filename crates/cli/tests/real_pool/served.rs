@@ -131,6 +131,20 @@ fn real_cli_a_session_is_not_used_again_after_a_tool_a_failure_or_a_change_of_th
 }
 
 #[test]
+fn real_cli_an_answer_that_is_cut_off_is_told_by_its_own_run_and_no_other() {
+    let scenario = Scenario::dynamic(|request: &alhena::scripted::RecordedRequest| {
+        let cut = request.prompt() == Some("cut");
+        Turn::new().text("part").finish(if cut { "MAX_TOKENS" } else { "STOP" })
+    });
+    let lab = Lab::real("cut off", VERSION, scenario);
+    let pool = pool(1);
+    let told =
+        ["whole", "cut", "whole again"].map(|word| run(&lab, &pool, lab.request(word)).warnings.clone());
+    assert!(told[1].iter().any(|warning| warning.contains("MAX_TOKENS")), "{told:?}");
+    assert!(told[0].is_empty() && told[2].is_empty(), "{told:?}");
+}
+
+#[test]
 fn real_cli_a_folder_of_its_own_gets_a_session_of_its_own_in_the_same_process() {
     let lab = lab("two folders");
     let pool = pool(1);

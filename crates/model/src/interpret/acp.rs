@@ -387,6 +387,18 @@ impl Interpreter {
         }
     }
 
+    /// What the CLI asks models for beside the conversation, to choose one of them for example. The stream counts it; over ACP only its
+    /// measurements do.
+    pub(super) fn settle_aside(&mut self) {
+        let Some(statistics) = self.outcome.statistics.as_ref().filter(|_| self.acp.is_some()) else {
+            return;
+        };
+        for (model, calls) in &statistics.models {
+            let aside = calls.roles.iter().filter(|(role, _)| role.starts_with("utility_"));
+            aside.for_each(|(_, calls)| self.joined.usage.add(model, &calls.tokens));
+        }
+    }
+
     pub(super) fn repeats_itself(&mut self) {
         if let Some(acp) = &mut self.acp {
             acp.repeats_itself = true;

@@ -19,8 +19,9 @@ impl Interpreter {
         }
         self.settle_quota();
         self.settle_statistics();
+        let by_call = self.joined.usage.clone();
+        self.settle_aside();
         let joined = std::mem::take(&mut self.joined);
-        let by_call = joined.usage.clone();
         joined.settle(&mut self.outcome);
         let turns = self.open.turns() + u64::from(self.facts.answered);
         self.costing.settle(&by_call, turns, self.now, &mut self.outcome);

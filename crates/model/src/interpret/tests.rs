@@ -972,7 +972,7 @@ fn a_run_costs_what_its_calls_cost_one_by_one() {
         model: model(),
         tokens: crate::Tokens { cached: 30, ..taken(70, 1) },
     };
-    let of_agent = Fact::SubAgentUsage { model: model(), tokens: taken(20, 2) };
+    let of_agent = Fact::UsageAside { model: model(), tokens: taken(20, 2) };
     let outcome = costing(Some(TIERED), &[own, of_agent]);
     // 70 * 2 + 1 * 20, 20 * 1 + 2 * 10, and what nobody told one by one: 10 * 1 + (1 + 20) * 10
     assert_eq!((outcome.cost_usd, outcome.cost_is_lower_bound), (Some(160.0 + 40.0 + 220.0), false));

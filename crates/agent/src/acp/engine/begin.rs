@@ -18,6 +18,7 @@ use crate::acp::hooks::Deciders;
 use crate::acp::hotline::Hotline;
 use crate::acp::pipe::Pipe;
 use crate::acp::process::{Opening, Purpose, Who};
+use crate::acp::responses::{self, Responses};
 use crate::acp::turn::Outlet;
 use crate::env::{self, Environment};
 use crate::follow::Follower;
@@ -150,7 +151,9 @@ pub(super) fn begin(parts: EngineParts) -> io::Result<Engine> {
     let neighbours = Neighbours::announce(run_dir.path(), &dir).ok();
     let measured = run_dir.path().join(telemetry::FILE);
     let is_ours = environment.get(env::GEMINI_TELEMETRY_OUTFILE) == Some(measured.as_os_str());
-    let telemetry = is_ours.then(|| TelemetryTail::new(measured));
+    let telemetry = is_ours.then(|| TelemetryTail::open(&measured)).transpose()?;
+    let records = launch.args.contains(&responses::option(&run_dir));
+    let responses = records.then(|| Responses::open(&responses::file(&run_dir))).transpose()?;
     let retries = Retries::new(launch.stderr.as_ref());
     let deciders = Deciders::of(&request, &run_dir)?;
     Ok(Engine {
@@ -178,6 +181,8 @@ pub(super) fn begin(parts: EngineParts) -> io::Result<Engine> {
         departing: Vec::new(),
         tail,
         telemetry,
+        responses,
+        traces: is_ours && environment.is_true(env::GEMINI_TELEMETRY_TRACES_ENABLED),
         neighbours,
         recorder,
         note: None,

@@ -13,7 +13,6 @@ use crate::changes;
 use crate::disk::Disk;
 use crate::rate_limit::{OnRateLimit, Patience};
 use crate::start;
-use crate::telemetry::TelemetryTail;
 
 impl Engine {
     /// The next prompt gets its turn.
@@ -66,8 +65,9 @@ impl Engine {
         let since = changes::scan_start(&self.dir);
         let mut warnings = std::mem::take(&mut self.warnings);
         warnings.append(&mut self.ward.warnings);
-        let late = self.telemetry.iter_mut().flat_map(TelemetryTail::warnings);
-        warnings.extend(late.map(|warning| format!("In a turn before: {warning}")));
+        let late = self.late_warnings();
+        warnings.extend(late.into_iter().map(|warning| format!("In a turn before: {warning}")));
+        self.begin_to_count();
         let mut session = self.tail.take();
         if let Some(session) = session.as_mut().filter(|_| !self.session.id.is_empty()) {
             // What was written since the last turn is none of this one's.

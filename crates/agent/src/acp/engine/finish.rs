@@ -8,11 +8,11 @@ use alhena_model::{Change, End, Event, EventKind, Exit, Input, Outcome};
 
 use super::Engine;
 use super::serve::Serving;
+use crate::account::Account;
 use crate::acp::conversation::Closed;
 use crate::acp::turn::{Exchange, is_deed};
 use crate::run::{Item, Listener};
 use crate::supervise::protocol::Gentle;
-use crate::telemetry::TelemetryTail;
 
 /// How long what others say of a turn is waited for when the agent has answered.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -42,6 +42,8 @@ impl Engine {
         account.read_session();
         let incomplete = account.interpreter.waits()
             || (account.session.is_some() && account.interpreter.untold_tokens() > 0);
+        let incomplete = incomplete || self.is_still_counting();
+        let Some(exchange) = &self.exchange else { return };
         let incomplete =
             incomplete || (self.serving.as_ref().is_some_and(Serving::clears) && !exchange.is_cleared());
         if incomplete && exchange.stop.is_none() && since.elapsed() < LAST_WORDS && !self.closing {
@@ -72,7 +74,18 @@ impl Engine {
         account.hear_desk(&self.ward);
         account.settle(&self.ward);
         account.warnings.append(&mut self.ward.warnings);
-        account.warnings.extend(self.telemetry.iter_mut().flat_map(TelemetryTail::warnings));
+        self.hear_last(account);
+        self.tail = account.session.take();
+        self.neighbours = account.neighbours.take();
+        let stderr = self.ward.last_words_since(exchange.stderr_before);
+        self.depart(exchange, exit, stderr)
+    }
+
+    /// What else is known of a turn that is over.
+    fn hear_last(&mut self, account: &mut Account) {
+        let late = self.late_warnings();
+        account.warnings.extend(late);
+        self.count_last(account);
         if self.turns == 1 {
             let complaints = self.ward.complaints();
             if let Some(serving) = &mut self.serving {
@@ -81,10 +94,6 @@ impl Engine {
             account.warnings.extend(complaints);
         }
         account.warn_all();
-        self.tail = account.session.take();
-        self.neighbours = account.neighbours.take();
-        let stderr = self.ward.last_words_since(exchange.stderr_before);
-        self.depart(exchange, exit, stderr)
     }
 
     fn depart(&mut self, mut exchange: Exchange, exit: Exit, stderr: String) -> Departed {
@@ -122,7 +131,11 @@ impl Engine {
             account.read_session_to_its_end();
             account.say_if_lost(&finished.sessions);
             account.ask_disk_at_last(self.ward.has_started());
-            account.hear_last_of(&self.ward);
+            match self.once {
+                true => account.hear_last_of(&self.ward),
+                // What the CLI measured is of all turns.
+                false => self.hear_last(account),
+            }
             account.hear_desk(&self.ward);
             account.settle(&self.ward);
             // Who has been answered is not concerned by how the process ends: we end it.
@@ -133,8 +146,7 @@ impl Engine {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&finished.published);
         let mut warnings = self.ward.warnings.split_off(0);
         warnings.extend(finished.warnings);
-        // Only the telemetry says that an answer was cut off (0.61.0).
-        warnings.extend(self.telemetry.iter_mut().flat_map(TelemetryTail::warnings));
+        warnings.extend(self.late_warnings());
         let serving = self.serving.take();
         let Engine { ward, departing, over, closed, .. } = self;
         // Before the last event is out everything is cleaned up: whoever has it may exit at once.

@@ -1,0 +1,49 @@
+//! What a turn took beside the conversation, and whether its answers are whole: by what the CLI records and traces of its calls.
+
+use alhena_model::Input;
+
+use super::Engine;
+use crate::account::Account;
+use crate::telemetry::TelemetryTail;
+
+impl Engine {
+    /// Another turn: what came of those before, and of their stops, is none of its own.
+    pub(super) fn begin_to_count(&mut self) {
+        if let Some(telemetry) = &mut self.telemetry {
+            drop(telemetry.traced());
+        }
+        if let Some(responses) = &mut self.responses {
+            responses.begin_again();
+            // Those who decide on tools read it too, and there are none where prompts are independent.
+            if self.serving.is_some() {
+                responses.forget();
+            }
+        }
+    }
+
+    /// The agent has answered: whether it will still be told what was asked for beside.
+    pub(super) fn is_still_counting(&mut self) -> bool {
+        let Some(responses) = &mut self.responses else { return false };
+        responses.read();
+        let Some(telemetry) = self.telemetry.as_mut().filter(|_| responses.is_incomplete()) else {
+            return false;
+        };
+        responses.name_models(telemetry.traced());
+        self.traces && responses.is_incomplete()
+    }
+
+    /// The turn is over: what is known by now is told.
+    pub(super) fn count_last(&mut self, account: &mut Account) {
+        let _nothing_more = self.is_still_counting();
+        let Some(responses) = &mut self.responses else { return };
+        account.warnings.extend(responses.warnings());
+        responses.aside().into_iter().for_each(|fact| account.feed(Input::Fact(fact)));
+    }
+
+    /// What events tell late of answers that were cut off; where answers are recorded it is known before.
+    pub(super) fn late_warnings(&mut self) -> Vec<String> {
+        let told = self.responses.is_some();
+        let late = self.telemetry.iter_mut().flat_map(TelemetryTail::warnings).collect::<Vec<_>>();
+        if told { Vec::new() } else { late }
+    }
+}
