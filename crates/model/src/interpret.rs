@@ -166,6 +166,7 @@ impl Interpreter {
             Input::Denied(tools) => self.denied = tools,
             Input::Warning(message) => self.warn(message, out),
             Input::MayGoOn => self.attempts.may_go_on(),
+            Input::Dropped(dropped) => self.outcome.malformed.add(dropped),
             input => {
                 self.wait_no_more(out);
                 match input {

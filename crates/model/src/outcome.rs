@@ -144,6 +144,14 @@ pub struct Malformed {
     pub bytes: u64,
 }
 
+impl Malformed {
+    /// Counts more.
+    pub fn add(&mut self, more: Malformed) {
+        self.lines = self.lines.saturating_add(more.lines);
+        self.bytes = self.bytes.saturating_add(more.bytes);
+    }
+}
+
 /// The model's text, collected up to a limit.
 ///
 /// The final text is a part of the whole and is not stored twice unless the whole was cut before it began.

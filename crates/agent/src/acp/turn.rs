@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use alhena_model::{EventKind, Stop};
+use alhena_model::{EventKind, Malformed, Stop};
 use alhena_wire::acp::Choice;
 use alhena_wire::rpc::Id;
 
@@ -96,6 +96,8 @@ pub(super) struct Exchange {
     pub patience: Patience,
     /// Until then nothing is asked: the agent waits for the API, or we do.
     pub waits_until: Instant,
+    /// Lines that made no sense when it was being stopped.
+    pub dropped: Malformed,
     /// Why it is being stopped, and since when.
     pub stop: Option<(Stop, Instant)>,
     /// When the agent answered the prompt: what is left is what others say of it.

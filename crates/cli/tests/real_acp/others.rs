@@ -225,6 +225,51 @@ fn real_cli_run_and_chat_take_another_agent_and_refuse_what_it_cannot_have() {
     assert!(!done.stderr_text().contains("Gemini CLI"), "{}", done.stderr_text());
 }
 
+/// An agent that says what makes no sense, before a turn is stopped and after it.
+const CONFUSED: &str = r#"
+    while read -r line; do
+        id=$(printf '%s' "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
+        answer() { echo '{"jsonrpc":"2.0","id":'"$1"',"result":'"$2"'}'; }
+        case $line in
+            *'"initialize"'*) answer "$id" '{"protocolVersion":1}' ;;
+            *'"session/new"'*) answer "$id" '{"sessionId":"s"}' ;;
+            *'"session/prompt"'*)
+                prompt=$id
+                echo 'before'
+                echo '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"part"}}}}' ;;
+            *'"session/cancel"'*)
+                echo 'after it'
+                head -c 70000000 /dev/zero | tr '\0' 'x'
+                echo
+                answer "$prompt" '{"stopReason":"cancelled"}' ;;
+        esac
+    done"#;
+
+#[test]
+fn what_makes_no_sense_is_counted_also_of_an_agent_that_was_stopped() {
+    let lab = super::lab("confused", Scenario::new());
+    let script = lab.home.write("confused.sh", CONFUSED).unwrap();
+    let agent = AcpAgent::new(&format!("sh '{}'", script.display())).unwrap();
+    let mut request = request(&lab, "");
+    request.max_output = 1 << 30;
+    let mut talk = agent.converse_in(request, &lab.env).unwrap();
+    let mut turn = talk.prompt("go").unwrap();
+    let mut told = 0;
+    while let Some(item) = turn.next_blocking() {
+        if let TurnItem::Event(event) = item {
+            told += usize::from(matches!(event.kind, EventKind::Malformed { .. }));
+            if matches!(event.kind, EventKind::Text { .. }) {
+                turn.cancel();
+            }
+        }
+    }
+    let outcome = turn.outcome_blocking();
+    let counted = (outcome.malformed.lines, outcome.malformed.bytes);
+    assert_eq!((outcome.status, counted), (Status::Cancelled, (3, 6 + 8 + 70_000_000)), "{outcome:?}");
+    // Each is an event only where a reader can hold it up.
+    assert_eq!(told, 1);
+}
+
 #[test]
 fn an_agent_that_floods_is_ended_in_its_time() {
     let lab = lab("floods", Scenario::new());

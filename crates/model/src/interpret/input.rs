@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::answer::Answered;
 use crate::join::Fact;
 use crate::judge::{End, Exit, Stop};
-use crate::outcome::Change;
+use crate::outcome::{Change, Malformed};
 use crate::prices::Prices;
 use crate::statistics::Statistics;
 use crate::time::Timestamp;
@@ -87,6 +87,8 @@ pub enum Input<'a> {
     Prices(Box<Prices>),
     /// Tools that the caller denied.
     Denied(Vec<String>),
+    /// Lines of an agent that was stopped and that make no sense: counted, and not told one by one.
+    Dropped(Malformed),
     /// Something that people should know.
     Warning(String),
     /// An attempt that fails may be followed by another: what it failed of is told when it is known to be the last.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
-use alhena_model::{Input, Prompted, Stop};
+use alhena_model::{Input, Malformed, Prompted, Stop};
 use alhena_wire::acp::say;
 
 use super::{Engine, Prompt, Purpose as Asked, Stage};
@@ -48,6 +48,7 @@ impl Engine {
             heard: now,
             patience: Patience::of(&self.request),
             waits_until: now,
+            dropped: Malformed::default(),
             stop: None,
             answered: None,
             stderr_before,

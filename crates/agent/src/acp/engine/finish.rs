@@ -100,6 +100,9 @@ impl Engine {
         exchange.note_deeds();
         let did = exchange.did;
         let duration_ms = Some(exchange.began.elapsed().as_millis() as u64);
+        if exchange.dropped.lines > 0 {
+            exchange.account.feed(Input::Dropped(exchange.dropped));
+        }
         let waiting = exchange.account.conclude(&End { exit, stderr, duration_ms });
         let mut departed = Departed::Acted;
         if let Some(Item::Event(Event { kind: EventKind::Finished { outcome }, .. })) = waiting.back() {

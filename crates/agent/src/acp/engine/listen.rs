@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use alhena_model::{Decided, Input};
+use alhena_model::{Decided, Input, Malformed};
 use alhena_wire::acp::{AgentMessage, Call, Choice, PermissionOptionKind, Update, gemini, say};
 use alhena_wire::frame::Frame;
 use alhena_wire::rpc::{self, Fault, Id, Message};
@@ -101,15 +101,14 @@ impl Engine {
     fn hear(&mut self, heard: Heard) {
         let line = match heard {
             Heard::Line(line) => line,
-            // Nobody holds up what is said to whoever was stopped, so what makes no sense would fill the memory.
-            Heard::TooLong { .. } if self.is_stopped() => return,
+            Heard::TooLong { bytes, .. } if self.is_stopped() => return self.drop_line(bytes),
             Heard::TooLong { bytes, sample } => {
                 return self.tell(&[], |_| Input::TooLong { sample, bytes });
             }
         };
         let message = match Message::read(&line) {
             Ok(message) => message,
-            Err(_) if self.is_stopped() => return,
+            Err(_) if self.is_stopped() => return self.drop_line(line.len() as u64),
             Err(_) => return self.tell(&line, |frame| Input::acp(frame)),
         };
         let said = AgentMessage::of(&message);
@@ -118,6 +117,13 @@ impl Engine {
         }
         self.tell(&line, |_| Input::Acp(Box::new(message)));
         self.act_on(said);
+    }
+
+    /// Nobody holds up what is said to whoever was stopped, so what makes no sense would fill the memory: it is counted.
+    fn drop_line(&mut self, bytes: u64) {
+        if let Some(exchange) = &mut self.exchange {
+            exchange.dropped.add(Malformed { lines: 1, bytes });
+        }
     }
 
     /// The interpreter hears a line. Between two turns nobody wants to know.
