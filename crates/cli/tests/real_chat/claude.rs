@@ -57,3 +57,19 @@ fn real_cli_a_signal_ends_the_turn_of_a_program_on_the_sdk_with_a_result_and_lea
     assert_eq!(program.end(), Some(128 + 15));
     nothing_is_left(&lab);
 }
+
+#[test]
+fn real_cli_no_model_is_called_when_the_budget_of_a_program_on_the_sdk_is_used_up() {
+    let lab = lab("claude budget", [shell("touch made"), Turn::say("Never.")]);
+    let args = ["--permission-mode", "bypassPermissions", "--max-budget-usd", "0.000001"];
+    let mut program = claude(&lab, &args);
+    for prompt in ["spend", "and more"] {
+        program.prompt(prompt);
+        let result = program.next("result");
+        assert_eq!(result["subtype"], "error_max_budget_usd", "{result}");
+        assert!(result["errors"][0].as_str().unwrap().starts_with("The budget is used up: "), "{result}");
+    }
+    assert_eq!(lab.server.requests("lab").len(), 1);
+    assert_eq!(program.end(), Some(1));
+    nothing_is_left(&lab);
+}

@@ -103,8 +103,6 @@ struct Turn {
     text: String,
     calls: HashMap<String, (String, Value)>,
     denials: Vec<Value>,
-    /// What its answers used, as far as it is known before the end.
-    used: Usage,
     /// What was used, and how long it took, until it was sent on.
     before: Usage,
     before_ms: u64,
@@ -115,8 +113,6 @@ struct Turn {
 pub enum Interruption {
     /// The program interrupted it.
     ByProgram,
-    /// It cost too much.
-    OverBudget(String),
     /// A hook ended it, or wanted what cannot be done.
     ByHook(String),
 }
@@ -222,12 +218,6 @@ impl Lines {
                     json!({"message": {"role": "user", "content": [result]}, "parent_tool_use_id": null});
                 out.push(self.line("user", body));
             }
-            EventKind::Usage(usage) => {
-                // Of one answer, while the turn goes on; of all at the end, which is then in the outcome.
-                for (model, tokens) in &usage.models {
-                    self.turn.used.add(model, tokens);
-                }
-            }
             EventKind::Warning { message } | EventKind::Error { message } => {
                 self.flush(&mut out);
                 out.push(self.notice(message));
@@ -249,15 +239,6 @@ impl Lines {
     /// The name and arguments of a call of this turn, as the program was told them.
     pub fn call(&self, id: &str) -> Option<&(String, Value)> {
         self.turn.calls.get(id)
-    }
-
-    /// What the conversation cost so far, as far as the models have prices.
-    pub fn cost(&self) -> Option<f64> {
-        let mut used = self.used.clone();
-        for (model, tokens) in &self.turn.used.models {
-            used.add(model, tokens);
-        }
-        self.price(&used)
     }
 
     fn price(&self, used: &Usage) -> Option<f64> {
@@ -285,7 +266,6 @@ impl Lines {
         for (model, tokens) in &turn.models {
             self.used.add(model, tokens);
         }
-        self.turn.used = Usage::default();
         let (cost, used) = (self.price(&self.used), std::mem::take(&mut self.used));
         if cost.is_none() {
             let notice = self.notice("what this cost is not known: a model has no price; it is given as 0");
@@ -432,7 +412,6 @@ fn usage(tokens: &Tokens) -> Value {
 fn verdict(outcome: &Outcome, ended: Option<&Interruption>) -> (&'static str, Option<String>) {
     let failed = "error_during_execution";
     match ended {
-        Some(Interruption::OverBudget(why)) => return ("error_max_budget_usd", Some(why.clone())),
         Some(Interruption::ByHook(why)) => return (failed, Some(why.clone())),
         Some(Interruption::ByProgram) if !outcome.is_success() => {
             return (failed, Some("interrupted".to_owned()));
@@ -444,6 +423,10 @@ fn verdict(outcome: &Outcome, ended: Option<&Interruption>) -> (&'static str, Op
     }
     let kind = outcome.failure.as_ref().map(|failure| failure.kind);
     let message = outcome.failure.as_ref().map_or("the turn failed", |failure| failure.message.as_str());
-    let name = if kind == Some(FailureKind::TurnLimit) { "error_max_turns" } else { failed };
+    let name = match kind {
+        Some(FailureKind::TurnLimit) => "error_max_turns",
+        Some(FailureKind::Budget) => "error_max_budget_usd",
+        _ => failed,
+    };
     (name, Some(cut(message).into_owned()))
 }

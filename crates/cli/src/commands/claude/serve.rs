@@ -324,10 +324,6 @@ impl Serving {
             return self
                 .never_began(&format!("a message with {kind} cannot be said to Gemini CLI: only text can"));
         }
-        if let Some(why) = self.over_budget() {
-            self.ended = Some(Interruption::OverBudget(why));
-            return self.finish(&Outcome::default());
-        }
         self.call_hooks(HookEvent::UserPromptSubmit, None, &json!({"prompt": user.text}))?;
         self.waiting_since = Instant::now();
         self.stage = Stage::Prompting(user);
@@ -372,17 +368,9 @@ impl Serving {
         for line in self.lines.event(event) {
             write(&line)?;
         }
-        match &event.kind {
-            EventKind::ToolResult { id, ok, output, error, .. } => {
-                let error = error.as_ref().map(|error| error.message.as_str());
-                self.after_tool(id, *ok, output.as_deref(), error)?;
-            }
-            EventKind::Usage(_) => {
-                if let Some(why) = self.over_budget() {
-                    self.interrupt(Interruption::OverBudget(why));
-                }
-            }
-            _ => {}
+        if let EventKind::ToolResult { id, ok, output, error, .. } = &event.kind {
+            let error = error.as_ref().map(|error| error.message.as_str());
+            self.after_tool(id, *ok, output.as_deref(), error)?;
         }
         Ok(())
     }
@@ -393,15 +381,6 @@ impl Serving {
             return Ok(());
         }
         Ok(write(&self.lines.begin())?)
-    }
-
-    fn over_budget(&self) -> Option<String> {
-        let budget = self.options.max_budget_usd?;
-        match self.lines.cost() {
-            Some(cost) if cost < budget => None,
-            Some(cost) => Some(format!("this cost {cost:.6} USD so far, and may cost {budget}")),
-            None => Some("what this costs is not known: the model has no price".to_owned()),
-        }
     }
 
     /// The agent has ended: hooks look at that, unless it was ended.

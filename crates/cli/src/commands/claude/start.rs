@@ -42,6 +42,7 @@ pub fn start(options: &Options, initialize: &Initialize, hooked: bool) -> Result
     }
     request.system_prompt = system_prompt(options, initialize)?;
     request.max_turns = options.max_turns;
+    request.max_cost = options.max_budget_usd;
     request.include_dirs = options.add_dirs.iter().map(Into::into).collect();
     request.deny_tools = options.denied_tools().into_iter().map(str::to_owned).collect();
     request.resume = options.resume.as_ref().map(|id| match id.is_empty() {
