@@ -119,11 +119,13 @@ impl Harmless {
 
 /// One line of foreign text, cut to `width` characters.
 pub fn one_line(text: &str, width: usize) -> String {
-    if is_one_line(text) {
-        return match text.get(..width) {
-            Some(start) if start.len() < text.len() => format!("{start}…"),
-            _ => text.to_owned(),
-        };
+    let plain = match text.get(..=width) {
+        // Whatever follows is not shown.
+        Some(start) => text.get(..width).filter(|_| is_one_line(start)).map(|shown| [shown, "…"].concat()),
+        None => is_one_line(text).then(|| text.to_owned()),
+    };
+    if let Some(line) = plain {
+        return line;
     }
     let clean = Harmless::default().clean(text);
     let line: String = clean.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -116,25 +116,43 @@ fn table(sessions: &[Session], with_project: bool, colours: Colours, now: Timest
     for (session, models) in sessions.iter().zip(&models) {
         let id: String = one_line(&session.id, 64).chars().take(8).collect();
         let (paint, word) = look(session.state());
-        let _infallible = write!(
-            text,
-            "{}  {:>5}  {:>4} msg  {:>6} tok  {:model_width$}  {:10}",
-            colours.paint(Paint::Cyan, format_args!("{id:8}")),
-            age(now.as_millis() - session.updated()),
-            session.survey.messages,
-            short(session.survey.spent.iter().map(|spent| spent.tokens.total).sum()),
-            models,
-            colours.paint(paint, format_args!("{word:10}")),
-        );
+        let _infallible = write!(text, "{}  ", colours.paint(Paint::Cyan, format_args!("{id:8}")));
+        right(&mut text, &age(now.as_millis() - session.updated()), 5);
+        text.push_str("  ");
+        right(&mut text, &session.survey.messages.to_string(), 4);
+        text.push_str(" msg  ");
+        right(&mut text, &short(session.survey.spent.iter().map(|spent| spent.tokens.total).sum()), 6);
+        text.push_str(" tok  ");
+        left(&mut text, models, model_width);
+        let _infallible = write!(text, "  {}", colours.paint(paint, format_args!("{word:10}")));
         if let Some(project) = projects.next() {
-            let _infallible = write!(text, "  {project:project_width$}");
+            text.push_str("  ");
+            left(&mut text, project, project_width);
         }
         let title = session.survey.title.as_deref().unwrap_or("");
         // Of a long prompt only the beginning has to be looked at.
         let start = title.get(..title.floor_char_boundary(TITLE * 4)).unwrap_or(title);
-        let _infallible = writeln!(text, "  {}", one_line(start, TITLE));
+        text.push_str("  ");
+        text.push_str(&one_line(start, TITLE));
+        text.push('\n');
     }
     text
+}
+
+/// A cell that begins where its column does. By hand: formatting with widths took a third of the time of a list.
+fn left(text: &mut String, cell: &str, width: usize) {
+    text.push_str(cell);
+    fill(text, cell, width);
+}
+
+/// One that ends where its column does.
+fn right(text: &mut String, cell: &str, width: usize) {
+    fill(text, cell, width);
+    text.push_str(cell);
+}
+
+fn fill(text: &mut String, cell: &str, width: usize) {
+    text.extend(std::iter::repeat_n(' ', width.saturating_sub(cell.chars().count())));
 }
 
 fn models(session: &Session) -> String {
