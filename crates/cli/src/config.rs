@@ -15,6 +15,7 @@ use clap::ValueEnum;
 use toml::Spanned;
 
 use crate::limit::Limit;
+use crate::nearest::nearest;
 use crate::views::Name;
 
 /// The folder's file, in the working directory.
@@ -201,11 +202,9 @@ fn wrong(message: String, hint: &str) -> RunError {
 
 /// The key that was probably meant, or all of them.
 fn suggestion(key: &str) -> String {
-    let close =
-        |name: &str| if key == "as" { f64::from(name == "view") } else { strsim::jaro_winkler(key, name) };
-    let nearest = KEYS.iter().map(|(name, _)| (close(name), *name)).max_by(|a, b| a.0.total_cmp(&b.0));
-    match nearest.filter(|(closeness, _)| *closeness > 0.7) {
-        Some((_, name)) => format!("Did you mean {name}? `alhena help config` lists the keys."),
+    let meant = if key == "as" { Some("view") } else { nearest(key, KEYS.iter().map(|(name, _)| *name)) };
+    match meant {
+        Some(name) => format!("Did you mean {name}? `alhena help config` lists the keys."),
         None => {
             let names: Vec<&str> = KEYS.iter().map(|(name, _)| *name).collect();
             format!("The keys are {}.", names.join(", "))

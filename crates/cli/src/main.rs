@@ -11,6 +11,7 @@ mod echo;
 mod limit;
 mod listener;
 mod mock_home;
+mod nearest;
 mod offline;
 mod output;
 mod prices;

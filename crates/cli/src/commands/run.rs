@@ -1,5 +1,9 @@
 //! `alhena run`.
 
+#[cfg_attr(not(test), expect(dead_code, reason = "what asks by JSON comes with batches"))]
+mod asked;
+#[cfg_attr(not(test), expect(dead_code, reason = "what asks by JSON comes with batches"))]
+pub mod json;
 mod options;
 
 use std::fs::File;
@@ -9,11 +13,11 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use alhena::agent::env::Environment;
-use alhena::agent::{AcpAgent, Finder, NotFound, Place};
+use alhena::agent::{Finder, NotFound, Place};
 use alhena::{Failure, FailureKind, Gemini, Hint, Outcome, Request, Run, RunError};
 
+use self::asked::{Asked, Beside, Who, asked};
 pub use self::options::Args;
-use self::options::{Way, request};
 
 use crate::cassette;
 use crate::command_error::{CommandError, Done, complain};
@@ -108,31 +112,19 @@ fn config(args: &Args) -> Result<Config, RunError> {
 
 /// Everything up to the start.
 fn begin(
-    mut args: Args,
+    args: Args,
     view: Name,
     config: Config,
     interrupts: &Interrupts,
 ) -> Result<(Run, Option<offline::Offline>, Option<cassette::OfRun>), RunError> {
     let mut environment = Environment::of_process();
-    if let Some(agent) = args.agent_command.take() {
-        let agent = AcpAgent::new(&agent)?;
-        if matches!(args.transport, Some(Way::Headless)) {
-            return Err(RunError::Usage {
-                message: format!("{} speaks ACP, and --transport headless is for Gemini CLI", agent.name()),
-                hint: "Leave out --transport.".to_owned(),
-            });
-        }
-        args.transport = Some(Way::Acp);
-        let config = config.for_other_agents();
-        args.agent.fill(&config);
-        let request = request(args, view, &config, interrupts)?;
-        return Ok((agent.run_in(request, &environment)?, None, None));
-    }
-    args.agent.fill(&config);
-    let (scenario, gemini, approval, quiet) =
-        (args.offline.clone(), args.agent.gemini.clone(), args.agent.approval, args.quiet);
-    let cassette = args.cassette.clone();
-    let mut request = request(args, view, &config, interrupts)?;
+    let quiet = args.quiet;
+    let Asked { mut request, who, offline: scenario, cassette, approval, .. } =
+        asked(args, view, config, Beside::Stdin(interrupts))?;
+    let gemini = match who {
+        Who::Other(agent) => return Ok((agent.run_in(request, &environment)?, None, None)),
+        Who::Gemini(gemini) => gemini,
+    };
     let offline = match &scenario {
         Some(scenario) => {
             Some(offline::prepare(scenario.as_deref(), approval, &mut request, &mut environment)?)

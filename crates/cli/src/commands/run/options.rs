@@ -9,6 +9,7 @@ use alhena::hosts::dialect::with_stdin;
 use alhena::{Request, RunError};
 use clap::ValueEnum;
 
+use super::asked::Beside;
 use super::cancelled;
 use crate::cassette::CassetteArgs;
 use crate::commands::agent::Agent;
@@ -131,19 +132,29 @@ pub(super) enum Way {
     Auto,
 }
 
+impl From<Way> for Transport {
+    fn from(way: Way) -> Self {
+        match way {
+            Way::Headless => Transport::Headless,
+            Way::Acp => Transport::Acp,
+            Way::Auto => Transport::Auto,
+        }
+    }
+}
+
 /// The request that the options make.
 pub(super) fn request(
     mut args: Args,
     view: Name,
     config: &Config,
-    interrupts: &Interrupts,
+    beside: Beside<'_>,
 ) -> Result<Request, RunError> {
     let given = args.prompt.or(args.prompt_option);
     let given =
         if given.is_none() && args.prompt_file.is_none() { args.agent.prompt_behind_resume() } else { given };
     let taken_for_session = args.agent.word_behind_resume().filter(|_| given.is_none()).map(str::to_owned);
     let source = Source { text: given, file: args.prompt_file, by: args.prompt_by, wait: args.stdin };
-    let (prompt, notice) = source.prompt(interrupts).map_err(|error| match (error, taken_for_session) {
+    let (prompt, notice) = source.prompt(beside).map_err(|error| match (error, taken_for_session) {
         (RunError::Usage { message, .. }, Some(word)) => RunError::Usage {
             message: format!("{message}: {word:?} behind --resume was taken for the session"),
             hint: format!("If it is the prompt, write --resume=latest {word:?}; if not, give a prompt too."),
@@ -159,11 +170,7 @@ pub(super) fn request(
         By::File => PromptBy::File,
         By::Positional => PromptBy::Positional,
     };
-    request.transport = match args.transport {
-        None | Some(Way::Headless) => Transport::Headless,
-        Some(Way::Acp) => Transport::Acp,
-        Some(Way::Auto) => Transport::Auto,
-    };
+    request.transport = args.transport.map_or(Transport::Headless, Transport::from);
     request.trust = config.trust.unwrap_or_default();
     args.agent.describe(&mut request)?;
     args.permissions.describe(&mut request)?;
@@ -199,17 +206,26 @@ struct Source {
 
 impl Source {
     /// The prompt from wherever it was given with what is piped in beside it, and what people should know of that.
-    fn prompt(self, interrupts: &Interrupts) -> Result<(Prompt, Option<String>), RunError> {
+    fn prompt(self, beside: Beside<'_>) -> Result<(Prompt, Option<String>), RunError> {
         let usage =
             |message: &str, hint: &str| RunError::Usage { message: message.into(), hint: hint.into() };
         let hint = "Give a prompt as an argument, by --prompt-file or on stdin.";
         let Source { text, file, by, wait } = self;
-        let given = text.as_deref().is_some_and(|text| text != "-") || file.is_some();
-        if text.is_none() && !given && io::stdin().is_terminal() {
-            return Err(usage("there is no prompt", hint));
-        }
-        let expect = if given && !wait { Expect::Perhaps } else { Expect::Everything };
-        let (piped, left_open) = from_stdin(expect, interrupts)?;
+        let (given, piped, left_open) = match beside {
+            Beside::Stdin(interrupts) => {
+                let given = text.as_deref().is_some_and(|text| text != "-") || file.is_some();
+                if text.is_none() && !given && io::stdin().is_terminal() {
+                    return Err(usage("there is no prompt", hint));
+                }
+                let expect = if given && !wait { Expect::Perhaps } else { Expect::Everything };
+                let (piped, left_open) = from_stdin(expect, interrupts)?;
+                (given, piped, left_open)
+            }
+            Beside::Nothing if text.is_none() && file.is_none() => {
+                return Err(usage("there is no prompt", "Give a prompt, or a prompt_file."));
+            }
+            Beside::Nothing => (true, String::new(), false),
+        };
         let prompt = match (text, file) {
             (_, Some(file)) if piped.is_empty() => Prompt::File(file),
             (_, Some(_)) if matches!(by, By::File) => {
