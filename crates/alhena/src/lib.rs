@@ -25,6 +25,7 @@
 //! |---|---|
 //! | [`agent`] | find, install, prepare, launch and stop the CLI; every option of a request; recordings; the environment |
 //! | [`answer`] | JSON schemas that an answer has to fit |
+//! | [`batch`] | many requests: jobs, their results, and which when |
 //! | [`model`] | events, messages, outcomes, and the interpreter that makes them; the JSON in a text |
 //! | [`session`] | the CLI's session store |
 //! | [`terminal`] | the interactive CLI in tmux |
@@ -40,6 +41,7 @@ pub use alhena_agent::{
     RunError, Stopper, Trust, Turn, TurnItem,
 };
 pub use alhena_answer as answer;
+pub use alhena_batch as batch;
 pub use alhena_hosts as hosts;
 pub use alhena_model as model;
 pub use alhena_model::{Event, EventKind, Failure, FailureKind, Hint, Message, Outcome, Status};

@@ -2,6 +2,7 @@
 
 mod acp;
 mod agent;
+mod batch;
 mod capabilities;
 mod chat;
 pub mod claude;
@@ -54,6 +55,7 @@ pub struct Cli {
 enum Command {
     Run(Box<run::Args>),
     Chat(Box<chat::Args>),
+    Batch(Box<batch::Args>),
     Parse(parse::Args),
     Sessions(sessions::Args),
     Detect(detect::Args),
@@ -76,6 +78,7 @@ impl Cli {
         let done = match self.command {
             Command::Run(args) => run::execute(*args),
             Command::Chat(args) => chat::execute(*args),
+            Command::Batch(args) => batch::execute(*args),
             Command::Parse(args) => parse::execute(args),
             Command::Sessions(args) => sessions::execute(args),
             Command::Detect(args) => detect::execute(args),

@@ -3,7 +3,7 @@
 //! Everything about it is private: a Gemini home of its own, so that nothing of the user's is needed or touched, and a
 //! server on loopback that ends with the run.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use alhena::agent::env::{self, Environment};
 use alhena::scripted::{Scenario, Server, tour};
@@ -30,7 +30,59 @@ pub const IN_THE_WAY: [&str; 9] = [
 
 /// The scripted model; it ends when this is dropped.
 pub struct Offline {
-    _server: Server,
+    server: Server,
+    home: PathBuf,
+}
+
+impl Offline {
+    /// Starts it, with a home for runs.
+    pub fn start(environment: &Environment) -> Result<Self, RunError> {
+        let broken = |error: std::io::Error| match files::is_full(&error) {
+            true => RunError::Failed(Box::new(Failure::new(
+                FailureKind::DiskFull,
+                format!("the scripted model has no home: {error}"),
+            ))),
+            false => RunError::Usage {
+                message: format!("the scripted model could not be started: {error}"),
+                hint: "It needs a free port on 127.0.0.1 and a directory to write to.".into(),
+            },
+        };
+        let server = Server::start().map_err(broken)?;
+        let dirs = alhena::agent::dirs::Dirs::of(environment).ok_or_else(|| RunError::Usage {
+            message: "there is no home directory to work with".into(),
+            hint: "Set HOME, or ALHENA_HOME to a directory of its own.".into(),
+        })?;
+        let home = dirs.state.join("offline");
+        furnish(&home).map_err(broken)?;
+        Ok(Self { server, home })
+    }
+
+    /// Plays a scenario under this name, from its beginning, and gives its address.
+    pub fn play(&self, name: &str, scenario: Scenario) -> String {
+        self.server.add(name, scenario)
+    }
+
+    /// Points a run at an address of it.
+    pub fn point(
+        &self,
+        url: &str,
+        approval: Option<Approval>,
+        request: &mut Request,
+        environment: &mut Environment,
+    ) {
+        environment.set(env::GEMINI_CLI_HOME, &self.home);
+        environment.set(env::GEMINI_API_KEY, "offline");
+        environment.set(env::GOOGLE_GEMINI_BASE_URL, url);
+        for name in IN_THE_WAY {
+            environment.remove(name);
+        }
+        // A tour without tools would show nothing, and this model only does what its scenario says.
+        request.approval = approval.unwrap_or(Approval::Yolo);
+        if request.trust == Trust::AsIs {
+            request.trust = Trust::Run;
+        }
+        request.notices.push(NOTICE.to_owned());
+    }
 }
 
 /// Starts the scripted model and points the run at it.
@@ -40,41 +92,16 @@ pub fn prepare(
     request: &mut Request,
     environment: &mut Environment,
 ) -> Result<Offline, RunError> {
-    let scenario = match scenario {
-        None => tour(),
-        Some(path) => read_scenario(path)?,
-    };
-    let broken = |error: std::io::Error| match files::is_full(&error) {
-        true => RunError::Failed(Box::new(Failure::new(
-            FailureKind::DiskFull,
-            format!("the scripted model has no home: {error}"),
-        ))),
-        false => RunError::Usage {
-            message: format!("the scripted model could not be started: {error}"),
-            hint: "It needs a free port on 127.0.0.1 and a directory to write to.".into(),
-        },
-    };
-    let server = Server::start().map_err(broken)?;
-    let url = server.add("offline", scenario);
-    let dirs = alhena::agent::dirs::Dirs::of(environment).ok_or_else(|| RunError::Usage {
-        message: "there is no home directory to work with".into(),
-        hint: "Set HOME, or ALHENA_HOME to a directory of its own.".into(),
-    })?;
-    let home = dirs.state.join("offline");
-    furnish(&home).map_err(broken)?;
-    environment.set(env::GEMINI_CLI_HOME, home);
-    environment.set(env::GEMINI_API_KEY, "offline");
-    environment.set(env::GOOGLE_GEMINI_BASE_URL, url);
-    for name in IN_THE_WAY {
-        environment.remove(name);
-    }
-    // A tour without tools would show nothing, and this model only does what its scenario says.
-    request.approval = approval.unwrap_or(Approval::Yolo);
-    if request.trust == Trust::AsIs {
-        request.trust = Trust::Run;
-    }
-    request.notices.push(NOTICE.to_owned());
-    Ok(Offline { _server: server })
+    let scenario = chosen(scenario)?;
+    let offline = Offline::start(environment)?;
+    let url = offline.play("offline", scenario);
+    offline.point(&url, approval, request, environment);
+    Ok(offline)
+}
+
+/// The scenario of a file, or the tour.
+pub fn chosen(scenario: Option<&Path>) -> Result<Scenario, RunError> {
+    scenario.map_or_else(|| Ok(tour()), read_scenario)
 }
 
 /// Reads a scenario file.

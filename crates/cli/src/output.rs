@@ -80,28 +80,36 @@ pub fn say(text: impl fmt::Display) {
 
 /// The same without a line end.
 pub fn say_part(text: impl fmt::Display) {
-    on_stderr(text, false);
+    on_stderr(text, 0);
 }
 
-/// Shows on stderr, which is a terminal, what is being waited for: until something else is said there, or this again.
-pub fn progress(line: impl fmt::Display) {
-    on_stderr(format_args!("{}{line}", Own::ClearLine), true);
+/// Shows on stderr, which is a terminal, what is being waited for: until something else is said there, or this again. None of its
+/// lines may be wider than the terminal.
+pub fn progress(lines: impl fmt::Display) {
+    let lines = lines.to_string();
+    let count = lines.split('\n').count();
+    on_stderr(lines, count);
 }
 
 /// Takes it away.
 pub fn progress_over() {
-    on_stderr("", false);
+    on_stderr("", 0);
 }
 
-/// Whether the last line on stderr only shows progress.
-static PROGRESS: Mutex<bool> = Mutex::new(false);
+/// How many of the last lines on stderr only show progress.
+static PROGRESS: Mutex<usize> = Mutex::new(0);
 
-fn on_stderr(text: impl fmt::Display, is_progress: bool) {
-    let mut progress = PROGRESS.lock().unwrap_or_else(PoisonError::into_inner);
-    let stale = std::mem::replace(&mut *progress, is_progress) && !is_progress;
-    let text = if stale { format!("{}{text}", Own::ClearLine) } else { text.to_string() };
+fn on_stderr(text: impl fmt::Display, progress: usize) {
+    let mut shown = PROGRESS.lock().unwrap_or_else(PoisonError::into_inner);
+    let stale = std::mem::replace(&mut *shown, progress);
+    let mut whole = String::new();
+    for line in 0..stale.max(progress.min(1)) {
+        let up = if line == 0 { String::new() } else { Own::Up.to_string() };
+        whole.push_str(&format!("{up}{}", Own::ClearLine));
+    }
+    whole.push_str(&text.to_string());
     // In one write: others may use the same terminal.
-    let _closed = Stream::Err.open().write_all(text.as_bytes());
+    let _closed = Stream::Err.open().write_all(whole.as_bytes());
 }
 
 /// Prints text and a line end.

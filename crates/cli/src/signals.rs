@@ -33,16 +33,28 @@ pub fn have_come() -> bool {
 pub struct Interrupts {
     caught: Arc<AtomicI32>,
     stopper: Arc<Mutex<Option<Stopper>>>,
+    told: Arc<Mutex<Told>>,
+}
+
+/// Somebody who stops more than one run.
+#[derive(Default)]
+struct Told {
+    /// How many signals have come.
+    count: u32,
+    tell: Option<Box<dyn Fn(u32) + Send>>,
 }
 
 impl Interrupts {
     pub fn catch() -> Self {
-        let interrupts = Self { caught: Arc::new(AtomicI32::new(0)), stopper: Arc::default() };
+        let interrupts =
+            Self { caught: Arc::new(AtomicI32::new(0)), stopper: Arc::default(), told: Arc::default() };
         let (caught, stopper) = (interrupts.caught.clone(), interrupts.stopper.clone());
+        let told = interrupts.told.clone();
         if let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) {
             std::thread::spawn(move || {
                 for signal in signals.forever() {
                     COME.store(true, Ordering::Release);
+                    told.lock().unwrap_or_else(PoisonError::into_inner).hear();
                     let first =
                         caught.compare_exchange(0, signal, Ordering::AcqRel, Ordering::Acquire).is_ok();
                     match &*stopper.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -71,9 +83,25 @@ impl Interrupts {
         *slot = Some(stopper);
     }
 
+    /// From now on each signal is told, with its number from 1; those that came before at once.
+    pub fn tell(&self, tell: impl Fn(u32) + Send + 'static) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        (1..=told.count).for_each(&tell);
+        told.tell = Some(Box::new(tell));
+    }
+
     /// The first signal that came.
     pub fn caught(&self) -> Option<i32> {
         Some(self.caught.load(Ordering::Acquire)).filter(|signal| *signal != 0)
+    }
+}
+
+impl Told {
+    fn hear(&mut self) {
+        self.count += 1;
+        if let Some(tell) = &self.tell {
+            tell(self.count);
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use unicode_width::UnicodeWidthChar;
+
 use crate::output::{Own, Stream, is_control};
 
 /// Whether colours are wanted: on a terminal, and not with `NO_COLOR`.
@@ -144,6 +146,24 @@ fn is_one_line(text: &str) -> bool {
     plain && !two_spaces && !bytes.starts_with(b" ") && !bytes.ends_with(b" ")
 }
 
+/// How wide the terminal is now that stderr is.
+pub fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(rustix::stdio::stderr());
+    size.map(|size| usize::from(size.ws_col)).ok().filter(|columns| *columns > 0).unwrap_or(80)
+}
+
+/// As much of a text as fits: what wraps cannot be taken off the screen again.
+pub fn fitting(text: &str, columns: usize) -> String {
+    let mut left = columns;
+    let fits = |c: &char| {
+        let width = c.width().unwrap_or(0);
+        let fits = width <= left;
+        left = left.saturating_sub(width);
+        fits
+    };
+    text.chars().take_while(fits).collect()
+}
+
 /// `1.2 s`, `3 min 4 s`.
 pub fn duration(millis: u64) -> String {
     match millis {
@@ -233,6 +253,13 @@ mod tests {
     fn an_unfinished_sequence_costs_at_most_its_line() {
         assert_eq!(clean("\x1b]0;never ended\nnext"), "\nnext");
         assert_eq!(clean("\x1b[12\nnext"), "\nnext");
+    }
+
+    #[test]
+    fn what_is_cut_to_fit_never_takes_more_than_its_columns() {
+        assert_eq!(fitting("$ sleep 4", 4), "$ sl");
+        assert_eq!(fitting("日本語", 5), "日本");
+        assert_eq!(fitting("$ sleep", 0), "");
     }
 
     #[test]

@@ -57,14 +57,38 @@ fn write_whole(
     existing: Existing,
     settle: fn(&File) -> io::Result<()>,
 ) -> io::Result<()> {
+    write_piecewise(path, mode, existing, |file| {
+        file.write_all(bytes)?;
+        settle(file)
+    })
+}
+
+/// Replaces a file as a whole or not at all by one that is too large for memory: `write` writes it, and may lock it, before it
+/// has its name.
+pub fn replace_piecewise(
+    path: &Path,
+    mode: u32,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
+    write_piecewise(path, mode, Existing::Replace, |file| {
+        write(file)?;
+        file.sync_all()
+    })
+}
+
+fn write_piecewise(
+    path: &Path,
+    mode: u32,
+    existing: Existing,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let there = fs::metadata(&target).ok().map(|meta| meta.permissions().mode() & 0o7777);
     let mut unfinished = Unfinished::beside(&target, there.unwrap_or(mode))?;
-    unfinished.file.write_all(bytes)?;
+    write(&mut unfinished.file)?;
     if let Some(mode) = there {
         unfinished.file.set_permissions(fs::Permissions::from_mode(mode))?;
     }
-    settle(&unfinished.file)?;
     unfinished.appear(&target, existing)
 }
 

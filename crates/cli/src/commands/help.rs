@@ -7,13 +7,13 @@ use clap::CommandFactory;
 use super::Cli;
 use crate::command_error::{CommandError, Done};
 use crate::config::{KEYS, user_file};
-use crate::output::print;
+use crate::output::{print, print_json};
 use crate::views::Name;
 
-/// Explain a command or a topic: exit-codes, environment, views, config, hooks, budget, control, schema.
+/// Explain a command or a topic: exit-codes, environment, views, config, hooks, budget, control, schema, batch, job.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A command with its subcommands, or exit-codes, environment, views, config, hooks, budget, control, schema.
+    /// A command with its subcommands, or exit-codes, environment, views, config, hooks, budget, control, schema, batch, job.
     topic: Vec<String>,
 }
 
@@ -29,14 +29,19 @@ pub fn execute(args: Args) -> Done {
         ["budget"] => print(BUDGET),
         ["control"] => print(CONTROL),
         ["schema"] => print(SCHEMA),
+        ["job"] => print_json(&super::run::json::Options::new().job_schema()),
         path => {
             let mut command = command(path).ok_or_else(|| {
                 CommandError::usage(
                     format!("there is no command or topic {:?}", path.join(" ")),
-                    "Topics are exit-codes, environment, views, config, hooks, budget, control and schema; `alhena --help` lists the commands.",
+                    "Topics are exit-codes, environment, views, config, hooks, budget, control, schema, batch and job; `alhena --help` lists the commands.",
                 )
             })?;
-            print(command.render_long_help().to_string().trim_end())
+            let help = command.render_long_help().to_string();
+            match path {
+                ["batch"] => print(&format!("{}\n\n{BATCH}", help.trim_end())),
+                _ => print(help.trim_end()),
+            }
         }
     })
 }
@@ -133,6 +138,32 @@ there the model is told to answer in text. Works headless and over ACP (0.45.2 a
 Example:
   alhena run --schema '{"type": "object", "properties": {"files": {"type": "integer"}}, "required": ["files"]}' \
     "How many files are here?""#;
+
+const BATCH: &str = r#"JOBS has one job a line, as a JSON object:
+  {"id": "a", "prompt": "Explain src/a.rs", "dir": "app", "timeout": "5m", "allow_tool": ["read_file"]}
+  id                     what it is called in the results; its line's number by default
+  prompt, prompt_file    what to do
+  any option of `run`    by its name, with underscores: true or false, a text, a number, a list; `args` stands for what follows --
+  copy: true             work in a private copy of the directory
+  git: {"url", "ref"}    work in a private checkout, in `dir` of it
+  shared: true           do not wait for others that may change the same directory
+`alhena help job` prints the JSON schema of it. A file that ends in .csv or .tsv has the names in its first row; --template 'Review
+{file}' makes prompts of other columns. --set NAME=VALUE is for all jobs that do not say it. `-` reads stdin, while it is written.
+Whatever is wrong with a file is told with its line before anything runs. On stdin a line that is no job fails by itself.
+
+RESULTS has one result a line, in the order in which jobs end: {"id", "attempt", "outcome", "patch"?, "commit"?, "earlier"?, "job", "at"}
+  outcome   as `run --as outcome` prints it
+  patch     what the job changed in its copy or checkout: `jq -r .patch | git apply`
+  earlier   attempts before the last
+  job       a mark of all that the job said; `commit` is what a checkout was of
+A result is on the disk before its job counts as done, and the file is the journal: the same command again goes on where it
+stopped, after whatever. --again failed does again what failed. Jobs that are others now are refused, unless --again changed.
+
+Jobs that may change something in the same directory run one after another, those with a copy or a checkout beside each other.
+When the API says to wait, all jobs wait so long. What may pass is repeated, --retries times, unless it changed something already.
+^C once: no more jobs begin, and those that run finish. Twice: they are stopped, and are not done.
+
+Exit codes: 0 all jobs succeeded, 1 some did not, 2 nothing was run, 6 the quota of the day is used up, 9 --max-cost is reached, 130 stopped."#;
 
 /// The command at the end of a path such as `sessions list`.
 fn command(path: &[&str]) -> Option<clap::Command> {

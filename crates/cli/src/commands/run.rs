@@ -1,8 +1,6 @@
 //! `alhena run`.
 
-#[cfg_attr(not(test), expect(dead_code, reason = "what asks by JSON comes with batches"))]
-mod asked;
-#[cfg_attr(not(test), expect(dead_code, reason = "what asks by JSON comes with batches"))]
+pub mod asked;
 pub mod json;
 mod options;
 
@@ -105,7 +103,7 @@ fn empty(file: Option<&File>) {
 }
 
 /// The defaults in files, for where this runs.
-fn config(args: &Args) -> Result<Config, RunError> {
+pub(super) fn config(args: &Args) -> Result<Config, RunError> {
     let dir = args.agent.dir.as_deref().unwrap_or(Path::new("."));
     Config::of_run(dir, args.agent.said_trust(), args.no_config, &Environment::of_process())
 }

@@ -28,6 +28,8 @@ pub enum Own {
     Cyan,
     /// Back to the start of the line, and nothing left of it.
     ClearLine,
+    /// To the line above.
+    Up,
 }
 
 /// The letter of each in a mark, and what a terminal is sent.
@@ -41,6 +43,7 @@ const TABLE: &[(Own, char, &str)] = &[
     (Own::Yellow, 'y', "\x1b[33m"),
     (Own::Cyan, 'c', "\x1b[36m"),
     (Own::ClearLine, 'k', "\r\x1b[K"),
+    (Own::Up, 'a', "\x1b[A"),
 ];
 
 impl fmt::Display for Own {
@@ -75,7 +78,7 @@ pub fn mark(text: &str) -> Mark {
 /// Text that a program made with plain SGR sequences of these kinds, with marks in their place. Only for text without
 /// anything foreign in it.
 pub fn adopt(text: &str) -> String {
-    let is_colour = |own: &Own| *own != Own::ClearLine;
+    let is_colour = |own: &Own| !matches!(own, Own::ClearLine | Own::Up);
     let colours = TABLE.iter().filter(|(own, ..)| is_colour(own));
     colours.fold(text.to_owned(), |text, (own, _, sequence)| text.replace(sequence, &own.to_string()))
 }

@@ -11,6 +11,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod batch;
 mod capabilities;
 mod cassette;
 mod completions;

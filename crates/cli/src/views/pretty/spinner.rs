@@ -4,10 +4,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use unicode_width::UnicodeWidthChar;
-
 use crate::output::{Stream, progress, progress_over};
-use crate::style::{Colours, Paint};
+use crate::style::{Colours, Paint, columns, fitting};
 
 const FRAMES: &[&str] = &["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
@@ -86,41 +84,11 @@ fn turn(shared: &Shared, colours: Colours) {
             let frame = FRAMES.get(at).copied().unwrap_or("");
             // What wraps cannot be taken off the screen again.
             let clock = format!(" ({} s)", elapsed.as_secs());
-            let text = fitting(text, columns().saturating_sub(clock.len() + 3));
+            let text = fitting(text, columns().saturating_sub(clock.len() + 3).min(60));
             let line = format!("{frame} {text}{clock}");
             progress(colours.paint(Paint::Dim, line));
         }
         let waited = shared.changed.wait_timeout(state, Duration::from_millis(100));
         state = waited.unwrap_or_else(PoisonError::into_inner).0;
-    }
-}
-
-/// How wide the terminal is now.
-fn columns() -> usize {
-    let size = rustix::termios::tcgetwinsize(rustix::stdio::stderr());
-    size.map(|size| usize::from(size.ws_col)).ok().filter(|columns| *columns > 0).unwrap_or(80)
-}
-
-/// As much of a text as fits.
-fn fitting(text: &str, columns: usize) -> String {
-    let mut left = columns.min(60);
-    let fits = |c: &char| {
-        let width = c.width().unwrap_or(0);
-        let fits = width <= left;
-        left = left.saturating_sub(width);
-        fits
-    };
-    text.chars().take_while(fits).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_waited_for_never_takes_more_than_its_columns() {
-        assert_eq!(fitting("$ sleep 4", 4), "$ sl");
-        assert_eq!(fitting("日本語", 5), "日本");
-        assert_eq!(fitting("$ sleep", 0), "");
     }
 }

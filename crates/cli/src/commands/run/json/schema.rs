@@ -1,5 +1,6 @@
 //! The JSON schema of an object of options.
 
+use alhena::batch::job::FIELDS;
 use serde_json::{Map, Value, json};
 
 use super::field::{Field, Takes};
@@ -15,8 +16,22 @@ impl Options {
     /// The schema of a job: one line of a batch.
     pub fn job_schema(&self) -> Value {
         let mut properties = Map::new();
-        let id = json!({ "type": ["string", "integer"], "description": "What the job is called in the results; its line's number by default." });
-        properties.insert("id".to_owned(), id);
+        for (name, meaning) in FIELDS {
+            let mut schema = match *name {
+                "id" => json!({ "type": ["string", "integer"] }),
+                "git" => json!({
+                    "type": "object",
+                    "properties": { "url": { "type": "string" }, "ref": { "type": "string" } },
+                    "required": ["url"],
+                    "additionalProperties": false,
+                }),
+                _ => json!({ "type": "boolean" }),
+            };
+            if let Some(schema) = schema.as_object_mut() {
+                schema.insert("description".to_owned(), Value::from(*meaning));
+            }
+            properties.insert((*name).to_owned(), schema);
+        }
         properties.extend(self.properties());
         json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema",

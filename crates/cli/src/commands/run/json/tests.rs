@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use alhena::{Approval, Request, Sandbox, Transport, Trust};
+use alhena::agent::{Sandbox, Transport};
+use alhena::{Approval, Request, Trust};
 use clap::Parser as _;
 use serde_json::{Value, json};
 

@@ -1,0 +1,278 @@
+//! One job: its options, where it works, and the mark by which it is known again.
+
+use std::fmt::Write as _;
+use std::path::{Component, Path, PathBuf};
+
+use alhena_sys::files;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::meaning::{Fault, Meaning, Options};
+
+/// What a job may say beside the options of `run`, and what it means.
+pub const FIELDS: &[(&str, &str)] = &[
+    ("id", "What the job is called in the results; its line's number by default."),
+    (
+        "copy",
+        "Whether it works in a private copy of its directory; what it changes there is the result's patch.",
+    ),
+    (
+        "git",
+        "Works in a private checkout of a repository, in `dir` of it: {\"url\": ..., \"ref\": ...}. What it changes there is the result's patch.",
+    ),
+    ("shared", "Whether it may work in its directory while others that may change something do."),
+];
+
+/// No id is longer, in bytes.
+const LONGEST_ID: usize = 256;
+
+/// A job that can be run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// Unique among the jobs of a batch.
+    pub id: String,
+    /// The line on which it begins, from 1.
+    pub line: u64,
+    /// The options of `run`, with the defaults.
+    pub options: Options,
+    /// Where it works.
+    pub place: Place,
+    /// Of all that it says.
+    pub mark: Mark,
+}
+
+/// Where a job works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In its directory, as that is.
+    Dir,
+    /// In a private copy of its directory.
+    Copy,
+    /// In a private checkout of a repository.
+    Git(Checkout),
+}
+
+/// Which commit of which repository.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Checkout {
+    /// Where the repository is.
+    pub url: String,
+    /// A branch, a tag or a commit.
+    pub reference: String,
+    /// The directory in it, if not all of it.
+    pub dir: PathBuf,
+}
+
+/// By which a job is known again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Mark([u8; 16]);
+
+impl Mark {
+    pub(crate) fn of(parts: &[&[u8]]) -> Self {
+        let mut hash = Sha256::new();
+        for part in parts {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        let mut mark = [0; 16];
+        mark.iter_mut().zip(hash.finalize()).for_each(|(to, from)| *to = from);
+        Self(mark)
+    }
+}
+
+impl std::fmt::Display for Mark {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// Who may work at the same time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// Everybody.
+    Free,
+    /// One after another in this directory, and in those above and below it.
+    In(PathBuf),
+}
+
+/// What all jobs have in common.
+pub struct Common<'a> {
+    /// Options where a job says nothing.
+    pub defaults: &'a Options,
+    /// What its prompt is made by.
+    pub template: Option<&'a crate::supply::Template>,
+    /// Who knows the options.
+    pub meaning: &'a dyn Meaning,
+}
+
+impl Job {
+    /// Makes a job of what a line says, or tells all that is wrong with it.
+    pub fn read(line: u64, said: Options, common: &Common<'_>) -> Result<(Self, Lane), Vec<Fault>> {
+        let mut faults = Vec::new();
+        let mut options = said;
+        if let Some(template) = common.template
+            && let Err(fault) = template.fill(&mut options, common.meaning)
+        {
+            faults.push(fault);
+        }
+        let mut options = with_defaults(options, common.defaults);
+        let id = keep(id(options.shift_remove("id"), line), &mut faults).unwrap_or_default();
+        let copy = keep(flag(&mut options, "copy"), &mut faults).unwrap_or_default();
+        let shared = keep(flag(&mut options, "shared"), &mut faults).unwrap_or_default();
+        let checkout = keep(checkout(&mut options), &mut faults).flatten();
+        let place = match (copy, checkout) {
+            (true, Some(_)) => {
+                faults.push(Fault::new("copy and git cannot be given together", "Leave one of them out."));
+                Place::Copy
+            }
+            (true, None) => Place::Copy,
+            (false, Some(checkout)) => Place::Git(checkout),
+            (false, None) => Place::Dir,
+        };
+        let checked = match &place {
+            // What is in the checkout is known when it is there.
+            Place::Git(_) => {
+                let mut known = options.clone();
+                known.insert("no_config".to_owned(), Value::Bool(true));
+                common.meaning.check(&known)
+            }
+            Place::Dir | Place::Copy => common.meaning.check(&options),
+        };
+        let checked = match checked {
+            Ok(checked) if faults.is_empty() => checked,
+            Ok(_) => return Err(faults),
+            Err(more) => {
+                faults.extend(more);
+                return Err(faults);
+            }
+        };
+        let mark = mark(&options, &place, &checked.inputs).map_err(|fault| vec![fault])?;
+        let lane = match place {
+            Place::Dir if checked.writes && !shared => Lane::In(checked.dir),
+            _ => Lane::Free,
+        };
+        Ok((Self { id, line, options, place, mark }, lane))
+    }
+}
+
+fn keep<T>(value: Result<T, Fault>, faults: &mut Vec<Fault>) -> Option<T> {
+    value.map_err(|fault| faults.push(fault)).ok()
+}
+
+/// The defaults, with what the job says on top. Null takes a default away.
+fn with_defaults(said: Options, defaults: &Options) -> Options {
+    let mut options = defaults.clone();
+    // One kind of prompt is in the place of the other.
+    for (one, other) in [("prompt", "prompt_file"), ("prompt_file", "prompt")] {
+        if said.contains_key(one) {
+            options.shift_remove(other);
+        }
+    }
+    options.extend(said);
+    options.retain(|_, value| !value.is_null());
+    options
+}
+
+fn id(said: Option<Value>, line: u64) -> Result<String, Fault> {
+    let fault = |message: &str| Err(Fault::new(message, "An id is a text or a whole number."));
+    let id = match said {
+        None => line.to_string(),
+        Some(Value::String(id)) => id,
+        Some(Value::Number(number)) if number.is_u64() || number.is_i64() => number.to_string(),
+        Some(_) => return fault("id is neither a text nor a whole number"),
+    };
+    match id {
+        _ if id.trim().is_empty() => fault("id is empty"),
+        _ if id.len() > LONGEST_ID => fault(&format!("id is longer than {LONGEST_ID} bytes")),
+        _ if id.chars().any(char::is_control) => fault("id has a control character in it"),
+        _ => Ok(id),
+    }
+}
+
+fn flag(options: &mut Options, name: &str) -> Result<bool, Fault> {
+    match options.shift_remove(name) {
+        None => Ok(false),
+        Some(Value::Bool(yes)) => Ok(yes),
+        Some(_) => Err(Fault::new(format!("{name}: true or false is needed"), "")),
+    }
+}
+
+fn checkout(options: &mut Options) -> Result<Option<Checkout>, Fault> {
+    let hint = "Write {\"url\": \"https://...\", \"ref\": \"main\"}.";
+    let fault = |message: String| Fault::new(message, hint);
+    let Some(said) = options.shift_remove("git") else { return Ok(None) };
+    let Value::Object(mut said) = said else { return Err(fault("git: an object is needed".to_owned())) };
+    let mut text = |name: &str| match said.shift_remove(name) {
+        None => Ok(None),
+        // What begins with a dash is an option to git.
+        Some(Value::String(text)) if text.starts_with('-') || text.contains('\0') => {
+            Err(fault(format!("git: {name} cannot be {text:?}")))
+        }
+        Some(Value::String(text)) if !text.trim().is_empty() => Ok(Some(text)),
+        Some(_) => Err(fault(format!("git: {name} has to be a text"))),
+    };
+    let (url, reference) = (text("url")?, text("ref")?);
+    if let Some(name) = said.keys().next() {
+        return Err(fault(format!("git: there is no {name}")));
+    }
+    let Some(url) = url else { return Err(fault("git: url is missing".to_owned())) };
+    let dir = match options.shift_remove("dir") {
+        None => PathBuf::new(),
+        Some(Value::String(dir)) if is_inside(Path::new(&dir)) => PathBuf::from(dir),
+        Some(dir) => {
+            let message = format!("dir: {dir} is no directory inside of the repository");
+            return Err(Fault::new(message, "With git, dir is a path in the repository."));
+        }
+    };
+    Ok(Some(Checkout { url, reference: reference.unwrap_or_else(|| "HEAD".to_owned()), dir }))
+}
+
+fn is_inside(path: &Path) -> bool {
+    path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+}
+
+fn mark(options: &Options, place: &Place, inputs: &[PathBuf]) -> Result<Mark, Fault> {
+    let place = match place {
+        Place::Dir => Value::Null,
+        Place::Copy => json!("copy"),
+        Place::Git(Checkout { url, reference, dir }) => json!([url, reference, dir]),
+    };
+    let mut text = String::new();
+    write_sorted(options, &mut text);
+    let place = place.to_string();
+    let mut contents = Vec::new();
+    for input in inputs {
+        let read = files::open(input).and_then(|mut file| {
+            let mut bytes = Vec::new();
+            std::io::Read::read_to_end(&mut file, &mut bytes)?;
+            Ok(Sha256::digest(&bytes).to_vec())
+        });
+        let digest = read.map_err(|error| {
+            Fault::new(format!("{}: {error}", input.display()), "Give a file that can be read.")
+        })?;
+        contents.extend(digest);
+    }
+    Ok(Mark::of(&[text.as_bytes(), place.as_bytes(), &contents]))
+}
+
+/// JSON that is the same in whatever order the fields were given.
+fn write_sorted(fields: &Map<String, Value>, text: &mut String) {
+    let mut names: Vec<&String> = fields.keys().collect();
+    names.sort();
+    text.push('{');
+    for name in names {
+        let _infallible = write!(text, "{name:?}:");
+        match fields.get(name) {
+            Some(Value::Object(inner)) => write_sorted(inner, text),
+            Some(value) => {
+                let _infallible = write!(text, "{value}");
+            }
+            None => {}
+        }
+        text.push(',');
+    }
+    text.push('}');
+}
+
+#[cfg(test)]
+mod tests;

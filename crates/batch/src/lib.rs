@@ -1,0 +1,29 @@
+//! Many requests: a file of jobs in, a file of results out, and nothing lost or done twice in between.
+//!
+//! | Module | Its one job |
+//! |---|---|
+//! | [`job`] | one job: its options, where it works, and the mark by which it is known again |
+//! | [`meaning`] | what options mean, told by whoever knows the options of `run` |
+//! | [`supply`] | jobs from a file, or from a stream that is still being written |
+//! | [`journal`] | the results file, which is the journal: who is done, whatever happened meanwhile |
+//! | [`result`] | one line of it |
+//! | [`schedule`] | which job when: places, limits, repeats, the clock of the API's rate limits |
+//! | [`perform`] | one attempt of a job, and what is seen of it |
+//! | [`local`] | attempts on this machine, warm or cold |
+//! | [`progress`] | how far it is, as data |
+//! | [`summary`] | what came of it, in figures |
+
+mod doing;
+pub mod job;
+pub mod journal;
+pub mod local;
+pub mod meaning;
+pub mod perform;
+pub mod progress;
+pub mod result;
+pub mod schedule;
+pub mod summary;
+pub mod supply;
+
+#[cfg(test)]
+mod testing;

@@ -1,0 +1,533 @@
+//! Which job when. One loop that hears everything: a job that came, what a job does and how it ended, a wish to stop, the time.
+
+mod ending;
+mod pace;
+mod queue;
+mod repeat;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use alhena_model::{Failure, FailureKind, Outcome, Status, Timestamp};
+
+pub use self::ending::{Changed, Ended, Why};
+use self::pace::Pace;
+use self::queue::Queue;
+pub use self::repeat::Where;
+use self::repeat::{Repeat, judge};
+use crate::journal::Journal;
+use crate::perform::{Done, Perform, Stop, Watch};
+use crate::progress::{AtWork, Board, News, Observer, Phase};
+use crate::result::{Earlier, JobResult, Spent};
+use crate::supply::{Came, Complaint, Supply};
+
+/// So long a first repeat waits; each further one twice as long as the one before.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// So often one job is told by the API to come later before that is its result.
+const MOST_LIMITED: u32 = 20;
+/// How often an observer hears that time has passed.
+const TICK: Duration = Duration::from_millis(500);
+/// So many jobs of a stream wait in memory, for each that may run.
+const WINDOW: usize = 16;
+
+/// How a batch is to be run.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// How many jobs at once.
+    pub jobs: usize,
+    /// How often a job is repeated whose failure may pass.
+    pub retries: u32,
+    /// How many US dollars all jobs may cost: no job begins any more when they have.
+    pub max_cost: Option<f64>,
+    /// Whether no job begins any more when one has failed.
+    pub fail_fast: bool,
+    /// Whether the results are in the order of the jobs when it is over.
+    pub ordered: bool,
+    /// Whether jobs that failed are done again.
+    pub again_failed: bool,
+    /// Whether jobs are done again that are others than when their results were written.
+    pub again_changed: bool,
+}
+
+/// All that the loop can hear.
+#[derive(Debug)]
+pub(crate) enum Happening {
+    /// Perhaps something has come.
+    Woken,
+    Does(usize, String),
+    Used(usize, Spent),
+    Over(usize, Box<Done>),
+    Drain,
+    Stop(Stop),
+}
+
+/// From anywhere: a signal, another thread.
+#[derive(Clone, Debug)]
+pub struct Control(Sender<Happening>);
+
+impl Control {
+    /// No job begins any more; those that run finish.
+    pub fn drain(&self) {
+        let _over = self.0.send(Happening::Drain);
+    }
+
+    /// Those that run are stopped as well; they count as not done.
+    pub fn stop(&self, how: Stop) {
+        let _over = self.0.send(Happening::Stop(how));
+    }
+
+    /// Perhaps something has come.
+    pub fn wake(&self) {
+        let _over = self.0.send(Happening::Woken);
+    }
+}
+
+/// What a batch hears from.
+pub struct Inbox(Receiver<Happening>);
+
+/// The two ends of what a batch hears.
+pub fn control() -> (Control, Inbox) {
+    let (sender, receiver) = channel();
+    (Control(sender), Inbox(receiver))
+}
+
+/// A job under way.
+struct Worker {
+    watch: Arc<Watch>,
+    lane: Option<u32>,
+}
+
+/// What is known of a job that was tried before.
+#[derive(Default)]
+struct Tried {
+    attempts: u32,
+    limited: u32,
+    earlier: Vec<Earlier>,
+}
+
+/// A batch: jobs in, results out.
+pub struct Batch {
+    supply: Supply,
+    journal: Journal,
+    limits: Limits,
+    perform: Arc<dyn Perform>,
+    control: Control,
+    inbox: Receiver<Happening>,
+    queue: Queue,
+    pace: Pace,
+    board: Board,
+    workers: HashMap<usize, Worker>,
+    tried: HashMap<usize, Tried>,
+    finished: Vec<(usize, Box<Done>)>,
+    unwritten: Vec<(usize, JobResult)>,
+    why: Option<Why>,
+}
+
+impl Batch {
+    /// Looks at what is done already. Refuses when that was done for other jobs.
+    pub fn new(
+        supply: Supply,
+        journal: Journal,
+        limits: Limits,
+        perform: Arc<dyn Perform>,
+        (control, Inbox(inbox)): (Control, Inbox),
+    ) -> Result<Self, Changed> {
+        let pace = Pace::new(limits.jobs.max(1));
+        let mut batch = Self {
+            supply,
+            journal,
+            limits,
+            perform,
+            control,
+            inbox,
+            queue: Queue::default(),
+            pace,
+            board: Board::new(),
+            workers: HashMap::new(),
+            tried: HashMap::new(),
+            finished: Vec::new(),
+            unwritten: Vec::new(),
+            why: None,
+        };
+        if batch.supply.is_complete() && !batch.limits.again_changed {
+            batch.refuse_changed()?;
+        }
+        for number in 0..batch.supply.entries().len() {
+            let _told_above = batch.enter(number);
+        }
+        batch.count_jobs();
+        Ok(batch)
+    }
+
+    fn refuse_changed(&self) -> Result<(), Changed> {
+        let mut changed = Changed::default();
+        for (id, done) in self.journal.done() {
+            match self.supply.number(id).and_then(|number| self.supply.entries().get(number)) {
+                None => changed.gone.push(id.to_owned()),
+                Some(entry) if entry.mark.to_string() != *done.job => changed.changed.push(id.to_owned()),
+                Some(_) => {}
+            }
+        }
+        match changed.changed.is_empty() && changed.gone.is_empty() {
+            true => Ok(()),
+            false => Err(changed.sorted()),
+        }
+    }
+
+    fn count_jobs(&mut self) {
+        self.board.known = self.supply.entries().len() as u64;
+        self.board.jobs = self.supply.is_complete().then_some(self.board.known);
+    }
+
+    /// Takes a job in, unless it is done. False when it is done, but was another one then.
+    fn enter(&mut self, number: usize) -> bool {
+        let Some(entry) = self.supply.entries().get(number) else { return true };
+        let lane = entry.lane;
+        if let Some(done) = self.journal.get(&entry.id) {
+            let is_other = entry.mark.to_string() != *done.job;
+            if is_other && !self.limits.again_changed {
+                return false;
+            }
+            let again = is_other || self.limits.again_failed && done.status != Status::Success;
+            self.board.spent.add(done.spent);
+            if !again {
+                self.board.count(done.status);
+                self.board.before += 1;
+                self.supply.forget(number);
+                return true;
+            }
+            let earlier = Earlier {
+                status: done.status,
+                kind: done.kind,
+                message: String::new(),
+                tokens: done.spent.tokens,
+                cost_usd: Some(done.spent.cost_usd).filter(|_| !done.spent.unpriced),
+                duration_ms: done.duration_ms,
+            };
+            let tried = Tried { attempts: done.attempt, limited: 0, earlier: vec![earlier] };
+            self.tried.insert(number, tried);
+        }
+        self.queue.push(number, lane);
+        true
+    }
+
+    /// Runs all jobs. Returns when nothing runs any more and the journal is right.
+    pub fn run(mut self, observer: &mut dyn Observer) -> Ended {
+        loop {
+            self.take_in(observer);
+            self.begin_what_may(observer);
+            self.settle(observer);
+            if self.is_over() {
+                break;
+            }
+            self.hear(observer);
+            self.settle(observer);
+        }
+        self.end()
+    }
+
+    fn is_over(&self) -> bool {
+        let nothing_to_do = self.queue.is_empty() && self.supply.is_complete();
+        self.workers.is_empty() && (nothing_to_do || self.board.phase != Phase::Going)
+    }
+
+    /// Takes from a stream what has come, as far as there is room.
+    fn take_in(&mut self, observer: &mut dyn Observer) {
+        let room = self.limits.jobs.max(1) * WINDOW;
+        while self.board.phase == Phase::Going && self.queue.len() < room {
+            match self.supply.next() {
+                None => break,
+                Some(Came::Job(job, _)) => {
+                    let number = self.supply.entries().len().saturating_sub(1);
+                    if !self.enter(number) {
+                        let fault = ending::changed_since(&job.id);
+                        self.refused(vec![Complaint { line: job.line, fault }], observer);
+                        self.supply.forget(number);
+                    }
+                }
+                Some(Came::Refused { id, mark, complaints }) => {
+                    if let (Some(id), Some(mark)) = (id, mark) {
+                        let failure = complaints.first().map(|complaint| {
+                            let said = format!("line {}: {}", complaint.line, complaint.fault.message);
+                            Failure::new(FailureKind::Input, said).with_hint(complaint.fault.hint.clone())
+                        });
+                        let number = self.supply.entries().len().saturating_sub(1);
+                        self.record_refusal(number, id, &mark.to_string(), failure);
+                    }
+                    self.refused(complaints, observer);
+                }
+                Some(Came::End) => {}
+                Some(Came::Broken(complaints)) => self.drain(Why::Jobs(complaints), observer),
+            }
+        }
+        self.count_jobs();
+    }
+
+    /// A line that is no job gets a result, too: whoever waits for it is told.
+    fn record_refusal(&mut self, number: usize, id: String, mark: &str, failure: Option<Failure>) {
+        if let Some(done) =
+            self.journal.get(&id).filter(|done| *done.job == *mark && !self.limits.again_failed)
+        {
+            self.board.count(done.status);
+            self.board.before += 1;
+            return;
+        }
+        let failure = failure.unwrap_or_else(|| Failure::new(FailureKind::Input, "it is no job"));
+        let result = JobResult {
+            id,
+            attempt: 0,
+            outcome: Arc::new(Outcome::not_begun(failure)),
+            patch: None,
+            commit: None,
+            earlier: Vec::new(),
+            job: mark.to_owned(),
+            at: Timestamp::now(),
+        };
+        self.unwritten.push((number, result));
+    }
+
+    fn refused(&mut self, complaints: Vec<Complaint>, observer: &mut dyn Observer) {
+        self.board.refused += 1;
+        for Complaint { line, fault } in complaints {
+            let news = News::Refused { line, message: fault.message, hint: fault.hint };
+            observer.news(&news, &self.board);
+        }
+        if self.limits.fail_fast {
+            self.drain(Why::FailFast, observer);
+        }
+    }
+
+    fn begin_what_may(&mut self, observer: &mut dyn Observer) {
+        let now = Instant::now();
+        self.queue.wake(now);
+        self.board.held_until = self.pace.until(now);
+        while self.board.phase == Phase::Going && self.workers.len() < self.pace.allowed(now) {
+            if let Some(why) = self.is_spent() {
+                if !self.queue.is_empty() {
+                    self.drain(why, observer);
+                }
+                return;
+            }
+            let supply = &self.supply;
+            let Some((number, lane)) = self.queue.take(|lane| supply.lane(lane)) else { return };
+            self.begin(number, lane, observer);
+        }
+    }
+
+    /// Whether nothing more may be spent.
+    fn is_spent(&self) -> Option<Why> {
+        let most = self.limits.max_cost?;
+        let spent = self.board.spent_so_far();
+        match spent.unpriced {
+            true => Some(Why::Unpriced),
+            false => (spent.cost_usd >= most).then_some(Why::Budget),
+        }
+    }
+
+    fn begin(&mut self, number: usize, lane: Option<u32>, observer: &mut dyn Observer) {
+        let watch = Arc::new(Watch::new(number, self.control.0.clone()));
+        let id = self.supply.entries().get(number).map(|entry| entry.id.to_string()).unwrap_or_default();
+        let attempt = self.tried.get(&number).map_or(0, |tried| tried.attempts) + 1;
+        let since = Instant::now();
+        let at_work =
+            AtWork { id: id.clone(), attempt, since, doing: "starts".to_owned(), spent: Spent::default() };
+        self.board.running.insert(number, at_work);
+        self.workers.insert(number, Worker { watch: watch.clone(), lane });
+        observer.news(&News::Began { id, attempt }, &self.board);
+        let done = match self.supply.job(number) {
+            Ok(job) => {
+                let (perform, control) = (self.perform.clone(), self.control.0.clone());
+                let work = move || {
+                    let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                        perform.perform(&job, &watch)
+                    }));
+                    let done = done.unwrap_or_else(|_panicked| {
+                        let failure = Failure::new(FailureKind::Crashed, "the job's own thread broke down");
+                        Done::not_begun(failure, Where::Shared)
+                    });
+                    let _nobody_waits = control.send(Happening::Over(number, Box::new(done)));
+                };
+                match std::thread::Builder::new().name("alhena-job".to_owned()).spawn(work) {
+                    Ok(_thread) => return,
+                    Err(error) => {
+                        Failure::new(FailureKind::Crashed, format!("no thread for the job: {error}"))
+                    }
+                }
+            }
+            Err(fault) => Failure::new(FailureKind::Input, fault.message).with_hint(fault.hint),
+        };
+        self.finished.push((number, Box::new(Done::not_begun(done, Where::Shared))));
+        self.control.wake();
+    }
+
+    /// Waits for something to happen, and takes all that has.
+    fn hear(&mut self, observer: &mut dyn Observer) {
+        let now = Instant::now();
+        let times = [self.queue.next_time(), self.pace.until(now)];
+        let until = times.into_iter().flatten().min().map(|at| at.saturating_duration_since(now));
+        let first = match self.inbox.recv_timeout(until.unwrap_or(TICK).min(TICK)) {
+            Ok(happening) => happening,
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                observer.news(&News::Tick, &self.board);
+                return;
+            }
+        };
+        let mut next = Some(first);
+        while let Some(happening) = next {
+            match happening {
+                Happening::Woken => {}
+                Happening::Does(number, what) => {
+                    if let Some(at_work) = self.board.running.get_mut(&number) {
+                        at_work.doing = what;
+                    }
+                }
+                Happening::Used(number, spent) => {
+                    if let Some(at_work) = self.board.running.get_mut(&number) {
+                        at_work.spent = spent;
+                    }
+                }
+                Happening::Over(number, done) => self.finished.push((number, done)),
+                Happening::Drain => self.drain(Why::Interrupted, observer),
+                Happening::Stop(how) => {
+                    self.drain(Why::Interrupted, observer);
+                    self.board.phase = Phase::Stopping;
+                    self.workers.values().for_each(|worker| worker.watch.stop(how));
+                }
+            }
+            next = self.inbox.try_recv().ok();
+        }
+        observer.news(&News::Tick, &self.board);
+    }
+
+    fn drain(&mut self, why: Why, observer: &mut dyn Observer) {
+        if self.board.phase == Phase::Going {
+            self.board.phase = Phase::Draining;
+            observer.news(&News::Drains { why: why.to_string() }, &self.board);
+            self.why = Some(why);
+        }
+    }
+
+    /// Makes results of what has finished, and puts them on the disk, all together.
+    fn settle(&mut self, observer: &mut dyn Observer) {
+        for (number, done) in std::mem::take(&mut self.finished) {
+            self.judge(number, *done, observer);
+        }
+        if self.unwritten.is_empty() {
+            return;
+        }
+        let results: Vec<JobResult> = self.unwritten.iter().map(|(_, result)| result.clone()).collect();
+        if let Err(error) = self.journal.add(&results) {
+            // Nothing more can be kept, so nothing more begins. What still ends is tried again.
+            self.drain(Why::Journal(error), observer);
+            return;
+        }
+        for (number, result) in std::mem::take(&mut self.unwritten) {
+            self.board.count(result.outcome.status);
+            self.board.note_done();
+            self.supply.forget(number);
+            let failure = result.outcome.failure.as_ref();
+            let news = News::Done {
+                id: result.id.clone(),
+                attempt: result.attempt,
+                status: result.outcome.status,
+                kind: failure.map(|failure| failure.kind),
+                message: failure.map(|failure| failure.message.clone()).unwrap_or_default(),
+            };
+            observer.news(&news, &self.board);
+            if self.limits.fail_fast && !result.outcome.is_success() {
+                self.drain(Why::FailFast, observer);
+            }
+        }
+    }
+
+    /// Whether an attempt is the result of its job.
+    fn judge(&mut self, number: usize, done: Done, observer: &mut dyn Observer) {
+        let Some(worker) = self.workers.remove(&number) else { return };
+        let Some(at_work) = self.board.running.remove(&number) else { return };
+        self.queue.release(worker.lane);
+        let outcome = &done.outcome;
+        let spent = Spent::of(outcome.usage.all.total, outcome.cost_usd);
+        self.board.spent.add(if spent.tokens > 0 { spent } else { at_work.spent });
+        if worker.watch.asked().is_some() && outcome.status == Status::Cancelled {
+            // We stopped it: it is not done, and the next start begins it again.
+            return;
+        }
+        let mut tried = self.tried.remove(&number).unwrap_or_default();
+        tried.attempts = at_work.attempt;
+        let now = Instant::now();
+        let repeat = judge(outcome, done.place);
+        let repeats = tried.earlier.len() as u32 - tried.limited.min(tried.earlier.len() as u32);
+        let pause = match repeat {
+            Repeat::QuotaIsUsedUp => {
+                // What is not done today can be done tomorrow, by the same command.
+                self.drain(Why::Quota, observer);
+                return;
+            }
+            Repeat::WhenAllowed(after) if self.limits.retries > 0 && tried.limited < MOST_LIMITED => {
+                tried.limited += 1;
+                let held = self.pace.limited(after, now);
+                self.board.held_until = self.pace.until(now);
+                observer.news(&News::Held { ms: held.as_millis() as u64 }, &self.board);
+                Some(held)
+            }
+            Repeat::Soon if repeats < self.limits.retries => {
+                Some(FIRST_PAUSE.saturating_mul(1 << repeats.min(10)).min(LONGEST_PAUSE))
+            }
+            Repeat::No | Repeat::Soon | Repeat::WhenAllowed(_) => None,
+        };
+        if outcome.usage.all.total > 0 && !matches!(repeat, Repeat::WhenAllowed(_)) {
+            self.pace.answered();
+        }
+        // When nothing begins any more, a failure that may pass is left to the next start.
+        if let Some(pause) = pause {
+            let id = at_work.id.clone();
+            let message = outcome.failure.as_ref().map(|failure| failure.message.clone()).unwrap_or_default();
+            tried.earlier.push(Earlier::of(outcome));
+            self.tried.insert(number, tried);
+            self.board.repeated += 1;
+            let lane = self.supply.entries().get(number).and_then(|entry| entry.lane);
+            self.queue.push_later(number, lane, now + pause);
+            observer.news(&News::Repeats { id, attempt: at_work.attempt, message }, &self.board);
+            return;
+        }
+        let job = self.supply.entries().get(number).map(|entry| entry.mark.to_string()).unwrap_or_default();
+        let result = JobResult {
+            id: at_work.id,
+            attempt: tried.attempts,
+            outcome: done.outcome,
+            patch: done.patch,
+            commit: done.commit,
+            earlier: tried.earlier,
+            job,
+            at: Timestamp::now(),
+        };
+        self.unwritten.push((number, result));
+    }
+
+    fn end(mut self) -> Ended {
+        let unwritten = self.unwritten.len();
+        let order = |id: &str| self.supply.number(id);
+        let order: Option<&dyn Fn(&str) -> Option<usize>> =
+            if self.limits.ordered { Some(&order) } else { None };
+        if let Err(error) = self.journal.arrange(order)
+            && self.why.is_none()
+        {
+            self.why = Some(Why::Journal(error));
+        }
+        let left = self.supply.entries().iter().filter(|entry| self.journal.get(&entry.id).is_none()).count();
+        Ended {
+            why: self.why,
+            progress: self.board.progress(),
+            left: left as u64,
+            unwritten,
+            journal: self.journal,
+            supply: self.supply,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

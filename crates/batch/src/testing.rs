@@ -1,0 +1,123 @@
+//! For tests: somebody who knows a few options, and jobs that need no agent.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use alhena_agent::RunError;
+use alhena_model::{Failure, FailureKind, Outcome, Status};
+use serde_json::Value;
+
+use crate::job::Job;
+use crate::meaning::{Ask, Checked, Fault, Meaning, Options};
+use crate::perform::{Done, Perform, Watch, Where};
+
+/// Knows `prompt`, `prompt_file`, `dir`, `approval`, `trust` and `no_config`.
+pub struct Few;
+
+const NAMES: &[&str] = &["prompt", "prompt_file", "dir", "approval", "trust", "no_config"];
+
+impl Meaning for Few {
+    fn is_option(&self, name: &str) -> bool {
+        NAMES.contains(&name)
+    }
+
+    fn value_of_text(&self, name: &str, text: &str) -> Value {
+        match (name, text) {
+            ("trust", "true") => Value::Bool(true),
+            _ => Value::String(text.to_owned()),
+        }
+    }
+
+    fn check(&self, options: &Options) -> Result<Checked, Vec<Fault>> {
+        let text = |name: &str| options.get(name).and_then(Value::as_str);
+        let mut faults: Vec<Fault> = options
+            .keys()
+            .filter(|name| !self.is_option(name))
+            .map(|name| Fault::new(format!("there is no option {name}"), ""))
+            .collect();
+        if text("prompt").is_none() && text("prompt_file").is_none() {
+            faults.push(Fault::new("there is no prompt", ""));
+        }
+        match faults.is_empty() {
+            true => Ok(Checked {
+                dir: PathBuf::from(text("dir").unwrap_or("/here")),
+                writes: text("approval") == Some("yolo"),
+                inputs: text("prompt_file").map(PathBuf::from).into_iter().collect(),
+            }),
+            false => Err(faults),
+        }
+    }
+
+    fn ask(&self, _: &Options, _: Option<&Path>) -> Result<Ask, RunError> {
+        Err(RunError::Usage { message: "nothing is run here".to_owned(), hint: String::new() })
+    }
+}
+
+/// Something that a job did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Did {
+    Begin(String, Instant),
+    End(String, Instant),
+}
+
+type Script = dyn Fn(&Job, u32, &Watch) -> Outcome + Send + Sync;
+
+/// Does jobs as a test says.
+pub struct Acts {
+    script: Box<Script>,
+    attempts: Mutex<HashMap<String, u32>>,
+    tell: Mutex<Sender<Did>>,
+}
+
+impl Acts {
+    pub fn new(
+        script: impl Fn(&Job, u32, &Watch) -> Outcome + Send + Sync + 'static,
+    ) -> (Arc<Self>, Receiver<Did>) {
+        let (tell, did) = channel();
+        let acts = Self { script: Box::new(script), attempts: Mutex::default(), tell: Mutex::new(tell) };
+        (Arc::new(acts), did)
+    }
+
+    fn tell(&self, did: Did) {
+        let _nobody_listens = self.tell.lock().unwrap().send(did);
+    }
+}
+
+impl Perform for Acts {
+    fn perform(&self, job: &Job, watch: &Watch) -> Done {
+        let attempt = {
+            let mut attempts = self.attempts.lock().unwrap();
+            let attempt = attempts.entry(job.id.clone()).or_default();
+            *attempt += 1;
+            *attempt
+        };
+        self.tell(Did::Begin(job.id.clone(), Instant::now()));
+        let outcome = (self.script)(job, attempt, watch);
+        self.tell(Did::End(job.id.clone(), Instant::now()));
+        Done { outcome: Arc::new(outcome), patch: None, commit: None, place: Where::Shared }
+    }
+}
+
+pub fn good() -> Outcome {
+    let mut outcome = Outcome::default();
+    outcome.status = Status::Success;
+    outcome.usage.all.total = 10;
+    outcome.cost_usd = Some(0.5);
+    outcome.duration_ms = 20;
+    outcome
+}
+
+pub fn bad(kind: FailureKind) -> Outcome {
+    Outcome::not_begun(Failure::new(kind, "it did not work"))
+}
+
+/// Waits until it is told to stop.
+pub fn until_stopped(watch: &Watch) -> Outcome {
+    while watch.asked().is_none() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    bad(FailureKind::Cancelled)
+}

@@ -1,0 +1,282 @@
+//! `alhena batch`.
+
+mod meaning;
+mod show;
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use alhena::batch::journal::{Journal, NoJournal};
+use alhena::batch::local::{Local, Way};
+use alhena::batch::meaning::{Fault, Meaning, Options};
+use alhena::batch::perform::Stop;
+use alhena::batch::schedule::{self, Batch, Changed, Control, Ended, Limits, Why};
+use alhena::batch::summary::Summary;
+use alhena::batch::supply::{Complaint, Format, Setting, Supply, Template, Unusable, value_of_text};
+use alhena::{FailureKind, PoolOptions};
+use clap::ValueEnum;
+
+use self::meaning::OptionsOfRun;
+use self::show::Show;
+use crate::command_error::{CommandError, Done};
+use crate::output;
+use crate::signals::Interrupts;
+
+/// So many of the things that are wrong are told one by one.
+const MOST_TOLD: usize = 50;
+
+/// Run many prompts: a file of jobs in, a file of results out.
+///
+/// A job is a JSON object on a line: `id`, `prompt` or `prompt_file`, and any option of `run` by its name. The results are the
+/// journal: the same command again goes on where it stopped. `alhena help batch` explains it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  alhena batch jobs.jsonl --into results.jsonl --set trust=true
+  alhena batch files.csv --into reviews.jsonl --template 'Review {file}'
+  alhena batch jobs.jsonl --into results.jsonl --again failed
+  git ls-files '*.rs' | jq -cR '{id: ., prompt: \"Review \\(.)\"}' | alhena batch - --into reviews.jsonl")]
+pub struct Args {
+    /// The jobs: a file with a JSON object a line, or a table if it ends in .csv or .tsv; `-` is stdin.
+    #[arg(value_name = "JOBS")]
+    jobs: PathBuf,
+    /// Where the results go, and from where a batch goes on.
+    #[arg(long, value_name = "RESULTS")]
+    into: PathBuf,
+    /// An option for all jobs that do not say it themselves; can be repeated.
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    defaults: Vec<String>,
+    /// Make the prompts of other fields, such as 'Review {file}'.
+    #[arg(long, value_name = "TEXT")]
+    template: Option<String>,
+    /// How the jobs are written; by the name of the file otherwise.
+    #[arg(long, value_enum)]
+    format: Option<Written>,
+    /// How many jobs run at once; by cores and free memory otherwise.
+    #[arg(long = "jobs", short = 'j', value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    at_once: Option<u16>,
+    /// On warm processes, or on a new one for each job.
+    #[arg(long, value_enum, default_value = "auto")]
+    transport: By,
+    /// How often a job is repeated whose failure may pass; rate limits are waited for besides.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    retries: u32,
+    /// Begin no job any more once all of them have cost so many US dollars.
+    #[arg(long, value_name = "USD")]
+    max_cost: Option<f64>,
+    /// Begin no job any more once one has failed.
+    #[arg(long)]
+    fail_fast: bool,
+    /// Have the results in the order of the jobs when it is over.
+    #[arg(long)]
+    ordered: bool,
+    /// Do again what failed, or what is another job than when its result was written; can be repeated.
+    #[arg(long, value_enum, value_name = "WHICH", value_delimiter = ',')]
+    again: Vec<Again>,
+    /// Print what came of it as JSON.
+    #[arg(long)]
+    json: bool,
+    /// Say nothing on stderr but errors.
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Written {
+    /// A JSON object a line.
+    Jsonl,
+    /// A table with commas.
+    Csv,
+    /// A table with tabs.
+    Tsv,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum By {
+    /// Warm ones, unless a job says that it is headless, or asks for what several cannot share.
+    Auto,
+    /// Warm ones; a job that several cannot share one with fails.
+    Warm,
+    /// A new one for each job.
+    Cold,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Again {
+    /// What failed.
+    Failed,
+    /// What is another job now.
+    Changed,
+}
+
+pub fn execute(args: Args) -> Done {
+    let interrupts = Arc::new(Interrupts::catch());
+    let meaning: Arc<dyn Meaning> = Arc::new(OptionsOfRun::new(interrupts.clone(), args.quiet));
+    let setting = setting(&args, meaning.clone())?;
+    let (control, inbox) = schedule::control();
+    let supply = supply(&args.jobs, setting, &control)?;
+    let journal = Journal::open(&args.into).map_err(|error| no_journal(&args.into, error))?;
+    if journal.is_at(&args.jobs) {
+        return Err(CommandError::usage(
+            format!("{} holds the jobs, and cannot hold the results", args.into.display()),
+            "Give --into another file.",
+        ));
+    }
+    let way = match args.transport {
+        By::Auto => Way::Auto,
+        By::Warm => Way::Warm,
+        By::Cold => Way::Cold,
+    };
+    let jobs = args.at_once.map_or_else(|| PoolOptions::default().processes, usize::from);
+    let limits = Limits {
+        jobs,
+        retries: args.retries,
+        max_cost: args.max_cost,
+        fail_fast: args.fail_fast,
+        ordered: args.ordered,
+        again_failed: args.again.contains(&Again::Failed),
+        again_changed: args.again.contains(&Again::Changed),
+    };
+    // What a run leaves whose keeper and guard are killed together comes to us.
+    let _by_mark_only = alhena::agent::supervise::adoption::every_child_is_a_runs();
+    let local = Arc::new(Local::new(meaning, way, jobs)?);
+    let batch = Batch::new(supply, journal, limits, local.clone(), (control.clone(), inbox))
+        .map_err(|changed| changed_jobs(&args.into, &changed))?;
+    interrupts.tell(move |count| match count {
+        1 => control.drain(),
+        2 => control.stop(Stop::Gently),
+        _ => control.stop(Stop::AtOnce),
+    });
+    let mut show = Show::new(args.quiet);
+    let ended = batch.run(&mut show);
+    show.end();
+    if let Some(local) = Arc::into_inner(local) {
+        local.close();
+    }
+    finish(&args, &ended)
+}
+
+fn setting(args: &Args, meaning: Arc<dyn Meaning>) -> Result<Setting, CommandError> {
+    let ending = args.jobs.extension().and_then(|ending| ending.to_str()).map(str::to_lowercase);
+    let format = match (args.format, ending.as_deref()) {
+        (Some(Written::Csv), _) | (None, Some("csv")) => Format::Table(b','),
+        (Some(Written::Tsv), _) | (None, Some("tsv")) => Format::Table(b'\t'),
+        (Some(Written::Jsonl), _) | (None, _) => Format::Lines,
+    };
+    let mut defaults = Options::new();
+    for default in &args.defaults {
+        let (name, text) = default.split_once('=').ok_or_else(|| {
+            CommandError::usage(format!("--set {default} has no value"), "Write --set NAME=VALUE.")
+        })?;
+        let name = name.trim().trim_start_matches('-').replace('-', "_");
+        if name == "id" {
+            return Err(CommandError::usage("--set id would give all jobs the same id", "Leave it out."));
+        }
+        defaults.insert(name.clone(), value_of_text(&name, text, meaning.as_ref()));
+    }
+    let template = args.template.as_deref().map(Template::parse).transpose();
+    let template = template.map_err(|fault| CommandError::usage(fault.message, fault.hint))?;
+    Ok(Setting { format, defaults, template, meaning })
+}
+
+/// The jobs: of a file all, of anything else as they come.
+fn supply(path: &Path, setting: Setting, control: &Control) -> Result<Supply, CommandError> {
+    let unreadable = |error: io::Error| {
+        CommandError::usage(
+            format!("{}: {error}", path.display()),
+            "Give a file with jobs, or `-` for stdin.",
+        )
+    };
+    let is_file = path.metadata().map(|data| data.is_file());
+    let wakes = control.clone();
+    if path.as_os_str() == "-" {
+        return Supply::of_stream(io::stdin(), setting, move || wakes.wake()).map_err(unreadable);
+    }
+    if !is_file.map_err(unreadable)? {
+        let file = File::open(path).map_err(unreadable)?;
+        return Supply::of_stream(file, setting, move || wakes.wake()).map_err(unreadable);
+    }
+    match Supply::of_file(path, setting) {
+        Ok(supply) if supply.entries().is_empty() => Err(CommandError::usage(
+            format!("there are no jobs in {}", path.display()),
+            "A job is one JSON object on one line, such as {\"prompt\": \"Say hi\"}.",
+        )),
+        Ok(supply) => Ok(supply),
+        Err(Unusable::Io(error)) => Err(unreadable(error)),
+        Err(Unusable::Wrong(complaints)) => Err(wrong_jobs(path, &complaints)),
+    }
+}
+
+/// All that is wrong, each with its line.
+fn wrong_jobs(path: &Path, complaints: &[Complaint]) -> CommandError {
+    let path = path.display();
+    let told =
+        complaints.iter().take(MOST_TOLD).map(
+            |Complaint { line, fault: Fault { message, hint } }| match hint.is_empty() {
+                true => format!("{path}:{line}: {message}"),
+                false => format!("{path}:{line}: {message}. {hint}"),
+            },
+        );
+    let mut lines: Vec<String> = told.collect();
+    if complaints.len() > MOST_TOLD {
+        lines.push(format!("and {} more", complaints.len() - MOST_TOLD));
+    }
+    let message = format!("nothing was run:\n  {}", lines.join("\n  "));
+    CommandError::usage(message, "`alhena help batch` says what a job can be.")
+}
+
+fn no_journal(path: &Path, error: NoJournal) -> CommandError {
+    let hint = match &error {
+        NoJournal::Io(_) => "Give --into a file that can be written to.",
+        NoJournal::InUse => "Wait for it, or give --into another file.",
+        NoJournal::NotOurs { .. } => "Give --into another file; this one was not touched.",
+    };
+    CommandError::usage(format!("{}: {error}", path.display()), hint)
+}
+
+fn changed_jobs(path: &Path, changed: &Changed) -> CommandError {
+    let some = |ids: &[String]| {
+        let mut some: Vec<String> = ids.iter().take(5).map(|id| format!("{id:?}")).collect();
+        if ids.len() > 5 {
+            some.push(format!("{} more", ids.len() - 5));
+        }
+        some.join(", ")
+    };
+    let mut what = Vec::new();
+    if !changed.changed.is_empty() {
+        what.push(format!("jobs that are others now: {}", some(&changed.changed)));
+    }
+    if !changed.gone.is_empty() {
+        what.push(format!("jobs that are not there any more: {}", some(&changed.gone)));
+    }
+    CommandError::usage(
+        format!("{} has the results of {}", path.display(), what.join("; of ")),
+        "Give --into another file, or go on with --again changed, which does changed jobs again and leaves the results of others.",
+    )
+}
+
+/// Says what came of it.
+fn finish(args: &Args, ended: &Ended) -> Done {
+    let summary = Summary::of(ended);
+    let code = exit_code(ended);
+    let printed = match args.json {
+        true => output::print_json(&summary),
+        false => output::print(&show::summary(&summary, ended.journal.path())),
+    };
+    Ok(match printed == ExitCode::SUCCESS {
+        true => ExitCode::from(code),
+        false => printed,
+    })
+}
+
+fn exit_code(ended: &Ended) -> u8 {
+    match &ended.why {
+        Some(Why::Interrupted) => FailureKind::Cancelled.exit_status(),
+        Some(Why::Budget | Why::Unpriced) => FailureKind::Budget.exit_status(),
+        Some(Why::Quota) => FailureKind::RateLimited.exit_status(),
+        Some(Why::FailFast | Why::Journal(_) | Why::Jobs(_)) => 1,
+        None => u8::from(!ended.is_success()),
+    }
+}
