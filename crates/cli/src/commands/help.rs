@@ -144,22 +144,20 @@ const BATCH: &str = r#"JOBS has one job a line, as a JSON object:
   id                     what it is called in the results; its line's number by default
   prompt, prompt_file    what to do
   any option of `run`    by its name, with underscores: true or false, a text, a number, a list; `args` stands for what follows --
-  copy: true             work in a private copy of the directory
-  git: {"url", "ref"}    work in a private checkout, in `dir` of it
   shared: true           do not wait for others that may change the same directory
 `alhena help job` prints the JSON schema of it. A file that ends in .csv or .tsv has the names in its first row; --template 'Review
 {file}' makes prompts of other columns. --set NAME=VALUE is for all jobs that do not say it. `-` reads stdin, while it is written.
 Whatever is wrong with a file is told with its line before anything runs. On stdin a line that is no job fails by itself.
 
-RESULTS has one result a line, in the order in which jobs end: {"id", "attempt", "outcome", "patch"?, "commit"?, "earlier"?, "job", "at"}
+RESULTS has one result a line, in the order in which jobs end: {"id", "attempt", "outcome", "earlier"?, "job", "at"}
   outcome   as `run --as outcome` prints it
-  patch     what the job changed in its copy or checkout: `jq -r .patch | git apply`
   earlier   attempts before the last
-  job       a mark of all that the job said; `commit` is what a checkout was of
+  job       a mark of all that the job said
 A result is on the disk before its job counts as done, and the file is the journal: the same command again goes on where it
 stopped, after whatever. --again failed does again what failed. Jobs that are others now are refused, unless --again changed.
 
-Jobs that may change something in the same directory run one after another, those with a copy or a checkout beside each other.
+Jobs that may change something in the same directory run one after another. Private places (`copy`, `git`) are not there yet: such
+jobs fail before they begin, and nothing is changed.
 When the API says to wait, all jobs wait so long. What may pass is repeated, --retries times, unless it changed something already.
 ^C once: no more jobs begin, and those that run finish. Twice: they are stopped, and are not done.
 
