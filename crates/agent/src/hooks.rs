@@ -19,6 +19,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use alhena_model::hook::UNDECIDED;
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::behind::Behind;
@@ -95,7 +96,7 @@ pub enum Verdict {
     Allow {
         /// Other arguments for the tool, in the place of all of its own; only before a tool.
         input: Option<Map<String, Value>>,
-        /// What the model is told beside the tool's result; only after a tool.
+        /// What the model is told beside the tool's result, or beside all else in this one call; not before a tool.
         context: Option<String>,
     },
     /// The tool does not run, its result is not shown, or the model is not asked; the model is told why.
@@ -107,6 +108,11 @@ pub enum Verdict {
 impl Verdict {
     /// It goes on as it is.
     pub const GO_ON: Verdict = Verdict::Allow { input: None, context: None };
+
+    /// Denied, because whoever should have decided did not, for this reason: people are told so.
+    pub(crate) fn undecided(why: impl fmt::Display) -> Self {
+        Verdict::Deny(format!("{UNDECIDED}{why}"))
+    }
 
     /// The decision in the CLI's words.
     fn in_words_of_cli(&self, moment: Moment) -> Value {

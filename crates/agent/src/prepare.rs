@@ -220,11 +220,15 @@ pub(crate) fn common(
     let meter = Meter::of(request)?;
     let asks_behind = own.transport == Transport::Acp
         && request.hooks.as_ref().is_some_and(|hooks| hooks.moments.contains(&Moment::AfterTool));
+    if asks_behind {
+        arguments::needs(&gemini.version, Feature::HookMessages, "--hook after-tool over ACP")?;
+    }
     let deciders = Deciders {
         hooks: request.hooks.clone(),
         desk: offer.as_ref().map(|offer| Arc::clone(&offer.desk)),
         meter: meter.clone(),
         behind: asks_behind.then(Arc::default),
+        can_tell: gemini.version.has(Feature::HookMessages),
     };
     let behind = deciders.behind.clone();
     let only_budget = deciders.hooks.is_none() && deciders.desk.is_none();

@@ -130,7 +130,8 @@ impl RunDir {
 
     /// Whether it is decided that no model is asked any more: a hook has ended the run, or its budget is used up.
     pub(crate) fn is_spent(&self) -> bool {
-        self.halted().is_some() || self.meter().is_some_and(|meter| meter.refused_for().is_some())
+        self.hooks.as_ref().is_some_and(Server::is_halted)
+            || self.meter().is_some_and(|meter| meter.refused_for().is_some())
     }
 
     /// Stands in the environment of all processes of the run.

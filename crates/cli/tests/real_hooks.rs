@@ -227,3 +227,109 @@ fn real_cli_a_command_that_crashes_or_decides_too_late_has_denied() {
         assert!(last_request(&lab).contains(told), "{hook}: {}", last_request(&lab));
     }
 }
+
+fn before_model(context: &'static str) -> Hooks {
+    Hooks::new([Moment::BeforeModel], move |_| Verdict::Allow {
+        input: None,
+        context: Some(context.to_owned()),
+    })
+}
+
+#[test]
+fn real_cli_what_a_hook_adds_before_a_model_call_reaches_the_model_and_takes_nothing_away() {
+    let lab = lab("before model");
+    let outcome = lab.run(request(&lab, before_model("It is Monday.")).max_calls(5));
+    assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
+    assert!(lab.workspace().join("n.txt").exists());
+    for request in lab.server.requests("lab") {
+        assert_eq!(request.raw_body.matches("It is Monday.").count(), 1);
+    }
+    // The prompt, the call and its result are still there.
+    let last = last_request(&lab);
+    for kept in
+        ["</session_context>write\"", "\"functionCall\"", "\"functionResponse\"", "Successfully created"]
+    {
+        assert!(last.contains(kept), "{kept}");
+    }
+}
+
+#[test]
+fn real_cli_a_command_adds_context_before_a_model_call() {
+    let lab = lab("command context");
+    let hook = r#"before-model=echo '{"decision":"allow","context":"It is Tuesday."}'"#;
+    let args = [
+        "--trust",
+        "--approval",
+        "yolo",
+        "-m",
+        "gemini-2.5-flash",
+        "--as",
+        "outcome",
+        "--hook",
+        hook,
+        "write",
+    ];
+    let done = run_bounded(&mut lab.command(&args), Duration::from_secs(120)).unwrap();
+    assert!(done.succeeded(), "{}", done.stderr_text());
+    assert!(last_request(&lab).contains("It is Tuesday."));
+}
+
+#[test]
+fn real_cli_a_release_that_would_lose_calls_is_not_told_and_the_run_says_why() {
+    let lab = Lab::real("old context", "0.38.2", writes());
+    let outcome = lab.run(request(&lab, before_model("It is Monday.")));
+    let failure = outcome.failure.as_ref().unwrap();
+    assert_eq!(failure.kind, alhena::FailureKind::Config, "{failure:?}");
+    assert!(failure.message.contains("0.42.0 can"), "{failure:?}");
+    assert_eq!(lab.server.requests("lab").len(), 0);
+}
+
+#[test]
+fn real_cli_a_broken_hook_is_told_as_what_it_is_and_what_it_should_have_decided_is_denied() {
+    for (hook, why) in [
+        ("false", "the hook \"false\" failed (exit status: 1)"),
+        ("echo garbage", "the hook \"echo garbage\" did not print"),
+        ("kill -9 $$", "the hook \"kill -9 $$\" failed (signal: 9"),
+        ("no-such-program", "the hook \"no-such-program\" failed (exit status: 127)"),
+        ("sleep 60", "the hook \"sleep 60\" did not decide within 0.5 s"),
+    ] {
+        let lab = lab("broken");
+        let commands = vec![(Moment::BeforeTool, hook.to_owned())];
+        let outcome = lab.run(request(&lab, Hooks::of_commands(commands, Duration::from_millis(500))));
+        assert!(!lab.workspace().join("n.txt").exists(), "{hook}");
+        let told = outcome.warnings.iter().find(|warning| warning.contains(why));
+        let told = told.unwrap_or_else(|| panic!("{hook}: {:?}", outcome.warnings));
+        assert!(told.starts_with("A call of write_file was denied, because nobody decided: "), "{told}");
+        assert!(
+            !outcome.warnings.iter().any(|warning| warning.contains("by policy")),
+            "{:?}",
+            outcome.warnings
+        );
+    }
+}
+
+#[test]
+fn real_cli_a_broken_hook_before_a_model_call_fails_the_run_and_behind_a_tool_keeps_its_result() {
+    let broken = |moment| Hooks::of_commands(vec![(moment, "false".to_owned())], Duration::from_secs(20));
+    let lab = lab("broken model");
+    let outcome = lab.run(request(&lab, broken(Moment::BeforeModel)));
+    let failure = outcome.failure.as_ref().unwrap();
+    assert_eq!((failure.kind, outcome.exit_status()), (alhena::FailureKind::Config, 1), "{failure:?}");
+    assert!(failure.message.contains("the hook \"false\" failed") && failure.hint.contains("Mend the hook"));
+    assert_eq!(lab.server.requests("lab").len(), 0);
+
+    let lab = self::lab("broken behind");
+    let outcome = lab.run(request(&lab, broken(Moment::AfterTool)));
+    let told =
+        "What write_file gave was kept from the model, because nobody decided: the hook \"false\" failed";
+    assert!(outcome.warnings.iter().any(|warning| warning.starts_with(told)), "{:?}", outcome.warnings);
+}
+
+#[test]
+fn real_cli_who_denies_on_purpose_is_told_as_a_hook_and_not_as_a_policy() {
+    let lab = lab("on purpose");
+    let hooks = Hooks::new([Moment::BeforeTool], |_| Verdict::Deny("not on a Monday".to_owned()));
+    let outcome = lab.run(request(&lab, hooks));
+    let told = "A hook denied a call of write_file: not on a Monday".to_owned();
+    assert!(outcome.warnings.contains(&told), "{:?}", outcome.warnings);
+}

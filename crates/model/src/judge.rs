@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::answer::Unfit;
 use crate::event::ToolError;
 use crate::failure::{Failure, FailureKind};
+use crate::hook;
 use crate::outcome::{Reported, Status};
 
 /// How the process ended.
@@ -173,6 +174,12 @@ fn find_failure(facts: &Facts, end: &End) -> Option<Failure> {
     let counts = |stop: &Stopped| !stop.after_result && !(by_hook && stop.why == Stop::Cancelled);
     if let Some(Stopped { why: stop, .. }) = facts.stop.filter(counts) {
         return Some(stopped(stop, &end.stderr));
+    }
+    if let Some(why) = facts.halted.as_deref().and_then(hook::undecided) {
+        let message = format!("The run ended, because nobody decided: {why}");
+        return Some(Failure::new(FailureKind::Config, message).with_hint(
+            "Mend the hook, or leave it out: what a hook does not decide is denied. `alhena help hooks` says what it has to print.",
+        ));
     }
     if let Some(why) = &facts.halted {
         return Some(Failure::new(FailureKind::Cancelled, format!("A hook ended the run: {why}")));

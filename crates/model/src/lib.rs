@@ -9,6 +9,7 @@ pub mod conversation;
 pub mod event;
 pub mod failure;
 mod hint;
+pub mod hook;
 pub mod interpret;
 pub mod join;
 pub mod judge;

@@ -246,6 +246,7 @@ features! {
     SessionIdFlag "session-id" (0, 41, 0): "`--session-id`.",
     ReportWarnings "report-warnings" (0, 42, 0): "`warnings` in the json report.",
     InvalidStreamResult "invalid-stream-result" (0, 42, 0): "An invalid answer of the model is an `error` event and a `result` of error, with exit 0.",
+    HookMessages "hook-messages" (0, 42, 0): "A BeforeModel hook can add a message; before, it took calls and results out.",
     ToolIdPrefix "tool-id-prefix" (0, 43, 0): "Tool ids begin with the tool's name and two underscores.",
     SessionFileFlag "session-file" (0, 43, 0): "`--session-file`.",
     SessionCheckpoints "session-checkpoints" (0, 44, 0): "`$set.messages` in session logs.",

@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
+use alhena_model::hook::UNDECIDED;
 use alhena_sys::poll::Wanted;
 use serde_json::{Map, Value, json};
 
@@ -88,9 +89,7 @@ impl Deciders {
         dir: &Path,
     ) -> Option<Word> {
         let Some(call) = self.calls.take(&question.call_id) else {
-            return Some(Word::No(
-                "its arguments are not known, so that nobody can decide about it".to_owned(),
-            ));
+            return Some(Word::No(format!("{UNDECIDED}its arguments are not known")));
         };
         if let Some(at) = self.given.iter().position(|given| *given == call) {
             drop(self.given.remove(at));
@@ -115,7 +114,7 @@ impl Deciders {
                 let _rung = bell.write(b".");
             }
         });
-        deciding.is_err().then(|| Word::No("there was no thread to decide on".to_owned()))
+        deciding.is_err().then(|| Word::No(format!("{UNDECIDED}there was no thread to decide on")))
     }
 
     /// A call has begun that nobody was asked about.

@@ -56,12 +56,10 @@ impl Behind {
         Ok(())
     }
 
-    /// Puts what the model is to be told into what the CLI is told.
-    pub(super) fn add_to(&self, model: &Asked, said: &mut Value) {
+    /// What the model is to be told.
+    pub(super) fn context(&self) -> Option<String> {
         let contexts = self.state().contexts.join("\n");
-        if !contexts.is_empty() {
-            add_context(&format!("<hook_context>{contexts}</hook_context>"), model, said);
-        }
+        Some(contexts).filter(|contexts| !contexts.is_empty())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -103,7 +101,7 @@ impl State {
 
 /// Adds a message at the end of those that the model gets. The CLI takes all messages from a hook that gives any, so that those
 /// that there are stand before it.
-fn add_context(context: &str, model: &Asked, said: &mut Value) {
+pub(super) fn add_context(context: &str, model: &Asked, said: &mut Value) {
     let messages = model.told.get("llm_request").and_then(|request| request.get("messages"));
     let mut messages = messages.and_then(Value::as_array).cloned().unwrap_or_default();
     messages.push(json!({"role": "user", "content": context}));

@@ -58,7 +58,7 @@ fn decide(commands: &[(Moment, String)], asked: &Asked, limit: Duration) -> Verd
                 contexts.extend(context);
             }
             Ok(other) => return other,
-            Err(why) => return Verdict::Deny(format!("the hook {command:?} {why}")),
+            Err(why) => return Verdict::undecided(format!("the hook {command:?} {why}")),
         }
     }
     Verdict::Allow { input: changed, context: (!contexts.is_empty()).then(|| contexts.join("\n")) }
@@ -82,7 +82,8 @@ fn run(command: &str, asked: &Asked, limit: Duration) -> Result<Verdict, String>
     })?;
     if !answer.status.success() {
         let said = String::from_utf8_lossy(&answer.stderr);
-        return Err(format!("failed ({}): {}", answer.status, said.trim()));
+        let said = Some(said.trim()).filter(|said| !said.is_empty()).map(|said| format!(": {said}"));
+        return Err(format!("failed ({}){}", answer.status, said.unwrap_or_default()));
     }
     verdict(&answer.stdout, asked.moment)
 }
@@ -119,8 +120,8 @@ fn verdict(said: &[u8], moment: Moment) -> Result<Verdict, String> {
         Word::Allow if said.input.is_some() && moment != Moment::BeforeTool => {
             Err("gives an input, which only before-tool can".to_owned())
         }
-        Word::Allow if said.context.is_some() && moment != Moment::AfterTool => {
-            Err("gives a context, which only after-tool can".to_owned())
+        Word::Allow if said.context.is_some() && moment == Moment::BeforeTool => {
+            Err("gives a context, which only after-tool and before-model can".to_owned())
         }
         Word::Allow => Ok(Verdict::Allow { input: said.input, context: said.context }),
     }

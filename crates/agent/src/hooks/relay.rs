@@ -6,6 +6,8 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
+use alhena_model::hook::UNDECIDED;
+
 use super::occasion::Word;
 
 /// What the CLI takes for a denial, whatever else was said.
@@ -17,7 +19,7 @@ pub fn relay(socket: &OsStr, moment: &OsStr) -> u8 {
         Ok(()) => 0,
         Err(error) => {
             // The CLI shows it to the model as the reason.
-            let _nobody_listens = writeln!(io::stderr(), "The decision could not be had: {error}");
+            let _nobody_listens = writeln!(io::stderr(), "{UNDECIDED}{error}");
             BLOCKED
         }
     }

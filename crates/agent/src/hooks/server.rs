@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::behind::add_context;
 use super::occasion::Word;
 use super::{Asked, Behind, Hooks, Moment, Verdict};
 use crate::answer::{Desk, in_short};
@@ -33,6 +34,8 @@ pub(crate) struct Deciders {
     pub meter: Option<Arc<Meter>>,
     /// Who asks about tools behind them, where the CLI does not.
     pub behind: Option<Arc<Behind>>,
+    /// Whether the CLI can tell the model more before it is asked.
+    pub can_tell: bool,
 }
 
 /// Takes questions until it is dropped.
@@ -65,6 +68,11 @@ impl Server {
     /// Why somebody ended the run, or the turn, if anybody did. It is told once.
     pub(crate) fn halted(&self) -> Option<String> {
         self.halted.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Whether somebody ended it, told or not.
+    pub(crate) fn is_halted(&self) -> bool {
+        self.halted.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// Another turn begins.
@@ -123,7 +131,7 @@ fn answer(line: UnixStream, deciders: &Deciders, halted: &Halted) -> io::Result<
 /// First the user's hooks, then the budget: a call that is not made costs nothing.
 fn decided(moment: Moment, told: Option<Map<String, Value>>, deciders: &Deciders, halted: &Halted) -> Value {
     let Some(told) = told else {
-        return Verdict::Deny("what Gemini CLI says of it cannot be read".to_owned()).in_words_of_cli(moment);
+        return Verdict::undecided("what Gemini CLI says of it cannot be read").in_words_of_cli(moment);
     };
     let asked = Asked { moment, told };
     let hooks = deciders.hooks.as_ref().filter(|hooks| hooks.moments.contains(&moment));
@@ -139,7 +147,15 @@ fn decided(moment: Moment, told: Option<Map<String, Value>>, deciders: &Deciders
         (Some(Err(why)), _) => Verdict::Stop(why),
         (_, Some(hooks)) => within(hooks, asked.clone()),
         _ if meter.is_some() || desk.is_some() || behind.is_some() => Verdict::GO_ON,
-        (_, None) => Verdict::Deny("nobody decides here".to_owned()),
+        (_, None) => Verdict::undecided("nobody is there who could"),
+    };
+    let verdict = match verdict {
+        Verdict::Allow { context: Some(_), .. } if moment == Moment::BeforeModel && !deciders.can_tell => {
+            Verdict::undecided(
+                "a hook gives a context, which this release of Gemini CLI cannot take before a model call; 0.42.0 can",
+            )
+        }
+        verdict => verdict,
     };
     // A model that may not be asked ends the run, too, and the CLI calls that a success (0.61.0).
     let ends = match &verdict {
@@ -156,19 +172,22 @@ fn decided(moment: Moment, told: Option<Map<String, Value>>, deciders: &Deciders
             Permit::Refused(why) => said = Verdict::Deny(why).in_words_of_cli(moment),
             granted @ Permit::Granted { .. } => {
                 granted.bound(&asked, &mut said);
-                tell(behind, &asked, &mut said);
+                tell(&verdict, behind, &asked, &mut said);
             }
         }
-    } else if matches!(verdict, Verdict::Allow { .. }) {
-        tell(behind, &asked, &mut said);
+    } else {
+        tell(&verdict, behind, &asked, &mut said);
     }
     said
 }
 
-/// The model is told what is to be told beside the results of tools.
-fn tell(behind: Option<&Arc<Behind>>, asked: &Asked, said: &mut Value) {
-    if let Some(behind) = behind {
-        behind.add_to(asked, said);
+/// The model is told what is to be told beside the results of tools, and before this call.
+fn tell(verdict: &Verdict, behind: Option<&Arc<Behind>>, asked: &Asked, said: &mut Value) {
+    let Verdict::Allow { context, .. } = verdict else { return };
+    let own = context.as_ref().filter(|_| asked.moment == Moment::BeforeModel).cloned();
+    let contexts: Vec<String> = behind.and_then(|behind| behind.context()).into_iter().chain(own).collect();
+    if !contexts.is_empty() {
+        add_context(&format!("<hook_context>{}</hook_context>", contexts.join("\n")), asked, said);
     }
 }
 
@@ -187,13 +206,14 @@ pub(crate) fn within(hooks: &Hooks, asked: Asked) -> Verdict {
     let decide = hooks.decide.clone();
     let deciding =
         thread::Builder::new().name("alhena-decide".to_owned()).spawn(move || decided.send(decide(&asked)));
-    let denied = |why: &str| Verdict::Deny(format!("it was not allowed: {why}"));
     if deciding.is_err() {
-        return denied("there was no thread to decide on");
+        return Verdict::undecided("there was no thread to decide on");
     }
     match decision.recv_timeout(hooks.limit) {
         Ok(verdict) => verdict,
-        Err(mpsc::RecvTimeoutError::Timeout) => denied("nobody decided in time"),
-        Err(mpsc::RecvTimeoutError::Disconnected) => denied("whoever decides failed"),
+        Err(mpsc::RecvTimeoutError::Timeout) => {
+            Verdict::undecided(format_args!("the hook did not decide within {} s", hooks.limit.as_secs_f64()))
+        }
+        Err(mpsc::RecvTimeoutError::Disconnected) => Verdict::undecided("the hook of this program panicked"),
     }
 }

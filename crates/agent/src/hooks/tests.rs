@@ -7,9 +7,11 @@ use super::*;
 
 fn served(hooks: Hooks) -> (tempfile::TempDir, Server) {
     let dir = tempfile::tempdir().unwrap();
-    let server =
-        Server::start(dir.path(), Deciders { hooks: Some(hooks), desk: None, meter: None, behind: None })
-            .unwrap();
+    let server = Server::start(
+        dir.path(),
+        Deciders { hooks: Some(hooks), desk: None, meter: None, behind: None, can_tell: true },
+    )
+    .unwrap();
     (dir, server)
 }
 

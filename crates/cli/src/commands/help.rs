@@ -57,12 +57,13 @@ The command gets the question as JSON on stdin: event, session_id, dir, and by e
 It prints the decision as JSON on stdout:
   {"decision": "allow"}                          it goes on
   {"decision": "allow", "input": {...}}          with these arguments instead (before-tool)
-  {"decision": "allow", "context": "..."}        and the model is told this, too (after-tool)
+  {"decision": "allow", "context": "..."}        and the model is told this, too (after-tool; before-model for this call, 0.42)
   {"decision": "deny", "reason": "..."}          it does not happen, and the model is told why
   {"decision": "stop", "reason": "..."}          the run ends here, as cancelled
 
 The command runs in the folder that is worked in. A model call that is denied ends the run, as stop does.
-Whatever else a command prints, exits with or leaves undecided after --hook-timeout means deny.
+Whatever else a command prints, exits with or leaves undecided after --hook-timeout means deny; a warning then names the
+hook and what went wrong. Before a model call that fails the run.
 
 On warm agents (run --transport acp, chat, acp; Gemini CLI 0.43 and newer) before-tool is asked before rules, approval mode and
 people. What is different there:

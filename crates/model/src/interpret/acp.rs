@@ -20,6 +20,7 @@ use super::waiting::{Returned, Testimony};
 use super::{Decided, Interpreter, Prompted, derive};
 use crate::conversation::REJECTED;
 use crate::event::{Event, EventKind, Source, ToolError};
+use crate::hook;
 use crate::join::{Called, Fact, ToolFact};
 use crate::judge::{Output, ReportedError, ResultFacts};
 use crate::tool::{self, Class};
@@ -320,6 +321,10 @@ impl Interpreter {
         let known = self.acp.as_ref().and_then(|acp| acp.calls.get(&decided.call).copied());
         if !matches!(known, Some(Progress::Announced | Progress::Held)) {
             return;
+        }
+        if hook::undecided(&message).is_some() {
+            let name = self.open.get(&decided.call).map(|call| call.name.clone()).unwrap_or_default();
+            self.warn(derive::denied_by_hook(&name, &message), out);
         }
         let error = Some(ToolError { kind: REJECTED.to_owned(), message });
         let result =

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use crate::answer;
 use crate::conversation::{ToolEnd, needs_somebody};
 use crate::event::ToolError;
+use crate::hook;
 use crate::tool::{self, Class, Tool};
 
 /// Of a call's arguments only what its result will need: contents of files can be megabytes.
@@ -41,6 +42,9 @@ pub(super) fn refusal(name: &str, end: &ToolEnd<'_>, denied: &[String]) -> Optio
                 .to_owned()
         });
     };
+    if let Some(why) = hook::undecided(error) {
+        return Some(format!("What {name} gave was kept from the model, because nobody decided: {why}"));
+    }
     match end.error_type.as_deref().unwrap_or("") {
         "tool_not_registered" if denied.iter().any(|denied| is_same(denied, name)) => Some(format!(
             "The model asked for {name}, which was not offered to it: --deny-tool {name} denies it"
@@ -59,6 +63,9 @@ pub(super) fn refusal(name: &str, end: &ToolEnd<'_>, denied: &[String]) -> Optio
         "policy_violation" if let Some(guarded) = guarded(error) => Some(format!(
             "Gemini CLI's own guard denied a call of {name}: {guarded} needs somebody's yes, and headless there is nobody; --transport acp can do it"
         )),
+        "policy_violation" if let Some(reason) = error.strip_prefix(BY_HOOK) => {
+            Some(denied_by_hook(name, reason))
+        }
         "policy_violation" => Some(format!("A call of {name} was denied by policy")),
         "stop_execution" if error == answer::NONE_VALID && name.ends_with(answer::TOOL) => None,
         "stop_execution" => Some(format!("A hook stopped the agent: {error}")),
@@ -66,6 +73,17 @@ pub(super) fn refusal(name: &str, end: &ToolEnd<'_>, denied: &[String]) -> Optio
             "A call of {name} needed approval, and nobody can be asked; --allow-tool {name} would allow it"
         )),
         _ => None,
+    }
+}
+
+/// How the CLI begins the error of a call that a hook did not let run; what a policy denies has other words (0.61.0).
+const BY_HOOK: &str = "Tool execution blocked: ";
+
+/// A call that a hook did not let run.
+pub(super) fn denied_by_hook(name: &str, reason: &str) -> String {
+    match hook::undecided(reason) {
+        Some(why) => format!("A call of {name} was denied, because nobody decided: {why}"),
+        None => format!("A hook denied a call of {name}: {reason}"),
     }
 }
 

@@ -1,0 +1,10 @@
+//! Those who decide while Gemini CLI works, as far as their words come back in what it says.
+
+/// How a denial begins that nobody has decided: whoever should have failed, said something else, or took too long. The CLI hands
+/// the reason of a denial on word for word, to the model and to whoever reads its output.
+pub const UNDECIDED: &str = "nobody decided: ";
+
+/// Why nobody decided, if that is what a denial is for.
+pub(crate) fn undecided(reason: &str) -> Option<&str> {
+    reason.strip_prefix(UNDECIDED)
+}
