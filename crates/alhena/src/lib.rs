@@ -37,8 +37,8 @@ pub mod concepts;
 
 pub use alhena_agent as agent;
 pub use alhena_agent::{
-    Approval, Conversation, Gemini, OnRateLimit, Permission, Pool, PoolOptions, Request, Resume, Run,
-    RunError, Stopper, Trust, Turn, TurnItem,
+    Approval, Conversation, Gemini, Permission, Pool, PoolOptions, Request, Resume, Run, RunError, Stopper,
+    Trust, Turn, TurnItem,
 };
 pub use alhena_answer as answer;
 pub use alhena_batch as batch;

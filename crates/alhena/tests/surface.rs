@@ -72,7 +72,7 @@ const NAMES: [&str; 22] = [
 ];
 
 const MODULES: [&str; 9] =
-    ["agent", "answer", "concepts", "hosts", "model", "scripted", "session", "terminal", "wire"];
+    ["agent", "answer", "batch", "concepts", "hosts", "model", "scripted", "session", "terminal", "wire"];
 
 #[test]
 fn the_front_door_has_these_names_and_the_layers_as_modules() {

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use alhena::OnRateLimit;
+use alhena::agent::OnRateLimit;
 
 /// A limit that can be lifted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

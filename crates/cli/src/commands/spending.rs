@@ -1,6 +1,7 @@
 //! What a run may spend, and what models cost.
 
-use alhena::{OnRateLimit, Request, RunError};
+use alhena::agent::OnRateLimit;
+use alhena::{Request, RunError};
 
 use crate::limit;
 use crate::prices::PriceFile;

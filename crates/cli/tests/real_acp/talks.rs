@@ -150,16 +150,6 @@ fn real_cli_a_missing_key_is_a_matter_of_signing_in() {
 }
 
 #[test]
-fn hooks_that_nobody_would_ask_over_acp_are_refused() {
-    let lab = lab("hooks", Scenario::new());
-    let args = ["--transport", "acp", "--trust", "--hook", "before-tool=true", "hi"];
-    let done = run_bounded(&mut lab.command(&args), Duration::from_secs(60)).unwrap();
-    assert_eq!(done.status.code(), Some(2), "{}", done.stderr_text());
-    assert!(done.stderr_text().contains("hooks are not asked over ACP"), "{}", done.stderr_text());
-    assert_eq!(lab.server.requests("lab").len(), 0);
-}
-
-#[test]
 fn real_cli_a_conversation_can_be_opened_before_its_first_prompt_and_fails_there_if_it_cannot() {
     let mut lab = lab("open", Scenario::new().turn(Turn::say("Hi.")));
     let mut talk = converse(&lab, lab.request(""));

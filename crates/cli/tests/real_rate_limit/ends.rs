@@ -1,7 +1,8 @@
 //! Runs that do not go on, or are ended.
 
+use alhena::agent::OnRateLimit;
 use alhena::scripted::{Scenario, Turn};
-use alhena::{EventKind, FailureKind, OnRateLimit, Outcome, Status};
+use alhena::{EventKind, FailureKind, Outcome, Status};
 
 use super::{
     OTHER, asked, check_events, counted, counts_and_then, has_warning, lab, minute, other_model, request,

@@ -1,7 +1,8 @@
 //! Runs that go on.
 
+use alhena::EventKind;
+use alhena::agent::OnRateLimit;
 use alhena::scripted::{Scenario, Turn, Usage};
-use alhena::{EventKind, OnRateLimit};
 use serde_json::json;
 
 use super::{

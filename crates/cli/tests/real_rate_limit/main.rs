@@ -11,8 +11,9 @@ mod warm;
 
 use std::time::Duration;
 
+use alhena::agent::OnRateLimit;
 use alhena::scripted::{Scenario, Turn};
-use alhena::{Approval, Event, EventKind, OnRateLimit, Outcome, Request, Status, Trust};
+use alhena::{Approval, Event, EventKind, Outcome, Request, Status, Trust};
 use lab::Lab;
 use serde_json::json;
 

@@ -1,8 +1,9 @@
 //! Warm agents: the same session gets another prompt.
 
+use alhena::agent::OnRateLimit;
 use alhena::agent::{AcpAgent, Transport};
 use alhena::scripted::{Scenario, Turn};
-use alhena::{Approval, OnRateLimit, Pool, PoolOptions, TurnItem};
+use alhena::{Approval, Pool, PoolOptions, TurnItem};
 
 use super::{
     MODEL, OTHER, asked, check_events, counted, counts_and_then, has_warning, is_success, lab,
