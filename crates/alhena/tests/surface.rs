@@ -71,7 +71,7 @@ const NAMES: [&str; 22] = [
     "TurnItem",
 ];
 
-const MODULES: [&str; 9] =
+const MODULES: [&str; 10] =
     ["agent", "answer", "batch", "concepts", "hosts", "model", "scripted", "session", "terminal", "wire"];
 
 #[test]

@@ -7,6 +7,7 @@ mod lab;
 mod apart;
 mod ends;
 mod served;
+mod shared;
 mod soak;
 
 use std::sync::Arc;
