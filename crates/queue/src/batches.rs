@@ -1,0 +1,173 @@
+//! What is known of a batch by everybody: how many jobs it has, what came of them, and whether it was cancelled.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_nats::jetstream::kv::Operation;
+use futures_util::StreamExt;
+use serde::{Deserialize, Serialize};
+
+use crate::error::server;
+use crate::names::{self, Name};
+use crate::{Queue, QueueError};
+
+/// A batch, as it was announced.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Batch {
+    /// How many jobs it has.
+    pub jobs: u64,
+    /// What the one who submitted it has to know again.
+    #[serde(default)]
+    pub about: String,
+    /// Whether it was cancelled.
+    #[serde(default)]
+    pub cancelled: bool,
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Progress {
+    /// How many jobs it has.
+    pub jobs: u64,
+    /// How many results there are, those of repeated jobs included.
+    pub results: u64,
+    /// How many jobs are waiting or being worked on.
+    pub open: u64,
+    /// How many were put aside because they ended their workers.
+    pub dead: u64,
+    /// Whether it was cancelled.
+    pub cancelled: bool,
+}
+
+impl Batch {
+    /// So many jobs.
+    pub fn new(jobs: u64, about: impl Into<String>) -> Self {
+        Self { jobs, about: about.into(), cancelled: false }
+    }
+}
+
+/// The batches that were cancelled, kept up to date.
+#[derive(Clone, Debug, Default)]
+pub struct Cancelled(Arc<Mutex<HashSet<String>>>);
+
+impl Cancelled {
+    /// Whether this one was.
+    pub fn has(&self, batch: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(batch)
+    }
+
+    fn set(&self, batch: &str, cancelled: bool) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match cancelled {
+            true => all.insert(batch.to_owned()),
+            false => all.remove(batch),
+        };
+    }
+}
+
+impl Queue {
+    /// Announces a batch, or says anew how many jobs it has. What was cancelled is open again.
+    pub fn announce(&self, name: &Name, batch: &Batch) -> Result<(), QueueError> {
+        let value = serde_json::to_vec(batch).map_err(|error| QueueError::Broken(error.to_string()))?;
+        let put = || self.batches.put(name.to_string(), value.clone().into());
+        self.wait(self.patiently("a batch is announced", put)).map(drop)
+    }
+
+    /// What was announced of a batch.
+    pub fn batch(&self, name: &Name) -> Result<Option<Batch>, QueueError> {
+        let get = || self.batches.get(name.to_string());
+        let value = self.wait(self.patiently("a batch is looked up", get))?;
+        value.map(|value| serde_json::from_slice(&value)).transpose().map_err(|error| {
+            QueueError::Broken(format!("what is kept of batch {name} cannot be read: {error}"))
+        })
+    }
+
+    /// The names of all batches.
+    pub fn batches(&self) -> Result<Vec<String>, QueueError> {
+        self.wait(async {
+            let keys = self.batches.keys().await.map_err(server("the batches are listed"))?;
+            let mut names: Vec<String> = keys.filter_map(|key| std::future::ready(key.ok())).collect().await;
+            names.sort();
+            Ok(names)
+        })
+    }
+
+    /// Cancels a batch: what nobody has begun is taken out, and who works on it is told.
+    pub fn cancel(&self, name: &Name) -> Result<(), QueueError> {
+        let batch = self.batch(name)?.unwrap_or_default();
+        self.announce(name, &Batch { cancelled: true, ..batch })?;
+        self.wait(async {
+            let jobs = self.jetstream.get_stream(names::JOBS).await.map_err(server("the queue is opened"))?;
+            let purge = jobs.purge().filter(names::jobs_of_batch(name));
+            purge.await.map(drop).map_err(server("jobs are taken out"))
+        })
+    }
+
+    /// How far a batch is; none when nobody announced it.
+    pub fn progress(&self, name: &Name) -> Result<Option<Progress>, QueueError> {
+        let Some(batch) = self.batch(name)? else { return Ok(None) };
+        let (results, open, dead) = self.wait(async {
+            let results = self.count(names::RESULTS, names::results_of(name)).await?;
+            let open = self.count(names::JOBS, names::jobs_of_batch(name)).await?;
+            let dead = self.count(names::DEAD, format!("alhena.dead.{name}.>")).await?;
+            Ok::<_, QueueError>((results, open, dead))
+        })?;
+        Ok(Some(Progress { jobs: batch.jobs, results, open, dead, cancelled: batch.cancelled }))
+    }
+
+    /// Forgets a batch with its results and files.
+    pub fn forget(&self, name: &Name) -> Result<(), QueueError> {
+        self.cancel(name)?;
+        self.wait(async {
+            for (stream, subject) in
+                [(names::RESULTS, names::results_of(name)), (names::DEAD, format!("alhena.dead.{name}.>"))]
+            {
+                let stream = self.jetstream.get_stream(stream).await.map_err(server("a stream is opened"))?;
+                stream.purge().filter(subject).await.map_err(server("results are forgotten"))?;
+            }
+            let mut objects = self.files.list().await.map_err(server("files are listed"))?;
+            let of_batch = [format!("job.{name}."), format!("result.{name}.")];
+            while let Some(Ok(object)) = objects.next().await {
+                if of_batch.iter().any(|kind| object.name.starts_with(kind)) {
+                    self.files.delete(&object.name).await.map_err(server("a file is forgotten"))?;
+                }
+            }
+            self.batches.purge(name.to_string()).await.map_err(server("a batch is forgotten"))
+        })
+    }
+
+    /// The cancelled batches, from now on.
+    pub fn watch_cancelled(&self) -> Cancelled {
+        let cancelled = Cancelled::default();
+        let (store, seen) = (self.batches.clone(), cancelled.clone());
+        self.runtime.spawn(async move {
+            loop {
+                let Ok(mut changes) = store.watch_with_history(">").await else {
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    continue;
+                };
+                while let Some(Ok(entry)) = changes.next().await {
+                    let batch: Option<Batch> = serde_json::from_slice(&entry.value).ok();
+                    let is = entry.operation == Operation::Put && batch.is_some_and(|batch| batch.cancelled);
+                    seen.set(&entry.key, is);
+                }
+            }
+        });
+        cancelled
+    }
+
+    async fn count(&self, stream: &'static str, subject: String) -> Result<u64, QueueError> {
+        let stream = self.jetstream.get_stream(stream).await.map_err(server("a stream is opened"))?;
+        let mut subjects =
+            stream.info_with_subjects(subject).await.map_err(server("messages are counted"))?;
+        let mut count: u64 = 0;
+        while let Some(subject) = subjects.next().await {
+            let (_, messages) = subject.map_err(server("messages are counted"))?;
+            count = count.saturating_add(u64::try_from(messages).unwrap_or(u64::MAX));
+        }
+        Ok(count)
+    }
+}

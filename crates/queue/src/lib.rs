@@ -1,0 +1,31 @@
+//! Jobs for workers on many machines, over NATS JetStream.
+//!
+//! A job is bytes with a name, and has one result, whoever dies in between: workers, the one who submitted it, a server of
+//! a cluster. The guarantees are those of JetStream, used as they are:
+//!
+//! - a job leaves the queue when its result has been stored, not before: a worker that dies loses its lease, and the job
+//!   is given to another;
+//! - the first result of a job and attempt is *the* result: the server refuses every other, so a job that was done twice
+//!   counts once;
+//! - a job that ended several workers is given to no further one: it gets a result that says so, and is kept in a stream
+//!   of its own.
+//!
+//! The crate knows nothing of Gemini CLI, and what it gives out can be used without a runtime: it has one of its own.
+
+mod address;
+mod batches;
+mod clock;
+mod error;
+mod gather;
+mod names;
+mod parcel;
+mod queue;
+mod work;
+
+pub use address::Address;
+pub use batches::{Batch, Cancelled, Progress};
+pub use error::QueueError;
+pub use gather::{Gathered, Gathering};
+pub use names::{Label, Name};
+pub use queue::{Layout, Queue};
+pub use work::{Delivery, Worker};

@@ -1,0 +1,159 @@
+//! What things are called on the server: one place, because every program that takes part has to agree.
+//!
+//! | Stream or bucket | What is in it |
+//! |---|---|
+//! | `ALHENA_JOBS` | `alhena.jobs.LABEL.BATCH.JOB.ATTEMPT`, until a result is there (work queue) |
+//! | `ALHENA_RESULTS` | `alhena.results.BATCH.JOB.ATTEMPT`, one each |
+//! | `ALHENA_DEAD` | `alhena.dead.BATCH.JOB.ATTEMPT`: jobs that ended every worker that took them |
+//! | `ALHENA_BATCHES` (keys) | what is known of a batch, and whether it was cancelled |
+//! | `ALHENA_LIMITS` (keys) | until when nobody calls a model |
+//! | `ALHENA_FILES` (objects) | what is too large for a message, and files that travel |
+
+use std::fmt;
+use std::str::FromStr;
+
+use sha2::{Digest, Sha256};
+
+use crate::QueueError;
+
+pub(crate) const JOBS: &str = "ALHENA_JOBS";
+pub(crate) const RESULTS: &str = "ALHENA_RESULTS";
+pub(crate) const DEAD: &str = "ALHENA_DEAD";
+pub(crate) const BATCHES: &str = "ALHENA_BATCHES";
+pub(crate) const LIMITS: &str = "ALHENA_LIMITS";
+pub(crate) const FILES: &str = "ALHENA_FILES";
+
+/// How long a name may be; subjects have a limit of their own.
+const LONGEST: usize = 64;
+
+/// The name of a batch: letters, digits, `-` and `_`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Name(String);
+
+/// What a job asks of its worker, such as `gpu`; written as a [`Name`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Label(String);
+
+impl Label {
+    /// What jobs have that ask for nothing: every worker takes them.
+    pub fn any() -> Self {
+        Self("any".to_owned())
+    }
+}
+
+impl FromStr for Name {
+    type Err = QueueError;
+
+    fn from_str(text: &str) -> Result<Self, QueueError> {
+        plain(text).map(Self).ok_or_else(|| wrong("batch", text))
+    }
+}
+
+impl FromStr for Label {
+    type Err = QueueError;
+
+    fn from_str(text: &str) -> Result<Self, QueueError> {
+        plain(text).map(Self).ok_or_else(|| wrong("label", text))
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn wrong(what: &str, text: &str) -> QueueError {
+    QueueError::Name(format!(
+        "{text:?} cannot be the name of a {what}: 1 to {LONGEST} letters, digits, - and _ can"
+    ))
+}
+
+fn plain(text: &str) -> Option<String> {
+    let fits = (1..=LONGEST).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    fits.then(|| text.to_owned())
+}
+
+/// A job's id as a part of a subject: as it is where it can be, else its digest.
+fn token(id: &str) -> String {
+    plain(id).unwrap_or_else(|| {
+        let digest = Sha256::digest(id.as_bytes());
+        let digits = digest.iter().take(16).map(|byte| format!("{byte:02x}"));
+        // No plain id begins like that.
+        std::iter::once("~".to_owned()).chain(digits).collect()
+    })
+}
+
+/// Which job of which batch, and which try.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Ticket {
+    pub batch: String,
+    pub job: String,
+    pub attempt: u32,
+}
+
+impl Ticket {
+    pub fn new(batch: &Name, job: &str, attempt: u32) -> Self {
+        Self { batch: batch.0.clone(), job: job.to_owned(), attempt }
+    }
+
+    fn path(&self) -> String {
+        format!("{}.{}.{}", self.batch, token(&self.job), self.attempt)
+    }
+
+    pub fn result(&self) -> String {
+        format!("alhena.results.{}", self.path())
+    }
+
+    pub fn dead(&self) -> String {
+        format!("alhena.dead.{}", self.path())
+    }
+
+    pub fn job_subject(&self, label: &Label) -> String {
+        format!("alhena.jobs.{label}.{}", self.path())
+    }
+}
+
+/// All jobs with a label.
+pub(crate) fn jobs_of_label(label: &Label) -> String {
+    format!("alhena.jobs.{label}.>")
+}
+
+/// All jobs of a batch, whatever their label.
+pub(crate) fn jobs_of_batch(batch: &Name) -> String {
+    format!("alhena.jobs.*.{batch}.>")
+}
+
+/// All results of a batch.
+pub(crate) fn results_of(batch: &Name) -> String {
+    format!("alhena.results.{batch}.>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_that_nats_would_not_take_becomes_a_token_of_its_own() {
+        let names = ["a b", "a.b", "a*b", ">", "ä", "", &"x".repeat(65), "~00"];
+        let tokens: std::collections::HashSet<String> = names.iter().map(|id| token(id)).collect();
+        assert_eq!(tokens.len(), names.len());
+        assert!(tokens.iter().all(|token| token.starts_with('~') && token.len() == 33));
+        assert_eq!(token("fix-readme_2"), "fix-readme_2");
+    }
+
+    #[test]
+    fn names_of_batches_are_plain() {
+        assert!("nightly-2026".parse::<Name>().is_ok());
+        for wrong in ["", "a.b", "a b", "*", &"n".repeat(65)] {
+            assert!(wrong.parse::<Name>().is_err(), "{wrong}");
+        }
+    }
+}

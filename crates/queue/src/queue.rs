@@ -1,0 +1,236 @@
+//! The connection, and what has to be there on the server.
+
+use std::fmt::Display;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::context::PublishErrorKind;
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::object_store::{self, ObjectStore};
+use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
+use async_nats::jetstream::{self, Context, kv};
+use tokio::runtime::Runtime;
+
+use crate::error::server;
+use crate::names::{self, Label, Name, Ticket};
+use crate::{Address, QueueError, parcel};
+
+/// How long is waited for a server that does not take something: a cluster may have to choose a new leader.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// How the queue is laid out on the server.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Layout {
+    /// On how many servers of a cluster everything is kept; none is as it is, or one.
+    pub replicas: Option<usize>,
+    /// How long a worker may be silent before its job is given to another.
+    pub lease: Duration,
+    /// How often a job is given to a worker before it counts as one that ends them.
+    pub deliveries: u32,
+    /// How long results are kept.
+    pub keep: Duration,
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Self {
+            replicas: None,
+            lease: Duration::from_secs(30),
+            deliveries: 5,
+            keep: Duration::from_secs(14 * 24 * 3600),
+        }
+    }
+}
+
+impl Layout {
+    /// On how many servers of a cluster everything is kept.
+    pub fn replicas(mut self, servers: usize) -> Self {
+        self.replicas = Some(servers);
+        self
+    }
+
+    /// How long a worker may be silent.
+    pub fn lease(mut self, time: Duration) -> Self {
+        self.lease = time;
+        self
+    }
+
+    /// How often a job is given out.
+    pub fn deliveries(mut self, times: u32) -> Self {
+        self.deliveries = times;
+        self
+    }
+}
+
+/// A connection to the queue. Clones share it.
+#[derive(Clone)]
+pub struct Queue {
+    pub(crate) runtime: Arc<Runtime>,
+    pub(crate) jetstream: Context,
+    pub(crate) layout: Layout,
+    pub(crate) batches: kv::Store,
+    pub(crate) limits: kv::Store,
+    pub(crate) files: ObjectStore,
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Queue").field("layout", &self.layout).finish_non_exhaustive()
+    }
+}
+
+impl Queue {
+    /// Connects, and makes the streams where there are none.
+    pub fn connect(address: &Address, layout: Layout) -> Result<Self, QueueError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("alhena-nats")
+            .enable_all()
+            .build()
+            .map_err(|error| QueueError::Address(format!("no thread for NATS: {error}")))?;
+        let (jetstream, batches, limits, files) = runtime.block_on(prepare(address, &layout))?;
+        Ok(Self { runtime: Arc::new(runtime), jetstream, layout, batches, limits, files })
+    }
+
+    /// Puts a job into the queue; false when it is there already.
+    pub fn put(
+        &self,
+        batch: &Name,
+        job: &str,
+        attempt: u32,
+        label: &Label,
+        payload: &[u8],
+    ) -> Result<bool, QueueError> {
+        self.wait(async {
+            let ticket = Ticket::new(batch, job, attempt);
+            let message = parcel::pack(self, &ticket, "job", payload).await?;
+            self.store("a job is put into the queue", ticket.job_subject(label), message).await
+        })
+    }
+
+    /// Tries until the server takes it, or too much time is over.
+    pub(crate) async fn patiently<T, E: Display, F: Future<Output = Result<T, E>>>(
+        &self,
+        doing: &'static str,
+        mut work: impl FnMut() -> F,
+    ) -> Result<T, QueueError> {
+        let begin = Instant::now();
+        loop {
+            match work().await {
+                Ok(done) => return Ok(done),
+                Err(error) if begin.elapsed() > PATIENCE => return Err(server(doing)(error)),
+                Err(error) => tracing::debug!(%error, doing, "NATS did not take it, once more"),
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// The outcome of something that is done by the queue's own runtime.
+    pub(crate) fn wait<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(work)
+    }
+
+    /// Stores the first message of a subject, and no other; false when there is one.
+    pub(crate) async fn store(
+        &self,
+        doing: &'static str,
+        subject: String,
+        payload: Vec<u8>,
+    ) -> Result<bool, QueueError> {
+        let begin = Instant::now();
+        let payload = bytes::Bytes::from(payload);
+        loop {
+            let message = PublishMessage::build().payload(payload.clone()).expected_last_subject_sequence(0);
+            let sent = match self.jetstream.send_publish(subject.clone(), message).await {
+                Ok(acknowledged) => acknowledged.await,
+                Err(error) => Err(error),
+            };
+            match sent {
+                Ok(_) => return Ok(true),
+                Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => return Ok(false),
+                Err(error)
+                    if begin.elapsed() > PATIENCE || error.kind() == PublishErrorKind::MaxPayloadExceeded =>
+                {
+                    return Err(server(doing)(error));
+                }
+                Err(error) => tracing::debug!(%error, doing, "NATS did not take it, once more"),
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+async fn prepare(
+    address: &Address,
+    layout: &Layout,
+) -> Result<(Context, kv::Store, kv::Store, ObjectStore), QueueError> {
+    let lost = |reason: String| QueueError::Connect { address: address.shown(), reason };
+    let client = address
+        .options()
+        .await?
+        .connect(address.servers()?)
+        .await
+        .map_err(|error| lost(error.to_string()))?;
+    let jetstream = jetstream::new(client);
+    let account = jetstream.query_account().await;
+    account.map_err(|error| lost(format!("it has no JetStream ({error})")))?;
+    let subjects = |words: &str| vec![format!("alhena.{words}.>")];
+    let stream = |name: &str, words: &str| Config {
+        name: name.to_owned(),
+        subjects: subjects(words),
+        storage: StorageType::File,
+        num_replicas: layout.replicas.unwrap_or(1),
+        discard: DiscardPolicy::New,
+        ..Config::default()
+    };
+    let jobs = Config { retention: RetentionPolicy::WorkQueue, ..stream(names::JOBS, "jobs") };
+    let results = Config { max_age: layout.keep, ..stream(names::RESULTS, "results") };
+    let dead = stream(names::DEAD, "dead");
+    for config in [jobs, results, dead] {
+        be_there(&jetstream, config, layout).await?;
+    }
+    let batches = keys(&jetstream, names::BATCHES, layout).await?;
+    let limits = keys(&jetstream, names::LIMITS, layout).await?;
+    let files = match jetstream.get_object_store(names::FILES).await {
+        Ok(files) => files,
+        Err(_) => {
+            let config = object_store::Config {
+                bucket: names::FILES.to_owned(),
+                num_replicas: layout.replicas.unwrap_or(1),
+                ..object_store::Config::default()
+            };
+            jetstream.create_object_store(config).await.map_err(server("the store of files is made"))?
+        }
+    };
+    Ok((jetstream, batches, limits, files))
+}
+
+async fn be_there(jetstream: &Context, config: Config, layout: &Layout) -> Result<(), QueueError> {
+    let stream = jetstream.get_or_create_stream(config.clone()).await.map_err(server("a stream is made"))?;
+    let there = stream.cached_info().config.clone();
+    match layout.replicas {
+        Some(wanted) if wanted != there.num_replicas => {
+            let config = Config { num_replicas: wanted, ..there };
+            jetstream.update_stream(config).await.map_err(server("a stream gets its replicas"))?;
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+async fn keys(jetstream: &Context, bucket: &str, layout: &Layout) -> Result<kv::Store, QueueError> {
+    if let Ok(store) = jetstream.get_key_value(bucket).await {
+        return Ok(store);
+    }
+    let config = kv::Config {
+        bucket: bucket.to_owned(),
+        history: 1,
+        num_replicas: layout.replicas.unwrap_or(1),
+        ..kv::Config::default()
+    };
+    jetstream.create_key_value(config).await.map_err(server("a store of keys is made"))
+}

@@ -1,0 +1,213 @@
+//! The worker's side: a job, held by a lease that is renewed while somebody works on it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::consumer::{AckPolicy, Consumer, pull};
+use async_nats::jetstream::message::Acker;
+use async_nats::jetstream::{self, AckKind};
+use futures_util::StreamExt;
+use tokio::task::JoinHandle;
+
+use crate::error::server;
+use crate::names::{self, Label, Ticket};
+use crate::{Queue, QueueError, parcel};
+
+/// With several labels, how long one is waited for before the next is asked.
+const TURN: Duration = Duration::from_millis(300);
+
+/// Takes jobs with certain labels.
+#[derive(Debug)]
+pub struct Worker {
+    queue: Queue,
+    labels: Vec<(Label, Consumer<pull::Config>)>,
+    next: usize,
+}
+
+/// A job that is held. Dropped without a word, it goes to another worker when the lease is over.
+pub struct Delivery {
+    queue: Queue,
+    ticket: Ticket,
+    payload: Vec<u8>,
+    raw: Vec<u8>,
+    times: u32,
+    acker: Arc<Acker>,
+    renewal: JoinHandle<()>,
+}
+
+impl Queue {
+    /// A worker for jobs with these labels, and for those that ask for none.
+    pub fn worker(&self, labels: &[Label]) -> Result<Worker, QueueError> {
+        let mut all = vec![Label::any()];
+        all.extend(labels.iter().filter(|label| **label != Label::any()).cloned());
+        let labels: Result<Vec<_>, QueueError> = all
+            .into_iter()
+            .map(|label| self.wait(self.consumer(&label)).map(|consumer| (label, consumer)))
+            .collect();
+        Ok(Worker { queue: self.clone(), labels: labels?, next: 0 })
+    }
+
+    async fn consumer(&self, label: &Label) -> Result<Consumer<pull::Config>, QueueError> {
+        let config = pull::Config {
+            durable_name: Some(format!("workers-{label}")),
+            filter_subject: names::jobs_of_label(label),
+            ack_policy: AckPolicy::Explicit,
+            ack_wait: self.layout.lease,
+            // How often is our own decision: the last delivery is for the one who says so.
+            max_deliver: -1,
+            max_ack_pending: 100_000,
+            ..pull::Config::default()
+        };
+        self.patiently("a worker signs in", || {
+            self.jetstream.create_consumer_on_stream(config.clone(), names::JOBS)
+        })
+        .await
+    }
+}
+
+impl Worker {
+    /// The next job, if one comes in this time.
+    pub fn next(&mut self, wait: Duration) -> Result<Option<Delivery>, QueueError> {
+        let begin = Instant::now();
+        let several = self.labels.len() > 1;
+        loop {
+            let left = wait.saturating_sub(begin.elapsed());
+            let turn = if several { left.min(TURN) } else { left };
+            let index = self.next % self.labels.len().max(1);
+            self.next = index + 1;
+            let Some((_, consumer)) = self.labels.get(index) else { return Ok(None) };
+            let taken = self.queue.wait(take(&self.queue, consumer, turn))?;
+            if taken.is_some() || begin.elapsed() >= wait {
+                return Ok(taken);
+            }
+        }
+    }
+}
+
+async fn take(
+    queue: &Queue,
+    consumer: &Consumer<pull::Config>,
+    wait: Duration,
+) -> Result<Option<Delivery>, QueueError> {
+    // A wait of nothing would be one for ever.
+    let wait = wait.max(Duration::from_millis(10));
+    let mut batch = consumer
+        .batch()
+        .max_messages(1)
+        .expires(wait)
+        .messages()
+        .await
+        .map_err(server("a job is asked for"))?;
+    // A server that went away tells nobody that the time is over.
+    let message = match tokio::time::timeout(wait + Duration::from_secs(2), batch.next()).await {
+        Ok(Some(Ok(message))) => message,
+        Ok(Some(Err(error))) => return Err(server("a job is asked for")(error)),
+        Ok(None) | Err(_) => return Ok(None),
+    };
+    hold(queue, message).await
+}
+
+async fn hold(queue: &Queue, message: jetstream::Message) -> Result<Option<Delivery>, QueueError> {
+    let times = message.info().map_or(1, |info| u32::try_from(info.delivered).unwrap_or(u32::MAX));
+    let raw = message.payload.to_vec();
+    let (ticket, payload) = match parcel::unpack(queue, &raw).await {
+        Ok(unpacked) => unpacked,
+        Err(error @ QueueError::Broken(_)) => {
+            // Whoever put it there: nobody can work on it, and it would come again and again.
+            tracing::warn!(%error, "a message was taken out of the queue");
+            message.ack_with(AckKind::Term).await.map_err(server("a message is taken out"))?;
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    let (_, acker) = message.split();
+    let acker = Arc::new(acker);
+    let renewal = tokio::spawn(renew(Arc::clone(&acker), queue.layout.lease / 3));
+    Ok(Some(Delivery { queue: queue.clone(), ticket, payload, raw, times, acker, renewal }))
+}
+
+async fn renew(acker: Arc<Acker>, every: Duration) {
+    loop {
+        tokio::time::sleep(every).await;
+        if let Err(error) = acker.ack_with(AckKind::Progress).await {
+            tracing::debug!(%error, "a lease was not renewed, once more later");
+        }
+    }
+}
+
+impl Delivery {
+    /// The batch that it belongs to.
+    pub fn batch(&self) -> &str {
+        &self.ticket.batch
+    }
+
+    /// The job's id.
+    pub fn job(&self) -> &str {
+        &self.ticket.job
+    }
+
+    /// Which try of the job it is.
+    pub fn attempt(&self) -> u32 {
+        self.ticket.attempt
+    }
+
+    /// What was put in.
+    pub fn payload(&self) -> &[u8] {
+        &self.payload
+    }
+
+    /// How often it was given to somebody, this time included.
+    pub fn times(&self) -> u32 {
+        self.times
+    }
+
+    /// Whether it has ended as many workers as are allowed. Then it is to be [buried](Self::bury).
+    pub fn is_exhausted(&self) -> bool {
+        self.times > self.queue.layout.deliveries
+    }
+
+    /// Stores the result, then takes the job out of the queue. False when another's result was there first.
+    pub fn finish(self, result: &[u8]) -> Result<bool, QueueError> {
+        let queue = self.queue.clone();
+        queue.wait(self.end(result))
+    }
+
+    /// The same for a job that ends its workers: it is kept beside.
+    pub fn bury(self, result: &[u8]) -> Result<bool, QueueError> {
+        let queue = self.queue.clone();
+        queue.wait(async {
+            queue.store("a job is put aside", self.ticket.dead(), self.raw.clone()).await?;
+            self.end(result).await
+        })
+    }
+
+    /// Gives it to another, at once.
+    pub fn give_back(self) -> Result<(), QueueError> {
+        self.queue.wait(self.acker.ack_with(AckKind::Nak(None))).map_err(server("a job is given back"))
+    }
+
+    async fn end(&self, result: &[u8]) -> Result<bool, QueueError> {
+        let message = parcel::pack(&self.queue, &self.ticket, "result", result).await?;
+        let first = self.queue.store("a result is stored", self.ticket.result(), message).await?;
+        // Lost, this costs a delivery whose result counts for nothing.
+        if let Err(error) = self.acker.double_ack().await {
+            tracing::debug!(%error, "a job that is done was not taken out of the queue");
+        }
+        Ok(first)
+    }
+}
+
+impl std::fmt::Debug for Delivery {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Delivery")
+            .field("ticket", &self.ticket)
+            .field("times", &self.times)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Delivery {
+    fn drop(&mut self) {
+        self.renewal.abort();
+    }
+}

@@ -1,0 +1,361 @@
+//! The queue on real servers: one, and three that keep everything together.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use alhena_queue::{Address, Batch, Label, Layout, Name, Queue, QueueError};
+
+const SOON: Duration = Duration::from_millis(200);
+const LONG: Duration = Duration::from_secs(60);
+
+/// A server that is gone when the test is.
+struct Server {
+    child: Child,
+    url: String,
+    directory: tempfile::TempDir,
+    arguments: Vec<String>,
+}
+
+impl Server {
+    fn start(arguments: &[String], port: u16) -> Self {
+        let directory = tempfile::Builder::new().prefix("alhena-nats-").tempdir().unwrap();
+        let mut server = Self {
+            child: Command::new("true").spawn().unwrap(),
+            url: format!("nats://127.0.0.1:{port}"),
+            arguments: [
+                vec![
+                    "-js".to_owned(),
+                    "-a".to_owned(),
+                    "127.0.0.1".to_owned(),
+                    "-p".to_owned(),
+                    port.to_string(),
+                ],
+                vec!["-sd".to_owned(), directory.path().join("data").to_string_lossy().into_owned()],
+                arguments.to_vec(),
+            ]
+            .concat(),
+            directory,
+        };
+        server.again();
+        server
+    }
+
+    fn again(&mut self) {
+        self.kill();
+        let log = File::create(self.directory.path().join("log")).unwrap();
+        self.child = Command::new(alhena_testbed::tools::nats_server().unwrap())
+            .args(&self.arguments)
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+    }
+
+    fn kill(&mut self) {
+        let _gone = self.child.kill();
+        let _gone = self.child.wait();
+    }
+
+    fn alone() -> Self {
+        Self::start(&[], free_port())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Three servers that know each other.
+fn cluster() -> Vec<Server> {
+    let routes: Vec<u16> = (0..3).map(|_| free_port()).collect();
+    let all = routes.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect::<Vec<_>>().join(",");
+    let server = |(index, route): (usize, &u16)| {
+        let words =
+            ["--cluster_name", "three", "--cluster", &format!("nats://127.0.0.1:{route}"), "--routes", &all];
+        let mut words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        words.extend(["-n".to_owned(), format!("n{index}")]);
+        Server::start(&words, free_port())
+    };
+    routes.iter().enumerate().map(server).collect()
+}
+
+fn address(servers: &[Server]) -> Address {
+    let urls: Vec<&str> = servers.iter().map(|server| server.url.as_str()).collect();
+    Address::of(Some(&urls.join(",")), |_| None).unwrap()
+}
+
+/// A server needs a moment to come up, a cluster one to choose its leader.
+fn connect(servers: &[Server], layout: &Layout) -> Queue {
+    let begin = Instant::now();
+    loop {
+        match Queue::connect(&address(servers), layout.clone()) {
+            Ok(queue) => return queue,
+            Err(error) if begin.elapsed() > LONG => panic!("{error}"),
+            Err(_) => std::thread::sleep(SOON),
+        }
+    }
+}
+
+fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+fn all_results(queue: &Queue, batch: &Name, how_many: usize) -> BTreeMap<(String, u32), Vec<String>> {
+    let mut gathering = queue.gather(batch);
+    let mut results: BTreeMap<(String, u32), Vec<String>> = BTreeMap::new();
+    let begin = Instant::now();
+    while results.len() < how_many && begin.elapsed() < LONG * 3 {
+        if let Some(one) = gathering.next(Duration::from_secs(2)).unwrap_or(None) {
+            results
+                .entry((one.job, one.attempt))
+                .or_default()
+                .push(String::from_utf8_lossy(&one.payload).into_owned());
+        }
+    }
+    while let Ok(Some(one)) = gathering.next(SOON) {
+        results
+            .entry((one.job, one.attempt))
+            .or_default()
+            .push(String::from_utf8_lossy(&one.payload).into_owned());
+    }
+    results
+}
+
+#[test]
+fn a_job_goes_to_one_worker_and_its_result_to_everybody() {
+    let servers = [Server::alone()];
+    let queue = connect(&servers, &Layout::default());
+    let batch = name("b");
+    queue.announce(&batch, &Batch::new(2, "mine")).unwrap();
+    assert!(queue.put(&batch, "a b.c", 1, &Label::any(), b"do it").unwrap());
+    assert!(!queue.put(&batch, "a b.c", 1, &Label::any(), b"do it").unwrap());
+    let large = "x".repeat(3 << 20);
+    assert!(queue.put(&batch, "large", 1, &Label::any(), large.as_bytes()).unwrap());
+    let mut worker = queue.worker(&[]).unwrap();
+    let first = worker.next(LONG).unwrap().unwrap();
+    assert_eq!(
+        (first.batch(), first.job(), first.attempt(), first.payload()),
+        ("b", "a b.c", 1, &b"do it"[..])
+    );
+    let second = worker.next(LONG).unwrap().unwrap();
+    assert_eq!((second.job(), second.payload().len()), ("large", large.len()));
+    assert!(worker.next(SOON).unwrap().is_none());
+    assert!(first.finish(b"done").unwrap());
+    assert!(second.finish(large.as_bytes()).unwrap());
+    let results = all_results(&queue, &batch, 2);
+    assert_eq!(results[&("a b.c".to_owned(), 1)], ["done"]);
+    assert_eq!(results[&("large".to_owned(), 1)], [large]);
+    let progress = queue.progress(&batch).unwrap().unwrap();
+    assert_eq!((progress.jobs, progress.results, progress.open, progress.dead), (2, 2, 0, 0));
+    queue.forget(&batch).unwrap();
+    assert_eq!(queue.progress(&batch).unwrap(), None);
+    assert!(all_results(&queue, &batch, 0).is_empty());
+}
+
+#[test]
+fn a_worker_that_dies_loses_its_job_to_another_and_its_late_result_does_not_count() {
+    let servers = [Server::alone()];
+    let layout = Layout::default().lease(Duration::from_secs(1));
+    let queue = connect(&servers, &layout);
+    let batch = name("b");
+    queue.put(&batch, "1", 1, &Label::any(), b"job").unwrap();
+    // Nobody renews its lease, and nobody says a word.
+    drop(queue.worker(&[]).unwrap().next(LONG).unwrap().unwrap());
+    let late = queue.worker(&[]).unwrap().next(LONG).unwrap().unwrap();
+    assert_eq!(late.times(), 2);
+    assert!(late.finish(b"first").unwrap());
+    let results = all_results(&queue, &batch, 1);
+    assert_eq!(results[&("1".to_owned(), 1)], ["first"]);
+    // Put in again by somebody who did not see the result: done twice, counted once.
+    assert!(queue.put(&batch, "1", 1, &Label::any(), b"job").unwrap());
+    let again = queue.worker(&[]).unwrap().next(LONG).unwrap().unwrap();
+    assert!(!again.finish(b"second").unwrap());
+    assert_eq!(all_results(&queue, &batch, 1)[&("1".to_owned(), 1)], ["first"]);
+}
+
+#[test]
+fn a_lease_is_renewed_while_somebody_works() {
+    let servers = [Server::alone()];
+    let queue = connect(&servers, &Layout::default().lease(Duration::from_secs(1)));
+    let batch = name("b");
+    queue.put(&batch, "1", 1, &Label::any(), b"job").unwrap();
+    let mut worker = queue.worker(&[]).unwrap();
+    let held = worker.next(LONG).unwrap().unwrap();
+    assert!(worker.next(Duration::from_secs(4)).unwrap().is_none());
+    drop(held);
+    let again = worker.next(LONG).unwrap().unwrap();
+    assert_eq!(again.times(), 2);
+    again.finish(b"").unwrap();
+}
+
+#[test]
+fn a_job_that_ends_its_workers_is_put_aside_with_a_result() {
+    let servers = [Server::alone()];
+    let queue = connect(&servers, &Layout::default().deliveries(2));
+    let batch = name("b");
+    queue.announce(&batch, &Batch::new(1, "")).unwrap();
+    queue.put(&batch, "bomb", 1, &Label::any(), b"job").unwrap();
+    let mut worker = queue.worker(&[]).unwrap();
+    for _ in 0..2 {
+        let delivery = worker.next(LONG).unwrap().unwrap();
+        assert!(!delivery.is_exhausted());
+        delivery.give_back().unwrap();
+    }
+    let last = worker.next(LONG).unwrap().unwrap();
+    assert!(last.is_exhausted());
+    assert!(last.bury(b"it ended two workers").unwrap());
+    let progress = queue.progress(&batch).unwrap().unwrap();
+    assert_eq!((progress.results, progress.open, progress.dead), (1, 0, 1));
+}
+
+#[test]
+fn labels_lead_jobs_to_those_who_have_them() {
+    let servers = [Server::alone()];
+    let queue = connect(&servers, &Layout::default());
+    let batch = name("b");
+    let gpu: Label = "gpu".parse().unwrap();
+    queue.put(&batch, "g", 1, &gpu, b"").unwrap();
+    queue.put(&batch, "a", 1, &Label::any(), b"").unwrap();
+    let mut plain = queue.worker(&[]).unwrap();
+    assert_eq!(plain.next(LONG).unwrap().unwrap().job(), "a");
+    assert!(plain.next(SOON).unwrap().is_none());
+    let mut special = queue.worker(&[gpu]).unwrap();
+    assert_eq!(special.next(LONG).unwrap().unwrap().job(), "g");
+}
+
+#[test]
+fn a_cancelled_batch_leaves_the_queue_and_its_workers_hear_of_it() {
+    let servers = [Server::alone()];
+    let queue = connect(&servers, &Layout::default());
+    let (batch, other) = (name("b"), name("other"));
+    queue.announce(&batch, &Batch::new(1, "")).unwrap();
+    queue.put(&batch, "1", 1, &Label::any(), b"").unwrap();
+    queue.put(&other, "1", 1, &Label::any(), b"").unwrap();
+    let cancelled = queue.watch_cancelled();
+    queue.cancel(&batch).unwrap();
+    let begin = Instant::now();
+    while !cancelled.has("b") {
+        assert!(begin.elapsed() < LONG);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(!cancelled.has("other"));
+    let mut worker = queue.worker(&[]).unwrap();
+    assert_eq!(worker.next(LONG).unwrap().unwrap().batch(), "other");
+    assert!(worker.next(SOON).unwrap().is_none());
+}
+
+#[test]
+fn a_limit_that_one_was_told_holds_for_all() {
+    let servers = [Server::alone()];
+    let (one, two) = (connect(&servers, &Layout::default()), connect(&servers, &Layout::default()));
+    assert_eq!(two.held("gemini-2.5-pro").unwrap(), None);
+    one.hold("gemini-2.5-pro", LONG).unwrap();
+    two.hold("gemini-2.5-pro", Duration::from_secs(1)).unwrap();
+    assert!(two.held("gemini-2.5-pro").unwrap().unwrap() > LONG / 2);
+    assert_eq!(two.held("gemini-2.5-flash").unwrap(), None);
+}
+
+#[test]
+fn what_is_no_job_of_ours_is_taken_out_and_stops_nobody() {
+    let servers = [Server::alone()];
+    let queue = connect(&servers, &Layout::default());
+    let batch = name("b");
+    queue.put(&batch, "1", 1, &Label::any(), b"job").unwrap();
+    // By hand, as any program can.
+    let mut plain = std::net::TcpStream::connect(servers[0].url.trim_start_matches("nats://")).unwrap();
+    std::io::Write::write_all(
+        &mut plain,
+        b"CONNECT {}\r\nPUB alhena.jobs.any.b.x.1 9\r\nnonsense!\r\nPING\r\n",
+    )
+    .unwrap();
+    std::thread::sleep(SOON);
+    queue.put(&batch, "2", 1, &Label::any(), b"job").unwrap();
+    let mut worker = queue.worker(&[]).unwrap();
+    let mut jobs = Vec::new();
+    let begin = Instant::now();
+    while jobs.len() < 2 && begin.elapsed() < LONG {
+        if let Some(delivery) = worker.next(SOON).unwrap() {
+            jobs.push(delivery.job().to_owned());
+            delivery.finish(b"").unwrap();
+        }
+    }
+    assert_eq!(jobs, ["1", "2"]);
+}
+
+#[test]
+fn nobody_there_no_jetstream_and_wrong_files_are_told_apart() {
+    let free = free_port();
+    let nobody = Address::of(Some(&format!("nats://me:secret@127.0.0.1:{free}")), |_| None).unwrap();
+    let error = Queue::connect(&nobody, Layout::default()).unwrap_err();
+    assert!(matches!(error, QueueError::Connect { .. }) && !error.to_string().contains("secret"), "{error}");
+    let missing = |name: &str| (name == "NATS_CREDS").then(|| "/nowhere/creds".to_owned());
+    let error = Queue::connect(&Address::of(Some("nats://127.0.0.1"), missing).unwrap(), Layout::default());
+    assert!(error.unwrap_err().to_string().contains("/nowhere/creds"));
+    let mut plain = Server::alone();
+    plain.arguments.retain(|word| word != "-js");
+    plain.again();
+    let begin = Instant::now();
+    let error = loop {
+        let error = Queue::connect(&address(std::slice::from_ref(&plain)), Layout::default()).unwrap_err();
+        if error.to_string().contains("JetStream") || begin.elapsed() > LONG {
+            break error;
+        }
+        std::thread::sleep(SOON);
+    };
+    assert!(error.to_string().contains("it has no JetStream"), "{error}");
+}
+
+#[test]
+fn a_cluster_that_loses_a_server_loses_no_job() {
+    let mut servers = cluster();
+    let layout = Layout::default().replicas(3).lease(Duration::from_secs(3));
+    let queue = connect(&servers, &layout);
+    let batch = name("b");
+    let jobs = 60;
+    let worker = |queue: Queue| {
+        std::thread::spawn(move || {
+            let mut worker = queue.worker(&[]).unwrap();
+            let mut idle = 0;
+            while idle < 20 {
+                match worker.next(Duration::from_secs(1)) {
+                    Ok(Some(delivery)) => {
+                        idle = 0;
+                        let answer =
+                            format!("{} of {}", delivery.job(), String::from_utf8_lossy(delivery.payload()));
+                        let _lost = delivery.finish(answer.as_bytes());
+                    }
+                    Ok(None) => idle += 1,
+                    Err(_) => std::thread::sleep(SOON),
+                }
+            }
+        })
+    };
+    let workers = [worker(queue.clone()), worker(connect(&servers, &layout))];
+    for job in 0..jobs {
+        if job == jobs / 3 {
+            servers[1].kill();
+        }
+        if job == 2 * jobs / 3 {
+            servers[1].again();
+        }
+        queue.put(&batch, &job.to_string(), 1, &Label::any(), format!("payload {job}").as_bytes()).unwrap();
+    }
+    let results = all_results(&queue, &batch, jobs);
+    assert_eq!(results.len(), jobs);
+    for ((job, attempt), said) in results {
+        assert_eq!((attempt, said), (1, vec![format!("{job} of payload {job}")]));
+    }
+    for worker in workers {
+        worker.join().unwrap();
+    }
+}
