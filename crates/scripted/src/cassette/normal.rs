@@ -266,6 +266,7 @@ mod tests {
             Normal::new().value(&json!({"tools": [{"functionDeclarations": tools}]}))
         };
         assert_eq!(body(["b", "grep_search"], "with ripgrep"), body(["grep_search", "b"], "without"));
+        assert_eq!(body(["b", "activate_skill"], "'x', 'y'"), body(["b", "activate_skill"], "'y', 'x'"));
         assert_ne!(body(["b", "glob"], "one"), body(["b", "glob"], "other"));
     }
 

@@ -60,8 +60,8 @@ const TOLD: &[(&str, &str)] = &[
     (r#"(/[^\s`'"()<>]*/alhena-[0-9]+-[A-Za-z0-9]{6})\b"#, "run"),
 ];
 
-/// A tool whose description depends on what else is installed: with ripgrep it takes more.
-const DEPENDS_ON_THE_MACHINE: &[&str] = &["grep_search"];
+/// A tool whose description depends on what else is there: ripgrep, and which skill was read first.
+const DEPENDS_ON_THE_MACHINE: &[&str] = &["activate_skill", "grep_search"];
 
 /// Lists in whatever order files were read, which is another one on a busy machine.
 const UNORDERED: &[&str] = &["(?s)<skill>.*?</skill>", "(?s)<subagent>.*?</subagent>"];
