@@ -135,6 +135,9 @@ impl Seen {
     }
 }
 
+/// The number of a job by its id.
+pub type Order<'a> = &'a dyn Fn(&str) -> Option<usize>;
+
 impl Journal {
     /// Opens the results, or begins them. What a killed writer left of a line is taken away.
     pub fn open(path: &Path) -> Result<Self, NoJournal> {
@@ -263,7 +266,7 @@ impl Journal {
     }
 
     /// Leaves one line for each job; in this order, if there is one to have. As a whole or not at all.
-    pub fn arrange(&mut self, order: Option<&dyn Fn(&str) -> Option<usize>>) -> io::Result<()> {
+    pub fn arrange(&mut self, order: Option<Order<'_>>) -> io::Result<()> {
         let mut kept: Vec<(&str, &Entry)> = self.done().collect();
         kept.sort_by_key(|(_, entry)| entry.offset);
         if let Some(order) = order {

@@ -17,7 +17,7 @@ use self::pace::Pace;
 use self::queue::Queue;
 pub use self::repeat::Where;
 use self::repeat::{Repeat, judge};
-use crate::journal::Journal;
+use crate::journal::{Journal, Order};
 use crate::perform::{Done, Perform, Stop, Watch};
 use crate::progress::{AtWork, Board, News, Observer, Phase};
 use crate::result::{Earlier, JobResult, Spent};
@@ -238,7 +238,7 @@ impl Batch {
     fn take_in(&mut self, observer: &mut dyn Observer) {
         let room = self.limits.jobs.max(1) * WINDOW;
         while self.board.phase == Phase::Going && self.queue.len() < room {
-            match self.supply.next() {
+            match self.supply.take_next() {
                 None => break,
                 Some(Came::Job(job, _)) => {
                     let number = self.supply.entries().len().saturating_sub(1);
@@ -510,8 +510,7 @@ impl Batch {
     fn end(mut self) -> Ended {
         let unwritten = self.unwritten.len();
         let order = |id: &str| self.supply.number(id);
-        let order: Option<&dyn Fn(&str) -> Option<usize>> =
-            if self.limits.ordered { Some(&order) } else { None };
+        let order: Option<Order<'_>> = if self.limits.ordered { Some(&order) } else { None };
         if let Err(error) = self.journal.arrange(order)
             && self.why.is_none()
         {

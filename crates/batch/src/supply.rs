@@ -206,7 +206,7 @@ impl Supply {
     }
 
     /// What has come since, if something has. A job that has come is the last entry from then on.
-    pub fn next(&mut self) -> Option<Came> {
+    pub fn take_next(&mut self) -> Option<Came> {
         let Source::Stream { stream, kept, over } = &mut self.source else { return None };
         match stream.next()? {
             Came::Job(job, lane) => {

@@ -204,7 +204,7 @@ fn real_cli_a_hundred_tools_have_a_hook_each_and_only_those_run_that_are_allowed
     let lab = Lab::real("hundred", "0.61.0", scenario);
     let hooks = Hooks::new([Moment::BeforeTool], |asked| {
         let n: u32 = asked.input()["content"].as_str().unwrap().trim().parse().unwrap();
-        if n % 2 == 0 { Verdict::GO_ON } else { Verdict::Deny("odd".to_owned()) }
+        if n.is_multiple_of(2) { Verdict::GO_ON } else { Verdict::Deny("odd".to_owned()) }
     });
     let outcome = lab.run(request(&lab, hooks));
     assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);

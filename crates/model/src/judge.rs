@@ -171,7 +171,7 @@ fn find_failure(facts: &Facts, end: &End) -> Option<Failure> {
     }
     // Over ACP a hook ends a turn by a cancel.
     let by_hook = facts.halted.is_some();
-    let counts = |stop: &Stopped| !stop.after_result && !(by_hook && stop.why == Stop::Cancelled);
+    let counts = |stop: &Stopped| !(stop.after_result || by_hook && stop.why == Stop::Cancelled);
     if let Some(Stopped { why: stop, .. }) = facts.stop.filter(counts) {
         return Some(stopped(stop, &end.stderr));
     }

@@ -199,7 +199,7 @@ mod tests {
         old(&path);
         let found = file(&path);
         write(&cache, std::iter::once((&*found.path, found.stamp, &survey("t")))).unwrap();
-        assert_eq!(Surveys::read(&cache).take(&[found.clone()]), [Some(survey("t"))]);
+        assert_eq!(Surveys::read(&cache).take(std::slice::from_ref(&found)), [Some(survey("t"))]);
         assert_eq!(Surveys::read(&cache).decode().take(&[found]), [Some(survey("t"))]);
         fs::write(&path, "two!").unwrap();
         old(&path);

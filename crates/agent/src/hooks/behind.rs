@@ -80,11 +80,11 @@ impl State {
             let Fact::Tool { fact, call: Some(call), .. } = fact else { continue };
             let Some(input) = call.input else { continue };
             let output = fact.output.as_deref().or(fact.error.as_deref()).unwrap_or_default();
-            let mut result =
-                json!({"llmContent": output, "returnDisplay": fact.shown.as_deref().unwrap_or(output)});
-            if let Some(error) = fact.error.as_deref() {
-                result["error"] = json!(error);
-            }
+            let shown = fact.shown.as_deref().unwrap_or(output);
+            let result = match fact.error.as_deref() {
+                Some(error) => json!({"llmContent": output, "returnDisplay": shown, "error": error}),
+                None => json!({"llmContent": output, "returnDisplay": shown}),
+            };
             let kept = ["session_id", "transcript_path", "cwd", "timestamp"].into_iter();
             let kept = kept.filter_map(|key| Some((key.to_owned(), model.told.get(key)?.clone())));
             let own = [
@@ -105,15 +105,21 @@ pub(super) fn add_context(context: &str, model: &Asked, said: &mut Value) {
     let messages = model.told.get("llm_request").and_then(|request| request.get("messages"));
     let mut messages = messages.and_then(Value::as_array).cloned().unwrap_or_default();
     messages.push(json!({"role": "user", "content": context}));
-    let mut at = &mut *said;
-    for key in ["hookSpecificOutput", "llm_request"] {
-        if !at.get(key).is_some_and(Value::is_object) {
-            at[key] = json!({});
-        }
-        at = &mut at[key];
+    // What is said to the CLI is an object, always.
+    let Value::Object(said) = said else { return };
+    let mut own = object(said.remove("hookSpecificOutput"));
+    let mut request = object(own.remove("llm_request"));
+    request.insert("messages".to_owned(), Value::Array(messages));
+    own.insert("hookEventName".to_owned(), json!(Moment::BeforeModel.event()));
+    own.insert("llm_request".to_owned(), Value::Object(request));
+    said.insert("hookSpecificOutput".to_owned(), Value::Object(own));
+}
+
+fn object(value: Option<Value>) -> Map<String, Value> {
+    match value {
+        Some(Value::Object(fields)) => fields,
+        _ => Map::new(),
     }
-    at["messages"] = Value::Array(messages);
-    said["hookSpecificOutput"]["hookEventName"] = json!(Moment::BeforeModel.event());
 }
 
 #[cfg(test)]

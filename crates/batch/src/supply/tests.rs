@@ -133,7 +133,7 @@ fn a_stream_gives_jobs_while_it_is_still_being_written() {
     let mut supply = Supply::of_stream(reader, setting(Format::Lines, None), wake).unwrap();
     let next = |supply: &mut Supply| {
         wakes.recv().unwrap();
-        supply.next().unwrap()
+        supply.take_next().unwrap()
     };
     writer.write_all(b"{\"prompt\": \"a\"}\n{\"prom").unwrap();
     assert!(matches!(next(&mut supply), Came::Job(job, _) if job.id == "1"));
@@ -149,7 +149,7 @@ fn a_stream_gives_jobs_while_it_is_still_being_written() {
     assert_eq!(id, "3");
     assert!(matches!(next(&mut supply), Came::Job(job, _) if job.id == "4"));
     assert!(matches!(next(&mut supply), Came::End));
-    assert!(supply.is_complete() && supply.next().is_none());
+    assert!(supply.is_complete() && supply.take_next().is_none());
     assert_eq!(supply.job(0).unwrap().options["prompt"], "a");
     supply.forget(0);
     assert!(supply.job(0).is_err());

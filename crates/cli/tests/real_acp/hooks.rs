@@ -217,7 +217,7 @@ fn real_cli_a_hundred_tools_have_a_hook_each_and_each_sees_its_own_arguments() {
     let lab = lab("hundred", turns.fold(Scenario::new(), Scenario::turn).turn(Turn::say("Done.")));
     let hooks = Hooks::new([Moment::BeforeTool], |asked| {
         let n: u32 = asked.input()["content"].as_str().unwrap().trim().parse().unwrap();
-        if n % 2 == 0 { Verdict::GO_ON } else { Verdict::Deny("odd".to_owned()) }
+        if n.is_multiple_of(2) { Verdict::GO_ON } else { Verdict::Deny("odd".to_owned()) }
     });
     let outcome = lab.run(request(&lab, hooks));
     succeeded(&outcome);

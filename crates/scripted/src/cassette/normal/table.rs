@@ -79,7 +79,7 @@ fn compiled(table: &[(&str, &'static str)]) -> Compiled {
 
 /// A text in the common form.
 pub(super) fn common(text: String) -> String {
-    let text = COMPILED_UNORDERED.iter().fold(text, |text, pattern| ordered(text, pattern));
+    let text = COMPILED_UNORDERED.iter().fold(text, ordered);
     COMPILED.iter().fold(text, |text, (pattern, name)| match pattern.is_match(&text) {
         true => pattern.replace_all(&text, *name).into_owned(),
         false => text,
