@@ -259,3 +259,16 @@ fn real_cli_neither_a_proxy_nor_a_list_of_servers_is_in_the_way() {
     let tools = lab.server.requests("lab").first().unwrap().raw_body.clone();
     assert!(tools.contains("mcp_answer2_submit_result"), "{:?}", outcome.warnings);
 }
+
+#[test]
+fn real_cli_a_loop_that_keeps_the_model_from_an_answer_is_told_as_the_reason() {
+    for transport in [alhena::agent::Transport::Headless, alhena::agent::Transport::Acp] {
+        let looping = Turn::new().call("glob", json!({"pattern": "same.txt"})).always();
+        let lab = lab(&format!("loop {transport:?}"), [looping]);
+        let outcome = lab.run(request(&lab).transport(transport));
+        let failure = outcome.failure.as_ref().unwrap();
+        assert_eq!((failure.kind, outcome.exit_status()), (FailureKind::Schema, 8), "{failure:?}");
+        assert!(failure.message.contains("went in a loop"), "{transport:?}: {failure:?}");
+        assert!(outcome.data.is_none());
+    }
+}

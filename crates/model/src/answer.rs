@@ -51,7 +51,8 @@ pub(crate) struct Unfit {
 }
 
 impl Unfit {
-    pub(crate) fn failure(&self) -> Failure {
+    /// The failure. A model that goes in a loop is stopped by the CLI, which calls that a success (0.61.0): then the loop is why.
+    pub(crate) fn failure(&self, looped: bool) -> Failure {
         let tries = if self.tries == 1 { "1 try".to_owned() } else { format!("{} tries", self.tries) };
         let first = self.errors.first().map(|error| format!(": {error}")).unwrap_or_default();
         let more = if self.errors.len() > 1 {
@@ -59,8 +60,17 @@ impl Unfit {
         } else {
             String::new()
         };
-        let message = format!("The model gave no answer that fits the schema, in {tries}{first}{more}");
-        let mut failure = Failure::new(FailureKind::Schema, message);
+        let mut failure = match looped {
+            true => Failure::new(
+                FailureKind::Schema,
+                format!("The model went in a loop, which Gemini CLI stopped before there was an answer that fits the schema ({tries})"),
+            )
+            .with_hint("Say in the prompt what is wanted and when it is enough, or use another model (--model)."),
+            false => Failure::new(
+                FailureKind::Schema,
+                format!("The model gave no answer that fits the schema, in {tries}{first}{more}"),
+            ),
+        };
         failure.errors.clone_from(&self.errors);
         failure.answer.clone_from(&self.answer);
         failure

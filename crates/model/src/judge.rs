@@ -91,6 +91,8 @@ pub(crate) struct Facts {
     pub output: Output,
     /// The answer had to fit a schema, and there was none that does.
     pub unfit: Option<Unfit>,
+    /// The CLI found the model repeating itself, and stopped it.
+    pub looped: bool,
     /// What it may spend is used up, in these words.
     pub over_budget: Option<String>,
     /// Somebody who decides has ended it, for this reason.
@@ -184,7 +186,7 @@ fn find_failure(facts: &Facts, end: &End) -> Option<Failure> {
     if let Some(why) = &facts.halted {
         return Some(Failure::new(FailureKind::Cancelled, format!("A hook ended the run: {why}")));
     }
-    by_result(facts, end).or_else(|| facts.unfit.as_ref().map(Unfit::failure))
+    by_result(facts, end).or_else(|| facts.unfit.as_ref().map(|unfit| unfit.failure(facts.looped)))
 }
 
 fn by_result(facts: &Facts, end: &End) -> Option<Failure> {

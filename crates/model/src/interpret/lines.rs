@@ -13,6 +13,9 @@ use crate::judge::{Output, ReportedError, ResultFacts};
 use crate::time::Timestamp;
 use crate::usage::Usage;
 
+/// How the CLI begins to say that it has stopped a model that repeats itself.
+const LOOPED: &str = "Loop detected";
+
 impl Interpreter {
     pub(super) fn take_line(&mut self, line: &[u8], out: &mut Vec<Event>) {
         match stream::parse_line(line) {
@@ -106,6 +109,7 @@ impl Interpreter {
 
     /// The CLI warns.
     pub(super) fn warned(&mut self, message: String, out: &mut Vec<Event>) {
+        self.facts.looped |= message.starts_with(LOOPED);
         self.kept.warning(&mut self.outcome, &message);
         self.emit(Source::Stream, EventKind::Warning { message }, out);
     }
