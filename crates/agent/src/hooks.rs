@@ -157,12 +157,46 @@ impl Hooks {
         Self { moments: moments.into_iter().collect(), decide: Arc::new(decide), limit: LIMIT }
     }
 
+    /// Both decide: first these, and then the others about what these let through, with the arguments that these have given.
+    #[must_use]
+    pub fn then(self, others: Hooks) -> Self {
+        let moments = Moment::ALL.into_iter();
+        let moments =
+            moments.filter(|moment| self.moments.contains(moment) || others.moments.contains(moment));
+        let (moments, limit) = (moments.collect(), self.limit.saturating_add(others.limit));
+        let both = [self, others];
+        let decide = move |asked: &Asked| {
+            let at = both.iter().filter(|hooks| hooks.moments.contains(&asked.moment));
+            in_turn(asked, at.map(|hooks| |asked: &Asked| (hooks.decide)(asked)))
+        };
+        Self { moments, decide: Arc::new(decide), limit }
+    }
+
     /// A decision that takes longer is a denial.
     #[must_use]
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
+}
+
+/// What several decide, one after the other: the first that does not allow decides, and each sees the arguments that those before it
+/// have given.
+fn in_turn(asked: &Asked, all: impl Iterator<Item = impl FnOnce(&Asked) -> Verdict>) -> Verdict {
+    let (mut asked, mut changed, mut contexts) = (asked.clone(), None, Vec::new());
+    for decide in all {
+        match decide(&asked) {
+            Verdict::Allow { input, context } => {
+                if let Some(input) = input {
+                    asked.told.insert("tool_input".to_owned(), Value::Object(input.clone()));
+                    changed = Some(input);
+                }
+                contexts.extend(context);
+            }
+            other => return other,
+        }
+    }
+    Verdict::Allow { input: changed, context: (!contexts.is_empty()).then(|| contexts.join("\n")) }
 }
 
 impl fmt::Debug for Hooks {

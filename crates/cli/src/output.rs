@@ -86,9 +86,30 @@ pub fn say_part(text: impl fmt::Display) {
 /// Shows on stderr, which is a terminal, what is being waited for: until something else is said there, or this again. None of its
 /// lines may be wider than the terminal.
 pub fn progress(lines: impl fmt::Display) {
+    if NO_PROGRESS.load(Ordering::Acquire) > 0 {
+        return;
+    }
     let lines = lines.to_string();
     let count = lines.split('\n').count();
     on_stderr(lines, count);
+}
+
+/// As long as it is held nothing shows progress: somebody is being asked.
+pub struct NoProgress(());
+
+static NO_PROGRESS: AtomicU64 = AtomicU64::new(0);
+
+/// Takes progress away, and keeps it away.
+pub fn without_progress() -> NoProgress {
+    NO_PROGRESS.fetch_add(1, Ordering::AcqRel);
+    progress_over();
+    NoProgress(())
+}
+
+impl Drop for NoProgress {
+    fn drop(&mut self) {
+        NO_PROGRESS.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 /// Takes it away.

@@ -4,6 +4,9 @@
 /// the reason of a denial on word for word, to the model and to whoever reads its output.
 pub const UNDECIDED: &str = "nobody decided: ";
 
+/// How a denial begins that a person who was asked did not say yes to.
+pub const UNCONFIRMED: &str = "not confirmed: ";
+
 /// Why nobody decided, if that is what a denial is for.
 pub(crate) fn undecided(reason: &str) -> Option<&str> {
     reason.strip_prefix(UNDECIDED)

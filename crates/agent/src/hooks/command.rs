@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Asked, Hooks, Moment, Verdict};
+use super::{Asked, Hooks, Moment, Verdict, in_turn};
 use crate::find::{NoAnswer, ask_in, scratch};
 
 /// More than this is no decision.
@@ -47,21 +47,12 @@ impl Hooks {
 }
 
 fn decide(commands: &[(Moment, String)], asked: &Asked, limit: Duration) -> Verdict {
-    let (mut asked, mut changed, mut contexts) = (asked.clone(), None, Vec::new());
-    for (_, command) in commands.iter().filter(|(moment, _)| *moment == asked.moment) {
-        match run(command, &asked, limit) {
-            Ok(Verdict::Allow { input, context }) => {
-                if let Some(input) = input {
-                    asked.told.insert("tool_input".to_owned(), Value::Object(input.clone()));
-                    changed = Some(input);
-                }
-                contexts.extend(context);
-            }
-            Ok(other) => return other,
-            Err(why) => return Verdict::undecided(format!("the hook {command:?} {why}")),
-        }
-    }
-    Verdict::Allow { input: changed, context: (!contexts.is_empty()).then(|| contexts.join("\n")) }
+    let at = commands.iter().filter(|(moment, _)| *moment == asked.moment);
+    let decide = |command: &str, asked: &Asked| {
+        run(command, asked, limit)
+            .unwrap_or_else(|why| Verdict::undecided(format_args!("the hook {command:?} {why}")))
+    };
+    in_turn(asked, at.map(|(_, command)| move |asked: &Asked| decide(command, asked)))
 }
 
 fn run(command: &str, asked: &Asked, limit: Duration) -> Result<Verdict, String> {

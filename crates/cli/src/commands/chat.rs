@@ -1,9 +1,9 @@
 //! `alhena chat`.
 
-mod asked;
+pub(super) mod asked;
 mod driven;
-mod editor;
-mod input;
+pub(super) mod editor;
+pub(super) mod input;
 mod interrupt;
 mod scripted;
 mod terminal;

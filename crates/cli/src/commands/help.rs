@@ -65,6 +65,10 @@ The command runs in the folder that is worked in. A model call that is denied en
 Whatever else a command prints, exits with or leaves undecided after --hook-timeout means deny; a warning then names the
 hook and what went wrong. Before a model call that fails the run.
 
+--confirm TOOL asks you instead, on the terminal, before such a tool runs: with its diff or its command, after all hooks. TOOL is a
+name, or run_shell_command(PREFIX) for commands that begin so or may run such. Everything but yes is no; a reason goes to the
+model. What nobody answers within --permission-timeout (5m) is denied. Without a terminal it is refused before the start.
+
 On warm agents (run --transport acp, chat, acp; Gemini CLI 0.43 and newer) before-tool is asked before rules, approval mode and
 people. What is different there:
   - Other arguments cannot be put in: the model is told them and calls again; its own never count.

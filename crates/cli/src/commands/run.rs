@@ -1,6 +1,7 @@
 //! `alhena run`.
 
 pub mod asked;
+mod confirm;
 pub mod json;
 mod options;
 

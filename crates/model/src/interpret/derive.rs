@@ -81,9 +81,10 @@ const BY_HOOK: &str = "Tool execution blocked: ";
 
 /// A call that a hook did not let run.
 pub(super) fn denied_by_hook(name: &str, reason: &str) -> String {
-    match hook::undecided(reason) {
-        Some(why) => format!("A call of {name} was denied, because nobody decided: {why}"),
-        None => format!("A hook denied a call of {name}: {reason}"),
+    match (hook::undecided(reason), reason.strip_prefix(hook::UNCONFIRMED)) {
+        (Some(why), _) => format!("A call of {name} was denied, because nobody decided: {why}"),
+        (_, Some(why)) => format!("A call of {name} was not confirmed: {why}"),
+        (None, None) => format!("A hook denied a call of {name}: {reason}"),
     }
 }
 

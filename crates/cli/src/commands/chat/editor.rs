@@ -14,6 +14,7 @@ use rustyline::validate::Validator;
 use rustyline::{Config, Context, Editor, Helper};
 
 use alhena_sys::{files, poll};
+use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 use rustix::termios::{QueueSelector, tcflush};
 
@@ -84,20 +85,25 @@ impl Keyboard {
 /// Reads the answer to a question, as long as there is one: none when `over` says that no answer counts any more, or when
 /// nobody types any more. The terminal itself edits the line, because whoever waits for the editor cannot be woken.
 pub fn answer(over: impl Fn() -> bool) -> io::Result<Option<String>> {
+    answer_on(rustix::stdio::stdin(), over)
+}
+
+/// The same on any terminal.
+pub fn answer_on(terminal: BorrowedFd<'_>, over: impl Fn() -> bool) -> io::Result<Option<String>> {
     // What was typed before the question could be seen is no answer to it.
-    forget_typed();
-    let (stdin, mut typed) = (rustix::stdio::stdin(), Vec::new());
+    forget_typed(terminal);
+    let mut typed = Vec::new();
     while !typed.contains(&b'\n') {
         if over() {
             // Half an answer is no part of the next prompt either.
-            forget_typed();
+            forget_typed(terminal);
             return Ok(None);
         }
-        if !poll::is_readable(stdin, NOW_AND_THEN)? {
+        if !poll::is_readable(terminal, NOW_AND_THEN)? {
             continue;
         }
         let mut bytes = [0; 4096];
-        match rustix::io::read(stdin, &mut bytes) {
+        match rustix::io::read(terminal, &mut bytes) {
             Ok(0) | Err(Errno::IO) => return Ok(None),
             Ok(count) => typed.extend_from_slice(bytes.get(..count).unwrap_or_default()),
             Err(Errno::INTR | Errno::AGAIN) => {}
@@ -107,8 +113,8 @@ pub fn answer(over: impl Fn() -> bool) -> io::Result<Option<String>> {
     Ok(Some(String::from_utf8_lossy(&typed).trim().to_owned()))
 }
 
-fn forget_typed() {
-    let _no_terminal = tcflush(rustix::stdio::stdin(), QueueSelector::IFlush);
+fn forget_typed(terminal: BorrowedFd<'_>) {
+    let _no_terminal = tcflush(terminal, QueueSelector::IFlush);
 }
 
 /// What the editor knows of our commands.

@@ -26,6 +26,7 @@ const NOT_HERE: &[(&str, &str)] = &[
     ("quiet", "nothing is printed"),
     ("verbose", "nothing is printed"),
     ("stdin", "there is no standard input"),
+    ("confirm", "nobody is there who could be asked"),
 ];
 
 /// All options, ready to read objects.

@@ -90,6 +90,9 @@ pub struct Args {
     schema_attempts: Option<u32>,
     #[command(flatten)]
     hooking: Hooking,
+    /// Ask on the terminal before this tool runs, with its diff or command: NAME, or run_shell_command(PREFIX); can be repeated.
+    #[arg(long, value_name = "TOOL", conflicts_with = "agent_command")]
+    confirm: Vec<String>,
     /// What to print; pretty on a terminal, text otherwise.
     #[arg(long = "as", value_enum, value_name = "VIEW")]
     pub(super) view: Option<Name>,
@@ -179,6 +182,7 @@ pub(super) fn request(
     request.notices.extend(config.notice());
     args.spending.describe(&mut request)?;
     args.hooking.describe(&mut request);
+    super::confirm::add(&args.confirm, &mut request)?;
     if let Some(schema) = args.schema {
         request.schema = Some(crate::commands::schema::read(&schema)?);
     } else if view == Name::Data {
