@@ -145,6 +145,24 @@ fn real_cli_hooks_decide_before_a_person_is_asked_and_what_they_change_is_what_i
 }
 
 #[test]
+fn real_cli_of_two_tools_at_once_each_is_asked_about_by_itself() {
+    let write = |path: &str| json!({"file_path": path, "content": "x\n"});
+    let both = Turn::new().call("write_file", write("a.txt")).call("write_file", write("b.txt"));
+    let lab = lab("two", Scenario::new().turn(both).turn(Turn::say("Well.")));
+    let mut screen = Screen::start(run(&lab, &["--confirm", "edit", "go"]));
+    for _ in 0..2 {
+        screen.wait_for("Write ");
+        screen.wait_for("or a reason: ");
+        // Which comes first is not said.
+        let last = screen.seen.rfind("Write a.txt") > screen.seen.rfind("Write b.txt");
+        screen.press(if last { "y\r" } else { "n\r" });
+    }
+    screen.wait_for("Well.");
+    assert!(screen.ended().success(), "{}", screen.seen);
+    assert!(lab.workspace().join("a.txt").exists() && !lab.workspace().join("b.txt").exists());
+}
+
+#[test]
 fn real_cli_nothing_that_is_asked_about_is_obeyed_by_the_terminal() {
     let write = json!({"file_path": "n\u{1b}[2J.txt", "content": "\u{1b}]0;title\u{7}\n"});
     let scenario = Scenario::new().turn(Turn::new().call("write_file", write)).turn(Turn::say("Well."));
