@@ -2,12 +2,12 @@
 //!
 //! | Stream or bucket | What is in it |
 //! |---|---|
-//! | `ALHENA_JOBS` | `alhena.jobs.LABEL.BATCH.JOB.ATTEMPT`, until a result is there (work queue) |
-//! | `ALHENA_RESULTS` | `alhena.results.BATCH.JOB.ATTEMPT`, one each |
-//! | `ALHENA_DEAD` | `alhena.dead.BATCH.JOB.ATTEMPT`: jobs that ended every worker that took them |
-//! | `ALHENA_BATCHES` (keys) | what is known of a batch, and whether it was cancelled |
-//! | `ALHENA_LIMITS` (keys) | until when nobody calls a model |
-//! | `ALHENA_FILES` (objects) | what is too large for a message, and files that travel |
+//! | `alhena-jobs` | `alhena.jobs.LABEL.BATCH.JOB.ATTEMPT`, until a result is there (work queue) |
+//! | `alhena-results` | `alhena.results.BATCH.JOB.ATTEMPT`, one each |
+//! | `alhena-dead` | `alhena.dead.BATCH.JOB.ATTEMPT`: jobs that ended every worker that took them |
+//! | `alhena-batches` (keys) | what is known of a batch, and whether it was cancelled |
+//! | `alhena-limits` (keys) | until when nobody calls a model |
+//! | `alhena-files` (objects) | what is too large for a message, and files that travel |
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,12 +16,12 @@ use sha2::{Digest, Sha256};
 
 use crate::QueueError;
 
-pub(crate) const JOBS: &str = "ALHENA_JOBS";
-pub(crate) const RESULTS: &str = "ALHENA_RESULTS";
-pub(crate) const DEAD: &str = "ALHENA_DEAD";
-pub(crate) const BATCHES: &str = "ALHENA_BATCHES";
-pub(crate) const LIMITS: &str = "ALHENA_LIMITS";
-pub(crate) const FILES: &str = "ALHENA_FILES";
+pub(crate) const JOBS: &str = "alhena-jobs";
+pub(crate) const RESULTS: &str = "alhena-results";
+pub(crate) const DEAD: &str = "alhena-dead";
+pub(crate) const BATCHES: &str = "alhena-batches";
+pub(crate) const LIMITS: &str = "alhena-limits";
+pub(crate) const FILES: &str = "alhena-files";
 
 /// How long a name may be; subjects have a limit of their own.
 const LONGEST: usize = 64;
