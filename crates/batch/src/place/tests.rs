@@ -240,7 +240,7 @@ impl Dice {
 
 #[test]
 fn whatever_is_changed_in_a_copy_its_patch_makes_of_the_original_what_the_copy_was() {
-    let trials = std::env::var("ALHENA_PATCHES").ok().and_then(|count| count.parse().ok()).unwrap_or(24);
+    let trials = std::env::var("PATCH_TRIALS").ok().and_then(|count| count.parse().ok()).unwrap_or(24);
     for seed in 1..=trials {
         let (desk, mut dice) = (Desk::new(), Dice(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed)));
         let dir = desk.at("dir");
@@ -478,6 +478,31 @@ fn places_are_used_again_and_what_the_dead_left_is_swept() {
     assert!(again.dir().join("a").exists() && !desk.at("alhena/state/places/7").exists());
     drop(again);
     drop(places);
+    assert_eq!(desk.left(), Vec::<String>::new());
+}
+
+#[test]
+fn a_link_in_the_place_of_a_place_leads_nobody_anywhere() {
+    let desk = Desk::new();
+    desk.write("a", "one\n");
+    desk.repository();
+    let places = desk.places();
+    for above in [false, true] {
+        let mut place = places.make(&desk.copy(), &watch()).unwrap().unwrap();
+        let top = place.dir().to_owned();
+        let (moved, target) = match above {
+            false => (top.clone(), desk.at("dir")),
+            true => (top.parent().unwrap().to_owned(), desk.at("")),
+        };
+        fs::rename(&moved, desk.at("elsewhere")).unwrap();
+        symlink(target, &moved).unwrap();
+        assert_eq!(place.changes(&watch()).unwrap_err().message, "its place was taken away");
+        drop(place);
+        assert!(desk.at("dir/a").exists() && desk.at("dir/.git/HEAD").exists());
+        slot::remove(&desk.at("elsewhere")).unwrap();
+    }
+    drop(places);
+    assert!(desk.at("dir/a").exists() && desk.at("dir/.git/HEAD").exists());
     assert_eq!(desk.left(), Vec::<String>::new());
 }
 
