@@ -107,7 +107,7 @@ test('an answer fits its schema or has failed', { skip }, async () => {
     assert.deepEqual([result.success, result.data], [true, { files: ['a', 'b'] }]);
   }
   const failed = await execute({ ...(await place('json')), prompt: 'List', schema: of({ type: 'number' }) });
-  assert.deepEqual([failed.success, failed.exitCode], [false, 8]);
+  assert.deepEqual([failed.success, failed.exitCode], [false, 1]);
   assert.match(failed.error ?? '', /schema/);
   const refused = await execute({ ...(await place('json')), prompt: 'List', schema: { type: 'strong' } });
   assert.deepEqual([refused.success, refused.exitCode], [false, 2]);
