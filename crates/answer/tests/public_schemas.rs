@@ -45,7 +45,7 @@ fn package_json_openapi_and_others_are_taken_or_refused_by_name() {
     let (v30, v31) = (format!("{OPENAPI}/v3.0/schema.json"), format!("{OPENAPI}/v3.1/schema.json"));
     let taken = None;
     for (name, refused) in [
-        ("package.json", Some("https://json.schemastore.org/eslintrc.json")),
+        ("package.json", Some("https://json.schemastore.org/")),
         (&v30, taken),
         (&v31, taken),
         ("github-workflow.json", taken),
