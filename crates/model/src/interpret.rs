@@ -282,7 +282,8 @@ impl Interpreter {
             Fact::Text { text, .. } => self.joined.text(text),
             Fact::Loop => self.repeats_itself(),
             Fact::Tool { id, fact, .. } => {
-                let ready = self.waiting.fact(id, *fact);
+                let file = self.claimed_file(&id);
+                let ready = self.waiting.fact(id, *fact, file);
                 self.go_on(ready, out);
             }
         }

@@ -275,6 +275,10 @@ fn success_in_doubt(facts: &Facts, stderr: &str) -> Option<Failure> {
         let hint = "Run again; if the prompt is very large, make it shorter.";
         return Some(invalid_response("The model gave no answer").with_hint(hint));
     }
+    if facts.looped {
+        let message = "The model repeated itself, and Gemini CLI stopped it before it had answered";
+        return Some(invalid_response(message));
+    }
     if facts.called {
         return Some(invalid_response("The model gave no answer"));
     }

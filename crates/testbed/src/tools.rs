@@ -15,7 +15,7 @@ use self::debian::{CHROMIUM, fetch_chromium, fetch_staticcheck, fetch_tmux};
 use self::registries::{
     fetch_acpx, fetch_cao, fetch_claude_sdk_npm, fetch_claude_sdk_python, fetch_deny, fetch_go,
     fetch_llvm_cov, fetch_nats, fetch_node, fetch_promptfoo, fetch_public_schemas, fetch_python_tools,
-    fetch_qwen, fetch_shellcheck, fetch_typescript,
+    fetch_qwen, fetch_schema_store, fetch_shellcheck, fetch_typescript,
 };
 use crate::cache::{self, workspace};
 use crate::real_cli::{OTHER_VERSIONS, RealCli, versions};
@@ -37,6 +37,7 @@ const DENY_VERSION: &str = "0.20.2";
 const PROMPTFOO_VERSION: &str = "0.123.1";
 const CAO_VERSION: &str = "2.5.4";
 const PUBLIC_SCHEMAS_VERSION: &str = "0.39.0";
+const SCHEMA_STORE_VERSION: &str = "0.2.2";
 /// Another name for each other set of the next.
 const PYTHON_TOOLS_VERSION: &str = "2";
 const PYTHON_TOOLS: [&str; 3] = ["maturin==1.16.0", "hatchling==1.33.0", "mypy==2.4.1"];
@@ -143,6 +144,13 @@ pub fn all() -> Vec<Tool> {
         Needed::With(&["crates/answer/tests/public_schemas.rs"]),
         fetch_public_schemas,
     ));
+    all.push(tool(
+        "schema-store",
+        SCHEMA_STORE_VERSION,
+        "answers that have to fit a schema",
+        Needed::With(&["crates/answer/tests/public_schemas.rs"]),
+        fetch_schema_store,
+    ));
     all.push(tool("cao", CAO_VERSION, "the CAO provider", Needed::With(&["hosts/cao"]), fetch_cao));
     let python = Needed::With(&["packages/python"]);
     all.push(tool(
@@ -233,6 +241,11 @@ pub fn cao() -> io::Result<PathBuf> {
 /// JSON schemas of well-known tools, as the package check-jsonschema has them: a directory of files.
 pub fn public_schemas() -> io::Result<PathBuf> {
     fetch_public_schemas(PUBLIC_SCHEMAS_VERSION)
+}
+
+/// The schemas that editors know files by, package.json and OpenAPI among them: a directory of files.
+pub fn schema_store() -> io::Result<PathBuf> {
+    fetch_schema_store(SCHEMA_STORE_VERSION)
 }
 
 /// maturin, hatchling and mypy: a directory for `PYTHONPATH`, with the commands in its `bin`.

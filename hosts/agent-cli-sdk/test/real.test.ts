@@ -107,10 +107,11 @@ test('an answer fits its schema or has failed', { skip }, async () => {
     assert.deepEqual([result.success, result.data], [true, { files: ['a', 'b'] }]);
   }
   const failed = await execute({ ...(await place('json')), prompt: 'List', schema: of({ type: 'number' }) });
-  assert.deepEqual([failed.success, failed.exitCode], [false, 8]);
+  assert.deepEqual([failed.success, failed.exitCode], [false, 1]);
   assert.match(failed.error ?? '', /schema/);
   const refused = await execute({ ...(await place('json')), prompt: 'List', schema: { type: 'strong' } });
-  assert.deepEqual([refused.success, refused.exitCode], [false, 2]);
+  assert.equal(refused.success, false);
+  assert.match(refused.error ?? '', /strong/);
 });
 
 test('a session goes on', { skip }, async () => {

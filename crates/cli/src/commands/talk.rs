@@ -106,6 +106,11 @@ impl Talk {
 
     /// Goes on with another session. If that cannot be, the conversation stays as it is.
     pub fn resume(&mut self, session: Resume) -> Result<(), RunError> {
+        let own = self.conversation.session_id();
+        // What was said in it so far has to be in the store before it is gone on with.
+        if matches!((&session, own), (Resume::Id(id), Some(own)) if own.starts_with(id.as_str())) {
+            self.conversation.end_blocking();
+        }
         self.begin_again(Some(session))
     }
 
@@ -114,16 +119,21 @@ impl Talk {
         request.resume = session;
         let next = self.who.converse(request, &self.environment)?;
         let before = std::mem::replace(&mut self.conversation, next);
-        before.close_blocking();
+        warn(before);
         Ok(())
     }
 
     /// Ends it, says what is only known then, and gives its session's id.
     pub fn close(self) -> Option<String> {
         let session = self.conversation.session_id();
-        for warning in self.conversation.close_blocking().warnings {
-            say(format_args!("warning: {}", one_line(&warning, 2000)));
-        }
+        warn(self.conversation);
         session
+    }
+}
+
+/// Ends a conversation, and says what is only known then.
+fn warn(conversation: Conversation) {
+    for warning in conversation.close_blocking().warnings {
+        say(format_args!("warning: {}", one_line(&warning, 2000)));
     }
 }

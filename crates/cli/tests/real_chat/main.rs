@@ -6,6 +6,7 @@ mod driven;
 #[path = "../lab/mod.rs"]
 mod lab;
 mod screen;
+mod together;
 mod withdrawn;
 
 use std::fs;

@@ -1,6 +1,6 @@
 //! Prompts are served as runs are, and sessions are used again only when nothing is in them.
 
-use alhena::scripted::{Scenario, Turn};
+use alhena::scripted::{Scenario, Turn, Usage};
 use alhena::{Approval, EventKind, Status};
 use serde_json::json;
 
@@ -168,10 +168,17 @@ fn real_cli_what_the_router_takes_is_in_the_usage_of_each_prompt() {
 fn real_cli_what_a_search_of_the_web_takes_is_in_the_usage_of_its_prompt() {
     let scenario = Scenario::dynamic(|request: &alhena::scripted::RecordedRequest| {
         let searches = request.prompt() == Some("search") && request.action.starts_with("stream");
-        match searches && request.responses().next().is_none() {
+        let turn = match searches && request.responses().next().is_none() {
             true => Turn::new().call("google_web_search", json!({"query": "alders"})),
             false => Turn::say("found"),
-        }
+        };
+        let (prompt, answer, total) = (Some(100), Some(10), Some(110));
+        turn.usage(Usage {
+            prompt_token_count: prompt,
+            candidates_token_count: answer,
+            total_token_count: total,
+            ..Usage::default()
+        })
     });
     let lab = Lab::real("aside", VERSION, scenario);
     let pool = pool(1);
@@ -182,9 +189,9 @@ fn real_cli_what_a_search_of_the_web_takes_is_in_the_usage_of_its_prompt() {
         let calls = lab.server.requests("lab").len() - before;
         (calls as u64, outcome.model_calls, outcome.usage.all.total, outcome.cost_usd.is_some())
     };
-    let (_, _, one, _) = taken("plain");
-    assert_eq!(taken("search"), (3, 3, 3 * one, false));
-    assert_eq!(taken("plain again"), (1, 1, one, true));
+    assert_eq!(taken("plain"), (1, 1, 110, true));
+    assert_eq!(taken("search"), (3, 3, 330, false));
+    assert_eq!(taken("plain again"), (1, 1, 110, true));
 }
 
 #[test]

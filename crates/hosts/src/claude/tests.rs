@@ -116,7 +116,8 @@ fn every_line_that_an_sdk_writes_is_understood() {
     let initialize = js_full().said().next().unwrap();
     let Incoming::Request { ask: Ask::Initialize(initialize), .. } = initialize else { panic!() };
     assert_eq!(initialize.system_prompt.as_ref().unwrap().text(), "SYS");
-    assert!(initialize.impossible().unwrap().contains("schema"));
+    assert_eq!(initialize.json_schema.as_ref().unwrap()["type"], "object");
+    assert_eq!(initialize.impossible(), None);
 }
 
 #[test]

@@ -214,7 +214,8 @@ impl Interpreter {
         }
         if let Some((id, called, fact)) = heard {
             self.tell_arguments(&id, called);
-            let ready = self.waiting.fact(id, fact);
+            let file = self.claimed_file(&id);
+            let ready = self.waiting.fact(id, fact, file);
             self.go_on(ready, out);
         }
     }
@@ -270,6 +271,11 @@ impl Interpreter {
         if let (Some(acp), Some(input)) = (&mut self.acp, called.input) {
             acp.arguments.insert(id.to_owned(), input);
         }
+    }
+
+    /// The arguments of a call that is not told yet, where only the session file has them.
+    pub(super) fn arguments_of(&self, id: &str) -> Option<&Value> {
+        self.acp.as_ref()?.arguments.get(id)
     }
 
     /// A result is told: what its call was asked for is known by now, or never will be.

@@ -65,14 +65,16 @@ impl Interpreter {
 
     /// A result waits for what others say of it, if anybody does.
     pub(super) fn came_back(&mut self, result: Returned, out: &mut Vec<Event>) {
-        let claimed = self.open.get(&result.id).filter(|_| result.success && result.error.is_none());
-        let file = claimed.and_then(|call| {
-            let writes = tool::class(&call.name) == Class::FileWrite;
-            writes.then(|| tool::written_path(&call.name, &call.input)).flatten()
-        });
+        let file = self.claimed_file(&result.id).filter(|_| result.success && result.error.is_none());
         if let Some((result, testimony)) = self.waiting.result(result, file) {
             self.returned(result, testimony, out);
         }
+    }
+
+    /// The file that a call says it writes, as far as its arguments are known.
+    pub(super) fn claimed_file(&self, id: &str) -> Option<String> {
+        let call = self.open.get(id).filter(|call| tool::class(&call.name) == Class::FileWrite)?;
+        tool::written_path(&call.name, self.arguments_of(id).unwrap_or(&call.input))
     }
 
     /// A result of which everything is known that will be.

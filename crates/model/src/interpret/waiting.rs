@@ -143,12 +143,22 @@ impl Waiting {
         None
     }
 
-    /// The session file says something of a call.
-    pub(super) fn fact(&mut self, id: String, fact: ToolFact) -> Option<(Returned, Testimony)> {
+    /// The session file says something of a call. `file` is what it claims to have written: over ACP that is known only now.
+    pub(super) fn fact(
+        &mut self,
+        id: String,
+        fact: ToolFact,
+        file: Option<String>,
+    ) -> Option<(Returned, Testimony)> {
         self.patience = ALL_PATIENCE;
+        let looks = self.witnesses.disk;
         match &mut self.first {
             Some(first) if first.result.id == id && first.since.is_some() => {
                 (first.since, first.testimony.fact) = (None, Some(fact));
+                let succeeded = first.result.success && first.result.error.is_none();
+                if looks && succeeded && first.testimony.disk.is_none() {
+                    first.file = file;
+                }
                 self.ready()
             }
             _ => {

@@ -236,6 +236,18 @@ fn the_turn_limit_of_the_core_is_an_error_event_with_a_result_of_success() {
 }
 
 #[test]
+fn a_loop_that_left_no_answer_is_why_there_is_none() {
+    let looped = Facts { answered: false, called: false, looped: true, ..succeeded() };
+    let failed = failure(&looped, &end(Exit::Code(0), ""));
+    assert_eq!(failed.kind, FailureKind::InvalidResponse);
+    assert!(failed.message.contains("repeated itself"), "{}", failed.message);
+    assert_eq!(
+        verdict(&Facts { looped: true, ..succeeded() }, &end(Exit::Code(0), "")),
+        (Status::Success, None)
+    );
+}
+
+#[test]
 fn an_unusable_answer_has_a_hint_that_fits() {
     let cases = [
         ("The model response was blocked due to safety settings.", "Say the prompt in another way"),

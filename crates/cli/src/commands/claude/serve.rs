@@ -81,6 +81,9 @@ pub struct Serving {
     /// Whether this turn has said how it begins.
     begun: bool,
     queue: VecDeque<User>,
+    /// Why what the program wanted at the beginning cannot be. The JavaScript SDK says its prompt all the same (0.3.325), and must not
+    /// get a conversation without its hooks, its servers and its schema.
+    refused: Option<String>,
     /// Whether the last result was an error.
     failed: bool,
     sender: SyncSender<Happening>,
@@ -125,6 +128,7 @@ pub fn serve(options: Options) -> ExitCode {
         waiting_since: Instant::now(),
         begun: false,
         queue: VecDeque::new(),
+        refused: None,
         failed: false,
         sender,
     };
@@ -211,7 +215,13 @@ impl Serving {
                 Ok(())
             }
             Ok(Incoming::Withdrawn { .. } | Incoming::Other(_)) => Ok(()),
-            Err(fault) => Ok(tell_of(&fault)?),
+            Err(fault) => {
+                // It may have been what it begins with.
+                if self.talk.is_none() && fault.id.is_some() {
+                    self.refused = Some(fault.message.clone());
+                }
+                Ok(tell_of(&fault)?)
+            }
         }
     }
 
@@ -221,8 +231,9 @@ impl Serving {
                 if self.talk.is_some() {
                     return Err("the conversation has begun already".to_owned());
                 }
-                self.begin(&initialize)?;
-                Ok(lines::initialized(std::process::id()))
+                let begun = self.begin(&initialize);
+                self.refused = begun.clone().err();
+                begun.map(|()| lines::initialized(std::process::id()))
             }
             Ask::Interrupt => {
                 self.interrupt(Interruption::ByProgram);
@@ -315,10 +326,11 @@ impl Serving {
 
     fn next_turn(&mut self, user: User) -> Result<(), Break> {
         (self.begun, self.held, self.ended) = (false, false, None);
-        if self.talk.is_none()
-            && let Err(error) = self.begin(&Initialize::default())
-        {
-            return self.never_began(&error);
+        if self.talk.is_none() {
+            let begun = self.refused.clone().map_or_else(|| self.begin(&Initialize::default()), Err);
+            if let Err(error) = begun {
+                return self.never_began(&error);
+            }
         }
         if let Some(kind) = user.unsaid.first() {
             return self
