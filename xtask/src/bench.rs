@@ -4,6 +4,7 @@
 mod data;
 mod hooks;
 mod parse;
+mod queue;
 mod run;
 mod sessions;
 mod terminal;
@@ -30,6 +31,11 @@ const BENCHES: &[Bench] = &[
         name: "parse",
         about: "stream-json to events, against Node's readline and JSON.parse",
         run: parse::run,
+    },
+    Bench {
+        name: "queue",
+        about: "what NATS adds to a job: a batch here against one by a worker, and the queue alone with its messages and bytes",
+        run: queue::run,
     },
     Bench { name: "run", about: "alhena run, against the bare gemini command", run: run::run },
     Bench {

@@ -20,6 +20,8 @@ pub struct Gathered {
     pub attempt: u32,
     /// What the worker said.
     pub payload: Vec<u8>,
+    /// How many more there were behind it when it came.
+    pub left: u64,
 }
 
 /// The results of a batch as they come.
@@ -66,13 +68,15 @@ impl Gathering {
             };
             match messages.next().await {
                 Some(Ok(message)) => {
-                    let sequence = message.info().map_or(self.seen, |info| info.stream_sequence);
+                    let info = message.info();
+                    let (sequence, left) =
+                        info.map_or((self.seen, 0), |info| (info.stream_sequence, info.pending));
                     self.messages = Some(messages);
                     let unpacked = parcel::unpack(&self.queue, &message.payload).await;
                     self.seen = sequence;
                     match unpacked {
                         Ok((ticket, payload)) => {
-                            return Ok(Gathered { job: ticket.job, attempt: ticket.attempt, payload });
+                            return Ok(Gathered { job: ticket.job, attempt: ticket.attempt, payload, left });
                         }
                         Err(error @ QueueError::Broken(_)) => {
                             tracing::warn!(%error, "a result was passed over");

@@ -70,6 +70,7 @@ impl Layout {
 #[derive(Clone)]
 pub struct Queue {
     pub(crate) runtime: Arc<Runtime>,
+    pub(crate) client: async_nats::Client,
     pub(crate) jetstream: Context,
     pub(crate) layout: Layout,
     pub(crate) batches: kv::Store,
@@ -92,8 +93,8 @@ impl Queue {
             .enable_all()
             .build()
             .map_err(|error| QueueError::Address(format!("no thread for NATS: {error}")))?;
-        let (jetstream, batches, limits, files) = runtime.block_on(prepare(address, &layout))?;
-        Ok(Self { runtime: Arc::new(runtime), jetstream, layout, batches, limits, files })
+        let (client, jetstream, batches, limits, files) = runtime.block_on(prepare(address, &layout))?;
+        Ok(Self { runtime: Arc::new(runtime), client, jetstream, layout, batches, limits, files })
     }
 
     /// Puts a job into the queue; false when it is there already.
@@ -109,6 +110,26 @@ impl Queue {
             let ticket = Ticket::new(batch, job, attempt);
             let message = parcel::pack(self, &ticket, "job", payload).await?;
             self.store("a job is put into the queue", ticket.job_subject(label), message).await
+        })
+    }
+
+    /// Takes a job out of the queue, whoever may work on it: what that one finds out is kept all the same.
+    pub fn withdraw(&self, batch: &Name, job: &str, attempt: u32) -> Result<(), QueueError> {
+        let subject = Ticket::new(batch, job, attempt).any_job_subject();
+        self.wait(async {
+            let jobs = self.jetstream.get_stream_no_info(names::JOBS).await;
+            let jobs = jobs.map_err(server("the queue is opened"))?;
+            jobs.purge().filter(subject).await.map(drop).map_err(server("a job is taken out"))
+        })
+    }
+
+    /// Forgets a result, so that there can be another of the same attempt.
+    pub fn forget_result(&self, batch: &Name, job: &str, attempt: u32) -> Result<(), QueueError> {
+        let subject = Ticket::new(batch, job, attempt).result();
+        self.wait(async {
+            let results = self.jetstream.get_stream_no_info(names::RESULTS).await;
+            let results = results.map_err(server("the results are opened"))?;
+            results.purge().filter(subject).await.map(drop).map_err(server("a result is forgotten"))
         })
     }
 
@@ -167,7 +188,7 @@ impl Queue {
 async fn prepare(
     address: &Address,
     layout: &Layout,
-) -> Result<(Context, kv::Store, kv::Store, ObjectStore), QueueError> {
+) -> Result<(async_nats::Client, Context, kv::Store, kv::Store, ObjectStore), QueueError> {
     let lost = |reason: String| QueueError::Connect { address: address.shown(), reason };
     let client = address
         .options()
@@ -175,7 +196,7 @@ async fn prepare(
         .connect(address.servers()?)
         .await
         .map_err(|error| lost(error.to_string()))?;
-    let jetstream = jetstream::new(client);
+    let jetstream = jetstream::new(client.clone());
     let account = jetstream.query_account().await;
     account.map_err(|error| lost(format!("it has no JetStream ({error})")))?;
     let subjects = |words: &str| vec![format!("alhena.{words}.>")];
@@ -200,13 +221,14 @@ async fn prepare(
         Err(_) => {
             let config = object_store::Config {
                 bucket: names::FILES.to_owned(),
+                max_age: layout.keep,
                 num_replicas: layout.replicas.unwrap_or(1),
                 ..object_store::Config::default()
             };
             jetstream.create_object_store(config).await.map_err(server("the store of files is made"))?
         }
     };
-    Ok((jetstream, batches, limits, files))
+    Ok((client, jetstream, batches, limits, files))
 }
 
 async fn be_there(jetstream: &Context, config: Config, layout: &Layout) -> Result<(), QueueError> {
