@@ -11,14 +11,19 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use alhena::agent::env::Environment;
 use alhena::batch::journal::{Journal, NoJournal};
 use alhena::batch::local::{Local, Way};
 use alhena::batch::meaning::{Fault, Meaning, Options};
 use alhena::batch::perform::{Perform, Stop};
+use alhena::batch::progress::{Board, News, Observer};
+use alhena::batch::registry::Registry;
 use alhena::batch::schedule::{self, Batch, Changed, Control, Ended, Inbox, Limits, Why};
 use alhena::batch::summary::Summary;
+use alhena::batch::summary::page::{self, About};
 use alhena::batch::supply::{Complaint, Format, Setting, Supply, Template, Unusable, value_of_text};
 use alhena::{FailureKind, PoolOptions};
+use alhena_sys::files;
 use clap::ValueEnum;
 
 pub use self::meaning::OptionsOfRun;
@@ -46,14 +51,14 @@ const MOST_TOLD: usize = 50;
   git ls-files '*.rs' | jq -cR '{id: ., prompt: \"Review \\(.)\"}' | alhena batch - --into reviews.jsonl")]
 pub struct Args {
     #[command(subcommand)]
-    about: Option<About>,
+    question: Option<Question>,
     #[command(flatten)]
     work: Work,
 }
 
 /// What can be asked from anywhere of a batch in a queue. A file of that name is ./status.
 #[derive(Debug, clap::Subcommand)]
-enum About {
+enum Question {
     /// How far a batch is, or all of them.
     Status(OfQueue),
     /// End a batch: what nobody has begun leaves the queue, and workers stop what they have.
@@ -128,6 +133,9 @@ struct Work {
     /// Do again what failed, or what is another job than when its result was written; can be repeated.
     #[arg(long, value_enum, value_name = "WHICH", value_delimiter = ',')]
     again: Vec<Again>,
+    /// Write what came of it as a page with plots, over one that is there.
+    #[arg(long, value_name = "FILE.html")]
+    summary: Option<PathBuf>,
     /// Print what came of it as JSON.
     #[arg(long)]
     json: bool,
@@ -176,7 +184,7 @@ impl From<By> for Way {
 
 #[cfg(not(feature = "nats"))]
 pub fn execute(args: Args) -> Done {
-    match (args.about, args.work.nats.is_some()) {
+    match (args.question, args.work.nats.is_some()) {
         (None, false) => here(&args.work),
         _ => Err(crate::nats::missing()),
     }
@@ -184,11 +192,11 @@ pub fn execute(args: Args) -> Done {
 
 #[cfg(feature = "nats")]
 pub fn execute(args: Args) -> Done {
-    match (&args.about, &args.work.nats) {
-        (Some(About::Status(of)), _) => elsewhere::status(of),
-        (Some(About::Cancel(of)), _) => elsewhere::cancel(of),
-        (Some(About::Results(of)), _) => elsewhere::results(of),
-        (Some(About::Forget(of)), _) => elsewhere::forget(of),
+    match (&args.question, &args.work.nats) {
+        (Some(Question::Status(of)), _) => elsewhere::status(of),
+        (Some(Question::Cancel(of)), _) => elsewhere::cancel(of),
+        (Some(Question::Results(of)), _) => elsewhere::results(of),
+        (Some(Question::Forget(of)), _) => elsewhere::forget(of),
         (None, Some(url)) => elsewhere::submit(&args.work, url),
         (None, None) => here(&args.work),
     }
@@ -215,17 +223,19 @@ impl Work {
         }
     }
 
-    /// The jobs, and what was done of them before.
-    fn open(&self, meaning: Arc<dyn Meaning>, control: &Control) -> Result<(Supply, Journal), CommandError> {
-        let setting = setting(self, meaning)?;
-        let supply = supply(self.jobs(), setting, control)?;
+    fn supply(&self, meaning: Arc<dyn Meaning>, control: &Control) -> Result<Supply, CommandError> {
+        supply(self.jobs(), setting(self, meaning)?, control)
+    }
+
+    /// What was done before.
+    fn journal(&self) -> Result<Journal, CommandError> {
         let journal = Journal::open(self.into()).map_err(|error| no_journal(self.into(), error))?;
         match journal.is_at(self.jobs()) {
             true => Err(CommandError::usage(
                 format!("{} holds the jobs, and cannot hold the results", self.into().display()),
                 "Give --into another file.",
             )),
-            false => Ok((supply, journal)),
+            false => Ok(journal),
         }
     }
 
@@ -246,7 +256,7 @@ impl Work {
             _ => control.stop(Stop::AtOnce),
         });
         let mut show = Show::new(self.quiet);
-        let ended = batch.run(&mut show);
+        let ended = run(batch, self, &mut show);
         show.end();
         Ok(ended)
     }
@@ -256,17 +266,75 @@ impl Work {
 fn here(args: &Work) -> Done {
     let interrupts = Arc::new(Interrupts::catch());
     let meaning: Arc<dyn Meaning> = Arc::new(OptionsOfRun::new(interrupts.clone(), args.quiet));
+    check_page(args)?;
     let (control, inbox) = schedule::control();
-    let opened = args.open(meaning.clone(), &control)?;
+    let supply = args.supply(meaning.clone(), &control)?;
     let jobs = args.at_once.map_or_else(|| PoolOptions::default().processes, usize::from);
     // What a run leaves whose keeper and guard are killed together comes to us.
     let _by_mark_only = alhena::agent::supervise::adoption::every_child_is_a_runs();
     let local = Arc::new(Local::new(meaning, args.transport.into(), jobs)?);
-    let ended = args.run(opened, args.limits(jobs), local.clone(), (control, inbox), &interrupts)?;
+    if let Some(job) = supply.entries().iter().find(|job| job.private)
+        && let Some(failure) = local.no_places()
+    {
+        let message = format!("{}:{}: {}", args.jobs().display(), job.line, failure.message);
+        return Err(CommandError::usage(message, failure.hint));
+    }
+    let journal = args.journal()?;
+    let both = (control, inbox);
+    let ended = args.run((supply, journal), args.limits(jobs), local.clone(), both, &interrupts)?;
     if let Some(local) = Arc::into_inner(local) {
         local.close();
     }
     finish(args, &ended)
+}
+
+/// Runs it, seen by whoever looks at this terminal and by whoever asks this machine.
+fn run(batch: Batch, args: &Work, show: &mut Show) -> Ended {
+    let registry = Registry::of(&Environment::of_process());
+    // One that cannot be noted runs all the same.
+    let mut entered =
+        registry.and_then(|registry| registry.enter(args.jobs(), batch.results(), batch.board()).ok());
+    let ended = batch.run(&mut |news: &News, board: &Board| {
+        show.news(news, board);
+        entered.iter_mut().for_each(|entered| entered.note(board));
+    });
+    if let Some(entered) = entered {
+        entered.end(&ended.progress, &Summary::of(&ended));
+    }
+    ended
+}
+
+/// Says beforehand why the page could not be written.
+fn check_page(args: &Work) -> Result<(), CommandError> {
+    let Some(page) = &args.summary else { return Ok(()) };
+    let real = |path: &Path| path.canonicalize().ok();
+    let why = match page.metadata() {
+        _ if real(page).is_some()
+            && [args.jobs(), args.into()].iter().any(|other| real(other) == real(page)) =>
+        {
+            "it holds the jobs or the results"
+        }
+        Ok(data) if !data.is_file() => "it is not a regular file",
+        _ if page.file_name().is_none() => "it has no name",
+        _ if page.parent().is_some_and(|dir| !dir.as_os_str().is_empty() && !dir.is_dir()) => {
+            "its directory does not exist"
+        }
+        _ => return Ok(()),
+    };
+    Err(CommandError::usage(format!("--summary {}: {why}", page.display()), "Give another file."))
+}
+
+/// Writes the page, whole or not at all.
+fn write_page(args: &Work, ended: &Ended) -> Result<(), CommandError> {
+    let Some(path) = &args.summary else { return Ok(()) };
+    let about =
+        About { jobs: &args.jobs().to_string_lossy(), results: &ended.journal.path().to_string_lossy() };
+    files::replace(path, page::html(ended, &about).as_bytes(), 0o666).map_err(|error| {
+        CommandError::failed(
+            format!("{}: {error}", path.display()),
+            "The results are complete; the same command writes the page again.",
+        )
+    })
 }
 
 fn setting(args: &Work, meaning: Arc<dyn Meaning>) -> Result<Setting, CommandError> {
@@ -372,10 +440,12 @@ fn changed_jobs(path: &Path, changed: &Changed) -> CommandError {
 fn finish(args: &Work, ended: &Ended) -> Done {
     let summary = Summary::of(ended);
     let code = exit_code(ended);
+    let written = write_page(args, ended);
     let printed = match args.json {
         true => output::print_json(&summary),
         false => output::print(&show::summary(&summary, ended.journal.path())),
     };
+    written?;
     Ok(match printed == ExitCode::SUCCESS {
         true => ExitCode::from(code),
         false => printed,

@@ -12,7 +12,7 @@ use alhena::batch::schedule;
 use alhena_queue::{Batch, Label, Layout, Name, Progress, Queue};
 use serde_json::json;
 
-use super::{By, OfQueue, OptionsOfRun, Work, finish};
+use super::{By, OfQueue, OptionsOfRun, Work, check_page, finish};
 use crate::command_error::{CommandError, Done};
 use crate::far::{Answer, Far, OptionsThatTravel, Setup, key};
 use crate::nats;
@@ -33,11 +33,13 @@ pub fn submit(args: &Work, url: &str) -> Done {
         let message = "--transport is for this machine, and workers choose their own";
         return Err(CommandError::usage(message, "Give it to `alhena worker`."));
     }
+    check_page(args)?;
     let interrupts = Arc::new(Interrupts::catch());
     let label = args.label.as_deref().map_or(Ok(Label::any()), str::parse).map_err(nats::wrong)?;
     let inner: Arc<dyn Meaning> = Arc::new(OptionsOfRun::new(interrupts.clone(), args.quiet));
     let (control, inbox) = schedule::control();
-    let (supply, journal) = args.open(Arc::new(OptionsThatTravel::new(inner)), &control)?;
+    let supply = args.supply(Arc::new(OptionsThatTravel::new(inner)), &control)?;
+    let journal = args.journal()?;
     let name = match &args.name {
         Some(name) => name.parse().map_err(nats::wrong)?,
         None => name_of(journal.path()),
