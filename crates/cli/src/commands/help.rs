@@ -192,7 +192,7 @@ The batch's name is said at the start and is the same for the same results file 
   alhena batch results NAME      the results that are there
   alhena batch forget NAME       takes all of it from the server, where it is kept for 14 days otherwise
 
-What travels: prompts, instructions and schemas, also from files; the folder `dir` with "copy": true; `git` by its address. A `dir` without
+What travels: prompts, instructions and schemas, also from files; the folder `dir` with "copy": true, without its .git; `git` by its address. A `dir` without
 them is a path below the worker's --root. What changed in a private place comes back as the result's patch. Options that would choose a
 program, a file, a variable or a session of the worker do not travel: gemini, agent_command, mcp_server, hook, args, env, sandbox, policy,
 rules, prices, cassette, record, resume, session_id. Files with defaults (`alhena help config`) do not count; --set does.

@@ -1,9 +1,11 @@
 //! A folder as bytes, and back on another machine without a way out of it.
 //!
 //! A folder is a list of entries: a line of JSON that says what it is, then its bytes. Links come last, so that nothing is ever
-//! written through one, and none leads out of the folder: neither by itself nor by way of another.
+//! written through one, and none leads out of the folder: neither by itself nor by way of another. A repository's `.git` stays at home:
+//! its configuration and hooks are programs that git would run there, and its history has an address.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -43,7 +45,7 @@ fn pack_below(folder: &Path, below: &Path, bytes: &mut Vec<u8>, links: &mut Vec<
     let mut names: Vec<_> =
         fs::read_dir(folder.join(below))?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<_>>()?;
     names.sort();
-    for name in names {
+    for name in names.into_iter().filter(|name| !is_repository(name)) {
         let (path, full) = (below.join(&name), folder.join(below).join(&name));
         let told =
             |why: &str| io::Error::new(io::ErrorKind::InvalidInput, format!("{}: {why}", path.display()));
@@ -75,6 +77,11 @@ fn pack_below(folder: &Path, below: &Path, bytes: &mut Vec<u8>, links: &mut Vec<
         }
     }
     Ok(())
+}
+
+/// Also where the file system takes one letter for the other.
+fn is_repository(name: &OsStr) -> bool {
+    name.eq_ignore_ascii_case(".git")
 }
 
 fn write_entry(entry: &Entry, bytes: &mut Vec<u8>) -> io::Result<()> {
@@ -114,6 +121,9 @@ fn unpack(bytes: &[u8], into: &Path) -> io::Result<()> {
         let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
         if !plain || path.as_os_str().is_empty() {
             return Err(wrong("a path leads out of it"));
+        }
+        if path.iter().any(is_repository) {
+            return Err(wrong("a repository is in it"));
         }
         if path.ancestors().any(|above| links.contains(above)) {
             return Err(wrong("something is behind a link"));
@@ -199,6 +209,11 @@ impl Folders {
         Ok(Self { dir, _lock: lock, kept: Mutex::default() })
     }
 
+    /// Takes all of it away; a program that ends drops nothing.
+    pub fn close(&self) {
+        remove(&self.dir);
+    }
+
     /// The folder of this name; `fetch` gets its bytes where it is not there.
     pub fn get(&self, name: &str, fetch: impl FnOnce() -> io::Result<Vec<u8>>) -> io::Result<Arc<Folder>> {
         // The lock is held meanwhile: many who begin at once fetch it once.
@@ -253,9 +268,12 @@ mod tests {
         fs::write(from.path().join("run"), b"#!").unwrap();
         fs::set_permissions(from.path().join("run"), fs::Permissions::from_mode(0o755)).unwrap();
         std::os::unix::fs::symlink("../run", from.path().join("a/link")).unwrap();
+        let there = listed(from.path());
+        fs::create_dir_all(from.path().join(".git/hooks")).unwrap();
+        fs::write(from.path().join(".git/config"), "[core]").unwrap();
         let bytes = pack(from.path()).unwrap();
         unpack(&bytes, to.path()).unwrap();
-        assert_eq!(listed(to.path()), listed(from.path()));
+        assert_eq!(listed(to.path()), there);
         assert_eq!(fs::read(to.path().join("a/b/file")).unwrap(), b"one\n\0two");
         assert_eq!(fs::read_link(to.path().join("a/link")).unwrap(), Path::new("../run"));
         assert!(to.path().join("a/b/empty").is_dir());
@@ -283,6 +301,8 @@ mod tests {
             vec![dir("d"), link("d/l", ".."), file("d/l/x")],
             // Up to the folder itself and, behind that, up once more.
             vec![dir("d"), link("d/up", ".."), link("k", "d/up/../../out")],
+            vec![dir("sub"), dir("sub/.Git"), file("sub/.Git/config")],
+            vec![link(".git", "sub")],
             vec![file("a"), file("a")],
             vec![link("a", "b"), link("a", "c")],
         ];

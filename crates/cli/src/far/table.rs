@@ -107,8 +107,8 @@ pub fn fault(name: &str, value: &Value) -> Option<Fault> {
             match inside {
                 true => None,
                 false => fault(
-                    format!("{name} has to be a path below the worker's root, without .."),
-                    "Give a relative path, or let the folder travel with \"copy\": true.",
+                    format!("{name} has to be a relative path, below the worker's root"),
+                    "Give such a path, or let the folder travel with \"copy\": true.",
                 ),
             }
         }

@@ -32,6 +32,7 @@ printf '%s\n' '{"type":"init","timestamp":"2026-11-15T17:49:10.686Z","session_id
 case "$prompt" in
     *slow*) sleep 1 ;;
     *hang*) sleep 600 ;;
+    *write*) cat given.txt > made.txt ;;
     *where*) prompt="$prompt $PWD" ;;
     *key*) prompt="$prompt $GEMINI_API_KEY" ;;
 esac
@@ -130,7 +131,10 @@ impl Fleet {
         let (urls, gemini) = (self.urls(), self.gemini.display().to_string());
         let root = self.path("root").display().to_string();
         let mut args = vec!["worker", "--nats", &urls, "--name", name, "--gemini", &gemini, "--root", &root];
-        args.extend(["--json", "--lease", "4s"]);
+        args.push("--json");
+        if !more.contains(&"--lease") {
+            args.extend(["--lease", "4s"]);
+        }
         if !more.contains(&"--transport") {
             args.extend(["--transport", "cold"]);
         }

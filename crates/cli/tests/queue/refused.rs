@@ -26,7 +26,21 @@ fn what_may_not_travel_is_told_by_line_before_anything_runs() {
     let urls = fleet.urls();
     let ended = fleet.run(&["batch", "jobs.jsonl", "--into", "results.jsonl", "--nats", &urls]);
     assert_eq!(ended.code(), Some(2));
-    insta::assert_snapshot!(ended.stderr, @"");
+    insta::assert_snapshot!(ended.stderr, @r#"
+    error: nothing was run:
+      jobs.jsonl:1: gemini cannot travel to a worker: the worker chooses which programs run on it. Leave it out.
+      jobs.jsonl:2: env cannot travel to a worker: a worker has its own environment, with its own key. Leave it out.
+      jobs.jsonl:2: mcp_server cannot travel to a worker: the worker chooses which programs run on it. Leave it out.
+      jobs.jsonl:3: dir has to be a relative path, below the worker's root. Give such a path, or let the folder travel with "copy": true.
+      jobs.jsonl:4: dir has to be a relative path, below the worker's root. Give such a path, or let the folder travel with "copy": true.
+      jobs.jsonl:4: trust travels to a worker only as true or false. Write true.
+      jobs.jsonl:5: there is no option modle. Did you mean model?
+      jobs.jsonl:6: nowhere.txt: No such file or directory (os error 2). Give a file that can be read.
+      jobs.jsonl:7: schema: nowhere.json: No such file or directory (os error 2). Give a file with a JSON schema, or the schema itself: schema '{"type": "object"}'.
+      jobs.jsonl:8: git: ext::sh -c id is no address of a repository. Write {"url": "https://...", "ref": "main"}.
+      jobs.jsonl:9: nowhere is not a directory. Give a directory that exists.
+    hint: `alhena help batch` says what a job can be.
+    "#);
     assert!(!fleet.path("here/results.jsonl").exists());
 }
 

@@ -164,3 +164,55 @@ fn a_file_of_jobs_may_be_called_as_a_command() {
     assert_eq!(status.stdout, "mine: 1 jobs, 1 results, 0 in the queue or at work, finished\n");
     worker.leave();
 }
+
+/// A folder and a repository travel, and what changed in them comes back; the worker keeps nothing.
+#[test]
+fn folders_and_repositories_travel_and_come_back_as_patches() {
+    let fleet = fleet("patches");
+    fleet.write("app/given.txt", "from the submitter\n");
+    fleet.write("app/.git/config", "[core]\n");
+    fleet.write(
+        "jobs.jsonl",
+        r#"{"id": "copy", "prompt": "write", "copy": true, "dir": "app"}
+{"id": "again", "prompt": "write", "copy": true, "dir": "app"}
+{"id": "git", "prompt": "write", "git": {"url": "repo", "ref": "main"}}
+{"id": "out", "prompt": "write", "git": {"url": "../here/app"}}
+"#,
+    );
+    let repo = fleet.path("root/repo");
+    std::fs::create_dir_all(&repo).unwrap();
+    std::fs::write(repo.join("given.txt"), "from the repository\n").unwrap();
+    let git = |dir: &std::path::Path, args: &[&str]| {
+        let mut command = std::process::Command::new("git");
+        command.current_dir(dir).args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(args);
+        let output = command.env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    git(&repo, &["init", "-q", "-b", "main"]);
+    git(&repo, &["add", "."]);
+    git(&repo, &["commit", "-q", "-m", "one"]);
+    let ended = fleet.submit(&[]).finish(crate::fleet::LONG);
+    assert_eq!(ended.code(), Some(2), "{ended:?}");
+    let lines = std::fs::read_to_string(fleet.path("here/jobs.jsonl")).unwrap();
+    fleet.write("jobs.jsonl", &lines.lines().take(3).map(|line| format!("{line}\n")).collect::<String>());
+    let worker = fleet.worker("w1", &["--jobs", "2"]);
+    let ended = fleet.submit(&[]).finish(crate::fleet::LONG);
+    assert_eq!(ended.code(), Some(0), "{ended:?}");
+    let all = fleet.results();
+    for (id, content) in [("copy", "submitter"), ("again", "submitter"), ("git", "repository")] {
+        let patch = all[id]["patch"].as_str().unwrap_or_else(|| panic!("{}", all[id]));
+        assert!(patch.contains(&format!("+from the {content}\n")), "{id}: {patch}");
+        let place = tempfile::tempdir().unwrap();
+        git(place.path(), &["init", "-q"]);
+        std::fs::write(place.path().join("patch"), patch).unwrap();
+        git(place.path(), &["apply", "patch"]);
+        let made = std::fs::read_to_string(place.path().join("made.txt")).unwrap();
+        assert_eq!(made, format!("from the {content}\n"));
+    }
+    assert_eq!(all["git"]["commit"].as_str().map(str::len), Some(40));
+    assert_eq!(worker.leave().code(), Some(0));
+    assert!(!fleet.path("here/app/made.txt").exists() && !repo.join("made.txt").exists());
+    let left = alhena_testbed::tools::files_under(&fleet.path("home-w1/alhena/cache/workers"));
+    assert_eq!(left, Vec::<std::path::PathBuf>::new());
+    fleet.nothing_is_left();
+}

@@ -73,6 +73,8 @@ pub fn open(args: Args) -> Done {
     let environment = Environment::of_process();
     let mut request = Request::new("");
     let gemini = find(args.gemini.clone(), &mut request, &environment, args.quiet, &interrupts)?;
+    // A signal ends whoever looks for it, and must not end jobs that are to finish.
+    meaning.knows(gemini.clone());
     let jobs = args.jobs.map_or_else(|| PoolOptions::default().processes, usize::from);
     let (queue, address) = args.server.connect(args.nats.as_deref(), Layout::default().lease(args.lease))?;
     let dirs = Dirs::of(&environment).ok_or_else(|| {
@@ -188,6 +190,7 @@ impl Shop {
         if let Some(local) = local {
             local.close();
         }
+        self.folders.close();
         let broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(failure) = broken {
             let code = failure.kind.exit_status();
@@ -305,7 +308,7 @@ impl Shop {
             self.told.left(which, "dropped", "its batch was cancelled");
             return self.note(delivery.discard());
         }
-        if was_stopped && self.phase() == STOPPING {
+        if was_stopped && self.phase() != GOING {
             self.told.left(which, "returned", "this worker ends");
             return self.note(delivery.give_back());
         }
