@@ -114,12 +114,13 @@ impl Queue {
     /// How far a batch is; none when nobody announced it.
     pub fn progress(&self, name: &Name) -> Result<Option<Progress>, QueueError> {
         let Some(batch) = self.batch(name)? else { return Ok(None) };
-        let (results, open, dead) = self.wait(async {
+        let count = || async {
             let results = self.count(names::RESULTS, names::results_of(name)).await?;
             let open = self.count(names::JOBS, names::jobs_of_batch(name)).await?;
             let dead = self.count(names::DEAD, format!("alhena.dead.{name}.>")).await?;
             Ok::<_, QueueError>((results, open, dead))
-        })?;
+        };
+        let (results, open, dead) = self.wait(self.patiently("messages are counted", count))?;
         Ok(Some(Progress {
             jobs: batch.jobs,
             results,

@@ -18,6 +18,8 @@ use crate::{Address, QueueError, parcel};
 
 /// How long is waited for a server that does not take something: a cluster may have to choose a new leader.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long is waited for a cluster that has just come up, or lost a server.
+const COMING_UP: Duration = Duration::from_secs(30);
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(250);
 
@@ -93,7 +95,17 @@ impl Queue {
             .enable_all()
             .build()
             .map_err(|error| QueueError::Address(format!("no thread for NATS: {error}")))?;
-        let (client, jetstream, batches, limits, files) = runtime.block_on(prepare(address, &layout))?;
+        let begin = Instant::now();
+        let (client, jetstream, batches, limits, files) = loop {
+            match runtime.block_on(prepare(address, &layout)) {
+                // A cluster may have to choose a leader first.
+                Err(error @ QueueError::Server { .. }) if begin.elapsed() < COMING_UP => {
+                    tracing::debug!(%error, "NATS is not ready, once more");
+                    std::thread::sleep(PAUSE);
+                }
+                prepared => break prepared?,
+            }
+        };
         Ok(Self { runtime: Arc::new(runtime), client, jetstream, layout, batches, limits, files })
     }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use alhena::batch::job::Job;
 use alhena::batch::meaning::Fault;
@@ -26,6 +26,8 @@ use crate::output::say;
 const PUTTING: usize = 4;
 /// How often it is looked whether somebody wants to go.
 const LOOK: Duration = Duration::from_millis(200);
+/// So long is waited for what was done before.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// After a server that does not take or give anything.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -309,9 +311,17 @@ fn gather_the_past(
 ) -> Result<HashMap<Key, Vec<u8>>, QueueError> {
     let mut early = HashMap::new();
     let there = queue.progress(batch)?.map_or(0, |progress| progress.results);
-    let mut left = there > 0;
+    let (mut left, begin) = (there > 0, Instant::now());
     while left {
-        let Some(gathered) = gathering.next(Duration::from_secs(30))? else { break };
+        let gathered = match gathering.next(Duration::from_secs(30)) {
+            Ok(Some(gathered)) => gathered,
+            Ok(None) => break,
+            Err(error) if begin.elapsed() > PATIENCE => return Err(error),
+            Err(_) => {
+                std::thread::sleep(PAUSE);
+                continue;
+            }
+        };
         left = gathered.left > 0;
         let key = (gathered.job, gathered.attempt);
         if is_out_of_quota(&gathered.payload) {
