@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use async_nats::jetstream::context::PublishErrorKind;
+use async_nats::jetstream::context::{AccountErrorKind, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::object_store::{self, ObjectStore};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
@@ -210,7 +210,11 @@ async fn prepare(
         .map_err(|error| lost(error.to_string()))?;
     let jetstream = jetstream::new(client.clone());
     let account = jetstream.query_account().await;
-    account.map_err(|error| lost(format!("it has no JetStream ({error})")))?;
+    account.map_err(|error| match error.kind() {
+        // A cluster without a leader says nothing.
+        AccountErrorKind::TimedOut => server("JetStream is asked for")(error),
+        _ => lost(format!("it has no JetStream ({error})")),
+    })?;
     let subjects = |words: &str| vec![format!("alhena.{words}.>")];
     let stream = |name: &str, words: &str| Config {
         name: name.to_owned(),

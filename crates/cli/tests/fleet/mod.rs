@@ -13,7 +13,11 @@ use alhena_testbed::processes::{self, kill_tree};
 use alhena_testbed::{Deadline, Watchdog, processes_with_env};
 use serde_json::Value;
 
-pub const ALHENA: &str = env!("CARGO_BIN_EXE_alhena");
+/// The program; a soak that takes long can have another than the one that is being built meanwhile.
+fn alhena() -> PathBuf {
+    std::env::var_os("ALHENA_SOAK_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_alhena").into(), PathBuf::from)
+}
+
 pub const LONG: Duration = Duration::from_secs(120);
 
 /// Says what it was asked. `slow` takes a second, `hang` does not end, `fail` fails, and `where` says where it is.
@@ -96,7 +100,7 @@ impl Fleet {
     fn command(&self, home: &str, args: &[&str]) -> Command {
         let home = self.path(home);
         fs::create_dir_all(&home).unwrap();
-        let mut command = Command::new(ALHENA);
+        let mut command = Command::new(alhena());
         command.args(args).env_clear().current_dir(self.path("here"));
         command.env("HOME", &home).env("ALHENA_HOME", home.join("alhena"));
         command.env("PATH", std::env::var_os("PATH").unwrap()).env("TMPDIR", self.path("tmp"));
