@@ -9,7 +9,7 @@ use async_nats::jetstream::context::{AccountErrorKind, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::object_store::{self, ObjectStore};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
-use async_nats::jetstream::{self, Context, kv};
+use async_nats::jetstream::{self, Context, ErrorCode, kv};
 use tokio::runtime::Runtime;
 
 use crate::error::server;
@@ -197,6 +197,9 @@ impl Queue {
     }
 }
 
+/// What a server says that will never have JetStream.
+const NONE: [ErrorCode; 2] = [ErrorCode::JETSTREAM_NOT_ENABLED, ErrorCode::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT];
+
 async fn prepare(
     address: &Address,
     layout: &Layout,
@@ -211,9 +214,12 @@ async fn prepare(
     let jetstream = jetstream::new(client.clone());
     let account = jetstream.query_account().await;
     account.map_err(|error| match error.kind() {
-        // A cluster without a leader says nothing.
-        AccountErrorKind::TimedOut => server("JetStream is asked for")(error),
-        _ => lost(format!("it has no JetStream ({error})")),
+        AccountErrorKind::JetStream(said) if NONE.contains(&said.error_code()) => {
+            lost(format!("it has no JetStream ({error})"))
+        }
+        AccountErrorKind::JetStreamUnavailable => lost(format!("it has no JetStream ({error})")),
+        // A cluster without a leader says nothing, or that it is not ready.
+        _ => server("JetStream is asked for")(error),
     })?;
     let subjects = |words: &str| vec![format!("alhena.{words}.>")];
     let stream = |name: &str, words: &str| Config {
