@@ -62,8 +62,12 @@ const BENCHES: &[Bench] = &[
     },
 ];
 
-/// Runs the one that was named, as what ships is built.
+/// Runs the one that was named, as what ships is built; with `--as-built` in front as this was built, to try it out.
 pub fn run(words: &[&str]) -> Result<(), String> {
+    let (words, as_built) = match words {
+        ["--as-built", rest @ ..] => (rest, true),
+        words => (words, false),
+    };
     let Some((name, rest)) = words.split_first() else {
         for bench in BENCHES {
             println!("{:10} {}", bench.name, bench.about);
@@ -72,7 +76,7 @@ pub fn run(words: &[&str]) -> Result<(), String> {
     };
     let bench = BENCHES.iter().find(|bench| bench.name == *name);
     let bench = bench.ok_or_else(|| format!("there is no bench {name}; `cargo xtask bench` lists them"))?;
-    if cfg!(debug_assertions) {
+    if cfg!(debug_assertions) && !as_built {
         let mut release = cargo();
         release
             .args(["run", "--profile", "dist", "--quiet", "--package", "xtask", "--", "bench"])
@@ -85,12 +89,13 @@ pub fn run(words: &[&str]) -> Result<(), String> {
 
 /// Builds the program that is measured, and gives its path.
 fn build() -> Result<PathBuf, String> {
+    let (profile, directory) = if cfg!(debug_assertions) { ("dev", "debug") } else { ("dist", "dist") };
     let mut build = cargo();
-    build.args(["build", "--profile", "dist", "--quiet", "--package", "alhena-cli"]);
+    build.args(["build", "--profile", profile, "--quiet", "--package", "alhena-cli"]);
     if !follow(&mut build, Duration::from_secs(1800), |_| ())? {
         return Err("alhena does not build".to_owned());
     }
-    Ok(target().join("dist/alhena"))
+    Ok(target().join(directory).join("alhena"))
 }
 
 /// The middle of some figures (the mean of the two middle ones).

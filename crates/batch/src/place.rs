@@ -223,6 +223,10 @@ impl Workplace<'_> {
     /// What was changed in it. Nobody works in it any more.
     pub fn changes(&mut self, watch: &Watch) -> Result<Changes, Box<Failure>> {
         watch.does("notes what it has changed");
+        // A link in its place would have us look, and clean up, wherever it leads.
+        if self.top.canonicalize().ok().as_ref() != Some(&self.top) {
+            return Err(failed(FailureKind::Crashed, "its place was taken away".to_owned()));
+        }
         let ledger = Ledger::open(self.git, self.ledger(), self.top.clone()).holding(self.lock());
         let mut changes = ledger.changes(&self.since, watch)?;
         changes.warnings.splice(0..0, std::mem::take(&mut self.warnings));

@@ -55,6 +55,10 @@ fn all_that_is_wrong_with_a_job_is_told() {
     assert_eq!(git(json!("x"), "."), "git: an object is needed");
     assert_eq!(git(json!({"ref": "main"}), "."), "git: url is missing");
     assert_eq!(git(json!({"url": "--upload-pack=x"}), "."), "git: url cannot be \"--upload-pack=x\"");
+    for url in ["ext::sh -c x", "fd::17", "helper://user:pass@host/x", "ext::sh://x"] {
+        let said = git(json!({"url": url}), ".");
+        assert!(said.ends_with(" is no address of a repository") && !said.contains("pass"), "{said}");
+    }
     assert_eq!(git(json!({"url": "u", "ref": "-x"}), "."), "git: ref cannot be \"-x\"");
     assert_eq!(git(json!({"url": "u", "branch": "b"}), "."), "git: there is no branch");
     assert_eq!(git(json!({"url": "u"}), "../x"), "dir: \"../x\" is no directory inside of the repository");

@@ -27,7 +27,7 @@ impl Slot {
     pub fn take(root: &Path) -> io::Result<Self> {
         for number in 0..MOST {
             if let Some(lock) = locks::take(&lock_file(root, number))? {
-                let slot = Self { root: root.to_owned(), number, lock };
+                let slot = Self { root: root.canonicalize()?, number, lock };
                 slot.clear()?;
                 return Ok(slot);
             }
@@ -54,15 +54,25 @@ impl Slot {
     pub fn place(&self, name: &str) -> io::Result<PathBuf> {
         let place = self.dir().join(name);
         files::create_private_dir(&place)?;
+        if place.canonicalize()? != place {
+            return Err(io::Error::other("it leads somewhere else"));
+        }
         empty(&place)?;
         remove(&self.ledger())?;
         Ok(place)
     }
 
-    /// Takes away what is in the places, but not themselves.
+    /// Takes away what is in the places, but not themselves. Whoever worked there may have put a link in the place of one.
     pub fn tidy(&self) -> io::Result<()> {
-        for name in files::names_in(&self.dir())? {
-            empty(&self.dir().join(name))?;
+        if !files::is_plain_dir(&self.dir()) {
+            return self.clear();
+        }
+        for entry in fs::read_dir(self.dir())? {
+            let path = entry?.path();
+            match files::is_plain_dir(&path) {
+                true => empty(&path)?,
+                false => remove(&path)?,
+            }
         }
         remove(&self.ledger())
     }

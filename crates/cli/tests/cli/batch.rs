@@ -12,6 +12,7 @@ const JOBS: &str = r#"{"id": "a", "prompt": "one"}
 {"prompt": "seven", "schema": {"type": "strin"}}
 {"id": "h", "copy": true, "git": {"url": "x"}, "prompt": "eight"}
 {"id": "i"}
+{"prompt": "eleven", "schema": "nowhere.json"}
 "#;
 
 #[test]
@@ -30,6 +31,7 @@ fn all_that_is_wrong_with_jobs_is_told_by_line_before_anything_runs() {
       jobs.jsonl:8: schema: /type: "strin" is not valid under any of the schemas listed in the 'anyOf' keyword. Give a file with a JSON schema, or the schema itself: schema '{"type": "object"}'.
       jobs.jsonl:9: copy and git cannot be given together. Leave one of them out.
       jobs.jsonl:10: there is no prompt. Give a prompt, or a prompt_file.
+      jobs.jsonl:11: schema: nowhere.json: No such file or directory (os error 2). Give a file with a JSON schema, or the schema itself: schema '{"type": "object"}'.
     hint: `alhena help batch` says what a job can be.
     [exit 2]
     "#);

@@ -4,7 +4,8 @@ use std::io::Write;
 use std::process::Stdio;
 use std::time::Duration;
 
-use alhena_testbed::{Deadline, Ending, Step};
+use alhena_testbed::script::Ending;
+use alhena_testbed::{Deadline, Step};
 use serde_json::json;
 
 use crate::{Desk, steps};
@@ -58,8 +59,7 @@ fn tables_templates_and_defaults_make_jobs() {
         .unwrap()
         .iter()
         .filter_map(|start| {
-            let at = start.argv.iter().position(|word| word == "--model" || word == "-m")?;
-            start.argv.get(at + 1).cloned()
+            start.argv.iter().find_map(|word| word.strip_prefix("--model=")).map(str::to_owned)
         })
         .collect();
     assert_eq!(models, ["gemini-2.5-flash", "gemini-2.5-pro"]);

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
-use alhena_testbed::Step;
+use alhena_testbed::{Deadline, Step};
 use serde_json::{Value, json};
 
 use crate::{Desk, steps};
@@ -36,13 +36,19 @@ fn killed_at_random_moments_every_job_is_done_once_in_the_results_and_nothing_is
     desk.jobs(&(1..=count).map(job).collect::<Vec<Value>>());
     let mut seed = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos() as u64 | 1;
     eprintln!("seed {seed}");
+    let results = desk.work().join("results.jsonl");
+    let done_so_far =
+        || std::fs::read(&results).unwrap_or_default().iter().filter(|byte| **byte == b'\n').count();
     for _ in 0..kills {
         seed ^= seed << 13;
         seed ^= seed >> 7;
         seed ^= seed << 17;
         let mut command = desk.command("jobs.jsonl", &["--jobs", "4"]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(seed % 900));
+        // At its very start, or when it has got so much further, and then at any moment.
+        let further = done_so_far() + seed as usize % (count / kills as usize + 2);
+        Deadline::after(Duration::from_secs(30)).wait_until(|| done_so_far() >= further);
+        std::thread::sleep(Duration::from_millis((seed >> 20) % 150));
         child.kill().unwrap();
         child.wait().unwrap();
     }

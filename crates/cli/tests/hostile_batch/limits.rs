@@ -2,7 +2,8 @@
 
 use std::time::SystemTime;
 
-use alhena_testbed::{Ending, Step};
+use alhena_testbed::Step;
+use alhena_testbed::script::Ending;
 use serde_json::{Value, json};
 
 use crate::{Desk, steps};

@@ -80,9 +80,9 @@ impl Desk {
         let starts = self.hostile.hostile.starts().unwrap().into_iter();
         let asked = starts.filter(|start| !start.argv.iter().any(|word| word == "--version"));
         let prompts = asked.map(|start| {
-            let named = start.argv.iter().position(|word| word == "-p" || word == "--prompt");
+            let named = start.argv.iter().find_map(|word| word.strip_prefix("--prompt=")).map(str::to_owned);
             let stdin = start.stdin.and_then(|stdin| stdin.text).filter(|text| !text.is_empty());
-            stdin.or_else(|| named.and_then(|at| start.argv.get(at + 1).cloned())).unwrap_or_default()
+            stdin.or(named).unwrap_or_default()
         });
         prompts.collect()
     }

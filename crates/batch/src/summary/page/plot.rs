@@ -9,7 +9,7 @@ const HEIGHT: f64 = 200.0;
 /// Room for what stands beside a plot.
 const LEFT: f64 = 40.0;
 const RIGHT: f64 = 12.0;
-const TOP: f64 = 22.0;
+const TOP: f64 = 28.0;
 const BOTTOM: f64 = 26.0;
 const MOST_BINS: usize = 24;
 

@@ -37,7 +37,8 @@ impl Show {
         }
     }
 
-    fn tell(&self, news: &News) {
+    /// Says what is worth a line of its own; whether something was said.
+    fn tell(&self, news: &News) -> bool {
         match news {
             News::Done { id, status, message, .. } if *status != alhena::Status::Success => {
                 let (id, message) = (one_line(id, 60), one_line(message, 200));
@@ -59,15 +60,12 @@ impl Show {
             News::Drains { why } => {
                 say(format_args!("{}: no more jobs begin; those that run finish.", one_line(why, 300)));
             }
-            _ => {}
+            _ => return false,
         }
+        true
     }
 
     fn draw(&mut self, board: &Board) {
-        let every = if self.live { DRAWN } else { SAID };
-        if self.last.elapsed() < every {
-            return;
-        }
         self.last = Instant::now();
         let now = board.progress();
         if !self.live {
@@ -92,8 +90,12 @@ impl Observer for Show {
         if self.quiet {
             return;
         }
-        self.tell(news);
-        self.draw(board);
+        let said = self.tell(news);
+        let every = if self.live { DRAWN } else { SAID };
+        // What is said on a terminal takes away what is shown.
+        if self.last.elapsed() >= every || self.live && said {
+            self.draw(board);
+        }
     }
 }
 
