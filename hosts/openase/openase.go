@@ -44,6 +44,9 @@ type Options struct {
 	// Tools to allow and to deny, by the CLI's names.
 	AllowTools, DenyTools []string
 
+	// The answer has to fit this JSON schema, or the one in this file; Data of TurnCompleted has it. No schema when empty.
+	Schema string
+
 	// The Gemini CLI to run: a path, a command on PATH, or a version. Found by alhena when empty.
 	Gemini string
 
@@ -85,6 +88,7 @@ func (options Options) arguments(systemPromptFile string) []string {
 	add("--include-dir", options.IncludeDirs...)
 	add("--allow-tool", options.AllowTools...)
 	add("--deny-tool", options.DenyTools...)
+	add("--schema", options.Schema)
 	if options.Timeout > 0 {
 		// Rounded up: a limit that is zero would be none, or at once.
 		limit := fmt.Sprintf("%dms", (options.Timeout+time.Millisecond-1)/time.Millisecond)

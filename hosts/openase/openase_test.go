@@ -200,6 +200,21 @@ func TestRealCLICancel(t *testing.T) {
 	}
 }
 
+// The answer is a value, or the turn has failed.
+func TestRealCLISchema(t *testing.T) {
+	options := realCLI(t, "value")
+	options.Prompt, options.Schema = "How many?", `{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}`
+	lines := run(t, options)
+	if done, ok := lines[len(lines)-1].(*TurnCompleted); !ok || string(done.Data) != `{"n":7}` {
+		t.Errorf("the last line is %#v", lines[len(lines)-1])
+	}
+	options.Schema = `{"type": "string"}`
+	lines = run(t, options)
+	if failed, ok := lines[len(lines)-1].(*TurnFailed); !ok || failed.Kind != FailureKindSchema {
+		t.Errorf("the last line is %#v", lines[len(lines)-1])
+	}
+}
+
 // A host that starts its processes itself needs the arguments and a reader, and nothing else.
 func TestRealCLIOwnProcess(t *testing.T) { // C-14, C-34 to C-39
 	options := realCLI(t, "work")

@@ -29,7 +29,7 @@ mod turn;
 
 pub(crate) use engine::{run_once, serve};
 pub(crate) use process::Who;
-pub(crate) use service::{Free, Job, Kind, Place, Service, Terms, Told};
+pub(crate) use service::{Free, Job, Kind, Service, SessionFolder, Terms, Told};
 
 pub use conversation::{Canceller, Closed, Conversation, OfferedModel, Opened, Turn, TurnItem};
 pub use other::AcpAgent;

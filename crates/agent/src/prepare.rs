@@ -126,7 +126,7 @@ pub(crate) fn prepare(
         common(gemini, request, base, Own::new(settings_of_run))?;
     telemetry::switch_on(&run_dir.path().join(telemetry::FILE), &user_settings, &mut environment);
     debug_log(&run_dir, &mut environment);
-    let place = launch::Place { dir: dir.clone(), user_home, user_settings };
+    let place = launch::Surroundings { dir: dir.clone(), user_home, user_settings };
     let launch = place.launch(gemini, request, prompt, home.as_ref(), &run_dir, &mut environment)?;
     let again = Again::of(gemini, request, wanted, &environment, place)?;
     Ok((Ready { launch, home, dir, run_dir, environment, warnings }, again))

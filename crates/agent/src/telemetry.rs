@@ -107,6 +107,11 @@ impl TelemetryTail {
         }
     }
 
+    /// Nobody else reads it: what has been read need not be kept.
+    pub(crate) fn forget(&mut self) {
+        self.file.forget();
+    }
+
     /// What was not told yet of answers that did not end by themselves.
     pub(crate) fn warnings(&mut self) -> Vec<String> {
         self.read();

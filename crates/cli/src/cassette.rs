@@ -342,6 +342,7 @@ fn refused(error: CassetteError) -> RunError {
         CassetteError::Io(path, error) if error.kind() == NotFound && has_place(path) => {
             "Record it first: --cassette-mode record."
         }
+        CassetteError::TooLarge(..) => "Record shorter conversations, each on a cassette of its own.",
         CassetteError::Io(..) => "Give a file that can be read and written to.",
         CassetteError::NotOne(..) => {
             "Give a file that --cassette has recorded, or record it anew: --cassette-mode record."

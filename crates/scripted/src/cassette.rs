@@ -27,6 +27,8 @@ use alhena_http::Request;
 
 /// The form of the file.
 const FORMAT: u32 = 1;
+/// So large a cassette may be, in bytes: it is read as a whole, and looked through for every request.
+pub const LARGEST: u64 = 64 << 20;
 
 /// The content of a cassette.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -123,6 +125,8 @@ pub enum CassetteError {
     Io(PathBuf, io::Error),
     /// It is none.
     NotOne(PathBuf, String),
+    /// It would be larger than this.
+    TooLarge(PathBuf, u64),
     /// The API cannot be spoken to.
     Upstream(String),
 }
@@ -132,6 +136,9 @@ impl std::fmt::Display for CassetteError {
         match self {
             CassetteError::Io(path, error) => write!(f, "{}: {error}", path.display()),
             CassetteError::NotOne(path, why) => write!(f, "{}: not a cassette: {why}", path.display()),
+            CassetteError::TooLarge(path, largest) => {
+                write!(f, "{}: it would be larger than {} MB", path.display(), largest >> 20)
+            }
             CassetteError::Upstream(why) => f.write_str(why),
         }
     }
@@ -162,8 +169,16 @@ impl Cassette {
     pub fn read(path: &Path) -> Result<Self, CassetteError> {
         let failed = |error: io::Error| CassetteError::Io(path.to_owned(), error);
         let not_one = |why: String| CassetteError::NotOne(path.to_owned(), why);
+        let too_large = || not_one(format!("it is larger than {} MB", LARGEST >> 20));
+        let file = alhena_sys::files::open(path).map_err(failed)?;
+        if file.metadata().map_err(failed)?.len() > LARGEST {
+            return Err(too_large());
+        }
         let mut text = Vec::new();
-        alhena_sys::files::open(path).and_then(|mut file| file.read_to_end(&mut text)).map_err(failed)?;
+        file.take(LARGEST + 1).read_to_end(&mut text).map_err(failed)?;
+        if text.len() as u64 > LARGEST {
+            return Err(too_large());
+        }
         let read: Cassette = serde_json::from_slice(&text).map_err(|error| not_one(error.to_string()))?;
         match read.cassette {
             FORMAT => Ok(read),
@@ -180,8 +195,16 @@ impl Cassette {
 
     /// Writes it as a whole or not at all, readable by the user alone.
     pub fn write(&self, path: &Path) -> Result<(), CassetteError> {
+        self.write_within(path, LARGEST)
+    }
+
+    /// The same with another limit of its size.
+    fn write_within(&self, path: &Path, largest: u64) -> Result<(), CassetteError> {
         let failed = |error: io::Error| CassetteError::Io(path.to_owned(), error);
         let text = serde_json::to_string_pretty(self).map_err(|error| failed(error.into()))?;
+        if text.len() as u64 >= largest {
+            return Err(CassetteError::TooLarge(path.to_owned(), largest));
+        }
         alhena_sys::files::replace_private(path, format!("{text}\n").as_bytes()).map_err(failed)
     }
 }
@@ -282,6 +305,15 @@ impl Complaints {
 
     pub(crate) fn add(&self, what: String) {
         self.lock().push(what);
+    }
+
+    /// The same, unless it has been said.
+    #[cfg(feature = "record")]
+    pub(crate) fn add_once(&self, what: String) {
+        let mut all = self.lock();
+        if !all.contains(&what) {
+            all.push(what);
+        }
     }
 
     /// All so far.

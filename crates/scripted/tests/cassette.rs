@@ -248,6 +248,31 @@ fn who_does_not_wait_for_the_end_of_an_answer_is_recorded_all_the_same() {
 }
 
 #[test]
+fn what_would_make_a_cassette_too_large_is_missing_on_it_and_the_rest_plays_back() {
+    let (_dir, path) = tape();
+    let api = Server::start().unwrap();
+    let turns =
+        [Turn::say("one"), Turn::say("x".repeat(20_000)), Turn::say("three"), Turn::say("x".repeat(20_000))];
+    let url = api.add("api", turns.into_iter().fold(Scenario::new(), Scenario::turn));
+    let proxy = Server::start().unwrap();
+    let recorder = Recorder::open(&path, Upstream::new(&url, None).unwrap(), Normal::new()).unwrap();
+    let complaints = recorder.complaints();
+    proxy.record(recorder.largest(10_000));
+    for text in ["a", "b", "c", "d"] {
+        assert_eq!(Client::new(&proxy).post(STREAM, &asking(text)).status, 200);
+    }
+    let said = complaints.all();
+    assert!(said.len() == 1 && said[0].contains("it would be larger than"), "{said:?}");
+    assert!(std::fs::metadata(&path).unwrap().len() <= 10_000);
+    let trouble = Cassette::read(&path).unwrap().trouble();
+    assert_eq!(trouble.as_deref(), Some("an answer is missing: it would be too large"));
+    let server = playing(&path, Normal::new());
+    assert_eq!(Client::new(&server).post(STREAM, &asking("a")).said(), "one");
+    assert_eq!(Client::new(&server).post(STREAM, &asking("c")).said(), "three");
+    assert_eq!(Client::new(&server).post(STREAM, &asking("b")).status, 400);
+}
+
+#[test]
 fn another_release_of_the_client_is_named_where_something_differs() {
     let (_dir, path) = tape();
     let (api, proxy) = recording(&path, Scenario::new().turn(Turn::say("Hi.")), Normal::new());

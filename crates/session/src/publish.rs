@@ -251,7 +251,7 @@ impl Moved {
 /// it unchanged, and the second would take the place of the first. It is a lock on the directory itself, so that nothing is
 /// added to the user's home.
 #[derive(Debug)]
-enum Turn {
+enum ReplaceRight {
     Ours(#[expect(dead_code, reason = "its end is the end of the lock")] fs::File),
     /// Somebody does not let go: then nothing is replaced.
     Others,
@@ -259,13 +259,13 @@ enum Turn {
     Unknown,
 }
 
-impl Turn {
+impl ReplaceRight {
     fn take(dir: &Path) -> Self {
-        let Ok(handle) = fs::File::open(dir) else { return Turn::Unknown };
+        let Ok(handle) = fs::File::open(dir) else { return ReplaceRight::Unknown };
         match locks::lock_within(&handle, LONGEST_TURN) {
-            Ok(Lock::Ours) => Turn::Ours(handle),
-            Ok(Lock::Others) => Turn::Others,
-            Err(_) => Turn::Unknown,
+            Ok(Lock::Ours) => ReplaceRight::Ours(handle),
+            Ok(Lock::Others) => ReplaceRight::Others,
+            Err(_) => ReplaceRight::Unknown,
         }
     }
 }
@@ -282,14 +282,14 @@ fn publish_file(
 ) -> io::Result<Moved> {
     let dir = to.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(dir)?;
-    let turn = Turn::take(dir);
+    let right = ReplaceRight::take(dir);
     let ours = Fingerprint::of(from)?;
     let theirs = Fingerprint::of(to)?;
     if ours == theirs || (ours.as_ref() == base && theirs.is_some()) {
         fs::remove_file(from)?;
         return Ok(Moved::NotNeeded);
     }
-    if theirs.is_some() && theirs.as_ref() == base && !matches!(turn, Turn::Others) {
+    if theirs.is_some() && theirs.as_ref() == base && !matches!(right, ReplaceRight::Others) {
         move_file(from, to, Existing::Replace)?;
         return Ok(Moved::ToPlace(to.to_owned()));
     }

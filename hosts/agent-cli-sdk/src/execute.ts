@@ -21,6 +21,7 @@ export function alhenaOptions(options: ExecuteOptions): Options {
     includeDirs: options.includeDirectories,
     allowTools: options.allowedTools,
     denyTools: options.disallowedTools,
+    schema: options.schema,
     ...(options.resume ? { resume: options.sessionId ?? true } : { sessionId: options.sessionId }),
   };
 }
@@ -83,7 +84,7 @@ async function run<T>(options: ExecuteOptions, scratch: string): Promise<Execute
   const ended = await running.finished;
   if (broken) throw broken.error;
   if (!last) throw options.signal?.aborted ? cancelled() : refused(ended);
-  const found = options.json && last.json !== null && last.json !== undefined;
+  const found = options.json && !options.schema && last.json !== null && last.json !== undefined;
   return { ...last.result, data: (found ? last.json : last.result.data) as T };
 }
 

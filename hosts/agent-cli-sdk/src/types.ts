@@ -82,6 +82,8 @@ export interface ExecuteOptions {
   timeout?: number | undefined;
   /** `data` is the JSON in the answer; its text when there is none. */
   json?: boolean | undefined;
+  /** The answer has to fit this JSON schema, or the one in this file; `data` is then the value, and without one it has failed. */
+  schema?: object | string | undefined;
   /** What Gemini CLI says on stderr is shown on this process's stderr, too. */
   verbose?: boolean | undefined;
   includeDirectories?: readonly string[] | undefined;
@@ -115,7 +117,7 @@ export interface ExecuteResult<T = string> {
   duration: number;
   /** The last ones of each `id` that were told. */
   messages: UnifiedMessage[];
-  /** The answer: text, or the JSON in it when that was asked for and found. */
+  /** The answer: the value that fits the schema, text, or the JSON in it when that was asked for and found. */
   data: T;
   error?: string;
 }

@@ -99,6 +99,20 @@ test('JSON is taken out of the answer', { skip }, async () => {
   assert.deepEqual(result.data, { files: ['a', 'b'] });
 });
 
+test('an answer fits its schema or has failed', { skip }, async () => {
+  const of = (files: object) => ({ type: 'object', properties: { files }, required: ['files'] });
+  const list = of({ type: 'array', items: { type: 'string' } });
+  for (const json of [false, true]) {
+    const result = await execute<{ files: string[] }>({ ...(await place('json')), prompt: 'List', schema: list, json });
+    assert.deepEqual([result.success, result.data], [true, { files: ['a', 'b'] }]);
+  }
+  const failed = await execute({ ...(await place('json')), prompt: 'List', schema: of({ type: 'number' }) });
+  assert.deepEqual([failed.success, failed.exitCode], [false, 8]);
+  assert.match(failed.error ?? '', /schema/);
+  const refused = await execute({ ...(await place('json')), prompt: 'List', schema: { type: 'strong' } });
+  assert.deepEqual([refused.success, refused.exitCode], [false, 2]);
+});
+
 test('a session goes on', { skip }, async () => {
   const options = await place('talk');
   const first = await execute({ ...options, prompt: 'My name is Tony' });

@@ -333,6 +333,17 @@ class RealCli(unittest.TestCase):
         result = self.provider().generate("never sent", {"prompt_file": "prompt.md"}, system_prompt="Be brief.")
         self.assertEqual(result, ProviderResult(response="It.", files={}))
 
+    def test_an_answer_fits_its_schema_or_has_failed(self) -> None:
+        self.scenario("value")
+        number = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+        self.assertEqual(self.provider(schema=number).generate("How many?").response, '{"n":7}')
+        (self.work / "schema.json").write_text(json.dumps(number))
+        given = str(self.work / "schema.json")
+        self.assertEqual(self.provider(schema=given).generate("How many?").response, '{"n":7}')
+        self.assertIn("schema", self.failure_of(self.provider(schema={"type": "string"})))
+        with self.assertRaisesRegex(ValueError, "schema must be a JSON schema or a file, got: int"):
+            self.provider(schema=3)
+
     def test_a_running_loop_is_no_obstacle(self) -> None:
         self.scenario("prompt_file")
 

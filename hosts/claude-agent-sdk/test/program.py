@@ -132,6 +132,17 @@ async def limits():
             show("error", text=str(error))
 
 
+async def values():
+    for kind in ["integer", "boolean"]:
+        schema = {"type": "object", "properties": {"n": {"type": kind}}, "required": ["n"]}
+        more = {"output_format": {"type": "json_schema", "schema": schema}}
+        try:
+            async for message in query(prompt="Count", options=options(model="gemini-2.5-flash", **more)):
+                see(message)
+        except Exception as error:
+            show("error", text=str(error))
+
+
 async def impossible():
     @tool("add", "adds", {"a": float})
     async def add(arguments):
@@ -141,7 +152,7 @@ async def impossible():
     for more in [
         {"mcp_servers": {"calc": server}},
         {"hooks": {"PreCompact": [HookMatcher(hooks=[add])]}},
-        {"output_format": {"type": "json_schema", "schema": {"type": "object"}}},
+        {"output_format": {"type": "json_schema", "schema": {"type": "strong"}}},
         {"permission_mode": "auto"},
     ]:
         try:

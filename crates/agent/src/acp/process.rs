@@ -131,8 +131,8 @@ fn prepare(
     };
     let Common { mut environment, home, dir, run_dir, user_home, user_settings, warnings, .. } =
         prepare::common(gemini, request, base, own)?;
-    // It is written so late that only who waits for the end of the process has anything of it (0.61.0).
-    if purpose == Purpose::One
+    // It costs time, and is written late: independent prompts have it only for the router, whose model nothing else names.
+    if (purpose == Purpose::One || may_be_routed(request))
         && telemetry::switch_on(&run_dir.path().join(telemetry::FILE), &user_settings, &mut environment)
         && gemini.version >= TRACES_SINCE
     {
@@ -186,6 +186,12 @@ pub(super) fn in_custody(
         remove: vec![run_dir.temporary().as_os_str().to_owned()],
     };
     Ok((Ready { launch, home, dir, run_dir, environment, warnings }, pipe))
+}
+
+/// Whether the CLI may ask a model which model to ask. It does so for `auto` and its kin (0.61.0), and `auto` is what counts where nobody
+/// names one, which settings and variables can.
+fn may_be_routed(request: &Request) -> bool {
+    request.model.as_deref().is_none_or(|model| model == "auto" || model.starts_with("auto-"))
 }
 
 /// The first release that was seen to trace what a call took.

@@ -135,6 +135,13 @@ impl Responses {
         });
     }
 
+    /// Nobody will say which models gave the rest: what they took counts all the same, and has no price.
+    pub(super) fn leave_unnamed(&mut self) {
+        for response in self.nameless.drain(..).filter(|response| !response.streamed) {
+            self.aside.push(Fact::UsageAside { model: "unknown".to_owned(), tokens: tokens(&response) });
+        }
+    }
+
     /// Whether it is not known yet what was asked beside the conversation.
     pub(super) fn is_incomplete(&self) -> bool {
         self.nameless.iter().any(|response| !response.streamed)

@@ -20,7 +20,7 @@ pub(crate) struct Job {
 /// On what terms it is served.
 pub(crate) struct Terms {
     pub request: Request,
-    pub place: Place,
+    pub place: SessionFolder,
     /// Rung when it is to stop; none when it has been.
     pub bell: Option<UnixStream>,
     pub over: Over,
@@ -30,7 +30,7 @@ pub(crate) struct Terms {
 
 /// Where a session works, and in what state its folder is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct SessionFolder {
     pub dir: PathBuf,
     /// Changes whenever something does that a session reads once.
     pub state: String,
@@ -56,7 +56,7 @@ pub(crate) enum Told {
 #[derive(Debug)]
 pub(crate) struct Free {
     /// Where its session is, if that has nothing in it.
-    pub clean: Option<Place>,
+    pub clean: Option<SessionFolder>,
     /// How many sessions it has had.
     pub sessions: u32,
     /// Its memory, in bytes.

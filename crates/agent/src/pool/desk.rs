@@ -19,7 +19,7 @@ use self::waiting::Made;
 pub(super) use self::waiting::Waiting;
 use super::PoolOptions;
 use super::machine;
-use crate::acp::{self, Free, Place, Service, Told};
+use crate::acp::{self, Free, Service, SessionFolder, Told};
 
 /// How often others may be served before one who waits.
 const MOST_PASSED: u32 = 16;
@@ -103,7 +103,7 @@ struct Process {
 enum State {
     Busy,
     /// Without a prompt since then; with a session that has nothing in it.
-    Idle(Instant, Option<Place>),
+    Idle(Instant, Option<SessionFolder>),
     /// It was told to end.
     Ending,
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::folder::{self, Text};
 use super::unfit::{NoKey, Unfit};
-use crate::acp::Place;
+use crate::acp::SessionFolder;
 use crate::env::Environment;
 use crate::facts;
 use crate::find::Gemini;
@@ -88,7 +88,7 @@ pub(super) fn of(
     gemini: &Gemini,
     request: &Request,
     environment: &Environment,
-) -> Result<(Key, Place), NoKey> {
+) -> Result<(Key, SessionFolder), NoKey> {
     let Shareable { mut text, environment, dir, user_home, user } = shareable(gemini, request, environment)?;
     text.add("gemini", &format!("{gemini:?}"));
     for (name, value) in environment.iter() {
@@ -100,7 +100,7 @@ pub(super) fn of(
     let states: Vec<String> =
         [dir.clone()].into_iter().chain(included).map(|dir| folder::state(&dir, &context_names)).collect();
     let state = states.join(" ");
-    Ok((Key(text.finish()), Place { dir, state }))
+    Ok((Key(text.finish()), SessionFolder { dir, state }))
 }
 
 fn real(path: &Path) -> PathBuf {

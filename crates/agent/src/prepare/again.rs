@@ -19,7 +19,7 @@ pub(crate) struct Again {
     pub(super) request: Request,
     pub(super) home: HomeRequest,
     pub(super) environment: Environment,
-    pub(super) place: launch::Place,
+    pub(super) place: launch::Surroundings,
 }
 
 /// What an attempt has left of its session.
@@ -47,7 +47,7 @@ impl Again {
         request: &Request,
         home: HomeRequest,
         environment: &Environment,
-        place: launch::Place,
+        place: launch::Surroundings,
     ) -> Result<Option<Self>, RunError> {
         if request.on_rate_limit == OnRateLimit::Fail {
             return Ok(None);

@@ -16,13 +16,13 @@ use crate::supervise::protocol::{self, Launch};
 
 /// Where a run is.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct Surroundings {
     pub dir: PathBuf,
     pub user_home: PathBuf,
     pub user_settings: Value,
 }
 
-impl Place {
+impl Surroundings {
     pub(super) fn launch(
         &self,
         gemini: &Gemini,
@@ -32,7 +32,7 @@ impl Place {
         run_dir: &RunDir,
         environment: &mut Environment,
     ) -> Result<Launch, RunError> {
-        let Place { dir, user_home, user_settings } = self;
+        let Surroundings { dir, user_home, user_settings } = self;
         let prompt = prompt.place(run_dir.path(), dir, gemini, request)?;
         let mut args = prompt.first;
         args.extend(["--output-format".into(), "stream-json".into()]);

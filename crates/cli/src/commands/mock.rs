@@ -40,7 +40,7 @@ use crate::output::{self, say};
   alhena mock good.json bad.json             two: .../s/good and .../s/bad; the bare address is the first
   eval \"$(alhena mock --env)\"                for all that this shell starts
   eval \"$(alhena mock --env other.json)\"     another one in its place
-  eval \"$(alhena mock --stop)\"               end that, and unset its variables
+  eval \"$(alhena mock --stop)\"               end that; the shell's variables are as before
   alhena mock --json --pid $PPID             for programs: one line of JSON, and an end with the program
   alhena mock --cassette talk.json           record what passes to the real API; the next time play it back
 
@@ -57,7 +57,7 @@ pub struct Args {
     /// Serve in the background for the shell that asks, and print what it has to export.
     #[arg(long)]
     env: bool,
-    /// End the server that `--env` left in the background for this shell, and print what to unset.
+    /// End the server that `--env` left in the background for this shell, and print what gives it its variables back.
     #[arg(long, conflicts_with_all = ["env", "scenarios", "port", "pid", "trust", "log", "cassette"])]
     stop: bool,
     /// End when this process has ended.

@@ -123,6 +123,11 @@ fn what_is_no_cassette_is_refused_and_left_alone() {
         refused(&["talk.json", "--cassette-mode", "replay"], why);
         assert_eq!(std::fs::read_to_string(desk.work().join("talk.json")).unwrap(), text);
     }
+    // It is not read for that.
+    desk.write("talk.json", &good);
+    let file = std::fs::File::options().write(true).open(desk.work().join("talk.json")).unwrap();
+    file.set_len(100 << 30).unwrap();
+    refused(&["talk.json"], "not a cassette: it is larger than 64 MB");
     desk.write("talk.json", [0xff, 0xfe, 0x00]);
     refused(&["talk.json"], "not a cassette");
 }

@@ -262,6 +262,38 @@ fn stop_ends_the_server_of_the_shell_and_unsets_its_variables() {
     assert_eq!(homes(&desk), Vec::<PathBuf>::new());
 }
 
+/// A key and a proxy of the user's are there again, and were known to nobody in between. What the shell remembers is its own.
+#[test]
+fn stop_gives_a_shell_back_what_it_had() {
+    for shell in ["bash", "sh"] {
+        let desk = Desk::new()
+            .env("GEMINI_API_KEY", r#"it's "my" $key"#)
+            .env("HTTPS_PROXY", "http://proxy:1")
+            .env("GOOGLE_GEMINI_BASE_URL", "");
+        desk.write("hello.json", HELLO);
+        let text = r#"
+            set -eu
+            all() { printf '%s|' "${GEMINI_API_KEY-none}" "${HTTPS_PROXY-none}" "${GOOGLE_GEMINI_BASE_URL-none}" "${ALHENA_MOCK-none}"; }
+            said=$(alhena mock --env); eval "$said"
+            case $said in *'my'*) echo "the key was told" ;; esac
+            echo "$GEMINI_API_KEY ${HTTPS_PROXY-none}"
+            env | grep alhena_had_ || true
+            outer=$(all)
+            (eval "$(alhena mock --env hello.json)"; eval "$(alhena mock --stop)"; test "$(all)" = "$outer" && echo "as around it")
+            kill -KILL "${ALHENA_MOCK%%:*}"
+            eval "$(alhena mock --env hello.json)"
+            eval "$(alhena mock --env hello.json)"
+            eval "$(alhena mock --stop)"
+            all
+            env | grep -c '^GEMINI_API_KEY='
+        "#;
+        let seen = script(&desk, shell, text);
+        let expected = "mock none\nas around it\nit's \"my\" $key|http://proxy:1||none|1\n";
+        assert_eq!((seen.stdout.as_str(), seen.code()), (expected, Some(0)), "{shell}: {seen}");
+        assert!(Deadline::after(LIMIT).wait_until(|| left(&desk).is_empty()), "{shell}: {:?}", left(&desk));
+    }
+}
+
 /// What answers in a script at the address that is set.
 const WHO: &str = r#"who() { bash -c 'address=${GOOGLE_GEMINI_BASE_URL#http://}; exec 3<>"/dev/tcp/${address%%:*}/${address##*:}" || exit
     printf "POST /v1beta/models/m:streamGenerateContent HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}" >&3

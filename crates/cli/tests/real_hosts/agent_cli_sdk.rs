@@ -49,7 +49,10 @@ fn scenarios() -> Vec<(&'static str, Scenario)> {
                 .turn(Turn::say("It ran.").when(after("run_shell_command")))
                 .turn(Turn::new().call("run_shell_command", shell)),
         ),
-        ("json", Scenario::new().turn(Turn::say("Here:\n```json\n{\"files\": [\"a\", \"b\"]}\n```"))),
+        (
+            "json",
+            Scenario::new().turn(Turn::say("Here:\n```json\n{\"files\": [\"a\", \"b\"]}\n```").always()),
+        ),
         ("talk", Scenario::new().turn(Turn::say("Hello.")).turn(Turn::say("Tony."))),
         ("refused", Scenario::new().turn(Turn::error(400, refused).always())),
         ("failing", failing_tools()),

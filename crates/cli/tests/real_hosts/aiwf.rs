@@ -21,6 +21,7 @@ fn scenarios() -> Vec<(&'static str, Scenario)> {
     vec![
         ("files", files),
         ("prompt_file", Scenario::new().turn(Turn::say("It.").times(2))),
+        ("value", Scenario::new().turn(Turn::say("It is {\"n\": 7}").always())),
         ("blocked", Scenario::new().turn(Turn::new().finish("SAFETY").always())),
         ("refused", Scenario::new().turn(Turn::error(400, refused).always())),
         ("hang", Scenario::new().turn(Turn::new().text("Thinking").hang())),

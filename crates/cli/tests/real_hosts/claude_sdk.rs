@@ -59,6 +59,12 @@ fn scenario() -> Scenario {
         .turn(Turn::say("Hello again.").usage(usage()).when(on("Say it again")).always())
         .turn(Turn::say("Hello.").usage(usage()).when(on("Say hello")).always())
         .turn(Turn::new().text("Wait").hang().when(on("Slow")).always())
+        .turn(
+            Turn::new()
+                .call("mcp_answer_submit_result", json!({"result": {"n": 7}}))
+                .when(When::new().text("Count"))
+                .always(),
+        )
         .turn(Turn::error(400, wrong).when(on("Fail")).always())
 }
 
@@ -214,7 +220,14 @@ fn interrupting_a_turn_leaves_the_conversation() {
 fn hooks_see_every_tool_and_are_heeded() {
     let stage = Stage::new("claude-py-hooks");
     let seen = stage.py("hooks");
-    let hooks: Vec<String> = of(&seen, "hook")
+    hooks_were_heeded(&stage, &seen);
+    let results = of(&seen, "ResultMessage");
+    assert_eq!(results.len(), 1, "{seen:#?}");
+    assert_eq!(results[0]["result"], "Hello.");
+}
+
+fn hooks_were_heeded(stage: &Stage, seen: &[Value]) {
+    let hooks: Vec<String> = of(seen, "hook")
         .iter()
         .map(|one| {
             format!("{} {}", one["event"].as_str().unwrap(), one["tool"].as_str().unwrap_or_default())
@@ -238,9 +251,6 @@ fn hooks_see_every_tool_and_are_heeded() {
     assert_eq!(stage.file("ran.txt"), None);
     let first = &stage.place.requests("claude")[0];
     assert!(first.texts().any(|text| text.contains("The note is blue.")));
-    let results = of(&seen, "ResultMessage");
-    assert_eq!(results.len(), 1, "{seen:#?}");
-    assert_eq!(results[0]["result"], "Hello.");
 }
 
 #[test]
@@ -262,9 +272,7 @@ fn what_gemini_cannot_do_is_an_exception_that_says_so() {
     let seen = stage.py("impossible");
     let errors: Vec<&str> = of(&seen, "error").iter().map(|one| one["text"].as_str().unwrap()).collect();
     assert_eq!(errors.len(), 4, "{seen:#?}");
-    for (error, expected) in
-        errors.iter().zip(["lives in the program", "PreCompact", "--json-schema", "auto"])
-    {
+    for (error, expected) in errors.iter().zip(["lives in the program", "PreCompact", "strong", "auto"]) {
         assert!(error.contains(expected), "{expected}: {errors:#?}");
     }
     assert!(stage.place.requests("claude").is_empty());
@@ -306,6 +314,50 @@ fn the_javascript_sdk_queries_converses_asks_and_interrupts() {
     let seen = stage.js("interrupt");
     let subtypes: Vec<&Value> = of(&seen, "result").iter().map(|one| &one["message"]["subtype"]).collect();
     assert_eq!(subtypes, ["error_during_execution", "success"], "{seen:#?}");
+}
+
+#[test]
+fn hooks_and_permission_modes_of_the_javascript_sdk_are_heeded() {
+    let stage = Stage::new("claude-js-hooks");
+    let seen = stage.js("hooks");
+    hooks_were_heeded(&stage, &seen);
+    let results = of(&seen, "result");
+    assert_eq!((results.len(), &results[0]["message"]["result"]), (1, &json!("Hello.")), "{seen:#?}");
+
+    let stage = Stage::new("claude-js-edits");
+    let seen = stage.js("edits");
+    let denied: Vec<usize> = of(&seen, "result")
+        .iter()
+        .map(|one| one["message"]["permission_denials"].as_array().unwrap().len())
+        .collect();
+    assert_eq!(denied, [1, 0], "{seen:#?}");
+    assert_eq!(stage.file("note.txt").as_deref(), Some("hi\n"));
+}
+
+#[test]
+fn answers_that_have_to_fit_a_schema_are_values_in_both_languages() {
+    let stage = Stage::new("claude-values");
+    let (python, javascript) = (stage.py("values"), stage.js("values"));
+    let python = of(&python, "ResultMessage").into_iter().cloned().collect::<Vec<_>>();
+    let javascript = of(&javascript, "result").iter().map(|one| one["message"].clone()).collect::<Vec<_>>();
+    for results in [python, javascript] {
+        assert_eq!(results.len(), 2, "{results:#?}");
+        assert_eq!(results[0]["structured_output"], json!({"n": 7}), "{results:#?}");
+        assert_eq!(results[1]["subtype"], "error_max_structured_output_retries", "{results:#?}");
+        assert_eq!(results[1].get("structured_output").unwrap_or(&Value::Null), &Value::Null);
+    }
+}
+
+#[test]
+fn what_gemini_cannot_do_is_an_exception_in_javascript_too() {
+    let stage = Stage::new("claude-js-impossible");
+    let seen = stage.js("impossible");
+    let errors: Vec<&str> = of(&seen, "error").iter().map(|one| one["text"].as_str().unwrap()).collect();
+    assert_eq!(errors.len(), 4, "{seen:#?}");
+    for (error, expected) in errors.iter().zip(["lives in the program", "PreCompact", "strong", "auto"]) {
+        assert!(error.contains(expected), "{expected}: {errors:#?}");
+    }
+    assert!(stage.place.requests("claude").is_empty());
 }
 
 #[test]

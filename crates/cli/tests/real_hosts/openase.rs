@@ -27,6 +27,7 @@ fn scenarios() -> Vec<(&'static str, Scenario)> {
     vec![
         ("work", work),
         ("talk", talk),
+        ("value", Scenario::new().turn(Turn::say("It is {\"n\": 7}").always())),
         ("quota", Scenario::new().turn(Turn::daily_quota().always())),
         ("hang", Scenario::new().turn(Turn::new().text("Thinking").hang())),
         ("stuck", Scenario::new().turn(Turn::new().text("Thinking").hang().always())),

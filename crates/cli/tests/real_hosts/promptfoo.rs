@@ -185,6 +185,18 @@ fn real_promptfoo_evaluates_and_caches() {
 }
 
 #[test]
+fn an_answer_that_fits_its_schema_is_an_object_in_promptfoo() {
+    let answer = Scenario::new().turn(Turn::say("It is {\"n\": 7}").always());
+    let place = Place::new("promptfoo-schema", [("schema", answer)]);
+    let cases = eval(&place, &build(&place), "test/schema.yaml", |_| ());
+    assert_eq!(column(&cases, "/success"), [json!(true), json!(false)], "{cases:#?}");
+    assert_eq!(column(&cases, "/response/output")[0], json!({"n": 7}));
+    let error = cases[1]["error"].as_str().unwrap();
+    assert!(error.starts_with("Gemini CLI error: ") && error.contains("schema"), "{error}");
+    place.assert_nothing_left();
+}
+
+#[test]
 fn an_abort_of_promptfoo_leaves_nothing_behind() {
     let sleep = Turn::new().call("run_shell_command", json!({"command": "sleep 300", "description": "rest"}));
     let place = Place::new("promptfoo-abort", [("sleep", Scenario::new().turn(sleep))]);

@@ -145,6 +145,49 @@ fn real_cli_an_answer_that_is_cut_off_is_told_by_its_own_run_and_no_other() {
 }
 
 #[test]
+fn real_cli_what_the_router_takes_is_in_the_usage_of_each_prompt() {
+    let lab = lab("router");
+    let pool = pool(1);
+    for word in ["alder", "birch", "cedar"] {
+        let before = lab.server.requests("lab").len();
+        let outcome = run(&lab, &pool, lab.request(word).model("auto"));
+        assert_eq!(outcome.text.all(), format!("heard {word}"), "{:?}", outcome.failure);
+        let asked = lab.server.requests("lab").split_off(before);
+        let mut asked: Vec<&str> = asked.iter().map(|request| request.model.as_str()).collect();
+        asked.sort_unstable();
+        assert_eq!((asked.len(), outcome.model_calls), (2, 2), "{word}");
+        assert_eq!(outcome.models, asked, "{word}: {:?}", outcome.usage);
+        assert!(outcome.usage.models.values().all(|tokens| tokens.total > 0), "{:?}", outcome.usage);
+        assert!(outcome.cost_usd.is_some(), "{word}: {:?}", outcome.usage);
+    }
+    assert_eq!(agents(&lab).len(), 1);
+}
+
+/// What the CLI asks for itself: where nobody says which model answered, it is counted all the same, and has no price.
+#[test]
+fn real_cli_what_a_search_of_the_web_takes_is_in_the_usage_of_its_prompt() {
+    let scenario = Scenario::dynamic(|request: &alhena::scripted::RecordedRequest| {
+        let searches = request.prompt() == Some("search") && request.action.starts_with("stream");
+        match searches && request.responses().next().is_none() {
+            true => Turn::new().call("google_web_search", json!({"query": "alders"})),
+            false => Turn::say("found"),
+        }
+    });
+    let lab = Lab::real("aside", VERSION, scenario);
+    let pool = pool(1);
+    let taken = |word: &str| {
+        let before = lab.server.requests("lab").len();
+        let outcome = run(&lab, &pool, lab.request(word).approval(Approval::Yolo));
+        assert!(outcome.is_success(), "{:?}", outcome.failure);
+        let calls = lab.server.requests("lab").len() - before;
+        (calls as u64, outcome.model_calls, outcome.usage.all.total, outcome.cost_usd.is_some())
+    };
+    let (_, _, one, _) = taken("plain");
+    assert_eq!(taken("search"), (3, 3, 3 * one, false));
+    assert_eq!(taken("plain again"), (1, 1, one, true));
+}
+
+#[test]
 fn real_cli_a_folder_of_its_own_gets_a_session_of_its_own_in_the_same_process() {
     let lab = lab("two folders");
     let pool = pool(1);

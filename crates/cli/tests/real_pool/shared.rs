@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alhena::agent::Finder;
-use alhena::scripted::RecordedRequest;
-use alhena::{Request, Status};
+use alhena::scripted::{RecordedRequest, Scenario, Turn};
+use alhena::{Approval, Pool, PoolOptions, Request, Status};
 use alhena_testbed::Deadline;
 use serde_json::json;
 
-use super::{asked, lab, nothing_is_left, pool, run, start};
+use super::{VERSION, agents, asked, lab, nothing_is_left, pool, run, start};
 use crate::lab::Lab;
 
 /// Prompts in two folders by turns, on one process at a time: whoever shares it comes right behind. What the API got of each.
@@ -79,6 +79,24 @@ require("readline").createInterface({input: process.stdin}).on("line", (line) =>
     } else if (id !== undefined) say({id, result: {}});
 });
 "#;
+
+/// The limit of its heap is an argument of the process; what its tools start has Node's own limits.
+#[test]
+fn real_cli_the_limit_of_a_processs_heap_is_not_that_of_its_tools() {
+    let scenario = Scenario::dynamic(|request: &RecordedRequest| match request.responses().next() {
+        None => Turn::new().call("run_shell_command", json!({"command": "echo \"[$NODE_OPTIONS]\""})),
+        Some(_) => Turn::say("done"),
+    });
+    let lab = Lab::real("heap", VERSION, scenario);
+    let pool = Pool::new(PoolOptions::default().processes(1).heap_mb(333)).unwrap();
+    let outcome = run(&lab, &pool, lab.request("go").approval(Approval::Yolo));
+    assert_eq!(outcome.commands[0].output.as_deref().map(str::trim), Some("[]"), "{outcome:?}");
+    let process = agents(&lab);
+    assert_eq!(process.len(), 1);
+    let line = std::fs::read(format!("/proc/{}/cmdline", process[0])).unwrap();
+    let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+    assert!(words.contains(&&b"--max-old-space-size=333"[..]), "{}", String::from_utf8_lossy(&line));
+}
 
 #[test]
 fn a_process_is_asked_for_one_session_at_a_time() {

@@ -22,13 +22,13 @@ pub enum Ask {
     /// Signs in.
     Authenticate,
     /// A new session.
-    New(Place),
+    New(SessionSetup),
     /// A session that was there before; with all that was said in it, or without.
     Load {
         /// Which one.
         session: String,
         /// Where it goes on.
-        place: Place,
+        place: SessionSetup,
         /// Whether the client wants to be told what was said.
         replay: bool,
     },
@@ -85,7 +85,7 @@ pub struct Client {
 
 /// Where a session works, and with what.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Place {
+pub struct SessionSetup {
     /// The directory.
     pub dir: PathBuf,
     /// More directories that the model may use.
@@ -184,9 +184,9 @@ fn absolute(dir: PathBuf) -> Result<PathBuf, Refusal> {
     Err(Refusal::of(Fault::Params, message, "Give the whole path of a directory."))
 }
 
-fn place(dir: PathBuf, more_dirs: Vec<PathBuf>, servers: Vec<McpServer>) -> Result<Place, Refusal> {
+fn place(dir: PathBuf, more_dirs: Vec<PathBuf>, servers: Vec<McpServer>) -> Result<SessionSetup, Refusal> {
     let more_dirs = more_dirs.into_iter().map(absolute).collect::<Result<_, _>>()?;
-    let mut place = Place { dir: absolute(dir)?, more_dirs, servers: Map::new() };
+    let mut place = SessionSetup { dir: absolute(dir)?, more_dirs, servers: Map::new() };
     for server in servers {
         let (name, entry) = server_entry(server)?;
         if place.servers.insert(name.clone(), entry).is_some() {

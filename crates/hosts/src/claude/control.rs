@@ -97,9 +97,7 @@ impl Initialize {
     /// What of it cannot be done, in words.
     pub fn impossible(&self) -> Option<String> {
         let filled = |map: &Option<Map<String, Value>>| map.as_ref().is_some_and(|map| !map.is_empty());
-        let why = if self.json_schema.as_ref().is_some_and(|schema| !schema.is_null()) {
-            "an answer cannot be made to fit a schema over this protocol"
-        } else if filled(&self.agents) {
+        let why = if filled(&self.agents) {
             "agents of Claude's do not run in Gemini CLI"
         } else if filled(&self.tool_aliases) {
             "Gemini CLI's tools keep their names"

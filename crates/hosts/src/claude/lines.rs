@@ -290,7 +290,10 @@ impl Lines {
         });
         if let Some(fields) = body.as_object_mut() {
             match error {
-                None => fields.insert("result".to_owned(), cut(outcome.text.last()).into()),
+                None => {
+                    fields.extend(outcome.data.clone().map(|data| ("structured_output".to_owned(), data)));
+                    fields.insert("result".to_owned(), cut(outcome.text.last()).into())
+                }
                 Some(error) => fields.insert("errors".to_owned(), json!([error])),
             };
         }
@@ -426,6 +429,7 @@ fn verdict(outcome: &Outcome, ended: Option<&Interruption>) -> (&'static str, Op
     let name = match kind {
         Some(FailureKind::TurnLimit) => "error_max_turns",
         Some(FailureKind::Budget) => "error_max_budget_usd",
+        Some(FailureKind::Schema) => "error_max_structured_output_retries",
         _ => failed,
     };
     (name, Some(cut(message).into_owned()))

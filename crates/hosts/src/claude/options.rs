@@ -53,6 +53,8 @@ pub struct Options {
     pub partial: bool,
     /// A session to go on with: an id, or an empty text for the latest.
     pub resume: Option<String>,
+    /// The JSON schema that every answer has to fit.
+    pub json_schema: Option<String>,
 }
 
 /// Why a command line is refused, and what to do about it.
@@ -103,6 +105,7 @@ use Fate::{Means, Nothing, Refused};
 pub const TABLE: &[Row] = &[
     row(&["output-format"], true, Means(|_, value| only("stream-json", value))),
     row(&["input-format"], true, Means(|_, value| only("stream-json", value))),
+    row(&["json-schema"], true, Means(|to, value| set(&mut to.json_schema, value))),
     row(&["model"], true, Means(|to, value| set(&mut to.model, value))),
     row(&["permission-mode"], true, Means(|to, value| Mode::named(value).map(|mode| to.mode = mode))),
     row(
@@ -209,7 +212,6 @@ pub const TABLE: &[Row] = &[
     row(&["debug", "d"], false, Nothing("the log is asked for by ALHENA_LOG")),
     row(&["debug-to-stderr"], false, Nothing("the log is asked for by ALHENA_LOG")),
     row(&["debug-file"], true, Nothing("the log is asked for by ALHENA_LOG")),
-    row(&["json-schema"], true, Refused("an answer cannot be made to fit a schema over this protocol")),
     row(
         &["settings"],
         true,

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 pub use self::upstream::Upstream;
 use super::{
-    Answered, Asked, Body, Cassette, CassetteError, Complaints, Interaction, Line, Normal, Tape, asked,
-    client_of, differs,
+    Answered, Asked, Body, Cassette, CassetteError, Complaints, Interaction, LARGEST, Line, Normal, Tape,
+    asked, client_of, differs,
 };
 use alhena_http::{Refusal, Request, RequestReader};
 
@@ -40,6 +40,7 @@ pub struct Recorder {
     missing: Mutex<Vec<(Asked, String)>>,
     normal: Normal,
     complaints: Complaints,
+    largest: u64,
 }
 
 impl Recorder {
@@ -48,7 +49,14 @@ impl Recorder {
         can_be_written(path)?;
         let cassette = Mutex::new(Cassette::empty(upstream.url()));
         let (missing, complaints) = (Mutex::default(), Complaints::default());
-        Ok(Recorder { path: path.to_owned(), upstream, cassette, missing, normal, complaints })
+        let (path, largest) = (path.to_owned(), LARGEST);
+        Ok(Recorder { path, upstream, cassette, missing, normal, complaints, largest })
+    }
+
+    /// How large the file may get, in bytes, if that is less than [`LARGEST`]. What does not fit any more is missing on it.
+    pub fn largest(mut self, bytes: u64) -> Self {
+        self.largest = bytes.min(LARGEST);
+        self
     }
 
     /// What could not be recorded.
@@ -104,7 +112,11 @@ impl Recorder {
         let mut cassette = self.cassette.lock().unwrap_or_else(PoisonError::into_inner);
         cassette.interactions.push(interaction);
         cassette.client = cassette.client.take().or(client);
-        self.write(&mut cassette, &missing);
+        let Err(CassetteError::TooLarge(..)) = self.write(&mut cassette, &missing) else { return };
+        let too_much = cassette.interactions.pop();
+        let why = "it would be too large".to_owned();
+        missing.extend(too_much.map(|interaction| (interaction.request, why)));
+        let _told = self.write(&mut cassette, &missing);
     }
 
     /// Writes down that the answer to a turn is missing, where there are others. A side question can do without one.
@@ -116,15 +128,17 @@ impl Recorder {
         missing.push((asked, why));
         let mut cassette = self.cassette.lock().unwrap_or_else(PoisonError::into_inner);
         if !cassette.interactions.is_empty() {
-            self.write(&mut cassette, &missing);
+            let _told = self.write(&mut cassette, &missing);
         }
     }
 
-    fn write(&self, cassette: &mut Cassette, missing: &[(Asked, String)]) {
+    fn write(&self, cassette: &mut Cassette, missing: &[(Asked, String)]) -> Result<(), CassetteError> {
         cassette.incomplete = missing.first().map(|(_, why)| why.clone());
-        if let Err(error) = cassette.write(&self.path) {
-            self.complaints.add(format!("the cassette could not be written: {error}"));
+        let written = cassette.write_within(&self.path, self.largest);
+        if let Err(error) = &written {
+            self.complaints.add_once(format!("the cassette could not be written: {error}"));
         }
+        written
     }
 }
 

@@ -38,6 +38,9 @@ SAMPLES = 3
 SAMPLE_LENGTH = 200
 CONFIG_KEYS = ["model", "sandbox", "approval_mode", "include_directories", "allowed_tools", "working_dir", "timeout"]
 
+# Those that the engine's document does not have.
+OWN_KEYS = ["schema"]
+
 Context = Mapping[str, Any]
 T = TypeVar("T")
 
@@ -57,6 +60,7 @@ class GeminiCliAIProvider(ResponseProvider):
         self._allowed_tools: list[str] | None = given.get("allowed_tools")
         self._working_dir: str | None = given.get("working_dir")
         self._timeout: float = given.get("timeout", DEFAULT_TIMEOUT)
+        self._schema: Mapping[str, Any] | str | None = given.get("schema")
 
     # -- the engine's surface
 
@@ -157,6 +161,7 @@ class GeminiCliAIProvider(ResponseProvider):
             allow_tools=self._allowed_tools or (),
             system_prompt=system_prompt,
             timeout=timeout,
+            schema=self._schema,
         )
 
     def _build_args(self, context: Context | None) -> list[str]:
@@ -211,7 +216,7 @@ class GeminiCliAIProvider(ResponseProvider):
         return ProviderError(f"Gemini CLI failed (exit {returncode}): {stderr}")
 
     def _validate_config(self) -> None:
-        unknown = sorted(set(self.config) - set(CONFIG_KEYS))
+        unknown = sorted(set(self.config) - {*CONFIG_KEYS, *OWN_KEYS})
         if unknown:
             name = type(self).__name__
             warnings.warn(f"Unknown {name} config keys ignored: {unknown}", UserWarning, stacklevel=3)
@@ -231,6 +236,10 @@ class GeminiCliAIProvider(ResponseProvider):
             value = self.config.get(key)
             if value is not None and not isinstance(value, (str, os.PathLike)):
                 raise ValueError(f"{key} must be a string, got: {type(value).__name__}")
+
+        schema = self.config.get("schema")
+        if schema is not None and not isinstance(schema, (Mapping, str, os.PathLike)):
+            raise ValueError(f"schema must be a JSON schema or a file, got: {type(schema).__name__}")
 
     # -- what came of it
 

@@ -11,6 +11,9 @@ impl Engine {
     pub(super) fn begin_to_count(&mut self) {
         if let Some(telemetry) = &mut self.telemetry {
             drop(telemetry.traced());
+            if self.serving.is_some() {
+                telemetry.forget();
+            }
         }
         if let Some(responses) = &mut self.responses {
             responses.begin_again();
@@ -37,6 +40,7 @@ impl Engine {
         let _nothing_more = self.is_still_counting();
         let Some(responses) = &mut self.responses else { return };
         account.warnings.extend(responses.warnings());
+        responses.leave_unnamed();
         responses.aside().into_iter().for_each(|fact| account.feed(Input::Fact(fact)));
     }
 

@@ -18,7 +18,7 @@ use super::{Engine, Prompt, Purpose, Session, Stage};
 use crate::acp::gate::Gate;
 use crate::acp::hotline::Hotline;
 use crate::acp::process;
-use crate::acp::service::{Free, Job, Kind, Place, Service, Slot, Terms, Told};
+use crate::acp::service::{Free, Job, Kind, Service, SessionFolder, Slot, Terms, Told};
 use crate::acp::turn::{Exchange, Outlet};
 use crate::env::Environment;
 use crate::find::Gemini;
@@ -41,7 +41,7 @@ pub(super) struct Serving {
     clears: bool,
     sessions: u32,
     /// Where the session is, if it has nothing in it.
-    clean: Option<Place>,
+    clean: Option<SessionFolder>,
     /// Whether the agent has answered the greeting.
     is_there: bool,
     /// The session that is being opened is for a prompt that was stopped since.
@@ -245,7 +245,7 @@ impl Engine {
     }
 
     /// A prompt has been served. `place` is where, if its session can be used again.
-    pub(super) fn served(&mut self, place: Option<Place>) {
+    pub(super) fn served(&mut self, place: Option<SessionFolder>) {
         let Some(serving) = &mut self.serving else { return };
         if self.closing || self.session.stage == Stage::Failed || self.ward.ended.is_some() {
             return;

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender};
 
 use alhena::Approval;
 use alhena::hosts::acp::Refusal;
-use alhena::hosts::acp::ask::{Ask, Client, Place};
+use alhena::hosts::acp::ask::{Ask, Client, SessionSetup};
 use alhena::hosts::acp::say::{self, MODE, MODEL};
 use alhena::hosts::acp::updates;
 use alhena::model::Timestamp;
@@ -208,7 +208,7 @@ impl Serving {
         &mut self,
         id: &Id,
         client: Client,
-        place: Place,
+        place: SessionSetup,
         resume: Option<String>,
         from: From,
     ) -> Result<Answer, Unanswered> {

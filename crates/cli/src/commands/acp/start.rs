@@ -3,7 +3,7 @@
 use alhena::agent::env::Environment;
 use alhena::agent::home::McpServer;
 use alhena::hosts::acp::Refusal;
-use alhena::hosts::acp::ask::Place;
+use alhena::hosts::acp::ask::SessionSetup;
 use alhena::wire::rpc::Fault;
 use alhena::{Approval, Failure, Gemini, Request, Resume, RunError, Trust};
 use serde_json::{Map, Value};
@@ -60,7 +60,7 @@ impl Starter {
     /// Begins a conversation. Its mode and its model, where one was asked for, are given back.
     pub fn begin(
         &self,
-        place: Place,
+        place: SessionSetup,
         resume: Option<String>,
     ) -> Result<(Talk, Approval, Option<String>), Refusal> {
         let gemini = self.gemini.as_ref().map_err(Refusal::from)?.clone();
@@ -70,7 +70,7 @@ impl Starter {
         Ok((talk, approval, model))
     }
 
-    fn request(&self, place: Place, resume: Option<String>) -> Result<Request, Refusal> {
+    fn request(&self, place: SessionSetup, resume: Option<String>) -> Result<Request, Refusal> {
         for dir in std::iter::once(&place.dir).chain(&place.more_dirs) {
             if !dir.is_dir() {
                 let message = format!("{:?} is not a directory", dir.to_string_lossy());

@@ -6,6 +6,7 @@ use alhena::agent::env::Environment;
 use alhena::agent::home::McpServer;
 use alhena::agent::rules::{Decision, Rules};
 use alhena::agent::{Finder, SystemPrompt};
+use alhena::answer::Schema;
 use alhena::hosts::claude::control::Initialize;
 use alhena::hosts::claude::options::{Options, gemini_names};
 use alhena::hosts::claude::{self, Mode};
@@ -41,6 +42,7 @@ pub fn start(options: &Options, initialize: &Initialize, hooked: bool) -> Result
         }
     }
     request.system_prompt = system_prompt(options, initialize)?;
+    request.schema = schema(options, initialize)?;
     request.max_turns = options.max_turns;
     request.max_cost = options.max_budget_usd;
     request.include_dirs = options.add_dirs.iter().map(Into::into).collect();
@@ -100,6 +102,14 @@ pub fn add_rule(rules: &mut Rules, decision: Decision, text: &str) -> Result<(),
 
 pub fn not_a_model(name: &str) -> String {
     format!("{name} is a model of Claude's; Gemini CLI chooses one of its own")
+}
+
+/// What every answer has to fit: Python says it on the command line, JavaScript when it begins to speak.
+fn schema(options: &Options, initialize: &Initialize) -> Result<Option<Value>, String> {
+    match &options.json_schema {
+        Some(text) => Schema::parse(text).map(Some).map_err(|error| format!("--json-schema: {error}")),
+        None => Ok(initialize.json_schema.clone().filter(|schema| !schema.is_null())),
+    }
 }
 
 fn system_prompt(options: &Options, initialize: &Initialize) -> Result<Option<SystemPrompt>, String> {

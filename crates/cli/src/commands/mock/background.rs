@@ -4,6 +4,7 @@ use std::io::{self, Read};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use alhena::agent::env::Environment;
 use alhena_sys::poll;
 use alhena_sys::processes::{self, Process};
 use rustix::process::{Pid, Signal};
@@ -26,7 +27,8 @@ pub fn start(args: &Args) -> Done {
         )
     })?;
     // One of another shell, from which this one has its environment, is not ours to end.
-    let before = InShell::named().filter(|before| before.shell == Some(pid) && before.server.alive());
+    let named = InShell::named().filter(|named| named.shell == Some(pid));
+    let before = named.filter(|before| before.server.alive());
     if before.is_some() && args.cassette.is_recording()? {
         return Err(CommandError::usage(
             "this shell has a server, and a cassette would record that instead of the API",
@@ -47,6 +49,10 @@ pub fn start(args: &Args) -> Done {
     ended(last);
     if before.is_some() {
         told.in_place_of_another();
+    }
+    // What is set now is that of a server, and what was before is remembered.
+    if named.is_none() {
+        told.remember(&Environment::of_process());
     }
     Ok(written(match args.json {
         true => told.print_json(),
@@ -94,7 +100,7 @@ pub fn fall_silent() -> io::Result<()> {
     Ok(())
 }
 
-/// Ends the server of this shell, and prints what to unset.
+/// Ends the server of this shell, and prints what gives it its variables back.
 pub fn stop(json: bool) -> Done {
     let Some(InShell { server, .. }) = InShell::named() else {
         return Err(CommandError::usage(
@@ -109,7 +115,7 @@ pub fn stop(json: bool) -> Done {
     if !ran {
         say("The server was not running any more.");
     }
-    Ok(written(write(|out| out.write_all(told::unset().as_bytes()))))
+    Ok(written(write(|out| out.write_all(told::restored().as_bytes()))))
 }
 
 /// Whether it ran.

@@ -56,6 +56,9 @@ pub struct Told {
     /// Variables that are set and would send the CLI elsewhere.
     pub unset: Vec<String>,
     pub pid: u32,
+    /// What the shell has to remember, so that it can have it back; none where it remembers already.
+    #[serde(skip)]
+    remembered: Option<Vec<&'static str>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -98,7 +101,14 @@ impl Told {
             env: variables.collect(),
             unset: in_the_way.map(str::to_owned).collect(),
             pid: std::process::id(),
+            remembered: None,
         }
+    }
+
+    /// Lets the shell remember what it has had until now. Its variables for that are its own: programs that it starts do not get them.
+    pub fn remember(&mut self, environment: &Environment) {
+        let had = changed().filter(|name| environment.get(name).is_some());
+        self.remembered = Some(had.collect());
     }
 
     /// Unsets what an earlier server has set and this one does not.
@@ -130,13 +140,36 @@ impl Told {
         let unset = self.unset.iter().map(|name| format!("unset {name}\n"));
         let served =
             self.scenarios.iter().map(|served| format!("# {}: {}\n", plain(&served.name), served.url));
-        exports.chain(unset).chain(served).collect()
+        self.memory().chain(exports).chain(unset).chain(served).collect()
+    }
+
+    fn memory(&self) -> impl Iterator<Item = String> {
+        let names = self.remembered.iter().flat_map(|_| changed());
+        names.map(|name| match self.remembered.iter().flatten().any(|had| *had == name) {
+            true => format!("{MEMORY}{name}=\"${name}\"\n"),
+            // A subshell has the memory of the one around it.
+            false => format!("unset {MEMORY}{name}\n"),
+        })
     }
 }
 
-/// What takes all that back.
-pub fn unset() -> String {
-    EXPORTED.iter().map(|name| format!("unset {name}\n")).collect()
+/// Begins the names of the variables in which a shell remembers what others were.
+const MEMORY: &str = "alhena_had_";
+
+/// What a server may change in a shell.
+fn changed() -> impl Iterator<Item = &'static str> {
+    EXPORTED.into_iter().chain(IN_THE_WAY)
+}
+
+/// What takes all that back: what was there before is there again.
+pub fn restored() -> String {
+    let restored = changed().map(|name| {
+        let otherwise = if EXPORTED.contains(&name) { format!("else unset {name}; ") } else { String::new() };
+        format!(
+            "if [ \"${{{MEMORY}{name}+set}}\" ]; then export {name}=\"${MEMORY}{name}\"; unset {MEMORY}{name}; {otherwise}fi\n"
+        )
+    });
+    restored.collect()
 }
 
 /// A word for a shell.
