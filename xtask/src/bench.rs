@@ -6,6 +6,7 @@ mod data;
 mod hooks;
 mod measure;
 mod parse;
+mod queue;
 mod run;
 mod sessions;
 mod terminal;
@@ -37,6 +38,11 @@ const BENCHES: &[Bench] = &[
         name: "parse",
         about: "stream-json to events, against Node's readline and JSON.parse",
         run: parse::run,
+    },
+    Bench {
+        name: "queue",
+        about: "what NATS adds to a job: a batch here against one by a worker, and the queue alone with its messages and bytes",
+        run: queue::run,
     },
     Bench { name: "run", about: "alhena run, against the bare gemini command", run: run::run },
     Bench {

@@ -20,6 +20,8 @@ cargo xtask bench NAME [ARGS]         measurements; without NAME: their names
 cargo xtask coverage [PACKAGE...]     line coverage per crate
 cargo xtask package [NAME...] [--out DIR] [--profile NAME] [--target TRIPLE] [--binary PATH] [--list]
                                       builds packages, installs each where nothing is, runs its example
+cargo xtask soak batch [--seeds N] [--jobs N] [--real-jobs N]
+                                      batches on workers, everybody killed at random: every job has one result
 cargo xtask soak terminal [--minutes N] [--tmux PATH]
                                       eight agents, eight loops of commands: nothing may end
 cargo xtask soak warm [--prompts N] [--minutes N]

@@ -9,6 +9,11 @@ use crate::commands::{cargo, follow};
 const MINUTES: u64 = 10;
 const PROMPTS: u64 = 1000;
 const TERMINAL: &str = "soak::eight_loops_of_commands_at_once_end_neither_the_server_nor_an_agent";
+const SEEDS: u64 = 10;
+const JOBS: u64 = 1000;
+const REAL_JOBS: u64 = 40;
+const BATCH: &str = "chaos::every_job_has_one_result_whoever_is_killed_in_a_cluster_of_three";
+const REAL_BATCH: &str = "real_cli_every_job_has_one_result_whoever_is_killed";
 const WARM: &str = "soak::real_cli_each_of_many_prompts_has_one_outcome_and_none_hears_of_another";
 
 /// Runs it.
@@ -16,7 +21,8 @@ pub fn command(words: &[&str]) -> Result<(), String> {
     match words {
         ["terminal", options @ ..] => terminal(options),
         ["warm", options @ ..] => warm(options),
-        _ => Err("only `soak terminal` and `soak warm` are known".to_owned()),
+        ["batch", options @ ..] => batch(options),
+        _ => Err("only `soak batch`, `soak terminal` and `soak warm` are known".to_owned()),
     }
 }
 
@@ -57,6 +63,27 @@ fn warm(options: &[&str]) -> Result<(), String> {
         test.env("ALHENA_SOAK_SECONDS", (minutes * 60).to_string());
     }
     run(test, minutes.map_or(prompts * 2, |minutes| minutes * 60) + 1800)
+}
+
+/// Workers, submitters and servers killed at random: on stand-ins, and on the real CLI.
+fn batch(options: &[&str]) -> Result<(), String> {
+    let (mut seeds, mut jobs, mut real_jobs) = (SEEDS, JOBS, REAL_JOBS);
+    each(options, |word, value| {
+        match word {
+            "--seeds" => seeds = number(value)?,
+            "--jobs" => jobs = number(value)?,
+            "--real-jobs" => real_jobs = number(value)?,
+            _ => return Err(format!("{word} is not known")),
+        }
+        Ok(())
+    })?;
+    for (binary, name, count) in [("queue", BATCH, jobs), ("real_queue", REAL_BATCH, real_jobs)] {
+        let mut test = test(binary, name);
+        test.env("ALHENA_SOAK_SEEDS", seeds.to_string()).env("ALHENA_SOAK_JOBS", count.to_string());
+        test.env("ALHENA_SOAK_REAL_JOBS", count.to_string());
+        run(test, seeds * (600 + count * 12) + 1800)?;
+    }
+    Ok(())
 }
 
 fn each(options: &[&str], mut take: impl FnMut(&str, &str) -> Result<(), String>) -> Result<(), String> {

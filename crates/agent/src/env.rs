@@ -61,6 +61,15 @@ variables! {
         ALHENA_LOG "What to log on stderr, such as `debug` or `alhena_agent=trace`; nothing by default."
         ALHENA_EXPLAIN "Any value: the drop-in `gemini` says on stderr why it hands a command to the CLI as it is."
         CAO_HOME_DIR "Where CAO keeps its files, profiles among them, instead of `~/.aws/cli-agent-orchestrator`."
+        NATS_URL "The NATS server of `alhena worker` and `alhena batch status`, or several with commas between them; `--nats` comes first. These are the variables of the `nats` command."
+        NATS_CREDS "A file with credentials for that server."
+        NATS_NKEY "A file with the seed of a key for it."
+        NATS_USER "A user of it; a token, where there is no password."
+        NATS_PASSWORD "The password of that user."
+        NATS_TOKEN "A token for that server."
+        NATS_CA "A file with certificates that are trusted for that server beside the system's."
+        NATS_CERT "The certificate of one's own that is shown to that server."
+        NATS_KEY "The key of that certificate."
         GEMINI_CLI_PATH "The Gemini CLI to use, if that file exists; an explicitly given path comes first."
     }
     AlhenaInside {

@@ -87,6 +87,22 @@ impl std::fmt::Display for Mark {
     }
 }
 
+impl std::str::FromStr for Mark {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let mut mark = [0; 16];
+        if text.len() != 32 || !text.is_ascii() {
+            return Err(());
+        }
+        for (place, digits) in mark.iter_mut().zip(text.as_bytes().chunks(2)) {
+            let digits = std::str::from_utf8(digits).map_err(drop)?;
+            *place = u8::from_str_radix(digits, 16).map_err(drop)?;
+        }
+        Ok(Self(mark))
+    }
+}
+
 /// Who may work at the same time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lane {
@@ -130,16 +146,7 @@ impl Job {
             (false, Some(checkout)) => Place::Git(checkout),
             (false, None) => Place::Dir,
         };
-        let checked = match &place {
-            // What is in the checkout is known when it is there.
-            Place::Git(_) => {
-                let mut known = options.clone();
-                known.insert("no_config".to_owned(), Value::Bool(true));
-                common.meaning.check(&known)
-            }
-            Place::Dir | Place::Copy => common.meaning.check(&options),
-        };
-        let checked = match checked {
+        let checked = match common.meaning.check_in(&options, &place) {
             Ok(checked) if faults.is_empty() => checked,
             Ok(_) => return Err(faults),
             Err(more) => {

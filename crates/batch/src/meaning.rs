@@ -8,6 +8,8 @@ use alhena_agent::{AcpAgent, Gemini, Request, RunError, Transport};
 use alhena_model::Outcome;
 use serde_json::{Map, Value};
 
+use crate::job::Place;
+
 /// Options by their names.
 pub type Options = Map<String, Value>;
 
@@ -21,6 +23,19 @@ pub trait Meaning: Send + Sync {
 
     /// All that can be judged before anything runs.
     fn check(&self, options: &Options) -> Result<Checked, Vec<Fault>>;
+
+    /// The same, for a job that works in this place.
+    fn check_in(&self, options: &Options, place: &Place) -> Result<Checked, Vec<Fault>> {
+        match place {
+            // What is in the checkout is known when it is there.
+            Place::Git(_) => {
+                let mut known = options.clone();
+                known.insert("no_config".to_owned(), Value::Bool(true));
+                self.check(&known)
+            }
+            Place::Dir | Place::Copy => self.check(options),
+        }
+    }
 
     /// What to run. In a place that was made for the job, `place` says where it is.
     fn ask(&self, options: &Options, place: Option<&Path>) -> Result<Ask, RunError>;

@@ -4,7 +4,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use alhena_agent::Stopper;
-use alhena_model::{Event, EventKind, Outcome, Source};
+use alhena_model::{Event, EventKind, Failure, FailureKind, Outcome, Source};
 
 use crate::doing;
 use crate::job::Job;
@@ -13,9 +13,51 @@ use crate::schedule::Happening;
 pub use crate::schedule::Where;
 
 /// Does jobs, one attempt at a call.
-pub trait Perform: Send + Sync {
+pub trait Perform: Send + Sync + 'static {
     /// Does a job and comes back when nothing of it is left. It tells `watch` what it does, and stops when that says so.
     fn perform(&self, job: &Job, watch: &Watch) -> Done;
+
+    /// Begins a job and comes back at once; `over` is told how it ended. On a thread of its own, unless others do the work.
+    fn begin(self: Arc<Self>, job: Job, _attempt: u32, watch: Arc<Watch>, over: Over) {
+        let (spare, shared) = (over.clone(), over);
+        let work = move || {
+            let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.perform(&job, &watch)));
+            shared.done(done.unwrap_or_else(|_panicked| {
+                let failure = Failure::new(FailureKind::Crashed, "the job's own thread broke down");
+                Done::not_begun(failure, Where::Shared)
+            }));
+        };
+        if let Err(error) = std::thread::Builder::new().name("alhena-job".to_owned()).spawn(work) {
+            let failure = Failure::new(FailureKind::Crashed, format!("no thread for the job: {error}"));
+            spare.done(Done::not_begun(failure, Where::Shared));
+        }
+    }
+
+    /// How many were begun on which nobody works yet.
+    fn waiting(&self) -> usize {
+        0
+    }
+
+    /// No more jobs begin: those on which nobody works yet are given up, as cancelled.
+    fn drain(&self) {}
+}
+
+/// To whom it is told how an attempt ended. The first word counts.
+#[derive(Clone)]
+pub struct Over {
+    number: usize,
+    tell: Sender<Happening>,
+}
+
+impl Over {
+    pub(crate) fn new(number: usize, tell: Sender<Happening>) -> Self {
+        Self { number, tell }
+    }
+
+    /// It ended so.
+    pub fn done(&self, done: Done) {
+        let _nobody_waits = self.tell.send(Happening::Over(self.number, Box::new(done)));
+    }
 }
 
 /// How an attempt ended.
@@ -33,7 +75,7 @@ pub struct Done {
 
 impl Done {
     /// An attempt that never began.
-    pub fn not_begun(failure: alhena_model::Failure, place: Where) -> Self {
+    pub fn not_begun(failure: Failure, place: Where) -> Self {
         Self { outcome: Arc::new(Outcome::not_begun(failure)), patch: None, commit: None, place }
     }
 }
@@ -67,6 +109,11 @@ impl Watch {
         Self { number, tell, state: Mutex::default() }
     }
 
+    /// One that nobody looks through.
+    pub fn unheard() -> Self {
+        Self::new(0, std::sync::mpsc::channel().0)
+    }
+
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -88,6 +135,11 @@ impl Watch {
         let mut state = self.state();
         state.stopper = Some(stopper);
         state.stop();
+    }
+
+    /// Nobody works on it yet.
+    pub fn waits(&self) {
+        let _nobody_listens = self.tell.send(Happening::Waits(self.number));
     }
 
     /// What it does, in a few words.

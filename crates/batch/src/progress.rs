@@ -30,6 +30,8 @@ pub struct Progress {
     pub refused: u64,
     /// How many attempts were followed by another.
     pub repeated: u64,
+    /// How many were handed out on which nobody works yet.
+    pub queued: u64,
     /// Those that run, in the order of their start.
     pub running: Vec<Running>,
     /// What was used, earlier starts and what runs included.
@@ -170,6 +172,8 @@ pub(crate) struct AtWork {
     pub since: Instant,
     pub doing: String,
     pub spent: Spent,
+    /// Whether nobody works on it yet.
+    pub waits: bool,
 }
 
 impl Board {
@@ -222,7 +226,8 @@ impl Board {
             (Some(left), Some(rate), Phase::Going) => Some((left as f64 / rate * 1000.0) as u64),
             _ => None,
         };
-        let running = self.running.values().map(|at_work| Running {
+        let queued = self.running.values().filter(|at_work| at_work.waits).count() as u64;
+        let running = self.running.values().filter(|at_work| !at_work.waits).map(|at_work| Running {
             id: at_work.id.clone(),
             attempt: at_work.attempt,
             for_ms: millis(now.saturating_duration_since(at_work.since)),
@@ -239,6 +244,7 @@ impl Board {
             before: self.before,
             refused: self.refused,
             repeated: self.repeated,
+            queued,
             running,
             spent: self.spent_so_far(),
             per_minute: per_second.map(|rate| rate * 60.0),

@@ -18,7 +18,7 @@ use self::queue::Queue;
 pub use self::repeat::Where;
 use self::repeat::{Repeat, judge};
 use crate::journal::{Journal, Order};
-use crate::perform::{Done, Perform, Stop, Watch};
+use crate::perform::{Done, Over, Perform, Stop, Watch};
 use crate::progress::{AtWork, Board, News, Observer, Phase};
 use crate::result::{Earlier, JobResult, Spent};
 use crate::supply::{Came, Complaint, Supply};
@@ -57,6 +57,8 @@ pub struct Limits {
 pub(crate) enum Happening {
     /// Perhaps something has come.
     Woken,
+    /// Nobody works on it yet.
+    Waits(usize),
     Does(usize, String),
     Used(usize, Spent),
     Over(usize, Box<Done>),
@@ -314,6 +316,12 @@ impl Batch {
         let now = Instant::now();
         self.queue.wake(now);
         self.board.held_until = self.pace.until(now);
+        if self.board.phase == Phase::Going
+            && self.perform.waiting() > 0
+            && let Some(why) = self.is_spent()
+        {
+            self.drain(why, observer);
+        }
         while self.board.phase == Phase::Going && self.workers.len() < self.pace.allowed(now) {
             if let Some(why) = self.is_spent() {
                 if !self.queue.is_empty() {
@@ -342,35 +350,25 @@ impl Batch {
         let id = self.supply.entries().get(number).map(|entry| entry.id.to_string()).unwrap_or_default();
         let attempt = self.tried.get(&number).map_or(0, |tried| tried.attempts) + 1;
         let since = Instant::now();
-        let at_work =
-            AtWork { id: id.clone(), attempt, since, doing: "starts".to_owned(), spent: Spent::default() };
+        let at_work = AtWork {
+            id: id.clone(),
+            attempt,
+            since,
+            doing: "starts".to_owned(),
+            spent: Spent::default(),
+            waits: false,
+        };
         self.board.running.insert(number, at_work);
         self.workers.insert(number, Worker { watch: watch.clone(), lane });
         observer.news(&News::Began { id, attempt }, &self.board);
-        let done = match self.supply.job(number) {
-            Ok(job) => {
-                let (perform, control) = (self.perform.clone(), self.control.0.clone());
-                let work = move || {
-                    let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                        perform.perform(&job, &watch)
-                    }));
-                    let done = done.unwrap_or_else(|_panicked| {
-                        let failure = Failure::new(FailureKind::Crashed, "the job's own thread broke down");
-                        Done::not_begun(failure, Where::Shared)
-                    });
-                    let _nobody_waits = control.send(Happening::Over(number, Box::new(done)));
-                };
-                match std::thread::Builder::new().name("alhena-job".to_owned()).spawn(work) {
-                    Ok(_thread) => return,
-                    Err(error) => {
-                        Failure::new(FailureKind::Crashed, format!("no thread for the job: {error}"))
-                    }
-                }
+        let over = Over::new(number, self.control.0.clone());
+        match self.supply.job(number) {
+            Ok(job) => self.perform.clone().begin(job, attempt, watch, over),
+            Err(fault) => {
+                let failure = Failure::new(FailureKind::Input, fault.message).with_hint(fault.hint);
+                over.done(Done::not_begun(failure, Where::Shared));
             }
-            Err(fault) => Failure::new(FailureKind::Input, fault.message).with_hint(fault.hint),
-        };
-        self.finished.push((number, Box::new(Done::not_begun(done, Where::Shared))));
-        self.control.wake();
+        }
     }
 
     /// Waits for something to happen, and takes all that has.
@@ -389,8 +387,16 @@ impl Batch {
         while let Some(happening) = next {
             match happening {
                 Happening::Woken => {}
+                Happening::Waits(number) => {
+                    if let Some(at_work) = self.board.running.get_mut(&number) {
+                        at_work.waits = true;
+                    }
+                }
                 Happening::Does(number, what) => {
                     if let Some(at_work) = self.board.running.get_mut(&number) {
+                        if std::mem::take(&mut at_work.waits) {
+                            at_work.since = Instant::now();
+                        }
                         at_work.doing = what;
                     }
                 }
@@ -417,6 +423,7 @@ impl Batch {
             self.board.phase = Phase::Draining;
             observer.news(&News::Drains { why: why.to_string() }, &self.board);
             self.why = Some(why);
+            self.perform.drain();
         }
     }
 

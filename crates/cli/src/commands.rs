@@ -20,12 +20,13 @@ mod mock;
 mod parse;
 mod permissions;
 mod report;
-mod run;
-mod schema;
+pub mod run;
+pub mod schema;
 mod sessions;
 mod spending;
 mod talk;
 mod terminal;
+mod worker;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -56,6 +57,7 @@ enum Command {
     Run(Box<run::Args>),
     Chat(Box<chat::Args>),
     Batch(Box<batch::Args>),
+    Worker(Box<worker::Args>),
     Parse(parse::Args),
     Sessions(sessions::Args),
     Detect(detect::Args),
@@ -79,6 +81,7 @@ impl Cli {
             Command::Run(args) => run::execute(*args),
             Command::Chat(args) => chat::execute(*args),
             Command::Batch(args) => batch::execute(*args),
+            Command::Worker(args) => worker::execute(*args),
             Command::Parse(args) => parse::execute(args),
             Command::Sessions(args) => sessions::execute(args),
             Command::Detect(args) => detect::execute(args),

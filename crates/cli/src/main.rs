@@ -8,9 +8,12 @@ mod command_error;
 mod commands;
 mod config;
 mod echo;
+#[cfg(feature = "nats")]
+mod far;
 mod limit;
 mod listener;
 mod mock_home;
+mod nats;
 mod nearest;
 mod offline;
 mod output;

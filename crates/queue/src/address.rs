@@ -77,6 +77,16 @@ impl Address {
         self.url.split(',').map(|part| hide(part.trim())).collect::<Vec<_>>().join(",")
     }
 
+    /// The user that stands in the address, and the password: the client does not look for them there.
+    fn in_url(&self) -> Option<(String, Option<String>)> {
+        let parts = self.url.split(',').map(|part| part.split_once("://").map_or(part, |(_, rest)| rest));
+        let user = parts.filter_map(|part| part.rsplit_once('@').map(|(user, _)| user.trim())).next()?;
+        Some(match user.split_once(':') {
+            Some((user, password)) => (decoded(user), Some(decoded(password))),
+            None => (decoded(user), None),
+        })
+    }
+
     pub(crate) fn servers(&self) -> Result<Vec<ServerAddr>, QueueError> {
         let parts = self.url.split(',').map(str::trim).filter(|part| !part.is_empty());
         let servers: Result<Vec<ServerAddr>, _> = parts.map(str::parse).collect();
@@ -103,8 +113,12 @@ impl Address {
         if let Some(file) = &self.nkey {
             options = options.nkey(readable("key", file)?.trim().to_owned());
         }
-        if let Some(user) = &self.user {
-            options = match &self.password {
+        let (user, password) = match self.in_url() {
+            Some((user, password)) => (Some(user), password),
+            None => (self.user.clone(), self.password.clone()),
+        };
+        if let Some(user) = &user {
+            options = match &password {
                 Some(password) => options.user_and_password(user.clone(), password.clone()),
                 None => options.token(user.clone()),
             };
@@ -123,6 +137,25 @@ impl Address {
         }
         Ok(options)
     }
+}
+
+/// `%40` is `@`.
+fn decoded(text: &str) -> String {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        match part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                bytes.extend_from_slice(part.get(2..).unwrap_or_default().as_bytes());
+            }
+            None => {
+                bytes.push(b'%');
+                bytes.extend_from_slice(part.as_bytes());
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn readable(what: &str, file: &Path) -> Result<String, QueueError> {
@@ -148,6 +181,15 @@ mod tests {
         assert!(Address::of(Some(" , "), |_| None).is_err());
         let half = |name: &str| (name == "NATS_KEY").then(|| "k".to_owned());
         assert!(Address::of(Some("nats://here"), half).is_err());
+    }
+
+    #[test]
+    fn a_user_in_the_address_counts_before_that_of_the_environment() {
+        let of = |url: &str| Address::of(Some(url), |_| None).unwrap().in_url();
+        let both = Some(("me".to_owned(), Some("p@ss:w%rd".to_owned())));
+        assert_eq!(of("nats://me:p%40ss:w%rd@a:1,nats://b:2"), both);
+        assert_eq!(of("nats://token@a:1"), Some(("token".to_owned(), None)));
+        assert_eq!(of("nats://a:1"), None);
     }
 
     #[test]

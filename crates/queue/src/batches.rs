@@ -24,6 +24,9 @@ pub struct Batch {
     /// Whether it was cancelled.
     #[serde(default)]
     pub cancelled: bool,
+    /// Whether whoever submitted it has all of its results.
+    #[serde(default)]
+    pub finished: bool,
 }
 
 /// How far it is.
@@ -40,12 +43,14 @@ pub struct Progress {
     pub dead: u64,
     /// Whether it was cancelled.
     pub cancelled: bool,
+    /// Whether whoever submitted it has all of its results.
+    pub finished: bool,
 }
 
 impl Batch {
     /// So many jobs.
     pub fn new(jobs: u64, about: impl Into<String>) -> Self {
-        Self { jobs, about: about.into(), cancelled: false }
+        Self { jobs, about: about.into(), cancelled: false, finished: false }
     }
 }
 
@@ -109,13 +114,21 @@ impl Queue {
     /// How far a batch is; none when nobody announced it.
     pub fn progress(&self, name: &Name) -> Result<Option<Progress>, QueueError> {
         let Some(batch) = self.batch(name)? else { return Ok(None) };
-        let (results, open, dead) = self.wait(async {
+        let count = || async {
             let results = self.count(names::RESULTS, names::results_of(name)).await?;
             let open = self.count(names::JOBS, names::jobs_of_batch(name)).await?;
             let dead = self.count(names::DEAD, format!("alhena.dead.{name}.>")).await?;
             Ok::<_, QueueError>((results, open, dead))
-        })?;
-        Ok(Some(Progress { jobs: batch.jobs, results, open, dead, cancelled: batch.cancelled }))
+        };
+        let (results, open, dead) = self.wait(self.patiently("messages are counted", count))?;
+        Ok(Some(Progress {
+            jobs: batch.jobs,
+            results,
+            open,
+            dead,
+            cancelled: batch.cancelled,
+            finished: batch.finished,
+        }))
     }
 
     /// Forgets a batch with its results and files.
@@ -129,7 +142,7 @@ impl Queue {
                 stream.purge().filter(subject).await.map_err(server("results are forgotten"))?;
             }
             let mut objects = self.files.list().await.map_err(server("files are listed"))?;
-            let of_batch = [format!("job.{name}."), format!("result.{name}.")];
+            let of_batch = ["job", "result", "file"].map(|kind| format!("{kind}.{name}."));
             while let Some(Ok(object)) = objects.next().await {
                 if of_batch.iter().any(|kind| object.name.starts_with(kind)) {
                     self.files.delete(&object.name).await.map_err(server("a file is forgotten"))?;

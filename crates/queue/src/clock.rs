@@ -1,9 +1,49 @@
 //! Until when nobody calls a model: what the API told one worker, all of them keep to.
+//!
+//! When the time is over they do not begin all at once, or most of them would be told the same again: each waits a little longer, by
+//! chance, and looks once more whether somebody was told something new. `docs/scale.md` has what that saves.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::error::server;
 use crate::{Queue, QueueError};
+
+/// Over so long a time those begin who have waited together.
+const SPREAD: Duration = Duration::from_secs(15);
+
+/// Somebody who wants to call a model.
+#[derive(Debug, Default)]
+pub struct Turn {
+    waited: Duration,
+    rested: bool,
+}
+
+/// What to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Call it.
+    Call,
+    /// Ask again after this time.
+    Wait(Duration),
+}
+
+impl Turn {
+    /// What to do when the model is held for so long yet; `chance` is from 0 to 1.
+    pub fn next(&mut self, held: Option<Duration>, chance: f64) -> Next {
+        match held {
+            Some(left) => {
+                self.rested = false;
+                self.waited = self.waited.saturating_add(left);
+                Next::Wait(left)
+            }
+            None if self.rested || self.waited.is_zero() => Next::Call,
+            None => {
+                self.rested = true;
+                Next::Wait(self.waited.min(SPREAD).mul_f64(chance.clamp(0.0, 1.0)))
+            }
+        }
+    }
+}
 
 impl Queue {
     /// Nobody calls this model for so long. A longer time that was said before stands.
@@ -51,3 +91,6 @@ fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod simulated;

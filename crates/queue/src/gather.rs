@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use async_nats::jetstream::Message;
 use async_nats::jetstream::consumer::pull;
 use async_nats::jetstream::consumer::{DeliverPolicy, ReplayPolicy};
 use futures_util::StreamExt;
@@ -9,6 +10,9 @@ use futures_util::StreamExt;
 use crate::error::server;
 use crate::names::{self, Name};
 use crate::{Queue, QueueError, parcel};
+
+/// Before a server is asked again that ended what it had begun.
+const PAUSE: Duration = Duration::from_millis(250);
 
 /// A result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +24,8 @@ pub struct Gathered {
     pub attempt: u32,
     /// What the worker said.
     pub payload: Vec<u8>,
+    /// How many more there were behind it when it came.
+    pub left: u64,
 }
 
 /// The results of a batch as they come.
@@ -47,59 +53,72 @@ impl Queue {
 }
 
 impl Gathering {
-    /// The next result, if one comes in this time.
+    /// The next result, if one comes in this time. What goes wrong loses none: the next call goes on from there.
     pub fn next(&mut self, wait: Duration) -> Result<Option<Gathered>, QueueError> {
         let queue = self.queue.clone();
         queue.wait(async {
-            match tokio::time::timeout(wait, self.receive()).await {
-                Ok(received) => received.map(Some),
-                Err(_) => Ok(None),
+            let until = tokio::time::Instant::now() + wait;
+            loop {
+                // Neither this nor the unpacking may be broken off: what was received then would be lost.
+                let messages = match &mut self.messages {
+                    Some(messages) => messages,
+                    none => none.insert(listen(&self.queue, &self.batch, self.seen).await?),
+                };
+                let message = match tokio::time::timeout_at(until, messages.next()).await {
+                    Ok(Some(Ok(message))) => message,
+                    Err(_over) => return Ok(None),
+                    // The server went away: from where we were, on another.
+                    Ok(ended) => {
+                        let error = ended.map_or_else(
+                            || "it ended".to_owned(),
+                            |error| match error {
+                                Ok(_) => String::new(),
+                                Err(error) => error.to_string(),
+                            },
+                        );
+                        tracing::debug!(error, "results are asked for anew");
+                        self.messages = None;
+                        tokio::time::sleep(PAUSE).await;
+                        continue;
+                    }
+                };
+                if let Some(gathered) = self.unpack(&message).await? {
+                    return Ok(Some(gathered));
+                }
             }
         })
     }
 
-    async fn receive(&mut self) -> Result<Gathered, QueueError> {
-        loop {
-            let mut messages = match self.messages.take() {
-                Some(messages) => messages,
-                None => self.listen().await?,
-            };
-            match messages.next().await {
-                Some(Ok(message)) => {
-                    let sequence = message.info().map_or(self.seen, |info| info.stream_sequence);
-                    self.messages = Some(messages);
-                    let unpacked = parcel::unpack(&self.queue, &message.payload).await;
-                    self.seen = sequence;
-                    match unpacked {
-                        Ok((ticket, payload)) => {
-                            return Ok(Gathered { job: ticket.job, attempt: ticket.attempt, payload });
-                        }
-                        Err(error @ QueueError::Broken(_)) => {
-                            tracing::warn!(%error, "a result was passed over");
-                        }
-                        Err(error) => return Err(error),
-                    }
-                }
-                // The server went away: from where we were, on another.
-                Some(Err(error)) => {
-                    tracing::debug!(%error, "results are asked for anew");
-                    tokio::time::sleep(Duration::from_millis(250)).await;
-                }
-                None => tokio::time::sleep(Duration::from_millis(250)).await,
+    async fn unpack(&mut self, message: &Message) -> Result<Option<Gathered>, QueueError> {
+        let info = message.info();
+        let (sequence, left) = info.map_or((self.seen, 0), |info| (info.stream_sequence, info.pending));
+        match parcel::unpack(&self.queue, &message.payload).await {
+            Ok((ticket, payload)) => {
+                self.seen = sequence;
+                Ok(Some(Gathered { job: ticket.job, attempt: ticket.attempt, payload, left }))
+            }
+            Err(error @ QueueError::Broken(_)) => {
+                tracing::warn!(%error, "a result was passed over");
+                self.seen = sequence;
+                Ok(None)
+            }
+            Err(error) => {
+                self.messages = None;
+                Err(error)
             }
         }
     }
+}
 
-    async fn listen(&self) -> Result<pull::Ordered, QueueError> {
-        let config = pull::OrderedConfig {
-            filter_subject: names::results_of(&self.batch),
-            deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: self.seen + 1 },
-            replay_policy: ReplayPolicy::Instant,
-            ..pull::OrderedConfig::default()
-        };
-        let results = self.queue.jetstream.get_stream(names::RESULTS).await;
-        let results = results.map_err(server("the results are opened"))?;
-        let consumer = results.create_consumer(config).await.map_err(server("results are asked for"))?;
-        consumer.messages().await.map_err(server("results are asked for"))
-    }
+async fn listen(queue: &Queue, batch: &Name, seen: u64) -> Result<pull::Ordered, QueueError> {
+    let config = pull::OrderedConfig {
+        filter_subject: names::results_of(batch),
+        deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: seen + 1 },
+        replay_policy: ReplayPolicy::Instant,
+        ..pull::OrderedConfig::default()
+    };
+    let results = queue.jetstream.get_stream(names::RESULTS).await;
+    let results = results.map_err(server("the results are opened"))?;
+    let consumer = results.create_consumer(config).await.map_err(server("results are asked for"))?;
+    consumer.messages().await.map_err(server("results are asked for"))
 }

@@ -24,8 +24,9 @@ mod work;
 
 pub use address::Address;
 pub use batches::{Batch, Cancelled, Progress};
+pub use clock::{Next, Turn};
 pub use error::QueueError;
 pub use gather::{Gathered, Gathering};
 pub use names::{Label, Name};
 pub use queue::{Layout, Queue};
-pub use work::{Delivery, Worker};
+pub use work::{Begun, Delivery, Worker};

@@ -7,6 +7,7 @@
 //! | `alhena-dead` | `alhena.dead.BATCH.JOB.ATTEMPT`: jobs that ended every worker that took them |
 //! | `alhena-batches` (keys) | what is known of a batch, and whether it was cancelled |
 //! | `alhena-limits` (keys) | until when nobody calls a model |
+//! | (no stream) | `alhena.begun.BATCH`: somebody works on a job now; who does not listen misses nothing that counts |
 //! | `alhena-files` (objects) | what is too large for a message, and files that travel |
 
 use std::fmt;
@@ -33,6 +34,24 @@ pub struct Name(String);
 /// What a job asks of its worker, such as `gpu`; written as a [`Name`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Label(String);
+
+impl Name {
+    /// A name that is the same for the same parts, and begins with as much of `stem` as can be in one.
+    pub fn derived(stem: &str, parts: &[&[u8]]) -> Self {
+        let mut hash = Sha256::new();
+        for part in parts {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        let digits: String = hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        let plain: String = stem.chars().filter(|letter| is_plain(*letter)).take(40).collect();
+        Self(format!("{plain}-{digits}"))
+    }
+}
+
+fn is_plain(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_')
+}
 
 impl Label {
     /// What jobs have that ask for nothing: every worker takes them.
@@ -76,8 +95,7 @@ fn wrong(what: &str, text: &str) -> QueueError {
 }
 
 fn plain(text: &str) -> Option<String> {
-    let fits = (1..=LONGEST).contains(&text.len())
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    let fits = (1..=LONGEST).contains(&text.len()) && text.chars().all(is_plain);
     fits.then(|| text.to_owned())
 }
 
@@ -116,6 +134,11 @@ impl Ticket {
         format!("alhena.dead.{}", self.path())
     }
 
+    /// That of the job, whatever its label.
+    pub fn any_job_subject(&self) -> String {
+        format!("alhena.jobs.*.{}", self.path())
+    }
+
     pub fn job_subject(&self, label: &Label) -> String {
         format!("alhena.jobs.{label}.{}", self.path())
     }
@@ -129,6 +152,11 @@ pub(crate) fn jobs_of_label(label: &Label) -> String {
 /// All jobs of a batch, whatever their label.
 pub(crate) fn jobs_of_batch(batch: &Name) -> String {
     format!("alhena.jobs.*.{batch}.>")
+}
+
+/// Where it is told that somebody works on a job of a batch now. No stream keeps it.
+pub(crate) fn begun(batch: &str) -> String {
+    format!("alhena.begun.{batch}")
 }
 
 /// All results of a batch.
@@ -147,6 +175,16 @@ mod tests {
         assert_eq!(tokens.len(), names.len());
         assert!(tokens.iter().all(|token| token.starts_with('~') && token.len() == 33));
         assert_eq!(token("fix-readme_2"), "fix-readme_2");
+    }
+
+    #[test]
+    fn a_derived_name_is_one_and_says_where_it_comes_from() {
+        let name = Name::derived("nightly results.2", &[b"a", b"bc"]);
+        assert!(name.0.starts_with("nightlyresults2-") && name.0.parse::<Name>().is_ok(), "{name}");
+        assert_eq!(name, Name::derived("nightly results.2", &[b"a", b"bc"]));
+        assert_ne!(name, Name::derived("nightly results.2", &[b"ab", b"c"]));
+        assert!(Name::derived(&"x".repeat(99), &[]).0.parse::<Name>().is_ok());
+        assert!(Name::derived("", &[]).0.parse::<Name>().is_ok());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use tokio::io::AsyncReadExt;
 
 use crate::error::server;
-use crate::names::Ticket;
+use crate::names::{Name, Ticket};
 use crate::{Queue, QueueError};
 
 /// A server takes messages of a megabyte unless it is told otherwise.
@@ -82,9 +82,10 @@ async fn fetch(queue: &Queue, name: &str) -> Result<Vec<u8>, QueueError> {
 }
 
 impl Queue {
-    /// Keeps a file for whoever gets its name.
-    pub fn keep_file(&self, payload: &[u8]) -> Result<String, QueueError> {
-        self.wait(keep(self, "file", payload))
+    /// Keeps a file of a batch, for whoever gets its name. The same twice is kept once.
+    pub fn keep_file(&self, batch: &Name, payload: &[u8]) -> Result<String, QueueError> {
+        let kind = format!("file.{batch}");
+        self.wait(self.patiently("a file is stored", || keep(self, &kind, payload)))
     }
 
     /// A file by its name.

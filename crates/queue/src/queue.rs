@@ -5,11 +5,11 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use async_nats::jetstream::context::PublishErrorKind;
+use async_nats::jetstream::context::{AccountErrorKind, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::object_store::{self, ObjectStore};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
-use async_nats::jetstream::{self, Context, kv};
+use async_nats::jetstream::{self, Context, ErrorCode, kv};
 use tokio::runtime::Runtime;
 
 use crate::error::server;
@@ -18,6 +18,8 @@ use crate::{Address, QueueError, parcel};
 
 /// How long is waited for a server that does not take something: a cluster may have to choose a new leader.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long is waited for a cluster that has just come up, or lost a server.
+const COMING_UP: Duration = Duration::from_secs(30);
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(250);
 
@@ -70,6 +72,7 @@ impl Layout {
 #[derive(Clone)]
 pub struct Queue {
     pub(crate) runtime: Arc<Runtime>,
+    pub(crate) client: async_nats::Client,
     pub(crate) jetstream: Context,
     pub(crate) layout: Layout,
     pub(crate) batches: kv::Store,
@@ -92,8 +95,18 @@ impl Queue {
             .enable_all()
             .build()
             .map_err(|error| QueueError::Address(format!("no thread for NATS: {error}")))?;
-        let (jetstream, batches, limits, files) = runtime.block_on(prepare(address, &layout))?;
-        Ok(Self { runtime: Arc::new(runtime), jetstream, layout, batches, limits, files })
+        let begin = Instant::now();
+        let (client, jetstream, batches, limits, files) = loop {
+            match runtime.block_on(prepare(address, &layout)) {
+                // A cluster may have to choose a leader first.
+                Err(error @ QueueError::Server { .. }) if begin.elapsed() < COMING_UP => {
+                    tracing::debug!(%error, "NATS is not ready, once more");
+                    std::thread::sleep(PAUSE);
+                }
+                prepared => break prepared?,
+            }
+        };
+        Ok(Self { runtime: Arc::new(runtime), client, jetstream, layout, batches, limits, files })
     }
 
     /// Puts a job into the queue; false when it is there already.
@@ -109,6 +122,26 @@ impl Queue {
             let ticket = Ticket::new(batch, job, attempt);
             let message = parcel::pack(self, &ticket, "job", payload).await?;
             self.store("a job is put into the queue", ticket.job_subject(label), message).await
+        })
+    }
+
+    /// Takes a job out of the queue, whoever may work on it: what that one finds out is kept all the same.
+    pub fn withdraw(&self, batch: &Name, job: &str, attempt: u32) -> Result<(), QueueError> {
+        let subject = Ticket::new(batch, job, attempt).any_job_subject();
+        self.wait(async {
+            let jobs = self.jetstream.get_stream_no_info(names::JOBS).await;
+            let jobs = jobs.map_err(server("the queue is opened"))?;
+            jobs.purge().filter(subject).await.map(drop).map_err(server("a job is taken out"))
+        })
+    }
+
+    /// Forgets a result, so that there can be another of the same attempt.
+    pub fn forget_result(&self, batch: &Name, job: &str, attempt: u32) -> Result<(), QueueError> {
+        let subject = Ticket::new(batch, job, attempt).result();
+        self.wait(async {
+            let results = self.jetstream.get_stream_no_info(names::RESULTS).await;
+            let results = results.map_err(server("the results are opened"))?;
+            results.purge().filter(subject).await.map(drop).map_err(server("a result is forgotten"))
         })
     }
 
@@ -164,10 +197,13 @@ impl Queue {
     }
 }
 
+/// What a server says that will never have JetStream.
+const NONE: [ErrorCode; 2] = [ErrorCode::JETSTREAM_NOT_ENABLED, ErrorCode::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT];
+
 async fn prepare(
     address: &Address,
     layout: &Layout,
-) -> Result<(Context, kv::Store, kv::Store, ObjectStore), QueueError> {
+) -> Result<(async_nats::Client, Context, kv::Store, kv::Store, ObjectStore), QueueError> {
     let lost = |reason: String| QueueError::Connect { address: address.shown(), reason };
     let client = address
         .options()
@@ -175,9 +211,16 @@ async fn prepare(
         .connect(address.servers()?)
         .await
         .map_err(|error| lost(error.to_string()))?;
-    let jetstream = jetstream::new(client);
+    let jetstream = jetstream::new(client.clone());
     let account = jetstream.query_account().await;
-    account.map_err(|error| lost(format!("it has no JetStream ({error})")))?;
+    account.map_err(|error| match error.kind() {
+        AccountErrorKind::JetStream(said) if NONE.contains(&said.error_code()) => {
+            lost(format!("it has no JetStream ({error})"))
+        }
+        AccountErrorKind::JetStreamUnavailable => lost(format!("it has no JetStream ({error})")),
+        // A cluster without a leader says nothing, or that it is not ready.
+        _ => server("JetStream is asked for")(error),
+    })?;
     let subjects = |words: &str| vec![format!("alhena.{words}.>")];
     let stream = |name: &str, words: &str| Config {
         name: name.to_owned(),
@@ -200,13 +243,14 @@ async fn prepare(
         Err(_) => {
             let config = object_store::Config {
                 bucket: names::FILES.to_owned(),
+                max_age: layout.keep,
                 num_replicas: layout.replicas.unwrap_or(1),
                 ..object_store::Config::default()
             };
             jetstream.create_object_store(config).await.map_err(server("the store of files is made"))?
         }
     };
-    Ok((jetstream, batches, limits, files))
+    Ok((client, jetstream, batches, limits, files))
 }
 
 async fn be_there(jetstream: &Context, config: Config, layout: &Layout) -> Result<(), QueueError> {

@@ -7,10 +7,11 @@ use async_nats::jetstream::consumer::{AckPolicy, Consumer, pull};
 use async_nats::jetstream::message::Acker;
 use async_nats::jetstream::{self, AckKind};
 use futures_util::StreamExt;
+use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 
 use crate::error::server;
-use crate::names::{self, Label, Ticket};
+use crate::names::{self, Label, Name, Ticket};
 use crate::{Queue, QueueError, parcel};
 
 /// With several labels, how long one is waited for before the next is asked.
@@ -35,7 +36,34 @@ pub struct Delivery {
     renewal: JoinHandle<()>,
 }
 
+/// Somebody works on a job now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Begun {
+    /// The job's id.
+    pub job: String,
+    /// Which try of it.
+    pub attempt: u32,
+    /// Who.
+    pub worker: String,
+}
+
 impl Queue {
+    /// Tells of each job of a batch that somebody begins, from now on. Nothing that counts may depend on it.
+    pub fn watch_begun(&self, batch: &Name, tell: impl Fn(Begun) + Send + 'static) -> Result<(), QueueError> {
+        let subject = names::begun(&batch.to_string());
+        let mut told =
+            self.wait(self.client.subscribe(subject)).map_err(server("workers are listened to"))?;
+        self.runtime.spawn(async move {
+            while let Some(message) = told.next().await {
+                if let Ok(begun) = serde_json::from_slice(&message.payload) {
+                    tell(begun);
+                }
+            }
+        });
+        Ok(())
+    }
+
     /// A worker for jobs with these labels, and for those that ask for none.
     pub fn worker(&self, labels: &[Label]) -> Result<Worker, QueueError> {
         let mut all = vec![Label::any()];
@@ -118,6 +146,12 @@ async fn hold(queue: &Queue, message: jetstream::Message) -> Result<Option<Deliv
             message.ack_with(AckKind::Term).await.map_err(server("a message is taken out"))?;
             return Ok(None);
         }
+        Err(error) if times > queue.layout.deliveries => {
+            // What it refers to is gone: as often as it comes, nobody can read it.
+            tracing::warn!(%error, "a job without its file was taken out of the queue");
+            message.ack_with(AckKind::Term).await.map_err(server("a message is taken out"))?;
+            return Ok(None);
+        }
         Err(error) => return Err(error),
     };
     let (_, acker) = message.split();
@@ -179,6 +213,22 @@ impl Delivery {
             queue.store("a job is put aside", self.ticket.dead(), self.raw.clone()).await?;
             self.end(result).await
         })
+    }
+
+    /// Takes it out of the queue without a result: nobody wants one any more.
+    pub fn discard(self) -> Result<(), QueueError> {
+        self.queue.wait(self.acker.ack_with(AckKind::Term)).map_err(server("a job is taken out"))
+    }
+
+    /// Tells whoever listens that somebody works on it now.
+    pub fn tell_begun(&self, worker: &str) {
+        let begun =
+            Begun { job: self.ticket.job.clone(), attempt: self.ticket.attempt, worker: worker.to_owned() };
+        let Ok(message) = serde_json::to_vec(&begun) else { return };
+        let told = self.queue.wait(self.queue.client.publish(names::begun(self.batch()), message.into()));
+        if let Err(error) = told {
+            tracing::debug!(%error, "nobody was told of the beginning of a job");
+        }
     }
 
     /// Gives it to another, at once.

@@ -2,100 +2,21 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::net::TcpListener;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use alhena_queue::{Address, Batch, Label, Layout, Name, Queue, QueueError};
+use alhena_testbed::nats::{NatsServer, cluster, free_port, urls};
+use alhena_testbed::tls::TlsFront;
 
 const SOON: Duration = Duration::from_millis(200);
 const LONG: Duration = Duration::from_secs(60);
 
-/// A server that is gone when the test is.
-struct Server {
-    child: Child,
-    url: String,
-    directory: tempfile::TempDir,
-    arguments: Vec<String>,
-}
-
-impl Server {
-    fn start(arguments: &[String], port: u16) -> Self {
-        let directory = tempfile::Builder::new().prefix("alhena-nats-").tempdir().unwrap();
-        let mut server = Self {
-            child: Command::new("true").spawn().unwrap(),
-            url: format!("nats://127.0.0.1:{port}"),
-            arguments: [
-                vec![
-                    "-js".to_owned(),
-                    "-a".to_owned(),
-                    "127.0.0.1".to_owned(),
-                    "-p".to_owned(),
-                    port.to_string(),
-                ],
-                vec!["-sd".to_owned(), directory.path().join("data").to_string_lossy().into_owned()],
-                arguments.to_vec(),
-            ]
-            .concat(),
-            directory,
-        };
-        server.again();
-        server
-    }
-
-    fn again(&mut self) {
-        self.kill();
-        let log = File::create(self.directory.path().join("log")).unwrap();
-        self.child = Command::new(alhena_testbed::tools::nats_server().unwrap())
-            .args(&self.arguments)
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-    }
-
-    fn kill(&mut self) {
-        let _gone = self.child.kill();
-        let _gone = self.child.wait();
-    }
-
-    fn alone() -> Self {
-        Self::start(&[], free_port())
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
-/// Three servers that know each other.
-fn cluster() -> Vec<Server> {
-    let routes: Vec<u16> = (0..3).map(|_| free_port()).collect();
-    let all = routes.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect::<Vec<_>>().join(",");
-    let server = |(index, route): (usize, &u16)| {
-        let words =
-            ["--cluster_name", "three", "--cluster", &format!("nats://127.0.0.1:{route}"), "--routes", &all];
-        let mut words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        words.extend(["-n".to_owned(), format!("n{index}")]);
-        Server::start(&words, free_port())
-    };
-    routes.iter().enumerate().map(server).collect()
-}
-
-fn address(servers: &[Server]) -> Address {
-    let urls: Vec<&str> = servers.iter().map(|server| server.url.as_str()).collect();
-    Address::of(Some(&urls.join(",")), |_| None).unwrap()
+fn address(servers: &[NatsServer]) -> Address {
+    Address::of(Some(&urls(servers)), |_| None).unwrap()
 }
 
 /// A server needs a moment to come up, a cluster one to choose its leader.
-fn connect(servers: &[Server], layout: &Layout) -> Queue {
+fn connect(servers: &[NatsServer], layout: &Layout) -> Queue {
     let begin = Instant::now();
     loop {
         match Queue::connect(&address(servers), layout.clone()) {
@@ -133,7 +54,7 @@ fn all_results(queue: &Queue, batch: &Name, how_many: usize) -> BTreeMap<(String
 
 #[test]
 fn a_job_goes_to_one_worker_and_its_result_to_everybody() {
-    let servers = [Server::alone()];
+    let servers = [NatsServer::alone().unwrap()];
     let queue = connect(&servers, &Layout::default());
     let batch = name("b");
     queue.announce(&batch, &Batch::new(2, "mine")).unwrap();
@@ -164,7 +85,7 @@ fn a_job_goes_to_one_worker_and_its_result_to_everybody() {
 
 #[test]
 fn a_worker_that_dies_loses_its_job_to_another_and_its_late_result_does_not_count() {
-    let servers = [Server::alone()];
+    let servers = [NatsServer::alone().unwrap()];
     let layout = Layout::default().lease(Duration::from_secs(1));
     let queue = connect(&servers, &layout);
     let batch = name("b");
@@ -185,7 +106,7 @@ fn a_worker_that_dies_loses_its_job_to_another_and_its_late_result_does_not_coun
 
 #[test]
 fn a_lease_is_renewed_while_somebody_works() {
-    let servers = [Server::alone()];
+    let servers = [NatsServer::alone().unwrap()];
     let queue = connect(&servers, &Layout::default().lease(Duration::from_secs(1)));
     let batch = name("b");
     queue.put(&batch, "1", 1, &Label::any(), b"job").unwrap();
@@ -200,7 +121,7 @@ fn a_lease_is_renewed_while_somebody_works() {
 
 #[test]
 fn a_job_that_ends_its_workers_is_put_aside_with_a_result() {
-    let servers = [Server::alone()];
+    let servers = [NatsServer::alone().unwrap()];
     let queue = connect(&servers, &Layout::default().deliveries(2));
     let batch = name("b");
     queue.announce(&batch, &Batch::new(1, "")).unwrap();
@@ -220,7 +141,7 @@ fn a_job_that_ends_its_workers_is_put_aside_with_a_result() {
 
 #[test]
 fn labels_lead_jobs_to_those_who_have_them() {
-    let servers = [Server::alone()];
+    let servers = [NatsServer::alone().unwrap()];
     let queue = connect(&servers, &Layout::default());
     let batch = name("b");
     let gpu: Label = "gpu".parse().unwrap();
@@ -235,7 +156,7 @@ fn labels_lead_jobs_to_those_who_have_them() {
 
 #[test]
 fn a_cancelled_batch_leaves_the_queue_and_its_workers_hear_of_it() {
-    let servers = [Server::alone()];
+    let servers = [NatsServer::alone().unwrap()];
     let queue = connect(&servers, &Layout::default());
     let (batch, other) = (name("b"), name("other"));
     queue.announce(&batch, &Batch::new(1, "")).unwrap();
@@ -256,7 +177,7 @@ fn a_cancelled_batch_leaves_the_queue_and_its_workers_hear_of_it() {
 
 #[test]
 fn a_limit_that_one_was_told_holds_for_all() {
-    let servers = [Server::alone()];
+    let servers = [NatsServer::alone().unwrap()];
     let (one, two) = (connect(&servers, &Layout::default()), connect(&servers, &Layout::default()));
     assert_eq!(two.held("gemini-2.5-pro").unwrap(), None);
     one.hold("gemini-2.5-pro", LONG).unwrap();
@@ -267,12 +188,12 @@ fn a_limit_that_one_was_told_holds_for_all() {
 
 #[test]
 fn what_is_no_job_of_ours_is_taken_out_and_stops_nobody() {
-    let servers = [Server::alone()];
+    let servers = [NatsServer::alone().unwrap()];
     let queue = connect(&servers, &Layout::default());
     let batch = name("b");
     queue.put(&batch, "1", 1, &Label::any(), b"job").unwrap();
     // By hand, as any program can.
-    let mut plain = std::net::TcpStream::connect(servers[0].url.trim_start_matches("nats://")).unwrap();
+    let mut plain = std::net::TcpStream::connect(servers[0].host()).unwrap();
     std::io::Write::write_all(
         &mut plain,
         b"CONNECT {}\r\nPUB alhena.jobs.any.b.x.1 9\r\nnonsense!\r\nPING\r\n",
@@ -294,16 +215,16 @@ fn what_is_no_job_of_ours_is_taken_out_and_stops_nobody() {
 
 #[test]
 fn nobody_there_no_jetstream_and_wrong_files_are_told_apart() {
-    let free = free_port();
+    let free = free_port().unwrap();
     let nobody = Address::of(Some(&format!("nats://me:secret@127.0.0.1:{free}")), |_| None).unwrap();
     let error = Queue::connect(&nobody, Layout::default()).unwrap_err();
     assert!(matches!(error, QueueError::Connect { .. }) && !error.to_string().contains("secret"), "{error}");
     let missing = |name: &str| (name == "NATS_CREDS").then(|| "/nowhere/creds".to_owned());
     let error = Queue::connect(&Address::of(Some("nats://127.0.0.1"), missing).unwrap(), Layout::default());
     assert!(error.unwrap_err().to_string().contains("/nowhere/creds"));
-    let mut plain = Server::alone();
+    let mut plain = NatsServer::alone().unwrap();
     plain.arguments.retain(|word| word != "-js");
-    plain.again();
+    plain.again().unwrap();
     let begin = Instant::now();
     let error = loop {
         let error = Queue::connect(&address(std::slice::from_ref(&plain)), Layout::default()).unwrap_err();
@@ -317,7 +238,7 @@ fn nobody_there_no_jetstream_and_wrong_files_are_told_apart() {
 
 #[test]
 fn a_cluster_that_loses_a_server_loses_no_job() {
-    let mut servers = cluster();
+    let mut servers = cluster().unwrap();
     let layout = Layout::default().replicas(3).lease(Duration::from_secs(3));
     let queue = connect(&servers, &layout);
     let batch = name("b");
@@ -346,7 +267,7 @@ fn a_cluster_that_loses_a_server_loses_no_job() {
             servers[1].kill();
         }
         if job == 2 * jobs / 3 {
-            servers[1].again();
+            servers[1].again().unwrap();
         }
         queue.put(&batch, &job.to_string(), 1, &Label::any(), format!("payload {job}").as_bytes()).unwrap();
     }
@@ -358,4 +279,138 @@ fn a_cluster_that_loses_a_server_loses_no_job() {
     for worker in workers {
         worker.join().unwrap();
     }
+}
+
+#[test]
+fn a_job_that_is_withdrawn_is_given_to_nobody_and_a_result_that_is_forgotten_can_come_again() {
+    let servers = [NatsServer::alone().unwrap()];
+    let queue = connect(&servers, &Layout::default());
+    let batch = name("b");
+    let gpu: Label = "gpu".parse().unwrap();
+    queue.put(&batch, "a b", 1, &gpu, b"job").unwrap();
+    queue.put(&batch, "other", 1, &gpu, b"job").unwrap();
+    queue.withdraw(&batch, "a b", 1).unwrap();
+    let mut worker = queue.worker(&[gpu]).unwrap();
+    let delivery = worker.next(LONG).unwrap().unwrap();
+    assert_eq!(delivery.job(), "other");
+    assert!(delivery.finish(b"out of quota").unwrap());
+    assert!(worker.next(SOON).unwrap().is_none());
+    queue.forget_result(&batch, "other", 1).unwrap();
+    queue.put(&batch, "other", 1, &Label::any(), b"job").unwrap();
+    assert!(worker.next(LONG).unwrap().unwrap().finish(b"done").unwrap());
+    assert_eq!(all_results(&queue, &batch, 1)[&("other".to_owned(), 1)], ["done"]);
+}
+
+#[test]
+fn a_job_that_nobody_wants_leaves_no_result_and_whoever_listens_hears_of_beginnings() {
+    let servers = [NatsServer::alone().unwrap()];
+    let queue = connect(&servers, &Layout::default());
+    let batch = name("b");
+    let (tell, told) = std::sync::mpsc::channel();
+    queue.watch_begun(&batch, move |begun| drop(tell.send(begun))).unwrap();
+    queue.put(&batch, "1", 1, &Label::any(), b"job").unwrap();
+    let mut worker = queue.worker(&[]).unwrap();
+    let delivery = worker.next(LONG).unwrap().unwrap();
+    delivery.tell_begun("me");
+    let begun = told.recv_timeout(LONG).unwrap();
+    assert_eq!((begun.job.as_str(), begun.attempt, begun.worker.as_str()), ("1", 1, "me"));
+    delivery.discard().unwrap();
+    assert!(worker.next(SOON).unwrap().is_none());
+    assert!(all_results(&queue, &batch, 0).is_empty());
+}
+
+#[test]
+fn what_was_gathered_says_how_much_more_there_is() {
+    let servers = [NatsServer::alone().unwrap()];
+    let queue = connect(&servers, &Layout::default());
+    let batch = name("b");
+    let mut worker = queue.worker(&[]).unwrap();
+    for job in ["1", "2", "3"] {
+        queue.put(&batch, job, 1, &Label::any(), b"job").unwrap();
+        worker.next(LONG).unwrap().unwrap().finish(b"done").unwrap();
+    }
+    let mut gathering = queue.gather(&batch);
+    let left: Vec<u64> = (0..3).map(|_| gathering.next(LONG).unwrap().unwrap().left).collect();
+    assert_eq!(left, [2, 1, 0]);
+}
+
+#[test]
+fn files_of_a_batch_are_had_by_name_and_forgotten_with_it() {
+    let servers = [NatsServer::alone().unwrap()];
+    let queue = connect(&servers, &Layout::default());
+    let batch = name("b");
+    let large = vec![7; 3 << 20];
+    let file = queue.keep_file(&batch, &large).unwrap();
+    assert_eq!(queue.keep_file(&batch, &large).unwrap(), file);
+    assert_eq!(queue.file(&file).unwrap(), large);
+    queue.forget(&batch).unwrap();
+    assert!(queue.file(&file).is_err());
+}
+
+#[test]
+fn a_server_that_asks_for_a_password_or_a_token_gets_it_and_nobody_else_sees_it() {
+    let server = NatsServer::with(&["--user", "me", "--pass", "hunter2"]).unwrap();
+    let let_in = |url: &str, name: &str, value: &str| {
+        let variable = |asked: &str| (asked == name).then(|| value.to_owned());
+        Queue::connect(&Address::of(Some(url), variable).unwrap(), Layout::default()).map(drop)
+    };
+    let inside = server.url().replace("nats://", "nats://me:hunter2@");
+    let_in(&inside, "", "").unwrap();
+    let both = |asked: &str| match asked {
+        "NATS_USER" => Some("me".to_owned()),
+        "NATS_PASSWORD" => Some("hunter2".to_owned()),
+        _ => None,
+    };
+    Queue::connect(&Address::of(Some(&server.url()), both).unwrap(), Layout::default()).unwrap();
+    let wrong = let_in(&server.url().replace("nats://", "nats://me:wrong-one@"), "", "").unwrap_err();
+    assert!(!wrong.to_string().contains("wrong-one"), "{wrong}");
+    assert!(let_in(&server.url(), "", "").is_err());
+    let server = NatsServer::with(&["--auth", "s3cret"]).unwrap();
+    let_in(&server.url(), "NATS_TOKEN", "s3cret").unwrap();
+    assert!(let_in(&server.url(), "NATS_TOKEN", "other").is_err());
+}
+
+#[test]
+fn a_server_with_tls_is_spoken_to_when_its_authority_is_trusted_and_not_otherwise() {
+    let server = NatsServer::with_tls().unwrap();
+    let authority = TlsFront::authority().to_string_lossy().into_owned();
+    let trusting = |name: &str| (name == "NATS_CA").then(|| authority.clone());
+    let queue =
+        Queue::connect(&Address::of(Some(&server.url()), trusting).unwrap(), Layout::default()).unwrap();
+    queue.put(&name("b"), "1", 1, &Label::any(), b"job").unwrap();
+    assert_eq!(queue.worker(&[]).unwrap().next(LONG).unwrap().unwrap().payload(), b"job");
+    let strange = Queue::connect(&Address::of(Some(&server.url()), |_| None).unwrap(), Layout::default());
+    assert!(matches!(strange, Err(QueueError::Connect { .. })));
+    let plain = server.url().replace("tls://", "nats://");
+    assert!(Queue::connect(&Address::of(Some(&plain), |_| None).unwrap(), Layout::default()).is_err());
+}
+
+/// `docs/scale.md` computes with these figures.
+#[test]
+fn a_job_costs_few_messages_however_many_there_are() {
+    let server = NatsServer::monitored().unwrap();
+    let queue = connect(std::slice::from_ref(&server), &Layout::default());
+    let batch = name("b");
+    queue.announce(&batch, &Batch::new(0, "")).unwrap();
+    queue.watch_begun(&batch, |_| ()).unwrap();
+    let (mut worker, mut gathering) = (queue.worker(&[]).unwrap(), queue.gather(&batch));
+    let payload = [b'x'; 500];
+    let mut one = |job: usize| {
+        queue.put(&batch, &job.to_string(), 1, &Label::any(), &payload).unwrap();
+        let delivery = worker.next(LONG).unwrap().unwrap();
+        delivery.tell_begun("worker");
+        assert_eq!(queue.held("shared default").unwrap(), None);
+        delivery.finish(&[b'y'; 1000]).unwrap();
+        gathering.next(LONG).unwrap().unwrap();
+    };
+    one(0);
+    let before = server.traffic().unwrap();
+    let (jobs, begin) = (200, Instant::now());
+    (1..=jobs).for_each(&mut one);
+    let time = begin.elapsed();
+    let (messages, bytes) = server.traffic().unwrap().since(&before);
+    let each = |all: u64| all as f64 / jobs as f64;
+    println!("{:.1} messages, {:.0} bytes, {:.2?} a job", each(messages), each(bytes), time / jobs as u32);
+    assert!(each(messages) < 24.0, "{}", each(messages));
+    assert!(each(bytes) < 16_000.0, "{}", each(bytes));
 }

@@ -7,6 +7,7 @@ pub mod bounded;
 pub mod cache;
 pub mod forms;
 pub mod home;
+pub mod nats;
 pub mod npm;
 pub mod python;
 pub mod real_cli;

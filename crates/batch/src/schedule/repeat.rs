@@ -24,11 +24,16 @@ pub enum Where {
     Own,
     /// In a place that stays: what was done there would be done twice.
     Shared,
+    /// Wherever it was: nobody tries it again, because it ended everybody who did.
+    Nowhere,
 }
 
 /// Whether an attempt is worth another.
 pub fn judge(outcome: &Outcome, place: Where) -> Repeat {
     let Some(failure) = &outcome.failure else { return Repeat::No };
+    if place == Where::Nowhere {
+        return Repeat::No;
+    }
     if failure.kind == FailureKind::RateLimited && failure.daily_quota {
         return Repeat::QuotaIsUsedUp;
     }
@@ -95,5 +100,6 @@ mod tests {
         });
         assert_eq!(judge(&outcome, Where::Shared), Repeat::No);
         assert_eq!(judge(&outcome, Where::Own), Repeat::Soon);
+        assert_eq!(judge(&outcome, Where::Nowhere), Repeat::No);
     }
 }

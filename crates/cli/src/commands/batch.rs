@@ -1,5 +1,7 @@
 //! `alhena batch`.
 
+#[cfg(feature = "nats")]
+mod elsewhere;
 mod meaning;
 mod show;
 
@@ -13,10 +15,10 @@ use alhena::agent::env::Environment;
 use alhena::batch::journal::{Journal, NoJournal};
 use alhena::batch::local::{Local, Way};
 use alhena::batch::meaning::{Fault, Meaning, Options};
-use alhena::batch::perform::Stop;
+use alhena::batch::perform::{Perform, Stop};
 use alhena::batch::progress::{Board, News, Observer};
 use alhena::batch::registry::Registry;
-use alhena::batch::schedule::{self, Batch, Changed, Control, Ended, Limits, Why};
+use alhena::batch::schedule::{self, Batch, Changed, Control, Ended, Inbox, Limits, Why};
 use alhena::batch::summary::Summary;
 use alhena::batch::summary::page::{self, About};
 use alhena::batch::supply::{Complaint, Format, Setting, Supply, Template, Unusable, value_of_text};
@@ -24,9 +26,10 @@ use alhena::{FailureKind, PoolOptions};
 use alhena_sys::files;
 use clap::ValueEnum;
 
-use self::meaning::OptionsOfRun;
+pub use self::meaning::OptionsOfRun;
 use self::show::Show;
 use crate::command_error::{CommandError, Done};
+use crate::nats::NatsArgs;
 use crate::output;
 use crate::signals::Interrupts;
 
@@ -38,18 +41,68 @@ const MOST_TOLD: usize = 50;
 /// A job is a JSON object on a line: `id`, `prompt` or `prompt_file`, and any option of `run` by its name. The results are the
 /// journal: the same command again goes on where it stopped. `alhena help batch` explains it.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "Examples:
   alhena batch jobs.jsonl --into results.jsonl --set trust=true
   alhena batch files.csv --into reviews.jsonl --template 'Review {file}'
   alhena batch jobs.jsonl --into results.jsonl --again failed
+  alhena batch jobs.jsonl --into results.jsonl --nats nats://queue:4222   (done by `alhena worker`, wherever that runs)
+  alhena batch status --nats nats://queue:4222
   git ls-files '*.rs' | jq -cR '{id: ., prompt: \"Review \\(.)\"}' | alhena batch - --into reviews.jsonl")]
 pub struct Args {
+    #[command(subcommand)]
+    question: Option<Question>,
+    #[command(flatten)]
+    work: Work,
+}
+
+/// What can be asked from anywhere of a batch in a queue. A file of that name is ./status.
+#[derive(Debug, clap::Subcommand)]
+enum Question {
+    /// How far a batch is, or all of them.
+    Status(OfQueue),
+    /// End a batch: what nobody has begun leaves the queue, and workers stop what they have.
+    Cancel(OfQueue),
+    /// Print the results that are there, one JSON object a line, as in the results file.
+    Results(OfQueue),
+    /// Forget a batch, with its results and files.
+    Forget(OfQueue),
+}
+
+#[derive(Debug, clap::Args)]
+struct OfQueue {
+    /// The batch.
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// The NATS server, or several of a cluster with commas between them [default: NATS_URL].
+    #[arg(long, value_name = "URL")]
+    nats: Option<String>,
+    #[command(flatten)]
+    server: NatsArgs,
+    /// Print it as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct Work {
     /// The jobs: a file with a JSON object a line, or a table if it ends in .csv or .tsv; `-` is stdin.
-    #[arg(value_name = "JOBS")]
-    jobs: PathBuf,
+    #[arg(value_name = "JOBS", required = true)]
+    jobs: Option<PathBuf>,
     /// Where the results go, and from where a batch goes on.
-    #[arg(long, value_name = "RESULTS")]
-    into: PathBuf,
+    #[arg(long, value_name = "RESULTS", required = true)]
+    into: Option<PathBuf>,
+    /// Have the jobs done by workers: the address of their NATS server, or several of a cluster with commas between them.
+    #[arg(long, value_name = "URL")]
+    nats: Option<String>,
+    /// What the batch is called there; by the results file otherwise.
+    #[arg(long, value_name = "NAME", requires = "nats")]
+    name: Option<String>,
+    /// Only workers with this label take its jobs.
+    #[arg(long, value_name = "LABEL", requires = "nats")]
+    label: Option<String>,
+    #[command(flatten)]
+    server: NatsArgs,
     /// An option for all jobs that do not say it themselves; can be repeated.
     #[arg(long = "set", value_name = "NAME=VALUE")]
     defaults: Vec<String>,
@@ -59,7 +112,7 @@ pub struct Args {
     /// How the jobs are written; by the name of the file otherwise.
     #[arg(long, value_enum)]
     format: Option<Written>,
-    /// How many jobs run at once; by cores and free memory otherwise.
+    /// How many jobs run at once; by cores and free memory otherwise. With --nats, how many are in the queue at once.
     #[arg(long = "jobs", short = 'j', value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     at_once: Option<u16>,
     /// On warm processes, or on a new one for each job.
@@ -102,7 +155,7 @@ enum Written {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum By {
+pub enum By {
     /// Warm ones, unless a job says that it is headless, or asks for what several cannot share.
     Auto,
     /// Warm ones; a job that several cannot share one with fails.
@@ -119,66 +172,128 @@ enum Again {
     Changed,
 }
 
+impl From<By> for Way {
+    fn from(by: By) -> Self {
+        match by {
+            By::Auto => Way::Auto,
+            By::Warm => Way::Warm,
+            By::Cold => Way::Cold,
+        }
+    }
+}
+
+#[cfg(not(feature = "nats"))]
 pub fn execute(args: Args) -> Done {
+    match (args.question, args.work.nats.is_some()) {
+        (None, false) => here(&args.work),
+        _ => Err(crate::nats::missing()),
+    }
+}
+
+#[cfg(feature = "nats")]
+pub fn execute(args: Args) -> Done {
+    match (&args.question, &args.work.nats) {
+        (Some(Question::Status(of)), _) => elsewhere::status(of),
+        (Some(Question::Cancel(of)), _) => elsewhere::cancel(of),
+        (Some(Question::Results(of)), _) => elsewhere::results(of),
+        (Some(Question::Forget(of)), _) => elsewhere::forget(of),
+        (None, Some(url)) => elsewhere::submit(&args.work, url),
+        (None, None) => here(&args.work),
+    }
+}
+
+impl Work {
+    fn jobs(&self) -> &Path {
+        self.jobs.as_deref().unwrap_or(Path::new("-"))
+    }
+
+    fn into(&self) -> &Path {
+        self.into.as_deref().unwrap_or(Path::new(""))
+    }
+
+    fn limits(&self, jobs: usize) -> Limits {
+        Limits {
+            jobs,
+            retries: self.retries,
+            max_cost: self.max_cost,
+            fail_fast: self.fail_fast,
+            ordered: self.ordered,
+            again_failed: self.again.contains(&Again::Failed),
+            again_changed: self.again.contains(&Again::Changed),
+        }
+    }
+
+    fn supply(&self, meaning: Arc<dyn Meaning>, control: &Control) -> Result<Supply, CommandError> {
+        supply(self.jobs(), setting(self, meaning)?, control)
+    }
+
+    /// What was done before.
+    fn journal(&self) -> Result<Journal, CommandError> {
+        let journal = Journal::open(self.into()).map_err(|error| no_journal(self.into(), error))?;
+        match journal.is_at(self.jobs()) {
+            true => Err(CommandError::usage(
+                format!("{} holds the jobs, and cannot hold the results", self.into().display()),
+                "Give --into another file.",
+            )),
+            false => Ok(journal),
+        }
+    }
+
+    /// Runs it to its end.
+    fn run(
+        &self,
+        (supply, journal): (Supply, Journal),
+        limits: Limits,
+        perform: Arc<dyn Perform>,
+        (control, inbox): (Control, Inbox),
+        interrupts: &Interrupts,
+    ) -> Result<Ended, CommandError> {
+        let batch = Batch::new(supply, journal, limits, perform, (control.clone(), inbox))
+            .map_err(|changed| changed_jobs(self.into(), &changed))?;
+        interrupts.tell(move |count| match count {
+            1 => control.drain(),
+            2 => control.stop(Stop::Gently),
+            _ => control.stop(Stop::AtOnce),
+        });
+        let mut show = Show::new(self.quiet);
+        let ended = run(batch, self, &mut show);
+        show.end();
+        Ok(ended)
+    }
+}
+
+/// On this machine.
+fn here(args: &Work) -> Done {
     let interrupts = Arc::new(Interrupts::catch());
     let meaning: Arc<dyn Meaning> = Arc::new(OptionsOfRun::new(interrupts.clone(), args.quiet));
-    check_page(&args)?;
-    let setting = setting(&args, meaning.clone())?;
+    check_page(args)?;
     let (control, inbox) = schedule::control();
-    let supply = supply(&args.jobs, setting, &control)?;
-    let way = match args.transport {
-        By::Auto => Way::Auto,
-        By::Warm => Way::Warm,
-        By::Cold => Way::Cold,
-    };
+    let supply = args.supply(meaning.clone(), &control)?;
     let jobs = args.at_once.map_or_else(|| PoolOptions::default().processes, usize::from);
     // What a run leaves whose keeper and guard are killed together comes to us.
     let _by_mark_only = alhena::agent::supervise::adoption::every_child_is_a_runs();
-    let local = Arc::new(Local::new(meaning, way, jobs)?);
+    let local = Arc::new(Local::new(meaning, args.transport.into(), jobs)?);
     if let Some(job) = supply.entries().iter().find(|job| job.private)
         && let Some(failure) = local.no_places()
     {
-        let message = format!("{}:{}: {}", args.jobs.display(), job.line, failure.message);
+        let message = format!("{}:{}: {}", args.jobs().display(), job.line, failure.message);
         return Err(CommandError::usage(message, failure.hint));
     }
-    let journal = Journal::open(&args.into).map_err(|error| no_journal(&args.into, error))?;
-    if journal.is_at(&args.jobs) {
-        return Err(CommandError::usage(
-            format!("{} holds the jobs, and cannot hold the results", args.into.display()),
-            "Give --into another file.",
-        ));
-    }
-    let limits = Limits {
-        jobs,
-        retries: args.retries,
-        max_cost: args.max_cost,
-        fail_fast: args.fail_fast,
-        ordered: args.ordered,
-        again_failed: args.again.contains(&Again::Failed),
-        again_changed: args.again.contains(&Again::Changed),
-    };
-    let batch = Batch::new(supply, journal, limits, local.clone(), (control.clone(), inbox))
-        .map_err(|changed| changed_jobs(&args.into, &changed))?;
-    interrupts.tell(move |count| match count {
-        1 => control.drain(),
-        2 => control.stop(Stop::Gently),
-        _ => control.stop(Stop::AtOnce),
-    });
-    let mut show = Show::new(args.quiet);
-    let ended = run(batch, &args, &mut show);
-    show.end();
+    let journal = args.journal()?;
+    let both = (control, inbox);
+    let ended = args.run((supply, journal), args.limits(jobs), local.clone(), both, &interrupts)?;
     if let Some(local) = Arc::into_inner(local) {
         local.close();
     }
-    finish(&args, &ended)
+    finish(args, &ended)
 }
 
 /// Runs it, seen by whoever looks at this terminal and by whoever asks this machine.
-fn run(batch: Batch, args: &Args, show: &mut Show) -> Ended {
+fn run(batch: Batch, args: &Work, show: &mut Show) -> Ended {
     let registry = Registry::of(&Environment::of_process());
     // One that cannot be noted runs all the same.
     let mut entered =
-        registry.and_then(|registry| registry.enter(&args.jobs, batch.results(), batch.board()).ok());
+        registry.and_then(|registry| registry.enter(args.jobs(), batch.results(), batch.board()).ok());
     let ended = batch.run(&mut |news: &News, board: &Board| {
         show.news(news, board);
         entered.iter_mut().for_each(|entered| entered.note(board));
@@ -190,12 +305,12 @@ fn run(batch: Batch, args: &Args, show: &mut Show) -> Ended {
 }
 
 /// Says beforehand why the page could not be written.
-fn check_page(args: &Args) -> Result<(), CommandError> {
+fn check_page(args: &Work) -> Result<(), CommandError> {
     let Some(page) = &args.summary else { return Ok(()) };
     let real = |path: &Path| path.canonicalize().ok();
     let why = match page.metadata() {
         _ if real(page).is_some()
-            && [&args.jobs, &args.into].iter().any(|other| real(other) == real(page)) =>
+            && [args.jobs(), args.into()].iter().any(|other| real(other) == real(page)) =>
         {
             "it holds the jobs or the results"
         }
@@ -210,10 +325,10 @@ fn check_page(args: &Args) -> Result<(), CommandError> {
 }
 
 /// Writes the page, whole or not at all.
-fn write_page(args: &Args, ended: &Ended) -> Result<(), CommandError> {
+fn write_page(args: &Work, ended: &Ended) -> Result<(), CommandError> {
     let Some(path) = &args.summary else { return Ok(()) };
     let about =
-        About { jobs: &args.jobs.to_string_lossy(), results: &ended.journal.path().to_string_lossy() };
+        About { jobs: &args.jobs().to_string_lossy(), results: &ended.journal.path().to_string_lossy() };
     files::replace(path, page::html(ended, &about).as_bytes(), 0o666).map_err(|error| {
         CommandError::failed(
             format!("{}: {error}", path.display()),
@@ -222,8 +337,8 @@ fn write_page(args: &Args, ended: &Ended) -> Result<(), CommandError> {
     })
 }
 
-fn setting(args: &Args, meaning: Arc<dyn Meaning>) -> Result<Setting, CommandError> {
-    let ending = args.jobs.extension().and_then(|ending| ending.to_str()).map(str::to_lowercase);
+fn setting(args: &Work, meaning: Arc<dyn Meaning>) -> Result<Setting, CommandError> {
+    let ending = args.jobs().extension().and_then(|ending| ending.to_str()).map(str::to_lowercase);
     let format = match (args.format, ending.as_deref()) {
         (Some(Written::Csv), _) | (None, Some("csv")) => Format::Table(b','),
         (Some(Written::Tsv), _) | (None, Some("tsv")) => Format::Table(b'\t'),
@@ -322,7 +437,7 @@ fn changed_jobs(path: &Path, changed: &Changed) -> CommandError {
 }
 
 /// Says what came of it.
-fn finish(args: &Args, ended: &Ended) -> Done {
+fn finish(args: &Work, ended: &Ended) -> Done {
     let summary = Summary::of(ended);
     let code = exit_code(ended);
     let written = write_page(args, ended);

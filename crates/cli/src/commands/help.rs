@@ -41,6 +41,7 @@ pub fn execute(args: Args) -> Done {
             let help = command.render_long_help().to_string();
             match path {
                 ["batch"] => print(&format!("{}\n\n{BATCH}", help.trim_end())),
+                ["worker"] => print(&format!("{}\n\n{WORKER}", help.trim_end())),
                 _ => print(help.trim_end()),
             }
         }
@@ -179,6 +180,33 @@ When the API says to wait, all jobs wait so long. What may pass is repeated, --r
 ^C once: no more jobs begin, and those that run finish. Twice: they are stopped, and are not done.
 
 Exit codes: 0 all jobs succeeded, 1 some did not, 2 nothing was run, 6 the quota of the day is used up, 9 --max-cost is reached, 130 stopped."#;
+
+const WORKER: &str = r#"Many machines do one batch over NATS JetStream (`nats-server -js`, 2.10 or newer):
+  alhena worker --nats nats://queue:4222 --root /srv/work          on each machine that is to work
+  alhena batch jobs.jsonl --into results.jsonl --nats nats://queue:4222
+The jobs file, the results file and all options of `batch` are the same as on one machine. The submitter may be killed and started
+again with the same command, also when everything was done meanwhile; so may workers and servers. A job has one result, and it counts once.
+The batch's name is said at the start and is the same for the same results file on the same machine; --name gives another.
+  alhena batch status [NAME]     how far it is, from anywhere
+  alhena batch cancel NAME       what nobody began leaves the queue, what runs is stopped; the same command opens it again
+  alhena batch results NAME      the results that are there
+  alhena batch forget NAME       takes all of it from the server, where it is kept for 14 days otherwise
+
+What travels: prompts, instructions and schemas, also from files; the folder `dir` with "copy": true, without its .git; `git` by its address. A `dir` without
+them is a path below the worker's --root. What changed in a private place comes back as the result's patch. Options that would choose a
+program, a file, a variable or a session of the worker do not travel: gemini, agent_command, mcp_server, hook, args, env, sandbox, policy,
+rules, prices, cassette, record, resume, session_id. Files with defaults (`alhena help config`) do not count; --set does.
+
+What a worker allows: --max-approval default lets models read only; auto-edit and yolo, and `allow` and `allow_tool`, which need yolo, are
+refused unless it says so. It uses its own key. Settings, hooks and MCP servers of folders never count on it. Whoever may put jobs into the queue
+may spend its quota, and with --max-approval yolo run any command as its user: give the server users, and each worker a user of its own.
+
+When the API tells one worker to wait, all with the same --quota wait. A job whose workers die five times is buried: it fails, and is kept in the
+stream alhena-dead. A machine without Gemini CLI or without space gives its job back and ends.
+^C once: no more jobs are taken, and those that run finish. Twice: they are stopped and given to others at once.
+
+TLS by tls://HOST or --nats-ca; credentials by --nats-creds, --nats-nkey, --nats-user or a user in the address, else by the variables of
+the `nats` command: NATS_URL, NATS_CREDS, NATS_NKEY, NATS_USER, NATS_PASSWORD, NATS_TOKEN, NATS_CA, NATS_CERT, NATS_KEY."#;
 
 /// The command at the end of a path such as `sessions list`.
 fn command(path: &[&str]) -> Option<clap::Command> {

@@ -140,7 +140,7 @@ fn begin(
 }
 
 /// Looks for the CLI, on the run's own time: a command that has to be asked for its version may take long.
-pub(super) fn find(
+pub fn find(
     path: Option<PathBuf>,
     request: &mut Request,
     environment: &Environment,

@@ -50,6 +50,13 @@ impl OptionsOfRun {
         }
     }
 
+    /// This one need not be looked for when it is named.
+    #[cfg(feature = "nats")]
+    pub fn knows(&self, gemini: Gemini) {
+        let key = (Some(gemini.path.clone()), PathBuf::new());
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).insert(key, gemini);
+    }
+
     fn asked(&self, given: &Options) -> Result<Asked, Vec<Wrong>> {
         let names: Vec<&str> = FIELDS.iter().map(|(name, _)| *name).collect();
         let args = self.options.read(given, &names)?;

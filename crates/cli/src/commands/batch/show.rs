@@ -114,6 +114,9 @@ fn line(now: &Progress) -> String {
     }];
     parts.push(format!("{} failed", now.failed));
     parts.push(format!("{} running", now.running.len()));
+    if now.queued > 0 {
+        parts.push(format!("{} in the queue", now.queued));
+    }
     if now.refused > 0 {
         parts.push(format!("{} lines refused", now.refused));
     }

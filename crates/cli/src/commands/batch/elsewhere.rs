@@ -1,0 +1,227 @@
+//! Batches that workers do: submitted, and asked after from anywhere.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use alhena::batch::journal::Journal;
+use alhena::batch::meaning::Meaning;
+use alhena::batch::result::JobResult;
+use alhena::batch::schedule;
+use alhena_queue::{Batch, Label, Layout, Name, Progress, Queue};
+use serde_json::json;
+
+use super::{By, OfQueue, OptionsOfRun, Work, check_page, finish};
+use crate::command_error::{CommandError, Done};
+use crate::far::{Answer, Far, OptionsThatTravel, Setup, key};
+use crate::nats;
+use crate::output::{print, print_json, say, write, written};
+use crate::signals::Interrupts;
+use crate::style::number;
+
+/// So many jobs are in the queue at once: enough for whoever goes away and wants them done.
+const IN_QUEUE: usize = 10_000;
+/// The same where it has to be possible to stop before all are begun.
+const CAREFUL: usize = 100;
+/// For what is there already.
+const SOON: Duration = Duration::from_secs(10);
+
+/// Puts the jobs into the queue and gathers what comes of them.
+pub fn submit(args: &Work, url: &str) -> Done {
+    if args.transport != By::Auto {
+        let message = "--transport is for this machine, and workers choose their own";
+        return Err(CommandError::usage(message, "Give it to `alhena worker`."));
+    }
+    check_page(args)?;
+    let interrupts = Arc::new(Interrupts::catch());
+    let label = args.label.as_deref().map_or(Ok(Label::any()), str::parse).map_err(nats::wrong)?;
+    let inner: Arc<dyn Meaning> = Arc::new(OptionsOfRun::new(interrupts.clone(), args.quiet));
+    let (control, inbox) = schedule::control();
+    let supply = args.supply(Arc::new(OptionsThatTravel::new(inner)), &control)?;
+    let journal = args.journal()?;
+    let name = match &args.name {
+        Some(name) => name.parse().map_err(nats::wrong)?,
+        None => name_of(journal.path()),
+    };
+    let (queue, address) = args.server.connect(Some(url), Layout::default())?;
+    let jobs = supply.entries().len() as u64;
+    let known = known(&journal);
+    announce(&queue, &name, jobs, journal.path(), known.is_empty()).map_err(nats::wrong)?;
+    if !args.quiet {
+        say(format_args!("batch {name} at {}", address.shown()));
+    }
+    let setup = Setup { queue: queue.clone(), batch: name.clone(), label, control: control.clone(), known };
+    let far = Far::begin(setup).map_err(nats::wrong)?;
+    let careful = args.max_cost.is_some() || args.fail_fast;
+    let window = args.at_once.map_or(if careful { CAREFUL } else { IN_QUEUE }, usize::from);
+    let ended = args.run((supply, journal), args.limits(window), far.clone(), (control, inbox), &interrupts);
+    far.close();
+    let ended = ended?;
+    if far.was_cancelled() {
+        say(format_args!("batch {name} was cancelled"));
+    } else if ended.why.is_none() && ended.left == 0 {
+        let about = ended.journal.path().display().to_string();
+        let mut batch = Batch::new(ended.supply.entries().len() as u64, about);
+        batch.finished = true;
+        queue.announce(&name, &batch).map_err(nats::wrong)?;
+    }
+    finish(args, &ended)
+}
+
+/// What the queue need not tell any more.
+fn known(journal: &Journal) -> HashSet<(String, u32)> {
+    let attempts = |(id, entry): (&str, &alhena::batch::journal::Entry)| {
+        let key = key(id, &entry.job);
+        (1..=entry.attempt).map(move |attempt| (key.clone(), attempt)).collect::<Vec<_>>()
+    };
+    journal.done().flat_map(attempts).collect()
+}
+
+fn announce(
+    queue: &Queue,
+    name: &Name,
+    jobs: u64,
+    results: &Path,
+    is_new: bool,
+) -> Result<(), alhena_queue::QueueError> {
+    // Whoever has all results and throws them away wants the jobs done anew.
+    if is_new && queue.batch(name)?.is_some_and(|batch| batch.finished) {
+        queue.forget(name)?;
+    }
+    queue.announce(name, &Batch::new(jobs, results.display().to_string()))
+}
+
+/// The same for the same results file on the same machine, whatever happened meanwhile.
+fn name_of(results: &Path) -> Name {
+    let stem = results.file_stem().unwrap_or_default().to_string_lossy();
+    let machine = rustix::system::uname();
+    Name::derived(&stem, &[machine.nodename().to_bytes(), results.as_os_str().as_encoded_bytes()])
+}
+
+fn named(of: &OfQueue) -> Result<(Queue, Name), CommandError> {
+    let name = of.name.as_deref().ok_or_else(|| {
+        CommandError::usage("the name of the batch is missing", "`alhena batch status` lists them.")
+    })?;
+    let name = name.parse().map_err(nats::wrong)?;
+    let (queue, _) = of.server.connect(of.nats.as_deref(), Layout::default())?;
+    Ok((queue, name))
+}
+
+fn unknown(name: &Name) -> CommandError {
+    CommandError::failed(format!("there is no batch {name}"), "`alhena batch status` lists them.")
+}
+
+pub fn status(of: &OfQueue) -> Done {
+    let (queue, names) = match &of.name {
+        Some(_) => {
+            let (queue, name) = named(of)?;
+            (queue, vec![name])
+        }
+        None => {
+            let (queue, _) = of.server.connect(of.nats.as_deref(), Layout::default())?;
+            let names = queue.batches().map_err(nats::wrong)?;
+            (queue, names.iter().filter_map(|name| name.parse().ok()).collect())
+        }
+    };
+    let mut lines = Vec::new();
+    let mut all = Vec::new();
+    for name in &names {
+        match queue.progress(name).map_err(nats::wrong)? {
+            Some(progress) => {
+                lines.push(line(name, &progress));
+                all.push(json!({"name": name.to_string(), "progress": progress}));
+            }
+            None if of.name.is_some() => return Err(unknown(name)),
+            None => {}
+        }
+    }
+    Ok(match of.json {
+        true if of.name.is_some() => print_json(&all.pop()),
+        true => print_json(&all),
+        false if lines.is_empty() => print("there are no batches"),
+        false => print(&lines.join("\n")),
+    })
+}
+
+fn line(name: &Name, now: &Progress) -> String {
+    let mut line = format!(
+        "{name}: {} jobs, {} results, {} in the queue or at work",
+        number(now.jobs),
+        number(now.results),
+        number(now.open)
+    );
+    if now.dead > 0 {
+        line.push_str(&format!(", {} dead", number(now.dead)));
+    }
+    match (now.cancelled, now.finished) {
+        (true, _) => line.push_str(", cancelled"),
+        (false, true) => line.push_str(", finished"),
+        (false, false) => {}
+    }
+    line
+}
+
+pub fn cancel(of: &OfQueue) -> Done {
+    let (queue, name) = named(of)?;
+    if queue.batch(&name).map_err(nats::wrong)?.is_none() {
+        return Err(unknown(&name));
+    }
+    queue.cancel(&name).map_err(nats::wrong)?;
+    let progress = queue.progress(&name).map_err(nats::wrong)?;
+    Ok(match (of.json, progress) {
+        (true, progress) => print_json(&json!({"name": name.to_string(), "progress": progress})),
+        (false, Some(progress)) => print(&line(&name, &progress)),
+        (false, None) => print(&format!("{name}: cancelled")),
+    })
+}
+
+pub fn forget(of: &OfQueue) -> Done {
+    let (queue, name) = named(of)?;
+    queue.forget(&name).map_err(nats::wrong)?;
+    Ok(match of.json {
+        true => print_json(&json!({"name": name.to_string(), "forgotten": true})),
+        false => print(&format!("{name}: forgotten")),
+    })
+}
+
+/// The last attempt of each job that has one, in the order in which the jobs were done first.
+pub fn results(of: &OfQueue) -> Done {
+    let (queue, name) = named(of)?;
+    let progress = queue.progress(&name).map_err(nats::wrong)?.ok_or_else(|| unknown(&name))?;
+    let mut gathering = queue.gather(&name);
+    let mut last: BTreeMap<usize, JobResult> = BTreeMap::new();
+    let mut places = std::collections::HashMap::new();
+    let mut left = progress.results > 0;
+    while left {
+        let Some(gathered) = gathering.next(SOON).map_err(nats::wrong)? else { break };
+        left = gathered.left > 0;
+        let Ok(answer) = serde_json::from_slice::<Answer>(&gathered.payload) else { continue };
+        let next = places.len();
+        let place = *places.entry(answer.id.clone()).or_insert(next);
+        let result = result(answer, gathered.attempt);
+        if last.get(&place).is_none_or(|there| there.attempt <= result.attempt) {
+            last.insert(place, result);
+        }
+    }
+    let printed = write(|out| {
+        for result in last.values() {
+            out.write_all(result.line().map_err(std::io::Error::other)?.as_bytes())?;
+        }
+        Ok(())
+    });
+    Ok(written(printed))
+}
+
+fn result(answer: Answer, attempt: u32) -> JobResult {
+    JobResult {
+        id: answer.id,
+        attempt,
+        outcome: answer.outcome,
+        patch: answer.patch,
+        commit: answer.commit,
+        earlier: Vec::new(),
+        job: answer.mark,
+        at: answer.at,
+    }
+}

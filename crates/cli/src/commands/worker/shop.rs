@@ -1,0 +1,359 @@
+//! A worker at work: some take jobs and do them, one looks who has to stop.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use alhena::agent::dirs::Dirs;
+use alhena::agent::env::Environment;
+use alhena::batch::local::{Local, Way};
+use alhena::batch::meaning::Meaning;
+use alhena::batch::perform::{Done as Ended, Perform, Stop, Watch, Where};
+use alhena::{Approval, Failure, FailureKind, PoolOptions, Request, Status};
+use alhena_queue::{Cancelled, Delivery, Label, Layout, Name, Queue, Worker};
+
+use super::Args;
+use super::hold;
+use super::told::{Told, Which};
+use crate::command_error::{CommandError, Done};
+use crate::commands::batch::OptionsOfRun;
+use crate::commands::run::find;
+use crate::far::{Answer, Folders, Gate, Letter, OptionsOfWorker};
+use crate::nats;
+use crate::signals::Interrupts;
+
+/// So long is waited for a job before it is asked again.
+const WAIT: Duration = Duration::from_secs(20);
+/// How often it is looked whether a batch was cancelled, and whether it is time to go.
+const LOOK: Duration = Duration::from_millis(200);
+/// After a server that gives nothing.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How far a worker is.
+const GOING: u8 = 0;
+const DRAINING: u8 = 1;
+const STOPPING: u8 = 2;
+
+/// Everything that those who work share.
+struct Shop {
+    queue: Queue,
+    name: String,
+    quota: String,
+    gate: Gate,
+    folders: Folders,
+    local: RwLock<Option<Local>>,
+    cancelled: Cancelled,
+    /// Batches that were asked after.
+    seen: Mutex<HashSet<String>>,
+    told: Told,
+    phase: AtomicU8,
+    running: Mutex<HashMap<u64, Running>>,
+    next: AtomicU64,
+    /// When the last job was there.
+    last: Mutex<Instant>,
+    /// Why no worker on this machine can work.
+    broken: Mutex<Option<Failure>>,
+}
+
+struct Running {
+    batch: String,
+    watch: Arc<Watch>,
+}
+
+pub fn open(args: Args) -> Done {
+    let interrupts = Arc::new(Interrupts::catch());
+    let labels: Vec<Label> =
+        args.label.iter().map(|label| label.parse()).collect::<Result<_, _>>().map_err(nats::wrong)?;
+    let root = root(&args.root)?;
+    let meaning = Arc::new(OptionsOfRun::new(interrupts.clone(), args.quiet || args.json));
+    let environment = Environment::of_process();
+    let mut request = Request::new("");
+    let gemini = find(args.gemini.clone(), &mut request, &environment, args.quiet, &interrupts)?;
+    // A signal ends whoever looks for it, and must not end jobs that are to finish.
+    meaning.knows(gemini.clone());
+    let jobs = args.jobs.map_or_else(|| PoolOptions::default().processes, usize::from);
+    let (queue, address) = args.server.connect(args.nats.as_deref(), Layout::default().lease(args.lease))?;
+    let dirs = Dirs::of(&environment).ok_or_else(|| {
+        CommandError::usage("there is no home directory to work with", "Set HOME, or ALHENA_HOME.")
+    })?;
+    let folders = Folders::new(&dirs.cache.join("workers")).map_err(|error| {
+        CommandError::failed(format!("no place for folders: {error}"), "Make room for it.")
+    })?;
+    // What a run leaves whose keeper and guard are killed together comes to us.
+    let _by_mark_only = alhena::agent::supervise::adoption::every_child_is_a_runs();
+    let meaning: Arc<dyn Meaning> = Arc::new(OptionsOfWorker::new(meaning));
+    let local = Local::new(meaning, Way::from(args.transport), jobs)?;
+    let shop = Arc::new(Shop {
+        cancelled: queue.watch_cancelled(),
+        queue,
+        name: args.name.clone().unwrap_or_else(own_name),
+        quota: args.quota.clone(),
+        gate: Gate { root, most: args.max_approval, gemini: gemini.path.clone() },
+        folders,
+        local: RwLock::new(Some(local)),
+        seen: Mutex::default(),
+        told: Told { json: args.json, quiet: args.quiet },
+        phase: AtomicU8::new(GOING),
+        running: Mutex::default(),
+        next: AtomicU64::new(0),
+        last: Mutex::new(Instant::now()),
+        broken: Mutex::default(),
+    });
+    let told = shop.clone();
+    interrupts.tell(move |count| told.interrupted(count));
+    shop.told.say(&format!(
+        "{} takes {jobs} jobs at once from {}, below {}, up to approval {}",
+        shop.name,
+        address.shown(),
+        shop.gate.root.display(),
+        name_of(args.max_approval),
+    ));
+    for _ in 0..jobs {
+        let worker = shop.queue.worker(&labels).map_err(nats::wrong)?;
+        let shop = shop.clone();
+        std::thread::spawn(move || shop.take_all(worker));
+    }
+    shop.watch_over(args.idle_exit);
+    shop.close()
+}
+
+fn name_of(approval: Approval) -> &'static str {
+    approval.names().first().copied().unwrap_or_default()
+}
+
+fn root(given: &std::path::Path) -> Result<PathBuf, CommandError> {
+    let wrong = |why: String| {
+        CommandError::usage(format!("{}: {why}", given.display()), "Give --root a directory that exists.")
+    };
+    let root = given.canonicalize().map_err(|error| wrong(error.to_string()))?;
+    match (root.is_dir(), root.to_str()) {
+        (true, Some(_)) => Ok(root),
+        (false, _) => Err(wrong("it is no directory".to_owned())),
+        (true, None) => Err(wrong("its name is no text".to_owned())),
+    }
+}
+
+fn own_name() -> String {
+    let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    format!("{machine}-{}", std::process::id())
+}
+
+impl Shop {
+    fn phase(&self) -> u8 {
+        self.phase.load(Ordering::Acquire)
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<u64, Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Once: no more jobs. Twice: they are given to others.
+    fn interrupted(&self, count: u32) {
+        let (phase, how) = match count {
+            1 => (DRAINING, None),
+            2 => (STOPPING, Some(Stop::Gently)),
+            _ => (STOPPING, Some(Stop::AtOnce)),
+        };
+        self.phase.fetch_max(phase, Ordering::AcqRel);
+        match how {
+            None => {
+                self.told.say("no more jobs are taken; those that run finish. Once more gives them back.")
+            }
+            Some(how) => self.running().values().for_each(|running| running.watch.stop(how)),
+        }
+    }
+
+    /// Until nothing runs and nothing more is to be done.
+    fn watch_over(&self, idle: Option<Duration>) {
+        loop {
+            std::thread::sleep(LOOK);
+            let running = self.running();
+            for running in running.values().filter(|running| self.cancelled.has(&running.batch)) {
+                running.watch.stop(Stop::Gently);
+            }
+            let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
+            let is_idle = running.is_empty() && idle.is_some_and(|idle| last >= idle);
+            if running.is_empty() && (self.phase() != GOING || is_idle) {
+                // Whoever gets a job from now on gives it back.
+                self.phase.fetch_max(DRAINING, Ordering::AcqRel);
+                return;
+            }
+        }
+    }
+
+    fn close(&self) -> Done {
+        let local = self.local.write().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(local) = local {
+            local.close();
+        }
+        self.folders.close();
+        let broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(failure) = broken {
+            let code = failure.kind.exit_status();
+            return Err(CommandError::failed(failure.message, failure.hint).exit(code));
+        }
+        Ok(match self.phase() {
+            STOPPING => ExitCode::from(FailureKind::Cancelled.exit_status()),
+            _ => ExitCode::SUCCESS,
+        })
+    }
+
+    fn take_all(&self, mut worker: Worker) {
+        let mut lost = false;
+        while self.phase() == GOING {
+            match worker.next(WAIT) {
+                Ok(Some(delivery)) => self.take(delivery),
+                Ok(None) => {}
+                Err(error) => {
+                    if !std::mem::replace(&mut lost, true) {
+                        self.told.complain(&error.to_string(), error.hint().unwrap_or_default());
+                    }
+                    std::thread::sleep(PAUSE);
+                    continue;
+                }
+            }
+            if std::mem::take(&mut lost) {
+                self.told.say("the server answers again");
+            }
+        }
+    }
+
+    /// One job, from its delivery to its result.
+    fn take(&self, delivery: Delivery) {
+        let batch = delivery.batch().to_owned();
+        let which =
+            Which { batch: batch.clone(), id: delivery.job().to_owned(), attempt: delivery.attempt() };
+        let letter: Letter = match serde_json::from_slice(delivery.payload()) {
+            Ok(letter) => letter,
+            Err(error) => {
+                self.told.left(&which, "refused", &format!("it is no job: {error}"));
+                return self.note(delivery.discard());
+            }
+        };
+        let which = Which { id: letter.id.clone(), ..which };
+        if self.is_cancelled(&batch) {
+            self.told.left(&which, "dropped", "its batch was cancelled");
+            return self.note(delivery.discard());
+        }
+        let (number, watch) = self.register(&batch);
+        if self.phase() != GOING {
+            self.told.left(&which, "returned", "this worker ends");
+            self.note(delivery.give_back());
+        } else if delivery.is_exhausted() {
+            self.bury(delivery, &letter, &which);
+        } else {
+            self.told.began(&which);
+            delivery.tell_begun(&self.name);
+            let begin = Instant::now();
+            let ended = self.perform(&letter, &watch);
+            let ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
+            self.end(delivery, &letter, ended, &which, ms);
+        }
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.running().remove(&number);
+    }
+
+    fn register(&self, batch: &str) -> (u64, Arc<Watch>) {
+        let (number, watch) = (self.next.fetch_add(1, Ordering::AcqRel), Arc::new(Watch::unheard()));
+        self.running().insert(number, Running { batch: batch.to_owned(), watch: watch.clone() });
+        (number, watch)
+    }
+
+    fn is_cancelled(&self, batch: &str) -> bool {
+        // What was cancelled just before this worker came may not have been heard yet.
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = || {
+            let name: Name = batch.parse().ok()?;
+            self.queue.batch(&name).ok()?.map(|batch| batch.cancelled)
+        };
+        self.cancelled.has(batch) || seen.insert(batch.to_owned()) && asked() == Some(true)
+    }
+
+    fn perform(&self, letter: &Letter, watch: &Watch) -> Ended {
+        let mut folder = None;
+        let unpack = |name: &str| {
+            let fetch = || self.queue.file(name).map_err(io::Error::other);
+            let unpacked = self.folders.get(name, fetch).map_err(|error| {
+                Failure::new(FailureKind::Input, format!("the folder of the job cannot be had: {error}"))
+            })?;
+            let path = unpacked.path().to_owned();
+            folder = Some(unpacked);
+            Ok(path)
+        };
+        let job = match self.gate.admit(letter, unpack) {
+            Ok(job) => job,
+            Err(failure) => return Ended::not_begun(failure, Where::Shared),
+        };
+        let model = job.options.get("model").and_then(serde_json::Value::as_str);
+        let clock = hold::clock(&self.quota, model);
+        hold::wait(&self.queue, &clock, watch);
+        let local = self.local.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(local) = local.as_ref().filter(|_| watch.asked().is_none()) else {
+            let failure = Failure::new(FailureKind::Cancelled, "the worker ends");
+            return Ended::not_begun(failure, Where::Shared);
+        };
+        let ended = local.perform(&job, watch);
+        hold::tell(&self.queue, &clock, &ended.outcome);
+        drop(folder);
+        ended
+    }
+
+    fn end(&self, delivery: Delivery, letter: &Letter, ended: Ended, which: &Which, ms: u64) {
+        let was_stopped = ended.outcome.status == Status::Cancelled;
+        if was_stopped && self.cancelled.has(&which.batch) {
+            self.told.left(which, "dropped", "its batch was cancelled");
+            return self.note(delivery.discard());
+        }
+        if was_stopped && self.phase() != GOING {
+            self.told.left(which, "returned", "this worker ends");
+            return self.note(delivery.give_back());
+        }
+        if let Some(failure) = ended.outcome.failure.as_ref().filter(|failure| is_ours(failure.kind)) {
+            // Every other job would fail here the same way: better nobody takes them than this one.
+            self.told.left(which, "returned", &failure.message);
+            *self.broken.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure.clone());
+            self.phase.fetch_max(DRAINING, Ordering::AcqRel);
+            return self.note(delivery.give_back());
+        }
+        self.told.done(which, &ended.outcome, ms);
+        self.answer(delivery, Answer::of(letter, &self.name, ended), Delivery::finish);
+    }
+
+    /// A job that ended every worker before: nobody else has to.
+    fn bury(&self, delivery: Delivery, letter: &Letter, which: &Which) {
+        let message = format!("{} workers were given it, and none came back", delivery.times() - 1);
+        self.told.left(which, "buried", &message);
+        let failure = Failure::new(FailureKind::Crashed, message)
+            .with_hint("It is kept in the stream alhena-dead; try it alone with `alhena run`.");
+        let ended = Ended::not_begun(failure, Where::Nowhere);
+        self.answer(delivery, Answer::of(letter, &self.name, ended), Delivery::bury);
+    }
+
+    fn answer(
+        &self,
+        delivery: Delivery,
+        answer: Answer,
+        how: fn(Delivery, &[u8]) -> Result<bool, alhena_queue::QueueError>,
+    ) {
+        let sent = serde_json::to_vec(&answer).map_err(|error| error.to_string());
+        let sent = sent.and_then(|bytes| how(delivery, &bytes).map_err(|error| error.to_string()));
+        if let Err(error) = sent {
+            self.told.complain(&format!("a result was not stored, and the job goes to another: {error}"), "");
+        }
+    }
+
+    fn note(&self, done: Result<(), alhena_queue::QueueError>) {
+        if let Err(error) = done {
+            self.told.complain(&error.to_string(), error.hint().unwrap_or_default());
+        }
+    }
+}
+
+/// Whether it is this machine that is at fault, and no job can do anything about it.
+fn is_ours(kind: FailureKind) -> bool {
+    matches!(kind, FailureKind::NotInstalled | FailureKind::DiskFull)
+}

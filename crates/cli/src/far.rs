@@ -1,0 +1,23 @@
+//! Jobs that are done on other machines: what of them travels, and what a worker lets in.
+//!
+//! | Module | Its one job |
+//! |---|---|
+//! | [`table`] | which options may travel, and why the others may not |
+//! | [`letter`] | a job and its answer, as they are in the queue |
+//! | [`folder`] | a folder as bytes, and back without a way out |
+//! | [`pack`] | the submitter's side: a job becomes a letter |
+//! | [`gate`] | the worker's side: a letter becomes a job, or is refused |
+//! | [`submit`] | puts jobs into the queue and gathers what came of them |
+
+mod folder;
+mod gate;
+mod letter;
+mod pack;
+mod submit;
+mod table;
+
+pub use self::folder::Folders;
+pub use self::gate::{Gate, OptionsOfWorker};
+pub use self::letter::{Answer, Letter, key};
+pub use self::pack::OptionsThatTravel;
+pub use self::submit::{Far, Setup};

@@ -1,0 +1,341 @@
+//! A folder as bytes, and back on another machine without a way out of it.
+//!
+//! A folder is a list of entries: a line of JSON that says what it is, then its bytes. Links come last, so that nothing is ever
+//! written through one, and none leads out of the folder: neither by itself nor by way of another. A repository's `.git` stays at home:
+//! its configuration and hooks are programs that git would run there, and its history has an address.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use alhena_sys::{files, locks};
+use serde::{Deserialize, Serialize};
+
+/// What every folder begins with.
+const BEGINNING: &[u8] = b"alhena folder 1\n";
+/// No folder that travels is larger: it is held in memory on its way.
+const LARGEST: u64 = 512 << 20;
+/// So many folders are kept for the next job.
+const KEPT: usize = 8;
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum Entry {
+    Dir { path: String },
+    File { path: String, size: u64, executable: bool },
+    Link { path: String, to: String },
+}
+
+/// All of a folder.
+pub fn pack(folder: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = BEGINNING.to_vec();
+    let mut links = Vec::new();
+    pack_below(folder, Path::new(""), &mut bytes, &mut links)?;
+    for link in links {
+        write_entry(&link, &mut bytes)?;
+    }
+    Ok(bytes)
+}
+
+fn pack_below(folder: &Path, below: &Path, bytes: &mut Vec<u8>, links: &mut Vec<Entry>) -> io::Result<()> {
+    let mut names: Vec<_> =
+        fs::read_dir(folder.join(below))?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<_>>()?;
+    names.sort();
+    for name in names.into_iter().filter(|name| !is_repository(name)) {
+        let (path, full) = (below.join(&name), folder.join(below).join(&name));
+        let told =
+            |why: &str| io::Error::new(io::ErrorKind::InvalidInput, format!("{}: {why}", path.display()));
+        let text = path.to_str().ok_or_else(|| told("its name is no text"))?.to_owned();
+        let kind = full.symlink_metadata()?.file_type();
+        if kind.is_symlink() {
+            let to = fs::read_link(&full)?;
+            if !stays_inside(&path, &to) {
+                return Err(told("it is a link that leads out of the folder, which cannot travel"));
+            }
+            let to = to.to_str().ok_or_else(|| told("it leads to a name that is no text"))?.to_owned();
+            links.push(Entry::Link { path: text, to });
+        } else if kind.is_dir() {
+            write_entry(&Entry::Dir { path: text }, bytes)?;
+            pack_below(folder, &path, bytes, links)?;
+        } else if kind.is_file() {
+            let mut file = files::open(&full)?;
+            let mut content = Vec::new();
+            (&mut file).take(LARGEST + 1).read_to_end(&mut content)?;
+            if (bytes.len() + content.len()) as u64 > LARGEST {
+                let why = format!("the folder has more than {} MB, too much to travel", LARGEST >> 20);
+                return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+            }
+            let executable = file.metadata()?.permissions().mode() & 0o100 != 0;
+            write_entry(&Entry::File { path: text, size: content.len() as u64, executable }, bytes)?;
+            bytes.extend_from_slice(&content);
+        } else {
+            return Err(told("it is neither a file nor a directory, and cannot travel"));
+        }
+    }
+    Ok(())
+}
+
+/// Also where the file system takes one letter for the other.
+fn is_repository(name: &OsStr) -> bool {
+    name.eq_ignore_ascii_case(".git")
+}
+
+fn write_entry(entry: &Entry, bytes: &mut Vec<u8>) -> io::Result<()> {
+    serde_json::to_writer(&mut *bytes, entry)?;
+    bytes.push(b'\n');
+    Ok(())
+}
+
+/// Whether a link at this path leads to something in the folder, whatever else is in there: it goes up no further than to the
+/// folder itself, and not up again behind a name, which could be a link.
+fn stays_inside(at: &Path, to: &Path) -> bool {
+    let mut up = 0;
+    let mut named = false;
+    for part in to.components() {
+        match part {
+            Component::ParentDir if !named => up += 1,
+            Component::Normal(_) => named = true,
+            Component::CurDir => {}
+            _ => return false,
+        }
+    }
+    !to.as_os_str().is_empty() && up < at.components().count()
+}
+
+/// Makes the folder anew, in a directory that is there and empty.
+fn unpack(bytes: &[u8], into: &Path) -> io::Result<()> {
+    let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidData, format!("it is no folder: {why}"));
+    let mut rest = bytes.strip_prefix(BEGINNING).ok_or_else(|| wrong("it begins otherwise"))?;
+    let mut links: BTreeSet<PathBuf> = BTreeSet::new();
+    while !rest.is_empty() {
+        let end = rest.iter().position(|byte| *byte == b'\n').ok_or_else(|| wrong("an entry is cut off"))?;
+        let (head, behind) = rest.split_at(end);
+        rest = behind.get(1..).unwrap_or_default();
+        let entry: Entry = serde_json::from_slice(head)?;
+        let (Entry::Dir { path } | Entry::File { path, .. } | Entry::Link { path, .. }) = &entry;
+        let path = Path::new(path);
+        let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
+        if !plain || path.as_os_str().is_empty() {
+            return Err(wrong("a path leads out of it"));
+        }
+        if path.iter().any(is_repository) {
+            return Err(wrong("a repository is in it"));
+        }
+        if path.ancestors().any(|above| links.contains(above)) {
+            return Err(wrong("something is behind a link"));
+        }
+        let full = into.join(path);
+        match &entry {
+            Entry::Dir { .. } => fs::create_dir(&full)?,
+            Entry::File { size, executable, .. } => {
+                let size = usize::try_from(*size).map_err(io::Error::other)?;
+                let (content, behind) =
+                    rest.split_at_checked(size).ok_or_else(|| wrong("a file is cut off"))?;
+                rest = behind;
+                let mode = if *executable { 0o755 } else { 0o644 };
+                let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&full)?;
+                file.write_all(content)?;
+            }
+            Entry::Link { to, .. } => {
+                if !stays_inside(path, Path::new(to)) {
+                    return Err(wrong("a link leads out of it"));
+                }
+                std::os::unix::fs::symlink(to, &full)?;
+                links.insert(path.to_owned());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The folders that came to a worker, each unpacked once for all jobs that work on it, and gone with the worker.
+pub struct Folders {
+    dir: PathBuf,
+    _lock: File,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    folders: HashMap<String, Arc<Folder>>,
+    /// The one that was asked for last is the last.
+    order: Vec<String>,
+    number: u64,
+}
+
+/// A folder that is there as long as somebody has this.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        remove(&self.0);
+    }
+}
+
+impl Drop for Folders {
+    fn drop(&mut self) {
+        remove(&self.dir);
+    }
+}
+
+fn remove(dir: &Path) {
+    // What cannot be removed now is removed by the next worker.
+    let _left = fs::remove_dir_all(dir);
+}
+
+impl Folders {
+    /// Below this directory, where what workers left that were killed is removed first.
+    pub fn new(below: &Path) -> io::Result<Self> {
+        fs::create_dir_all(below)?;
+        for name in files::names_in(below)? {
+            let dir = below.join(name);
+            if locks::take_existing(&dir.join("lock")).is_ok_and(|lock| lock.is_some()) {
+                remove(&dir);
+            }
+        }
+        let dir = tempfile::Builder::new().prefix("worker-").tempdir_in(below)?.keep();
+        let lock = locks::take(&dir.join("lock"))?;
+        let lock = lock.ok_or_else(|| io::Error::other("somebody else holds a new directory"))?;
+        Ok(Self { dir, _lock: lock, kept: Mutex::default() })
+    }
+
+    /// Takes all of it away; a program that ends drops nothing.
+    pub fn close(&self) {
+        remove(&self.dir);
+    }
+
+    /// The folder of this name; `fetch` gets its bytes where it is not there.
+    pub fn get(&self, name: &str, fetch: impl FnOnce() -> io::Result<Vec<u8>>) -> io::Result<Arc<Folder>> {
+        // The lock is held meanwhile: many who begin at once fetch it once.
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.order.retain(|other| other != name);
+        if !kept.folders.contains_key(name) {
+            let bytes = fetch()?;
+            kept.number += 1;
+            let folder = Folder(self.dir.join(kept.number.to_string()));
+            fs::create_dir(folder.path())?;
+            unpack(&bytes, folder.path())?;
+            kept.folders.insert(name.to_owned(), Arc::new(folder));
+        }
+        kept.order.push(name.to_owned());
+        while kept.order.len() > KEPT {
+            let oldest = kept.order.remove(0);
+            kept.folders.remove(&oldest);
+        }
+        kept.folders.get(name).cloned().ok_or_else(|| io::Error::other("it is not there"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(dir: &Path) -> Vec<String> {
+        let mut all: Vec<String> = alhena_testbed::tools::files_under(dir)
+            .iter()
+            .map(|path| path.strip_prefix(dir).unwrap().display().to_string())
+            .collect();
+        all.sort();
+        all
+    }
+
+    fn packed(entries: &[Entry]) -> Vec<u8> {
+        let mut bytes = BEGINNING.to_vec();
+        for entry in entries {
+            write_entry(entry, &mut bytes).unwrap();
+            if let Entry::File { size, .. } = entry {
+                bytes.extend(std::iter::repeat_n(b'x', *size as usize));
+            }
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_folder_is_the_same_on_the_other_side() {
+        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::create_dir_all(from.path().join("a/b/empty")).unwrap();
+        fs::write(from.path().join("a/b/file"), b"one\n\0two").unwrap();
+        fs::write(from.path().join("run"), b"#!").unwrap();
+        fs::set_permissions(from.path().join("run"), fs::Permissions::from_mode(0o755)).unwrap();
+        std::os::unix::fs::symlink("../run", from.path().join("a/link")).unwrap();
+        let there = listed(from.path());
+        fs::create_dir_all(from.path().join(".git/hooks")).unwrap();
+        fs::write(from.path().join(".git/config"), "[core]").unwrap();
+        let bytes = pack(from.path()).unwrap();
+        unpack(&bytes, to.path()).unwrap();
+        assert_eq!(listed(to.path()), there);
+        assert_eq!(fs::read(to.path().join("a/b/file")).unwrap(), b"one\n\0two");
+        assert_eq!(fs::read_link(to.path().join("a/link")).unwrap(), Path::new("../run"));
+        assert!(to.path().join("a/b/empty").is_dir());
+        let mode = |name: &str| to.path().join(name).metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode("run"), mode("a/b/file")), (0o755, 0o644));
+    }
+
+    #[test]
+    fn what_leads_out_of_a_folder_is_neither_packed_nor_unpacked() {
+        let from = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", from.path().join("out")).unwrap();
+        assert!(pack(from.path()).unwrap_err().to_string().contains("leads out of the folder"));
+        let file = |path: &str| Entry::File { path: path.to_owned(), size: 1, executable: false };
+        let dir = |path: &str| Entry::Dir { path: path.to_owned() };
+        let link = |path: &str, to: &str| Entry::Link { path: path.to_owned(), to: to.to_owned() };
+        let tricks: Vec<Vec<Entry>> = vec![
+            vec![file("/tmp/alhena-out")],
+            vec![file("../out")],
+            vec![dir("a"), file("a/../../out")],
+            vec![file("")],
+            vec![link("l", "..")],
+            vec![link("l", "/etc")],
+            vec![link("l", "")],
+            vec![link("l", "."), file("l/x")],
+            vec![dir("d"), link("d/l", ".."), file("d/l/x")],
+            // Up to the folder itself and, behind that, up once more.
+            vec![dir("d"), link("d/up", ".."), link("k", "d/up/../../out")],
+            vec![dir("sub"), dir("sub/.Git"), file("sub/.Git/config")],
+            vec![link(".git", "sub")],
+            vec![file("a"), file("a")],
+            vec![link("a", "b"), link("a", "c")],
+        ];
+        for entries in tricks {
+            let root = tempfile::tempdir().unwrap();
+            let into = root.path().join("into");
+            fs::create_dir(&into).unwrap();
+            assert!(unpack(&packed(&entries), &into).is_err(), "{entries:?}");
+            assert!(listed(root.path()).iter().all(|path| path.starts_with("into/")), "{entries:?}");
+        }
+        for bytes in [
+            &b"nonsense"[..],
+            b"alhena folder 1\n{",
+            b"alhena folder 1\n{\"kind\":\"file\",\"path\":\"a\",\"size\":9,\"executable\":false}\nx",
+        ] {
+            assert!(unpack(bytes, &tempfile::tempdir().unwrap().path().join("")).is_err());
+        }
+    }
+
+    #[test]
+    fn folders_of_killed_workers_are_removed_by_the_next_one_and_those_of_the_living_stay() {
+        let below = tempfile::tempdir().unwrap();
+        fs::create_dir(below.path().join("worker-dead")).unwrap();
+        fs::write(below.path().join("worker-dead/lock"), "").unwrap();
+        let bytes = packed(&[Entry::File { path: "f".to_owned(), size: 1, executable: false }]);
+        let living = Folders::new(below.path()).unwrap();
+        let folder = living.get("one", || Ok(bytes.clone())).unwrap();
+        let again = living.get("one", || Err(io::Error::other("fetched twice"))).unwrap();
+        assert_eq!(folder.path(), again.path());
+        let next = Folders::new(below.path()).unwrap();
+        assert!(folder.path().join("f").is_file());
+        assert!(!below.path().join("worker-dead").exists());
+        drop((living, next, folder, again));
+        assert_eq!(listed(below.path()), [""; 0]);
+    }
+}

@@ -1,0 +1,143 @@
+use serde_json::json;
+
+use super::*;
+
+struct AtWork {
+    dir: tempfile::TempDir,
+    gate: Gate,
+}
+
+fn worker(most: Approval) -> AtWork {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap().join("root");
+    std::fs::create_dir_all(root.join("app/src")).unwrap();
+    std::fs::create_dir(dir.path().join("secret")).unwrap();
+    std::os::unix::fs::symlink("../secret", root.join("way-out")).unwrap();
+    std::os::unix::fs::symlink("app", root.join("inside")).unwrap();
+    let gate = Gate { root, most, gemini: PathBuf::from("/opt/gemini") };
+    AtWork { dir, gate }
+}
+
+fn letter(options: Value) -> Letter {
+    let Value::Object(options) = options else { panic!("no options") };
+    Letter {
+        version: letter::VERSION,
+        id: "a".to_owned(),
+        line: 1,
+        mark: "00112233445566778899aabbccddeeff".to_owned(),
+        options,
+        place: letter::Place::Dir,
+    }
+}
+
+fn admitted(gate: &Gate, letter: &Letter) -> Result<Job, String> {
+    let folder = |name: &str| Ok(PathBuf::from("/folders").join(name));
+    gate.admit(letter, folder).map_err(|failure| {
+        assert_eq!(failure.kind, FailureKind::Input);
+        failure.message
+    })
+}
+
+#[test]
+fn what_is_let_in_works_below_the_root_with_the_workers_own_program() {
+    let worker = worker(Approval::AutoEdit);
+    let said = json!({"prompt": "p", "dir": "inside/src", "include_dir": ["app"], "approval": "acceptEdits"});
+    let job = admitted(&worker.gate, &letter(said)).unwrap();
+    let root = worker.gate.root.display().to_string();
+    assert_eq!(
+        Value::Object(job.options),
+        json!({"prompt": "p", "dir": format!("{root}/app/src"), "include_dir": [format!("{root}/app")],
+            "approval": "auto-edit", "no_config": true, "gemini": "/opt/gemini"})
+    );
+    let job = admitted(&worker.gate, &letter(json!({"prompt": "p", "offline": true}))).unwrap();
+    assert_eq!(
+        Value::Object(job.options),
+        json!({"prompt": "p", "offline": true, "approval": "default", "dir": root, "no_config": true})
+    );
+    drop(worker.dir);
+}
+
+#[test]
+fn nothing_leaves_the_root() {
+    let worker = worker(Approval::Yolo);
+    for dir in ["/etc", "..", "way-out", "app/../../secret", "nowhere", "app/../.."] {
+        let refused = admitted(&worker.gate, &letter(json!({"prompt": "p", "dir": dir}))).unwrap_err();
+        assert!(refused.starts_with("the worker refuses it: dir"), "{refused}");
+        let refused = admitted(&worker.gate, &letter(json!({"prompt": "p", "include_dir": ["app", dir]})));
+        assert!(refused.is_err(), "{dir}");
+    }
+    for url in ["/etc", "../secret", "way-out", "file:///etc", "ext::sh -c id", "-x", "--upload-pack=x"] {
+        let place =
+            letter::Place::Git { url: url.to_owned(), reference: "HEAD".to_owned(), dir: String::new() };
+        let letter = Letter { place, ..letter(json!({"prompt": "p"})) };
+        assert!(admitted(&worker.gate, &letter).is_err(), "{url}");
+    }
+    for (reference, dir) in [("--all", ""), ("HEAD", "../x"), ("HEAD", "/etc"), (" ", "")] {
+        let (url, reference, dir) = ("https://h/r".to_owned(), reference.to_owned(), dir.to_owned());
+        let letter =
+            Letter { place: letter::Place::Git { url, reference, dir }, ..letter(json!({"prompt": "p"})) };
+        assert!(admitted(&worker.gate, &letter).is_err());
+    }
+}
+
+#[test]
+fn a_letter_that_nobody_checked_before_is_refused_as_well() {
+    let worker = worker(Approval::AutoEdit);
+    let refused = [
+        json!({"gemini": "/bin/sh"}),
+        json!({"agent_command": "sh"}),
+        json!({"mcp_server": "x=sh -c id"}),
+        json!({"hook": "before-tool=sh"}),
+        json!({"args": ["--yolo"]}),
+        json!({"env": {"GEMINI_API_KEY": "stolen"}}),
+        json!({"env": ["GOOGLE_GEMINI_BASE_URL=http://evil"]}),
+        json!({"policy": "x"}),
+        json!({"rules": "x"}),
+        json!({"cassette": "x"}),
+        json!({"record": "x"}),
+        json!({"output": "x"}),
+        json!({"as": "text"}),
+        json!({"resume": "latest"}),
+        json!({"sandbox": "off"}),
+        json!({"trust": "settings"}),
+        json!({"offline": "/etc/passwd"}),
+        json!({"prompt_file": "/etc/passwd"}),
+        json!({"system_prompt_file": "/etc/passwd"}),
+        json!({"schema": "/etc/passwd"}),
+        json!({"allow_tool": "run_shell_command"}),
+        json!({"allow": ["shell(*)"]}),
+        json!({"approval": "yolo"}),
+        json!({"approval": "full_auto"}),
+        json!({"approval": ["yolo"]}),
+        json!({"approval": true}),
+        json!({"dir": 5}),
+        json!({"dir": {"x": 1}}),
+        json!({"no-such": 1}),
+    ];
+    for options in refused {
+        assert!(admitted(&worker.gate, &letter(options.clone())).is_err(), "{options}");
+    }
+    let other = Letter { version: 2, ..letter(json!({"prompt": "p"})) };
+    assert!(admitted(&worker.gate, &other).unwrap_err().contains("another release"));
+    let markless = Letter { mark: "zz".to_owned(), ..letter(json!({"prompt": "p"})) };
+    assert!(admitted(&worker.gate, &markless).is_err());
+    let place = letter::Place::Copy { folder: "f".to_owned() };
+    let two = Letter { place, ..letter(json!({"prompt": "p", "dir": "app"})) };
+    assert!(admitted(&worker.gate, &two).is_err());
+}
+
+#[test]
+fn a_job_that_says_nothing_gets_no_more_than_the_worker_allows() {
+    let mode = |most, said: Value| {
+        let job = admitted(&worker(most).gate, &letter(said))?;
+        Ok::<_, String>(job.options.get("approval").cloned().unwrap())
+    };
+    assert_eq!(mode(Approval::Plan, json!({})).unwrap(), "plan");
+    assert_eq!(mode(Approval::Yolo, json!({})).unwrap(), "default");
+    assert_eq!(mode(Approval::Yolo, json!({"approval": "yolo", "allow": ["shell(*)"]})).unwrap(), "yolo");
+    let refused = mode(Approval::Default, json!({"approval": "auto-edit"})).unwrap_err();
+    assert_eq!(
+        refused,
+        "the worker refuses it: approval auto-edit is more than this worker allows, which is default"
+    );
+}

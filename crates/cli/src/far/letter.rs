@@ -1,0 +1,116 @@
+//! A job and its answer, as they are in the queue.
+
+use std::sync::Arc;
+
+use alhena::Outcome;
+use alhena::batch::job::{Checkout, Job};
+use alhena::batch::meaning::Options;
+use alhena::batch::perform::{Done, Where};
+use alhena::model::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// Another one is not understood.
+pub const VERSION: u32 = 1;
+
+/// A job on its way to a worker. Nothing in it refers to the machine that it comes from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Letter {
+    pub version: u32,
+    /// The job's id.
+    pub id: String,
+    pub line: u64,
+    /// By which the job is known again.
+    pub mark: String,
+    pub options: Options,
+    pub place: Place,
+}
+
+/// Where the job works.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Place {
+    /// In a directory below the worker's root.
+    Dir,
+    /// In a copy of the folder that this file of the queue holds.
+    Copy { folder: String },
+    /// In a checkout.
+    Git { url: String, reference: String, dir: String },
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    pub version: u32,
+    pub id: String,
+    pub mark: String,
+    /// Who did it.
+    pub worker: String,
+    pub outcome: Arc<Outcome>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patch: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    pub place: Worked,
+    /// When it was over.
+    pub at: Timestamp,
+}
+
+/// Where it was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Worked {
+    Own,
+    Shared,
+    Nowhere,
+}
+
+impl Place {
+    /// That of a checkout.
+    pub fn of_checkout(checkout: &Checkout) -> Self {
+        Place::Git {
+            url: checkout.url.clone(),
+            reference: checkout.reference.clone(),
+            dir: checkout.dir.to_string_lossy().into_owned(),
+        }
+    }
+}
+
+impl Answer {
+    pub fn of(letter: &Letter, worker: &str, done: Done) -> Self {
+        Self {
+            version: VERSION,
+            id: letter.id.clone(),
+            mark: letter.mark.clone(),
+            worker: worker.to_owned(),
+            outcome: done.outcome,
+            patch: done.patch,
+            commit: done.commit,
+            place: match done.place {
+                Where::Own => Worked::Own,
+                Where::Shared => Worked::Shared,
+                Where::Nowhere => Worked::Nowhere,
+            },
+            at: Timestamp::now(),
+        }
+    }
+
+    /// As the batch has it.
+    pub fn done(self) -> Done {
+        let place = match self.place {
+            Worked::Own => Where::Own,
+            Worked::Shared => Where::Shared,
+            Worked::Nowhere => Where::Nowhere,
+        };
+        Done { outcome: self.outcome, patch: self.patch, commit: self.commit, place }
+    }
+}
+
+/// What a job is called in the queue: another job with the same id is another one there, too.
+pub fn key(id: &str, mark: &str) -> String {
+    format!("{id}@{mark}")
+}
+
+/// The same, of a job.
+pub fn key_of(job: &Job) -> String {
+    key(&job.id, &job.mark.to_string())
+}

@@ -1,0 +1,358 @@
+//! Jobs that others do: put into the queue, and gathered from there.
+//!
+//! A job's result is known by the job, its mark and the attempt, so that whoever comes back after being killed finds what was done
+//! meanwhile, and puts in again only what is not there. A job has no thread here: a few put jobs in, and one gathers.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use alhena::batch::job::Job;
+use alhena::batch::meaning::Fault;
+use alhena::batch::perform::{Done, Over, Perform, Stop, Watch, Where};
+use alhena::batch::schedule::Control;
+use alhena::{Failure, FailureKind};
+use alhena_queue::{Cancelled, Gathered, Gathering, Label, Name, Queue, QueueError};
+
+use super::letter::{Answer, key_of};
+use super::pack::pack;
+use crate::output::say;
+
+/// So many put jobs in at once.
+const PUTTING: usize = 4;
+/// How often it is looked whether somebody wants to go.
+const LOOK: Duration = Duration::from_millis(200);
+/// So long is waited for what was done before.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// After a server that does not take or give anything.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// A job as the queue knows it, and which attempt.
+type Key = (String, u32);
+
+/// A batch whose jobs are done elsewhere.
+pub struct Far {
+    queue: Queue,
+    batch: Name,
+    label: Label,
+    cancelled: Cancelled,
+    control: Control,
+    desk: Mutex<Desk>,
+    folders: Mutex<HashMap<PathBuf, String>>,
+    orders: Mutex<Option<Sender<(Key, Job)>>>,
+    /// How many jobs nobody has begun.
+    waiting: AtomicUsize,
+    draining: AtomicBool,
+    closing: AtomicBool,
+    was_cancelled: AtomicBool,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct Desk {
+    pending: HashMap<Key, Pending>,
+    /// Answers whose jobs have not begun here, because somebody put them in before.
+    early: HashMap<Key, Vec<u8>>,
+}
+
+/// A job whose answer is waited for.
+struct Pending {
+    watch: Arc<Watch>,
+    over: Over,
+    mark: String,
+    begun: bool,
+}
+
+/// What a batch begins with.
+pub struct Setup {
+    pub queue: Queue,
+    pub batch: Name,
+    pub label: Label,
+    pub control: Control,
+    /// What the journal has already.
+    pub known: HashSet<Key>,
+}
+
+impl Far {
+    /// Gathers what was done before, and begins to listen.
+    pub fn begin(setup: Setup) -> Result<Arc<Self>, QueueError> {
+        let Setup { queue, batch, label, control, known } = setup;
+        let mut gathering = queue.gather(&batch);
+        let early = gather_the_past(&queue, &batch, &mut gathering, &known)?;
+        let (orders, ordered) = channel();
+        let far = Arc::new(Self {
+            cancelled: queue.watch_cancelled(),
+            queue,
+            batch,
+            label,
+            control,
+            desk: Mutex::new(Desk { pending: HashMap::new(), early }),
+            folders: Mutex::default(),
+            orders: Mutex::new(Some(orders)),
+            waiting: AtomicUsize::new(0),
+            draining: AtomicBool::new(false),
+            closing: AtomicBool::new(false),
+            was_cancelled: AtomicBool::new(false),
+            threads: Mutex::default(),
+        });
+        let told = Arc::downgrade(&far);
+        far.queue.watch_begun(&far.batch, move |begun| {
+            if let Some(far) = told.upgrade() {
+                far.was_begun(&(begun.job, begun.attempt), &begun.worker);
+            }
+        })?;
+        let ordered = Arc::new(Mutex::new(ordered));
+        let mut threads = Vec::new();
+        for _ in 0..PUTTING {
+            let (far, ordered) = (far.clone(), ordered.clone());
+            threads.push(std::thread::spawn(move || far.put_all(&ordered)));
+        }
+        let gathers = far.clone();
+        threads.push(std::thread::spawn(move || gathers.gather_all(gathering, &known)));
+        *lock(&far.threads) = threads;
+        Ok(far)
+    }
+
+    /// Whether somebody else cancelled the batch.
+    pub fn was_cancelled(&self) -> bool {
+        self.was_cancelled.load(Ordering::Acquire)
+    }
+
+    /// Listens no more. What is in the queue stays there.
+    pub fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+        drop(lock(&self.orders).take());
+        for thread in std::mem::take(&mut *lock(&self.threads)) {
+            let _broke_down = thread.join();
+        }
+    }
+
+    fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    fn was_begun(&self, key: &Key, worker: &str) {
+        let mut desk = lock(&self.desk);
+        if let Some(pending) = desk.pending.get_mut(key) {
+            if !std::mem::replace(&mut pending.begun, true) {
+                self.waiting.fetch_sub(1, Ordering::AcqRel);
+            }
+            pending.watch.does(&format!("works on {worker}"));
+        }
+    }
+
+    fn put_all(&self, ordered: &Mutex<Receiver<(Key, Job)>>) {
+        loop {
+            // Whoever has the lock waits for all; the others wait for the lock.
+            let Ok((key, job)) = lock(ordered).recv() else { return };
+            self.put(&key, &job);
+        }
+    }
+
+    fn put(&self, key: &Key, job: &Job) {
+        let letter = match pack(job, |folder| self.keep(folder)) {
+            Ok(letter) => letter,
+            Err(Fault { message, hint }) => {
+                return self.fails(key, Failure::new(FailureKind::Input, message).with_hint(hint));
+            }
+        };
+        let bytes = match serde_json::to_vec(&letter) {
+            Ok(bytes) => bytes,
+            Err(error) => return self.fails(key, Failure::new(FailureKind::Input, error.to_string())),
+        };
+        // A server that is away comes back; who wants to go takes the job away meanwhile.
+        while !self.is_closing() && lock(&self.desk).pending.contains_key(key) {
+            match self.queue.put(&self.batch, &key.0, key.1, &self.label, &bytes) {
+                Ok(_) => return,
+                Err(error @ (QueueError::Broken(_) | QueueError::Name(_))) => {
+                    return self.fails(key, Failure::new(FailureKind::Input, error.to_string()));
+                }
+                Err(error) => say(format_args!("{error}; once more")),
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Takes a folder into the queue, once for all jobs that work on it.
+    fn keep(&self, folder: &Path) -> Result<String, Fault> {
+        let fault = |error: &dyn std::fmt::Display| {
+            Fault::new(
+                format!("{} cannot travel: {error}", folder.display()),
+                "Name a smaller folder, or a repository with git.",
+            )
+        };
+        let path = folder.canonicalize().map_err(|error| fault(&error))?;
+        let mut folders = lock(&self.folders);
+        if let Some(name) = folders.get(&path) {
+            return Ok(name.clone());
+        }
+        let bytes = super::folder::pack(&path).map_err(|error| fault(&error))?;
+        let name = self.queue.keep_file(&self.batch, &bytes).map_err(|error| fault(&error))?;
+        folders.insert(path, name.clone());
+        Ok(name)
+    }
+
+    fn fails(&self, key: &Key, failure: Failure) {
+        if let Some(pending) = self.take(key) {
+            pending.over.done(Done::not_begun(failure, Where::Shared));
+        }
+    }
+
+    fn take(&self, key: &Key) -> Option<Pending> {
+        let pending = lock(&self.desk).pending.remove(key)?;
+        if !pending.begun {
+            self.waiting.fetch_sub(1, Ordering::AcqRel);
+        }
+        Some(pending)
+    }
+
+    fn gather_all(&self, mut gathering: Gathering, known: &HashSet<Key>) {
+        let mut said = false;
+        while !self.is_closing() {
+            match gathering.next(LOOK) {
+                Ok(Some(gathered)) => {
+                    said = false;
+                    self.arrived(gathered, known);
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    if !std::mem::replace(&mut said, true) {
+                        say(format_args!("{error}; it is asked again and again"));
+                    }
+                    std::thread::sleep(PAUSE);
+                }
+            }
+            self.look_who_goes();
+        }
+    }
+
+    fn arrived(&self, gathered: Gathered, known: &HashSet<Key>) {
+        let key = (gathered.job, gathered.attempt);
+        match self.take(&key) {
+            Some(pending) => pending.over.done(done(&gathered.payload, &pending.mark)),
+            None if known.contains(&key) => {}
+            None => {
+                lock(&self.desk).early.insert(key, gathered.payload);
+            }
+        }
+    }
+
+    /// A batch that was cancelled, a wish to stop, and one to begin nothing more.
+    fn look_who_goes(&self) {
+        if self.cancelled.has(&self.batch.to_string()) && !self.was_cancelled.swap(true, Ordering::AcqRel) {
+            self.control.stop(Stop::Gently);
+        }
+        let asked = lock(&self.desk).pending.values().any(|pending| pending.watch.asked().is_some());
+        let draining = self.draining.swap(false, Ordering::AcqRel);
+        if !asked && !draining {
+            return;
+        }
+        let going: Vec<Key> = lock(&self.desk)
+            .pending
+            .iter()
+            .filter(|(_, pending)| asked || !pending.begun)
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in going {
+            let Some(pending) = self.take(&key) else { continue };
+            // What somebody works on goes on, and its answer is there for whoever comes back.
+            if !pending.begun
+                && let Err(error) = self.queue.withdraw(&self.batch, &key.0, key.1)
+            {
+                say(format_args!("{error}: a job stays in the queue"));
+            }
+            pending.watch.stop(Stop::Gently);
+            let failure = Failure::new(FailureKind::Cancelled, "nobody waits for it any more");
+            pending.over.done(Done::not_begun(failure, Where::Shared));
+        }
+    }
+}
+
+impl Perform for Far {
+    fn perform(&self, _: &Job, _: &Watch) -> Done {
+        let failure = Failure::new(FailureKind::Crashed, "jobs of this batch are done elsewhere");
+        Done::not_begun(failure, Where::Shared)
+    }
+
+    fn begin(self: Arc<Self>, job: Job, attempt: u32, watch: Arc<Watch>, over: Over) {
+        let (key, mark) = ((key_of(&job), attempt), job.mark.to_string());
+        let mut desk = lock(&self.desk);
+        if let Some(payload) = desk.early.remove(&key) {
+            return over.done(done(&payload, &mark));
+        }
+        watch.waits();
+        self.waiting.fetch_add(1, Ordering::AcqRel);
+        desk.pending.insert(key.clone(), Pending { watch, over, mark, begun: false });
+        drop(desk);
+        if let Some(orders) = &*lock(&self.orders) {
+            let _closed = orders.send((key, job));
+        }
+    }
+
+    fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Acquire)
+    }
+
+    fn drain(&self) {
+        self.draining.store(true, Ordering::Release);
+    }
+}
+
+/// What was done before this start: all of it, so that nothing of it is done again.
+fn gather_the_past(
+    queue: &Queue,
+    batch: &Name,
+    gathering: &mut Gathering,
+    known: &HashSet<Key>,
+) -> Result<HashMap<Key, Vec<u8>>, QueueError> {
+    let mut early = HashMap::new();
+    let there = queue.progress(batch)?.map_or(0, |progress| progress.results);
+    let (mut left, begin) = (there > 0, Instant::now());
+    while left {
+        let gathered = match gathering.next(Duration::from_secs(30)) {
+            Ok(Some(gathered)) => gathered,
+            Ok(None) => break,
+            Err(error) if begin.elapsed() > PATIENCE => return Err(error),
+            Err(_) => {
+                std::thread::sleep(PAUSE);
+                continue;
+            }
+        };
+        left = gathered.left > 0;
+        let key = (gathered.job, gathered.attempt);
+        if is_out_of_quota(&gathered.payload) {
+            // That day is over, perhaps: the same attempt once more.
+            queue.forget_result(batch, &key.0, key.1)?;
+        } else if !known.contains(&key) {
+            early.insert(key, gathered.payload);
+        }
+    }
+    Ok(early)
+}
+
+fn is_out_of_quota(payload: &[u8]) -> bool {
+    let answer: Option<Answer> = serde_json::from_slice(payload).ok();
+    answer.and_then(|answer| answer.outcome.failure.as_ref().map(|failure| failure.daily_quota)) == Some(true)
+}
+
+/// An answer is one only for the job that was asked.
+fn done(payload: &[u8], mark: &str) -> Done {
+    let broken = |why: String| {
+        let failure =
+            Failure::new(FailureKind::InvalidResponse, format!("the worker's answer is no good: {why}"));
+        Done::not_begun(failure, Where::Shared)
+    };
+    match serde_json::from_slice::<Answer>(payload) {
+        Ok(answer) if answer.mark == mark && answer.version == super::letter::VERSION => answer.done(),
+        Ok(_) => broken("it is that of another job".to_owned()),
+        Err(error) => broken(error.to_string()),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

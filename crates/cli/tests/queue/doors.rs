@@ -1,0 +1,77 @@
+//! Servers that do not let everybody in, and what goes wrong at their doors.
+
+use alhena_testbed::nats::{NatsServer, free_port};
+use alhena_testbed::tls::TlsFront;
+
+use super::jobs;
+use crate::fleet::{Fleet, LONG};
+
+#[test]
+fn a_password_in_the_environment_opens_the_door_and_is_said_nowhere() {
+    let server = NatsServer::with(&["--user", "me", "--pass", "hunter2"]).unwrap();
+    let variables = [("NATS_USER", "me"), ("NATS_PASSWORD", "hunter2")];
+    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let fleet = Fleet::new("password", vec![server]).env(variables);
+    fleet.write("jobs.jsonl", &jobs(2));
+    let worker = fleet.worker("w1", &[]);
+    let ended = fleet.submit(&[]).finish(LONG);
+    assert_eq!((ended.code(), fleet.results().len()), (Some(0), 2), "{ended:?}");
+    let worker = worker.leave();
+    for said in [&ended.stderr, &ended.stdout, &worker.stderr, &worker.stdout] {
+        assert!(!said.contains("hunter2"), "{said}");
+    }
+}
+
+#[test]
+fn a_password_in_the_address_is_said_nowhere_whether_it_is_right_or_wrong() {
+    let server = NatsServer::with(&["--user", "me", "--pass", "hunter2"]).unwrap();
+    let fleet = Fleet::new("in the address", vec![server]);
+    for (password, code) in [("hunter2", 0), ("wrong-one", 1)] {
+        let url = fleet.urls().replace("nats://", &format!("nats://me:{password}@"));
+        let ended = fleet.run(&["batch", "status", "--nats", &url]);
+        assert_eq!(ended.code(), Some(code), "{ended:?}");
+        assert!(!format!("{ended:?}").contains(password), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_server_with_tls_is_believed_when_its_authority_is_given() {
+    let fleet = Fleet::new("tls", vec![NatsServer::with_tls().unwrap()]);
+    fleet.write("jobs.jsonl", &jobs(2));
+    let authority = TlsFront::authority();
+    let trusted = ["--nats-ca", authority.to_str().unwrap()];
+    let worker = fleet.worker("w1", &trusted);
+    let ended = fleet.submit(&trusted).finish(LONG);
+    assert_eq!((ended.code(), fleet.results().len()), (Some(0), 2), "{ended:?}");
+    worker.leave();
+    let strange = fleet.submit(&[]).finish(LONG);
+    assert_eq!(strange.code(), Some(1), "{strange:?}");
+}
+
+#[test]
+fn what_is_wrong_at_the_door_is_told_with_a_hint() {
+    let fleet = Fleet::new("wrong", Vec::new());
+    let nobody = format!("nats://127.0.0.1:{}", free_port().unwrap());
+    let gemini = fleet.gemini.display().to_string();
+    let worker = |more: &[&str]| {
+        let mut args = vec!["worker", "--gemini", &gemini];
+        args.extend(more);
+        fleet.run(&args)
+    };
+    let ended = worker(&["--nats", &nobody]);
+    assert_eq!(ended.code(), Some(1));
+    assert!(ended.stderr.starts_with("error: no connection to NATS at nats://127.0.0.1:"), "{ended:?}");
+    assert!(ended.stderr.contains("hint: Start it with `nats-server -js`"), "{ended:?}");
+    let ended = worker(&[]);
+    assert_eq!((ended.code(), ended.stderr.contains("NATS_URL")), (Some(2), true), "{ended:?}");
+    let ended = worker(&["--nats", &nobody, "--nats-creds", "/nowhere/creds"]);
+    assert_eq!((ended.code(), ended.stderr.contains("/nowhere/creds")), (Some(2), true), "{ended:?}");
+    let ended = worker(&["--nats", &nobody, "--root", "/nowhere"]);
+    assert_eq!((ended.code(), ended.stderr.contains("--root")), (Some(2), true), "{ended:?}");
+    let ended = worker(&["--nats", &nobody, "--label", "a b"]);
+    assert_eq!((ended.code(), ended.stderr.contains("label")), (Some(2), true), "{ended:?}");
+    let ended = fleet.run(&["batch", "status", "a.b", "--nats", &nobody]);
+    assert_eq!(ended.code(), Some(2), "{ended:?}");
+    let ended = fleet.run(&["batch", "cancel", "--nats", &nobody]);
+    assert_eq!(ended.code(), Some(2), "{ended:?}");
+}

@@ -1,0 +1,168 @@
+//! ^C, cancelling, limits of money and patience, and jobs that end their workers.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{fleet, jobs};
+use crate::fleet::{Fleet, LONG, text};
+
+fn progress(fleet: &Fleet) -> Value {
+    let urls = fleet.urls();
+    let status = fleet.run(&["batch", "status", "--nats", &urls, "--json"]);
+    let status: Value = serde_json::from_str(&status.stdout).unwrap();
+    status[0]["progress"].clone()
+}
+
+#[test]
+fn a_batch_that_is_cancelled_from_elsewhere_ends_for_its_submitter_and_its_workers() {
+    let fleet = fleet("cancelled");
+    fleet.write(
+        "jobs.jsonl",
+        "{\"id\": \"h\", \"prompt\": \"hang\"}\n{\"id\": \"i\", \"prompt\": \"hang\"}\n",
+    );
+    let mut worker = fleet.worker("w1", &["--jobs", "1"]);
+    let mut submitted = fleet.submit(&["--name", "mine"]);
+    worker.says("\"began\"");
+    let urls = fleet.urls();
+    let cancelled = fleet.run(&["batch", "cancel", "mine", "--nats", &urls]);
+    assert_eq!(cancelled.stdout, "mine: 2 jobs, 0 results, 0 in the queue or at work, cancelled\n");
+    worker.says("its batch was cancelled");
+    submitted.says("batch mine was cancelled");
+    assert_eq!(submitted.finish(LONG).code(), Some(130));
+    assert_eq!(worker.leave().code(), Some(0));
+    assert_eq!(fleet.count_results(), 0);
+    // The same command opens it again.
+    fleet.write("jobs.jsonl", &jobs(2));
+    let worker = fleet.worker("w1", &[]);
+    let again = fleet.submit(&["--name", "mine"]).finish(LONG);
+    assert_eq!((again.code(), fleet.results().len()), (Some(0), 2), "{again:?}");
+    worker.leave();
+    fleet.nothing_is_left();
+    assert_eq!(fleet.run(&["batch", "cancel", "other", "--nats", &urls]).code(), Some(1));
+}
+
+#[test]
+fn a_worker_finishes_what_it_has_on_the_first_signal_and_gives_it_back_on_the_second() {
+    let fleet = fleet("signals");
+    fleet.write(
+        "jobs.jsonl",
+        "{\"id\": \"s\", \"prompt\": \"slow one\"}\n{\"id\": \"t\", \"prompt\": \"slow two\"}\n",
+    );
+    let mut first = fleet.worker("w1", &["--jobs", "1"]);
+    let mut submitted = fleet.submit(&[]);
+    first.says("\"began\"");
+    let ended = first.leave();
+    assert_eq!((ended.code(), ended.stdout.matches("\"success\"").count()), (Some(0), 1), "{ended:?}");
+
+    let mut second = fleet.worker("w2", &["--jobs", "1", "--lease", "600s"]);
+    second.says("\"began\"");
+    second.signal("-INT");
+    second.says("no more jobs are taken");
+    second.signal("-INT");
+    let ended = second.finish(LONG);
+    assert_eq!(ended.code(), Some(130), "{ended:?}");
+    // At once, though its lease would hold for long: unless it was done at that moment.
+    let third = fleet.worker("w3", &["--lease", "600s"]);
+    let ended = submitted.has_ended();
+    assert!(ended.is_none_or(|status| status.success()));
+    assert_eq!(submitted.finish(LONG).code(), Some(0));
+    assert_eq!(fleet.results().len(), 2);
+    third.leave();
+    fleet.nothing_is_left();
+}
+
+#[test]
+fn a_submitter_that_is_told_to_stop_takes_back_what_nobody_began() {
+    let fleet = fleet("takes back");
+    let slow: String =
+        (0..8).map(|job| format!("{{\"id\": \"{job}\", \"prompt\": \"slow {job}\"}}\n")).collect();
+    fleet.write("jobs.jsonl", &slow);
+    let mut worker = fleet.worker("w1", &["--jobs", "1"]);
+    let submitted = fleet.submit(&[]);
+    worker.says("\"began\"");
+    submitted.signal("-INT");
+    let ended = submitted.finish(LONG);
+    assert_eq!(ended.code(), Some(130), "{ended:?}");
+    let done = fleet.count_results();
+    assert!((1..8).contains(&done), "{done}");
+    assert_eq!(progress(&fleet)["open"], 0);
+    // Twice: it does not wait, and finds later what was done without it.
+    let mut submitted = fleet.submit(&[]);
+    let before = worker.stdout().matches("\"began\"").count();
+    while worker.stdout().matches("\"began\"").count() == before {
+        assert!(submitted.has_ended().is_none());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    submitted.signal("-INT");
+    submitted.says("no more jobs begin");
+    submitted.signal("-INT");
+    assert_eq!(submitted.finish(LONG).code(), Some(130));
+    let ended = fleet.submit(&[]).finish(LONG);
+    assert_eq!((ended.code(), fleet.results().len()), (Some(0), 8), "{ended:?}");
+    let began = worker.leave().stdout.matches("\"began\"").count();
+    assert!(began <= 9, "{began}");
+    fleet.nothing_is_left();
+}
+
+#[test]
+fn the_first_failure_takes_the_rest_out_of_the_queue_when_it_is_to() {
+    let fleet = fleet("fail fast");
+    let mut all = "{\"id\": \"f\", \"prompt\": \"fail\"}\n".to_owned();
+    all.push_str(
+        &(0..30)
+            .map(|job| format!("{{\"id\": \"{job}\", \"prompt\": \"slow {job}\"}}\n"))
+            .collect::<String>(),
+    );
+    fleet.write("jobs.jsonl", &all);
+    let worker = fleet.worker("w1", &["--jobs", "1"]);
+    let ended = fleet.submit(&["--fail-fast", "--retries", "0"]).finish(LONG);
+    assert_eq!(ended.code(), Some(1), "{ended:?}");
+    let done = fleet.count_results();
+    assert!((1..10).contains(&done), "{done}: {ended:?}");
+    assert_eq!(progress(&fleet)["open"], 0);
+    worker.leave();
+    fleet.nothing_is_left();
+}
+
+#[test]
+fn a_job_that_ends_its_workers_is_buried_and_the_others_are_done() {
+    let fleet = fleet("buried");
+    fleet.write("jobs.jsonl", "{\"id\": \"bomb\", \"prompt\": \"hang\"}\n");
+    let submitted = fleet.submit(&["--name", "mine", "--retries", "3"]);
+    for _ in 0..5 {
+        let mut worker = fleet.worker("w1", &["--jobs", "1", "--lease", "1s"]);
+        worker.says("\"began\"");
+        worker.kill();
+    }
+    let mut worker = fleet.worker("w1", &["--lease", "1s"]);
+    worker.says("\"buried\"");
+    let ended = submitted.finish(LONG);
+    assert_eq!(ended.code(), Some(1), "{ended:?}");
+    let result = &fleet.results()["bomb"];
+    assert_eq!(result["attempt"], 1, "{result}");
+    assert_eq!(result["outcome"]["failure"]["message"], "5 workers were given it, and none came back");
+    assert_eq!(progress(&fleet)["dead"], 1);
+    worker.leave();
+    fleet.nothing_is_left();
+}
+
+#[test]
+fn a_server_that_goes_away_and_comes_back_costs_time_and_nothing_else() {
+    let mut fleet = fleet("server away");
+    fleet.write("jobs.jsonl", &jobs(6));
+    let mut worker = fleet.worker("w1", &["--jobs", "1"]);
+    let submitted = fleet.submit(&[]);
+    worker.says("\"done\"");
+    fleet.servers[0].kill();
+    std::thread::sleep(Duration::from_secs(2));
+    fleet.servers[0].again().unwrap();
+    let ended = submitted.finish(LONG);
+    assert_eq!(ended.code(), Some(0), "{ended:?}");
+    let all = fleet.results();
+    for job in 0..6 {
+        assert_eq!(text(&all[&format!("j{job}")]), format!("heard marker-{job}-end"));
+    }
+    worker.leave();
+    fleet.nothing_is_left();
+}

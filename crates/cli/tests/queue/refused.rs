@@ -1,0 +1,130 @@
+//! What may not travel, and what a worker does not let in.
+
+use alhena_queue::{Address, Batch, Label, Layout, Queue};
+use serde_json::{Value, json};
+
+use super::fleet;
+use crate::fleet::LONG;
+
+#[test]
+fn what_may_not_travel_is_told_by_line_before_anything_runs() {
+    let fleet = fleet("told by line");
+    fleet.write(
+        "jobs.jsonl",
+        r#"{"prompt": "a", "gemini": "/bin/sh"}
+{"prompt": "b", "env": {"GEMINI_API_KEY": "mine"}, "mcp_server": "x=sh"}
+{"prompt": "c", "dir": "/etc"}
+{"prompt": "d", "dir": "../up", "trust": "settings"}
+{"prompt": "e", "modle": "x"}
+{"prompt_file": "nowhere.txt"}
+{"prompt": "g", "schema": "nowhere.json"}
+{"prompt": "h", "git": {"url": "ext::sh -c id"}}
+{"prompt": "i", "copy": true, "dir": "nowhere"}
+{"prompt": "fine", "dir": "not/here", "approval": "yolo"}
+"#,
+    );
+    let urls = fleet.urls();
+    let ended = fleet.run(&["batch", "jobs.jsonl", "--into", "results.jsonl", "--nats", &urls]);
+    assert_eq!(ended.code(), Some(2));
+    insta::assert_snapshot!(ended.stderr, @r#"
+    error: nothing was run:
+      jobs.jsonl:1: gemini cannot travel to a worker: the worker chooses which programs run on it. Leave it out.
+      jobs.jsonl:2: env cannot travel to a worker: a worker has its own environment, with its own key. Leave it out.
+      jobs.jsonl:2: mcp_server cannot travel to a worker: the worker chooses which programs run on it. Leave it out.
+      jobs.jsonl:3: dir has to be a relative path, below the worker's root. Give such a path, or let the folder travel with "copy": true.
+      jobs.jsonl:4: dir has to be a relative path, below the worker's root. Give such a path, or let the folder travel with "copy": true.
+      jobs.jsonl:4: trust travels to a worker only as true or false. Write true.
+      jobs.jsonl:5: there is no option modle. Did you mean model?
+      jobs.jsonl:6: nowhere.txt: No such file or directory (os error 2). Give a file that can be read.
+      jobs.jsonl:7: schema: nowhere.json: No such file or directory (os error 2). Give a file with a JSON schema, or the schema itself: schema '{"type": "object"}'.
+      jobs.jsonl:8: git: ext::sh -c id is no address of a repository. Write {"url": "https://...", "ref": "main"}.
+      jobs.jsonl:9: nowhere is not a directory. Give a directory that exists.
+    hint: `alhena help batch` says what a job can be.
+    "#);
+    assert!(!fleet.path("here/results.jsonl").exists());
+}
+
+#[test]
+fn a_worker_refuses_what_it_does_not_allow_with_a_result_that_says_so() {
+    let fleet = fleet("refuses");
+    std::os::unix::fs::symlink("/etc", fleet.path("root/way-out")).unwrap();
+    fleet.write(
+        "jobs.jsonl",
+        r#"{"id": "yolo", "prompt": "a", "approval": "yolo"}
+{"id": "allow", "prompt": "a", "allow": ["shell(*)"]}
+{"id": "edit", "prompt": "a", "approval": "auto-edit"}
+{"id": "out", "prompt": "a", "dir": "way-out"}
+{"id": "nowhere", "prompt": "a", "dir": "nowhere"}
+"#,
+    );
+    let worker = fleet.worker("w1", &["--max-approval", "auto-edit"]);
+    let ended = fleet.submit(&[]).finish(LONG);
+    assert_eq!(ended.code(), Some(1), "{ended:?}");
+    let all = fleet.results();
+    let failure = |id: &str| all[id]["outcome"]["failure"].clone();
+    for (id, message, hint) in [
+        (
+            "yolo",
+            "the worker refuses it: approval yolo is more than this worker allows, which is auto-edit",
+            "Ask for less, or start a worker with --max-approval yolo.",
+        ),
+        (
+            "allow",
+            "the worker refuses it: allow lets the model do what this worker does not allow",
+            "Leave it out, or start a worker with --max-approval yolo.",
+        ),
+        (
+            "out",
+            "the worker refuses it: dir \"way-out\" leads out of the worker's root",
+            "Give a directory that is below the worker's --root.",
+        ),
+    ] {
+        let failure = failure(id);
+        assert_eq!(failure, json!({"kind": "input", "message": message, "hint": hint}));
+        assert_eq!(all[id]["attempt"], 1);
+    }
+    assert_eq!(all["edit"]["outcome"]["status"], "success");
+    assert_eq!(failure("nowhere")["kind"], "input");
+    worker.leave();
+    fleet.nothing_is_left();
+}
+
+/// Whoever can put something into the queue need not use `alhena batch` for it.
+#[test]
+fn a_letter_that_was_written_by_hand_gets_no_further() {
+    let fleet = fleet("by hand");
+    let queue =
+        Queue::connect(&Address::of(Some(&fleet.urls()), |_| None).unwrap(), Layout::default()).unwrap();
+    let batch = "b".parse().unwrap();
+    queue.announce(&batch, &Batch::new(4, "")).unwrap();
+    let touched = fleet.path("touched");
+    let evil = format!("touch {}", touched.display());
+    let letter = |options: Value| {
+        json!({"version": 1, "id": "x", "line": 1, "mark": "00112233445566778899aabbccddeeff",
+            "options": options, "place": {"kind": "dir"}})
+        .to_string()
+    };
+    let letters = [
+        letter(json!({"prompt": "p", "hook": [format!("before-model={evil}")]})),
+        letter(json!({"prompt": "p", "gemini": "/bin/sh", "args": ["-c", evil]})),
+        letter(json!({"prompt": "p", "env": {"GOOGLE_GEMINI_BASE_URL": "http://127.0.0.1:1"}})),
+        letter(json!({"prompt_file": "/etc/passwd"})),
+    ];
+    for (number, letter) in letters.iter().enumerate() {
+        queue.put(&batch, &number.to_string(), 1, &Label::any(), letter.as_bytes()).unwrap();
+    }
+    queue.put(&batch, "none", 1, &Label::any(), b"{\"no\": \"letter\"}").unwrap();
+    let worker = fleet.worker("w1", &["--max-approval", "yolo", "--idle-exit", "3s"]).finish(LONG);
+    assert_eq!(worker.code(), Some(0), "{worker:?}");
+    let mut gathering = queue.gather(&batch);
+    for _ in 0..letters.len() {
+        let gathered = gathering.next(LONG).unwrap().unwrap();
+        let answer: Value = serde_json::from_slice(&gathered.payload).unwrap();
+        let failure = &answer["outcome"]["failure"];
+        assert_eq!(failure["kind"], "input", "{answer}");
+        assert!(failure["message"].as_str().unwrap().starts_with("the worker refuses it: "), "{answer}");
+    }
+    assert!(gathering.next(std::time::Duration::from_millis(300)).unwrap().is_none());
+    assert!(!touched.exists());
+    fleet.nothing_is_left();
+}

@@ -1,0 +1,170 @@
+//! Real NATS servers for tests: one, or three that keep everything together. Each is gone when its value is.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::Deadline;
+use crate::tools;
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A server with JetStream on loopback.
+#[derive(Debug)]
+pub struct NatsServer {
+    child: Option<Child>,
+    port: u16,
+    scheme: &'static str,
+    directory: tempfile::TempDir,
+    monitor: Option<u16>,
+    /// What it is started with.
+    pub arguments: Vec<String>,
+}
+
+/// Messages and bytes, as the server counts them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+pub struct Traffic {
+    /// Messages to it.
+    pub in_msgs: u64,
+    /// Messages from it.
+    pub out_msgs: u64,
+    /// Bytes to it.
+    pub in_bytes: u64,
+    /// Bytes from it.
+    pub out_bytes: u64,
+}
+
+impl Traffic {
+    /// What has passed since, all together: messages, and bytes.
+    pub fn since(&self, before: &Traffic) -> (u64, u64) {
+        let messages = self.in_msgs - before.in_msgs + self.out_msgs - before.out_msgs;
+        (messages, self.in_bytes - before.in_bytes + self.out_bytes - before.out_bytes)
+    }
+}
+
+impl NatsServer {
+    /// One that lets everybody in.
+    pub fn alone() -> io::Result<Self> {
+        Self::with(&[])
+    }
+
+    /// One with more arguments.
+    pub fn with(arguments: &[&str]) -> io::Result<Self> {
+        let more: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
+        Self::start(&more, "nats")
+    }
+
+    /// One that speaks TLS with the certificate of [`crate::tls`], and asks for no other.
+    pub fn with_tls() -> io::Result<Self> {
+        let path = |name: &str| {
+            PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tls").join(name).to_string_lossy().into_owned()
+        };
+        let words = ["--tls".to_owned(), "--tlscert".to_owned(), path("server.pem")];
+        let more = ["--tlskey".to_owned(), path("server.key")];
+        Self::start(&[words.as_slice(), more.as_slice()].concat(), "tls")
+    }
+
+    /// One that can be asked for its [`Traffic`].
+    pub fn monitored() -> io::Result<Self> {
+        let port = free_port()?;
+        let mut server = Self::with(&["-m", &port.to_string()])?;
+        server.monitor = Some(port);
+        Ok(server)
+    }
+
+    /// What has passed through it so far.
+    pub fn traffic(&self) -> io::Result<Traffic> {
+        let port = self.monitor.ok_or_else(|| io::Error::other("it was not started as monitored"))?;
+        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_read_timeout(Some(LIMIT))?;
+        stream.write_all(b"GET /varz HTTP/1.0\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        serde_json::from_str(body).map_err(io::Error::other)
+    }
+
+    fn start(arguments: &[String], scheme: &'static str) -> io::Result<Self> {
+        let directory = tempfile::Builder::new().prefix("alhena-nats-").tempdir()?;
+        let port = free_port()?;
+        let data = directory.path().join("data").to_string_lossy().into_owned();
+        let own = ["-js", "-a", "127.0.0.1", "-p", &port.to_string(), "-sd", &data];
+        let mut all: Vec<String> = own.iter().map(|word| (*word).to_owned()).collect();
+        all.extend_from_slice(arguments);
+        let mut server = Self { child: None, port, scheme, directory, monitor: None, arguments: all };
+        server.again()?;
+        Ok(server)
+    }
+
+    /// Starts it, with what it had kept. Comes back when somebody listens.
+    pub fn again(&mut self) -> io::Result<()> {
+        self.kill();
+        let log = File::options().create(true).append(true).open(self.directory.path().join("log"))?;
+        let child = Command::new(tools::nats_server()?)
+            .args(&self.arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()?;
+        self.child = Some(child);
+        let listens = || TcpStream::connect(("127.0.0.1", self.port)).is_ok();
+        match Deadline::after(LIMIT).wait_until(listens) {
+            true => Ok(()),
+            false => Err(io::Error::other(format!("nats-server does not listen: {}", self.log()))),
+        }
+    }
+
+    /// Kills it, as the power would.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _gone = child.kill();
+            let _gone = child.wait();
+        }
+    }
+
+    /// Where it is. A server with TLS is `localhost`.
+    pub fn url(&self) -> String {
+        let host = if self.scheme == "tls" { "localhost" } else { "127.0.0.1" };
+        format!("{}://{host}:{}", self.scheme, self.port)
+    }
+
+    /// `host:port`, for who speaks to it by hand.
+    pub fn host(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// What it said.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
+    }
+}
+
+impl Drop for NatsServer {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Three servers that know each other.
+pub fn cluster() -> io::Result<Vec<NatsServer>> {
+    let routes: Vec<u16> = (0..3).map(|_| free_port()).collect::<io::Result<_>>()?;
+    let all = routes.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect::<Vec<_>>().join(",");
+    let server = |(index, route): (usize, &u16)| {
+        let (own, name) = (format!("nats://127.0.0.1:{route}"), format!("n{index}"));
+        NatsServer::with(&["--cluster_name", "three", "--cluster", &own, "--routes", &all, "-n", &name])
+    };
+    routes.iter().enumerate().map(server).collect()
+}
+
+/// The addresses of several.
+pub fn urls(servers: &[NatsServer]) -> String {
+    servers.iter().map(NatsServer::url).collect::<Vec<_>>().join(",")
+}
+
+/// A port that nobody listens at.
+pub fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
