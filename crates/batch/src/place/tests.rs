@@ -223,6 +223,10 @@ fn nothing_of_a_repository_runs() {
         Checkout { url: "ext::sh -c touch% ran".into(), reference: "main".into(), dir: PathBuf::new() };
     let refused = places.make(&job(Place::Git(outside), Options::new()), &watch()).map(drop).unwrap_err();
     assert!(refused.message.contains("not allowed"), "{}", refused.message);
+    assert!(!ran.exists());
+    // Whoever just asks git runs them.
+    desk.git(&dir, &["status"]);
+    assert!(ran.exists());
 }
 
 #[test]
