@@ -76,12 +76,9 @@ fn nothing_is_left(lab: &Lab) {
     );
 }
 
-/// The processes that worked, by the sessions' own word: prompts of one process have headers with the same port.
+/// What a job was answered.
 fn answered(result: &Value) -> &str {
-    result["outcome"]["text"]
-        .as_str()
-        .or_else(|| result["outcome"]["text"]["last"].as_str())
-        .unwrap_or_default()
+    result["outcome"]["text"].as_str().unwrap_or_default()
 }
 
 fn git(dir: &Path, args: &[&str]) -> String {
@@ -153,6 +150,35 @@ fn real_cli_jobs_in_copies_run_side_by_side_on_warm_processes_and_give_patches()
     for number in 0..4 {
         let made = std::fs::read_to_string(app.join(format!("made-{number}.txt"))).unwrap();
         assert_eq!(made, format!("by made-{number}.txt\n"));
+    }
+    nothing_is_left(&lab);
+}
+
+#[test]
+fn real_cli_jobs_in_places_that_are_made_alike_share_a_warm_session() {
+    let lab = lab("alike");
+    let repo = lab.workspace().join("repo");
+    for (name, text) in [("a.txt", "a\n"), (".gitignore", "target\n"), ("GEMINI.md", "Be brief.\n")] {
+        lab.home.write(format!("repo/{name}"), text).unwrap();
+    }
+    git(&repo, &["init", "-q", "-b", "main"]);
+    git(&repo, &["add", "-A"]);
+    git(&repo, &["commit", "-q", "-m", "one"]);
+    for (place, value) in [("copy", json!(true)), ("git", json!({"url": repo}))] {
+        let dir = if place == "copy" { "repo" } else { "." };
+        let job = |word: &str| json!({"id": word, "prompt": word, "dir": dir, place: value, "trust": true});
+        jobs(&lab, &["alder", "birch", "cedar"].map(job));
+        let _first_time = std::fs::remove_file(lab.workspace().join("results.jsonl"));
+        let done = batch(&lab, &["--jobs", "1", "--transport", "warm"]);
+        assert!(done.succeeded(), "{} {}", done.stdout_text(), done.stderr_text());
+        let results = results(&lab);
+        let mut sessions: Vec<&Value> =
+            results.values().map(|result| &result["outcome"]["session_id"]).collect();
+        sessions.dedup();
+        assert_eq!(sessions.len(), 1, "{place}: {sessions:?}");
+        for (word, result) in &results {
+            assert_eq!((answered(result), &result["patch"]), (format!("heard {word}").as_str(), &json!("")));
+        }
     }
     nothing_is_left(&lab);
 }

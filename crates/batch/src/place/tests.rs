@@ -141,7 +141,7 @@ fn a_checkout_has_its_commit_a_repository_of_its_own_and_a_patch() {
     desk.git(&dir, &["-c", "core.attributesFile=/dev/null", "add", "-A"]);
     let commit = desk.repository();
     let places = desk.places();
-    for reference in ["main", "HEAD", &commit, &commit[..10], "main~0"] {
+    for reference in ["main", "HEAD", &commit, commit.get(..10).unwrap(), "main~0"] {
         let mut place = places.make(&desk.checkout(reference), &watch()).unwrap().unwrap();
         assert_eq!(place.commit(), Some(commit.as_str()), "{reference}");
         let git = |args: &[&str]| desk.git(place.dir(), args);
@@ -223,6 +223,10 @@ fn nothing_of_a_repository_runs() {
         Checkout { url: "ext::sh -c touch% ran".into(), reference: "main".into(), dir: PathBuf::new() };
     let refused = places.make(&job(Place::Git(outside), Options::new()), &watch()).map(drop).unwrap_err();
     assert!(refused.message.contains("not allowed"), "{}", refused.message);
+    assert!(!ran.exists());
+    // Whoever just asks git runs them.
+    desk.git(&dir, &["status"]);
+    assert!(ran.exists());
 }
 
 #[test]
