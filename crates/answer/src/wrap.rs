@@ -60,11 +60,32 @@ enum Position {
     Names,
 }
 
+/// Says what older drafts say in the words of 2020-12: the wrapped schema is one of those.
+fn modernise(fields: &mut Map<String, Value>) {
+    for (limit, exclusive) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
+        let Some(Value::Bool(is)) = fields.get(exclusive) else { continue };
+        let strict = *is;
+        fields.shift_remove(exclusive);
+        if let Some(limit) = if strict { fields.shift_remove(limit) } else { None } {
+            fields.insert(exclusive.to_owned(), limit);
+        }
+    }
+    if let Some(Value::Array(_)) = fields.get("items") {
+        let first = fields.shift_remove("items");
+        fields.extend(first.map(|first| ("prefixItems".to_owned(), first)));
+        let others = fields.shift_remove("additionalItems");
+        fields.extend(others.map(|others| ("items".to_owned(), others)));
+    }
+}
+
 /// Lets references to the old root lead to its new place.
 fn rebase(value: &mut Value, id: Option<&str>, position: Position) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| rebase(item, id, position)),
         Value::Object(fields) => {
+            if position == Position::Schema {
+                modernise(fields);
+            }
             for (key, field) in fields.iter_mut() {
                 match (position, key.as_str(), &mut *field) {
                     (Position::Schema, "$ref" | "$dynamicRef" | "$recursiveRef", Value::String(target)) => {

@@ -53,7 +53,6 @@ fn package_json_openapi_and_others_are_taken_or_refused_by_name() {
         ("tsconfig.json", taken),
         ("eslintrc.json", taken),
         ("prettierrc.json", taken),
-        ("swagger-2.0.json", taken),
     ] {
         let text =
             std::fs::read_to_string(store.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));

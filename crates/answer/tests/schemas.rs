@@ -80,6 +80,26 @@ fn a_draft_is_known_by_its_name() {
     };
     let seven = of("http://json-schema.org/draft-07/schema#");
     assert!(seven.errors(&json!([1])).is_empty() && !seven.errors(&json!(["a"])).is_empty());
+    // What the model is told is of one draft, and means the same.
+    let told = Schema::new(seven.tool_input()).unwrap();
+    assert!(
+        told.errors(&json!({"result": [1]})).is_empty() && !told.errors(&json!({"result": ["a"]})).is_empty()
+    );
+    let four = schema(json!({
+        "$schema": "http://json-schema.org/draft-04/schema#",
+        "properties": {"n": {"minimum": 0, "exclusiveMinimum": true, "maximum": 9, "exclusiveMaximum": false}},
+        "enum": [{"n": 1}, {"n": 0}, {"n": 9}, {"exclusiveMinimum": true}],
+    }));
+    let told = Schema::new(four.tool_input()).unwrap();
+    for (answer, fits) in [
+        (json!({"n": 1}), true),
+        (json!({"n": 0}), false),
+        (json!({"n": 9}), true),
+        (json!({"exclusiveMinimum": true}), true),
+    ] {
+        assert_eq!(four.errors(&answer).is_empty(), fits, "{answer}");
+        assert_eq!(told.errors(&json!({ "result": answer })).is_empty(), fits, "{answer}");
+    }
     // Since 2020-12 `items` is one schema, and that is what counts where nothing is said.
     assert!(Schema::new(&json!({"items": [{"type": "number"}]})).is_err());
     assert!(!schema(json!({"prefixItems": [{"type": "string"}]})).errors(&json!([1])).is_empty());
