@@ -66,7 +66,7 @@ fn real_cli_every_job_has_one_result_whoever_is_killed() {
             .collect();
         fleet.write("jobs.jsonl", &all);
         let worker = ["--jobs", "2", "--transport", "auto"];
-        let flags = Flags { workers: 2, worker: &worker, submit: &[], pause: 4000 };
+        let flags = Flags { workers: 2, worker: &worker, submit: &[], pause: 2000 };
         let harm = through_chaos(fleet, seed, count, limit, &flags);
         let all = fleet.results();
         assert_eq!(all.len(), count, "seed {seed}");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use alhena::agent::env;
 use alhena::batch::job::{Checkout, Job, Mark, Place};
 use alhena::batch::meaning::{Ask, Checked, Fault, Meaning, Options};
-use alhena::{Approval, Failure, FailureKind, RunError, Trust};
+use alhena::{Approval, RunError, Trust};
 use serde_json::Value;
 
 use super::letter::{self, Letter};
@@ -23,8 +23,8 @@ pub struct Gate {
     pub gemini: PathBuf,
 }
 
-fn refused(message: impl Into<String>, hint: impl Into<String>) -> Failure {
-    Failure::new(FailureKind::Input, format!("the worker refuses it: {}", message.into())).with_hint(hint)
+fn refused(message: impl Into<String>, hint: impl Into<String>) -> Fault {
+    Fault::new(format!("the worker refuses it: {}", message.into()), hint)
 }
 
 impl Gate {
@@ -32,8 +32,8 @@ impl Gate {
     pub fn admit(
         &self,
         letter: &Letter,
-        unpack: impl FnOnce(&str) -> Result<PathBuf, Failure>,
-    ) -> Result<Job, Failure> {
+        unpack: impl FnOnce(&str) -> Result<PathBuf, Fault>,
+    ) -> Result<Job, Fault> {
         if letter.version != letter::VERSION {
             let hint = "Use the same release of alhena for both.";
             return Err(refused("it was written by another release of alhena", hint));
@@ -77,7 +77,7 @@ impl Gate {
         name == "dir" && matches!(letter.place, letter::Place::Git { .. })
     }
 
-    fn option(&self, name: &str, value: &Value) -> Result<(), Failure> {
+    fn option(&self, name: &str, value: &Value) -> Result<(), Fault> {
         let Some(travels) = table::travels(name) else {
             return Err(refused(format!("it does not know the option {name:?}"), "Leave it out."));
         };
@@ -96,7 +96,7 @@ impl Gate {
     }
 
     /// Says the mode in so many words: no default of anything else may count.
-    fn approve(&self, options: &mut Options) -> Result<(), Failure> {
+    fn approve(&self, options: &mut Options) -> Result<(), Fault> {
         let said = match options.get("approval") {
             None => Approval::Default,
             Some(Value::String(said)) => {
@@ -122,7 +122,7 @@ impl Gate {
     }
 
     /// Paths as they are on this machine, links resolved.
-    fn below(&self, name: &str, value: &Value) -> Result<Value, Failure> {
+    fn below(&self, name: &str, value: &Value) -> Result<Value, Fault> {
         let resolve = |path: &str| {
             self.resolve(Path::new(path)).map_err(|why| {
                 refused(
@@ -134,7 +134,7 @@ impl Gate {
         match value {
             Value::Array(_) => {
                 let paths = table::texts(value).unwrap_or_default();
-                let paths: Result<Vec<Value>, Failure> =
+                let paths: Result<Vec<Value>, Fault> =
                     paths.into_iter().map(|path| resolve(path).map(|path| text(&path))).collect();
                 Ok(Value::Array(paths?))
             }
@@ -151,7 +151,7 @@ impl Gate {
         }
     }
 
-    fn checkout(&self, url: &str, reference: &str, dir: &str) -> Result<Checkout, Failure> {
+    fn checkout(&self, url: &str, reference: &str, dir: &str) -> Result<Checkout, Fault> {
         let hint = "Give an address with https:// or ssh://, or a path below the worker's --root.";
         let wrong = |text: &str| text.starts_with('-') || text.contains('\0') || text.trim().is_empty();
         if wrong(url) || wrong(reference) || !table::is_below(Path::new(dir)) {

@@ -328,11 +328,8 @@ pub fn through_chaos(fleet: &mut Fleet, seed: u64, jobs: usize, limit: Duration,
                 *worker = start_worker(fleet, index + 1);
             }
         }
-        if let Some((index, until)) = down {
-            if std::time::Instant::now() >= until {
-                fleet.servers[index].again().unwrap();
-                down = None;
-            }
+        if let Some((index, _)) = down.take_if(|(_, until)| std::time::Instant::now() >= *until) {
+            fleet.servers[index].again().unwrap();
         }
         if fleet.count_results() * 10 > jobs * 8 {
             continue;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use alhena::agent::dirs::Dirs;
 use alhena::agent::env::Environment;
 use alhena::batch::local::{Local, Way};
-use alhena::batch::meaning::Meaning;
+use alhena::batch::meaning::{Fault, Meaning};
 use alhena::batch::perform::{Done as Ended, Perform, Stop, Watch, Where};
 use alhena::{Approval, Failure, FailureKind, PoolOptions, Request, Status};
 use alhena_queue::{Cancelled, Delivery, Label, Layout, Name, Queue, Worker};
@@ -277,16 +277,20 @@ impl Shop {
         let mut folder = None;
         let unpack = |name: &str| {
             let fetch = || self.queue.file(name).map_err(io::Error::other);
-            let unpacked = self.folders.get(name, fetch).map_err(|error| {
-                Failure::new(FailureKind::Input, format!("the folder of the job cannot be had: {error}"))
-            })?;
+            let unpacked = self
+                .folders
+                .get(name, fetch)
+                .map_err(|error| Fault::new(format!("the folder of the job cannot be had: {error}"), ""))?;
             let path = unpacked.path().to_owned();
             folder = Some(unpacked);
             Ok(path)
         };
         let job = match self.gate.admit(letter, unpack) {
             Ok(job) => job,
-            Err(failure) => return Ended::not_begun(failure, Where::Shared),
+            Err(Fault { message, hint }) => {
+                let failure = Failure::new(FailureKind::Input, message).with_hint(hint);
+                return Ended::not_begun(failure, Where::Shared);
+            }
         };
         let model = job.options.get("model").and_then(serde_json::Value::as_str);
         let clock = hold::clock(&self.quota, model);
