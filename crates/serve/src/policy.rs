@@ -97,7 +97,7 @@ pub const TABLE: &[(&str, Rule)] = &[
 ];
 
 /// Options that say nothing about a conversation.
-const NOT_IN_CONVERSATIONS: &[&str] = &[
+pub(crate) const NOT_IN_CONVERSATIONS: &[&str] = &[
     "cassette",
     "cassette_mode",
     "prompt",
@@ -134,7 +134,8 @@ pub struct Policy {
 }
 
 /// From the one that lets least happen to the one that lets everything happen.
-const MODES: [Approval; 4] = [Approval::Plan, Approval::Default, Approval::AutoEdit, Approval::Yolo];
+pub(crate) const MODES: [Approval; 4] =
+    [Approval::Plan, Approval::Default, Approval::AutoEdit, Approval::Yolo];
 
 fn rank(mode: Approval) -> usize {
     MODES.iter().position(|other| *other == mode).unwrap_or(MODES.len())
@@ -237,8 +238,9 @@ impl Policy {
             Rule::JsonOrFile if value.as_str().is_none_or(|text| text.trim_start().starts_with('{')) => {
                 match value.as_str() {
                     // A file could have such a name.
-                    Some(text) => serde_json::from_str(text)
-                        .map_err(|error| Problem::input(format!("{name}: {error}"))),
+                    Some(text) => {
+                        serde_json::from_str(text).map_err(|error| Problem::input(format!("{name}: {error}")))
+                    }
                     None => Ok(value.clone()),
                 }
             }
@@ -254,7 +256,9 @@ impl Policy {
             }
             Rule::Grant if matches!(name, "policy" | "rules") => paths.each(name, value, Wanted::File),
             Rule::Grant => Ok(value.clone()),
-            Rule::Trust if value == "settings" => self.program(name, value, "loads what the folder brings along"),
+            Rule::Trust if value == "settings" => {
+                self.program(name, value, "loads what the folder brings along")
+            }
             Rule::Trust => Ok(value.clone()),
             Rule::Sandbox if is_off(value) => self.program(name, value, "takes the sandbox away"),
             Rule::Sandbox => Ok(value.clone()),
