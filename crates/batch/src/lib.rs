@@ -11,11 +11,12 @@
 //! | [`perform`] | one attempt of a job, and what is seen of it |
 //! | [`place`] | places of their own to work in, and what was changed there |
 //! | [`local`] | attempts on this machine, warm or cold |
+//! | [`doing`] | what an agent is doing, and what it has used so far |
 //! | [`progress`] | how far it is, as data |
 //! | [`summary`] | what came of it, in figures and as a page |
 //! | [`registry`] | the batches of this machine, for whoever asks |
 
-mod doing;
+pub mod doing;
 pub mod job;
 pub mod journal;
 pub mod local;

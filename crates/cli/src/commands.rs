@@ -22,6 +22,7 @@ mod permissions;
 mod report;
 pub mod run;
 pub mod schema;
+mod serve;
 mod sessions;
 mod spending;
 mod talk;
@@ -58,6 +59,7 @@ enum Command {
     Chat(Box<chat::Args>),
     Batch(Box<batch::Args>),
     Worker(Box<worker::Args>),
+    Serve(Box<serve::Args>),
     Parse(parse::Args),
     Sessions(sessions::Args),
     Detect(detect::Args),
@@ -82,6 +84,7 @@ impl Cli {
             Command::Chat(args) => chat::execute(*args),
             Command::Batch(args) => batch::execute(*args),
             Command::Worker(args) => worker::execute(*args),
+            Command::Serve(args) => serve::execute(*args),
             Command::Parse(args) => parse::execute(args),
             Command::Sessions(args) => sessions::execute(args),
             Command::Detect(args) => detect::execute(args),

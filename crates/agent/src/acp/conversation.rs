@@ -87,6 +87,14 @@ pub struct Closed {
     pub warnings: Vec<String>,
 }
 
+impl Closed {
+    /// The end of another conversation, too.
+    pub(super) fn add(&mut self, other: Self) {
+        self.session_files.extend(other.session_files);
+        self.warnings.extend(other.warnings);
+    }
+}
+
 /// What comes out of a turn.
 #[derive(Debug)]
 #[non_exhaustive]

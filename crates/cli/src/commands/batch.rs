@@ -2,7 +2,7 @@
 
 #[cfg(feature = "nats")]
 mod elsewhere;
-mod meaning;
+pub mod meaning;
 mod show;
 
 use std::fs::File;
