@@ -81,6 +81,7 @@ export function follow(address, { onevent, onstate }) {
   let closed = false, last, wait = FIRST_WAIT, timer, request, silence;
   const again = () => {
     clearTimeout(timer);
+    timer = undefined;
     if (!closed && !document.hidden) connect();
   };
   const broken = () => {
@@ -145,8 +146,11 @@ export function follow(address, { onevent, onstate }) {
       again();
     }
   }
+  // When one stream is back, the others need not wait.
+  const back = () => { if (link.live && timer !== undefined) again(); };
   function close() {
     closed = true;
+    link.removeEventListener("change", back);
     clearTimeout(timer);
     clearTimeout(silence);
     document.removeEventListener("visibilitychange", seen);
@@ -155,6 +159,7 @@ export function follow(address, { onevent, onstate }) {
     mine?.abort();
   }
   document.addEventListener("visibilitychange", seen);
+  link.addEventListener("change", back);
   again();
   return { close, again };
 }

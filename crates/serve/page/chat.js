@@ -4,7 +4,7 @@ import { el, put, keep, say, ask } from "./dom.js";
 import { oneLine, visible, name, long } from "./text.js";
 import { get, post, patch, remove, follow, path } from "./api.js";
 import { me, now, badge, heading, folder, facts, trouble, act, mayAct, attempt, ageing, spent } from "./app.js";
-import { Transcript } from "./transcript.js";
+import { Transcript, failure } from "./transcript.js";
 import { diffView } from "./diff.js";
 
 /** A question before a tool runs: what it would do in view, and three answers. */
@@ -14,7 +14,7 @@ function question(permission, answer) {
   const decide = (decision) => !card.closest("[data-stale]") && attempt(told, () => answer(permission.id, { decision, ...(decision === "reject" && reason.value.trim() ? { reason: reason.value.trim() } : {}) }));
   const card = el("section", { class: "asked", tabindex: "-1", "data-permission": permission.id, "data-tool": permission.tool, "aria-label": "The agent asks" },
     el("h2", null, "May it? ", el("bdi", null, oneLine(permission.title || permission.tool, 160))),
-    el("p", { class: "note" }, visible(permission.tool ?? ""), permission.path ? [" \u00b7 ", name(permission.path, { class: "path" })] : null),
+    el("p", { class: "note" }, visible(permission.tool ?? ""), permission.path ? [" \u00b7 ", name(permission.path, { class: "path" })] : null, permission.background ? " \u00b7 goes on in the background" : null),
     permission.command ? long(permission.command, { label: "Command", first: 4000, lines: 30 }) : null,
     permission.diff ? diffView(permission.diff, "What it would change") : null,
     !permission.command && !permission.diff && permission.input ? long(JSON.stringify(permission.input, null, 2), { label: "Input", lines: 20 }) : null,
@@ -124,7 +124,7 @@ export function show(root, route, signal) {
       sending.querySelector("#stop").hidden = !working;
       sending.querySelector("[type=submit]").disabled = working;
     }
-    keep(below, closed, () => closed ? el("p", { class: "note" }, "This conversation is closed. ", chat.session_id && mayAct() ? el("a", { href: `#/start?${new URLSearchParams({ chat: "1", resume: chat.session_id, dir: chat.dir ?? "" })}` }, "Go on in a new one") : null) : null);
+    keep(below, closed, () => closed ? [chat.failure ? failure(chat.failure) : null, el("p", { class: "note" }, "This conversation is closed. ", chat.session_id && mayAct() ? el("a", { href: `#/start?${new URLSearchParams({ chat: "1", resume: chat.session_id, dir: chat.dir ?? "" })}` }, "Go on in a new one") : null)] : null);
     for (const permission of chat.permissions ?? []) pend(permission);
     const pending = new Set((chat.permissions ?? []).map((permission) => permission.id));
     for (const known of [...open.keys()]) if (!pending.has(known)) resolved(known);

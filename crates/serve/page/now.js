@@ -8,6 +8,9 @@ import { now, waits, badge, address, folder, ageing, spent, heading, empty, mayA
 
 const KINDS = { run: "Run", conversation: "Chat", terminal: "Terminal", batch: "Batch" };
 
+/** Those that are there and wait for nobody. */
+const IDLE = ["idle", "completed", "exited", "unknown"];
+
 /** One thing that runs, as a row that leads to it. */
 function row(item) {
   const asked = typeof item.waiting === "string" ? item.waiting : item.waiting?.title ?? item.waiting?.question;
@@ -32,16 +35,17 @@ function group(title) {
 }
 
 export function show(root, _route, signal) {
-  const waiting = group("Waits for you"), working = group("At work"), ended = group("Ended lately");
+  const waiting = group("Waits for you"), working = group("At work"), idle = group("Open"), ended = group("Ended lately");
   const none = el("div");
   ended.node.append(el("p", null, el("a", { href: "#/runs" }, "All runs")));
-  put(root, heading("Now", mayAct() ? el("a", { class: "button", href: "#/start" }, "Start") : null), none, waiting.node, working.node, ended.node);
+  put(root, heading("Now", mayAct() ? el("a", { class: "button", href: "#/start" }, "Start") : null), none, waiting.node, working.node, idle.node, ended.node);
   let running;
   const draw = () => {
     keep(none, now.items && now.items.length, () => !now.items ? empty("Looking\u2026") : now.items.length ? null : empty("Nothing runs. ", mayAct() ? ["Press ", el("kbd", null, "s"), " to start something."] : null));
     if (!now.items) return;
     waiting.fill(now.items.filter(waits), row);
-    working.fill(now.items.filter((item) => !waits(item)), row);
+    working.fill(now.items.filter((item) => !waits(item) && !IDLE.includes(item.state)), row);
+    idle.fill(now.items.filter((item) => !waits(item) && IDLE.includes(item.state)), row);
     const seen = now.items.filter((item) => item.kind === "run").map((item) => item.id).join();
     if (seen !== running) recent();
     running = seen;
@@ -64,5 +68,5 @@ export function runRow(run) {
     el("bdi", { class: "title" }, oneLine(run.prompt || run.id, 140)),
     badge(state),
     el("span", { class: "doing" }, el("bdi", null, oneLine(run.failure?.message ?? run.doing ?? "", 140))),
-    el("span", { class: "meta" }, folder(run.dir), el("span", null, spent(run)), ageing(run.finished_at ?? run.started_at ?? run.created_at), run.finished_at ? " ago" : null)));
+    el("span", { class: "meta" }, folder(run.dir), el("span", null, spent(run)), el("span", null, ageing(run.finished_at ?? run.started_at ?? run.created_at), run.finished_at ? " ago" : null))));
 }

@@ -16,8 +16,10 @@ function steps(most) {
 /**
  * Upright bars, one for each row `{label, title, parts: [{kind, value}]}`, the parts on top of each other.
  */
-export function columns(rows, { title, format, width = 720, height = 190 }) {
-  const left = 58, bottom = 22, top = 8;
+export function columns(rows, { title, format, height = 170 }) {
+  // As wide as it is shown, so that letters have their size.
+  const width = matchMedia("(max-width: 760px)").matches ? 340 : 490;
+  const left = 46, bottom = 22, top = 8;
   const inner = { width: width - left - 4, height: height - top - bottom };
   const sum = (row) => row.parts.reduce((all, part) => all + part.value, 0);
   const most = Math.max(...rows.map(sum), 0);
@@ -27,7 +29,7 @@ export function columns(rows, { title, format, width = 720, height = 190 }) {
     const y = top + inner.height - scale(value);
     return svg("g", { class: "axis" }, svg("line", { x1: left, x2: width - 4, y1: y, y2: y }), svg("text", { x: left - 6, y: y + 3.5, "text-anchor": "end" }, format(value)));
   });
-  const every = Math.ceil(rows.length / Math.max(1, Math.floor(inner.width / 62)));
+  const every = Math.ceil(rows.length / Math.max(1, Math.floor(inner.width / 44)));
   const bars = rows.map((row, at) => {
     const x = left + slot * at + (slot - bar) / 2;
     let y = top + inner.height;

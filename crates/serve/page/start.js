@@ -5,7 +5,7 @@ import { visible, oneLine } from "./text.js";
 import { get, post, onceKey } from "./api.js";
 import { me, heading, trouble, mayAct, empty, address } from "./app.js";
 
-const APPROVALS = { default: "Ask (a run cannot be asked: refuse)", "auto-edit": "Edit files without asking", auto_edit: "Edit files without asking", yolo: "Everything without asking", plan: "Only look and plan" };
+const APPROVALS = { plan: "looks and plans", "auto-edit": "edits files", yolo: "does everything" };
 const NUMBERS = { max_cost: "Give dollars, such as 0.50.", max_tokens: "Give a number, such as 200000." };
 
 /** A field with its label, a word of help, and a place for what is wrong with it. */
@@ -24,7 +24,7 @@ export function show(root, route, signal) {
   const controls = {
     prompt: el("textarea", { rows: "6", required: !chat, value: given("prompt"), placeholder: chat ? "Optional: the first message" : "What is to be done" }),
     dir: input({ list: "dirs", value: given("dir") || me.root || "", placeholder: "/home/you/project" }),
-    approval: el("select", null, (me.approvals.length ? me.approvals : ["default"]).map((mode) => el("option", { value: mode, selected: mode === (given("approval") || "default") }, APPROVALS[mode] ? `${mode}: ${APPROVALS[mode]}` : mode))),
+    approval: el("select", null, (me.approvals.length ? me.approvals : ["default"]).map((mode) => el("option", { value: mode, selected: mode === (given("approval") || "default") }, `${mode}: ${APPROVALS[mode] ?? (chat ? "asks before it acts" : "only reads")}`))),
     model: input({ list: "models", value: given("model"), placeholder: "as set" }),
     trust: el("input", { type: "checkbox" }),
     schema: el("textarea", { rows: "4", spellcheck: "false", placeholder: '{"type": "object", \u2026}' }),
@@ -108,7 +108,7 @@ export function show(root, route, signal) {
       location.hash = address(chat ? "conversation" : "run", made.id);
     } catch (error) {
       const all = error.errors?.length ? error.errors : [error];
-      const elsewhere = all.filter((one) => !wrong(fieldOf(one.message), visible(`${one.message} ${one.hint ?? ""}`)));
+      const elsewhere = all.filter((one) => !wrong(fieldOf(one.message), visible(one.message + (one.hint ? `\n\u2192 ${one.hint}` : ""))));
       put(told, elsewhere.map(trouble));
       form.querySelector("[aria-invalid]")?.focus();
     } finally {

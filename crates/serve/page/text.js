@@ -2,8 +2,9 @@
 
 import { el, button, copier, save } from "./dom.js";
 
+const LOW = "NUL SOH STX ETX EOT ENQ ACK BEL BS HT LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US".split(" ");
 const NAMES = {
-  0x061c: "ALM", 0x200b: "ZWSP", 0x200e: "LRM", 0x200f: "RLM", 0x2028: "LS", 0x2029: "PS", 0x202a: "LRE", 0x202b: "RLE", 0x202c: "PDF",
+  0x7f: "DEL", 0x061c: "ALM", 0x200b: "ZWSP", 0x200e: "LRM", 0x200f: "RLM", 0x2028: "LS", 0x2029: "PS", 0x202a: "LRE", 0x202b: "RLE", 0x202c: "PDF",
   0x202d: "LRO", 0x202e: "RLO", 0x2060: "WJ", 0x2066: "LRI", 0x2067: "RLI", 0x2068: "FSI", 0x2069: "PDI", 0xfeff: "BOM",
 };
 const SIGNS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
@@ -12,9 +13,7 @@ const COLOURS = /\u001b\[[0-9;:]*m/g;
 
 function sign(found) {
   const code = found.codePointAt(0);
-  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
-  if (code === 0x7f) return "\u2421";
-  return `\u27e8${NAMES[code] ?? "U+" + code.toString(16).toUpperCase()}\u27e9`;
+  return `\u27e8${LOW[code] ?? NAMES[code] ?? "U+" + code.toString(16).toUpperCase()}\u27e9`;
 }
 
 /** A text as it can be shown: nothing in it acts. */
@@ -93,7 +92,7 @@ export function size(characters) {
 export function short(count) {
   if (count === undefined || count === null) return "";
   for (const [unit, sign] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
-    if (count >= unit) return (count / unit).toFixed(count / unit < 100 ? 1 : 0) + sign;
+    if (count >= unit) return (count / unit).toFixed(count / unit < 100 ? 1 : 0).replace(/\.0$/, "") + sign;
   }
   return String(count);
 }

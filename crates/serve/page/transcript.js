@@ -6,7 +6,7 @@ import { blocks, settled } from "./markdown.js";
 import { diffView, tally } from "./diff.js";
 
 // So much of one answer is set as text; what is longer is shown in parts.
-const PROSE = 40_000;
+const PROSE = 16_000;
 
 /** The answer of a model while it comes. */
 class Prose {
@@ -214,8 +214,13 @@ export class Transcript {
 
   on_permission_resolved(event) {
     const about = this.asked.get(event.id);
-    const word = { allow: "Allowed once", always: "Allowed always", reject: "Rejected" }[event.decision] ?? event.decision ?? "Withdrawn";
-    this.append(el("p", { class: "note decided", "data-decision": event.decision }, visible(word), about ? [": ", name(about)] : null));
+    const word = { allow: "Allowed once", always: "Allowed always", reject: "Rejected", withdrawn: "Not asked any more" }[event.decision] ?? event.decision ?? "";
+    this.append(el("p", { class: "note decided", "data-decision": event.decision }, visible(word), about ? [": ", name(about)] : null, event.reason ? [" (", name(event.reason), ")"] : null));
+  }
+
+  on_closed(event) {
+    this.close();
+    this.append(el("p", { class: "note" }, "The conversation was closed", event.reason ? [": ", name(event.reason)] : null, "."));
   }
 
   on_turn_finished(event) {

@@ -6,7 +6,7 @@ import { get } from "./api.js";
 import { heading, trouble, empty } from "./app.js";
 import { columns, bars } from "./plot.js";
 
-const PARTS = [["fresh", "sent"], ["cached", "from the cache"], ["output", "answers"], ["thoughts", "thoughts"]];
+const PARTS = [["fresh", "sent, not cached"], ["cached", "sent, cached"], ["output", "answers"], ["thoughts", "thoughts"]];
 const COLUMNS = [["total", "Tokens"], ["prompt", "Sent"], ["cached", "Cached"], ["output", "Answers"], ["thoughts", "Thoughts"], ["tool", "Tools"], ["answers", "Calls"]];
 const DAY = 86_400_000;
 
