@@ -28,18 +28,19 @@ class Prose {
   draw() {
     if (!this.dirty) return;
     this.dirty = false;
-    const text = cut(this.whole, PROSE);
-    const ready = this.done + settled(text.slice(this.done));
-    if (ready > this.done) {
-      this.tail.before(...blocks(text.slice(this.done, ready)));
-      this.done = ready;
+    if (!this.rest) {
+      const text = cut(this.whole, PROSE);
+      const ready = this.done + settled(text.slice(this.done));
+      if (ready > this.done) {
+        this.tail.before(...blocks(text.slice(this.done, ready)));
+        this.done = ready;
+      }
+      put(this.tail, blocks(text.slice(this.done)));
     }
-    put(this.tail, blocks(text.slice(this.done)));
-    if (this.whole.length > PROSE) {
-      if (!this.rest) this.node.append(this.rest = el("div", { class: "rest" }));
-      // While it comes only its size changes.
-      put(this.rest, el("p", { class: "note" }, `\u2026 ${short(this.whole.length - PROSE)} more characters`));
-    }
+    if (this.whole.length <= PROSE) return;
+    if (!this.rest) this.node.append(this.rest = el("div", { class: "rest" }));
+    // While it comes only its size changes.
+    put(this.rest, el("p", { class: "note" }, `\u2026 ${short(this.whole.length - PROSE)} more characters`));
   }
 
   /** It is complete. */

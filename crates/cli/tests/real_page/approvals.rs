@@ -1,0 +1,80 @@
+//! Questions before a tool runs, answered on the page.
+
+use alhena::scripted::{Scenario, Turn};
+use serde_json::json;
+
+use crate::place::Place;
+
+fn two_files() -> Scenario {
+    let write =
+        |name: &str, text: &str| Turn::new().call("write_file", json!({"file_path": name, "content": text}));
+    Scenario::new()
+        .turn(write("kept.txt", "yes\n"))
+        .turn(write("refused.txt", "no\n"))
+        .turn(Turn::say("One is there, the other is not."))
+}
+
+/// A conversation of which the first question is on the screen.
+fn asked(place: &mut Place) {
+    place.go("#/start?chat=1");
+    place.browser.fill("#start-prompt", "Write two files").unwrap();
+    place.fills_the_rest("default");
+    place.browser.click("#go").unwrap();
+    place.sees(".view[data-view=chat] .asked");
+}
+
+#[test]
+fn one_tool_is_allowed_and_another_rejected_with_a_reason() {
+    let mut place = Place::new("approvals", two_files());
+    asked(&mut place);
+    let (kept, refused) = (place.lab.workspace().join("kept.txt"), place.lab.workspace().join("refused.txt"));
+    // What would be done is in view, and is not done yet.
+    assert!(!kept.exists());
+    assert_eq!(place.texts(".asked .diff .added"), ["+yes"]);
+    assert_eq!(place.asks("document.title"), json!("(1) Alhena"));
+    place.browser.click(".asked [data-decide=allow]").unwrap();
+    place.waits("document.querySelector('.asked .diff .added')?.textContent.trim() === '+no'");
+    assert_eq!(std::fs::read_to_string(&kept).unwrap(), "yes\n");
+    place.browser.fill(".asked .reject input", "Not that file, please").unwrap();
+    place.browser.click(".asked [data-decide=reject]").unwrap();
+    place.waits("document.querySelector('.transcript')?.innerText.includes('One is there')");
+    place.waits("document.querySelector('.view').dataset.state === 'idle'");
+    assert!(!refused.exists());
+    assert_eq!(place.asks("document.querySelectorAll('.asked').length"), json!(0));
+    let decided = "[...document.querySelectorAll('.decided')].map((node) => node.dataset.decision)";
+    assert_eq!(place.asks(decided), json!(["allow", "reject"]));
+    // The agent was told why.
+    let requests = place.lab.server.requests("lab");
+    assert!(
+        requests.iter().any(|request| request.body.to_string().contains("Not that file, please")),
+        "the reason did not reach the model"
+    );
+    // It goes on, and is closed.
+    place.browser.fill("#say", "Thanks").unwrap();
+    place.browser.press(&["Enter"]).unwrap();
+    place.waits("document.querySelectorAll('.transcript .prompt').length === 2");
+    place.waits("document.querySelectorAll('.transcript .turn').length === 2");
+    place.browser.click("#close").unwrap();
+    place.browser.click("dialog button.danger").unwrap();
+    place.waits("document.querySelector('.view').dataset.state === 'closed'");
+    place.no_agent_is_left();
+    place.is_harmless();
+}
+
+#[test]
+fn what_waits_for_a_person_stands_first() {
+    let mut place = Place::new("first", two_files());
+    asked(&mut place);
+    place.go("#/now");
+    place.sees("section[aria-label='Waits for you'] .waits a");
+    let first = "document.querySelector('main section').getAttribute('aria-label')";
+    assert_eq!(place.asks(first), json!("Waits for you"));
+    assert_eq!(place.texts("#waiting"), ["1"]);
+    place.browser.click("section[aria-label='Waits for you'] a").unwrap();
+    place.sees(".view[data-view=chat] .asked");
+    // Always: it does not ask for the next one.
+    place.browser.click(".asked [data-decide=always]").unwrap();
+    place.waits("document.querySelector('.view').dataset.state === 'idle'");
+    assert!(place.lab.workspace().join("refused.txt").exists());
+    place.is_harmless();
+}
