@@ -13,6 +13,7 @@
 //! | `service` | a process that serves independent prompts, one after the other |
 //! | `turn` | one prompt and all that follows from it |
 //! | `conversation` | what a program gets: several turns, each with its events and its outcome |
+//! | `talk` | a conversation that outlives its process: it begins again where that has ended |
 
 mod conversation;
 mod engine;
@@ -25,6 +26,7 @@ mod pipe;
 mod process;
 mod responses;
 mod service;
+mod talk;
 mod turn;
 
 pub(crate) use engine::{run_once, serve};
@@ -34,3 +36,4 @@ pub(crate) use service::{Free, Job, Kind, Place, Service, Terms, Told};
 pub use conversation::{Canceller, Closed, Conversation, OfferedModel, Opened, Turn, TurnItem};
 pub use other::AcpAgent;
 pub use permission::{Action, Permission, Question};
+pub use talk::{Talk, Whom};

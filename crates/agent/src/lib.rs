@@ -42,8 +42,8 @@ mod telemetry;
 mod ward;
 
 pub use acp::{
-    AcpAgent, Action, Canceller, Closed, Conversation, OfferedModel, Opened, Permission, Question, Turn,
-    TurnItem,
+    AcpAgent, Action, Canceller, Closed, Conversation, OfferedModel, Opened, Permission, Question, Talk,
+    Turn, TurnItem, Whom,
 };
 pub use exposed::{Exposed, ExposedBy};
 pub use find::{

@@ -1,7 +1,9 @@
 //! What an agent is doing, in a few words, for a line on a screen.
 
-use alhena_model::{Event, EventKind};
+use alhena_model::{Event, EventKind, Source};
 use serde_json::Value;
+
+use crate::result::Spent;
 
 /// No more characters than this.
 const LONGEST: usize = 100;
@@ -18,6 +20,47 @@ const TELLING: &[&str] = &[
     "url",
     "name",
 ];
+
+/// What has been seen of a run so far.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    doing: String,
+    spent: Spent,
+}
+
+impl Seen {
+    /// Something happened. Whether that changes what the run does or has used.
+    pub fn saw(&mut self, event: &Event) -> bool {
+        if let EventKind::Usage(usage) = &event.kind {
+            let told = Spent::of(usage.all.total, usage.cost_usd);
+            match event.source {
+                // Each message has its own.
+                Source::Session => self.spent.add(told),
+                _ => self.spent = told,
+            }
+            return true;
+        }
+        match of(event) {
+            Some(what) if what != self.doing => {
+                self.doing = what;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// What it does, in a few words.
+    pub fn doing(&self) -> Option<&str> {
+        Some(self.doing.as_str()).filter(|doing| !doing.is_empty())
+    }
+
+    /// Tokens, and what they cost where that is known.
+    pub fn spent(&self) -> (Option<u64>, Option<f64>) {
+        let Spent { tokens, cost_usd, unpriced } = self.spent;
+        let used = tokens > 0;
+        (used.then_some(tokens), (used && !unpriced).then_some(cost_usd))
+    }
+}
 
 /// What an event says about that; none if it changes nothing.
 pub fn of(event: &Event) -> Option<String> {

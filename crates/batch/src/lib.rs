@@ -10,10 +10,11 @@
 //! | [`schedule`] | which job when: places, limits, repeats, the clock of the API's rate limits |
 //! | [`perform`] | one attempt of a job, and what is seen of it |
 //! | [`local`] | attempts on this machine, warm or cold |
+//! | [`doing`] | what an agent is doing, and what it has used so far |
 //! | [`progress`] | how far it is, as data |
 //! | [`summary`] | what came of it, in figures |
 
-mod doing;
+pub mod doing;
 pub mod job;
 pub mod journal;
 pub mod local;

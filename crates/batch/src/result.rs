@@ -102,17 +102,25 @@ impl JobResult {
 
     /// One line, with its end. What a terminal would obey is written as JSON has it for such characters.
     pub fn line(&self) -> serde_json::Result<String> {
-        let text = serde_json::to_string(self)?;
-        let mut line = String::with_capacity(text.len() + 1);
-        for character in text.chars() {
-            match is_obeyed(character) {
-                true => line.push_str(&format!("\\u{:04x}", u32::from(character))),
-                false => line.push(character),
-            }
-        }
+        let mut line = harmless_json(serde_json::to_string(self)?);
         line.push('\n');
         Ok(line)
     }
+}
+
+/// JSON with everything that a terminal would obey written as JSON has it for such characters.
+pub fn harmless_json(text: String) -> String {
+    if text.is_ascii() && !text.contains('\u{7f}') {
+        return text;
+    }
+    let mut line = String::with_capacity(text.len() + 1);
+    for character in text.chars() {
+        match is_obeyed(character) {
+            true => line.push_str(&format!("\\u{:04x}", u32::from(character))),
+            false => line.push(character),
+        }
+    }
+    line
 }
 
 /// What a terminal obeys beside what JSON escapes anyway: other control characters, and those that turn text round.

@@ -22,6 +22,7 @@ mod permissions;
 mod report;
 mod run;
 mod schema;
+mod serve;
 mod sessions;
 mod spending;
 mod talk;
@@ -56,6 +57,7 @@ enum Command {
     Run(Box<run::Args>),
     Chat(Box<chat::Args>),
     Batch(Box<batch::Args>),
+    Serve(Box<serve::Args>),
     Parse(parse::Args),
     Sessions(sessions::Args),
     Detect(detect::Args),
@@ -79,6 +81,7 @@ impl Cli {
             Command::Run(args) => run::execute(*args),
             Command::Chat(args) => chat::execute(*args),
             Command::Batch(args) => batch::execute(*args),
+            Command::Serve(args) => serve::execute(*args),
             Command::Parse(args) => parse::execute(args),
             Command::Sessions(args) => sessions::execute(args),
             Command::Detect(args) => detect::execute(args),

@@ -1,6 +1,6 @@
 //! `alhena batch`.
 
-mod meaning;
+pub mod meaning;
 mod show;
 
 use std::fs::File;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use alhena::agent::supervise::custody;
-use alhena::agent::{FastStart, Finder, env::Environment};
+use alhena::agent::{FastStart, Finder, NotFound, env::Environment};
 use alhena::wire::release::{TABLE, Version};
 use alhena_sys::processes;
 use serde_json::{Map, Value, json};
@@ -27,18 +27,10 @@ pub struct Args {
 
 pub fn execute(args: Args) -> Done {
     let (version, fast) = which(&args)?;
-    let keeper = custody::keeper_program(&Environment::of_process());
     if args.json {
-        let features: Map<String, Value> =
-            TABLE.iter().map(|row| (row.name.to_owned(), Value::Bool(version.has(row.feature)))).collect();
-        return Ok(print_json(&json!({
-            "version": version.to_string(),
-            "features": features,
-            "fast_start": fast,
-            "keeper": keeper,
-            "every_process_is_found": processes::COMPLETE,
-        })));
+        return Ok(print_json(&described(&version, fast)));
     }
+    let keeper = custody::keeper_program(&Environment::of_process());
     let mut text = format!("Gemini CLI {version}\n");
     for row in TABLE {
         let mark = if version.has(row.feature) { "yes" } else { "no " };
@@ -52,6 +44,25 @@ pub fn execute(args: Args) -> Done {
         .map_or("none: processes that hide can outlive a run".to_owned(), |path| path.display().to_string());
     text.push_str(&format!("Alhena here\n  start   {start}\n  keeper  {keeper}"));
     Ok(print(&text))
+}
+
+/// The same for whoever asks over a wire.
+pub fn told() -> Result<Value, NotFound> {
+    let gemini = Finder::new().find()?;
+    let fast = gemini.fast_start(&Environment::of_process(), &Value::Null);
+    Ok(described(&gemini.version, fast))
+}
+
+fn described(version: &Version, fast: Option<FastStart>) -> Value {
+    let features: Map<String, Value> =
+        TABLE.iter().map(|row| (row.name.to_owned(), Value::Bool(version.has(row.feature)))).collect();
+    json!({
+        "version": version.to_string(),
+        "features": features,
+        "fast_start": fast,
+        "keeper": custody::keeper_program(&Environment::of_process()),
+        "every_process_is_found": processes::COMPLETE,
+    })
 }
 
 fn which(args: &Args) -> Result<(Version, Option<FastStart>), CommandError> {

@@ -14,8 +14,8 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use alhena::agent::AcpAgent;
 use alhena::agent::env::Environment;
+use alhena::agent::{AcpAgent, Talk, Whom};
 use alhena::{Request, RunError};
 
 use self::interrupt::Interrupts;
@@ -24,7 +24,6 @@ use super::hooking::Hooking;
 use super::limits::Limits;
 use super::permissions::Permissions;
 use super::spending::Spending;
-use super::talk::{Talk, Who};
 use crate::command_error::Done;
 use crate::config::Config;
 use crate::offline;
@@ -154,10 +153,10 @@ fn begin(
         None => None,
     };
     let who = match (other, gemini, offline.is_some()) {
-        (Some(agent), ..) => Who::Other(agent),
-        (None, None, true) => Who::Gemini(super::install::fetched(None, &environment, false)?),
+        (Some(agent), ..) => Whom::Other(agent),
+        (None, None, true) => Whom::Gemini(super::install::fetched(None, &environment, false)?),
         (None, path, _) => {
-            Who::Gemini(super::run::find(path, &mut request, &environment, false, interrupts)?)
+            Whom::Gemini(super::run::find(path, &mut request, &environment, false, interrupts)?)
         }
     };
     request.began = None;

@@ -77,14 +77,30 @@ impl Finding {
 }
 
 pub fn execute(args: Args) -> Done {
-    let environment = Environment::of_process();
     check_directory(&args.dir)?;
     let args = Args { dir: args.dir.canonicalize().unwrap_or(args.dir), ..args };
+    let findings = examine(&args);
+    let bad = findings.iter().any(|finding| finding.state == Health::Bad);
+    let printed = match args.json {
+        true => print_json(&findings),
+        false => print(&listed(&findings)),
+    };
+    Ok(if bad { ExitCode::FAILURE } else { printed })
+}
+
+/// The same for whoever asks over a wire.
+pub fn told(dir: PathBuf) -> serde_json::Value {
+    serde_json::json!(examine(&Args { dir, gemini: None, fix: false, json: true }))
+}
+
+/// Looks at everything.
+fn examine(args: &Args) -> Vec<Finding> {
+    let environment = Environment::of_process();
     let mut findings = Vec::new();
     // A file that is wrong is told below.
     let config = Config::load(&args.dir, None, &environment);
     let trusting = config.as_ref().ok().and_then(|config| config.trust).unwrap_or_default();
-    let found = find_cli(&args, trusting, &mut findings);
+    let found = find_cli(args, trusting, &mut findings);
     findings.push(node(&found, &environment));
     let gemini = found.ok();
     if let Some(home) = environment.gemini_home() {
@@ -97,12 +113,7 @@ pub fn execute(args: Args) -> Done {
     findings.push(kernel());
     findings.push(tmux());
     findings.extend(leftovers(&environment, args.fix));
-    let bad = findings.iter().any(|finding| finding.state == Health::Bad);
-    let printed = match args.json {
-        true => print_json(&findings),
-        false => print(&listed(&findings)),
-    };
-    Ok(if bad { ExitCode::FAILURE } else { printed })
+    findings
 }
 
 fn listed(findings: &[Finding]) -> String {

@@ -6,7 +6,6 @@ mod follow;
 mod list;
 mod pager;
 mod pretty;
-mod read;
 mod repair;
 mod search;
 mod show;

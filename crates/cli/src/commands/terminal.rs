@@ -23,11 +23,9 @@ use std::process::ExitCode;
 
 use alhena::terminal::screen::{Reading, Waiting};
 use alhena::terminal::{
-    Options, Record, SERVER, Terminal, TerminalEnd, TerminalError, TerminalErrorKind, Terminals, pane,
-    watcher,
+    Described, Options, SERVER, Terminal, TerminalError, TerminalErrorKind, Terminals, pane, watcher,
 };
 use clap::Subcommand;
-use serde::Serialize;
 
 use crate::command_error::Done;
 use crate::output::{Stream, print, print_json, say};
@@ -158,28 +156,6 @@ fn needs_terminal(command: &str, instead: &str) -> Result<(), TerminalError> {
         .with_hint(format!("`{instead}` prints what is there once.")))
 }
 
-/// A terminal's record and what its agent does, as JSON shows them.
-#[derive(Serialize)]
-struct Described {
-    #[serde(flatten)]
-    record: Record,
-    #[serde(flatten)]
-    reading: Reading,
-}
-
-/// The same for one that may have gone.
-#[derive(Serialize)]
-struct Listed {
-    #[serde(flatten)]
-    described: Described,
-    /// Why it has gone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    why: Option<String>,
-    /// The session to go on with.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session_id: Option<String>,
-}
-
 /// What people see of a reading: its status, and why.
 fn summary(reading: &Reading) -> String {
     let status = alhena::terminal::status_name(reading.status);
@@ -227,11 +203,6 @@ fn how_to_answer(terminal: &Terminal, waiting: &Waiting) -> String {
             format!("Answer it with `{}`, or another number.", line(&[&first.number.to_string()]))
         }
     }
-}
-
-/// Why an agent has gone.
-fn why(ended: Option<&TerminalEnd>) -> String {
-    ended.map_or_else(|| "its terminal has gone, and nobody was left to say why".to_owned(), TerminalEnd::why)
 }
 
 /// Why an agent has gone, and how to go on.

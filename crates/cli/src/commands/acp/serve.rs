@@ -19,6 +19,7 @@ use super::session::{From, Going, Session, Stage};
 use super::start::{Starter, refusal};
 use super::stored;
 use crate::commands::happening::{self, Happening, exit_code};
+use crate::commands::talk;
 use crate::output;
 
 /// So many sessions can be open.
@@ -67,7 +68,7 @@ pub fn serve(starter: Starter) -> ExitCode {
     // Nothing of it may be left when this process ends.
     std::thread::scope(|scope| {
         for session in std::mem::take(&mut serving.sessions).into_values() {
-            scope.spawn(move || session.talk.close());
+            scope.spawn(move || talk::close(session.talk));
         }
     });
     match done {
@@ -310,7 +311,7 @@ impl Serving {
                 answer(&id, Ok(json!({"stopReason": "cancelled"})))?;
             }
         }
-        session.talk.close();
+        talk::close(session.talk);
         Ok(())
     }
 }

@@ -3,15 +3,13 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use alhena::agent::Canceller;
+use alhena::agent::{Canceller, Talk};
 use alhena::hosts::acp::ask::Client;
 use alhena::hosts::acp::say::{Choices, Listed, MODES};
 use alhena::hosts::acp::updates::Updates;
 use alhena::model::Timestamp;
 use alhena::wire::rpc::Id;
 use alhena::{Approval, Event, Permission};
-
-use crate::commands::talk::Talk;
 
 pub struct Session {
     /// The id that the editor knows; empty before it is told.

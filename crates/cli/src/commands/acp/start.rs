@@ -2,6 +2,7 @@
 
 use alhena::agent::env::Environment;
 use alhena::agent::home::McpServer;
+use alhena::agent::{Talk, Whom};
 use alhena::hosts::acp::Refusal;
 use alhena::hosts::acp::ask::Place;
 use alhena::wire::rpc::Fault;
@@ -9,7 +10,6 @@ use alhena::{Approval, Failure, Gemini, Request, Resume, RunError, Trust};
 use serde_json::{Map, Value};
 
 use super::Args;
-use crate::commands::talk::{Talk, Who};
 use crate::config::Config;
 use crate::offline::{self, Offline};
 use crate::output::say;
@@ -66,7 +66,7 @@ impl Starter {
         let gemini = self.gemini.as_ref().map_err(Refusal::from)?.clone();
         let request = self.request(place, resume)?;
         let (approval, model) = (request.approval, request.model.clone());
-        let talk = Talk::begin(Who::Gemini(gemini), request, self.environment.clone()).map_err(refusal)?;
+        let talk = Talk::begin(Whom::Gemini(gemini), request, self.environment.clone()).map_err(refusal)?;
         Ok((talk, approval, model))
     }
 

@@ -8,7 +8,7 @@ use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
-use alhena::agent::Canceller;
+use alhena::agent::{Canceller, Talk};
 use alhena::hosts::claude::control::{Ask, Incoming, User};
 use alhena::hosts::claude::lines;
 use alhena::hosts::claude::permission::{Update, Verdict};
@@ -22,7 +22,7 @@ use crate::commands::claude::ask::question;
 use crate::commands::claude::pending::{Pending, Purpose, Waiting};
 use crate::commands::claude::{tell_of, write};
 use crate::commands::happening::{self, Happening};
-use crate::commands::talk::Talk;
+use crate::commands::talk;
 use crate::output;
 use crate::signals::Interrupts;
 use crate::views::{self, Claims, Name, Target, View};
@@ -82,7 +82,7 @@ pub fn hold(talk: Talk, before: &Interrupts) -> Result<u8, CommandError> {
     drop((pending, turn));
     // What the last turn has to say is not heard any more; it must not be held up by that.
     std::thread::spawn(move || while happenings.recv().is_ok() {});
-    talk.close();
+    talk::close(talk);
     match done {
         Ok(()) => Ok(code),
         Err(Break::Signal) => Ok(INTERRUPTED),

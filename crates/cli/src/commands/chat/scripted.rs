@@ -3,13 +3,14 @@
 use std::io::{self, BufRead};
 
 use alhena::TurnItem;
+use alhena::agent::Talk;
 
 use super::input::Input;
 use super::interrupt::{INTERRUPTED, Interrupts};
 use super::terminal;
 use super::undo;
 use crate::command_error::CommandError;
-use crate::commands::talk::Talk;
+use crate::commands::talk;
 use crate::output::{self, say};
 use crate::style::one_line;
 use crate::views::{self, Claims, Name, Target};
@@ -61,7 +62,7 @@ pub fn hold(
             break;
         }
     }
-    talk.close();
+    talk::close(talk);
     Ok(code)
 }
 

@@ -2,9 +2,9 @@
 
 use std::io;
 
-use alhena::agent::Action;
 use alhena::agent::dirs::Dirs;
 use alhena::agent::env::Environment;
+use alhena::agent::{Action, Talk};
 use alhena::{EventKind, Hint, Permission, RunError, Status, TurnItem};
 
 use super::asked::{self, What};
@@ -13,7 +13,7 @@ use super::input::{Answer, COMMANDS, Input};
 use super::interrupt::{INTERRUPTED, Interrupts};
 use super::undo;
 use crate::command_error::{CommandError, complain};
-use crate::commands::talk::Talk;
+use crate::commands::talk;
 use crate::output::{self, Stream};
 use crate::style::{Colours, Paint, one_line};
 use crate::views::{Pretty, View};
@@ -68,7 +68,7 @@ pub fn hold(talk: Talk, first: Option<String>, interrupts: &Interrupts) -> Resul
     }
     let Flow::Over(code) = flow else { return Ok(0) };
     let Chat { talk, colours, .. } = chat;
-    if let Some(session) = talk.close() {
+    if let Some(session) = talk::close(talk) {
         let session = colours.paint(Paint::Dim, format!("session {}", one_line(&session, 200))).to_string();
         output::write(|out| writeln!(out, "{session}")).map_err(unwritten)?;
     }

@@ -7,10 +7,10 @@ use std::process::ExitCode;
 
 use alhena::session::Session;
 use alhena::session::export;
+use alhena::session::read::{Files, What};
 use alhena_sys::files;
 use clap::ValueEnum;
 
-use super::read::{Files, What};
 use super::{Where, find, store};
 use crate::command_error::{CommandError, Done};
 use crate::output::print;

@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use alhena::model::Timestamp;
+use alhena::session::listing::Entry;
 use alhena::session::{Session, SessionState};
-use serde::Serialize;
 
 use super::{Where, store};
 use crate::command_error::{CommandError, Done};
@@ -32,53 +32,6 @@ pub struct Args {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-}
-
-/// One session, for programs.
-#[derive(Debug, Serialize)]
-pub(super) struct Entry<'a> {
-    pub(super) id: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    title: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    project: Option<String>,
-    state: SessionState,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    started: Option<Timestamp>,
-    updated: Timestamp,
-    messages: u64,
-    prompts: u64,
-    models: Vec<String>,
-    usage: alhena::model::Usage,
-    file: String,
-    size: u64,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    other_files: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    subagents: Vec<Entry<'a>>,
-}
-
-impl<'a> Entry<'a> {
-    pub(super) fn of(session: &'a Session) -> Self {
-        let survey = &session.survey;
-        let usage = survey.usage();
-        Self {
-            id: &session.id,
-            title: survey.title.as_deref(),
-            project: session.file.project.root.as_ref().map(|root| root.display().to_string()),
-            state: session.state(),
-            started: survey.started.map(Timestamp::from_millis),
-            updated: Timestamp::from_millis(session.updated()),
-            messages: survey.messages,
-            prompts: survey.prompts,
-            models: usage.models.keys().cloned().collect(),
-            usage,
-            file: session.file.path.display().to_string(),
-            size: session.file.stamp.size,
-            other_files: session.others.iter().map(|(file, _)| file.path.display().to_string()).collect(),
-            subagents: session.children.iter().map(Entry::of).collect(),
-        }
-    }
 }
 
 pub fn execute(args: &Args) -> Done {

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use alhena::model::Timestamp;
 use alhena::session::Scope;
+use alhena::session::listing::Found;
 use alhena::session::search::{Hit, MatchedIn, Query, SearchResults, Snippet};
-use serde::Serialize;
 
-use super::list::{Entry, age};
+use super::list::age;
 use super::{folder, store};
 use crate::command_error::{CommandError, Done};
 use crate::output::{Stream, print, print_json, say};
@@ -42,20 +42,6 @@ pub struct Args {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct Json<'a> {
-    total: usize,
-    hits: Vec<JsonHit<'a>>,
-}
-
-#[derive(Serialize)]
-struct JsonHit<'a> {
-    score: f32,
-    messages: usize,
-    snippets: &'a [Snippet],
-    session: Entry<'a>,
-}
-
 pub fn execute(args: &Args) -> Done {
     let store = store()?;
     let scope = args.dir.as_ref().map_or(Ok(Scope::All), |dir| folder(&store, dir))?;
@@ -78,13 +64,7 @@ const NOTHING: ExitCode = ExitCode::FAILURE;
 
 fn show(found: &SearchResults, args: &Args) -> ExitCode {
     if args.json {
-        let hits = found.hits.iter().map(|hit| JsonHit {
-            score: hit.score,
-            messages: hit.messages,
-            snippets: &hit.snippets,
-            session: Entry::of(&hit.session),
-        });
-        let printed = print_json(&Json { total: found.total, hits: hits.collect() });
+        let printed = print_json(&Found::of(found));
         return if found.hits.is_empty() { NOTHING } else { printed };
     }
     if found.hits.is_empty() {

@@ -5,11 +5,11 @@ use std::io;
 use alhena::model::message::{Block, Content};
 use alhena::model::{Conversation, Message};
 use alhena::session::export::{self, Page};
+use alhena::session::read::{Files, What};
 use clap::ValueEnum;
 
 use super::pager::Output;
 use super::pretty::{Detail, Pretty};
-use super::read::{Files, What};
 use super::{Where, find, store};
 use crate::command_error::{CommandError, Done};
 use crate::output::{Stream, say, write, write_json, written};

@@ -1,14 +1,11 @@
 //! `alhena sessions usage`.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use alhena::model::{Prices, Prompts, Timestamp, Tokens, Usage};
-use alhena::session::survey::{LARGE, Spent};
-use alhena::session::{Scope, Session};
+use alhena::session::Scope;
+use alhena::session::usage::{self, Row, UsageTable, day};
 use clap::ValueEnum;
-use serde::Serialize;
 
 use super::list::short;
 use super::{folder, store};
@@ -56,32 +53,6 @@ enum By {
     Project,
 }
 
-/// One line of the table.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-struct Row {
-    #[serde(flatten)]
-    tokens: Tokens,
-    answers: u64,
-    /// What is known of the cost; none when none of it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cost: Option<f64>,
-    /// Models without a price: the cost is more than it says.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    unpriced: Vec<String>,
-    /// Whether a price depends on the size of single prompts in a way that is not known.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    at_least: bool,
-}
-
-#[derive(Serialize)]
-struct Json<'a> {
-    by: &'static str,
-    currency: &'a str,
-    prices: &'a str,
-    rows: &'a BTreeMap<String, Row>,
-    total: &'a Row,
-}
-
 pub fn execute(args: &Args) -> Done {
     let since = match args.since.as_deref().map(day) {
         Some(None) => return Err(CommandError::usage("--since wants a day", "Such as 2026-11-01.")),
@@ -91,86 +62,25 @@ pub fn execute(args: &Args) -> Done {
     let store = store()?;
     let scope = args.dir.as_ref().map_or(Ok(Scope::All), |dir| folder(&store, dir))?;
     let sessions = store.list(&scope).map_err(CommandError::of_store)?;
-    let (rows, total) = add_up(&sessions, args.by, since.as_deref(), &prices);
+    let by = match args.by {
+        By::Day => usage::By::Day,
+        By::Model => usage::By::Model,
+        By::Project => usage::By::Project,
+    };
+    let used = UsageTable::of(&sessions, by, since.as_deref(), &prices);
     if args.json {
-        let by = match args.by {
-            By::Day => "day",
-            By::Model => "model",
-            By::Project => "project",
-        };
-        return Ok(print_json(&Json {
-            by,
-            currency: &prices.currency,
-            prices: &prices.date,
-            rows: &rows,
-            total: &total,
-        }));
+        return Ok(print_json(&used));
     }
-    if rows.is_empty() {
+    if used.rows.is_empty() {
         say("Nothing was spent.");
         return Ok(ExitCode::SUCCESS);
     }
-    Ok(print(table(&rows, &total, &prices, Colours::of(Stream::Out)).trim_end()))
-}
-
-/// A day as the records write it.
-fn day(text: &str) -> Option<String> {
-    Timestamp::parse(&format!("{text}T00:00:00Z")).map(|_| text.to_owned())
-}
-
-fn add_up(
-    sessions: &[Session],
-    by: By,
-    since: Option<&str>,
-    prices: &Prices,
-) -> (BTreeMap<String, Row>, Row) {
-    let (mut rows, mut total) = (BTreeMap::new(), Row::default());
-    for session in sessions {
-        for one in std::iter::once(session).chain(&session.children) {
-            let wanted = |spent: &&Spent| since.is_none_or(|since| spent.day.as_str() >= since);
-            for spent in one.survey.spent.iter().filter(wanted) {
-                let key = match by {
-                    By::Day if spent.day.is_empty() => "unknown".to_owned(),
-                    By::Day => spent.day.clone(),
-                    By::Model => spent.model.clone(),
-                    By::Project => project(one),
-                };
-                rows.entry(key).or_insert_with(Row::default).add(spent, prices);
-                total.add(spent, prices);
-            }
-        }
-    }
-    (rows, total)
-}
-
-fn project(session: &Session) -> String {
-    match &session.file.project.root {
-        Some(root) => root.display().to_string(),
-        None => session.file.project.name.clone(),
-    }
-}
-
-impl Row {
-    fn add(&mut self, spent: &Spent, prices: &Prices) {
-        let mut sum = Usage::of_models([("", self.tokens)]);
-        sum.add("", &spent.tokens);
-        self.tokens = sum.all;
-        self.answers += spent.answers;
-        let at = Timestamp::parse(&format!("{}T12:00:00Z", spent.day)).unwrap_or_else(Timestamp::now);
-        let prompts = if spent.large { Prompts::Above(LARGE) } else { Prompts::UpTo(LARGE) };
-        match prices.cost(&spent.model, &spent.tokens, prompts, at) {
-            Some(cost) => {
-                *self.cost.get_or_insert(0.0) += cost.amount;
-                self.at_least |= cost.lower_bound;
-            }
-            None if self.unpriced.contains(&spent.model) => {}
-            None => self.unpriced.push(spent.model.clone()),
-        }
-    }
+    Ok(print(table(&used, Colours::of(Stream::Out)).trim_end()))
 }
 
 /// Rows with a bar each, and the sum.
-fn table(rows: &BTreeMap<String, Row>, total: &Row, prices: &Prices, colours: Colours) -> String {
+fn table(used: &UsageTable, colours: Colours) -> String {
+    let UsageTable { rows, total, currency, dated, .. } = used;
     const BAR: u64 = 30;
     let name = |key: &str| one_line(key, 40);
     let width = rows.keys().map(|key| name(key).chars().count()).max().unwrap_or(0).max(5);
@@ -184,7 +94,7 @@ fn table(rows: &BTreeMap<String, Row>, total: &Row, prices: &Prices, colours: Co
             short(row.tokens.cached),
             short(row.tokens.output),
             short(row.tokens.thoughts),
-            money(row, &prices.currency),
+            money(row, currency),
             colours.paint(Paint::Cyan, bar),
         )
     };
@@ -195,11 +105,8 @@ fn table(rows: &BTreeMap<String, Row>, total: &Row, prices: &Prices, colours: Co
     text.push_str(&line("total", total, String::new()));
     if !total.unpriced.is_empty() {
         let models: Vec<String> = total.unpriced.iter().map(|model| one_line(model, 40)).collect();
-        let note = format!(
-            "Without the cost of {}: the prices of {} do not name them.\n",
-            models.join(", "),
-            prices.date
-        );
+        let note =
+            format!("Without the cost of {}: the prices of {} do not name them.\n", models.join(", "), dated);
         text.push_str(&colours.paint(Paint::Yellow, note).to_string());
     }
     text
@@ -230,6 +137,8 @@ fn bar(eighths: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alhena::model::{Prices, Tokens};
+    use alhena::session::survey::Spent;
 
     fn spent(model: &str, large: bool, prompt: u64, output: u64) -> Spent {
         let tokens = Tokens { prompt, output, total: prompt + output, ..Tokens::default() };

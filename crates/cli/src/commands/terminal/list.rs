@@ -2,10 +2,9 @@
 
 use std::process::ExitCode;
 
-use alhena::terminal::screen::Status;
-use alhena::terminal::{Terminal, TerminalError, Terminals, status_name};
+use alhena::terminal::{Described, Listed, Terminal, TerminalError, Terminals, status_name};
 
-use super::{Described, Listed, farewell};
+use super::farewell;
 use crate::output::{print, print_json};
 
 /// List the terminals and what their agents do; of those that have gone, why, and how to go on.
@@ -13,16 +12,7 @@ use crate::output::{print, print_json};
 pub struct Args {}
 
 pub fn execute(terminals: &Terminals, json: bool) -> Result<ExitCode, TerminalError> {
-    let mut rows = Vec::new();
-    for terminal in terminals.list()? {
-        // Somebody may end one meanwhile.
-        if let (Ok(reading), Ok(record)) = (terminal.status_now(), terminal.record()) {
-            let gone = reading.status == Status::Exited;
-            let why = gone.then(|| super::why(record.ended.as_ref()));
-            let session_id = if gone { terminal.session_id() } else { None };
-            rows.push((terminal, Listed { described: Described { record, reading }, why, session_id }));
-        }
-    }
+    let rows = terminals.listed()?;
     if json {
         let rows: Vec<Listed> = rows.into_iter().map(|(_, row)| row).collect();
         return Ok(print_json(&rows));

@@ -11,7 +11,7 @@ use alhena::model::Timestamp;
 use alhena::terminal::screen::{Reading, Status};
 use alhena::terminal::{LogEntry, Record, Terminal, TerminalError, Terminals, TurnNote, TurnRecord};
 
-use crate::commands::terminal::{farewell, question, why};
+use crate::commands::terminal::{farewell, question};
 
 /// Between two rounds.
 const PAUSE: Duration = Duration::from_millis(400);
@@ -128,6 +128,6 @@ fn detail(terminal: &Terminal, reading: &Reading, record: &Record) -> Option<Str
         None => question(waiting),
     });
     let gone = (reading.status == Status::Exited)
-        .then(|| farewell(terminal, &why(record.ended.as_ref()), terminal.session_id().as_deref()));
+        .then(|| farewell(terminal, &record.why_gone(), terminal.session_id().as_deref()));
     waits.or(gone).or_else(|| reading.error.clone())
 }

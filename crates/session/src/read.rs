@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::io;
 
-use alhena::model::{Conversation, Include, Message};
-use alhena::session::export::Page;
-use alhena::session::{Session, Transcript};
+use alhena_model::{Conversation, Include, Message};
+
+use crate::export::Page;
+use crate::{Session, Transcript};
 
 /// What to read of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +20,7 @@ pub enum What {
 }
 
 /// The files of a session in memory.
+#[derive(Debug)]
 pub struct Files {
     main: Transcript,
     /// In the order of the session's children; a sub-agent's file that is gone must not hide the session.
@@ -26,6 +28,7 @@ pub struct Files {
 }
 
 impl Files {
+    /// Reads them.
     pub fn read(session: &Session) -> io::Result<Self> {
         let main = Transcript::read(&session.file.path)?;
         let children = session.children.iter().map(|child| Transcript::read(&child.file.path).ok());

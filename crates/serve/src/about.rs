@@ -1,0 +1,68 @@
+//! `/v1/version`, `/v1/capabilities`, `/v1/doctor`, `/v1/me`: what is known of the server and of whoever asks.
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde::Serialize;
+
+use crate::extract::{Json, aside, json};
+use crate::policy::mode_name;
+use crate::problem::Problem;
+use crate::state::Shared;
+use crate::token::Access;
+
+/// Whoever asks, and what they may ask for.
+#[derive(Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Me {
+    /// What the token allows.
+    access: Access,
+    /// Folders of runs are below it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    root: Option<String>,
+    /// The highest approval mode.
+    max_approval: String,
+    /// All modes that may be asked for.
+    approvals: Vec<String>,
+    /// Whether requests may name programs.
+    allow_programs: bool,
+    /// Variables that requests may set.
+    allow_env: Vec<String>,
+}
+
+/// What whoever asks may do.
+#[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/me", tag = "server",
+    responses((status = 200, body = Me), crate::openapi::Reading)))]
+pub async fn me(State(app): State<Shared>, Extension(access): Extension<Access>) -> Json<Me> {
+    let policy = &app.policy;
+    Json(Me {
+        access,
+        root: policy.root.as_ref().map(|root| root.display().to_string()),
+        max_approval: mode_name(policy.max_approval).to_owned(),
+        approvals: policy.modes().map(str::to_owned).collect(),
+        allow_programs: policy.allow_programs,
+        allow_env: policy.allow_env.clone(),
+    })
+}
+
+/// The version of Alhena.
+#[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/version", tag = "server",
+    responses((status = 200, body = crate::openapi::Version), crate::openapi::Reading)))]
+pub async fn version(State(app): State<Shared>) -> Response {
+    json(StatusCode::OK, &app.knows.version())
+}
+
+/// What the found Gemini CLI can do.
+#[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/capabilities", tag = "server",
+    responses((status = 200, body = crate::openapi::Capabilities), crate::openapi::Reading, crate::openapi::Unavailable)))]
+pub async fn capabilities(State(app): State<Shared>) -> Result<Response, Problem> {
+    aside(move || Ok(json(StatusCode::OK, &app.knows.capabilities()?))).await
+}
+
+/// Whether everything is there that a run needs, and what to do where it is not.
+#[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/doctor", tag = "server",
+    responses((status = 200, body = Vec<crate::openapi::Finding_>), crate::openapi::Reading)))]
+pub async fn doctor(State(app): State<Shared>) -> Result<Response, Problem> {
+    aside(move || Ok(json(StatusCode::OK, &app.knows.doctor()?))).await
+}

@@ -1,0 +1,338 @@
+//! The threads of a conversation: one that opens it, one for each turn, one that closes it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use alhena_agent::{Permission, RunError, Talk, Turn, TurnItem, Whom};
+use alhena_batch::doing::Seen;
+use alhena_batch::meaning::{Agent, Ask, Options};
+use alhena_model::{Event, EventKind, Failure, Outcome, Timestamp};
+use serde_json::{Value, json};
+
+use super::{ConversationState as State, ConversationView, Decision, Held, PermissionView};
+use crate::problem::Problem;
+use crate::runs::beginning;
+use crate::state::{App, Shared};
+
+const NOW_AND_THEN: Duration = Duration::from_millis(100);
+/// So much of the first prompt is its title.
+const TITLE: usize = 200;
+
+/// Starts its agent.
+pub fn open(app: &App, held: &Arc<Held>, options: &Options) {
+    match begin(app, held, options) {
+        Ok(failure @ Some(_)) => end(app, held, failure),
+        Ok(None) => {
+            let opened = held.talking().as_ref().and_then(Talk::opened);
+            app.conversations.changed(held, |view| {
+                if let Some(opened) = opened {
+                    view.session_id = Some(opened.session_id).filter(|id| !id.is_empty());
+                    view.model =
+                        view.model.take().or_else(|| Some(opened.model).filter(|model| !model.is_empty()));
+                }
+                match held.turning().is_on {
+                    true => view.state = State::Working,
+                    false => view.settle(),
+                }
+            });
+            held.turn_over.notify_all();
+            held.write();
+        }
+        Err(failure) => end(app, held, Some(failure)),
+    }
+}
+
+/// Why it did not get a session, if it did not.
+fn begin(app: &App, held: &Arc<Held>, options: &Options) -> Result<Option<Failure>, Failure> {
+    let mut ask = app.meaning.ask(options, None).map_err(RunError::into_failure)?;
+    app.policy.check(&ask.request)?;
+    let after = ask.after.take();
+    let Ask { mut request, agent, environment, .. } = ask;
+    request.began = None;
+    let (mode, model) = (request.approval, request.model.clone());
+    let whom = match agent {
+        Agent::Gemini(gemini) => Whom::Gemini(*gemini),
+        Agent::Other(agent) => Whom::Other(agent),
+    };
+    let mut talk = Talk::begin(whom, request, environment).map_err(RunError::into_failure)?;
+    app.conversations.changed(held, |view| {
+        view.mode = Some(crate::policy::mode_name(mode).to_owned());
+        view.model = model;
+    });
+    let mut turn = talk.open().map_err(RunError::into_failure)?;
+    held.turning().after = after;
+    *held.talking() = Some(talk);
+    if held.turning().is_closing
+        && let Some(talk) = held.talking().take()
+    {
+        // It was closed before there was anything to close.
+        talk.close();
+    }
+    while let Some(item) = turn.next_blocking() {
+        if let TurnItem::Event(event) = item
+            && !matches!(event.kind, EventKind::Finished { .. })
+        {
+            held.tell(0, value(&event));
+        }
+    }
+    Ok(turn.outcome_blocking().failure.clone())
+}
+
+impl ConversationView {
+    /// What it does when no turn is on.
+    fn settle(&mut self) {
+        if self.state != State::Closed {
+            self.state = State::Idle;
+            self.doing = None;
+        }
+    }
+}
+
+/// Begins a turn.
+pub fn prompt(app: &Shared, held: &Arc<Held>, text: String) -> Result<(), Problem> {
+    {
+        let mut turning = held.turning();
+        let state = held.locked().state;
+        match state {
+            State::Closed => return Err(Problem::conflict("the conversation is closed")),
+            _ if turning.is_closing => return Err(Problem::conflict("the conversation is being closed")),
+            _ if turning.is_on => return Err(Problem::conflict("a turn is on").hint("Wait for its end, or cancel it.")),
+            _ => turning.is_on = true,
+        }
+    }
+    let mut number = 0;
+    app.conversations.changed(held, |view| {
+        view.turns += 1;
+        if view.state != State::Starting {
+            view.state = State::Working;
+        }
+        view.title.get_or_insert_with(|| beginning(&text, TITLE));
+        number = view.turns;
+    });
+    let (app, held) = (app.clone(), held.clone());
+    let spawned = std::thread::Builder::new().name("turn".to_owned()).spawn(move || {
+        turn(&app, &held, number, &text);
+        held.turning().is_on = false;
+        held.turn_over.notify_all();
+        app.conversations.changed(&held, ConversationView::settle);
+        held.write();
+    });
+    spawned.map(|_| ()).map_err(Problem::broken)
+}
+
+fn turn(app: &App, held: &Held, number: u64, text: &str) {
+    held.wait_until(|| held.locked().state != State::Starting);
+    let begun = match &mut *held.talking() {
+        Some(talk) => talk.prompt(text),
+        None => return,
+    };
+    let outcome = match begun {
+        Ok(turn) => follow(app, held, number, turn),
+        Err(error) => Arc::new(Outcome::not_begun(error.into_failure())),
+    };
+    let session = held.talking().as_ref().and_then(Talk::opened).map(|opened| opened.session_id);
+    app.conversations.changed(held, |view| {
+        view.session_id = session.or(view.session_id.take());
+        let used = outcome.usage.all.total;
+        if used > 0 {
+            let known = view.tokens.is_none() || view.cost_usd.is_some();
+            view.cost_usd = outcome.cost_usd.filter(|_| known).map(|cost| view.cost_usd.unwrap_or(0.0) + cost);
+            view.tokens = Some(view.tokens.unwrap_or(0) + used);
+        }
+    });
+    held.tell(number, json!({ "type": "turn_finished", "at": Timestamp::now(), "outcome": &*outcome }));
+}
+
+fn follow(app: &App, held: &Held, number: u64, mut turn: Turn) -> Arc<Outcome> {
+    {
+        let mut turning = held.turning();
+        turning.canceller = Some(turn.canceller());
+        if turning.is_closing {
+            turn.cancel();
+        }
+    }
+    let mut seen = Seen::default();
+    while let Some(item) = turn.next_blocking() {
+        match item {
+            TurnItem::Event(event) if matches!(event.kind, EventKind::Finished { .. }) => {}
+            TurnItem::Event(event) => {
+                held.tell(number, value(&event));
+                if seen.saw(&event) {
+                    app.conversations.changed(held, |view| view.doing = seen.doing().map(str::to_owned));
+                }
+            }
+            TurnItem::Asked(permission) => asked(app, held, number, permission),
+            TurnItem::Withdrawn { call_id, reason } => withdrawn(app, held, number, &call_id, &reason),
+            _ => {}
+        }
+    }
+    // What is still asked is not asked any more.
+    let left = std::mem::take(&mut held.turning().waiting);
+    left.keys().for_each(|id| resolved(app, held, number, *id, "withdrawn", Some("the turn is over")));
+    held.turning().canceller = None;
+    turn.outcome_blocking()
+}
+
+fn asked(app: &App, held: &Held, number: u64, permission: Permission) {
+    let view = {
+        let mut turning = held.turning();
+        turning.asked += 1;
+        let id = turning.asked;
+        let view = PermissionView::of(id.to_string(), permission.question());
+        if turning.is_closing {
+            // Dropped, it is rejected.
+            return;
+        }
+        turning.waiting.insert(id, permission);
+        view
+    };
+    held.tell(number, json!({ "type": "permission", "at": view.asked_at, "permission": &view }));
+    app.conversations.changed(held, |told| {
+        told.permissions.push(view);
+        told.state = State::Waiting;
+    });
+}
+
+fn withdrawn(app: &App, held: &Held, number: u64, call_id: &str, reason: &str) {
+    let gone: Vec<u64> = {
+        let mut turning = held.turning();
+        let gone: Vec<u64> =
+            turning.waiting.iter().filter(|(_, one)| one.call_id == call_id).map(|(id, _)| *id).collect();
+        gone.iter().for_each(|id| drop(turning.waiting.remove(id)));
+        gone
+    };
+    gone.into_iter().for_each(|id| resolved(app, held, number, id, "withdrawn", Some(reason)));
+}
+
+/// A question has its answer, or needs none any more.
+fn resolved(app: &App, held: &Held, turn: u64, id: u64, decision: &str, reason: Option<&str>) {
+    let mut event = json!({
+        "type": "permission_resolved", "at": Timestamp::now(), "id": id.to_string(), "decision": decision,
+    });
+    if let (Some(reason), Some(fields)) = (reason, event.as_object_mut()) {
+        fields.insert("reason".to_owned(), reason.into());
+    }
+    held.tell(turn, event);
+    app.conversations.changed(held, |view| {
+        view.permissions.retain(|permission| permission.id != id.to_string());
+        if view.permissions.is_empty() && view.state == State::Waiting {
+            view.state = State::Working;
+        }
+    });
+}
+
+/// Answers a question.
+pub fn answer(
+    app: &App,
+    held: &Held,
+    id: &str,
+    decision: Decision,
+    reason: Option<String>,
+) -> Result<(), Problem> {
+    let gone = || {
+        Problem::not_found(format!("no question {id:?} waits for an answer"))
+            .hint("It was answered, or withdrawn because its time or its turn was over.")
+    };
+    let number: u64 = id.parse().map_err(|_| gone())?;
+    let permission = held.turning().waiting.remove(&number).ok_or_else(gone)?;
+    if let Some(why) = permission.withdrawn() {
+        return Err(Problem::conflict(format!("the question does not wait any more: {why}")));
+    }
+    let name = match decision {
+        Decision::Allow => "allow",
+        Decision::Always => "always",
+        Decision::Reject => "reject",
+    };
+    let turn = held.locked().turns;
+    // Said before it is done, so that what follows from it comes behind it.
+    resolved(app, held, turn, number, name, reason.as_deref());
+    match decision {
+        Decision::Allow => permission.allow_once(),
+        Decision::Always => permission.allow_for_conversation(),
+        Decision::Reject => permission.reject(reason.unwrap_or_else(|| "It was rejected".to_owned())),
+    }
+    Ok(())
+}
+
+/// Cancels the turn that goes on, if one does.
+pub fn cancel(held: &Held) {
+    if let Some(canceller) = &held.turning().canceller {
+        canceller.cancel();
+    }
+}
+
+/// Closes it, and comes back when nothing of it is left.
+pub fn close(app: &App, held: &Arc<Held>) {
+    let is_first = {
+        let mut turning = held.turning();
+        !std::mem::replace(&mut turning.is_closing, true)
+    };
+    if is_first {
+        end(app, held, None);
+    }
+    held.wait_until(|| held.is_closed());
+}
+
+impl Held {
+    fn wait_until(&self, is_so: impl Fn() -> bool) {
+        let mut turning = self.turning();
+        while !is_so() {
+            // Whoever changes what a conversation does need not know who waits for it.
+            turning = match self.turn_over.wait_timeout(turning, NOW_AND_THEN) {
+                Ok((turning, _)) => turning,
+                Err(poisoned) => poisoned.into_inner().0,
+            };
+        }
+    }
+}
+
+fn end(app: &App, held: &Arc<Held>, failure: Option<Failure>) {
+    let waiting = {
+        let mut turning = held.turning();
+        turning.is_closing = true;
+        if let Some(canceller) = &turning.canceller {
+            canceller.cancel();
+        }
+        std::mem::take(&mut turning.waiting)
+    };
+    let turn = held.locked().turns;
+    waiting.keys().for_each(|id| resolved(app, held, turn, *id, "withdrawn", Some("the conversation is closed")));
+    drop(waiting);
+    let talk = held.talking().take();
+    let mut warnings = Vec::new();
+    if let Some(talk) = talk {
+        warnings = talk.close().1.warnings;
+    }
+    // The turn that was on tells how it ended.
+    loop {
+        let turning = held.turning();
+        if !turning.is_on {
+            break;
+        }
+        drop(held.turn_over.wait_timeout(turning, NOW_AND_THEN));
+    }
+    if let Some(after) = held.turning().after.take() {
+        warnings.extend(after(&Outcome::default()));
+    }
+    let mut last = json!({ "type": "closed", "at": Timestamp::now(), "warnings": warnings });
+    if let (Some(failure), Some(fields)) = (&failure, last.as_object_mut()) {
+        fields.insert("failure".to_owned(), json!(failure));
+    }
+    held.tell(turn, last);
+    app.conversations.changed(held, |view| {
+        view.state = State::Closed;
+        view.doing = None;
+        view.failure = failure;
+        view.permissions.clear();
+    });
+    if let Some(log) = held.turning().log.take() {
+        log.end();
+    }
+    held.write();
+    held.turn_over.notify_all();
+    app.conversations.prune();
+}
+
+fn value(event: &Event) -> Value {
+    serde_json::to_value(event).unwrap_or_default()
+}

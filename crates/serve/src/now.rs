@@ -1,0 +1,247 @@
+//! `/v1/now`: everything that runs, what waits for a person first.
+//!
+//! One task looks, as long as somebody follows, and all who follow get the same text: a look at terminals costs something.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use alhena_model::Timestamp;
+use alhena_terminal::screen::Status;
+use alhena_terminal::{Listed, status_name};
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream;
+use serde::Serialize;
+use tokio::sync::watch;
+
+use crate::conversations::ConversationState;
+use crate::extract::{Json, aside};
+use crate::problem::Problem;
+use crate::runs::RunState;
+use crate::state::{App, Shared};
+use crate::stream::{STILL_HERE, streamed};
+use crate::{batches, terminals};
+
+/// No more often is it told.
+const AT_MOST_EACH: Duration = Duration::from_millis(500);
+/// Terminals and batches do not tell when they change.
+const LOOK_EACH: Duration = Duration::from_secs(2);
+
+/// What runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ItemKind {
+    /// A run.
+    Run,
+    /// A conversation.
+    Conversation,
+    /// A terminal.
+    Terminal,
+    /// A batch.
+    Batch,
+}
+
+/// Something that runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Item {
+    /// What it is.
+    pub kind: ItemKind,
+    /// Its id, or its name.
+    pub id: String,
+    /// What people call it.
+    pub title: String,
+    /// Where it works.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dir: Option<String>,
+    /// What it is doing, in a word of its kind.
+    pub state: String,
+    /// Since when it is there.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
+    pub since: Timestamp,
+    /// What it is doing, in a few words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doing: Option<String>,
+    /// Tokens so far.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// What it cost so far, in US dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// What it waits for a person with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<String>,
+}
+
+/// Everything that runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct NowView {
+    /// What waits for a person first, then the newest first.
+    pub items: Vec<Item>,
+}
+
+/// Who looks.
+pub struct Now {
+    told: watch::Sender<Arc<str>>,
+    is_looking: Mutex<bool>,
+}
+
+impl Default for Now {
+    fn default() -> Self {
+        Self { told: watch::Sender::new(Arc::from("")), is_looking: Mutex::new(false) }
+    }
+}
+
+/// Looks once.
+fn look(app: &App) -> NowView {
+    let mut items: Vec<Item> = runs(app).chain(conversations(app)).collect();
+    items.extend(terminals::all(app).iter().filter_map(terminal));
+    items.extend(batches::going(app));
+    items.sort_by_key(|item| (item.waiting.is_none(), std::cmp::Reverse(item.since)));
+    NowView { items }
+}
+
+fn runs(app: &App) -> impl Iterator<Item = Item> {
+    app.runs.going().into_iter().map(|kept| {
+        let run = kept.view();
+        let state = if run.state == RunState::Queued { "queued" } else { "running" };
+        Item {
+            kind: ItemKind::Run,
+            id: run.id,
+            title: run.prompt.lines().next().unwrap_or_default().chars().take(200).collect(),
+            dir: Some(run.dir),
+            state: state.to_owned(),
+            since: run.created_at,
+            doing: run.doing,
+            tokens: run.tokens,
+            cost_usd: run.cost_usd,
+            waiting: None,
+        }
+    })
+}
+
+fn conversations(app: &App) -> impl Iterator<Item = Item> {
+    app.conversations.going().into_iter().map(|held| {
+        let view = held.view();
+        let state = match view.state {
+            ConversationState::Starting => "starting",
+            ConversationState::Idle => "idle",
+            ConversationState::Working => "working",
+            ConversationState::Waiting => "waiting",
+            ConversationState::Closed => "closed",
+        };
+        let waiting = view.permissions.first().map(|permission| match &permission.command {
+            Some(command) => format!("Run {command}"),
+            None => permission.path.as_ref().map_or(permission.title.clone(), |path| format!("Change {path}")),
+        });
+        Item {
+            kind: ItemKind::Conversation,
+            id: view.id,
+            title: view.title.unwrap_or_else(|| "Conversation".to_owned()),
+            dir: Some(view.dir),
+            state: state.to_owned(),
+            since: view.created_at,
+            doing: view.doing,
+            tokens: view.tokens,
+            cost_usd: view.cost_usd,
+            waiting,
+        }
+    })
+}
+
+fn terminal(row: &Listed) -> Option<Item> {
+    let (record, reading) = (&row.described.record, &row.described.reading);
+    let doing = reading.turn.as_ref().and_then(|turn| serde_json::to_value(turn).ok());
+    let doing = doing.and_then(|turn| turn.get("text").and_then(|text| text.as_str().map(str::to_owned)));
+    (reading.status != Status::Exited).then(|| Item {
+        kind: ItemKind::Terminal,
+        id: record.name.clone(),
+        title: record.name.clone(),
+        dir: Some(record.dir.display().to_string()),
+        state: status_name(reading.status).to_owned(),
+        since: record.created,
+        doing: doing.map(|text| text.chars().take(200).collect()),
+        tokens: None,
+        cost_usd: None,
+        waiting: reading.waiting_for.as_ref().map(|waiting| waiting.question.clone()),
+    })
+}
+
+/// Everything that runs, what waits for a person first.
+#[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/now", tag = "now",
+    responses((status = 200, body = NowView), crate::openapi::Reading)))]
+pub async fn show(State(app): State<Shared>) -> Result<Json<NowView>, Problem> {
+    aside(move || Ok(Json(look(&app)))).await
+}
+
+/// The same as server-sent events: all of it at each change.
+#[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/now/events", tag = "now",
+    responses((status = 200, description = "Snapshots", body = String, content_type = "text/event-stream"), crate::openapi::Reading)))]
+pub async fn events(State(app): State<Shared>) -> Response {
+    let mut told = app.now.told.subscribe();
+    // What was told to others before may be old.
+    told.mark_unchanged();
+    keep_looking(&app);
+    app.news.tell();
+    let first = aside({
+        let app = app.clone();
+        move || Ok(serde_json::to_string(&look(&app)).unwrap_or_default())
+    });
+    let first: Arc<str> = first.await.unwrap_or_default().into();
+    let ending = app.ending.subscribe();
+    let snapshots = stream::unfold((told, Some(first), ending), |(mut told, first, mut ending)| async move {
+        let text: Bytes = match first {
+            Some(first) => format!("retry: 1000\n\ndata: {first}\n\n").into(),
+            None => tokio::select! {
+                // One that follows for ever must not hold up the end.
+                _ = ending.wait_for(|asked| *asked > 1) => return None,
+                changed = tokio::time::timeout(STILL_HERE, told.changed()) => match changed {
+                    Ok(Ok(())) => format!("data: {}\n\n", told.borrow_and_update().clone()).into(),
+                    Ok(Err(_nobody_looks)) => return None,
+                    Err(_) => Bytes::from_static(b": \n\n"),
+                },
+            },
+        };
+        Some((Ok::<_, std::io::Error>(text), (told, None, ending)))
+    });
+    streamed("text/event-stream", Body::from_stream(snapshots))
+}
+
+/// Looks from now on, until nobody follows any more.
+fn keep_looking(app: &Shared) {
+    let mut is_looking = app.now.is_looking.lock().unwrap_or_else(PoisonError::into_inner);
+    if std::mem::replace(&mut *is_looking, true) {
+        return;
+    }
+    drop(is_looking);
+    let app = app.clone();
+    tokio::spawn(async move {
+        let mut news = app.news.follow();
+        let mut last: Option<NowView> = None;
+        loop {
+            {
+                let mut is_looking = app.now.is_looking.lock().unwrap_or_else(PoisonError::into_inner);
+                if app.now.told.receiver_count() == 0 {
+                    *is_looking = false;
+                    return;
+                }
+            }
+            let looked = aside({
+                let app = app.clone();
+                move || Ok(look(&app))
+            });
+            if let Ok(view) = looked.await
+                && last.as_ref() != Some(&view)
+            {
+                app.now.told.send_replace(serde_json::to_string(&view).unwrap_or_default().into());
+                last = Some(view);
+            }
+            tokio::time::sleep(AT_MOST_EACH).await;
+            let _or_not = tokio::time::timeout(LOOK_EACH, news.changed()).await;
+        }
+    });
+}

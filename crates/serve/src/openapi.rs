@@ -1,0 +1,1 @@
+//! The document that describes the API, made from the types.

@@ -1,0 +1,143 @@
+#![allow(clippy::unwrap_used)]
+
+use serde_json::json;
+
+use super::*;
+
+struct Place {
+    dir: tempfile::TempDir,
+    policy: Policy,
+}
+
+/// A root with a folder and a file in it, and a file and a folder outside.
+fn place() -> Place {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("root");
+    std::fs::create_dir_all(root.join("app")).unwrap();
+    std::fs::create_dir(dir.path().join("outside")).unwrap();
+    std::fs::write(dir.path().join("secret"), "s").unwrap();
+    std::fs::write(root.join("prompt.txt"), "p").unwrap();
+    std::os::unix::fs::symlink(dir.path().join("outside"), root.join("link")).unwrap();
+    std::os::unix::fs::symlink(dir.path().join("secret"), root.join("linked-file")).unwrap();
+    let policy = Policy::new(Some(&root)).unwrap();
+    Place { dir, policy }
+}
+
+fn admit(policy: &Policy, options: Value) -> Result<Options, String> {
+    let Value::Object(options) = options else { return Err("no object".to_owned()) };
+    policy.admit(&options, Beginning::Run, &|_| true).map_err(|problem| serde_json::to_string(&problem).unwrap())
+}
+
+#[test]
+fn folders_and_files_are_below_the_root_whatever_they_are_called() {
+    let Place { dir, policy } = &place();
+    let root = policy.root.clone().unwrap();
+    let admitted = admit(policy, json!({"prompt": "p", "dir": "app", "prompt_file": "prompt.txt"})).unwrap();
+    assert_eq!(admitted["dir"], json!(root.join("app")));
+    assert_eq!(admitted["prompt_file"], json!(root.join("prompt.txt")));
+    assert_eq!(admit(policy, json!({})).unwrap()["dir"], json!(root));
+    let secret = dir.path().join("secret");
+    let tricks = [
+        json!({"dir": ".."}),
+        json!({"dir": "app/../.."}),
+        json!({"dir": "/"}),
+        json!({"dir": "link"}),
+        json!({"dir": "link/../root/../outside"}),
+        json!({"dir": dir.path().join("rootless")}),
+        json!({"include_dir": ["app", "link"]}),
+        json!({"include_dir": "../outside"}),
+        json!({"prompt_file": secret}),
+        json!({"prompt_file": "linked-file"}),
+        json!({"prompt_file": "../nothing-there"}),
+        json!({"system_prompt_file": "linked-file"}),
+        json!({"schema": "linked-file"}),
+        json!({"prices": secret}),
+        json!({"policy": [secret]}),
+        json!({"rules": secret}),
+        json!({"offline": secret}),
+        json!({"cassette": "linked-file"}),
+        json!({"cassette": "link/new.json"}),
+        json!({"cassette": "../new.json"}),
+    ];
+    for trick in tricks {
+        let refused = admit(policy, trick.clone()).unwrap_err();
+        assert!(refused.contains("\"status\":403"), "{trick}: {refused}");
+    }
+    assert!(admit(policy, json!({"cassette": "new.json"})).is_ok());
+    for wrong in [json!({"dir": "prompt.txt"}), json!({"dir": 5}), json!({"dir": "a\u{0}b"})] {
+        assert!(admit(policy, wrong.clone()).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn a_schema_that_is_given_as_it_is_stays_json() {
+    let Place { policy, .. } = &place();
+    let schema = json!({"type": "object"});
+    assert_eq!(admit(policy, json!({"schema": schema})).unwrap()["schema"], schema);
+    assert_eq!(admit(policy, json!({"schema": " {\"type\": \"object\"}"})).unwrap()["schema"], schema);
+    assert!(admit(policy, json!({"schema": "{no json"})).is_err());
+}
+
+#[test]
+fn no_mode_is_above_the_limit_and_nothing_else_gives_more() {
+    let policy = Policy { max_approval: Approval::AutoEdit, ..place().policy };
+    assert_eq!(policy.modes().collect::<Vec<_>>(), ["plan", "default", "auto-edit"]);
+    assert!(admit(&policy, json!({"approval": "acceptEdits"})).is_ok());
+    for more in [
+        json!({"approval": "yolo"}),
+        json!({"approval": "bypassPermissions"}),
+        json!({"allow_tool": "run_shell_command"}),
+        json!({"allow": ["shell(*)"]}),
+        json!({"policy": "prompt.txt"}),
+        json!({"rules": "prompt.txt"}),
+    ] {
+        let refused = admit(&policy, more.clone()).unwrap_err();
+        assert!(refused.contains("\"status\":403"), "{more}: {refused}");
+    }
+    // The scripted model does all that it may.
+    assert_eq!(admit(&policy, json!({"offline": true})).unwrap()["approval"], "auto-edit");
+    let mut request = Request::new("p").dir(policy.base.clone()).approval(Approval::AutoEdit);
+    assert!(policy.check(&request).is_ok());
+    request.approval = Approval::Yolo;
+    assert!(policy.check(&request).is_err(), "the defaults of a file count too");
+    request.approval = Approval::Plan;
+    request.dir = Some("/".into());
+    assert!(policy.check(&request).is_err());
+}
+
+#[test]
+fn programs_and_variables_are_the_servers_choice() {
+    let Place { policy, .. } = place();
+    for program in [
+        json!({"gemini": "/bin/sh"}),
+        json!({"agent_command": "sh -c id"}),
+        json!({"hook": ["before-tool=id"]}),
+        json!({"mcp_server": "x=sh -c id"}),
+        json!({"args": ["--approval-mode=yolo"]}),
+        json!({"trust": "settings"}),
+        json!({"sandbox": false}),
+        json!({"sandbox": "off"}),
+        json!({"env": {"PATH": "/tmp"}}),
+        json!({"env": ["LD_PRELOAD=/tmp/x.so"]}),
+        json!({"env": "NODE_OPTIONS=--require /tmp/x.js"}),
+        json!({"record": "app"}),
+        json!({"an_option_that_run_gets_one_day": "x"}),
+    ] {
+        assert!(admit(&policy, program.clone()).is_err(), "{program}");
+    }
+    let free = Policy { allow_programs: true, allow_env: vec!["LANG".to_owned()], ..policy };
+    assert!(admit(&free, json!({"agent_command": "sh", "trust": "settings", "sandbox": false})).is_ok());
+    assert!(admit(&free, json!({"env": {"LANG": "C"}})).is_ok());
+    assert!(admit(&free, json!({"env": ["LANG=C", "PATH=/tmp"]})).is_err());
+}
+
+#[test]
+fn a_conversation_has_no_prompt_of_its_own() {
+    let policy = place().policy;
+    let options = |value: Value| value.as_object().cloned().unwrap();
+    for wrong in [json!({"prompt": "p"}), json!({"schema": {}}), json!({"transport": "headless"})] {
+        assert!(policy.admit(&options(wrong), Beginning::Conversation, &|_| true).is_err());
+    }
+    let offline = policy.admit(&options(json!({"offline": true})), Beginning::Conversation, &|_| true).unwrap();
+    assert_eq!(offline["approval"], "default", "it is the questions that one wants to see");
+}

@@ -1,0 +1,197 @@
+//! The server: opened, run, and ended in order.
+
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use alhena_agent::env::Environment;
+use alhena_batch::meaning::Meaning;
+use alhena_sys::{files, locks};
+use rustix::process::{Resource, getrlimit, setrlimit};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
+
+use crate::conversations::{self, Conversations};
+use crate::listen;
+use crate::news::News;
+use crate::now::Now;
+use crate::policy::Policy;
+use crate::routes::router;
+use crate::runs::{Keeping, Runs};
+use crate::state::{App, Knows, OnExit, Settings, Shared};
+use crate::token::{Access, Tokens};
+
+/// Why there is no server.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Nobody can listen there.
+    #[error("{0} cannot be listened on: {1}")]
+    Listen(std::net::SocketAddr, io::Error),
+    /// Another server keeps its files there.
+    #[error("{} is in use by another server", .0.display())]
+    InUse(PathBuf),
+    /// Files cannot be kept there.
+    #[error("{path}: {error}", path = .0.display(), error = .1)]
+    State(PathBuf, io::Error),
+    /// There is no such folder.
+    #[error("{path}: {error}", path = .0.display(), error = .1)]
+    Root(PathBuf, io::Error),
+    /// The certificate or its key cannot be used.
+    #[error("{0}")]
+    Tls(io::Error),
+    /// The system gives no threads.
+    #[error("{0}")]
+    Threads(io::Error),
+}
+
+/// A server that listens.
+pub struct Server {
+    app: Shared,
+    runtime: Runtime,
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    /// As long as it is held no other server keeps its files in the same place.
+    _lock: File,
+}
+
+/// Tells a server to end: once for in order, twice for at once.
+#[derive(Clone)]
+pub struct Ender(watch::Sender<u32>);
+
+impl Ender {
+    /// To end in order; told again, at once.
+    pub fn end(&self) {
+        self.0.send_modify(|asked| *asked = asked.saturating_add(1));
+    }
+}
+
+/// What a run that is stopped at once may take to be gone.
+const AT_ONCE: Duration = Duration::from_secs(10);
+const NOW_AND_THEN: Duration = Duration::from_millis(50);
+
+impl Server {
+    /// Listens, and finds what was kept. Nothing is answered before [`Server::run`].
+    pub fn open(
+        settings: Settings,
+        meaning: Arc<dyn Meaning>,
+        knows: Arc<dyn Knows>,
+        environment: Environment,
+    ) -> Result<Self, ServeError> {
+        let broken = |error| ServeError::State(settings.state.clone(), error);
+        files::create_private_dir(&settings.state).map_err(broken)?;
+        let lock = locks::take(&settings.state.join("lock")).map_err(broken)?;
+        let lock = lock.ok_or_else(|| ServeError::InUse(settings.state.clone()))?;
+        let tokens = Tokens::open(&settings.state).map_err(broken)?;
+        let root = |error| ServeError::Root(settings.root.clone().unwrap_or_default(), error);
+        let mut policy = Policy::new(settings.root.as_deref()).map_err(root)?;
+        policy.max_approval = settings.max_approval;
+        policy.allow_env.clone_from(&settings.allow_env);
+        policy.allow_programs = settings.allow_programs;
+        let tls = settings.tls.as_ref().map(listen::acceptor).transpose().map_err(ServeError::Tls)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .map_err(ServeError::Threads)?;
+        many_files();
+        let listener = runtime.block_on(TcpListener::bind(settings.listen));
+        let listener = listener.map_err(|error| ServeError::Listen(settings.listen, error))?;
+        let news = Arc::new(News::default());
+        let keeping = Keeping { most: settings.keep, longest: settings.keep_for };
+        let runs = Runs::open(settings.state.join("runs"), settings.max_runs, keeping, news.clone());
+        let talks = settings.state.join("conversations");
+        let talks = Conversations::open(talks, settings.max_conversations, keeping, news.clone());
+        let app = App {
+            runs: runs.map_err(broken)?,
+            conversations: talks.map_err(broken)?,
+            policy,
+            tokens,
+            now: Now::default(),
+            news,
+            meaning,
+            knows,
+            environment,
+            ending: watch::Sender::new(0),
+            settings,
+        };
+        Ok(Self { app: Arc::new(app), runtime, listener, tls, _lock: lock })
+    }
+
+    /// The address to click, with the token.
+    pub fn address(&self) -> io::Result<String> {
+        let (scheme, address) = (if self.tls.is_some() { "https" } else { "http" }, self.listener.local_addr()?);
+        let host = match self.app.settings.hosts.first() {
+            Some(host) if host.contains(':') => host.clone(),
+            Some(host) => format!("{host}:{}", address.port()),
+            None => address.to_string(),
+        };
+        Ok(format!("{scheme}://{host}/?token={}", self.app.tokens.get(Access::Full)?))
+    }
+
+    /// Something that can tell it to end.
+    pub fn ender(&self) -> Ender {
+        Ender(self.app.ending.clone())
+    }
+
+    /// Serves until it is told to end, and nothing of what was begun is left.
+    pub fn run(self) {
+        let Self { app, runtime, listener, tls, _lock } = self;
+        let (over, is_over) = watch::channel(false);
+        let accepting = runtime.spawn(listen::accept(listener, tls, router(app.clone()), is_over));
+        runtime.block_on(async {
+            let mut ending = app.ending.subscribe();
+            let _told = ending.wait_for(|asked| *asked > 0).await;
+            let app = app.clone();
+            let _done = tokio::task::spawn_blocking(move || finish(&app)).await;
+            // Whoever follows gets the last event before the connection ends.
+            let _nobody_listens = over.send(true);
+            let _done = accepting.await;
+        });
+        runtime.shutdown_timeout(Duration::from_millis(500));
+    }
+}
+
+/// Ends what was begun: as the server was told, and at once if it is told again.
+fn finish(app: &Shared) {
+    let asked = || *app.ending.borrow();
+    let is_stopped = app.settings.on_exit == OnExit::Stop;
+    // Nobody waits for a conversation to end by itself.
+    let talks: Vec<_> = app.conversations.going();
+    let closing: Vec<_> = talks
+        .into_iter()
+        .map(|held| {
+            let app = app.clone();
+            std::thread::spawn(move || conversations::close(&app, &held))
+        })
+        .collect();
+    if is_stopped {
+        app.runs.going().iter().for_each(|kept| kept.stop());
+    }
+    let mut deadline = None;
+    while !app.runs.going().is_empty() || closing.iter().any(|closing| !closing.is_finished()) {
+        if asked() > 1 && deadline.is_none() {
+            deadline = Some(std::time::Instant::now() + AT_ONCE);
+            for kept in app.runs.going() {
+                kept.stop();
+                // Twice is at once.
+                kept.stop();
+            }
+        }
+        // The keepers end what is left when this process does.
+        if deadline.is_some_and(|deadline| std::time::Instant::now() >= deadline) {
+            return;
+        }
+        std::thread::sleep(NOW_AND_THEN);
+    }
+}
+
+/// Each connection is an open file; most systems allow more than they give at first.
+fn many_files() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum.or(limit.current);
+    let _refused = setrlimit(Resource::Nofile, limit);
+}

@@ -1,0 +1,292 @@
+//! `/v1/sessions` and `/v1/usage`: the session store, as the commands tell of it.
+
+use std::path::Path;
+
+use alhena_agent::dirs::Dirs;
+use alhena_session::export;
+use alhena_session::listing::{Entry, Found};
+use alhena_session::read::{Files, What};
+use alhena_session::search::Query;
+use alhena_session::usage::{self, UsageTable};
+use alhena_session::{Scope, Session, Store, Which};
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::extract::{Asked, Named, aside, json, typed};
+use crate::problem::Problem;
+use crate::state::{App, Shared};
+
+/// Which sessions.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[serde(deny_unknown_fields)]
+pub struct Listing {
+    /// Only those of this folder.
+    dir: Option<String>,
+    /// So many at most; 200 otherwise.
+    limit: Option<u32>,
+}
+
+/// What to look for.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[serde(deny_unknown_fields)]
+pub struct Searching {
+    /// Words, and phrases in quotation marks; all have to be there.
+    #[cfg_attr(feature = "openapi", param(pattern = "^[a-z]{3,12}( [a-z]{3,12})?$"))]
+    q: String,
+    /// Only in the sessions of this folder.
+    dir: Option<String>,
+    /// So many at most; 20 otherwise.
+    limit: Option<u32>,
+}
+
+/// In which form.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Shown {
+    /// Claude-shaped messages, an array.
+    #[default]
+    Messages,
+    /// The events that a run of it would have given, an array.
+    Events,
+}
+
+/// How to show a session.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[serde(deny_unknown_fields)]
+pub struct Showing {
+    /// In which form; messages otherwise.
+    #[serde(rename = "as")]
+    #[cfg_attr(feature = "openapi", param(inline))]
+    form: Option<Shown>,
+}
+
+/// In which form.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Exported {
+    /// Markdown with folded parts.
+    Markdown,
+    /// One page without scripts.
+    #[default]
+    Html,
+    /// The session and its messages.
+    Json,
+}
+
+/// How to export a session.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[serde(deny_unknown_fields)]
+pub struct Exporting {
+    /// In which form; HTML otherwise.
+    #[serde(rename = "as")]
+    #[cfg_attr(feature = "openapi", param(inline))]
+    form: Option<Exported>,
+}
+
+/// What to add up by.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// The day, in UTC.
+    #[default]
+    Day,
+    /// The model.
+    Model,
+    /// The folder.
+    Folder,
+    /// The same.
+    Project,
+}
+
+/// How to add up.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[serde(deny_unknown_fields)]
+pub struct Adding {
+    /// By what; by day otherwise.
+    #[cfg_attr(feature = "openapi", param(inline))]
+    by: Option<By>,
+    /// Only from this day on.
+    #[cfg_attr(feature = "openapi", param(format = Date))]
+    since: Option<String>,
+    /// Only the sessions of this folder.
+    dir: Option<String>,
+}
+
+fn store(app: &App) -> Result<Store, Problem> {
+    let home = app.environment.gemini_home().ok_or_else(|| Problem::broken("there is no home directory"))?;
+    let store = Store::at(home.join(".gemini"));
+    Ok(match Dirs::of(&app.environment) {
+        Some(dirs) => store.with_cache(dirs.cache),
+        None => store,
+    })
+}
+
+fn scope(dir: Option<&str>) -> Result<Scope, Problem> {
+    match dir.map(Path::new) {
+        None => Ok(Scope::All),
+        Some(dir) if dir.is_absolute() => {
+            Ok(Scope::Folder(dir.canonicalize().unwrap_or_else(|_| dir.to_owned())))
+        }
+        Some(_) => Err(Problem::input("dir has to be an absolute path")),
+    }
+}
+
+/// Lists sessions, the newest first.
+#[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/sessions", tag = "sessions", params(Listing),
+    responses((status = 200, body = crate::openapi::Sessions), crate::openapi::Reading)))]
+pub async fn list(State(app): State<Shared>, Asked(asked): Asked<Listing>) -> Result<Response, Problem> {
+    aside(move || {
+        let mut sessions = store(&app)?.list(&scope(asked.dir.as_deref())?).map_err(Problem::broken)?;
+        sessions.truncate(limit(asked.limit, 200));
+        let entries: Vec<Entry<'_>> = sessions.iter().map(Entry::of).collect();
+        Ok(json(StatusCode::OK, &json!({ "sessions": entries })))
+    })
+    .await
+}
+
+fn limit(asked: Option<u32>, otherwise: usize) -> usize {
+    asked.map_or(otherwise, |limit| usize::try_from(limit).unwrap_or(otherwise))
+}
+
+/// Finds sessions by what was said, thought, called or printed in them.
+#[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/sessions/search", tag = "sessions", params(Searching),
+    responses((status = 200, body = crate::openapi::Found), crate::openapi::Reading)))]
+pub async fn search(State(app): State<Shared>, Asked(asked): Asked<Searching>) -> Result<Response, Problem> {
+    aside(move || {
+        let words = words(&asked.q);
+        let query = Query::new(&words)
+            .ok_or_else(|| Problem::input("there is no word in that").hint("Signs are not searched."))?;
+        let found = store(&app)?
+            .search(&scope(asked.dir.as_deref())?, &query, limit(asked.limit, 20))
+            .map_err(Problem::broken)?;
+        Ok(json(StatusCode::OK, &Found::of(&found)))
+    })
+    .await
+}
+
+/// Words, and what stands in quotation marks as one.
+fn words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (at, part) in text.split('"').enumerate() {
+        match at % 2 {
+            0 => words.extend(part.split_whitespace().map(str::to_owned)),
+            _ if part.trim().is_empty() => {}
+            _ => words.push(part.to_owned()),
+        }
+    }
+    words
+}
+
+fn find(app: &App, id: &str) -> Result<Session, Problem> {
+    // An id, its beginning, or `latest`; never a file.
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    if id.is_empty() || !id.bytes().all(is_plain) {
+        return Err(Problem::not_found(format!("there is no session {id:?}")));
+    }
+    Ok(store(app)?.find(&Scope::All, &Which::of(id))?)
+}
+
+/// Shows a session, by its id or the beginning of it.
+#[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/sessions/{id}", tag = "sessions", params(("id" = String, Path), Showing),
+    responses((status = 200, body = crate::openapi::SessionShown), crate::openapi::Finding)))]
+pub async fn show(
+    State(app): State<Shared>,
+    Named(id): Named<String>,
+    Asked(asked): Asked<Showing>,
+) -> Result<Response, Problem> {
+    aside(move || {
+        let session = find(&app, &id)?;
+        let files = Files::read(&session).map_err(Problem::broken)?;
+        let entry = Entry::of(&session);
+        Ok(match asked.form.unwrap_or_default() {
+            Shown::Events => {
+                let events = files.conversation(What::Said).events();
+                json(StatusCode::OK, &json!({ "session": entry, "events": events }))
+            }
+            Shown::Messages => files.with_page(&session, What::Said, |page| {
+                json(StatusCode::OK, &json!({ "session": entry, "messages": page.messages }))
+            }),
+        })
+    })
+    .await
+}
+
+/// Exports a session as a file that opens anywhere.
+#[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/sessions/{id}/export", tag = "sessions", params(("id" = String, Path), Exporting),
+    responses((status = 200, description = "The file", content((String = "text/html"), (String = "text/markdown"), (crate::openapi::SessionShown = "application/json"))), crate::openapi::Finding)))]
+pub async fn export(
+    State(app): State<Shared>,
+    Named(id): Named<String>,
+    Asked(asked): Asked<Exporting>,
+) -> Result<Response, Problem> {
+    aside(move || {
+        let session = find(&app, &id)?;
+        let files = Files::read(&session).map_err(Problem::broken)?;
+        let form = asked.form.unwrap_or_default();
+        let (mut response, ending) = files.with_page(&session, What::Said, |page| match form {
+            Exported::Html => (typed(StatusCode::OK, "text/html; charset=utf-8", export::html(page)), "html"),
+            Exported::Markdown => {
+                (typed(StatusCode::OK, "text/markdown; charset=utf-8", export::markdown(page)), "md")
+            }
+            Exported::Json => {
+                let value = json!({ "session": Entry::of(&session), "messages": page.messages });
+                (json(StatusCode::OK, &value), "json")
+            }
+        });
+        // A file to be kept, and never a page of this server: a model wrote what is in it.
+        let id: String = session.id.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
+        let named = HeaderValue::from_str(&format!("attachment; filename=\"session-{id}.{ending}\""));
+        response.headers_mut().insert(header::CONTENT_DISPOSITION, named.map_err(Problem::broken)?);
+        Ok(response)
+    })
+    .await
+}
+
+/// Adds up tokens and cost, by day, model or folder.
+#[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/usage", tag = "sessions", params(Adding),
+    responses((status = 200, body = crate::openapi::Usage), crate::openapi::Reading)))]
+pub async fn usage(State(app): State<Shared>, Asked(asked): Asked<Adding>) -> Result<Response, Problem> {
+    aside(move || {
+        let since = match asked.since.as_deref().map(usage::day) {
+            Some(None) => return Err(Problem::input("since wants a day").hint("Such as 2026-11-01.")),
+            other => other.flatten(),
+        };
+        let by = match asked.by.unwrap_or_default() {
+            By::Day => usage::By::Day,
+            By::Model => usage::By::Model,
+            By::Folder | By::Project => usage::By::Project,
+        };
+        let prices = alhena_agent::prices::find(None, &app.environment).map_err(Problem::broken)?;
+        let sessions = store(&app)?.list(&scope(asked.dir.as_deref())?).map_err(Problem::broken)?;
+        Ok(json(StatusCode::OK, &UsageTable::of(&sessions, by, since.as_deref(), &prices)))
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words;
+
+    #[test]
+    fn what_stands_in_quotation_marks_is_a_phrase() {
+        assert_eq!(words("flaky \"no such file\" test"), ["flaky", "no such file", "test"]);
+        assert_eq!(words("\"open"), ["open"]);
+        assert_eq!(words("  "), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,112 @@
+//! What all routes share.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use alhena_agent::Approval;
+use alhena_agent::env::Environment;
+use alhena_batch::meaning::Meaning;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::conversations::Conversations;
+use crate::news::News;
+use crate::now::Now;
+use crate::policy::Policy;
+use crate::problem::Problem;
+use crate::runs::Runs;
+use crate::token::Tokens;
+
+/// What becomes of runs when the server is told to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnExit {
+    /// They are waited for.
+    Wait,
+    /// They are stopped.
+    Stop,
+}
+
+/// A certificate and its key, in PEM files.
+#[derive(Clone, Debug)]
+pub struct Tls {
+    /// The certificate, with those that it was signed by.
+    pub cert: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
+/// How the server is set up.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where to listen.
+    pub listen: std::net::SocketAddr,
+    /// How to speak TLS.
+    pub tls: Option<Tls>,
+    /// Where tokens, runs and conversations are kept.
+    pub state: PathBuf,
+    /// Names that the server has beside its address: what may stand in `Host`.
+    pub hosts: Vec<String>,
+    /// Pages from elsewhere that may use the API, such as `http://localhost:3000`.
+    pub allow_origins: Vec<String>,
+    /// Folders and files that requests name are below it.
+    pub root: Option<PathBuf>,
+    /// The highest approval mode.
+    pub max_approval: Approval,
+    /// Variables that a request may set.
+    pub allow_env: Vec<String>,
+    /// Whether requests may name programs.
+    pub allow_programs: bool,
+    /// So many runs at once.
+    pub max_runs: usize,
+    /// So many conversations at once.
+    pub max_conversations: usize,
+    /// So many bytes in a request.
+    pub max_request: usize,
+    /// So many runs, and as many conversations, are kept that are over.
+    pub keep: usize,
+    /// For so long.
+    pub keep_for: Duration,
+    /// What becomes of runs when the server is told to end.
+    pub on_exit: OnExit,
+    /// The tmux server with the terminals.
+    pub tmux_server: String,
+    /// The tmux to use.
+    pub tmux: Option<PathBuf>,
+}
+
+/// What only the program knows that serves.
+pub trait Knows: Send + Sync {
+    /// As its `--version`.
+    fn version(&self) -> Value;
+    /// As its `capabilities --json`.
+    fn capabilities(&self) -> Result<Value, Problem>;
+    /// As its `doctor --json`.
+    fn doctor(&self) -> Result<Value, Problem>;
+}
+
+/// What all routes share.
+pub struct App {
+    pub settings: Settings,
+    pub policy: Policy,
+    pub tokens: Tokens,
+    pub runs: Runs,
+    pub conversations: Conversations,
+    pub now: Now,
+    pub news: Arc<News>,
+    pub meaning: Arc<dyn Meaning>,
+    pub knows: Arc<dyn Knows>,
+    pub environment: Environment,
+    /// How often it was told to end.
+    pub ending: watch::Sender<u32>,
+}
+
+/// The same for everybody.
+pub type Shared = Arc<App>;
+
+impl App {
+    /// Whether nothing is begun any more.
+    pub fn is_ending(&self) -> bool {
+        *self.ending.borrow() > 0
+    }
+}

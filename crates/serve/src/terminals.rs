@@ -1,0 +1,151 @@
+//! `/v1/terminals`: interactive agents in tmux.
+
+use std::time::Duration;
+
+use alhena_agent::Approval;
+use alhena_terminal::{At, Described, Force, Listed, Options, Reply, Terminal, Terminals};
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::extract::{Given, Named, aside, json};
+use crate::problem::Problem;
+use crate::state::{App, Shared};
+
+/// How long an agent may take to leave by itself.
+const LEAVE: Duration = Duration::from_secs(10);
+
+/// A message for an agent.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Message {
+    /// What to say.
+    #[cfg_attr(feature = "openapi", schema(min_length = 1))]
+    text: String,
+    /// Send it although the agent works, and throw away an unsent text.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = false))]
+    force: bool,
+}
+
+/// An answer to a dialog.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct DialogAnswer {
+    /// The number of an option, the beginning of its label, or a text where one is asked for.
+    answer: Option<String>,
+    /// Options, by number or by the beginning of their labels.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = false))]
+    choose: Vec<String>,
+    /// A text of your own.
+    text: Option<String>,
+}
+
+/// Opened anew each time: tmux may come and go.
+pub fn opened(app: &App) -> Result<Terminals, Problem> {
+    Ok(Terminals::open(Options {
+        server: app.settings.tmux_server.clone(),
+        tmux: app.settings.tmux.clone(),
+        environment: app.environment.clone(),
+        state: None,
+    })?)
+}
+
+/// All of them; none where there is no tmux.
+pub fn all(app: &App) -> Vec<Listed> {
+    let listed = opened(app).and_then(|terminals| Ok(terminals.listed()?));
+    listed.map(|rows| rows.into_iter().map(|(_, row)| row).collect()).unwrap_or_default()
+}
+
+/// One that may be spoken to: neither outside of the root nor with a mode above the limit.
+fn reachable(app: &App, name: &str) -> Result<Terminal, Problem> {
+    let terminal = opened(app)?.find(name)?;
+    let record = terminal.record()?;
+    if !app.policy.may_use(&record.dir) {
+        return Err(Problem::forbidden(format!("the terminal {name:?} works outside of the server's root")));
+    }
+    // A mode that nobody knows may be any.
+    let mode: Approval = record.approval.parse().unwrap_or(Approval::Yolo);
+    app.policy.mode(crate::policy::mode_name(mode))?;
+    Ok(terminal)
+}
+
+/// Lists terminals, and what their agents do.
+#[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/terminals", tag = "terminals",
+    responses((status = 200, body = crate::openapi::TerminalList), crate::openapi::Reading)))]
+pub async fn list(State(app): State<Shared>) -> Result<Response, Problem> {
+    aside(move || Ok(json(StatusCode::OK, &json!({ "terminals": all(&app) })))).await
+}
+
+/// Tells what an agent does.
+#[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/terminals/{name}", tag = "terminals", params(("name" = String, Path)),
+    responses((status = 200, body = crate::openapi::Terminal), crate::openapi::FindingTerminal)))]
+pub async fn show(State(app): State<Shared>, Named(name): Named<String>) -> Result<Response, Problem> {
+    aside(move || {
+        let terminal = opened(&app)?.find(&name)?;
+        let reading = terminal.status()?;
+        Ok(json(StatusCode::OK, &Described { record: terminal.record()?, reading }))
+    })
+    .await
+}
+
+/// The screen as it is now.
+#[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/terminals/{name}/screen", tag = "terminals", params(("name" = String, Path)),
+    responses((status = 200, body = crate::openapi::Screen), crate::openapi::FindingTerminal)))]
+pub async fn screen(State(app): State<Shared>, Named(name): Named<String>) -> Result<Response, Problem> {
+    aside(move || Ok(json(StatusCode::OK, &opened(&app)?.find(&name)?.captured()?))).await
+}
+
+/// Sends a message, and answers when the agent has taken it.
+#[cfg_attr(feature = "openapi", utoipa::path(post, path = "/v1/terminals/{name}/send", tag = "terminals", params(("name" = String, Path)),
+    request_body = Message, responses((status = 200, body = Object), crate::openapi::ChangingTerminal)))]
+pub async fn send(
+    State(app): State<Shared>,
+    Named(name): Named<String>,
+    Given(message): Given<Message>,
+) -> Result<Response, Problem> {
+    aside(move || {
+        let force = if message.force { Force::Anyway } else { Force::OnlyWhenReady };
+        let sent = reachable(&app, &name)?.send_with(&message.text, force, At::Text)?;
+        app.news.tell();
+        Ok(json(StatusCode::OK, &sent))
+    })
+    .await
+}
+
+/// Answers a dialog.
+#[cfg_attr(feature = "openapi", utoipa::path(post, path = "/v1/terminals/{name}/answer", tag = "terminals", params(("name" = String, Path)),
+    request_body = DialogAnswer, responses((status = 200, body = crate::openapi::Terminal), crate::openapi::ChangingTerminal)))]
+pub async fn answer(
+    State(app): State<Shared>,
+    Named(name): Named<String>,
+    Given(given): Given<DialogAnswer>,
+) -> Result<Response, Problem> {
+    aside(move || {
+        let terminal = reachable(&app, &name)?;
+        let reading = match given.answer {
+            Some(answer) => terminal.answer(&answer)?,
+            None => terminal.reply(&Reply { choose: given.choose, text: given.text })?,
+        };
+        app.news.tell();
+        Ok(json(StatusCode::OK, &Described { record: terminal.record()?, reading }))
+    })
+    .await
+}
+
+/// Asks an agent to leave, ends what does not, and puts the terminal away.
+#[cfg_attr(feature = "openapi", utoipa::path(post, path = "/v1/terminals/{name}/exit", tag = "terminals", params(("name" = String, Path)),
+    responses((status = 200, body = Object), crate::openapi::ChangingTerminal)))]
+pub async fn exit(State(app): State<Shared>, Named(name): Named<String>) -> Result<Response, Problem> {
+    aside(move || {
+        let exit = reachable(&app, &name)?.exit(LEAVE)?;
+        app.news.tell();
+        Ok(json(StatusCode::OK, &exit))
+    })
+    .await
+}

@@ -1,0 +1,207 @@
+//! Who may come in: two tokens in private files, one for everything and one for watching.
+//!
+//! The files are looked at with each request, so that a new token counts at once and an old one does not any more.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use alhena_sys::files;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+/// What somebody may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// Everything that the server allows.
+    Full,
+    /// Look.
+    Read,
+}
+
+impl Access {
+    fn file(self) -> &'static str {
+        match self {
+            Access::Full => "token",
+            Access::Read => "read-token",
+        }
+    }
+}
+
+/// The tokens, in the files of a directory.
+#[derive(Debug)]
+pub struct Tokens {
+    dir: PathBuf,
+    known: Mutex<[Option<Known>; 2]>,
+}
+
+/// What a file held when it was last looked at.
+#[derive(Clone, Debug)]
+struct Known {
+    file: (u64, i64, i64),
+    digest: [u8; 32],
+}
+
+const ALL: [Access; 2] = [Access::Full, Access::Read];
+
+impl Tokens {
+    /// Those of a directory, which is made if need be.
+    pub fn open(dir: &Path) -> io::Result<Self> {
+        files::create_private_dir(dir)?;
+        let tokens = Self { dir: dir.to_owned(), known: Mutex::default() };
+        for access in ALL {
+            tokens.get(access)?;
+        }
+        Ok(tokens)
+    }
+
+    /// The token for this access; a new one where there is none.
+    pub fn get(&self, access: Access) -> io::Result<String> {
+        let path = self.dir.join(access.file());
+        match files::read_if_there(&path)? {
+            Some(bytes) if is_private(&path)? => {
+                let text = String::from_utf8_lossy(&bytes).trim().to_owned();
+                if is_token(&text) { Ok(text) } else { self.renew(access) }
+            }
+            // One that others could read is none.
+            _ => self.renew(access),
+        }
+    }
+
+    /// A new token in place of the one that was.
+    pub fn renew(&self, access: Access) -> io::Result<String> {
+        let token = random()?;
+        let path = self.dir.join(access.file());
+        // Another file, whose mode is nobody's but ours.
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        files::write_private(&path, format!("{token}\n").as_bytes())?;
+        Ok(token)
+    }
+
+    /// What the bearer of this token may do. It takes the same time for every wrong token.
+    pub fn access(&self, given: &str) -> Option<Access> {
+        let given: [u8; 32] = Sha256::digest(given.as_bytes()).into();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = None;
+        for (access, known) in ALL.into_iter().zip(known.iter_mut()) {
+            self.refresh(access, known);
+            if known.as_ref().is_some_and(|known| are_same(&known.digest, &given)) {
+                found = found.or(Some(access));
+            }
+        }
+        found
+    }
+
+    fn refresh(&self, access: Access, known: &mut Option<Known>) {
+        let stamp = std::fs::metadata(self.dir.join(access.file()))
+            .map(|meta| (meta.ino(), meta.mtime(), meta.mtime_nsec()));
+        match (stamp, &*known) {
+            (Ok(stamp), Some(known)) if known.file == stamp => {}
+            (Ok(file), _) => {
+                *known = self
+                    .get(access)
+                    .ok()
+                    .map(|token| Known { file, digest: Sha256::digest(token.as_bytes()).into() });
+            }
+            // Without a file nobody comes in.
+            (Err(_), _) => *known = None,
+        }
+    }
+}
+
+fn is_private(path: &Path) -> io::Result<bool> {
+    let meta = std::fs::symlink_metadata(path)?;
+    Ok(meta.is_file() && meta.mode() & 0o077 == 0)
+}
+
+fn is_token(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// 256 bits that nobody can guess.
+fn random() -> io::Result<String> {
+    let mut bytes = [0; 32];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(hex(&bytes))
+}
+
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _infallible = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Compares digests without telling by the time it takes where they differ.
+fn are_same(one: &[u8; 32], other: &[u8; 32]) -> bool {
+    let differs = one.iter().zip(other).fold(0, |differs, (one, other)| differs | (one ^ other));
+    std::hint::black_box(differs) == 0
+}
+
+/// An id that nobody guesses, and that sorts by time.
+pub fn new_id(prefix: char) -> io::Result<String> {
+    let mut bytes = [0; 8];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    let millis = alhena_model::Timestamp::now().as_millis();
+    Ok(format!("{prefix}{millis:012x}{}", hex(&bytes)))
+}
+
+/// Whether a text can be such an id: nothing else becomes part of a path.
+pub fn is_id(text: &str) -> bool {
+    text.len() == 29 && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn each_token_gives_its_own_access_and_nothing_else_gives_any() {
+        let dir = tempfile::tempdir().unwrap();
+        let tokens = Tokens::open(&dir.path().join("serve")).unwrap();
+        let (full, read) = (tokens.get(Access::Full).unwrap(), tokens.get(Access::Read).unwrap());
+        assert_ne!(full, read);
+        assert_eq!(tokens.access(&full), Some(Access::Full));
+        assert_eq!(tokens.access(&read), Some(Access::Read));
+        for wrong in ["", " ", &full[..63], &format!("{full}0"), &full.replace('a', "b")] {
+            assert_eq!(tokens.access(wrong), if wrong == full { Some(Access::Full) } else { None });
+        }
+    }
+
+    #[test]
+    fn a_new_token_counts_at_once_and_the_old_one_does_not_any_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let tokens = Tokens::open(dir.path()).unwrap();
+        let old = tokens.get(Access::Full).unwrap();
+        assert_eq!(tokens.access(&old), Some(Access::Full));
+        // By another process.
+        let new = Tokens::open(dir.path()).unwrap().renew(Access::Full).unwrap();
+        assert_eq!((tokens.access(&old), tokens.access(&new)), (None, Some(Access::Full)));
+        std::fs::remove_file(dir.path().join("token")).unwrap();
+        assert_eq!(tokens.access(&new), None);
+    }
+
+    #[test]
+    fn a_token_that_others_can_read_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let tokens = Tokens::open(dir.path()).unwrap();
+        let old = tokens.get(Access::Full).unwrap();
+        let file = dir.path().join("token");
+        assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o600);
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let new = tokens.get(Access::Full).unwrap();
+        assert_ne!(old, new);
+        assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o600);
+    }
+}
