@@ -12,6 +12,8 @@ function question(permission, answer) {
   const told = el("div");
   const reason = el("input", { type: "text", maxlength: "2000", placeholder: "Why not (the agent is told)", "aria-label": "Why not" });
   const decide = (decision) => !card.closest("[data-stale]") && attempt(told, () => answer(permission.id, { decision, ...(decision === "reject" && reason.value.trim() ? { reason: reason.value.trim() } : {}) }));
+  // What "always" covers, as the server remembers it.
+  const same = permission.command ? "this command" : permission.diff || permission.path ? "this file" : "this tool";
   const card = el("section", { class: "asked", tabindex: "-1", "data-permission": permission.id, "data-tool": permission.tool, "aria-label": "The agent asks" },
     el("h2", null, "May it? ", el("bdi", null, oneLine(permission.title || permission.tool, 160))),
     el("p", { class: "note" }, visible(permission.tool ?? ""), permission.path ? [" \u00b7 ", name(permission.path, { class: "path" })] : null, permission.background ? " \u00b7 goes on in the background" : null),
@@ -21,7 +23,7 @@ function question(permission, answer) {
     mayAct() ? [
       el("form", { class: "acts", onsubmit: (event) => { event.preventDefault(); decide("reject"); } },
         act("Allow once", () => decide("allow"), { class: "primary", "data-decide": "allow" }),
-        act("Always allow", () => decide("always"), { "data-decide": "always" }),
+        act(`Always ${same}`, () => decide("always"), { "data-decide": "always", title: "In this conversation it is not asked about again" }),
         el("span", { class: "reject" }, reason, el("button", { type: "submit", class: "danger", "data-decide": "reject", "data-acts": true }, "Reject"))),
       el("p", { class: "note keys" }, "With this in focus: ", el("kbd", null, "y"), " allow once, ", el("kbd", null, "r"), " reject with a reason"),
     ] : el("p", { class: "note" }, "This token may only watch: somebody else has to answer."),

@@ -162,7 +162,10 @@ impl Held {
     }
 
     fn write(&self) {
-        let written = Written { view: ConversationView { permissions: Vec::new(), ..self.view() }, key: self.key.clone() };
+        let written = Written {
+            view: ConversationView { permissions: Vec::new(), ..self.view() },
+            key: self.key.clone(),
+        };
         let bytes = serde_json::to_vec(&written).map_err(io::Error::other);
         if let Err(error) = bytes.and_then(|bytes| files::replace_own(&self.dir.join(WRITTEN), &bytes)) {
             tracing::error!("the conversation {} could not be kept: {error}", self.id);
@@ -309,7 +312,8 @@ impl Conversations {
         let oldest = Timestamp::now().as_millis()
             - i64::try_from(self.keeping.longest.as_millis()).unwrap_or(i64::MAX);
         let mut all = self.all();
-        let closed: Vec<Arc<Held>> = all.held.values().rev().filter(|held| held.is_closed()).cloned().collect();
+        let closed: Vec<Arc<Held>> =
+            all.held.values().rev().filter(|held| held.is_closed()).cloned().collect();
         for (at, held) in closed.into_iter().enumerate() {
             if at >= self.keeping.most || held.view().created_at.as_millis() < oldest {
                 all.held.remove(&held.id);

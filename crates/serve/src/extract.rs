@@ -52,12 +52,8 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Given<T> {
 
     async fn from_request(request: Request, state: &Shared) -> Result<Self, Problem> {
         if !is_json(request.headers()) {
-            return Err(Problem::new(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "input",
-                "the body has to be JSON",
-            )
-            .hint("Send it with Content-Type: application/json."));
+            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "input", "the body has to be JSON")
+                .hint("Send it with Content-Type: application/json."));
         }
         let bytes = whole(request, state.settings.max_request).await?;
         let value = serde_json::from_slice(&bytes)

@@ -124,7 +124,8 @@ fn host(headers: &HeaderMap, authority: Option<&str>) -> Result<String, Problem>
         // Whoever says two things says nothing.
         (Some(_), Some(_)) => None,
     };
-    host.map(str::to_ascii_lowercase).ok_or_else(|| Problem::forbidden("the request says not to whom it goes"))
+    host.map(str::to_ascii_lowercase)
+        .ok_or_else(|| Problem::forbidden("the request says not to whom it goes"))
 }
 
 /// Whether a `Host` is a name of ours: the address that the request came to, `localhost` for one of this machine, or a name
@@ -223,9 +224,22 @@ mod tests {
             assert!(ours("127.0.0.1:7428", false, &[], host), "{host}");
         }
         for host in [
-            "127.0.0.1", "127.0.0.1:80", "localhost", "localhost:1", "evil.example:7428", "127.0.0.2:7428",
-            "localhost.evil.example:7428", "127.0.0.1.evil.example:7428", "", ":7428", "[::1]:7428",
-            "127.0.0.1:7428:7428", "127.1:7428", "2130706433:7428", "localhost:7428 ", "localhost:+7428x",
+            "127.0.0.1",
+            "127.0.0.1:80",
+            "localhost",
+            "localhost:1",
+            "evil.example:7428",
+            "127.0.0.2:7428",
+            "localhost.evil.example:7428",
+            "127.0.0.1.evil.example:7428",
+            "",
+            ":7428",
+            "[::1]:7428",
+            "127.0.0.1:7428:7428",
+            "127.1:7428",
+            "2130706433:7428",
+            "localhost:7428 ",
+            "localhost:+7428x",
         ] {
             assert!(!ours("127.0.0.1:7428", false, &[], host), "{host}");
         }
@@ -239,7 +253,8 @@ mod tests {
 
     #[test]
     fn the_cookie_is_found_among_others() {
-        let headers = |text: &'static str| HeaderMap::from_iter([(header::COOKIE, HeaderValue::from_static(text))]);
+        let headers =
+            |text: &'static str| HeaderMap::from_iter([(header::COOKIE, HeaderValue::from_static(text))]);
         assert_eq!(cookie(&headers("a=b; alhena_token=x; c=d")), Some("x"));
         assert_eq!(cookie(&headers("xalhena_token=x; alhena_tokeny=z")), None);
     }

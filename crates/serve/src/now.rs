@@ -136,7 +136,9 @@ fn conversations(app: &App) -> impl Iterator<Item = Item> {
         };
         let waiting = view.permissions.first().map(|permission| match &permission.command {
             Some(command) => format!("Run {command}"),
-            None => permission.path.as_ref().map_or(permission.title.clone(), |path| format!("Change {path}")),
+            None => {
+                permission.path.as_ref().map_or(permission.title.clone(), |path| format!("Change {path}"))
+            }
         });
         Item {
             kind: ItemKind::Conversation,

@@ -1,9 +1,9 @@
 //! The page: files that are part of the program, and the first click.
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use axum::Extension;
 use sha2::{Digest, Sha256};
 
 use crate::extract::typed;
@@ -25,11 +25,19 @@ pub async fn index(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let given = uri.query().into_iter().flat_map(|query| query.split('&')).find_map(|pair| pair.strip_prefix("token="));
+    let given = uri
+        .query()
+        .into_iter()
+        .flat_map(|query| query.split('&'))
+        .find_map(|pair| pair.strip_prefix("token="));
     let Some(token) = given else { return file(INDEX, &headers) };
     if app.tokens.access(token).is_none() {
-        return Err(Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "the token in the address is not right")
-            .hint("Use the address that the server printed; `alhena serve token` prints the token."));
+        return Err(Problem::new(
+            StatusCode::UNAUTHORIZED,
+            "unauthorized",
+            "the token in the address is not right",
+        )
+        .hint("Use the address that the server printed; `alhena serve token` prints the token."));
     }
     let secure = if connection.tls { "; Secure" } else { "" };
     let cookie = format!("{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict{secure}");

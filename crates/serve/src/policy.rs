@@ -237,8 +237,9 @@ impl Policy {
             Rule::JsonOrFile if value.as_str().is_none_or(|text| text.trim_start().starts_with('{')) => {
                 match value.as_str() {
                     // A file could have such a name.
-                    Some(text) => serde_json::from_str(text)
-                        .map_err(|error| Problem::input(format!("{name}: {error}"))),
+                    Some(text) => {
+                        serde_json::from_str(text).map_err(|error| Problem::input(format!("{name}: {error}")))
+                    }
                     None => Ok(value.clone()),
                 }
             }
@@ -254,7 +255,9 @@ impl Policy {
             }
             Rule::Grant if matches!(name, "policy" | "rules") => paths.each(name, value, Wanted::File),
             Rule::Grant => Ok(value.clone()),
-            Rule::Trust if value == "settings" => self.program(name, value, "loads what the folder brings along"),
+            Rule::Trust if value == "settings" => {
+                self.program(name, value, "loads what the folder brings along")
+            }
             Rule::Trust => Ok(value.clone()),
             Rule::Sandbox if is_off(value) => self.program(name, value, "takes the sandbox away"),
             Rule::Sandbox => Ok(value.clone()),

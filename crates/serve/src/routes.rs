@@ -57,7 +57,8 @@ pub fn router(app: Shared) -> Router {
 }
 
 async fn nowhere(uri: Uri) -> Problem {
-    Problem::not_found(format!("there is nothing at {:?}", uri.path())).hint("/openapi.json lists what there is.")
+    Problem::not_found(format!("there is nothing at {:?}", uri.path()))
+        .hint("/openapi.json lists what there is.")
 }
 
 async fn not_so(method: Method, uri: Uri) -> Problem {

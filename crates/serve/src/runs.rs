@@ -312,7 +312,8 @@ impl Runs {
             let mut all = self.all();
             let oldest = Timestamp::now().as_millis()
                 - i64::try_from(self.keeping.longest.as_millis()).unwrap_or(i64::MAX);
-            let over: Vec<Arc<Kept>> = all.runs.values().rev().filter(|kept| kept.is_over()).cloned().collect();
+            let over: Vec<Arc<Kept>> =
+                all.runs.values().rev().filter(|kept| kept.is_over()).cloned().collect();
             let gone: Vec<Arc<Kept>> = over
                 .into_iter()
                 .enumerate()

@@ -123,7 +123,8 @@ impl Server {
 
     /// The address to click, with the token.
     pub fn address(&self) -> io::Result<String> {
-        let (scheme, address) = (if self.tls.is_some() { "https" } else { "http" }, self.listener.local_addr()?);
+        let (scheme, address) =
+            (if self.tls.is_some() { "https" } else { "http" }, self.listener.local_addr()?);
         let host = match self.app.settings.hosts.first() {
             Some(host) if host.contains(':') => host.clone(),
             Some(host) => format!("{host}:{}", address.port()),

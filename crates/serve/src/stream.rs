@@ -36,9 +36,9 @@ impl Form {
     /// The one that is asked for; server-sent events otherwise.
     pub fn of(headers: &HeaderMap) -> Self {
         let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-        let mut kinds = accepts.flat_map(|value| value.split(',')).map(|kind| {
-            kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
-        });
+        let mut kinds = accepts
+            .flat_map(|value| value.split(','))
+            .map(|kind| kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());
         let lines = |kind: String| {
             matches!(kind.as_str(), "application/jsonl" | "application/x-ndjson" | "application/jsonlines")
         };

@@ -47,9 +47,8 @@ fn padding(size: u64) -> u64 {
 /// The head of a file; none for a name that the format has no room for.
 fn head(name: &str, size: u64, modified: i64) -> Option<[u8; BLOCK]> {
     let mut head = [0; BLOCK];
-    let mut put = |at: usize, text: &[u8]| {
-        head.get_mut(at..at + text.len()).map(|place| place.copy_from_slice(text))
-    };
+    let mut put =
+        |at: usize, text: &[u8]| head.get_mut(at..at + text.len()).map(|place| place.copy_from_slice(text));
     let (prefix, last) = match name.len() {
         0..=100 => ("", name),
         _ => {

@@ -63,7 +63,11 @@ fn one_tool_is_allowed_and_another_rejected_with_a_reason() {
 
 #[test]
 fn what_waits_for_a_person_stands_first() {
-    let mut place = Place::new("first", two_files());
+    let write =
+        |text: &str| Turn::new().call("write_file", json!({"file_path": "notes.txt", "content": text}));
+    let scenario =
+        Scenario::new().turn(write("once\n")).turn(write("twice\n")).turn(Turn::say("Written twice."));
+    let mut place = Place::new("first", scenario);
     asked(&mut place);
     place.go("#/now");
     place.sees("section[aria-label='Waits for you'] .waits a");
@@ -72,9 +76,10 @@ fn what_waits_for_a_person_stands_first() {
     assert_eq!(place.texts("#waiting"), ["1"]);
     place.browser.click("section[aria-label='Waits for you'] a").unwrap();
     place.sees(".view[data-view=chat] .asked");
-    // Always: it does not ask for the next one.
+    // Always: it does not ask again for the same file.
+    assert_eq!(place.texts(".asked [data-decide=always]"), ["Always this file"]);
     place.browser.click(".asked [data-decide=always]").unwrap();
     place.waits("document.querySelector('.view').dataset.state === 'idle'");
-    assert!(place.lab.workspace().join("refused.txt").exists());
+    assert_eq!(std::fs::read_to_string(place.lab.workspace().join("notes.txt")).unwrap(), "twice\n");
     place.is_harmless();
 }

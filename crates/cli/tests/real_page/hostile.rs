@@ -9,9 +9,19 @@ const EVIL: &str = "<script>document.body.id='ran';alert(1)</script><img src=\"h
     <iframe srcdoc=\"<script>parent.document.body.id='ran'</script>\"></iframe>[click](javascript:document.body.id='ran')\
     \u{1b}]0;owned\u{7}\u{1b}[2J\u{202e}gnp.exe\u{2066}\u{200f} <svg onload=alert(2)>";
 
+/// A line without an end and without anything that repeats: the CLI would take that for a loop of the model.
+fn one_line(length: usize) -> String {
+    let mut state = 1_u64;
+    let mut letter = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(b'a' + u8::try_from((state >> 33) % 26).unwrap())
+    };
+    std::iter::repeat_with(&mut letter).take(length).collect()
+}
+
 #[test]
 fn hostile_text_does_nothing_and_a_megabyte_in_one_line_freezes_nothing() {
-    let long = "m".repeat(1_000_000);
+    let long = one_line(1_000_000);
     let print = "printf '\\033]0;owned\\007\\n'; cat evil.html";
     let scenario =
         Scenario::new()

@@ -96,7 +96,9 @@ pub fn prompt(app: &Shared, held: &Arc<Held>, text: String) -> Result<(), Proble
         match state {
             State::Closed => return Err(Problem::conflict("the conversation is closed")),
             _ if turning.is_closing => return Err(Problem::conflict("the conversation is being closed")),
-            _ if turning.is_on => return Err(Problem::conflict("a turn is on").hint("Wait for its end, or cancel it.")),
+            _ if turning.is_on => {
+                return Err(Problem::conflict("a turn is on").hint("Wait for its end, or cancel it."));
+            }
             _ => turning.is_on = true,
         }
     }
@@ -136,7 +138,8 @@ fn turn(app: &App, held: &Held, number: u64, text: &str) {
         let used = outcome.usage.all.total;
         if used > 0 {
             let known = view.tokens.is_none() || view.cost_usd.is_some();
-            view.cost_usd = outcome.cost_usd.filter(|_| known).map(|cost| view.cost_usd.unwrap_or(0.0) + cost);
+            view.cost_usd =
+                outcome.cost_usd.filter(|_| known).map(|cost| view.cost_usd.unwrap_or(0.0) + cost);
             view.tokens = Some(view.tokens.unwrap_or(0) + used);
         }
     });
@@ -296,7 +299,9 @@ fn end(app: &App, held: &Arc<Held>, failure: Option<Failure>) {
         std::mem::take(&mut turning.waiting)
     };
     let turn = held.locked().turns;
-    waiting.keys().for_each(|id| resolved(app, held, turn, *id, "withdrawn", Some("the conversation is closed")));
+    waiting
+        .keys()
+        .for_each(|id| resolved(app, held, turn, *id, "withdrawn", Some("the conversation is closed")));
     drop(waiting);
     let talk = held.talking().take();
     let mut warnings = Vec::new();

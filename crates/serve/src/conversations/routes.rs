@@ -101,7 +101,9 @@ pub async fn open(
 #[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/conversations", tag = "conversations",
     responses((status = 200, body = ConversationList), crate::openapi::Reading)))]
 pub async fn list(State(app): State<Shared>) -> Json<ConversationList> {
-    Json(ConversationList { conversations: app.conversations.list().iter().map(|held| held.view()).collect() })
+    Json(ConversationList {
+        conversations: app.conversations.list().iter().map(|held| held.view()).collect(),
+    })
 }
 
 /// Tells of a conversation.

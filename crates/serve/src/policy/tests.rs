@@ -25,7 +25,9 @@ fn place() -> Place {
 
 fn admit(policy: &Policy, options: Value) -> Result<Options, String> {
     let Value::Object(options) = options else { return Err("no object".to_owned()) };
-    policy.admit(&options, Beginning::Run, &|_| true).map_err(|problem| serde_json::to_string(&problem).unwrap())
+    policy
+        .admit(&options, Beginning::Run, &|_| true)
+        .map_err(|problem| serde_json::to_string(&problem).unwrap())
 }
 
 #[test]
@@ -138,6 +140,7 @@ fn a_conversation_has_no_prompt_of_its_own() {
     for wrong in [json!({"prompt": "p"}), json!({"schema": {}}), json!({"transport": "headless"})] {
         assert!(policy.admit(&options(wrong), Beginning::Conversation, &|_| true).is_err());
     }
-    let offline = policy.admit(&options(json!({"offline": true})), Beginning::Conversation, &|_| true).unwrap();
+    let offline =
+        policy.admit(&options(json!({"offline": true})), Beginning::Conversation, &|_| true).unwrap();
     assert_eq!(offline["approval"], "default", "it is the questions that one wants to see");
 }
