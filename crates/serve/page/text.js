@@ -104,7 +104,7 @@ export const figure = (count) => (count ?? 0).toLocaleString("en-GB");
 export function money(amount, currency = "USD") {
   if (amount === undefined || amount === null) return "";
   const digits = amount !== 0 && amount < 0.0995 ? 4 : 2;
-  const figure = amount > 0 && amount < 0.00005 ? "<0.0001" : amount.toFixed(digits);
+  const figure = amount > 0 && amount < 0.00005 ? "<0.0001" : (amount + 1e-9).toFixed(digits);
   return currency === "USD" ? (figure.startsWith("<") ? "<$" + figure.slice(1) : "$" + figure) : `${figure} ${currency}`;
 }
 

@@ -50,7 +50,7 @@ function byDay(answer, from) {
   const paid = days.map((day) => ({ label: day.slice(5), title: `${day}: ${cost(row(day), answer.currency) || money(0, answer.currency)}`, parts: [{ kind: "cost", value: row(day).cost ?? 0 }] }));
   return [
     el("p", { class: "legend" }, PARTS.map(([kind, label]) => el("span", null, el("i", { class: kind, "aria-hidden": "true" }), label))),
-    el("div", { class: "plots" }, columns(tokens, { title: "Tokens by day", format: short }), columns(paid, { title: "Cost by day", format: (value) => money(value, answer.currency) })),
+    el("div", { class: "plots" }, columns(tokens, { title: "Tokens by day", format: short }), columns(paid, { title: "Cost by day", format: (value) => (answer.currency === "USD" ? "$" : "") + Number(value.toPrecision(2)) })),
     table("day", Object.keys(answer.rows).sort().reverse(), answer),
   ];
 }

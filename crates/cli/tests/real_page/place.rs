@@ -81,7 +81,7 @@ impl Drop for Served {
 
 impl Place {
     pub fn new(name: &str, scenario: Scenario) -> Self {
-        let version = versions().pop().unwrap();
+        let version = versions().into_iter().next().unwrap();
         let lab = Lab::real(name, &version, scenario);
         let served = Served::start(&lab, "0");
         let mut browser = Browser::start().unwrap();
