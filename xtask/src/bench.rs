@@ -1,8 +1,10 @@
 //! `cargo xtask bench NAME`: measurements against a baseline, both in the same run and interleaved, because the machines
 //! that run this are noisy: ratios mean something, single figures do not.
 
+mod batch;
 mod data;
 mod hooks;
+mod measure;
 mod parse;
 mod run;
 mod sessions;
@@ -21,6 +23,11 @@ struct Bench {
 }
 
 const BENCHES: &[Bench] = &[
+    Bench {
+        name: "batch",
+        about: "many prompts by alhena batch, warm and cold, against xargs -P gemini: jobs a minute and core, memory",
+        run: batch::run,
+    },
     Bench {
         name: "hooks",
         about: "what a hook adds to a tool call, against none and against a native one that does nothing",

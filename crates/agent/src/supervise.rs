@@ -14,14 +14,14 @@
 //! | [`sweep`] | ending everything that is left of a run |
 //! | [`machine`] | what all that needs of the system |
 //! | [`mark`] | which processes carry the mark of a run |
-//! | `errand` | a short program under a keeper |
+//! | [`errand`] | a short program under a keeper |
 //! | [`adoption`] | what a run leaves whose guard and keeper were killed together |
 //! | `greeting` | how a program becomes the keeper of a run |
 //! | [`custody`] | Alhena's side: a keeper process, or a thread where there is none |
 
 pub mod adoption;
 pub mod custody;
-pub(crate) mod errand;
+pub mod errand;
 mod greeting;
 pub mod guard;
 pub mod held;

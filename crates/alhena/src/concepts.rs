@@ -24,6 +24,9 @@ pub mod spending {}
 #[doc = include_str!("concepts/warm.md")]
 pub mod warm {}
 
+#[doc = include_str!("concepts/batch.md")]
+pub mod batch {}
+
 #[doc = include_str!("concepts/lossless.md")]
 pub mod lossless {}
 

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::meaning::{Fault, Meaning, Options};
+use crate::place::without_secret;
 
 /// What a job may say beside the options of `run`, and what it means.
 pub const FIELDS: &[(&str, &str)] = &[
@@ -216,6 +217,9 @@ fn checkout(options: &mut Options) -> Result<Option<Checkout>, Fault> {
         return Err(fault(format!("git: there is no {name}")));
     }
     let Some(url) = url else { return Err(fault("git: url is missing".to_owned())) };
+    if !is_address(&url) {
+        return Err(fault(format!("git: {} is no address of a repository", without_secret(&url))));
+    }
     let dir = match options.shift_remove("dir") {
         None => PathBuf::new(),
         Some(Value::String(dir)) if is_inside(Path::new(&dir)) => PathBuf::from(dir),
@@ -225,6 +229,14 @@ fn checkout(options: &mut Options) -> Result<Option<Checkout>, Fault> {
         }
     };
     Ok(Some(Checkout { url, reference: reference.unwrap_or_else(|| "HEAD".to_owned()), dir }))
+}
+
+/// By one of the ways that only fetch: git has others, which run whatever they are told.
+fn is_address(url: &str) -> bool {
+    match url.split_once("://") {
+        Some((way, _)) => matches!(way, "https" | "http" | "ssh" | "git" | "file"),
+        None => !url.contains("::"),
+    }
 }
 
 fn is_inside(path: &Path) -> bool {

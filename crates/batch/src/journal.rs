@@ -40,6 +40,18 @@ pub struct Entry {
     length: u64,
 }
 
+#[cfg(test)]
+impl Entry {
+    pub(crate) fn for_tests(
+        status: Status,
+        kind: Option<FailureKind>,
+        spent: Spent,
+        duration_ms: u64,
+    ) -> Self {
+        Self { attempt: 1, status, kind, job: "".into(), spent, duration_ms, offset: 0, length: 0 }
+    }
+}
+
 /// The results of a batch.
 #[derive(Debug)]
 pub struct Journal {

@@ -9,10 +9,12 @@
 //! | [`result`] | one line of it |
 //! | [`schedule`] | which job when: places, limits, repeats, the clock of the API's rate limits |
 //! | [`perform`] | one attempt of a job, and what is seen of it |
+//! | [`place`] | places of their own to work in, and what was changed there |
 //! | [`local`] | attempts on this machine, warm or cold |
 //! | [`doing`] | what an agent is doing, and what it has used so far |
 //! | [`progress`] | how far it is, as data |
-//! | [`summary`] | what came of it, in figures |
+//! | [`summary`] | what came of it, in figures and as a page |
+//! | [`registry`] | the batches of this machine, for whoever asks |
 
 pub mod doing;
 pub mod job;
@@ -20,7 +22,9 @@ pub mod journal;
 pub mod local;
 pub mod meaning;
 pub mod perform;
+pub mod place;
 pub mod progress;
+pub mod registry;
 pub mod result;
 pub mod schedule;
 pub mod summary;

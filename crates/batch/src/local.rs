@@ -1,13 +1,16 @@
 //! Jobs on this machine: on warm processes, or on one for each.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use alhena_agent::env::Environment;
 use alhena_agent::{Pool, PoolOptions, Run, RunError, Transport};
-use alhena_model::{Failure, FailureKind, Outcome};
+use alhena_model::{Failure, FailureKind, Outcome, Status};
 
 use crate::job::{Job, Place};
-use crate::meaning::{Agent, Ask, Meaning};
+use crate::meaning::{Agent, Ask, Meaning, Options};
 use crate::perform::{Done, Perform, Watch, Where};
+use crate::place::{Changes, Places, Workplace};
 
 /// How jobs get their processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +28,8 @@ pub struct Local {
     meaning: Arc<dyn Meaning>,
     way: Way,
     pool: Option<Pool>,
+    /// Goes after the pool: its processes stay where they were started.
+    places: Option<Places>,
 }
 
 impl Local {
@@ -34,7 +39,17 @@ impl Local {
             Way::Cold => None,
             Way::Auto | Way::Warm => Some(Pool::new(PoolOptions::default().processes(jobs))?),
         };
-        Ok(Self { meaning, way, pool })
+        let places = Places::of(&Environment::of_process());
+        places.iter().for_each(Places::sweep);
+        Ok(Self { meaning, way, pool, places })
+    }
+
+    /// Why jobs that ask for places of their own cannot be done here, if so.
+    pub fn no_places(&self) -> Option<Failure> {
+        match &self.places {
+            Some(places) => places.unusable(),
+            None => Some(no_home()),
+        }
     }
 
     /// Ends what is warm, and waits until nothing of it is left.
@@ -66,21 +81,67 @@ impl Local {
 
 impl Perform for Local {
     fn perform(&self, job: &Job, watch: &Watch) -> Done {
-        let place = Where::Shared;
-        if job.place != Place::Dir {
-            let failure = Failure::new(FailureKind::Input, "there are no private places to work in yet");
-            return Done::not_begun(failure.with_hint("Leave out copy and git."), place);
+        let mut place = match self.place(job, watch) {
+            Ok(None) => {
+                let outcome = self.attempt(&job.options, None, watch).unwrap_or_else(not_begun);
+                return Done { outcome, patch: None, commit: None, place: Where::Shared };
+            }
+            Ok(Some(place)) => place,
+            Err(failure) => return Done::not_begun(*failure, Where::Own),
+        };
+        let commit = place.commit().map(str::to_owned);
+        let attempt = match &job.place {
+            // A copy is to its folder what its options are to its request; a checkout is a folder of its own.
+            Place::Copy => self.attempt(&job.options, Some(place.dir()), watch),
+            Place::Dir | Place::Git(_) => {
+                let mut options = job.options.clone();
+                options.insert("dir".to_owned(), place.dir().to_string_lossy().into());
+                self.attempt(&options, None, watch)
+            }
+        };
+        let mut outcome = attempt.unwrap_or_else(not_begun);
+        let mut done = Done { outcome: outcome.clone(), patch: None, commit, place: Where::Own };
+        if watch.asked().is_some() && outcome.status == Status::Cancelled {
+            return done;
         }
-        match self.attempt(job, watch) {
-            Ok(outcome) => Done { outcome, patch: None, commit: None, place },
-            Err(error) => Done::not_begun(error.into_failure(), place),
+        let told = Arc::make_mut(&mut outcome);
+        match place.changes(watch) {
+            Ok(Changes { patch, warnings }) => {
+                done.patch = patch;
+                told.warnings.extend(warnings);
+            }
+            // Work that nobody can see is none.
+            Err(failure) if told.failure.is_none() => {
+                told.status = Status::of(failure.kind);
+                told.failure = Some(*failure);
+            }
+            Err(failure) => told.warnings.push(failure.message),
         }
+        done.outcome = outcome;
+        done
     }
 }
 
+fn not_begun(error: RunError) -> Arc<Outcome> {
+    Arc::new(Outcome::not_begun(error.into_failure()))
+}
+
 impl Local {
-    fn attempt(&self, job: &Job, watch: &Watch) -> Result<Arc<Outcome>, RunError> {
-        let mut ask = self.meaning.ask(&job.options, None)?;
+    fn place(&self, job: &Job, watch: &Watch) -> Result<Option<Workplace<'_>>, Box<Failure>> {
+        match (&job.place, &self.places) {
+            (Place::Dir, _) => Ok(None),
+            (_, Some(places)) => places.make(job, watch),
+            (_, None) => Err(Box::new(no_home())),
+        }
+    }
+
+    fn attempt(
+        &self,
+        options: &Options,
+        place: Option<&Path>,
+        watch: &Watch,
+    ) -> Result<Arc<Outcome>, RunError> {
+        let mut ask = self.meaning.ask(options, place)?;
         let after = ask.after.take();
         let mut run = self.start(ask)?;
         watch.holds(run.stopper());
@@ -94,4 +155,9 @@ impl Local {
         }
         Ok(outcome)
     }
+}
+
+fn no_home() -> Failure {
+    let failure = Failure::new(FailureKind::Config, "there is no directory for private places");
+    failure.with_hint("Set HOME, or ALHENA_HOME.")
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use alhena_model::{FailureKind, Status};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::result::Spent;
 
@@ -13,7 +13,7 @@ const RECENT: usize = 200;
 const LATELY: Duration = Duration::from_secs(300);
 
 /// A picture of a batch at one moment.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Progress {
     /// How many jobs there are; none while more may come.
@@ -47,7 +47,7 @@ pub struct Progress {
 }
 
 /// Whether jobs begin.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// They do.
@@ -60,7 +60,7 @@ pub enum Phase {
 }
 
 /// A job that runs.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Running {
     /// Its id.
     pub id: String,

@@ -66,7 +66,7 @@ impl Earlier {
 }
 
 /// What was used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spent {
     /// Tokens, all together.
     pub tokens: u64,
@@ -124,6 +124,6 @@ pub fn harmless_json(text: String) -> String {
 }
 
 /// What a terminal obeys beside what JSON escapes anyway: other control characters, and those that turn text round.
-fn is_obeyed(character: char) -> bool {
+pub(crate) fn is_obeyed(character: char) -> bool {
     matches!(character, '\u{7f}'..='\u{9f}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

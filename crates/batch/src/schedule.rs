@@ -162,6 +162,16 @@ impl Batch {
         Ok(batch)
     }
 
+    /// Where the results go.
+    pub fn results(&self) -> &std::path::Path {
+        self.journal.path()
+    }
+
+    /// How far it is.
+    pub fn board(&self) -> &Board {
+        &self.board
+    }
+
     fn refuse_changed(&self) -> Result<(), Changed> {
         let mut changed = Changed::default();
         for (id, done) in self.journal.done() {

@@ -1,16 +1,18 @@
-//! What came of a batch, in figures.
+//! What came of a batch, in figures, and as a page.
+
+pub mod page;
 
 use std::collections::BTreeMap;
 
 use alhena_model::{FailureKind, Status};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::journal::Entry;
 use crate::result::Spent;
 use crate::schedule::Ended;
 
 /// The figures of a batch: of all jobs that have a result, whichever start gave it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// How many jobs there are.
     pub jobs: u64,
@@ -25,7 +27,7 @@ pub struct Summary {
     /// How many attempts were followed by another, in this start.
     pub repeated: u64,
     /// How many results each status has.
-    pub by_status: BTreeMap<&'static str, u64>,
+    pub by_status: BTreeMap<String, u64>,
     /// How many failures each kind has.
     pub by_kind: BTreeMap<String, u64>,
     /// What all of it used.
@@ -37,7 +39,7 @@ pub struct Summary {
     /// How long this start took.
     pub elapsed_ms: u64,
     /// Why not all jobs were begun, if so.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
 }
 
@@ -59,7 +61,7 @@ impl Summary {
                 Status::Success => summary.succeeded += 1,
                 _ => summary.failed += 1,
             }
-            *summary.by_status.entry(status_name(entry.status)).or_default() += 1;
+            *summary.by_status.entry(status_name(entry.status).to_owned()).or_default() += 1;
             if let Some(kind) = entry.kind {
                 *summary.by_kind.entry(kind_name(kind)).or_default() += 1;
             }
@@ -77,7 +79,12 @@ impl Summary {
 
 /// The results of the jobs that there are, in their order.
 pub fn results(ended: &Ended) -> impl Iterator<Item = &Entry> {
-    ended.supply.entries().iter().filter_map(|job| ended.journal.get(&job.id))
+    results_by_id(ended).map(|(_, entry)| entry)
+}
+
+/// The same with the ids of the jobs.
+pub fn results_by_id(ended: &Ended) -> impl Iterator<Item = (&str, &Entry)> {
+    ended.supply.entries().iter().filter_map(|job| Some((&*job.id, ended.journal.get(&job.id)?)))
 }
 
 /// The value below or at which so many percent of sorted values are.
@@ -86,7 +93,7 @@ pub fn percentile(sorted: &[u64], percent: usize) -> Option<u64> {
     sorted.get(rank - 1).copied()
 }
 
-fn status_name(status: Status) -> &'static str {
+pub(crate) fn status_name(status: Status) -> &'static str {
     match status {
         Status::Success => "success",
         Status::Failed => "failed",

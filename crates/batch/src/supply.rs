@@ -21,7 +21,7 @@ use self::records::{Parser, Records};
 pub use self::stream::Came;
 use self::stream::JobStream;
 pub use self::template::Template;
-use crate::job::{Common, Job, Lane, Mark};
+use crate::job::{Common, Job, Lane, Mark, Place};
 use crate::meaning::{Fault, Meaning, Options};
 
 /// What all jobs of a batch have in common.
@@ -83,6 +83,8 @@ pub struct Entry {
     pub mark: Mark,
     /// The number of the lane it belongs to, if to one.
     pub lane: Option<u32>,
+    /// Whether it asks for a place of its own.
+    pub private: bool,
     offset: u64,
     length: usize,
 }
@@ -154,10 +156,12 @@ impl Supply {
                 complaints.push(Complaint { line, fault: twice(&job.id, other.line) });
                 continue;
             }
+            let private = job.place != Place::Dir;
             let id: Arc<str> = job.id.into();
             ids.insert(id.clone(), entries.len());
             let (offset, length) = (record.offset, record.bytes.len());
-            entries.push(Entry { id, line, mark: job.mark, lane: lanes.number(lane), offset, length });
+            let lane = lanes.number(lane);
+            entries.push(Entry { id, line, mark: job.mark, lane, private, offset, length });
         }
         drop(records);
         if !complaints.is_empty() {
@@ -240,7 +244,7 @@ impl Supply {
     fn known(&mut self, id: &Arc<str>, line: u64, mark: Mark, lane: Lane) {
         self.ids.insert(id.clone(), self.entries.len());
         let lane = self.lanes.number(lane);
-        self.entries.push(Entry { id: id.clone(), line, mark, lane, offset: 0, length: 0 });
+        self.entries.push(Entry { id: id.clone(), line, mark, lane, private: false, offset: 0, length: 0 });
     }
 
     /// The job itself.

@@ -69,7 +69,8 @@ pub fn files() -> Vec<(String, String)> {
     files
 }
 
-fn shape<T: JsonSchema>(name: &'static str) -> Shape {
+/// The shape of a type, as it is written.
+pub fn shape<T: JsonSchema>(name: &'static str) -> Shape {
     // What is written, not what would be understood: a field that is always there is required.
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let mut schema = Schema::to_value(settings.into_generator().into_root_schema_for::<T>());

@@ -5,7 +5,6 @@
 //! CPU is compared and not time: time is that of the machine. A bare `gemini` begins by starting itself again with a larger heap, so
 //! it loads its 16 MB of code twice, each time without a compile cache; on a busy machine that has been 13 s before its first request.
 
-mod measure;
 mod sdk;
 
 use std::collections::HashMap;
@@ -19,7 +18,7 @@ use alhena_scripted::{RecordedRequest, Scenario, Server, Turn};
 use alhena_sys::processes;
 use alhena_testbed::{PrivateHome, RealCli, Trust, tools};
 
-use self::measure::{Parts, ended_cpu, megabytes, ninety_fifth, own_cpu, run_to_end};
+use super::measure::{Parts, ended_cpu, megabytes, ninety_fifth, own_cpu, run_to_end};
 use super::{build, median};
 
 const VERSION: &str = "0.61.0";

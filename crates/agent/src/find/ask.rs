@@ -86,8 +86,13 @@ pub(crate) fn ask_in(
         return Err(NoAnswer::Stopped);
     }
     let (stdout, stderr) = (files.path().join("stdout"), files.path().join("stderr"));
-    let place =
-        ErrandFiles { stdout: &stdout, stderr: &stderr, remove_when_abandoned: files.path(), lock: None };
+    let place = ErrandFiles {
+        stdout: &stdout,
+        stderr: &stderr,
+        stdin: None,
+        remove_when_abandoned: files.path(),
+        lock: None,
+    };
     let mut errand = Errand::start(command, &place).map_err(NoAnswer::NotStarted)?;
     let begun = Instant::now();
     let status = loop {

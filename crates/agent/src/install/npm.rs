@@ -126,8 +126,13 @@ impl<P: FnMut(Progress)> Npm<'_, P> {
         command.args(["--no-progress", "--no-color", "--no-update-notifier", "--loglevel=http", "--yes"]);
         command.arg("--prefix").arg(self.dir).current_dir(self.dir);
         command.env_clear().envs(self.env.iter()).env(env::NO_COLOR, "1");
-        let place =
-            ErrandFiles { stdout: log, stderr: log, remove_when_abandoned: self.dir, lock: Some(self.lock) };
+        let place = ErrandFiles {
+            stdout: log,
+            stderr: log,
+            stdin: None,
+            remove_when_abandoned: self.dir,
+            lock: Some(self.lock),
+        };
         Errand::start(&command, &place)
     }
 }

@@ -25,8 +25,13 @@ pub(super) fn state(dir: &Path, context_names: &[String]) -> String {
             text.context(&folder.join(name));
             text.context(&folder.join(".gemini").join(name));
         }
-        for name in [".geminiignore", ".gitignore", ".git"] {
-            text.stamp(&folder.join(name));
+        // Of a repository it reads that it is there, and what is to be ignored (0.61.0). What is in such a file counts, and not which
+        // file it is: a place that was made anew like the one before is the same.
+        for name in [".geminiignore", ".gitignore", ".git/info/exclude"] {
+            text.file(&folder.join(name));
+        }
+        if let Ok(repository) = fs::symlink_metadata(folder.join(".git")) {
+            text.add("repository", if repository.is_dir() { "directory" } else { "elsewhere" });
         }
     }
     text.tree(&dir.join(".gemini"), DEEPEST);
@@ -134,13 +139,16 @@ mod tests {
         let mut states = vec![state(&work, &names)];
         fs::write(work.join("a.txt"), "another text").unwrap();
         assert_eq!(states, [state(&work, &names)]);
-        let changes: [(&str, &str); 6] = [
+        let changes: [(&str, &str); 9] = [
             ("work/GEMINI.md", "one"),
             ("work/GEMINI.md", "two"),
             ("GEMINI.md", "above"),
             ("work/sub/GEMINI.md", "below"),
             ("work/new.txt", ""),
             ("work/.gemini/skills/x/SKILL.md", "skill"),
+            ("work/.gitignore", "target"),
+            ("work/.git/HEAD", "repository"),
+            ("work/.git/info/exclude", "*.log"),
         ];
         for (path, text) in changes {
             let path = dir.path().join(path);
@@ -150,5 +158,12 @@ mod tests {
             assert!(!states.contains(&now), "{text}");
             states.push(now);
         }
+        // The same again is the same.
+        fs::remove_dir_all(work.join(".git")).unwrap();
+        fs::create_dir_all(work.join(".git/info")).unwrap();
+        fs::write(work.join(".git/info/exclude"), "*.log").unwrap();
+        fs::remove_file(work.join(".gitignore")).unwrap();
+        fs::write(work.join(".gitignore"), "target").unwrap();
+        assert_eq!(states.last(), Some(&state(&work, &names)));
     }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 use std::io;
+use std::process::Child;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -24,10 +25,13 @@ pub fn every_child_is_a_runs() -> io::Result<()> {
     Ok(())
 }
 
-pub(super) fn keeps(guard: u32) {
-    if let Some(guards) = GUARDS.get() {
-        guards.lock().unwrap_or_else(PoisonError::into_inner).insert(guard);
-    }
+/// Starts a guard. Nobody can take it for an orphan before it is known to be one: many runs begin and end at the same time.
+pub(super) fn keeping(start: impl FnOnce() -> io::Result<Child>) -> io::Result<Child> {
+    let Some(guards) = GUARDS.get() else { return start() };
+    let mut guards = guards.lock().unwrap_or_else(PoisonError::into_inner);
+    let guard = start()?;
+    guards.insert(guard.id());
+    Ok(guard)
 }
 
 pub(super) fn lost(guard: u32) {
@@ -41,12 +45,13 @@ pub(super) fn end_orphans() {
     let Some(guards) = GUARDS.get() else { return };
     let deadline = Instant::now() + LONGEST;
     loop {
-        let guards = guards.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let orphans = processes::descendants_without(std::process::id(), &guards);
+        let held = guards.lock().unwrap_or_else(PoisonError::into_inner);
+        let orphans = processes::descendants_without(std::process::id(), &held);
         if orphans.is_empty() || Instant::now() >= deadline {
             return;
         }
         processes::signal_all(&orphans, Signal::KILL);
+        drop(held);
         for pid in orphans.into_iter().filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
             let _not_yet_or_not_ours = waitpid(Some(pid), WaitOptions::NOHANG);
         }

@@ -13,17 +13,20 @@ use super::protocol::{self, Gentle, Launch, ProcessEnd, Report, Stdin};
 use crate::env::Environment;
 
 /// A program on its way. Dropping it ends it.
-pub(crate) struct Errand {
+pub struct Errand {
     custody: Custody,
     status: Option<ExitStatus>,
     over: bool,
 }
 
 /// Where an errand writes and what goes with it.
-pub(crate) struct ErrandFiles<'a> {
+pub struct ErrandFiles<'a> {
     /// Its output; one file for both is fine.
     pub stdout: &'a Path,
+    /// What it says beside that.
     pub stderr: &'a Path,
+    /// What it reads; nothing without.
+    pub stdin: Option<&'a Path>,
     /// A directory that goes when nobody is left to look at it.
     pub remove_when_abandoned: &'a Path,
     /// Held until nothing of it is left.
@@ -32,8 +35,8 @@ pub(crate) struct ErrandFiles<'a> {
 
 impl Errand {
     /// Starts a command. An environment that it has been given is the whole of it; without one it gets this process's.
-    /// Its input is empty, and where its output goes the place says.
-    pub(crate) fn start(command: &Command, place: &ErrandFiles<'_>) -> io::Result<Self> {
+    /// Where its input comes from and its output goes the place says.
+    pub fn start(command: &Command, place: &ErrandFiles<'_>) -> io::Result<Self> {
         let given: Vec<(OsString, OsString)> = command
             .get_envs()
             .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
@@ -47,7 +50,7 @@ impl Errand {
             args: command.get_args().map(ToOwned::to_owned).collect(),
             env,
             dir: command.get_current_dir().unwrap_or(Path::new("/")).as_os_str().to_owned(),
-            stdin: Stdin::Null,
+            stdin: place.stdin.map_or(Stdin::Null, |path| Stdin::File(path.as_os_str().to_owned())),
             stdout: place.stdout.as_os_str().to_owned(),
             stderr: place.stderr.as_os_str().to_owned(),
             finish: None,
@@ -66,7 +69,7 @@ impl Errand {
     }
 
     /// Waits for its end, and for the end of all that it started. None when the time is up before.
-    pub(crate) fn wait(&mut self, longest: Duration) -> io::Result<Option<ExitStatus>> {
+    pub fn wait(&mut self, longest: Duration) -> io::Result<Option<ExitStatus>> {
         let deadline = Instant::now() + longest;
         while !self.over {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -98,7 +101,7 @@ impl Errand {
     }
 
     /// Ends it, and all that it started.
-    pub(crate) fn stop(mut self, gentle: Gentle) {
+    pub fn stop(mut self, gentle: Gentle) {
         self.custody.stop(gentle);
         let _in_time = self.wait(LONGEST_STOP);
     }

@@ -145,8 +145,7 @@ impl HolderLine {
 /// Starts a keeper and asks it for its release.
 fn greet(program: &Path, locks: Locks<'_>) -> io::Result<HolderLine> {
     let (ours, theirs) = UnixStream::pair()?;
-    let guard = spawn(program, theirs, locks)?;
-    adoption::keeps(guard.id());
+    let guard = adoption::keeping(|| spawn(program, theirs, locks))?;
     let mut line = HolderLine::new(ours, Holder::Process(guard))?;
     // One that is gone already has closed the line, and that is found when its answer is read.
     let _gone = protocol::send(&mut line.socket, &Order::Hello { version: protocol::VERSION });

@@ -9,14 +9,19 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use alhena::agent::env::Environment;
 use alhena::batch::journal::{Journal, NoJournal};
 use alhena::batch::local::{Local, Way};
 use alhena::batch::meaning::{Fault, Meaning, Options};
 use alhena::batch::perform::Stop;
+use alhena::batch::progress::{Board, News, Observer};
+use alhena::batch::registry::Registry;
 use alhena::batch::schedule::{self, Batch, Changed, Control, Ended, Limits, Why};
 use alhena::batch::summary::Summary;
+use alhena::batch::summary::page::{self, About};
 use alhena::batch::supply::{Complaint, Format, Setting, Supply, Template, Unusable, value_of_text};
 use alhena::{FailureKind, PoolOptions};
+use alhena_sys::files;
 use clap::ValueEnum;
 
 use self::meaning::OptionsOfRun;
@@ -75,6 +80,9 @@ pub struct Args {
     /// Do again what failed, or what is another job than when its result was written; can be repeated.
     #[arg(long, value_enum, value_name = "WHICH", value_delimiter = ',')]
     again: Vec<Again>,
+    /// Write what came of it as a page with plots, over one that is there.
+    #[arg(long, value_name = "FILE.html")]
+    summary: Option<PathBuf>,
     /// Print what came of it as JSON.
     #[arg(long)]
     json: bool,
@@ -114,9 +122,25 @@ enum Again {
 pub fn execute(args: Args) -> Done {
     let interrupts = Arc::new(Interrupts::catch());
     let meaning: Arc<dyn Meaning> = Arc::new(OptionsOfRun::new(interrupts.clone(), args.quiet));
+    check_page(&args)?;
     let setting = setting(&args, meaning.clone())?;
     let (control, inbox) = schedule::control();
     let supply = supply(&args.jobs, setting, &control)?;
+    let way = match args.transport {
+        By::Auto => Way::Auto,
+        By::Warm => Way::Warm,
+        By::Cold => Way::Cold,
+    };
+    let jobs = args.at_once.map_or_else(|| PoolOptions::default().processes, usize::from);
+    // What a run leaves whose keeper and guard are killed together comes to us.
+    let _by_mark_only = alhena::agent::supervise::adoption::every_child_is_a_runs();
+    let local = Arc::new(Local::new(meaning, way, jobs)?);
+    if let Some(job) = supply.entries().iter().find(|job| job.private)
+        && let Some(failure) = local.no_places()
+    {
+        let message = format!("{}:{}: {}", args.jobs.display(), job.line, failure.message);
+        return Err(CommandError::usage(message, failure.hint));
+    }
     let journal = Journal::open(&args.into).map_err(|error| no_journal(&args.into, error))?;
     if journal.is_at(&args.jobs) {
         return Err(CommandError::usage(
@@ -124,12 +148,6 @@ pub fn execute(args: Args) -> Done {
             "Give --into another file.",
         ));
     }
-    let way = match args.transport {
-        By::Auto => Way::Auto,
-        By::Warm => Way::Warm,
-        By::Cold => Way::Cold,
-    };
-    let jobs = args.at_once.map_or_else(|| PoolOptions::default().processes, usize::from);
     let limits = Limits {
         jobs,
         retries: args.retries,
@@ -139,9 +157,6 @@ pub fn execute(args: Args) -> Done {
         again_failed: args.again.contains(&Again::Failed),
         again_changed: args.again.contains(&Again::Changed),
     };
-    // What a run leaves whose keeper and guard are killed together comes to us.
-    let _by_mark_only = alhena::agent::supervise::adoption::every_child_is_a_runs();
-    let local = Arc::new(Local::new(meaning, way, jobs)?);
     let batch = Batch::new(supply, journal, limits, local.clone(), (control.clone(), inbox))
         .map_err(|changed| changed_jobs(&args.into, &changed))?;
     interrupts.tell(move |count| match count {
@@ -150,12 +165,61 @@ pub fn execute(args: Args) -> Done {
         _ => control.stop(Stop::AtOnce),
     });
     let mut show = Show::new(args.quiet);
-    let ended = batch.run(&mut show);
+    let ended = run(batch, &args, &mut show);
     show.end();
     if let Some(local) = Arc::into_inner(local) {
         local.close();
     }
     finish(&args, &ended)
+}
+
+/// Runs it, seen by whoever looks at this terminal and by whoever asks this machine.
+fn run(batch: Batch, args: &Args, show: &mut Show) -> Ended {
+    let registry = Registry::of(&Environment::of_process());
+    // One that cannot be noted runs all the same.
+    let mut entered =
+        registry.and_then(|registry| registry.enter(&args.jobs, batch.results(), batch.board()).ok());
+    let ended = batch.run(&mut |news: &News, board: &Board| {
+        show.news(news, board);
+        entered.iter_mut().for_each(|entered| entered.note(board));
+    });
+    if let Some(entered) = entered {
+        entered.end(&ended.progress, &Summary::of(&ended));
+    }
+    ended
+}
+
+/// Says beforehand why the page could not be written.
+fn check_page(args: &Args) -> Result<(), CommandError> {
+    let Some(page) = &args.summary else { return Ok(()) };
+    let real = |path: &Path| path.canonicalize().ok();
+    let why = match page.metadata() {
+        _ if real(page).is_some()
+            && [&args.jobs, &args.into].iter().any(|other| real(other) == real(page)) =>
+        {
+            "it holds the jobs or the results"
+        }
+        Ok(data) if !data.is_file() => "it is not a regular file",
+        _ if page.file_name().is_none() => "it has no name",
+        _ if page.parent().is_some_and(|dir| !dir.as_os_str().is_empty() && !dir.is_dir()) => {
+            "its directory does not exist"
+        }
+        _ => return Ok(()),
+    };
+    Err(CommandError::usage(format!("--summary {}: {why}", page.display()), "Give another file."))
+}
+
+/// Writes the page, whole or not at all.
+fn write_page(args: &Args, ended: &Ended) -> Result<(), CommandError> {
+    let Some(path) = &args.summary else { return Ok(()) };
+    let about =
+        About { jobs: &args.jobs.to_string_lossy(), results: &ended.journal.path().to_string_lossy() };
+    files::replace(path, page::html(ended, &about).as_bytes(), 0o666).map_err(|error| {
+        CommandError::failed(
+            format!("{}: {error}", path.display()),
+            "The results are complete; the same command writes the page again.",
+        )
+    })
 }
 
 fn setting(args: &Args, meaning: Arc<dyn Meaning>) -> Result<Setting, CommandError> {
@@ -261,10 +325,12 @@ fn changed_jobs(path: &Path, changed: &Changed) -> CommandError {
 fn finish(args: &Args, ended: &Ended) -> Done {
     let summary = Summary::of(ended);
     let code = exit_code(ended);
+    let written = write_page(args, ended);
     let printed = match args.json {
         true => output::print_json(&summary),
         false => output::print(&show::summary(&summary, ended.journal.path())),
     };
+    written?;
     Ok(match printed == ExitCode::SUCCESS {
         true => ExitCode::from(code),
         false => printed,

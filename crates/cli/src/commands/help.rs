@@ -29,12 +29,13 @@ pub fn execute(args: Args) -> Done {
         ["budget"] => print(BUDGET),
         ["control"] => print(CONTROL),
         ["schema"] => print(SCHEMA),
+        ["result"] => print(RESULT.trim_end()),
         ["job"] => print_json(&super::run::json::Options::new().job_schema()),
         path => {
             let mut command = command(path).ok_or_else(|| {
                 CommandError::usage(
                     format!("there is no command or topic {:?}", path.join(" ")),
-                    "Topics are exit-codes, environment, views, config, hooks, budget, control, schema, batch and job; `alhena --help` lists the commands.",
+                    "Topics are exit-codes, environment, views, config, hooks, budget, control, schema, batch, job and result; `alhena --help` lists the commands.",
                 )
             })?;
             let help = command.render_long_help().to_string();
@@ -144,25 +145,36 @@ Example:
   alhena run --schema '{"type": "object", "properties": {"files": {"type": "integer"}}, "required": ["files"]}' \
     "How many files are here?""#;
 
+/// Made from the type, which a test sees to.
+const RESULT: &str = include_str!("../../../../schemas/result.json");
+
 const BATCH: &str = r#"JOBS has one job a line, as a JSON object:
   {"id": "a", "prompt": "Explain src/a.rs", "dir": "app", "timeout": "5m", "allow_tool": ["read_file"]}
   id                     what it is called in the results; its line's number by default
   prompt, prompt_file    what to do
   any option of `run`    by its name, with underscores: true or false, a text, a number, a list; `args` stands for what follows --
   shared: true           do not wait for others that may change the same directory
+  copy: true             work in a private copy of `dir`
+  git: {"url", "ref"}    work in a private checkout of a repository, in `dir` of it; `ref` is a branch, a tag or a commit
 `alhena help job` prints the JSON schema of it. A file that ends in .csv or .tsv has the names in its first row; --template 'Review
 {file}' makes prompts of other columns. --set NAME=VALUE is for all jobs that do not say it. `-` reads stdin, while it is written.
 Whatever is wrong with a file is told with its line before anything runs. On stdin a line that is no job fails by itself.
 
-RESULTS has one result a line, in the order in which jobs end: {"id", "attempt", "outcome", "earlier"?, "job", "at"}
+RESULTS has one result a line, in the order in which jobs end (--ordered: in that of the jobs, when it is over). `alhena help result`
+prints the JSON schema of it: {"id", "attempt", "outcome", "patch"?, "commit"?, "earlier"?, "job", "at"}
   outcome   as `run --as outcome` prints it
+  patch     what a job with `copy` or `git` changed, for `git apply`; empty when it changed nothing
+  commit    what a job with `git` worked on
   earlier   attempts before the last
   job       a mark of all that the job said
 A result is on the disk before its job counts as done, and the file is the journal: the same command again goes on where it
 stopped, after whatever. --again failed does again what failed. Jobs that are others now are refused, unless --again changed.
+--summary FILE.html writes the figures as a page with plots, also of a batch that was stopped.
 
-Jobs that may change something in the same directory run one after another. Private places (`copy`, `git`) are not there yet: such
-jobs fail before they begin, and nothing is changed.
+Jobs that may change something in the same directory run one after another. Those with a place of their own run side by side: a copy
+has all that is in `dir`, links as links, by reference where the file system can; a checkout has its commit, and no submodules. Both
+are gone when the job is over. Nothing of a repository runs: no hooks, no filters, no helpers. What .gitignore names is no change,
+unless git knew it before. A patch of more than 16 MB is not given, which the outcome's warnings say. The program git is needed.
 When the API says to wait, all jobs wait so long. What may pass is repeated, --retries times, unless it changed something already.
 ^C once: no more jobs begin, and those that run finish. Twice: they are stopped, and are not done.
 

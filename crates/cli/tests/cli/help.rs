@@ -56,7 +56,7 @@ fn an_unknown_topic_lists_the_known_ones() {
     assert_snapshot!(Desk::new().alhena(&["help", "everything"]), @r#"
     ---- stderr ----
     error: there is no command or topic "everything"
-    hint: Topics are exit-codes, environment, views, config, hooks, budget, control, schema, batch and job; `alhena --help` lists the commands.
+    hint: Topics are exit-codes, environment, views, config, hooks, budget, control, schema, batch, job and result; `alhena --help` lists the commands.
     [exit 2]
     "#);
 }
@@ -122,7 +122,7 @@ fn subcommands_explain_themselves_too() {
     assert_snapshot!(desk.alhena(&["help", "sessions", "lost"]), @r#"
     ---- stderr ----
     error: there is no command or topic "sessions lost"
-    hint: Topics are exit-codes, environment, views, config, hooks, budget, control, schema, batch and job; `alhena --help` lists the commands.
+    hint: Topics are exit-codes, environment, views, config, hooks, budget, control, schema, batch, job and result; `alhena --help` lists the commands.
     [exit 2]
     "#);
 }
