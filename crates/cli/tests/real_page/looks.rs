@@ -48,7 +48,8 @@ fn pictures() -> PathBuf {
     std::env::var_os("ALHENA_PICTURES").map_or_else(|| workspace().join("target/page"), PathBuf::from)
 }
 
-fn looks(place: &mut Place, name: &str) {
+/// Takes the pictures of what is shown, and checks what a program can.
+pub fn looks(place: &mut Place, name: &str) {
     for (screen, size) in [(Screen::Desktop, "desktop"), (Screen::Phone, "phone")] {
         place.browser.screen(screen).unwrap();
         for (colours, tone) in [(Colours::Light, "light"), (Colours::Dark, "dark")] {

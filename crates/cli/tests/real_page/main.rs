@@ -1,6 +1,7 @@
 //! The page of `alhena serve` in a real browser, on the real CLI and the scripted API.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
+mod agents;
 mod approvals;
 mod figures;
 mod hostile;

@@ -1,13 +1,13 @@
 //! A server, a browser that is let in, and what a person does with both.
 
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use alhena::scripted::Scenario;
 use alhena_testbed::browser::Browser;
-use alhena_testbed::{Deadline, processes, processes_with_env, versions};
+use alhena_testbed::{Deadline, processes, processes_with_env, tools, versions};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -19,6 +19,8 @@ pub const MODEL: &str = "gemini-2.5-flash";
 pub struct Place {
     pub browser: Browser,
     pub served: Served,
+    pub tmux: PathBuf,
+    pub tmux_server: String,
     pub lab: Lab,
 }
 
@@ -32,14 +34,9 @@ pub struct Served {
 }
 
 impl Served {
-    fn start(lab: &Lab, port: &str) -> Self {
-        let mut command = Command::new(ALHENA);
-        command.env_clear().envs(lab.env.iter()).current_dir(lab.workspace());
-        // The CLI that runs take is the first on PATH.
-        let first = lab.gemini.path.parent().unwrap().to_path_buf();
-        let path = std::env::split_paths(lab.env.get("PATH").unwrap()).collect::<Vec<PathBuf>>();
-        command.env("PATH", std::env::join_paths([first].into_iter().chain(path)).unwrap());
-        command.args(["serve", "--quiet", "--read-token", "--port", port]);
+    fn start(mut command: Command, port: &str, tmux: &Path, tmux_server: &str) -> Self {
+        command.args(["serve", "--quiet", "--read-token", "--port", port, "--tmux-server", tmux_server]);
+        command.arg("--tmux").arg(tmux);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
@@ -79,14 +76,36 @@ impl Drop for Served {
     }
 }
 
+/// Alhena in the workspace; the CLI that it finds is the first on PATH.
+fn command(lab: &Lab) -> Command {
+    let mut command = Command::new(ALHENA);
+    command.env_clear().envs(lab.env.iter()).current_dir(lab.workspace());
+    let first = lab.gemini.path.parent().unwrap().to_path_buf();
+    let path = std::env::split_paths(lab.env.get("PATH").unwrap()).collect::<Vec<PathBuf>>();
+    command.env("PATH", std::env::join_paths([first].into_iter().chain(path)).unwrap());
+    command
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut tmux = Command::new(&self.tmux);
+        tmux.env("TMUX_TMPDIR", self.lab.home.tmp()).args(["-L", &self.tmux_server, "kill-server"]);
+        let _there_may_be_none = tmux.output();
+    }
+}
+
 impl Place {
     pub fn new(name: &str, scenario: Scenario) -> Self {
         let version = versions().into_iter().next().unwrap();
-        let lab = Lab::real(name, &version, scenario);
-        let served = Served::start(&lab, "0");
+        let mut lab = Lab::real(name, &version, scenario);
+        // tmux leaves its socket behind; there it goes with the home. The shell is one that every machine has.
+        lab.env.set("TMUX_TMPDIR", lab.home.tmp()).set("SHELL", "/bin/sh");
+        let tmux = tools::tmux().unwrap();
+        let tmux_server = format!("alhena-page-{}-{name}", std::process::id());
+        let served = Served::start(command(&lab), "0", &tmux, &tmux_server);
         let mut browser = Browser::start().unwrap();
         browser.open(&served.address).unwrap();
-        let mut place = Self { browser, served, lab };
+        let mut place = Self { browser, served, tmux, tmux_server, lab };
         place.sees("html[data-link=live] main h1");
         place
     }
@@ -99,7 +118,14 @@ impl Place {
     /// Another one begins at the same address.
     pub fn start_server_again(&mut self) {
         let port = self.served.port().to_owned();
-        self.served = Served::start(&self.lab, &port);
+        self.served = Served::start(command(&self.lab), &port, &self.tmux, &self.tmux_server);
+    }
+
+    /// A command of Alhena in the workspace, which finds the CLI of the test.
+    pub fn alhena(&self, args: &[&str]) -> Command {
+        let mut command = command(&self.lab);
+        command.args(args);
+        command
     }
 
     /// Goes to a view, as a link does.
