@@ -44,7 +44,7 @@ export function show(root, route, signal) {
   const head = el("div"), told = el("div"), asked = el("div", { class: "asking", role: "region", "aria-label": "Questions of the agent" }), below = el("div");
   const transcript = new Transcript();
   transcript.follows = true;
-  const typed = el("textarea", { id: "say", rows: "2", placeholder: "Say something. Enter sends, Shift+Enter makes a new line", "aria-label": "Message" });
+  const typed = el("textarea", { id: "say", rows: "2", placeholder: "Message (Enter sends)", "aria-label": "Message" });
   const sending = mayAct() ? el("form", { class: "composer", onsubmit: (event) => { event.preventDefault(); send(); } }, typed,
     el("button", { type: "submit", class: "primary", "data-acts": true }, "Send"), act("Stop", cancel, { class: "danger", id: "stop" })) : null;
   put(root, heading("Chat"), head, told, transcript.node, asked, sending, below);

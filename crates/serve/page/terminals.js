@@ -22,6 +22,12 @@ function row(terminal) {
     el("span", { class: "meta" }, folder(terminal.dir), visible(terminal.model ?? ""), ageing(terminal.started ?? terminal.created))));
 }
 
+/** Letters as small as it takes to see whole rows, and no smaller than can be read. */
+function fit(screen, columns) {
+  const size = (screen.parentNode.clientWidth - 32) / (columns * 0.603);
+  screen.style.fontSize = `${Math.min(12.5, Math.max(9, size)).toFixed(2)}px`;
+}
+
 /** One of them. */
 export function showOne(root, route, signal) {
   const base = path`/v1/terminals/${route.id}`;
@@ -68,6 +74,7 @@ export function showOne(root, route, signal) {
     const text = look ? visible((typeof look === "string" ? look : look.text ?? "").trimEnd()) : "";
     if (screen.textContent !== text) screen.textContent = text;
     screen.hidden = !look;
+    if (look?.columns) fit(screen, look.columns);
     const state = JSON.stringify([terminal.status, terminal.model, terminal.approval, terminal.why]);
     if (head.dataset.shown !== state) {
       head.dataset.shown = state;

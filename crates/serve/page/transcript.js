@@ -95,9 +95,23 @@ class Tool {
     if (!failed) this.node.open = false;
   }
 
+  /** It does not run: somebody is asked first. */
+  ask(permission) {
+    this.permission = permission;
+    this.node.dataset.state = "waiting";
+    this.state.textContent = "waits for an answer";
+  }
+
+  answered(decision) {
+    if (this.node.dataset.state !== "waiting") return;
+    const may = decision === "allow" || decision === "always";
+    this.node.dataset.state = may ? "running" : "cancelled";
+    this.state.textContent = may ? "running" : "not allowed";
+  }
+
   /** The run is over, and it never said how this ended. */
   abandon() {
-    if (this.node.dataset.state !== "running") return;
+    if (!["running", "waiting"].includes(this.node.dataset.state)) return;
     this.node.dataset.state = "cancelled";
     this.state.textContent = "no result";
   }
@@ -210,11 +224,14 @@ export class Transcript {
   }
 
   on_permission(event) {
-    this.asked.set(event.permission?.id, event.permission?.title || event.permission?.tool);
+    const { id, title, tool } = event.permission;
+    this.asked.set(id, title || tool);
+    [...this.tools.values()].findLast((one) => one.call.name === tool && one.node.dataset.state === "running")?.ask(id);
   }
 
   on_permission_resolved(event) {
     const about = this.asked.get(event.id);
+    [...this.tools.values()].find((one) => one.permission === event.id)?.answered(event.decision);
     const word = { allow: "Allowed once", always: "Allowed always", reject: "Rejected", withdrawn: "Not asked any more" }[event.decision] ?? event.decision ?? "";
     this.append(el("p", { class: "note decided", "data-decision": event.decision }, visible(word), about ? [": ", name(about)] : null, event.reason ? [" (", name(event.reason), ")"] : null));
   }

@@ -31,7 +31,7 @@ fn story() -> Scenario {
         )
         .turn(
             Turn::new()
-                .call("run_shell_command", json!({"command": "printf 'running 12 tests\\n............\\ntest result: ok. 12 passed\\n'", "description": "Run the tests"}))
+                .call("run_shell_command", json!({"command": "sh run-tests.sh", "description": "Run the tests"}))
                 .usage(usage(19_800, 140)),
         )
         .turn(
@@ -64,11 +64,13 @@ pub fn looks(place: &mut Place, name: &str) {
 }
 
 fn mends_the_parser(place: &mut Place) {
-    std::fs::write(place.lab.workspace().join("parse.rs"), BEFORE).unwrap();
-    place.starts(
-        "The parser trips over comments and empty lines. Make it skip them, and run the tests.",
-        "yolo",
-    );
+    place.lab.home.write("parse.rs", BEFORE).unwrap();
+    place
+        .lab
+        .home
+        .write("run-tests.sh", "echo 'running 12 tests'; echo 'test result: ok. 12 passed'\n")
+        .unwrap();
+    place.starts("Let the parser skip comments and empty lines, and run the tests.", "yolo");
     place.ends("success");
     place.waits("document.querySelector('.transcript .turn')");
     place.asks("scrollTo(0, 0)");
