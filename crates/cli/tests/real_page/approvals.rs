@@ -31,8 +31,8 @@ fn one_tool_is_allowed_and_another_rejected_with_a_reason() {
     // What would be done is in view, and is not done yet.
     assert!(!kept.exists());
     assert_eq!(place.texts(".asked .diff .added"), ["+yes"]);
-    assert_eq!(place.texts(".tool > summary .state"), ["waits for an answer"]);
-    assert_eq!(place.asks("document.title"), json!("(1) Alhena"));
+    place.waits("document.querySelector('.tool > summary .state')?.textContent === 'waits for an answer'");
+    place.waits("document.title === '(1) Alhena'");
     place.browser.click(".asked [data-decide=allow]").unwrap();
     place.waits("document.querySelector('.asked .diff .added')?.textContent.trim() === '+no'");
     assert_eq!(std::fs::read_to_string(&kept).unwrap(), "yes\n");
