@@ -7,11 +7,21 @@ import { me, now, badge, heading, folder, facts, trouble, act, mayAct, attempt, 
 import { Transcript, failure } from "./transcript.js";
 import { diffView } from "./diff.js";
 
+// A question that just came under somebody's finger is not answered by it.
+const FRESH = 500;
+
+/** Lets nobody answer for a moment. */
+function settle(card) {
+  card.classList.add("fresh");
+  clearTimeout(card.settling);
+  card.settling = setTimeout(() => card.classList.remove("fresh"), FRESH);
+}
+
 /** A question before a tool runs: what it would do in view, and three answers. */
 function question(permission, answer) {
   const told = el("div");
   const reason = el("input", { type: "text", maxlength: "2000", placeholder: "Why not (the agent is told)", "aria-label": "Why not" });
-  const decide = (decision) => !card.closest("[data-stale]") && attempt(told, () => answer(permission.id, { decision, ...(decision === "reject" && reason.value.trim() ? { reason: reason.value.trim() } : {}) }));
+  const decide = (decision) => !card.matches(".fresh, [data-stale] *") && attempt(told, () => answer(permission.id, { decision, ...(decision === "reject" && reason.value.trim() ? { reason: reason.value.trim() } : {}) }));
   // What "always" covers, as the server remembers it.
   const same = permission.command ? "this command" : permission.diff || permission.path ? "this file" : "this tool";
   const card = el("section", { class: "asked", tabindex: "-1", "data-permission": permission.id, "data-tool": permission.tool, "aria-label": "The agent asks" },
@@ -29,7 +39,7 @@ function question(permission, answer) {
     ] : el("p", { class: "note" }, "This token may only watch: somebody else has to answer."),
     told);
   card.addEventListener("keydown", (event) => {
-    if (event.target !== card || event.ctrlKey || event.metaKey || event.altKey || !mayAct() || card.closest("[data-stale]")) return;
+    if (event.target !== card || event.ctrlKey || event.metaKey || event.altKey || event.repeat || !mayAct()) return;
     if (event.key === "y") decide("allow");
     else if (event.key === "r") reason.focus();
     else return;
@@ -87,16 +97,19 @@ export function show(root, route, signal) {
     const focused = card.contains(document.activeElement);
     open.delete(permission);
     card.remove();
-    if (focused) (asked.querySelector(".asked") ?? typed).focus();
+    if (!focused) return;
+    const next = asked.querySelector(".asked");
+    if (next) settle(next);
+    // Not into the field: the keys for the next question have to be heard.
+    (next ?? root.querySelector("h1")).focus({ preventScroll: true });
   };
 
   const pend = (permission) => {
     if (open.has(permission.id)) return;
     const card = question(permission, answer);
     open.set(permission.id, card);
+    settle(card);
     asked.append(card);
-    // Whoever writes is not disturbed.
-    if (!typed.value && (document.activeElement === typed || document.activeElement === document.body || document.activeElement?.id === "main")) card.focus();
     card.scrollIntoView({ block: "nearest" });
     say(`The agent asks: ${oneLine(permission.title || permission.tool, 120)}`);
   };

@@ -173,9 +173,13 @@ impl Browser {
         self.wait_for(&format!("document.querySelector({})?.checkVisibility()", json!(selector)))
     }
 
-    /// A click in the middle of an element, as a mouse makes it.
+    /// A click in the middle of an element, as a mouse makes it, once it can be clicked.
     pub fn click(&mut self, selector: &str) -> io::Result<()> {
         self.wait_to_see(selector)?;
+        self.wait_for(&format!(
+            "getComputedStyle(document.querySelector({})).pointerEvents !== 'none'",
+            json!(selector)
+        ))?;
         let place = self.ask(&format!(
             "(() => {{ const node = document.querySelector({}); node.scrollIntoView({{block: 'center', behavior: 'instant'}});
                 const box = node.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; }})()",

@@ -63,6 +63,27 @@ fn one_tool_is_allowed_and_another_rejected_with_a_reason() {
 }
 
 #[test]
+fn a_question_that_comes_under_the_fingers_is_not_answered_by_them() {
+    let mut place = Place::new("fingers", two_files());
+    // Each question is answered the moment it appears, as by somebody who was typing or clicking already.
+    place.asks(
+        "new MutationObserver(() => document.querySelectorAll('.asked').forEach((card) => { \
+            if (card.dataset.tried) return; \
+            card.dataset.tried = 1; card.querySelector('[data-decide=allow]').click(); card.focus(); \
+            card.dispatchEvent(new KeyboardEvent('keydown', {key: 'y', bubbles: true})); \
+        })).observe(document.querySelector('main'), {childList: true, subtree: true})",
+    );
+    asked(&mut place);
+    place.sees(".asked[data-tried]:not(.fresh)");
+    assert_eq!(place.asks("document.querySelectorAll('.decided').length"), json!(0));
+    assert!(!place.lab.workspace().join("kept.txt").exists());
+    // Whoever means it is heard.
+    place.browser.press(&["p", "y"]).unwrap();
+    place.waits("document.querySelectorAll('.decided').length === 1");
+    place.is_harmless();
+}
+
+#[test]
 fn what_waits_for_a_person_stands_first() {
     let write =
         |text: &str| Turn::new().call("write_file", json!({"file_path": "notes.txt", "content": text}));

@@ -53,6 +53,7 @@ fn everything_is_done_with_the_keyboard_alone() {
     place.waits("document.activeElement.matches('.asked')");
     let ring = "getComputedStyle(document.activeElement).outlineStyle";
     assert_eq!(place.asks(ring), json!("solid"));
+    place.waits("!document.querySelector('.asked.fresh')");
     place.browser.press(&["y"]).unwrap();
     place.waits("document.querySelectorAll('.decided').length === 1 && document.querySelector('.asked')");
     place.browser.press(&["p", "r"]).unwrap();
