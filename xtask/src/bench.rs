@@ -7,6 +7,7 @@ mod hooks;
 mod measure;
 mod parse;
 mod run;
+mod serve;
 mod sessions;
 mod terminal;
 mod warm;
@@ -39,6 +40,11 @@ const BENCHES: &[Bench] = &[
         run: parse::run,
     },
     Bench { name: "run", about: "alhena run, against the bare gemini command", run: run::run },
+    Bench {
+        name: "serve",
+        about: "200 readers of one run by events, against as many that ask again and again; a start over HTTP",
+        run: serve::run,
+    },
     Bench {
         name: "sessions",
         about: "sessions to messages against a plain Node loader; list and search",

@@ -27,6 +27,9 @@ pub mod warm {}
 #[doc = include_str!("concepts/batch.md")]
 pub mod batch {}
 
+#[doc = include_str!("concepts/serve.md")]
+pub mod serve {}
+
 #[doc = include_str!("concepts/lossless.md")]
 pub mod lossless {}
 

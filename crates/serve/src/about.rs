@@ -62,7 +62,7 @@ pub async fn capabilities(State(app): State<Shared>) -> Result<Response, Problem
 
 /// Whether everything is there that a run needs, and what to do where it is not.
 #[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/doctor", tag = "server",
-    responses((status = 200, body = Vec<crate::openapi::Finding_>), crate::openapi::Reading)))]
+    responses((status = 200, body = Vec<crate::openapi::Examined>), crate::openapi::Reading)))]
 pub async fn doctor(State(app): State<Shared>) -> Result<Response, Problem> {
     aside(move || Ok(json(StatusCode::OK, &app.knows.doctor()?))).await
 }

@@ -87,7 +87,7 @@ pub struct ConversationView {
     pub session_id: Option<String>,
     /// Why it is closed, where nobody closed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    #[cfg_attr(feature = "openapi", schema(required = false, schema_with = crate::openapi::failure))]
     pub failure: Option<alhena_model::Failure>,
     /// What waits for an answer.
     #[serde(default)]

@@ -97,7 +97,7 @@ pub const TABLE: &[(&str, Rule)] = &[
 ];
 
 /// Options that say nothing about a conversation.
-const NOT_IN_CONVERSATIONS: &[&str] = &[
+pub(crate) const NOT_IN_CONVERSATIONS: &[&str] = &[
     "cassette",
     "cassette_mode",
     "prompt",
@@ -134,7 +134,8 @@ pub struct Policy {
 }
 
 /// From the one that lets least happen to the one that lets everything happen.
-const MODES: [Approval; 4] = [Approval::Plan, Approval::Default, Approval::AutoEdit, Approval::Yolo];
+pub(crate) const MODES: [Approval; 4] =
+    [Approval::Plan, Approval::Default, Approval::AutoEdit, Approval::Yolo];
 
 fn rank(mode: Approval) -> usize {
     MODES.iter().position(|other| *other == mode).unwrap_or(MODES.len())

@@ -65,11 +65,11 @@ pub struct RunView {
     pub created_at: Timestamp,
     /// When its agent was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
+    #[cfg_attr(feature = "openapi", schema(required = false, value_type = String, format = DateTime))]
     pub started_at: Option<Timestamp>,
     /// When it was over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
+    #[cfg_attr(feature = "openapi", schema(required = false, value_type = String, format = DateTime))]
     pub finished_at: Option<Timestamp>,
     /// What it does, in a few words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,11 +82,11 @@ pub struct RunView {
     pub cost_usd: Option<f64>,
     /// How it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    #[cfg_attr(feature = "openapi", schema(required = false, value_type = String))]
     pub status: Option<Status>,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    #[cfg_attr(feature = "openapi", schema(required = false, schema_with = crate::openapi::failure))]
     pub failure: Option<Failure>,
     /// The session that it made.
     #[serde(default, skip_serializing_if = "Option::is_none")]

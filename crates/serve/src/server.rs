@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use alhena_agent::env::Environment;
@@ -115,6 +115,7 @@ impl Server {
             meaning,
             knows,
             environment,
+            terminals: Mutex::default(),
             ending: watch::Sender::new(0),
             settings,
         };
@@ -145,7 +146,8 @@ impl Server {
         let accepting = runtime.spawn(listen::accept(listener, tls, router(app.clone()), is_over));
         runtime.block_on(async {
             let mut ending = app.ending.subscribe();
-            let _told = ending.wait_for(|asked| *asked > 0).await;
+            // What it gives would keep the next word from being said.
+            drop(ending.wait_for(|asked| *asked > 0).await);
             let app = app.clone();
             let _done = tokio::task::spawn_blocking(move || finish(&app)).await;
             // Whoever follows gets the last event before the connection ends.

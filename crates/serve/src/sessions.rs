@@ -260,7 +260,7 @@ pub async fn export(
 
 /// Adds up tokens and cost, by day, model or folder.
 #[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/usage", tag = "sessions", params(Adding),
-    responses((status = 200, body = crate::openapi::Usage), crate::openapi::Reading)))]
+    responses((status = 200, body = crate::openapi::UsageTable), crate::openapi::Reading)))]
 pub async fn usage(State(app): State<Shared>, Asked(asked): Asked<Adding>) -> Result<Response, Problem> {
     aside(move || {
         let since = match asked.since.as_deref().map(usage::day) {

@@ -1,12 +1,13 @@
 //! What all routes share.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use alhena_agent::Approval;
 use alhena_agent::env::Environment;
 use alhena_batch::meaning::Meaning;
+use alhena_terminal::Terminals;
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -97,6 +98,8 @@ pub struct App {
     pub meaning: Arc<dyn Meaning>,
     pub knows: Arc<dyn Knows>,
     pub environment: Environment,
+    /// Once somebody asked for them.
+    pub terminals: Mutex<Option<Terminals>>,
     /// How often it was told to end.
     pub ending: watch::Sender<u32>,
 }

@@ -65,12 +65,29 @@ pub fn last_seen(headers: &HeaderMap, after: Option<u64>) -> Result<Option<u64>,
     }
 }
 
-/// The answer: everything after `after`, to the end of the log, as it comes.
-pub fn response(log: &Arc<Log>, after: Option<u64>, form: Form) -> Response {
+/// How long a reader stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// To the end of the log.
+    End,
+    /// As long as there is something to read.
+    Now,
+}
+
+impl Until {
+    /// As it is asked for; to the end otherwise.
+    pub fn of(follow: Option<bool>) -> Self {
+        if follow == Some(false) { Until::Now } else { Until::End }
+    }
+}
+
+/// The answer: everything after `after`, as it comes.
+pub fn response(log: &Arc<Log>, after: Option<u64>, form: Form, until: Until) -> Response {
     let reader = Reader {
         told: log.follow(),
         log: log.clone(),
         form,
+        until,
         offset: 0,
         line: 0,
         first: after.map_or(0, |after| after.saturating_add(1)),
@@ -97,6 +114,7 @@ struct Reader {
     log: Arc<Log>,
     told: watch::Receiver<Told>,
     form: Form,
+    until: Until,
     /// What is read next.
     offset: u64,
     /// The number of the line that is read next, or that is being read.
@@ -122,7 +140,7 @@ impl Reader {
                     return Some(piece.into());
                 }
             }
-            if told.is_over {
+            if told.is_over || self.until == Until::Now {
                 return None;
             }
             match tokio::time::timeout(STILL_HERE, self.told.changed()).await {
@@ -170,9 +188,13 @@ mod tests {
     use super::*;
 
     fn text(log: &Arc<Log>, after: Option<u64>, form: Form) -> String {
+        text_until(log, after, form, Until::End)
+    }
+
+    fn text_until(log: &Arc<Log>, after: Option<u64>, form: Form, until: Until) -> String {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
-            let body = response(log, after, form).into_body();
+            let body = response(log, after, form, until).into_body();
             let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap();
             String::from_utf8(bytes.to_vec()).unwrap()
         })
@@ -198,6 +220,15 @@ mod tests {
         assert_eq!(text(&log, Some(1), Form::Sse), format!("{RETRY}id: 2\ndata: {{\"c\":3}}\n\n"));
         assert_eq!(text(&log, Some(0), Form::Lines), "{}\n{\"c\":3}\n");
         assert_eq!(text(&log, Some(u64::MAX), Form::Lines), "");
+    }
+
+    #[test]
+    fn whoever_does_not_wait_gets_what_there_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = Arc::new(Log::create(&dir.path().join("events.jsonl")).unwrap());
+        log.append(|_| b"0".to_vec()).unwrap();
+        assert_eq!(text_until(&log, None, Form::Lines, Until::Now), "0\n");
+        assert_eq!(text_until(&log, Some(0), Form::Lines, Until::Now), "");
     }
 
     #[test]

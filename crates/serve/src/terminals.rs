@@ -1,5 +1,6 @@
 //! `/v1/terminals`: interactive agents in tmux.
 
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use alhena_agent::Approval;
@@ -20,6 +21,7 @@ const LEAVE: Duration = Duration::from_secs(10);
 /// A message for an agent.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = TerminalMessage))]
 #[serde(deny_unknown_fields)]
 pub struct Message {
     /// What to say.
@@ -46,14 +48,19 @@ pub struct DialogAnswer {
     text: Option<String>,
 }
 
-/// Opened anew each time: tmux may come and go.
+/// Opened once: all who ask share one connection to tmux. Where there is none it is looked for again.
 pub fn opened(app: &App) -> Result<Terminals, Problem> {
-    Ok(Terminals::open(Options {
+    let mut opened = app.terminals.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(terminals) = &*opened {
+        return Ok(terminals.clone());
+    }
+    let terminals = Terminals::open(Options {
         server: app.settings.tmux_server.clone(),
         tmux: app.settings.tmux.clone(),
         environment: app.environment.clone(),
         state: None,
-    })?)
+    })?;
+    Ok(opened.insert(terminals).clone())
 }
 
 /// All of them; none where there is no tmux.

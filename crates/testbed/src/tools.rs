@@ -13,9 +13,9 @@ use alhena_sys::programs;
 
 use self::debian::{CHROMIUM, fetch_chromium, fetch_staticcheck, fetch_tmux};
 use self::registries::{
-    fetch_acpx, fetch_cao, fetch_claude_sdk_npm, fetch_claude_sdk_python, fetch_deny, fetch_go,
-    fetch_llvm_cov, fetch_nats, fetch_node, fetch_promptfoo, fetch_public_schemas, fetch_python_tools,
-    fetch_qwen, fetch_shellcheck, fetch_typescript,
+    fetch_acpx, fetch_api_client, fetch_api_tools, fetch_cao, fetch_claude_sdk_npm, fetch_claude_sdk_python,
+    fetch_deny, fetch_go, fetch_llvm_cov, fetch_nats, fetch_node, fetch_promptfoo, fetch_public_schemas,
+    fetch_python_tools, fetch_qwen, fetch_shellcheck, fetch_typescript,
 };
 use crate::cache::{self, workspace};
 use crate::real_cli::{OTHER_VERSIONS, RealCli, versions};
@@ -48,6 +48,12 @@ const ACP_SDK_VERSION: &str = "1.9.0";
 const QWEN_VERSION: &str = "0.24.4";
 const NATS_VERSION: &str = "2.15.1";
 const SHELLCHECK_VERSION: &str = "0.11.0.1";
+/// Another name for each other set of the next.
+const API_TOOLS_VERSION: &str = "1";
+const API_TOOLS: [&str; 2] = ["schemathesis==4.32.5", "openapi-python-client==0.29.1"];
+const API_CLIENT_VERSION: &str = "7.13.0";
+/// What speaks by the types that it makes.
+const API_FETCH_VERSION: &str = "0.17.0";
 /// The newest that needs no module proxy, with the Go of the same distribution: it cannot read the code of a newer one.
 const STATICCHECK_VERSION: &str = "debian";
 
@@ -186,6 +192,21 @@ pub fn all() -> Vec<Tool> {
         fetch_nats,
     ));
     all.push(tool("shellcheck", SHELLCHECK_VERSION, "the GitHub Action", action, fetch_shellcheck));
+    let api = Needed::With(&["crates/cli/tests/serve"]);
+    all.push(tool(
+        "api-tools",
+        API_TOOLS_VERSION,
+        "attacks on the API by its description, and its client for Python",
+        api,
+        fetch_api_tools,
+    ));
+    all.push(tool(
+        "api-client",
+        API_CLIENT_VERSION,
+        "the API's client for TypeScript",
+        api,
+        fetch_api_client,
+    ));
     let on_demand = Needed::With(&[]);
     all.push(tool("staticcheck", STATICCHECK_VERSION, "the OpenASE adapter", on_demand, fetch_staticcheck));
     all.push(tool(LLVM_COV, LLVM_COV_VERSION, "cargo xtask coverage", on_demand, fetch_llvm_cov));
@@ -244,6 +265,16 @@ pub fn public_schemas() -> io::Result<PathBuf> {
 /// maturin, hatchling and mypy: a directory for `PYTHONPATH`, with the commands in its `bin`.
 pub fn python_tools() -> io::Result<PathBuf> {
     fetch_python_tools(PYTHON_TOOLS_VERSION)
+}
+
+/// schemathesis and openapi-python-client: a directory for `PYTHONPATH`, with the commands in its `bin`.
+pub fn api_tools() -> io::Result<PathBuf> {
+    fetch_api_tools(API_TOOLS_VERSION)
+}
+
+/// openapi-typescript and openapi-fetch, with the TypeScript compiler: a directory of modules.
+pub fn api_client() -> io::Result<PathBuf> {
+    fetch_api_client(API_CLIENT_VERSION)
 }
 
 /// The Claude Agent SDK for Python: a directory for `PYTHONPATH`.

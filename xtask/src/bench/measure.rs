@@ -91,7 +91,7 @@ pub(super) fn ended_cpu() -> f64 {
 }
 
 /// CPU seconds of a process, and of those that it has waited for: `utime`, `stime`, `cutime`, `cstime`.
-fn cpu_of(stat: &str) -> [f64; 4] {
+pub(super) fn cpu_of(stat: &str) -> [f64; 4] {
     let stat = std::fs::read_to_string(stat).unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default();
     let mut figures =

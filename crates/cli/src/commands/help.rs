@@ -41,6 +41,7 @@ pub fn execute(args: Args) -> Done {
             let help = command.render_long_help().to_string();
             match path {
                 ["batch"] => print(&format!("{}\n\n{BATCH}", help.trim_end())),
+                ["serve"] => print(&format!("{}\n\n{SERVE}", help.trim_end())),
                 _ => print(help.trim_end()),
             }
         }
@@ -80,6 +81,24 @@ Example:
   alhena run --trust --approval yolo \
     --hook 'before-tool=jq -c "if .tool == \"run_shell_command\" then {decision: \"deny\", reason: \"no shell\"} else {decision: \"allow\"} end"' \
     "Tidy up""#;
+
+const SERVE: &str = "The API, for programs (Authorization: Bearer TOKEN; `alhena serve token` prints it):
+  POST /v1/runs                     the options of `run` by name: {\"prompt\": \"...\", \"dir\": \"...\", \"approval\": \"...\"}
+  GET  /v1/runs, /v1/runs/{id}      what there is, with the outcome once it is over
+  GET  /v1/runs/{id}/events         server-sent events; Last-Event-ID goes on, Accept: application/jsonl gives lines
+  POST /v1/runs/{id}/cancel         stops it; again, at once
+  GET  /v1/runs/{id}/recording      everything that the CLI wrote, as a tar file
+  POST /v1/conversations            a warm agent; then .../prompt {\"text\"}, .../cancel, .../events
+  POST /v1/conversations/{id}/permissions/{n}   {\"decision\": \"allow\" | \"always\" | \"reject\", \"reason\"}
+  GET  /v1/now, /v1/sessions, /v1/usage, /v1/terminals, /v1/batches, /v1/doctor, /v1/me
+  GET  /openapi.json                all of it
+
+An Idempotency-Key with a start makes the same request again the same run. Errors are application/problem+json with kind and hint.
+
+Requests may name folders and files below --root, modes up to --max-approval, variables of --allow-env, and programs only with
+--allow-programs. Host and Origin have to be the server's own, a --host, or an --allow-origin.
+
+Runs and their events are kept in Alhena's state directory, --keep of them for --keep-for.";
 
 const BUDGET: &str = "What a run may spend:
   --max-tokens N   tokens of prompts (cached or not), answers and thoughts, sub-agents included

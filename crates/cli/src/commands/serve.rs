@@ -266,3 +266,37 @@ impl Knows for Binary {
         Ok(doctor::told(dir))
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::path::Path;
+
+    use alhena_serve::policy::TABLE;
+
+    use crate::commands::run::json::Options;
+
+    #[test]
+    fn every_option_of_a_run_has_a_rule_and_every_rule_an_option() {
+        let options = Options::new();
+        let mut names: Vec<&str> = options.names().collect();
+        let mut ruled: Vec<&str> = TABLE.iter().map(|(name, _)| *name).collect();
+        names.sort_unstable();
+        ruled.sort_unstable();
+        assert_eq!(names, ruled);
+    }
+
+    /// To write it anew: `UPDATE_SCHEMAS=1 cargo test -p alhena-cli committed`.
+    #[test]
+    fn the_committed_document_of_the_api_is_up_to_date() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schemas/openapi.json");
+        let expected = format!("{:#}\n", alhena_serve::openapi::document(&Options::new().properties()));
+        if std::fs::read_to_string(&file).ok().as_deref() != Some(expected.as_str()) {
+            assert!(
+                std::env::var_os("UPDATE_SCHEMAS").is_some(),
+                "stale; run this test with UPDATE_SCHEMAS=1"
+            );
+            std::fs::write(&file, expected).unwrap();
+        }
+    }
+}

@@ -6,10 +6,10 @@ use std::time::Duration;
 use alhena_agent::{Permission, RunError, Talk, Turn, TurnItem, Whom};
 use alhena_batch::doing::Seen;
 use alhena_batch::meaning::{Agent, Ask, Options};
-use alhena_model::{Event, EventKind, Failure, Outcome, Timestamp};
+use alhena_model::{Event, EventKind, Failure, FailureKind, Outcome, Timestamp};
 use serde_json::{Value, json};
 
-use super::{ConversationState as State, ConversationView, Decision, Held, PermissionView};
+use super::{ConversationState as State, ConversationView, Decision, Held, PermissionView, Turning};
 use crate::problem::Problem;
 use crate::runs::beginning;
 use crate::state::{App, Shared};
@@ -123,10 +123,13 @@ pub fn prompt(app: &Shared, held: &Arc<Held>, text: String) -> Result<(), Proble
 }
 
 fn turn(app: &App, held: &Held, number: u64, text: &str) {
-    held.wait_until(|| held.locked().state != State::Starting);
+    held.wait_until(|turning| turning.is_closing || held.locked().state != State::Starting);
     let begun = match &mut *held.talking() {
         Some(talk) => talk.prompt(text),
-        None => return,
+        None => {
+            let closed = "the conversation was closed before the turn began";
+            Err(RunError::Failed(Box::new(Failure::new(FailureKind::Cancelled, closed))))
+        }
     };
     let outcome = match begun {
         Ok(turn) => follow(app, held, number, turn),
@@ -273,13 +276,13 @@ pub fn close(app: &App, held: &Arc<Held>) {
     if is_first {
         end(app, held, None);
     }
-    held.wait_until(|| held.is_closed());
+    held.wait_until(|_| held.is_closed());
 }
 
 impl Held {
-    fn wait_until(&self, is_so: impl Fn() -> bool) {
+    fn wait_until(&self, is_so: impl Fn(&Turning) -> bool) {
         let mut turning = self.turning();
-        while !is_so() {
+        while !is_so(&turning) {
             // Whoever changes what a conversation does need not know who waits for it.
             turning = match self.turn_over.wait_timeout(turning, NOW_AND_THEN) {
                 Ok((turning, _)) => turning,

@@ -32,7 +32,7 @@ pub struct PermissionView {
     pub path: Option<String>,
     /// The arguments of the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    #[cfg_attr(feature = "openapi", schema(required = false, value_type = Object))]
     pub input: Option<Value>,
     /// Since when it waits.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]

@@ -12,7 +12,7 @@ use crate::policy::{Beginning, mode_name};
 use crate::problem::Problem;
 use crate::runs::routes::{From, admitted, ending, key};
 use crate::state::Shared;
-use crate::stream::{Form, last_seen, response};
+use crate::stream::{Form, Until, last_seen, response};
 
 /// Conversations, the newest first.
 #[derive(Serialize)]
@@ -67,7 +67,7 @@ pub struct Changes {
 /// Opens a conversation. With an `Idempotency-Key`, the same request again gives the same one.
 #[cfg_attr(feature = "openapi", utoipa::path(post, path = "/v1/conversations", tag = "conversations",
     params(("Idempotency-Key" = Option<String>, Header, description = "The same key is the same conversation", max_length = 200, pattern = "^[!-~]*$")),
-    request_body(content = inline(crate::openapi::ConversationOptions), content_type = "application/json"),
+    request_body(content = crate::openapi::ConversationOptions, content_type = "application/json"),
     responses((status = 201, body = ConversationView, headers(("location" = String, description = "The conversation"))), crate::openapi::Starting)))]
 pub async fn open(
     State(app): State<Shared>,
@@ -202,8 +202,9 @@ pub async fn events(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let after = last_seen(&headers, from.after)?;
-    let log = app.conversations.get(&id)?.log().map_err(Problem::broken)?;
-    Ok(response(&log, after, Form::of(&headers)))
+    let held = app.conversations.get(&id)?;
+    let log = aside(move || held.log().map_err(Problem::broken)).await?;
+    Ok(response(&log, after, Form::of(&headers), Until::of(from.follow)))
 }
 
 /// What waits to be allowed.

@@ -20,7 +20,7 @@ use crate::extract::{Asked, Given, Json, Named, aside, json, typed};
 use crate::policy::Beginning;
 use crate::problem::Problem;
 use crate::state::Shared;
-use crate::stream::{Form, last_seen, response};
+use crate::stream::{Form, Until, last_seen, response};
 use crate::tar;
 use crate::token::hex;
 
@@ -40,7 +40,7 @@ pub struct RunWithOutcome {
     run: RunView,
     /// How it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    #[cfg_attr(feature = "openapi", schema(required = false, schema_with = crate::openapi::outcome))]
     outcome: Option<Outcome>,
 }
 
@@ -64,12 +64,14 @@ pub struct Which {
 pub struct From {
     /// The last event that you have; `Last-Event-ID` says the same.
     pub after: Option<u64>,
+    /// Whether to wait for more; what there is otherwise. True if it is not said.
+    pub follow: Option<bool>,
 }
 
 /// Starts a run. With an `Idempotency-Key`, the same request again gives the same run.
 #[cfg_attr(feature = "openapi", utoipa::path(post, path = "/v1/runs", tag = "runs",
     params(("Idempotency-Key" = Option<String>, Header, description = "The same key is the same run", max_length = 200, pattern = "^[!-~]*$")),
-    request_body(content = inline(crate::openapi::RunOptions), content_type = "application/json"),
+    request_body(content = crate::openapi::RunOptions, content_type = "application/json"),
     responses((status = 201, body = RunView, headers(("location" = String, description = "The run"))), crate::openapi::Starting)))]
 pub async fn start(
     State(app): State<Shared>,
@@ -183,8 +185,9 @@ pub async fn events(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let after = last_seen(&headers, from.after)?;
-    let log = app.runs.get(&id)?.log().map_err(Problem::broken)?;
-    Ok(response(&log, after, Form::of(&headers)))
+    let kept = app.runs.get(&id)?;
+    let log = aside(move || kept.log().map_err(Problem::broken)).await?;
+    Ok(response(&log, after, Form::of(&headers), Until::of(from.follow)))
 }
 
 /// How a run ended.

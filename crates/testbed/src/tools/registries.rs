@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use super::{ACP_SDK_VERSION, DENY, LLVM_COV, NODE_TYPES_VERSION, PYTHON_TOOLS, files_under};
+use super::{
+    ACP_SDK_VERSION, API_FETCH_VERSION, API_TOOLS, DENY, LLVM_COV, NODE_TYPES_VERSION, PYTHON_TOOLS,
+    TYPESCRIPT_VERSION, files_under,
+};
 use crate::bounded::{Finished, run_bounded};
 use crate::cache;
 use crate::real_cli::{Optional, npm_install};
@@ -87,6 +90,25 @@ pub(super) fn fetch_cao(version: &str) -> io::Result<PathBuf> {
 
 pub(super) fn fetch_python_tools(version: &str) -> io::Result<PathBuf> {
     cache::entry(&format!("python-tools/{version}"), |directory| pip_install(directory, &PYTHON_TOOLS))
+}
+
+pub(super) fn fetch_api_tools(version: &str) -> io::Result<PathBuf> {
+    cache::entry(&format!("api-tools/{version}"), |directory| pip_install(directory, &API_TOOLS))
+}
+
+pub(super) fn fetch_api_client(version: &str) -> io::Result<PathBuf> {
+    let directory = cache::entry(&format!("api-client/{version}"), |directory| {
+        for package in [
+            format!("typescript@{TYPESCRIPT_VERSION}"),
+            format!("openapi-typescript@{version}"),
+            format!("openapi-fetch@{API_FETCH_VERSION}"),
+            format!("@types/node@{NODE_TYPES_VERSION}"),
+        ] {
+            npm_install(directory, &package, Optional::LeftOut)?;
+        }
+        Ok(())
+    })?;
+    Ok(directory.join("node_modules"))
 }
 
 /// Without the command that comes with it, 350 MB: another one is what is tested.

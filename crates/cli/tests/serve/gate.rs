@@ -1,0 +1,247 @@
+//! Who gets in, and who does not.
+
+use serde_json::json;
+
+use crate::serve_client::Served;
+use crate::{says, serve};
+
+fn bearer(served: &Served) -> String {
+    format!("Bearer {}", served.token)
+}
+
+#[test]
+fn the_first_line_is_an_address_on_this_machine_with_a_token_that_is_in_a_private_file() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = says("first-line", "hi");
+    let served = serve(&place, &[]);
+    assert!(served.line.starts_with("http://127.0.0.1:"), "{}", served.line);
+    assert_eq!(served.token.len(), 64);
+    let state = place.lab.home.path().join("alhena/state/serve");
+    assert_eq!(std::fs::read_to_string(state.join("token")).unwrap().trim(), served.token);
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(
+        (mode(&state), mode(&state.join("token")), mode(&state.join("read-token"))),
+        (0o700, 0o600, 0o600)
+    );
+    // Nobody else on the network can reach it.
+    let port = served.host.rsplit(':').next().unwrap();
+    let listening = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let wanted = format!(":{:04X} 00000000:0000 0A", port.parse::<u16>().unwrap());
+    assert!(listening.lines().filter(|line| line.contains(&wanted)).all(|line| line.contains("0100007F:")));
+}
+
+#[test]
+fn without_the_right_token_there_is_nothing_but_the_page() {
+    let place = says("tokens", "hi");
+    let served = serve(&place, &[]);
+    for path in ["/v1/runs", "/v1/now", "/v1/me", "/v1/sessions", "/v1/nothing", "/v1", "/v1/now/events"] {
+        for headers in [
+            &[][..],
+            &[("Authorization", "Bearer ")],
+            &[("Authorization", "Bearer 0000000000000000000000000000000000000000000000000000000000000000")],
+            &[("Authorization", "Basic dTpw")],
+            &[("Authorization", served.token.as_str())],
+            &[("Cookie", "alhena_token=x")],
+            &[("Cookie", "token=x; other=y")],
+        ] {
+            let reply = served.bare("GET", path, headers, "");
+            assert_eq!((reply.status, reply.kind().as_str()), (401, "unauthorized"), "{path} {headers:?}");
+            assert!(reply.header("www-authenticate").is_some());
+            assert!(!reply.body.contains(&served.token));
+        }
+    }
+    // A token in the address of anything but the page is none: it would be in logs and histories.
+    assert_eq!(served.bare("GET", &format!("/v1/runs?token={}", served.token), &[], "").status, 401);
+    assert_eq!(served.bare("POST", "/v1/runs", &[], "{\"prompt\":\"x\"}").status, 401);
+    assert_eq!(served.get("/v1/me")["access"], "full");
+    assert_eq!(served.get("/v1/runs")["runs"], json!([]));
+}
+
+#[test]
+fn the_first_click_gives_a_cookie_that_scripts_and_other_sites_do_not_get() {
+    let place = says("click", "hi");
+    let served = serve(&place, &[]);
+    let click = served.bare("GET", &format!("/?token={}", served.token), &[("Sec-Fetch-Site", "none")], "");
+    assert_eq!((click.status, click.header("location")), (303, Some("/")));
+    let cookie = click.header("set-cookie").unwrap().to_owned();
+    assert!(
+        cookie.contains("; HttpOnly") && cookie.contains("; SameSite=Strict") && cookie.contains("; Path=/")
+    );
+    let cookie = cookie.split(';').next().unwrap();
+    let with = |more: &[(&str, &str)]| {
+        let headers: Vec<(&str, &str)> =
+            [("Cookie", cookie)].into_iter().chain(more.iter().copied()).collect();
+        served.bare("GET", "/v1/me", &headers, "").status
+    };
+    assert_eq!(with(&[]), 200);
+    assert_eq!(with(&[("Sec-Fetch-Site", "same-origin")]), 200);
+    // A page on another port of this machine is of the same site, and gets the cookie along.
+    assert_eq!(with(&[("Sec-Fetch-Site", "same-site")]), 403);
+    assert_eq!(with(&[("Sec-Fetch-Site", "cross-site")]), 403);
+    let wrong = served.bare("GET", "/?token=0000", &[], "");
+    assert_eq!((wrong.status, wrong.header("set-cookie")), (401, None));
+}
+
+#[test]
+fn another_name_for_this_machine_is_refused_whatever_else_is_right() {
+    let place = says("hosts", "hi");
+    let served = serve(&place, &[]);
+    let port = served.host.rsplit(':').next().unwrap().to_owned();
+    let bearer = bearer(&served);
+    let status =
+        |host: &str| served.bare("GET", "/v1/me", &[("Host", host), ("Authorization", &bearer)], "").status;
+    assert_eq!(status(&format!("localhost:{port}")), 200);
+    for host in [
+        format!("evil.example:{port}"),
+        "evil.example".to_owned(),
+        format!("127.0.0.1.evil.example:{port}"),
+        "127.0.0.1".to_owned(),
+        "localhost:1".to_owned(),
+        format!("0.0.0.0:{port}"),
+        String::new(),
+    ] {
+        assert_eq!(status(&host), 403, "{host:?}");
+    }
+    // The page too: nothing of ours runs under another name.
+    assert_eq!(served.bare("GET", "/", &[("Host", "evil.example")], "").status, 403);
+    let none =
+        served.raw(&format!("GET /v1/me HTTP/1.1\r\nConnection: close\r\nAuthorization: {bearer}\r\n\r\n"));
+    assert!(matches!(none.status, 400 | 403), "{none:?}");
+    let two = format!(
+        "GET /v1/me HTTP/1.1\r\nHost: {}\r\nHost: evil.example\r\nConnection: close\r\nAuthorization: {bearer}\r\n\r\n",
+        served.host
+    );
+    assert!(matches!(served.raw(&two).status, 400 | 403));
+}
+
+#[test]
+fn pages_from_elsewhere_are_refused_unless_they_are_listed() {
+    let place = says("origins", "hi");
+    let served = serve(&place, &["--allow-origin", "http://friend.example:3000"]);
+    let bearer = bearer(&served);
+    let ours = format!("http://{}", served.host);
+    let ask =
+        |origin: &str| served.bare("GET", "/v1/me", &[("Origin", origin), ("Authorization", &bearer)], "");
+    assert_eq!(ask(&ours).status, 200);
+    for origin in [
+        "http://evil.example",
+        "null",
+        "http://127.0.0.1:1",
+        &ours.replace("http:", "https:"),
+        "http://friend.example",
+    ] {
+        let reply = ask(origin);
+        assert_eq!((reply.status, reply.kind().as_str()), (403, "forbidden"), "{origin}");
+        assert_eq!(reply.header("access-control-allow-origin"), None);
+    }
+    let friend = ask("http://friend.example:3000");
+    assert_eq!(friend.status, 200);
+    assert_eq!(friend.header("access-control-allow-origin"), Some("http://friend.example:3000"));
+    assert_eq!(friend.header("access-control-allow-credentials"), None);
+    let preflight = [("Origin", "http://friend.example:3000"), ("Access-Control-Request-Method", "POST")];
+    assert_eq!(served.bare("OPTIONS", "/v1/runs", &preflight, "").status, 204);
+    assert_eq!(served.bare("OPTIONS", "/v1/runs", &[("Origin", "http://evil.example")], "").status, 403);
+    // Its cookie is not enough for a page from elsewhere, listed or not.
+    let cookie = format!("alhena_token={}", served.token);
+    let listed = [("Origin", "http://friend.example:3000"), ("Cookie", cookie.as_str())];
+    assert_eq!(served.bare("GET", "/v1/me", &listed, "").status, 403);
+}
+
+#[test]
+fn a_token_for_watching_sees_everything_and_changes_nothing() {
+    let place = says("watching", "hi");
+    let served = serve(&place, &[]);
+    let token = std::process::Command::new(crate::lab::ALHENA)
+        .args(["serve", "token", "--read"])
+        .env_clear()
+        .envs(place.lab.env.iter())
+        .output()
+        .unwrap();
+    let token = String::from_utf8(token.stdout).unwrap().trim().to_owned();
+    assert_ne!(token, served.token);
+    let bearer = format!("Bearer {token}");
+    let ask =
+        |method: &str, path: &str, body: &str| served.bare(method, path, &[("Authorization", &bearer)], body);
+    assert_eq!(ask("GET", "/v1/me", "").json()["access"], "read");
+    assert_eq!(ask("GET", "/v1/runs", "").status, 200);
+    for (method, path, body) in [
+        ("POST", "/v1/runs", "{\"prompt\": \"x\"}"),
+        ("POST", "/v1/conversations", "{}"),
+        ("POST", "/v1/runs/x/cancel", ""),
+        ("PATCH", "/v1/conversations/x", "{}"),
+        ("DELETE", "/v1/conversations/x", ""),
+        ("POST", "/v1/terminals/x/send", "{\"text\": \"x\"}"),
+        ("PUT", "/v1/runs", ""),
+    ] {
+        let reply = ask(method, path, body);
+        assert_eq!((reply.status, reply.kind().as_str()), (403, "forbidden"), "{method} {path}");
+    }
+    assert_eq!(served.get("/v1/runs")["runs"], json!([]));
+}
+
+#[test]
+fn a_new_token_counts_at_once_and_the_old_one_not_any_more() {
+    let place = says("renewed", "hi");
+    let served = serve(&place, &[]);
+    let new = std::process::Command::new(crate::lab::ALHENA)
+        .args(["serve", "token", "--new"])
+        .env_clear()
+        .envs(place.lab.env.iter())
+        .output()
+        .unwrap();
+    let new = String::from_utf8(new.stdout).unwrap().trim().to_owned();
+    assert_eq!(served.ask("GET", "/v1/me", "").status, 401);
+    assert_eq!(served.bare("GET", "/v1/me", &[("Authorization", &format!("Bearer {new}"))], "").status, 200);
+}
+
+#[test]
+fn every_answer_forbids_what_a_page_of_ours_does_not_need() {
+    let place = says("headers", "hi");
+    let served = serve(&place, &[]);
+    for path in ["/", "/v1/me", "/v1/nothing", "/page/nothing.js", "/nothing"] {
+        let reply = served.ask("GET", path, "");
+        let policy = reply.header("content-security-policy").unwrap_or_else(|| panic!("{path}"));
+        assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self';"), "{policy}");
+        assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"), "{policy}");
+        assert_eq!(reply.header("x-content-type-options"), Some("nosniff"));
+        assert_eq!(reply.header("referrer-policy"), Some("no-referrer"));
+        assert_eq!(reply.header("access-control-allow-origin"), None);
+    }
+}
+
+#[test]
+fn paths_lead_to_nothing_but_what_there_is() {
+    let place = says("paths", "hi");
+    let served = serve(&place, &[]);
+    for path in [
+        "/page/../Cargo.toml",
+        "/page/..%2f..%2fCargo.toml",
+        "/page/%2e%2e/Cargo.toml",
+        "/page//etc/passwd",
+        "/page/%00",
+        "/page/",
+        "/v1/runs/..",
+        "/v1/runs/..%2f..%2ftoken",
+        "/v1/runs/../../token/events",
+        "/v1/runs/%2e%2e%2ftoken/events",
+        "/v1/runs/%ff",
+        "/v1/conversations/..%2f..",
+        "/v1/sessions/..%2f..%2fetc%2fpasswd",
+        "/v1/sessions/%2fetc%2fpasswd",
+        "/v1/sessions/.%2fx.jsonl/export",
+        "/v1/terminals/..%2f..",
+        "/v1/batches/..%2f..",
+        "//v1/runs",
+        "/v1/runs/",
+        "/V1/runs",
+        "/etc/passwd",
+    ] {
+        let reply = served.ask("GET", path, "");
+        assert!(matches!(reply.status, 400 | 404 | 503), "{path}: {} {}", reply.status, reply.body);
+        assert!(
+            !reply.body.contains("root:") && !reply.body.contains(&served.token),
+            "{path}: {}",
+            reply.body
+        );
+    }
+}
