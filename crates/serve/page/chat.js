@@ -21,7 +21,9 @@ function settle(card) {
 function question(permission, answer) {
   const told = el("div");
   const reason = el("input", { type: "text", maxlength: "2000", placeholder: "Why not (the agent is told)", "aria-label": "Why not" });
-  const decide = (decision) => !card.matches(".fresh, [data-stale] *") && attempt(told, () => answer(permission.id, { decision, ...(decision === "reject" && reason.value.trim() ? { reason: reason.value.trim() } : {}) }));
+  // To say no is never a mistake that costs something.
+  const may = (decision) => !card.matches("[data-stale] *") && (decision === "reject" || !card.matches(".fresh"));
+  const decide = (decision) => may(decision) && attempt(told, () => answer(permission.id, { decision, ...(decision === "reject" && reason.value.trim() ? { reason: reason.value.trim() } : {}) }));
   // What "always" covers, as the server remembers it.
   const same = permission.command ? "this command" : permission.diff || permission.path ? "this file" : "this tool";
   const card = el("section", { class: "asked", tabindex: "-1", "data-permission": permission.id, "data-tool": permission.tool, "aria-label": "The agent asks" },
