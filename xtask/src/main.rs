@@ -6,6 +6,7 @@ mod commands;
 mod coverage;
 mod lints;
 mod package;
+mod screenshot;
 mod setup;
 mod soak;
 mod tally;
@@ -20,6 +21,7 @@ cargo xtask bench NAME [ARGS]         measurements; without NAME: their names
 cargo xtask coverage [PACKAGE...]     line coverage per crate
 cargo xtask package [NAME...] [--out DIR] [--profile NAME] [--target TRIPLE] [--binary PATH] [--list]
                                       builds packages, installs each where nothing is, runs its example
+cargo xtask screenshot [PATH]         the README's picture of the page, docs/page.png
 cargo xtask soak batch [--seeds N] [--jobs N] [--real-jobs N]
                                       batches on workers, everybody killed at random: every job has one result
 cargo xtask soak terminal [--minutes N] [--tmux PATH]
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         ["bench", rest @ ..] => bench::run(rest),
         ["coverage", rest @ ..] => coverage::run(rest),
         ["package", rest @ ..] => package::command(rest),
+        ["screenshot", rest @ ..] => screenshot::take(rest),
         ["soak", rest @ ..] => soak::command(rest),
         ["torture", rest @ ..] => torture::command(rest),
         ["help" | "--help" | "-h"] => {

@@ -4,6 +4,7 @@
 //! Nothing here is installed by hand: whatever is missing is built or fetched into a private, shared directory.
 
 pub mod bounded;
+pub mod browser;
 pub mod cache;
 pub mod forms;
 pub mod home;

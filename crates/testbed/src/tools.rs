@@ -139,7 +139,13 @@ pub fn all() -> Vec<Tool> {
     let terminal = Needed::WithoutCommand("crates/terminal/tests");
     all.push(tool("tmux", TMUX_VERSION, "the interactive CLI", terminal, fetch_tmux));
     let browser = Needed::WithoutCommand("crates/cli/tests/real_sessions");
-    all.push(tool(CHROMIUM, CHROMIUM_VERSION, "exported pages", browser, fetch_chromium));
+    all.push(tool(
+        CHROMIUM,
+        CHROMIUM_VERSION,
+        "exported pages and the page of `alhena serve`",
+        browser,
+        fetch_chromium,
+    ));
     all.push(tool("go", GO_VERSION, "the OpenASE adapter", Needed::With(&["hosts/openase"]), fetch_go));
     let promptfoo = Needed::With(&["hosts/promptfoo"]);
     all.push(tool("promptfoo", PROMPTFOO_VERSION, "the promptfoo adapter", promptfoo, fetch_promptfoo));

@@ -1,0 +1,102 @@
+//! Runs from the page: started, watched, stopped, resumed.
+
+use std::time::Duration;
+
+use alhena::scripted::{Scenario, Turn};
+use serde_json::json;
+
+use crate::place::Place;
+
+fn writes_a_file() -> Scenario {
+    Scenario::new()
+        .turn(
+            Turn::new()
+                .thought("Where to write", "A new file is enough.")
+                .text("I write **it** down.\n\n- one\n- two\n")
+                .call("write_file", json!({"file_path": "haiku.txt", "content": "old pond\nfrog\n"})),
+        )
+        .turn(Turn::new().chunks("All of it is done.", 4, Duration::from_millis(20)))
+}
+
+#[test]
+fn a_run_that_is_started_from_the_page_is_watched_until_it_ends() {
+    let mut place = Place::new("start", writes_a_file());
+    place.starts("Write a haiku", "auto-edit");
+    place.ends("success");
+    assert_eq!(std::fs::read_to_string(place.lab.workspace().join("haiku.txt")).unwrap(), "old pond\nfrog\n");
+    place.waits("document.querySelector('.transcript .turn')");
+    assert_eq!(place.texts(".prompt pre"), ["Write a haiku"]);
+    let answers = place.texts(".answer");
+    assert!(answers.iter().any(|answer| answer.contains("All of it is done.")), "{answers:?}");
+    assert_eq!(place.texts(".answer strong"), ["it"]);
+    assert_eq!(place.texts(".answer li"), ["one", "two"]);
+    assert_eq!(place.texts(".thought > summary bdi"), ["Where to write"]);
+    let folded = "!document.querySelector('.thought pre').checkVisibility()";
+    assert_eq!(place.asks(folded), json!(true));
+    assert_eq!(place.texts(".tool > summary b"), ["Write"]);
+    assert_eq!(place.texts(".change .diff .added"), ["+old pond", "+frog"]);
+    assert_eq!(place.texts(".files .path"), ["haiku.txt"]);
+    // What is not told as live has no button to stop it; the way on is there.
+    assert_eq!(place.asks("Boolean(document.querySelector('#stop'))"), json!(false));
+    place.sees("#resume");
+    // A stored session reads the same.
+    place.browser.click("#resume").unwrap();
+    place.sees(".view[data-view=start]");
+    place.browser.fill("#start-prompt", "And now?").unwrap();
+    place.browser.click("#go").unwrap();
+    place.sees(".view[data-view=run][data-state]");
+    place.ends("success");
+    let requests = place.lab.server.requests("lab");
+    let last = requests.last().unwrap();
+    assert!(last.texts().any(|text| text.contains("Write a haiku")), "the session was not resumed");
+    place.is_harmless();
+}
+
+#[test]
+fn stopping_a_run_during_a_shell_command_leaves_no_process() {
+    let command = json!({"command": "echo begun > begun.txt; sleep 63.1; echo over > over.txt"});
+    let scenario = Scenario::new().turn(Turn::new().text("Working. ").call("run_shell_command", command));
+    let mut place = Place::new("stop", scenario);
+    place.starts("Sleep a little", "yolo");
+    place.sees(".tool[data-tool=run_shell_command][data-state=running]");
+    let begun = place.lab.workspace().join("begun.txt");
+    let deadline = alhena_testbed::Deadline::after(Duration::from_secs(60));
+    assert!(deadline.wait_until(|| begun.exists()));
+    place.browser.click("#stop").unwrap();
+    place.ends("cancelled");
+    place.no_agent_is_left();
+    assert!(!place.lab.workspace().join("over.txt").exists());
+    place.waits("document.querySelector('.tool[data-tool=run_shell_command]').dataset.state !== 'running'");
+    // Nothing runs any more, and the list of what runs says so.
+    place.go("#/now");
+    place.waits("!document.querySelector('.badge[data-state=running]')");
+    place.is_harmless();
+}
+
+#[test]
+fn what_the_server_does_not_take_is_told_at_the_field() {
+    let mut place = Place::new("fields", Scenario::new());
+    place.go("#/start");
+    place.browser.click("#go").unwrap();
+    place.waits("document.querySelector('[data-field=prompt].wrong')");
+    assert_eq!(place.asks("document.activeElement.id"), json!("start-prompt"));
+    place.browser.fill("#start-prompt", "Hello").unwrap();
+    place.fills_the_rest("default");
+    place.browser.fill("#start-dir", "/no/such/folder").unwrap();
+    place.browser.click("#go").unwrap();
+    place.waits("document.querySelector('[data-field=dir] .error').textContent.includes('/no/such/folder')");
+    assert_eq!(place.asks("document.querySelector('[data-field=prompt].wrong')"), json!(null));
+    let dir = place.lab.workspace().display().to_string();
+    place.browser.fill("#start-dir", &dir).unwrap();
+    place.browser.click("form details > summary").unwrap();
+    place.browser.fill("#start-schema", "{no json").unwrap();
+    place.browser.fill("#start-max_cost", "much").unwrap();
+    place.browser.click("#go").unwrap();
+    place.waits("document.querySelectorAll('.field.wrong').length === 2");
+    place.browser.fill("#start-max_cost", "1.50").unwrap();
+    place.browser.fill("#start-schema", "{\"type\": 5}").unwrap();
+    place.browser.click("#go").unwrap();
+    place.waits("document.querySelector('[data-field=schema] .error').textContent.length > 5");
+    assert_eq!(place.asks("location.hash"), json!("#/start"));
+    place.is_harmless();
+}

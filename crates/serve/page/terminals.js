@@ -1,0 +1,87 @@
+// Interactive agents in tmux: who there is; the live screen of one; what it asks.
+
+import { el, put, ask } from "./dom.js";
+import { oneLine, visible, cut } from "./text.js";
+import { get, post, path } from "./api.js";
+import { badge, address, folder, ageing, heading, empty, facts, act, mayAct, attempt, poll, fillRows } from "./app.js";
+
+export function show(root, _route, signal) {
+  const list = el("div");
+  put(root, heading("Terminals"), list);
+  poll(list, signal, () => 3000, async () => {
+    const answer = await get("/v1/terminals", { signal });
+    const all = answer.terminals ?? answer;
+    fillRows(list, all, (terminal) => terminal.name, row, empty("There are no terminals. ", el("code", null, "alhena terminal launch"), " makes one."));
+  });
+}
+
+function row(terminal) {
+  return el("li", { class: terminal.status === "waiting" ? "waits" : null }, el("a", { href: address("terminal", terminal.name), "data-id": terminal.name },
+    el("span", { class: "kind" }, "Terminal"), el("bdi", { class: "title" }, oneLine(terminal.name, 100)), badge(terminal.status),
+    el("span", { class: "doing" }, el("bdi", null, oneLine(terminal.waiting_for?.question ?? terminal.why ?? terminal.message ?? "", 140))),
+    el("span", { class: "meta" }, folder(terminal.dir), visible(terminal.model ?? ""), ageing(terminal.started ?? terminal.created))));
+}
+
+/** Letters as small as it takes to see whole rows, and no smaller than can be read. */
+function fit(screen, columns) {
+  const size = (screen.parentNode.clientWidth - 32) / (columns * 0.603);
+  screen.style.fontSize = `${Math.min(12.5, Math.max(9, size)).toFixed(2)}px`;
+}
+
+/** One of them. */
+export function showOne(root, route, signal) {
+  const base = path`/v1/terminals/${route.id}`;
+  const head = el("div"), told = el("div"), asked = el("div"), screen = el("pre", { class: "screen", tabindex: "0", "aria-label": "Screen" });
+  const live = el("div", null, head, asked, el("div", { class: "wide" }, screen));
+  const typed = el("textarea", { id: "say", rows: "2", placeholder: "Send a message. Enter sends", "aria-label": "Message" });
+  const sending = mayAct() ? el("form", { class: "composer", onsubmit: (event) => { event.preventDefault(); send(); } }, typed, el("button", { type: "submit", class: "primary", "data-acts": true }, "Send")) : null;
+  put(root, heading(oneLine(route.id, 80)), told, live, sending);
+  typed.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    send();
+  });
+  const send = () => attempt(told, async () => {
+    if (!typed.value.trim()) return;
+    await post(`${base}/send`, { text: typed.value });
+    typed.value = "";
+    again();
+  });
+  const reply = (body) => attempt(told, async () => { await post(`${base}/answer`, body); again(); });
+  const exit = async () => {
+    const sure = await ask("Let this agent leave?", el("p", null, "It is asked to, and ended if it does not. Its session stays."), [["yes", "Let it leave", "danger"], ["", "Keep it"]]);
+    if (sure) await attempt(told, async () => { await post(`${base}/exit`); location.hash = "#/terminals"; });
+  };
+
+  let dialog = "";
+  const question = (waiting) => {
+    const key = JSON.stringify(waiting ?? null);
+    if (key === dialog) return;
+    dialog = key;
+    if (!waiting) return put(asked);
+    const text = el("input", { type: "text", placeholder: waiting.options?.length ? "A word with it" : "Your answer", "aria-label": "Answer" });
+    put(asked, el("section", { class: "asked", tabindex: "-1", "aria-label": "The agent asks" },
+      el("h2", null, el("bdi", null, oneLine(waiting.question, 200))),
+      waiting.detail ? el("pre", { tabindex: "0" }, visible(cut(waiting.detail, 8000))) : null,
+      mayAct() ? el("form", { class: "acts", onsubmit: (event) => { event.preventDefault(); if (text.value.trim()) reply({ text: text.value }); } },
+        (waiting.options ?? []).map((option) => act(`${option.number}. ${oneLine(option.label, 60)}`, () => reply({ choose: [String(option.number)], ...(text.value.trim() ? { text: text.value } : {}) }), { class: option.selected ? "primary" : null })),
+        text, el("button", { type: "submit", "data-acts": true }, "Answer")) : null));
+  };
+
+  const again = poll(live, signal, () => (document.hasFocus() ? 700 : 2500), async () => {
+    const [terminal, look] = await Promise.all([get(base, { signal }), get(`${base}/screen`, { signal }).catch((error) => { if (error.status === 0) throw error; return null; })]);
+    root.dataset.state = terminal.status;
+    const text = look ? visible((typeof look === "string" ? look : look.text ?? "").trimEnd()) : "";
+    if (screen.textContent !== text) screen.textContent = text;
+    screen.hidden = !look;
+    if (look?.columns) fit(screen, look.columns);
+    const state = JSON.stringify([terminal.status, terminal.model, terminal.approval, terminal.why]);
+    if (head.dataset.shown !== state) {
+      head.dataset.shown = state;
+      put(root.querySelector(".heading"), el("h1", { id: "title", tabindex: "-1" }, el("bdi", null, oneLine(terminal.name ?? route.id, 80))), badge(terminal.status), act("Exit", exit, { id: "exit" }));
+      put(head, facts([["Folder", folder(terminal.dir)], ["Model", visible(terminal.model ?? "")], ["Approval", visible(terminal.approval ?? "")], ["Gemini CLI", visible(terminal.gemini_version ?? "")], ["Age", ageing(terminal.started ?? terminal.created)], ["Gone", terminal.why ? oneLine(terminal.why, 160) : null]]));
+    }
+    if (sending) sending.hidden = terminal.status === "exited";
+    question(terminal.waiting_for);
+  });
+}
