@@ -20,7 +20,6 @@ const AIM: f64 = 5.0;
 
 const STAND_IN: &str = r#"#!/bin/sh
 case "$*" in *--version*) echo 0.61.0; exit 0 ;; esac
-cat > /dev/null
 echo '{"type":"init","timestamp":"2026-11-15T17:49:10.686Z","session_id":"11111111-1111-4111-8111-111111111111","model":"m"}'
 echo '{"type":"message","timestamp":"2026-11-15T17:49:10.686Z","role":"assistant","content":"done","delta":true}'
 echo '{"type":"result","timestamp":"2026-11-15T17:49:10.686Z","status":"success","stats":{"total_tokens":1,"input_tokens":1,"output_tokens":0,"cached":0,"input":1,"duration_ms":1,"tool_calls":0,"models":{}}}'

@@ -41,9 +41,17 @@ case "$prompt" in
     *key*) prompt="$prompt $GEMINI_API_KEY" ;;
 esac
 status='"status":"success"'
+case "$prompt" in *limited*)
+    # The first one is told to wait.
+    if mkdir "${0%/*}/limited" 2> /dev/null; then
+        status='"status":"error","error":{"type":"unknown","message":"RetryableQuotaError: busy. Please retry in 5s."}'
+        code=1
+    fi ;;
+esac
 case "$prompt" in *fail*) status='"status":"error","error":{"type":"unknown","message":"no"}' ;; esac
 printf '{"type":"message","timestamp":"2026-11-15T17:49:10.686Z","role":"assistant","content":"heard %s","delta":true}\n' "$prompt"
 printf '{"type":"result","timestamp":"2026-11-15T17:49:10.686Z",%s,"stats":{"total_tokens":10,"input_tokens":5,"output_tokens":5,"cached":0,"input":5,"duration_ms":1,"tool_calls":0,"models":{}}}\n' "$status"
+exit ${code:-0}
 "#;
 
 /// A place for all of them.

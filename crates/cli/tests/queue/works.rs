@@ -216,3 +216,27 @@ fn folders_and_repositories_travel_and_come_back_as_patches() {
     assert_eq!(left, Vec::<std::path::PathBuf>::new());
     fleet.nothing_is_left();
 }
+
+#[test]
+fn what_the_api_tells_one_worker_all_keep_to_and_the_job_is_done_then() {
+    let fleet = fleet("limited");
+    fleet.write("jobs.jsonl", "{\"id\": \"l\", \"prompt\": \"limited\"}\n");
+    let mut worker = fleet.worker("w1", &[]);
+    let submitted = fleet.submit(&[]);
+    worker.says("\"rate_limited\"");
+    let address = alhena_queue::Address::of(Some(&fleet.urls()), |_| None).unwrap();
+    let queue = alhena_queue::Queue::connect(&address, alhena_queue::Layout::default()).unwrap();
+    let held = queue.held("shared default").unwrap();
+    assert!(held.is_some_and(|held| held <= std::time::Duration::from_secs(5)), "{held:?}");
+    assert_eq!(queue.held("other default").unwrap(), None);
+    let ended = submitted.finish(crate::fleet::LONG);
+    assert_eq!(ended.code(), Some(0), "{ended:?}");
+    let result = &fleet.results()["l"];
+    assert_eq!(
+        (&result["attempt"], &result["earlier"][0]["kind"]),
+        (&2.into(), &"rate_limited".into()),
+        "{result}"
+    );
+    worker.leave();
+    fleet.nothing_is_left();
+}
