@@ -1,6 +1,7 @@
 //! One run, from its options to its last event, in a thread of its own.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use alhena_agent::{Run, RunError};
@@ -14,7 +15,16 @@ use crate::state::App;
 
 /// Does it, and comes back when nothing of it is left.
 pub fn perform(app: &App, kept: &Kept, log: &Log, options: &Options) {
-    let outcome = match start(app, kept, options) {
+    // Whatever goes wrong here, nobody must wait for its end for ever.
+    let outcome = catch_unwind(AssertUnwindSafe(|| outcome(app, kept, log, options)));
+    let outcome = outcome.unwrap_or_else(|_| {
+        Outcome::not_begun(Failure::new(FailureKind::Crashed, "the server failed to follow the run"))
+    });
+    app.runs.finish(kept, log, &outcome);
+}
+
+fn outcome(app: &App, kept: &Kept, log: &Log, options: &Options) -> Outcome {
+    match start(app, kept, options) {
         Ok((run, after)) => {
             let (mut outcome, is_kept) = follow(app, kept, log, run);
             if let Some(after) = after {
@@ -29,8 +39,7 @@ pub fn perform(app: &App, kept: &Kept, log: &Log, options: &Options) {
             outcome
         }
         Err(failure) => Outcome::not_begun(failure),
-    };
-    app.runs.finish(kept, log, &outcome);
+    }
 }
 
 fn unkept(error: &io::Error) -> Failure {
