@@ -61,7 +61,7 @@ use crate::policy::{MODES, Rule, TABLE, mode_name};
         crate::batches::show,
         crate::batches::results,
     ),
-    components(schemas(crate::problem::Problem, crate::problem::Wrong))
+    components(schemas(crate::problem::Told, crate::problem::Wrong))
 )]
 struct Api;
 

@@ -175,7 +175,7 @@ pub async fn search(State(app): State<Shared>, Asked(asked): Asked<Searching>) -
         let Some(query) = Query::new(&words) else {
             return Ok(json(StatusCode::OK, &json!({ "total": 0, "hits": [] })));
         };
-        let found = store(&app)?.search(&scope, &query, limit(asked.limit, 20)?).map_err(Problem::broken)?;
+        let found = store(&app)?.search(&scope, &query, most).map_err(Problem::broken)?;
         Ok(json(StatusCode::OK, &Found::of(&found)))
     })
     .await

@@ -38,7 +38,7 @@ fn outcome(app: &App, kept: &Kept, log: &Log, options: &Options) -> Outcome {
             }
             outcome
         }
-        Err(failure) => Outcome::not_begun(failure),
+        Err(failure) => Outcome::not_begun(*failure),
     }
 }
 
@@ -50,11 +50,11 @@ fn unkept(error: &io::Error) -> Failure {
     Failure::new(kind, format!("its events could not be kept, so it was stopped: {error}"))
 }
 
-fn start(app: &App, kept: &Kept, options: &Options) -> Result<(Run, Option<After>), Failure> {
-    let mut ask = app.meaning.ask(options, None).map_err(RunError::into_failure)?;
+fn start(app: &App, kept: &Kept, options: &Options) -> Result<(Run, Option<After>), Box<Failure>> {
+    let mut ask = app.meaning.ask(options, None).map_err(boxed)?;
     app.policy.check(&ask.request)?;
     if kept.was_asked_to_stop() {
-        return Err(Failure::new(FailureKind::Cancelled, "it was stopped before it began"));
+        return Err(Box::new(Failure::new(FailureKind::Cancelled, "it was stopped before it began")));
     }
     ask.request.record = Some(kept.dir.join(disk::RECORDING));
     let after = ask.after.take();
@@ -65,7 +65,7 @@ fn start(app: &App, kept: &Kept, options: &Options) -> Result<(Run, Option<After
         Agent::Gemini(gemini) => gemini.run_in(request, &environment),
         Agent::Other(agent) => agent.run_in(request, &environment),
     };
-    let run = run.map_err(RunError::into_failure)?;
+    let run = run.map_err(boxed)?;
     kept.stops_by(run.stopper());
     app.runs.changed(kept, |view| {
         view.state = RunState::Running;
@@ -77,6 +77,11 @@ fn start(app: &App, kept: &Kept, options: &Options) -> Result<(Run, Option<After
         tracing::error!("the run {} could not be kept: {error}", kept.id);
     }
     Ok((run, after))
+}
+
+/// Why something could not begin, as a failure.
+pub fn boxed(error: RunError) -> Box<Failure> {
+    Box::new(error.into_failure())
 }
 
 /// Keeps its events but the last; where that cannot be, it is stopped.
