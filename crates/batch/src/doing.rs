@@ -1,6 +1,6 @@
 //! What an agent is doing, in a few words, for a line on a screen.
 
-use alhena_model::{Event, EventKind, Source};
+use alhena_model::{Event, EventKind};
 use serde_json::Value;
 
 use crate::result::Spent;
@@ -32,12 +32,7 @@ impl Seen {
     /// Something happened. Whether that changes what the run does or has used.
     pub fn saw(&mut self, event: &Event) -> bool {
         if let EventKind::Usage(usage) = &event.kind {
-            let told = Spent::of(usage.all.total, usage.cost_usd);
-            match event.source {
-                // Each message has its own.
-                Source::Session => self.spent.add(told),
-                _ => self.spent = told,
-            }
+            self.spent.hear(usage, event.source);
             return true;
         }
         match of(event) {

@@ -4,7 +4,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use alhena_agent::Stopper;
-use alhena_model::{Event, EventKind, Failure, FailureKind, Outcome, Source};
+use alhena_model::{Event, EventKind, Failure, FailureKind, Outcome};
 
 use crate::doing;
 use crate::job::Job;
@@ -158,12 +158,7 @@ impl Watch {
         }
         if let EventKind::Usage(usage) = &event.kind {
             let mut state = self.state();
-            let told = Spent::of(usage.all.total, usage.cost_usd);
-            match event.source {
-                // Each message has its own.
-                Source::Session => state.spent.add(told),
-                _ => state.spent = told,
-            }
+            state.spent.hear(usage, event.source);
             let _nobody_listens = self.tell.send(Happening::Used(self.number, state.spent));
         }
     }

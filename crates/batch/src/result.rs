@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use alhena_model::{FailureKind, Outcome, Status, Timestamp};
+use alhena_model::{FailureKind, Outcome, Source, Status, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
 /// The result of a job.
@@ -80,6 +80,15 @@ impl Spent {
     /// What an attempt used.
     pub fn of(tokens: u64, cost_usd: Option<f64>) -> Self {
         Self { tokens, cost_usd: cost_usd.unwrap_or(0.0), unpriced: cost_usd.is_none() && tokens > 0 }
+    }
+
+    /// Takes what an event says was used: one message more, or all so far.
+    pub fn hear(&mut self, usage: &Usage, source: Source) {
+        let told = Spent::of(usage.all.total, usage.cost_usd);
+        match source {
+            Source::Session => self.add(told),
+            _ => *self = told,
+        }
     }
 
     /// Adds what another used.

@@ -125,6 +125,17 @@ pub fn typed(status: StatusCode, kind: &'static str, bytes: impl Into<axum::body
     (status, [(header::CONTENT_TYPE, HeaderValue::from_static(kind))], bytes.into()).into_response()
 }
 
+/// Nobody looks at more of a list.
+const LONGEST_LIST: u32 = 10_000;
+
+/// How much of a list is wanted.
+pub fn limit(asked: Option<u32>, otherwise: u32) -> Result<usize, Problem> {
+    match asked.unwrap_or(otherwise) {
+        many if many > LONGEST_LIST => Err(Problem::input(format!("limit is at most {LONGEST_LIST}"))),
+        some => usize::try_from(some).map_err(Problem::broken),
+    }
+}
+
 /// Does something that takes its time where it holds nobody up.
 pub async fn aside<T: Send + 'static>(
     what: impl FnOnce() -> Result<T, Problem> + Send + 'static,

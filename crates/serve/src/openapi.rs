@@ -61,7 +61,7 @@ use crate::policy::{MODES, Rule, TABLE, mode_name};
         crate::batches::show,
         crate::batches::results,
     ),
-    components(schemas(crate::problem::Problem, crate::problem::Wrong))
+    components(schemas(crate::problem::Told, crate::problem::Wrong))
 )]
 struct Api;
 
@@ -90,6 +90,7 @@ pub fn document(options: &Map<String, Value>) -> Value {
     }
     name_operations(&mut document);
     plain_parameters(&mut document);
+    open_streams(&mut document);
     if let Some(root) = document.as_object_mut() {
         root.insert("security".to_owned(), json!([{ "bearer": [] }]));
         if let Some(info) = root.get_mut("info").and_then(Value::as_object_mut) {
@@ -132,6 +133,20 @@ fn plain_parameters(document: &mut Value) {
                 *schema = only.clone();
             }
         }
+    }
+}
+
+/// What an event of a stream looks like is said by its description: 3.1 has no word for it.
+fn open_streams(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            if let Some(stream) = fields.get_mut("text/event-stream") {
+                *stream = json!({});
+            }
+            fields.values_mut().for_each(open_streams);
+        }
+        Value::Array(values) => values.iter_mut().for_each(open_streams),
+        _ => {}
     }
 }
 

@@ -294,9 +294,9 @@ impl Policy {
     }
 
     /// What the options came to, with the defaults of files: the last look before something begins.
-    pub fn check(&self, request: &Request) -> Result<(), Failure> {
+    pub fn check(&self, request: &Request) -> Result<(), Box<Failure>> {
         let refused = |message: String, hint: &str| {
-            Err(Failure::new(FailureKind::Input, message).with_hint(hint.to_owned()))
+            Err(Box::new(Failure::new(FailureKind::Input, message).with_hint(hint.to_owned())))
         };
         if !self.allows(request.approval) {
             return refused(

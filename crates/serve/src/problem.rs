@@ -10,10 +10,16 @@ use alhena_model::{FailureKind, Hint};
 use alhena_session::FindError;
 use alhena_terminal::{TerminalError, TerminalErrorKind};
 
+/// What is told when something cannot be done.
+#[derive(Clone, Debug, Serialize)]
+#[serde(transparent)]
+pub struct Problem(Box<Told>);
+
 /// A problem, as RFC 9457 has it.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Problem {
+#[cfg_attr(feature = "openapi", schema(as = Problem))]
+pub struct Told {
     /// Always `about:blank`: the kind says more.
     #[serde(rename = "type")]
     about: &'static str,
@@ -50,7 +56,7 @@ pub struct Wrong {
 impl Problem {
     /// A problem without a hint.
     pub fn new(status: StatusCode, kind: &str, detail: impl Into<String>) -> Self {
-        Self {
+        Self(Box::new(Told {
             about: "about:blank",
             title: status.canonical_reason().unwrap_or("Error"),
             status: status.as_u16(),
@@ -59,19 +65,21 @@ impl Problem {
             hint: None,
             errors: Vec::new(),
             retry_after: None,
-        }
+        }))
     }
 
     /// The same with a hint.
     #[must_use]
-    pub fn hint(self, hint: impl Into<String>) -> Self {
-        Self { hint: Some(hint.into()).filter(|hint| !hint.is_empty()), ..self }
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.0.hint = Some(hint.into()).filter(|hint| !hint.is_empty());
+        self
     }
 
     /// The same with the time after which it may be tried again.
     #[must_use]
-    pub fn retry_after(self, seconds: u32) -> Self {
-        Self { retry_after: Some(seconds), ..self }
+    pub fn retry_after(mut self, seconds: u32) -> Self {
+        self.0.retry_after = Some(seconds);
+        self
     }
 
     /// What was asked makes no sense.
@@ -114,7 +122,9 @@ impl Problem {
             }
             count => {
                 let all = faults.into_iter().map(|Fault { message, hint }| Wrong { message, hint });
-                Self { errors: all.collect(), ..Self::input(format!("{count} options are wrong")) }
+                let mut problem = Self::input(format!("{count} options are wrong"));
+                problem.0.errors = all.collect();
+                problem
             }
         }
     }
@@ -122,11 +132,11 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let body = serde_json::to_vec(&self).unwrap_or_default();
         let kind = HeaderValue::from_static("application/problem+json");
         let mut response = (status, [(header::CONTENT_TYPE, kind)], body).into_response();
-        if let Some(seconds) = self.retry_after {
+        if let Some(seconds) = self.0.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
         }
         if status == StatusCode::UNAUTHORIZED {

@@ -27,6 +27,7 @@ use crate::problem::Problem;
 use crate::token::new_id;
 
 pub use self::disk::beginning;
+pub use self::perform::boxed;
 
 /// How far a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

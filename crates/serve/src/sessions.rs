@@ -15,7 +15,7 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::extract::{Asked, Named, aside, json, typed};
+use crate::extract::{Asked, Named, aside, json, limit, typed};
 use crate::problem::Problem;
 use crate::state::{App, Shared};
 
@@ -26,8 +26,10 @@ use crate::state::{App, Shared};
 #[serde(deny_unknown_fields)]
 pub struct Listing {
     /// Only those of this folder.
+    #[cfg_attr(feature = "openapi", param(pattern = "^/"))]
     dir: Option<String>,
     /// So many at most; 200 otherwise.
+    #[cfg_attr(feature = "openapi", param(maximum = 10000))]
     limit: Option<u32>,
 }
 
@@ -37,12 +39,13 @@ pub struct Listing {
 #[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
 #[serde(deny_unknown_fields)]
 pub struct Searching {
-    /// Words, and phrases in quotation marks; all have to be there.
-    #[cfg_attr(feature = "openapi", param(pattern = "^[a-z]{3,12}( [a-z]{3,12})?$"))]
+    /// Words, and phrases in quotation marks; all have to be there. Signs are not searched.
     q: String,
     /// Only in the sessions of this folder.
+    #[cfg_attr(feature = "openapi", param(pattern = "^/"))]
     dir: Option<String>,
     /// So many at most; 20 otherwise.
+    #[cfg_attr(feature = "openapi", param(maximum = 10000))]
     limit: Option<u32>,
 }
 
@@ -125,6 +128,7 @@ pub struct Adding {
     #[cfg_attr(feature = "openapi", param(format = Date))]
     since: Option<String>,
     /// Only the sessions of this folder.
+    #[cfg_attr(feature = "openapi", param(pattern = "^/"))]
     dir: Option<String>,
 }
 
@@ -153,15 +157,11 @@ fn scope(dir: Option<&str>) -> Result<Scope, Problem> {
 pub async fn list(State(app): State<Shared>, Asked(asked): Asked<Listing>) -> Result<Response, Problem> {
     aside(move || {
         let mut sessions = store(&app)?.list(&scope(asked.dir.as_deref())?).map_err(Problem::broken)?;
-        sessions.truncate(limit(asked.limit, 200));
+        sessions.truncate(limit(asked.limit, 200)?);
         let entries: Vec<Entry<'_>> = sessions.iter().map(Entry::of).collect();
         Ok(json(StatusCode::OK, &json!({ "sessions": entries })))
     })
     .await
-}
-
-fn limit(asked: Option<u32>, otherwise: usize) -> usize {
-    asked.map_or(otherwise, |limit| usize::try_from(limit).unwrap_or(otherwise))
 }
 
 /// Finds sessions by what was said, thought, called or printed in them.
@@ -170,11 +170,12 @@ fn limit(asked: Option<u32>, otherwise: usize) -> usize {
 pub async fn search(State(app): State<Shared>, Asked(asked): Asked<Searching>) -> Result<Response, Problem> {
     aside(move || {
         let words = words(&asked.q);
-        let query = Query::new(&words)
-            .ok_or_else(|| Problem::input("there is no word in that").hint("Signs are not searched."))?;
-        let found = store(&app)?
-            .search(&scope(asked.dir.as_deref())?, &query, limit(asked.limit, 20))
-            .map_err(Problem::broken)?;
+        let (scope, most) = (scope(asked.dir.as_deref())?, limit(asked.limit, 20)?);
+        // Somebody who types has not typed a word yet.
+        let Some(query) = Query::new(&words) else {
+            return Ok(json(StatusCode::OK, &json!({ "total": 0, "hits": [] })));
+        };
+        let found = store(&app)?.search(&scope, &query, most).map_err(Problem::broken)?;
         Ok(json(StatusCode::OK, &Found::of(&found)))
     })
     .await

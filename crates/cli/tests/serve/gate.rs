@@ -245,3 +245,53 @@ fn paths_lead_to_nothing_but_what_there_is() {
         );
     }
 }
+
+#[test]
+fn with_a_certificate_it_speaks_tls_and_the_cookie_says_so() {
+    let place = says("tls", "hi");
+    let tls = alhena_testbed::tls::TlsFront::authority();
+    let dir = tls.parent().unwrap();
+    let (cert, key) = (dir.join("server.pem"), dir.join("server.key"));
+    let served = serve(&place, &["--tls-cert", cert.to_str().unwrap(), "--tls-key", key.to_str().unwrap()]);
+    assert!(served.line.starts_with("https://127.0.0.1:"), "{}", served.line);
+    let program = r#"
+import http.client, ssl, sys
+port, token, authority = sys.argv[1:]
+trusted = ssl.create_default_context(cafile=authority)
+def ask(path, headers={}):
+    connection = http.client.HTTPSConnection("localhost", int(port), context=trusted, timeout=60)
+    connection.request("GET", path, headers=headers)
+    return connection.getresponse()
+print(ask("/v1/me").status, ask("/v1/me", {"Authorization": f"Bearer {token}"}).status)
+print(ask(f"/?token={token}").getheader("Set-Cookie"))
+"#;
+    let port = served.host.rsplit(':').next().unwrap();
+    let mut python = std::process::Command::new("python3");
+    python.args(["-c", program, port, &served.token]).arg(&tls);
+    let said = alhena_testbed::run_bounded(&mut python, std::time::Duration::from_secs(60)).unwrap();
+    let said = format!("{}{}", said.stdout_text(), said.stderr_text());
+    assert!(said.starts_with("401 200\n") && said.contains("; Secure"), "{said}");
+    // Whoever does not speak it gets nothing.
+    let mut stream = served.connect();
+    std::io::Write::write_all(&mut stream, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    let _reset = std::io::Read::read_to_end(&mut stream, &mut answer);
+    assert!(!answer.starts_with(b"HTTP"), "{}", String::from_utf8_lossy(&answer));
+}
+
+#[test]
+fn an_address_that_others_reach_is_said_to_be_one() {
+    let place = says("listen", "hi");
+    let mut command = std::process::Command::new(crate::lab::ALHENA);
+    command.args(["serve", "--port", "0", "--listen", "0.0.0.0"]).env_clear().envs(place.lab.env.iter());
+    let mut child =
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut said = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut said, &mut line).unwrap();
+    alhena_testbed::processes::signal(child.id(), rustix::process::Signal::TERM);
+    child.wait().unwrap();
+    for word in ["warning", "other machines", "run agents as you", "unencrypted", "--root", "yolo"] {
+        assert!(line.contains(word), "{word} in {line}");
+    }
+}

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{ConversationState as State, ConversationView, Decision, Held, PermissionView, Turning};
 use crate::problem::Problem;
-use crate::runs::beginning;
+use crate::runs::{beginning, boxed};
 use crate::state::{App, Shared};
 
 const NOW_AND_THEN: Duration = Duration::from_millis(100);
@@ -38,13 +38,13 @@ pub fn open(app: &App, held: &Arc<Held>, options: &Options) {
             held.turn_over.notify_all();
             held.write();
         }
-        Err(failure) => end(app, held, Some(failure)),
+        Err(failure) => end(app, held, Some(*failure)),
     }
 }
 
 /// Why it did not get a session, if it did not.
-fn begin(app: &App, held: &Arc<Held>, options: &Options) -> Result<Option<Failure>, Failure> {
-    let mut ask = app.meaning.ask(options, None).map_err(RunError::into_failure)?;
+fn begin(app: &App, held: &Arc<Held>, options: &Options) -> Result<Option<Failure>, Box<Failure>> {
+    let mut ask = app.meaning.ask(options, None).map_err(boxed)?;
     app.policy.check(&ask.request)?;
     let after = ask.after.take();
     let Ask { mut request, agent, environment, .. } = ask;
@@ -54,12 +54,12 @@ fn begin(app: &App, held: &Arc<Held>, options: &Options) -> Result<Option<Failur
         Agent::Gemini(gemini) => Whom::Gemini(*gemini),
         Agent::Other(agent) => Whom::Other(agent),
     };
-    let mut talk = Talk::begin(whom, request, environment).map_err(RunError::into_failure)?;
+    let mut talk = Talk::begin(whom, request, environment).map_err(boxed)?;
     app.conversations.changed(held, |view| {
         view.mode = Some(crate::policy::mode_name(mode).to_owned());
         view.model = model;
     });
-    let mut turn = talk.open().map_err(RunError::into_failure)?;
+    let mut turn = talk.open().map_err(boxed)?;
     held.turning().after = after;
     *held.talking() = Some(talk);
     if held.turning().is_closing

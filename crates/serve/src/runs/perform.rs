@@ -1,6 +1,7 @@
 //! One run, from its options to its last event, in a thread of its own.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use alhena_agent::{Run, RunError};
@@ -14,7 +15,16 @@ use crate::state::App;
 
 /// Does it, and comes back when nothing of it is left.
 pub fn perform(app: &App, kept: &Kept, log: &Log, options: &Options) {
-    let outcome = match start(app, kept, options) {
+    // Whatever goes wrong here, nobody must wait for its end for ever.
+    let outcome = catch_unwind(AssertUnwindSafe(|| outcome(app, kept, log, options)));
+    let outcome = outcome.unwrap_or_else(|_| {
+        Outcome::not_begun(Failure::new(FailureKind::Crashed, "the server failed to follow the run"))
+    });
+    app.runs.finish(kept, log, &outcome);
+}
+
+fn outcome(app: &App, kept: &Kept, log: &Log, options: &Options) -> Outcome {
+    match start(app, kept, options) {
         Ok((run, after)) => {
             let (mut outcome, is_kept) = follow(app, kept, log, run);
             if let Some(after) = after {
@@ -28,9 +38,8 @@ pub fn perform(app: &App, kept: &Kept, log: &Log, options: &Options) {
             }
             outcome
         }
-        Err(failure) => Outcome::not_begun(failure),
-    };
-    app.runs.finish(kept, log, &outcome);
+        Err(failure) => Outcome::not_begun(*failure),
+    }
 }
 
 fn unkept(error: &io::Error) -> Failure {
@@ -41,11 +50,11 @@ fn unkept(error: &io::Error) -> Failure {
     Failure::new(kind, format!("its events could not be kept, so it was stopped: {error}"))
 }
 
-fn start(app: &App, kept: &Kept, options: &Options) -> Result<(Run, Option<After>), Failure> {
-    let mut ask = app.meaning.ask(options, None).map_err(RunError::into_failure)?;
+fn start(app: &App, kept: &Kept, options: &Options) -> Result<(Run, Option<After>), Box<Failure>> {
+    let mut ask = app.meaning.ask(options, None).map_err(boxed)?;
     app.policy.check(&ask.request)?;
     if kept.was_asked_to_stop() {
-        return Err(Failure::new(FailureKind::Cancelled, "it was stopped before it began"));
+        return Err(Box::new(Failure::new(FailureKind::Cancelled, "it was stopped before it began")));
     }
     ask.request.record = Some(kept.dir.join(disk::RECORDING));
     let after = ask.after.take();
@@ -56,7 +65,7 @@ fn start(app: &App, kept: &Kept, options: &Options) -> Result<(Run, Option<After
         Agent::Gemini(gemini) => gemini.run_in(request, &environment),
         Agent::Other(agent) => agent.run_in(request, &environment),
     };
-    let run = run.map_err(RunError::into_failure)?;
+    let run = run.map_err(boxed)?;
     kept.stops_by(run.stopper());
     app.runs.changed(kept, |view| {
         view.state = RunState::Running;
@@ -68,6 +77,11 @@ fn start(app: &App, kept: &Kept, options: &Options) -> Result<(Run, Option<After
         tracing::error!("the run {} could not be kept: {error}", kept.id);
     }
     Ok((run, after))
+}
+
+/// Why something could not begin, as a failure.
+pub fn boxed(error: RunError) -> Box<Failure> {
+    Box::new(error.into_failure())
 }
 
 /// Keeps its events but the last; where that cannot be, it is stopped.

@@ -16,7 +16,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::{Kept, Key, RunState, RunView, Started, disk, perform};
-use crate::extract::{Asked, Given, Json, Named, aside, json, typed};
+use crate::extract::{Asked, Given, Json, Named, aside, json, limit, typed};
 use crate::policy::Beginning;
 use crate::problem::Problem;
 use crate::state::Shared;
@@ -51,6 +51,7 @@ pub struct RunWithOutcome {
 #[serde(deny_unknown_fields)]
 pub struct Which {
     /// So many at most; 100 otherwise.
+    #[cfg_attr(feature = "openapi", param(maximum = 10000))]
     limit: Option<u32>,
     /// Only those that are so far.
     state: Option<RunState>,
@@ -137,11 +138,10 @@ pub fn key(headers: &HeaderMap, given: &Options) -> Result<Option<Key>, Problem>
 /// Lists runs, the newest first.
 #[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/runs", tag = "runs", params(Which),
     responses((status = 200, body = RunList), crate::openapi::Reading)))]
-pub async fn list(State(app): State<Shared>, Asked(which): Asked<Which>) -> Json<RunList> {
+pub async fn list(State(app): State<Shared>, Asked(which): Asked<Which>) -> Result<Json<RunList>, Problem> {
     let views = app.runs.list().into_iter().map(|kept| kept.view());
     let wanted = views.filter(|view| which.state.is_none_or(|state| view.state == state));
-    let limit = usize::try_from(which.limit.unwrap_or(100)).unwrap_or(usize::MAX);
-    Json(RunList { runs: wanted.take(limit).collect() })
+    Ok(Json(RunList { runs: wanted.take(limit(which.limit, 100)?).collect() }))
 }
 
 /// Tells of a run, with its outcome once it is over.
