@@ -26,7 +26,7 @@ fn killed_at_random_moments_every_job_is_done_once_in_the_results_and_nothing_is
             &format!("job {number}"),
             [Step::Init, Step::User, Step::Sleep(30), Step::Text("x".into()), Step::Result],
         );
-        if number % 5 == 0 {
+        if number.is_multiple_of(5) {
             job["dir"] = json!("dir");
             job["copy"] = json!(true);
             job["trust"] = json!(true);

@@ -62,7 +62,7 @@ impl Desk {
     /// All lines of the results, as they stand.
     fn results(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.work().join("results.jsonl")).unwrap_or_default();
-        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
         whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
