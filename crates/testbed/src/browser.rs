@@ -88,9 +88,11 @@ impl Browser {
 
     fn attach(&mut self) -> io::Result<()> {
         let target = self.call("Target.createTarget", json!({"url": "about:blank"}))?;
-        let attached =
-            self.call("Target.attachToTarget", json!({"targetId": target["targetId"], "flatten": true}))?;
-        self.session = attached["sessionId"].as_str().map(str::to_owned);
+        let attached = self.call(
+            "Target.attachToTarget",
+            json!({"targetId": part(&target, "/targetId"), "flatten": true}),
+        )?;
+        self.session = part(&attached, "/sessionId").as_str().map(str::to_owned);
         for domain in ["Page", "Runtime", "Network", "Log"] {
             self.call(&format!("{domain}.enable"), json!({}))?;
         }
@@ -116,13 +118,13 @@ impl Browser {
                 .heard
                 .recv_timeout(deadline.remaining())
                 .map_err(|error| io::Error::other(format!("{method}: the browser is silent ({error})")))?;
-            if message["id"] != json!(id) {
+            if *part(&message, "/id") != json!(id) {
                 self.events.push_back(message);
                 continue;
             }
             return match message.get("error") {
                 Some(error) => Err(io::Error::other(format!("{method}: {error}"))),
-                None => Ok(message["result"].clone()),
+                None => Ok(part(&message, "/result").clone()),
             };
         }
     }
@@ -130,7 +132,7 @@ impl Browser {
     /// Goes to an address and waits until it is loaded.
     pub fn open(&mut self, address: &str) -> io::Result<()> {
         let gone = self.call("Page.navigate", json!({"url": address}))?;
-        match gone["errorText"].as_str() {
+        match part(&gone, "/errorText").as_str() {
             Some(error) => Err(io::Error::other(format!("{address}: {error}"))),
             None => self.wait_for("document.readyState === 'complete'"),
         }
@@ -142,7 +144,7 @@ impl Browser {
         let answer = self.call("Runtime.evaluate", parameters)?;
         match answer.get("exceptionDetails") {
             Some(details) => Err(io::Error::other(format!("{expression}: {details}"))),
-            None => Ok(answer["result"]["value"].clone()),
+            None => Ok(part(&answer, "/result/value").clone()),
         }
     }
 
@@ -186,8 +188,7 @@ impl Browser {
             json!(selector)
         ))?;
         for kind in ["mousePressed", "mouseReleased"] {
-            let event =
-                json!({"type": kind, "x": place[0], "y": place[1], "button": "left", "clickCount": 1});
+            let event = json!({"type": kind, "x": part(&place, "/0"), "y": part(&place, "/1"), "button": "left", "clickCount": 1});
             self.call("Input.dispatchMouseEvent", event)?;
         }
         Ok(())
@@ -210,8 +211,8 @@ impl Browser {
                 _ => (0, ""),
             };
             let mut event = json!({"type": "keyDown", "key": name, "modifiers": modifiers, "windowsVirtualKeyCode": code});
-            if !text.is_empty() && modifiers != 2 {
-                event["text"] = json!(text);
+            if let Some(fields) = event.as_object_mut().filter(|_| !text.is_empty() && modifiers != 2) {
+                fields.insert("text".to_owned(), json!(text));
             }
             self.call("Input.dispatchKeyEvent", event)?;
             let up =
@@ -256,7 +257,7 @@ impl Browser {
         // What was changed last has to be painted first.
         self.ask("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")?;
         let taken = self.call("Page.captureScreenshot", json!({"format": "png"}))?;
-        let data = taken["data"].as_str().unwrap_or_default();
+        let data = part(&taken, "/data").as_str().unwrap_or_default();
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent)?;
         }
@@ -266,24 +267,24 @@ impl Browser {
     /// Every address that the page asked for, but for those of its own text.
     pub fn requested(&mut self) -> Vec<String> {
         let urls =
-            self.told("Network.requestWillBeSent").map(|event| event["params"]["request"]["url"].clone());
+            self.told("Network.requestWillBeSent").map(|event| part(event, "/params/request/url").clone());
         urls.filter_map(|url| url.as_str().map(str::to_owned)).collect()
     }
 
     /// Dialogs, faults of scripts, and what the page's policy refused.
     pub fn complaints(&self) -> Vec<String> {
         let interesting = self.events.iter().filter(|event| {
-            let refused =
-                event["method"] == "Log.entryAdded" && event["params"]["entry"]["source"] == "security";
+            let refused = part(event, "/method") == "Log.entryAdded"
+                && part(event, "/params/entry/source") == "security";
             refused
-                || event["method"] == "Page.javascriptDialogOpening"
-                || event["method"] == "Runtime.exceptionThrown"
+                || part(event, "/method") == "Page.javascriptDialogOpening"
+                || part(event, "/method") == "Runtime.exceptionThrown"
         });
         interesting.map(ToString::to_string).collect()
     }
 
     fn told(&self, method: &str) -> impl Iterator<Item = &Value> {
-        self.events.iter().filter(move |event| event["method"] == method)
+        self.events.iter().filter(move |event| part(event, "/method") == method)
     }
 }
 
@@ -292,6 +293,11 @@ impl Drop for Browser {
         kill_tree(self.child.id());
         let _gone = self.child.wait();
     }
+}
+
+/// What a message has at a place; nothing is null.
+fn part<'a>(message: &'a Value, place: &str) -> &'a Value {
+    message.pointer(place).unwrap_or(&Value::Null)
 }
 
 /// The bytes of a text in base64.
