@@ -181,6 +181,11 @@ fn with_defaults(said: Options, defaults: &Options) -> Options {
     options
 }
 
+/// The id of what a line says, if it has a right one.
+pub(crate) fn id_of(said: &Options, line: u64) -> Option<String> {
+    id(said.get("id").filter(|id| !id.is_null()).cloned(), line).ok()
+}
+
 fn id(said: Option<Value>, line: u64) -> Result<String, Fault> {
     let fault = |message: &str| Err(Fault::new(message, "An id is a text or a whole number."));
     let id = match said {

@@ -24,6 +24,9 @@ pub struct Summary {
     pub left: u64,
     /// How many lines were no jobs.
     pub refused: u64,
+    /// How many results are of this start.
+    #[serde(default)]
+    pub here: u64,
     /// How many attempts were followed by another, in this start.
     pub repeated: u64,
     /// How many results each status has.
@@ -50,6 +53,7 @@ impl Summary {
             jobs: ended.supply.entries().len() as u64,
             left: ended.left,
             refused: ended.progress.refused,
+            here: (ended.progress.succeeded + ended.progress.failed).saturating_sub(ended.progress.before),
             repeated: ended.progress.repeated,
             elapsed_ms: ended.progress.elapsed_ms,
             stopped: ended.why.as_ref().map(ToString::to_string),

@@ -138,24 +138,28 @@ impl Supply {
                 Unusable::Wrong(faults.into_iter().map(|fault| Complaint { line, fault }).collect())
             })?;
         let (mut entries, mut ids) = (Vec::<Entry>::new(), HashMap::<Arc<str>, usize>::new());
+        // Of lines with other faults: whoever mends those would be told of their ids only then.
+        let mut faulty = HashMap::<String, u64>::new();
         let mut lanes = Lanes::default();
         while let Some(record) = records.next().map_err(Unusable::Io)? {
             let line = record.line;
-            let read = parser
-                .parse(&record.bytes, setting.meaning.as_ref())
-                .map_err(|fault| vec![fault])
-                .and_then(|said| Job::read(line, said, &setting.common()));
-            let (job, lane) = match read {
+            let said = parser.parse(&record.bytes, setting.meaning.as_ref()).map_err(|fault| vec![fault]);
+            let id = said.as_ref().ok().and_then(|said| crate::job::id_of(said, line));
+            let other = id.as_deref().and_then(|id| {
+                let known = ids.get(id).and_then(|other| entries.get(*other)).map(|other| other.line);
+                known.or_else(|| faulty.get(id).copied())
+            });
+            let same = id.as_deref().zip(other).map(|(id, other)| twice(id, other));
+            complaints.extend(same.map(|fault| Complaint { line, fault }));
+            let (job, lane) = match said.and_then(|said| Job::read(line, said, &setting.common())) {
+                Ok(_) if other.is_some() => continue,
                 Ok(read) => read,
                 Err(faults) => {
                     complaints.extend(faults.into_iter().map(|fault| Complaint { line, fault }));
+                    faulty.extend(id.map(|id| (id, other.unwrap_or(line))));
                     continue;
                 }
             };
-            if let Some(other) = ids.get(job.id.as_str()).and_then(|other| entries.get(*other)) {
-                complaints.push(Complaint { line, fault: twice(&job.id, other.line) });
-                continue;
-            }
             let private = job.place != Place::Dir;
             let id: Arc<str> = job.id.into();
             ids.insert(id.clone(), entries.len());

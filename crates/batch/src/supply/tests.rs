@@ -56,7 +56,8 @@ fn jobs_are_lines_of_json_with_blank_ones_between() {
 #[test]
 fn everything_that_is_wrong_is_told_with_its_line() {
     let text = "{\"prompt\": \"a\"}\n{\"prompt\": \n[]\n{\"promt\": 1}\n{\"id\": \"1\", \"prompt\": \"b\"}\n\
-                {\"prompt\": \"a\", \"prompt\": \"b\"}\nplain\n{\"prompt\": \"a\"} x\n";
+                {\"prompt\": \"a\", \"prompt\": \"b\"}\nplain\n{\"prompt\": \"a\"} x\n\
+                {\"id\": \"z\", \"prompt\": 1}\n{\"id\": \"z\", \"prompt\": \"a\"}\n{\"id\": null, \"prompt\": \"a\"}\n{\"id\": 11, \"prompt\": \"a\"}\n";
     assert_eq!(
         read(Format::Lines, None, text.as_bytes()).unwrap_err(),
         [
@@ -68,6 +69,9 @@ fn everything_that_is_wrong_is_told_with_its_line() {
             "6: not a job: prompt is there twice at column 24",
             "7: not a job: expected value at column 1",
             "8: not a job: trailing characters at column 17",
+            "9: there is no prompt",
+            "10: id \"z\" is that of line 9, too",
+            "12: id \"11\" is that of line 11, too",
         ]
     );
     assert_eq!(

@@ -216,8 +216,8 @@ them is a path below the worker's --root. What changed in a private place comes 
 program, a file, a variable or a session of the worker do not travel: gemini, agent_command, mcp_server, hook, args, env, sandbox, policy,
 rules, prices, cassette, record, resume, session_id. Files with defaults (`alhena help config`) do not count; --set does.
 
-What a worker allows: --max-approval default lets models read only; auto-edit and yolo, and `allow` and `allow_tool`, which need yolo, are
-refused unless it says so. It uses its own key. Settings, hooks and MCP servers of folders never count on it. Whoever may put jobs into the queue
+What a worker allows: jobs may have files edited below its root, if they ask for auto-edit; --max-approval default lets models read only. yolo,
+and `allow` and `allow_tool`, which need yolo, are refused unless --max-approval yolo says so. It uses its own key. Settings, hooks and MCP servers of folders never count on it. Whoever may put jobs into the queue
 may spend its quota, and with --max-approval yolo run any command as its user: give the server users, and each worker a user of its own.
 
 When the API tells one worker to wait, all with the same --quota wait. A job whose workers die five times is buried: it fails, and is kept in the

@@ -42,7 +42,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR", default_value = ".")]
     root: PathBuf,
     /// The most that a job may let the model do without asking.
-    #[arg(long, value_name = "MODE", value_parser = agent::approval(), default_value = "default")]
+    #[arg(long, value_name = "MODE", value_parser = agent::approval(), default_value = "auto-edit")]
     max_approval: Approval,
     /// The Gemini CLI to run: a path, a command on PATH, or a version, which is fetched if it is not there.
     #[arg(long, value_name = "PATH|VERSION")]

@@ -163,7 +163,10 @@ pub fn summary(summary: &Summary, results: &Path) -> String {
     }
     let more = if summary.spent.unpriced { ", or more: not every model has a price" } else { "" };
     lines.push(format!("{} tokens, {}{more}", number(summary.spent.tokens), dollars(summary.spent.cost_usd)));
-    lines.push(format!("in {}: {}", duration(summary.elapsed_ms), results.display()));
+    match summary.left == 0 && summary.here == 0 {
+        true => lines.push(format!("all of it was done before: {}", results.display())),
+        false => lines.push(format!("in {}: {}", duration(summary.elapsed_ms), results.display())),
+    }
     if let Some(stopped) = &summary.stopped {
         lines.push(format!("stopped: {stopped}; the same command goes on from here"));
     }
