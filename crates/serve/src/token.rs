@@ -174,8 +174,10 @@ mod tests {
         assert_ne!(full, read);
         assert_eq!(tokens.access(&full), Some(Access::Full));
         assert_eq!(tokens.access(&read), Some(Access::Read));
-        for wrong in ["", " ", &full[..63], &format!("{full}0"), &full.replace('a', "b")] {
-            assert_eq!(tokens.access(wrong), if wrong == full { Some(Access::Full) } else { None });
+        let (shorter, turned): (String, String) =
+            (full.chars().skip(1).collect(), full.chars().rev().collect());
+        for wrong in ["", " ", &shorter, &format!("{full}0"), &turned] {
+            assert_eq!(tokens.access(wrong), None, "{wrong}");
         }
     }
 
