@@ -23,6 +23,12 @@ pub fn perform(app: &App, kept: &Kept, log: &Log, options: &Options) {
     app.runs.finish(kept, log, &outcome);
 }
 
+/// There is no thread for it.
+pub fn not_performed(app: &App, kept: &Kept, log: &Log, error: &io::Error) {
+    let failure = Failure::new(FailureKind::Crashed, format!("the run could not be started: {error}"));
+    app.runs.finish(kept, log, &Outcome::not_begun(failure));
+}
+
 fn outcome(app: &App, kept: &Kept, log: &Log, options: &Options) -> Outcome {
     match start(app, kept, options) {
         Ok((run, after)) => {
@@ -52,6 +58,7 @@ fn unkept(error: &io::Error) -> Failure {
 
 fn start(app: &App, kept: &Kept, options: &Options) -> Result<(Run, Option<After>), Box<Failure>> {
     let mut ask = app.meaning.ask(options, None).map_err(boxed)?;
+    app.policy.lower(&mut ask.request, options);
     app.policy.check(&ask.request)?;
     if kept.was_asked_to_stop() {
         return Err(Box::new(Failure::new(FailureKind::Cancelled, "it was stopped before it began")));
