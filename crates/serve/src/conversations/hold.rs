@@ -168,10 +168,13 @@ fn turn(app: &App, held: &Held, number: u64, text: &str) -> Arc<Outcome> {
             Err(RunError::Failed(Box::new(Failure::new(FailureKind::Cancelled, closed))))
         }
     };
-    let outcome = match begun {
+    let mut outcome = match begun {
         Ok(turn) => follow(app, held, number, turn),
         Err(error) => Arc::new(Outcome::not_begun(error.into_failure())),
     };
+    if outcome.failure.is_some() {
+        Arc::make_mut(&mut outcome).failure.iter_mut().for_each(|failure| app.in_fields(failure));
+    }
     let session = held.talking().as_ref().and_then(Talk::opened).map(|opened| opened.session_id);
     app.conversations.changed(held, |view| {
         view.session_id = session.or(view.session_id.take());
@@ -355,7 +358,8 @@ impl Held {
     }
 }
 
-fn end(app: &App, held: &Arc<Held>, failure: Option<Failure>) {
+fn end(app: &App, held: &Arc<Held>, mut failure: Option<Failure>) {
+    failure.iter_mut().for_each(|failure| app.in_fields(failure));
     let waiting = {
         let mut turning = held.turning();
         turning.is_closing = true;

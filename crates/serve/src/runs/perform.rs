@@ -17,9 +17,10 @@ use crate::state::App;
 pub fn perform(app: &App, kept: &Kept, log: &Log, options: &Options) {
     // Whatever goes wrong here, nobody must wait for its end for ever.
     let outcome = catch_unwind(AssertUnwindSafe(|| outcome(app, kept, log, options)));
-    let outcome = outcome.unwrap_or_else(|_| {
+    let mut outcome = outcome.unwrap_or_else(|_| {
         Outcome::not_begun(Failure::new(FailureKind::Crashed, "the server failed to follow the run"))
     });
+    outcome.failure.iter_mut().for_each(|failure| app.in_fields(failure));
     app.runs.finish(kept, log, &outcome);
 }
 
