@@ -307,3 +307,43 @@ fn an_address_that_others_reach_is_said_to_be_one() {
         assert!(line.contains(word), "{word} in {line}");
     }
 }
+
+#[test]
+fn the_address_of_a_server_that_listens_everywhere_is_one_that_works() {
+    let place = says("everywhere", "hi");
+    let served = serve(&place, &["--listen", "0.0.0.0", "--quiet"]);
+    assert!(served.line.starts_with("http://127.0.0.1:"), "{}", served.line);
+    assert_eq!(served.get("/v1/me")["access"], "full");
+}
+
+#[test]
+fn what_could_never_match_is_refused_at_the_start() {
+    let place = says("start", "hi");
+    let file = place.lab.home.path().join("a-file");
+    std::fs::write(&file, "").unwrap();
+    for (args, word) in [
+        (["--root", file.to_str().unwrap()], "not a directory"),
+        (["--allow-origin", "*"], "not an origin"),
+        (["--allow-origin", "http://a.example/page"], "not an origin"),
+        (["--allow-env", "A=B"], "not the name of a variable"),
+    ] {
+        let mut command = std::process::Command::new(crate::lab::ALHENA);
+        command.args(["serve", "--port", "0"]).args(args).env_clear().envs(place.lab.env.iter());
+        let refused = alhena_testbed::run_bounded(&mut command, std::time::Duration::from_secs(60)).unwrap();
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(said.contains(word) && said.contains("hint: "), "{args:?}: {said}");
+        assert!(refused.stdout.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn what_is_not_there_is_said_and_is_no_error_of_the_server() {
+    let place = says("not-there", "hi");
+    let served = serve(&place, &["--tmux", "/nope/tmux"]);
+    for path in ["/v1/sessions/latest", "/v1/sessions/latest/export"] {
+        let reply = served.ask("GET", path, "");
+        assert_eq!((reply.status, reply.kind().as_str()), (404, "not_found"), "{path}: {}", reply.body);
+    }
+    let reply = served.ask("GET", "/v1/terminals/one", "");
+    assert_eq!((reply.status, reply.kind().as_str()), (503, "no_tmux"), "{}", reply.body);
+}
