@@ -73,7 +73,7 @@ fn a_run_goes_from_its_start_to_its_end_and_is_found_in_sessions_and_usage() {
     assert!(!found["hits"][0]["snippets"].as_array().unwrap().is_empty());
     let shown = served.get(&format!("/v1/sessions/{session}?as=messages"));
     assert!(shown["messages"].to_string().contains("The kingfisher is in note.txt."));
-    let shown = served.get(&format!("/v1/sessions/{}?as=events", &session[..8]));
+    let shown = served.get(&format!("/v1/sessions/{}?as=events", session.get(..8).unwrap()));
     assert!(shown["events"].as_array().unwrap().iter().any(|event| event["type"] == "tool_call"));
     for (form, kind) in [
         ("markdown", "text/markdown; charset=utf-8"),

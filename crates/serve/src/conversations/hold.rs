@@ -1,5 +1,6 @@
 //! The threads of a conversation: one that opens it, one for each turn, one that closes it.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,11 +21,13 @@ const TITLE: usize = 200;
 
 /// Starts its agent. Where it was closed meanwhile, whoever closes it says how it ended.
 pub fn open(app: &App, held: &Arc<Held>, options: &Options) {
-    let begun = begin(app, held, options);
+    // Whatever goes wrong here, nobody must wait for its end for ever.
+    let begun = catch_unwind(AssertUnwindSafe(|| begin(app, held, options)));
     let opened = held.talking().as_ref().and_then(Talk::opened);
     let failure = match begun {
-        Ok(failure) => failure,
-        Err(failure) => Some(*failure),
+        Ok(Ok(failure)) => failure,
+        Ok(Err(failure)) => Some(*failure),
+        Err(_) => Some(Failure::new(FailureKind::Crashed, "the server failed to start the agent")),
     };
     let fails = {
         let mut turning = held.turning();
@@ -73,6 +76,9 @@ fn begin(app: &App, held: &Arc<Held>, options: &Options) -> Result<Option<Failur
     let mut ask = app.meaning.ask(options, None).map_err(boxed)?;
     app.policy.lower(&mut ask.request, options);
     app.policy.check(&ask.request)?;
+    if held.turning().is_closing {
+        return Err(Box::new(Failure::new(FailureKind::Cancelled, "it was closed before it began")));
+    }
     let after = ask.after.take();
     let Ask { mut request, agent, environment, .. } = ask;
     request.began = None;
