@@ -191,7 +191,7 @@ impl Agent {
 }
 
 /// The names of the approval modes, for the help and the completions; other hosts' names are taken, too.
-pub fn approval() -> impl TypedValueParser<Value = Approval> + Clone {
+pub fn approval() -> impl TypedValueParser<Value = Approval> {
     let values = Approval::ALL.into_iter().filter_map(|approval| {
         let (name, others) = approval.names().split_first()?;
         Some(PossibleValue::new(*name).help(approval.meaning()).aliases(others.iter().copied()))
