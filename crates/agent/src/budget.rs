@@ -41,20 +41,9 @@ const ALIASES: [&str; 4] = ["auto", "pro", "flash", "flash-lite"];
 impl Budget {
     /// The limits of a request, if it has any. What makes no sense, or cannot be kept, is refused.
     pub(crate) fn of(request: &Request) -> Result<Option<Self>, RunError> {
-        let budget = Self { tokens: request.max_tokens, dollars: request.max_cost, calls: request.max_calls };
+        let budget = Self::limits(request)?;
         if budget == Self::default() {
             return Ok(None);
-        }
-        let nothing = |what: &str| {
-            RunError::usage(format!("{what} has to be more than 0"), "Leave it out for no limit.")
-        };
-        match budget {
-            Self { tokens: Some(0), .. } => return Err(nothing("--max-tokens")),
-            Self { calls: Some(0), .. } => return Err(nothing("--max-calls")),
-            Self { dollars: Some(dollars), .. } if !(dollars.is_finite() && dollars > 0.0) => {
-                return Err(nothing("--max-cost"));
-            }
-            _ => {}
         }
         let prices = request.prices.as_ref();
         if let (Some(_), Some(prices)) = (budget.dollars, prices) {
@@ -65,6 +54,21 @@ impl Budget {
             check_prices(prices, request.model.as_deref().into_iter().chain(other))?;
         }
         Ok(Some(budget))
+    }
+
+    /// The limits of a request; one of nothing is none that was meant.
+    pub(crate) fn limits(request: &Request) -> Result<Self, RunError> {
+        let nothing = |what: &str| {
+            RunError::usage(format!("{what} has to be more than 0"), "Leave it out for no limit.")
+        };
+        match (Self { tokens: request.max_tokens, dollars: request.max_cost, calls: request.max_calls }) {
+            Self { tokens: Some(0), .. } => Err(nothing("--max-tokens")),
+            Self { calls: Some(0), .. } => Err(nothing("--max-calls")),
+            Self { dollars: Some(dollars), .. } if !(dollars.is_finite() && dollars > 0.0) => {
+                Err(nothing("--max-cost"))
+            }
+            budget => Ok(budget),
+        }
     }
 
     /// Why nothing more may be spent.

@@ -266,6 +266,13 @@ pub enum SystemPrompt {
 }
 
 impl Request {
+    /// What makes no sense whatever it meets: said before anything is looked for.
+    pub fn check(&self) -> Result<(), crate::RunError> {
+        crate::budget::Budget::limits(self)?;
+        self.session_id.as_deref().map(crate::prepare::arguments::session_id).transpose()?;
+        Ok(())
+    }
+
     /// A request with the defaults.
     pub fn new(prompt: impl Into<String>) -> Self {
         Self::with_prompt(Prompt::Text(prompt.into()))

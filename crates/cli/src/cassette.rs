@@ -39,7 +39,7 @@ pub struct CassetteArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CassetteMode {
-    /// Record, in place of what the file holds; errors of the API too.
+    /// Record, in place of the cassette that is there; errors of the API too.
     Record,
     /// Play back, errors too; a request that was not recorded fails with what differs.
     Replay,
@@ -90,9 +90,9 @@ impl CassetteArgs {
         let normal = common_form(request, environment, &dir, home);
         match self.plan(path)? {
             Plan::Record(trouble) => {
+                can_be_written(path).map_err(refused)?;
                 let upstream =
                     upstream(environment, &dir).map_err(|error| anew(error, path, trouble.as_deref()))?;
-                can_be_written(path).map_err(refused)?;
                 let recorder = Recorder::open(into.unwrap_or(path), upstream, normal).map_err(refused)?;
                 let complaints = recorder.complaints();
                 server.record(recorder);
@@ -195,7 +195,11 @@ fn kept(recorded: &Path, path: &Path, mode: CassetteMode, outcome: Option<&Outco
         (Some(trouble), CassetteMode::Auto) => Some(format!(
             "the API failed ({trouble}), and the cassette {at} is not written; --cassette-mode record keeps errors too"
         )),
-        (trouble, _) => match files::replace_private(path, &bytes) {
+        // It may have become something else meanwhile.
+        (trouble, _) => match can_be_written(path)
+            .map_err(|error| error.to_string())
+            .and_then(|()| files::replace_private(path, &bytes).map_err(|error| error.to_string()))
+        {
             Err(error) => Some(failed(&error)),
             Ok(()) => {
                 trouble.map(|trouble| format!("the cassette {at} ends with an error of the API: {trouble}"))
@@ -345,7 +349,7 @@ fn refused(error: CassetteError) -> RunError {
         CassetteError::TooLarge(..) => "Record shorter conversations, each on a cassette of its own.",
         CassetteError::Io(..) => "Give a file that can be read and written to.",
         CassetteError::NotOne(..) => {
-            "Give a file that --cassette has recorded, or record it anew: --cassette-mode record."
+            "Give a file that --cassette has recorded, or the name of a new one: nothing else is replaced."
         }
         CassetteError::Upstream(_) => "SSL_CERT_FILE and NODE_EXTRA_CA_CERTS name certificates to trust.",
     };

@@ -26,6 +26,8 @@ function question(permission, answer) {
   const decide = (decision) => may(decision) && attempt(told, () => answer(permission.id, { decision, ...(decision === "reject" && reason.value.trim() ? { reason: reason.value.trim() } : {}) }));
   // What "always" covers, as the server remembers it.
   const same = permission.command ? "this command" : permission.diff || permission.path ? "this file" : "this tool";
+  // Under a lower limit the server takes no such answer.
+  const mayAlways = me.max_approval === "yolo" || (me.max_approval === "auto-edit" && permission.diff != null);
   const card = el("section", { class: "asked", tabindex: "-1", "data-permission": permission.id, "data-tool": permission.tool, "aria-label": "The agent asks" },
     el("h2", null, "May it? ", el("bdi", null, oneLine(permission.title || permission.tool, 160))),
     el("p", { class: "note" }, visible(permission.tool ?? ""), permission.path ? [" \u00b7 ", name(permission.path, { class: "path" })] : null, permission.background ? " \u00b7 goes on in the background" : null),
@@ -35,7 +37,7 @@ function question(permission, answer) {
     mayAct() ? [
       el("form", { class: "acts", onsubmit: (event) => { event.preventDefault(); decide("reject"); } },
         act("Allow once", () => decide("allow"), { class: "primary", "data-decide": "allow" }),
-        act(`Always ${same}`, () => decide("always"), { "data-decide": "always", title: "In this conversation it is not asked about again" }),
+        mayAlways ? act(`Always ${same}`, () => decide("always"), { "data-decide": "always", title: "In this conversation it is not asked about again" }) : null,
         el("span", { class: "reject" }, reason, el("button", { type: "submit", class: "danger", "data-decide": "reject", "data-acts": true }, "Reject"))),
       el("p", { class: "note keys" }, "With this in focus: ", el("kbd", null, "y"), " allow once, ", el("kbd", null, "r"), " reject with a reason"),
     ] : el("p", { class: "note" }, "This token may only watch: somebody else has to answer."),

@@ -8,13 +8,13 @@ mod permission;
 pub mod routes;
 
 use std::collections::{BTreeMap, HashMap};
-use std::io;
+use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 use alhena_agent::{Canceller, Permission, Talk};
 use alhena_batch::meaning::{After, Options};
-use alhena_model::Timestamp;
+use alhena_model::{Failure, FailureKind, Timestamp};
 use alhena_sys::files;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -88,7 +88,7 @@ pub struct ConversationView {
     /// Why it is closed, where nobody closed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(required = false, schema_with = crate::openapi::failure))]
-    pub failure: Option<alhena_model::Failure>,
+    pub failure: Option<Failure>,
     /// What waits for an answer.
     #[serde(default)]
     pub permissions: Vec<PermissionView>,
@@ -112,6 +112,10 @@ pub struct Held {
 struct Turning {
     /// A thread is at it.
     is_on: bool,
+    /// Somebody cancelled it before there was anything to cancel.
+    is_cancelled: bool,
+    /// A thread starts its agent.
+    is_opening: bool,
     is_closing: bool,
     canceller: Option<Canceller>,
     asked: u64,
@@ -155,8 +159,11 @@ impl Held {
     /// Adds an event, which gets its number here.
     fn tell(&self, turn: u64, event: Value) {
         let Some(log) = self.turning().log.clone() else { return };
-        let told = log.append(|seq| numbered(seq, turn, event));
-        if let Err(error) = told {
+        self.append(&log, turn, event);
+    }
+
+    fn append(&self, log: &Log, turn: u64, event: Value) {
+        if let Err(error) = log.append(|seq| numbered(seq, turn, event)) {
             tracing::error!("an event of the conversation {} could not be kept: {error}", self.id);
         }
     }
@@ -297,7 +304,11 @@ impl Conversations {
         };
         let held = Held::new(dir, view, key);
         *held.log.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&log);
-        held.turning().log = Some(log);
+        {
+            let mut turning = held.turning();
+            turning.log = Some(log);
+            turning.is_opening = true;
+        }
         held.write();
         Ok(held)
     }
@@ -347,15 +358,53 @@ fn read(dir: &Path) -> io::Result<Held> {
     view.state = ConversationState::Closed;
     view.doing = None;
     let turns = view.turns;
+    if was_open {
+        let failure = killed();
+        let events = dir.join(EVENTS);
+        let open = unanswered(&events)?;
+        let last = json!({ "type": "closed", "at": Timestamp::now(), "failure": &failure });
+        let lines = open.into_iter().map(withdrawn).chain([last]);
+        Log::end_old(&events, |first| {
+            (first..).zip(lines).map(|(seq, event)| numbered(seq, turns, event)).collect()
+        })?;
+        view.failure = Some(failure);
+    }
     let held = Held::new(dir.to_owned(), view, key);
     if was_open {
-        let last = json!({
-            "type": "closed",
-            "at": Timestamp::now(),
-            "reason": "the server was killed while the conversation was open",
-        });
-        Log::end_old(&dir.join(EVENTS), |seq| numbered(seq, turns, last))?;
         held.write();
     }
     Ok(held)
 }
+
+fn killed() -> Failure {
+    let message = "the server was killed while the conversation was open";
+    Failure::new(FailureKind::Crashed, message)
+        .with_hint("Open another; with resume it goes on where the session stopped.".to_owned())
+}
+
+fn withdrawn(id: String) -> Value {
+    json!({
+        "type": "permission_resolved", "at": Timestamp::now(), "id": id, "decision": "withdrawn",
+        "reason": "the server was killed",
+    })
+}
+
+/// The questions that were asked and never answered.
+fn unanswered(events: &Path) -> io::Result<Vec<String>> {
+    let Ok(file) = files::open(events) else { return Ok(Vec::new()) };
+    let mut open: Vec<String> = Vec::new();
+    for line in io::BufReader::new(file).split(b'\n') {
+        // Of a line that was cut off nothing counts.
+        let Ok(event) = serde_json::from_slice::<Value>(&line?) else { continue };
+        let id = |at: &str| event.pointer(at).and_then(Value::as_str).map(str::to_owned);
+        match event.get("type").and_then(Value::as_str) {
+            Some("permission") => open.extend(id("/permission/id")),
+            Some("permission_resolved") => open.retain(|open| id("/id").as_ref() != Some(open)),
+            _ => {}
+        }
+    }
+    Ok(open)
+}
+
+#[cfg(test)]
+mod tests;

@@ -14,8 +14,15 @@ use crate::problem::Problem;
 use crate::state::{App, Shared};
 use crate::token::Access;
 
-/// The cookie that a browser gets for its first click.
-pub const COOKIE: &str = "alhena_token";
+/// The name of the cookie that a browser gets for its first click. A browser keeps those of all ports of a machine together: each
+/// server has its own.
+pub fn cookie_name(connection: Connection) -> String {
+    format!("alhena_{}", connection.local.port())
+}
+
+/// What a browser calls this server: the scheme, and the name and port that the request was sent to.
+#[derive(Clone, Debug)]
+pub struct Origin(pub String);
 
 /// What a page may do: use what comes from here, and nothing else.
 const CONTENT: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -96,14 +103,16 @@ fn admit(app: &App, request: &mut Request) -> Result<Admitted, Problem> {
         return Err(Problem::forbidden(format!("this server is not {host:?}"))
             .hint("Use the address that it printed, or start it with --host NAME."));
     }
-    let from = whence(app, request.headers(), connection, &host)?;
+    let origin = Origin(format!("{}://{host}", connection.scheme()));
+    let from = whence(app, request.headers(), &origin)?;
+    request.extensions_mut().insert(origin.clone());
     if request.method() == Method::OPTIONS && from == Whence::Listed {
         return Ok(Admitted::Preflight);
     }
     if is_open(request.uri().path()) {
         return Ok(Admitted::In);
     }
-    let access = access(app, request.headers(), from)?;
+    let access = access(app, request.headers(), from, &cookie_name(connection), &origin)?;
     if access == Access::Read && !matches!(*request.method(), Method::GET | Method::HEAD) {
         return Err(Problem::forbidden("this token is for watching only"));
     }
@@ -162,13 +171,12 @@ fn is_listed(app: &App, origin: &HeaderValue) -> bool {
     origin.to_str().is_ok_and(|origin| app.settings.allow_origins.iter().any(|listed| listed == origin))
 }
 
-fn whence(app: &App, headers: &HeaderMap, connection: Connection, host: &str) -> Result<Whence, Problem> {
+fn whence(app: &App, headers: &HeaderMap, ours: &Origin) -> Result<Whence, Problem> {
     if let Some(origin) = headers.get(header::ORIGIN) {
         if is_listed(app, origin) {
             return Ok(Whence::Listed);
         }
-        let ours = format!("{}://{host}", connection.scheme());
-        if origin.to_str().map(str::to_ascii_lowercase).ok() != Some(ours) {
+        if !origin.to_str().is_ok_and(|origin| origin.eq_ignore_ascii_case(&ours.0)) {
             return Err(Problem::forbidden("a page from elsewhere may not use this server")
                 .hint("The server would have to be started with --allow-origin."));
         }
@@ -179,7 +187,13 @@ fn whence(app: &App, headers: &HeaderMap, connection: Connection, host: &str) ->
     }
 }
 
-fn access(app: &App, headers: &HeaderMap, from: Whence) -> Result<Access, Problem> {
+fn access(
+    app: &App,
+    headers: &HeaderMap,
+    from: Whence,
+    name: &str,
+    origin: &Origin,
+) -> Result<Access, Problem> {
     let unauthorized = |detail: &str| {
         Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail).hint(
             "Open the address that the server printed, or send its token: Authorization: Bearer TOKEN; `alhena serve token` prints it.",
@@ -194,18 +208,20 @@ fn access(app: &App, headers: &HeaderMap, from: Whence) -> Result<Access, Proble
             .and_then(|token| app.tokens.access(token))
             .ok_or_else(|| unauthorized("the token is not right"));
     }
-    let Some(cookie) = cookie(headers) else { return Err(unauthorized("there is no token")) };
+    let Some(cookie) = cookie(headers, name) else { return Err(unauthorized("there is no token")) };
     // A browser adds cookies by itself; whoever asks from elsewhere has to know the token.
     if from != Whence::Ours {
         return Err(Problem::forbidden("a page from elsewhere has to send a token of its own"));
     }
-    app.tokens.access(cookie).ok_or_else(|| unauthorized("the cookie is not right any more"))
+    app.tokens
+        .access_by_cookie(cookie, &origin.0)
+        .ok_or_else(|| unauthorized("the cookie is not right any more"))
 }
 
-fn cookie(headers: &HeaderMap) -> Option<&str> {
+fn cookie<'h>(headers: &'h HeaderMap, wanted: &str) -> Option<&'h str> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(name, _)| *name == COOKIE).map(|(_, value)| value)
+    pairs.find(|(name, _)| *name == wanted).map(|(_, value)| value)
 }
 
 #[cfg(test)]
@@ -255,7 +271,7 @@ mod tests {
     fn the_cookie_is_found_among_others() {
         let headers =
             |text: &'static str| HeaderMap::from_iter([(header::COOKIE, HeaderValue::from_static(text))]);
-        assert_eq!(cookie(&headers("a=b; alhena_token=x; c=d")), Some("x"));
-        assert_eq!(cookie(&headers("xalhena_token=x; alhena_tokeny=z")), None);
+        assert_eq!(cookie(&headers("a=b; alhena_80=x; c=d"), "alhena_80"), Some("x"));
+        assert_eq!(cookie(&headers("xalhena_80=x; alhena_8000=z"), "alhena_80"), None);
     }
 }

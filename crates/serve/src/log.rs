@@ -46,12 +46,13 @@ impl Log {
         Ok(Self { file, told: watch::Sender::new(told), writing: Mutex::default() })
     }
 
-    /// Puts a last line behind what is there, where whoever wrote it was killed.
-    pub fn end_old(path: &Path, last: impl FnOnce(u64) -> Vec<u8>) -> io::Result<()> {
+    /// Puts the last lines behind what is there, where whoever wrote it was killed. They are told the number of the first.
+    pub fn end_old(path: &Path, last: impl FnOnce(u64) -> Vec<Vec<u8>>) -> io::Result<()> {
         let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
         let told = whole_lines(&file)?;
         file.set_len(told.bytes)?;
-        file.write_all(&ended(last(told.lines)))
+        let lines: Vec<u8> = last(told.lines).into_iter().flat_map(ended).collect();
+        file.write_all(&lines)
     }
 
     /// Adds what `line` makes of the next line's number.

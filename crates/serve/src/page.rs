@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use sha2::{Digest, Sha256};
 
 use crate::extract::typed;
-use crate::gate::{COOKIE, Connection};
+use crate::gate::{Connection, Origin, cookie_name};
 use crate::problem::Problem;
 use crate::state::Shared;
 use crate::token::hex;
@@ -22,6 +22,7 @@ pub const OPENAPI: &str = include_str!("../../../schemas/openapi.json");
 pub async fn index(
     State(app): State<Shared>,
     Extension(connection): Extension<Connection>,
+    Extension(Origin(origin)): Extension<Origin>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -31,16 +32,16 @@ pub async fn index(
         .flat_map(|query| query.split('&'))
         .find_map(|pair| pair.strip_prefix("token="));
     let Some(token) = given else { return file(INDEX, &headers) };
-    if app.tokens.access(token).is_none() {
+    let Some(value) = app.tokens.cookie(token, &origin) else {
         return Err(Problem::new(
             StatusCode::UNAUTHORIZED,
             "unauthorized",
             "the token in the address is not right",
         )
         .hint("Use the address that the server printed; `alhena serve token` prints the token."));
-    }
+    };
     let secure = if connection.tls { "; Secure" } else { "" };
-    let cookie = format!("{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict{secure}");
+    let cookie = format!("{}={value}; Path=/; HttpOnly; SameSite=Strict{secure}", cookie_name(connection));
     let cookie = HeaderValue::from_str(&cookie).map_err(Problem::broken)?;
     let there = (header::LOCATION, HeaderValue::from_static("/"));
     Ok((StatusCode::SEE_OTHER, [there, (header::SET_COOKIE, cookie)]).into_response())

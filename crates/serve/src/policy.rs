@@ -25,8 +25,10 @@ pub enum Rule {
     Folder,
     /// Files to be read, below the root.
     File,
-    /// A file to be read or written, below the root.
-    Written,
+    /// A file below the root, to be read; to be written where edits may be made.
+    Cassette,
+    /// A text, and nothing that could be taken for one.
+    Text,
     /// JSON, or a file to be read, below the root.
     JsonOrFile,
     /// No mode above the limit.
@@ -53,7 +55,7 @@ pub const TABLE: &[(&str, Rule)] = &[
     ("approval", Rule::Mode),
     ("args", Rule::Program),
     ("ask", Rule::Free),
-    ("cassette", Rule::Written),
+    ("cassette", Rule::Cassette),
     ("cassette_mode", Rule::Free),
     ("deny", Rule::Free),
     ("deny_tool", Rule::Free),
@@ -77,7 +79,7 @@ pub const TABLE: &[(&str, Rule)] = &[
     ("permission_timeout", Rule::Free),
     ("policy", Rule::Grant),
     ("prices", Rule::File),
-    ("prompt", Rule::Free),
+    ("prompt", Rule::Text),
     ("prompt_by", Rule::Free),
     ("prompt_file", Rule::File),
     ("record", Rule::Never("the server records every run: GET /v1/runs/{id}/recording")),
@@ -150,6 +152,9 @@ impl Policy {
     /// With this root, without symbolic links; relative paths are relative to it, or to where the server was started.
     pub fn new(root: Option<&Path>) -> std::io::Result<Self> {
         let root = root.map(Path::canonicalize).transpose()?;
+        if root.as_ref().is_some_and(|root| !root.is_dir()) {
+            return Err(std::io::ErrorKind::NotADirectory.into());
+        }
         let base = match &root {
             Some(root) => root.clone(),
             None => std::env::current_dir()?,
@@ -181,6 +186,19 @@ impl Policy {
             .hint(format!("This server allows no more than {most} (--max-approval)."))
     }
 
+    /// Whether somebody may allow something for the whole conversation: that is as much as a mode in which nobody is asked.
+    pub fn may_allow_always(&self, is_edit: bool) -> Result<(), Problem> {
+        let needed = if is_edit { Approval::AutoEdit } else { Approval::Yolo };
+        match self.allows(needed) {
+            true => Ok(()),
+            false => {
+                let most = mode_name(self.max_approval);
+                Err(Problem::forbidden(format!("to allow this always is more than the mode {most} does"))
+                    .hint("Allow it once; it is asked about each time."))
+            }
+        }
+    }
+
     /// Whether something in this folder may be touched by whoever asks over HTTP.
     pub fn may_use(&self, folder: &Path) -> bool {
         let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
@@ -196,6 +214,7 @@ impl Policy {
         what: Beginning,
         knows: &dyn Fn(&str) -> bool,
     ) -> Result<Options, Problem> {
+        self.may_record(given)?;
         let mut options = Options::new();
         for (name, value) in given.iter().filter(|(_, value)| !value.is_null()) {
             if what == Beginning::Conversation && NOT_IN_CONVERSATIONS.contains(&name.as_str()) {
@@ -224,7 +243,26 @@ impl Policy {
             };
             options.insert("approval".to_owned(), mode_name(mode).into());
         }
+        if !options.contains_key("approval") && !self.allows(Approval::Default) {
+            options.insert("approval".to_owned(), mode_name(self.max_approval).into());
+        }
         Ok(options)
+    }
+
+    /// Recording writes a file, which not every mode may; only what says that it plays back does nothing else.
+    fn may_record(&self, given: &Options) -> Result<(), Problem> {
+        let has_one = given.get("cassette").is_some_and(|value| !value.is_null());
+        let is_replay = given.get("cassette_mode").is_some_and(|mode| mode == "replay");
+        match has_one && !is_replay && !self.allows(Approval::AutoEdit) {
+            true => {
+                let most = mode_name(self.max_approval);
+                Err(Problem::forbidden(format!(
+                    "cassette: recording writes a file, and the mode {most} may not"
+                ))
+                .hint("Give cassette_mode replay, which plays back and never records."))
+            }
+            false => Ok(()),
+        }
     }
 
     fn option(&self, name: &str, value: &Value, rule: Rule) -> Result<Value, Problem> {
@@ -234,17 +272,20 @@ impl Policy {
             Rule::Folder => paths.each(name, value, Wanted::Folder),
             Rule::File if value.is_boolean() => Ok(value.clone()),
             Rule::File => paths.each(name, value, Wanted::File),
-            Rule::Written => paths.each(name, value, Wanted::Written),
-            Rule::JsonOrFile if value.as_str().is_none_or(|text| text.trim_start().starts_with('{')) => {
-                match value.as_str() {
-                    // A file could have such a name.
-                    Some(text) => {
-                        serde_json::from_str(text).map_err(|error| Problem::input(format!("{name}: {error}")))
-                    }
-                    None => Ok(value.clone()),
+            Rule::Cassette if self.allows(Approval::AutoEdit) => paths.each(name, value, Wanted::Written),
+            // It is only played back: `admit` has seen to that.
+            Rule::Cassette => paths.each(name, value, Wanted::File),
+            Rule::Text if value.is_string() => Ok(value.clone()),
+            Rule::Text => Err(Problem::input(format!("{name}: a text is needed"))),
+            Rule::JsonOrFile => match value {
+                Value::Object(_) => Ok(value.clone()),
+                // A file could have such a name.
+                Value::String(text) if text.trim_start().starts_with('{') => {
+                    serde_json::from_str(text).map_err(|error| Problem::input(format!("{name}: {error}")))
                 }
-            }
-            Rule::JsonOrFile => paths.each(name, value, Wanted::File),
+                Value::String(_) => paths.each(name, value, Wanted::File),
+                _ => Err(Problem::input(format!("{name}: a JSON object or a path is needed"))),
+            },
             Rule::Mode => match value.as_str() {
                 Some(mode) => self.mode(mode).map(|_| value.clone()),
                 None => Err(Problem::input(format!("{name}: a text is needed"))),
@@ -291,6 +332,13 @@ impl Policy {
             }
         }
         Ok(value.clone())
+    }
+
+    /// A mode that the request did not name is no reason to refuse it: the defaults of files are lowered to the limit.
+    pub fn lower(&self, request: &mut Request, options: &Options) {
+        if !options.contains_key("approval") {
+            request.approval = request.approval.min_by_rank(self.max_approval);
+        }
     }
 
     /// What the options came to, with the defaults of files: the last look before something begins.

@@ -168,7 +168,7 @@ impl From<FindError> for Problem {
     fn from(error: FindError) -> Self {
         let hint = error.hint().unwrap_or_default().into_owned();
         match &error {
-            FindError::Unknown(_) => Self::not_found(error.to_string()),
+            FindError::Unknown(_) | FindError::NoneIn(_) => Self::not_found(error.to_string()),
             FindError::Ambiguous(..) => Self::input(error.to_string()),
             _ => Self::broken(&error),
         }

@@ -203,6 +203,8 @@ pub struct Runs {
     most: usize,
     keeping: Keeping,
     news: Arc<News>,
+    /// Each thread that performs a run has one of these.
+    hands: Arc<()>,
 }
 
 #[derive(Default)]
@@ -233,7 +235,7 @@ impl Runs {
             }
             all.runs.insert(kept.id.clone(), Arc::new(kept));
         }
-        let runs = Self { dir, all: Mutex::new(all), most, keeping, news };
+        let runs = Self { dir, all: Mutex::new(all), most, keeping, news, hands: Arc::default() };
         runs.prune();
         Ok(runs)
     }
@@ -250,6 +252,16 @@ impl Runs {
     /// The newest first.
     pub fn list(&self) -> Vec<Arc<Kept>> {
         self.all().runs.values().rev().cloned().collect()
+    }
+
+    /// What a thread holds while it performs a run.
+    fn hand(&self) -> Arc<()> {
+        self.hands.clone()
+    }
+
+    /// Whether nothing of any run is left to be done, to the last file.
+    pub fn are_at_rest(&self) -> bool {
+        Arc::strong_count(&self.hands) == 1 && self.going().is_empty()
     }
 
     /// Those that are not over.
@@ -292,16 +304,17 @@ impl Runs {
         self.news.tell();
     }
 
-    /// It is over.
+    /// It is over: first on disk, then for whoever asks, so that nobody is told of an end that is not there yet.
     fn finish(&self, kept: &Kept, log: &Log, outcome: &Outcome) {
-        self.changed(kept, |view| view.ended(outcome));
-        // Before the last event: whoever sees that may ask for the outcome.
-        if let Err(error) = disk::finish(kept, outcome) {
-            tracing::error!("the run {} could not be kept: {error}", kept.id);
+        let unkept = |error| tracing::error!("the end of the run {} could not be kept: {error}", kept.id);
+        disk::write_outcome(kept, outcome).unwrap_or_else(unkept);
+        {
+            // Whoever sees the last event and asks for the run waits here until that says so too.
+            let mut view = kept.locked();
+            log.append(|seq| disk::finished(seq, outcome.clone())).unwrap_or_else(unkept);
+            view.ended(outcome);
         }
-        if let Err(error) = log.append(|seq| disk::finished(seq, outcome.clone())) {
-            tracing::error!("the last event of the run {} could not be kept: {error}", kept.id);
-        }
+        disk::write(kept).unwrap_or_else(unkept);
         log.end();
         self.prune();
         self.news.tell();
@@ -334,3 +347,6 @@ impl Runs {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

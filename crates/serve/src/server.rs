@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -30,7 +31,7 @@ use crate::token::{Access, Tokens};
 pub enum ServeError {
     /// Nobody can listen there.
     #[error("{0} cannot be listened on: {1}")]
-    Listen(std::net::SocketAddr, io::Error),
+    Listen(SocketAddr, io::Error),
     /// Another server keeps its files there.
     #[error("{} is in use by another server", .0.display())]
     InUse(PathBuf),
@@ -129,7 +130,7 @@ impl Server {
         let host = match self.app.settings.hosts.first() {
             Some(host) if host.contains(':') => host.clone(),
             Some(host) => format!("{host}:{}", address.port()),
-            None => address.to_string(),
+            None => reachable(address).to_string(),
         };
         Ok(format!("{scheme}://{host}/?token={}", self.app.tokens.get(Access::Full)?))
     }
@@ -175,7 +176,7 @@ fn finish(app: &Shared) {
         app.runs.going().iter().for_each(|kept| kept.stop());
     }
     let mut deadline = None;
-    while !app.runs.going().is_empty() || closing.iter().any(|closing| !closing.is_finished()) {
+    while !app.runs.are_at_rest() || closing.iter().any(|closing| !closing.is_finished()) {
         if asked() > 1 && deadline.is_none() {
             deadline = Some(std::time::Instant::now() + AT_ONCE);
             for kept in app.runs.going() {
@@ -190,6 +191,16 @@ fn finish(app: &Shared) {
         }
         std::thread::sleep(NOW_AND_THEN);
     }
+}
+
+/// Nobody has the address that stands for all of them: from here the server is reached by that of this machine.
+fn reachable(mut address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(any) if any.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(any) if any.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    address
 }
 
 /// Each connection is an open file; most systems allow more than they give at first.

@@ -246,7 +246,7 @@ mod tests {
         let path = dir.path().join("events.jsonl");
         std::fs::write(&path, "0\n1\n{\"half").unwrap();
         assert_eq!(Log::of_old(&path).unwrap().told(), Told { bytes: 4, lines: 2, is_over: true });
-        Log::end_old(&path, |seq| format!("end {seq}").into_bytes()).unwrap();
+        Log::end_old(&path, |seq| vec![format!("end {seq}").into_bytes()]).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "0\n1\nend 2\n");
     }
 

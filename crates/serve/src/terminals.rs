@@ -54,6 +54,12 @@ pub fn opened(app: &App) -> Result<Terminals, Problem> {
     if let Some(terminals) = &*opened {
         return Ok(terminals.clone());
     }
+    let named = app.settings.tmux.as_ref().filter(|tmux| tmux.components().nth(1).is_some());
+    if let Some(missing) = named.filter(|tmux| !tmux.is_file()) {
+        let detail = format!("there is no tmux at {}", missing.display());
+        return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no_tmux", detail)
+            .hint("The server would have to be started with another --tmux PATH, or without one."));
+    }
     let terminals = Terminals::open(Options {
         server: app.settings.tmux_server.clone(),
         tmux: app.settings.tmux.clone(),

@@ -87,12 +87,28 @@ impl Tokens {
 
     /// What the bearer of this token may do. It takes the same time for every wrong token.
     pub fn access(&self, given: &str) -> Option<Access> {
-        let given: [u8; 32] = Sha256::digest(given.as_bytes()).into();
+        self.fitting(Sha256::digest(given.as_bytes()).into(), |digest| *digest)
+    }
+
+    /// What a browser gets in exchange for a token: good for nothing but as the cookie of this origin, and no longer than the
+    /// token. Browsers show cookies to every port of a machine, and whoever listens on another is not to have the token.
+    pub fn cookie(&self, token: &str, origin: &str) -> Option<String> {
+        self.access(token)?;
+        Some(hex(&cookie(origin, &Sha256::digest(token.as_bytes()).into())))
+    }
+
+    /// What the browser may do that sends this cookie to this origin.
+    pub fn access_by_cookie(&self, given: &str, origin: &str) -> Option<Access> {
+        let given = Sha256::digest(given.as_bytes()).into();
+        self.fitting(given, |digest| Sha256::digest(hex(&cookie(origin, digest)).as_bytes()).into())
+    }
+
+    fn fitting(&self, given: [u8; 32], of: impl Fn(&[u8; 32]) -> [u8; 32]) -> Option<Access> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let mut found = None;
         for (access, known) in ALL.into_iter().zip(known.iter_mut()) {
             self.refresh(access, known);
-            if known.as_ref().is_some_and(|known| are_same(&known.digest, &given)) {
+            if known.as_ref().is_some_and(|known| are_same(&of(&known.digest), &given)) {
                 found = found.or(Some(access));
             }
         }
@@ -114,6 +130,16 @@ impl Tokens {
             (Err(_), _) => *known = None,
         }
     }
+}
+
+/// Nobody gets from it to the digest of the token, nor from that to the token.
+fn cookie(origin: &str, digest: &[u8; 32]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update(b"alhena serve cookie 1\n");
+    hash.update(origin.as_bytes());
+    hash.update(b"\n");
+    hash.update(digest);
+    hash.finalize().into()
 }
 
 fn is_private(path: &Path) -> io::Result<bool> {
@@ -174,11 +200,27 @@ mod tests {
         assert_ne!(full, read);
         assert_eq!(tokens.access(&full), Some(Access::Full));
         assert_eq!(tokens.access(&read), Some(Access::Read));
-        let (shorter, turned): (String, String) =
-            (full.chars().skip(1).collect(), full.chars().rev().collect());
-        for wrong in ["", " ", &shorter, &format!("{full}0"), &turned] {
-            assert_eq!(tokens.access(wrong), None, "{wrong}");
+        for wrong in ["", " ", full.get(..63).unwrap(), &format!("{full}0"), &full.replace('a', "b")] {
+            assert_eq!(tokens.access(wrong), if wrong == full { Some(Access::Full) } else { None });
         }
+    }
+
+    #[test]
+    fn a_cookie_is_no_token_and_counts_for_its_origin_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let tokens = Tokens::open(dir.path()).unwrap();
+        let (here, there) = ("http://127.0.0.1:7428", "http://127.0.0.1:7429");
+        for access in ALL {
+            let token = tokens.get(access).unwrap();
+            let cookie = tokens.cookie(&token, here).unwrap();
+            assert_eq!(tokens.access_by_cookie(&cookie, here), Some(access));
+            assert_eq!(tokens.access_by_cookie(&cookie, there), None);
+            assert_eq!(tokens.access(&cookie), None, "it is no token");
+            assert_eq!(tokens.access_by_cookie(&token, here), None, "and the token is no cookie");
+            tokens.renew(access).unwrap();
+            assert_eq!(tokens.access_by_cookie(&cookie, here), None, "it ends with its token");
+        }
+        assert_eq!(tokens.cookie("0000", here), None);
     }
 
     #[test]

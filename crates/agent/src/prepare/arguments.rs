@@ -133,7 +133,7 @@ fn existing(dir: &Path) -> Result<PathBuf, RunError> {
 }
 
 /// The CLI takes letters, digits, `-` and `_`; files are named by the first eight, which must be plain (0.61.0).
-fn session_id(id: &str) -> Result<&str, RunError> {
+pub(crate) fn session_id(id: &str) -> Result<&str, RunError> {
     let plain = id.len() >= 8 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
     match plain && id.bytes().take(8).all(|byte| byte.is_ascii_alphanumeric()) {
         true => Ok(id),

@@ -152,6 +152,7 @@ fn token(asked: &TokenArgs, state: &std::path::Path) -> Done {
 }
 
 fn serve(args: Args, state: PathBuf, environment: Environment) -> Done {
+    check(&args)?;
     let interrupts = Arc::new(Interrupts::catch());
     let meaning = Arc::new(OptionsOfRun::new(interrupts.clone(), args.quiet));
     let (quiet, read_token) = (args.quiet, args.read_token);
@@ -186,6 +187,33 @@ fn serve(args: Args, state: PathBuf, environment: Environment) -> Done {
     });
     server.run();
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses what would be taken and never match anything.
+fn check(args: &Args) -> Result<(), CommandError> {
+    if let Some(wrong) = args.allow_origin.iter().find(|origin| !is_origin(origin)) {
+        return Err(CommandError::usage(
+            format!("--allow-origin {wrong}: not an origin"),
+            "Give the scheme, the host and the port of each page, such as http://localhost:3000, and no path.",
+        ));
+    }
+    let is_name = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
+    if let Some(wrong) = args.allow_env.iter().find(|name| !is_name(name)) {
+        return Err(CommandError::usage(
+            format!("--allow-env {wrong}: not the name of a variable"),
+            "Give the name alone; requests give the value.",
+        ));
+    }
+    Ok(())
+}
+
+/// Whether a browser could say that it comes from there.
+fn is_origin(text: &str) -> bool {
+    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    rest.map(|rest| rest.strip_suffix('/').unwrap_or(rest)).is_some_and(|host| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
+        !host.is_empty() && host.bytes().all(plain)
+    })
 }
 
 /// What it means that others can reach the address.
@@ -274,7 +302,20 @@ mod tests {
 
     use alhena_serve::policy::TABLE;
 
+    use super::is_origin;
     use crate::commands::run::json::Options;
+
+    #[test]
+    fn an_origin_is_a_scheme_a_host_and_a_port() {
+        for origin in ["http://localhost:3000", "https://a.example", "http://[::1]:80", "http://a.example/"] {
+            assert!(is_origin(origin), "{origin}");
+        }
+        for other in
+            ["*", "localhost:3000", "http://", "http://a/b", "http://*.a", "http://u@a", "null", "ftp://a"]
+        {
+            assert!(!is_origin(other), "{other}");
+        }
+    }
 
     #[test]
     fn every_option_of_a_run_has_a_rule_and_every_rule_an_option() {

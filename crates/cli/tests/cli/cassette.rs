@@ -23,9 +23,15 @@ fn what_cannot_be_recorded_or_played_back_is_refused_before_the_start() {
     assert_snapshot!(desk.alhena(&["mock", "--cassette", "talk.json"]), @r"
     ---- stderr ----
     error: talk.json: not a cassette: unknown field `turns`, expected one of `cassette`, `upstream`, `client`, `incomplete`, `interactions` at line 1 column 8
-    hint: Give a file that --cassette has recorded, or record it anew: --cassette-mode record.
+    hint: Give a file that --cassette has recorded, or the name of a new one: nothing else is replaced.
     [exit 2]
     ");
+    for command in [&["run", "hi"][..], &["mock"]] {
+        let over =
+            desk.alhena(&[command, &["--cassette", "talk.json", "--cassette-mode", "record"]].concat());
+        assert!(over.code() == Some(2) && over.stderr.contains("talk.json: not a cassette"), "{over}");
+    }
+    assert_eq!(std::fs::read_to_string(desk.work().join("talk.json")).unwrap(), "{\"turns\": []}");
     let both = desk.alhena(&["run", "--offline", "--cassette", "talk.json", "hi"]);
     assert!(both.code() == Some(2) && both.stderr.contains("cannot be used with"), "{both}");
     let both = desk.alhena(&["mock", "tour", "--cassette", "talk.json"]);

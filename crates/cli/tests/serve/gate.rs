@@ -34,6 +34,8 @@ fn the_first_line_is_an_address_on_this_machine_with_a_token_that_is_in_a_privat
 fn without_the_right_token_there_is_nothing_but_the_page() {
     let place = says("tokens", "hi");
     let served = serve(&place, &[]);
+    let port = served.host.rsplit(':').next().unwrap();
+    let (own, as_it_is) = (format!("alhena_{port}=x"), format!("alhena_{port}={}", served.token));
     for path in ["/v1/runs", "/v1/now", "/v1/me", "/v1/sessions", "/v1/nothing", "/v1", "/v1/now/events"] {
         for headers in [
             &[][..],
@@ -41,7 +43,8 @@ fn without_the_right_token_there_is_nothing_but_the_page() {
             &[("Authorization", "Bearer 0000000000000000000000000000000000000000000000000000000000000000")],
             &[("Authorization", "Basic dTpw")],
             &[("Authorization", served.token.as_str())],
-            &[("Cookie", "alhena_token=x")],
+            &[("Cookie", own.as_str())],
+            &[("Cookie", as_it_is.as_str())],
             &[("Cookie", "token=x; other=y")],
         ] {
             let reply = served.bare("GET", path, headers, "");
@@ -68,6 +71,14 @@ fn the_first_click_gives_a_cookie_that_scripts_and_other_sites_do_not_get() {
         cookie.contains("; HttpOnly") && cookie.contains("; SameSite=Strict") && cookie.contains("; Path=/")
     );
     let cookie = cookie.split(';').next().unwrap();
+    // Browsers show it to every port of this machine: it has a name of its own, and is worth nothing elsewhere.
+    let (name, value) = cookie.split_once('=').unwrap();
+    assert_eq!(name, format!("alhena_{}", served.host.rsplit(':').next().unwrap()));
+    assert!(!click.header("set-cookie").unwrap().contains(&served.token));
+    let bearer = format!("Bearer {value}");
+    assert_eq!(served.bare("GET", "/v1/me", &[("Authorization", &bearer)], "").status, 401, "it is no token");
+    let localhost = served.host.replace("127.0.0.1", "localhost");
+    assert_eq!(served.bare("GET", "/v1/me", &[("Cookie", cookie), ("Host", &localhost)], "").status, 401);
     let with = |more: &[(&str, &str)]| {
         let headers: Vec<(&str, &str)> =
             [("Cookie", cookie)].into_iter().chain(more.iter().copied()).collect();
@@ -142,7 +153,8 @@ fn pages_from_elsewhere_are_refused_unless_they_are_listed() {
     assert_eq!(served.bare("OPTIONS", "/v1/runs", &preflight, "").status, 204);
     assert_eq!(served.bare("OPTIONS", "/v1/runs", &[("Origin", "http://evil.example")], "").status, 403);
     // Its cookie is not enough for a page from elsewhere, listed or not.
-    let cookie = format!("alhena_token={}", served.token);
+    let click = served.bare("GET", &format!("/?token={}", served.token), &[], "");
+    let cookie = click.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
     let listed = [("Origin", "http://friend.example:3000"), ("Cookie", cookie.as_str())];
     assert_eq!(served.bare("GET", "/v1/me", &listed, "").status, 403);
 }
@@ -294,4 +306,44 @@ fn an_address_that_others_reach_is_said_to_be_one() {
     for word in ["warning", "other machines", "run agents as you", "unencrypted", "--root", "yolo"] {
         assert!(line.contains(word), "{word} in {line}");
     }
+}
+
+#[test]
+fn the_address_of_a_server_that_listens_everywhere_is_one_that_works() {
+    let place = says("everywhere", "hi");
+    let served = serve(&place, &["--listen", "0.0.0.0", "--quiet"]);
+    assert!(served.line.starts_with("http://127.0.0.1:"), "{}", served.line);
+    assert_eq!(served.get("/v1/me")["access"], "full");
+}
+
+#[test]
+fn what_could_never_match_is_refused_at_the_start() {
+    let place = says("start", "hi");
+    let file = place.lab.home.path().join("a-file");
+    std::fs::write(&file, "").unwrap();
+    for (args, word) in [
+        (["--root", file.to_str().unwrap()], "not a directory"),
+        (["--allow-origin", "*"], "not an origin"),
+        (["--allow-origin", "http://a.example/page"], "not an origin"),
+        (["--allow-env", "A=B"], "not the name of a variable"),
+    ] {
+        let mut command = std::process::Command::new(crate::lab::ALHENA);
+        command.args(["serve", "--port", "0"]).args(args).env_clear().envs(place.lab.env.iter());
+        let refused = alhena_testbed::run_bounded(&mut command, std::time::Duration::from_secs(60)).unwrap();
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(said.contains(word) && said.contains("hint: "), "{args:?}: {said}");
+        assert!(refused.stdout.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn what_is_not_there_is_said_and_is_no_error_of_the_server() {
+    let place = says("not-there", "hi");
+    let served = serve(&place, &["--tmux", "/nope/tmux"]);
+    for path in ["/v1/sessions/latest", "/v1/sessions/latest/export"] {
+        let reply = served.ask("GET", path, "");
+        assert_eq!((reply.status, reply.kind().as_str()), (404, "not_found"), "{path}: {}", reply.body);
+    }
+    let reply = served.ask("GET", "/v1/terminals/one", "");
+    assert_eq!((reply.status, reply.kind().as_str()), (503, "no_tmux"), "{}", reply.body);
 }

@@ -120,12 +120,25 @@ fn what_makes_no_sense_is_said_in_full() {
         let reply = served.ask("POST", "/v1/runs", body);
         (reply.status, reply.kind(), reply.json()["detail"].as_str().unwrap().to_owned())
     };
-    for body in
-        ["{", "[]", "null", "{}", "{\"prompt\": 5, \"dir\": 7}", "{\"prompt\": \"\"}", "{\"prompt\": null}"]
-    {
+    for body in [
+        "{",
+        "[]",
+        "null",
+        "{}",
+        "{\"prompt\": 5, \"dir\": 7}",
+        "{\"prompt\": \"\"}",
+        "{\"prompt\": null}",
+        "{\"prompt\": 5}",
+        "{\"prompt\": \"x\", \"schema\": 5}",
+        "{\"prompt\": \"x\", \"max_cost\": 0}",
+        "{\"prompt\": \"x\", \"max_tokens\": 0}",
+        "{\"prompt\": \"x\", \"session_id\": \"../x\"}",
+    ] {
         let (status, kind, detail) = kind(body);
         assert_eq!((status, kind.as_str()), (400, "input"), "{body}: {detail}");
     }
+    let (_, _, detail) = kind("{\"prompt\": \"x\", \"max_cost\": 0}");
+    assert!(detail.contains("max_cost") && !detail.contains("--"), "{detail}");
     let (status, _, detail) = kind("{\"prompt\": \"x\", \"promt\": \"y\"}");
     assert!(status == 400 && detail.contains("promt"), "{detail}");
     let reply =

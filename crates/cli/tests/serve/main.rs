@@ -12,6 +12,7 @@ mod gate;
 mod limits;
 mod restart;
 mod runs;
+mod talks;
 
 use alhena_testbed::{Child, Script, Step};
 use lab::HostileLab;

@@ -199,5 +199,31 @@ fn a_root_and_a_highest_mode_hold_for_what_a_request_asks() {
     let config = place.lab.home.path().join("alhena/config.toml");
     std::fs::write(config, "approval = \"yolo\"\n").unwrap();
     let id = served.run(&json!({"prompt": "go"}));
-    assert_eq!(served.events(&id).last().unwrap().1["outcome"]["failure"]["kind"], "input");
+    assert_eq!(served.events(&id).last().unwrap().1["outcome"]["status"], "success");
+    assert_eq!(served.get(&format!("/v1/runs/{id}"))["approval"], "auto-edit");
+    let argv = place.hostile.starts().unwrap().last().unwrap().argv.join(" ");
+    assert!(argv.contains("auto_edit") && !argv.contains("yolo"), "{argv}");
+}
+
+#[test]
+fn under_the_lowest_limit_a_run_is_one_that_plans_and_no_file_is_replaced() {
+    let place = says("lowest", "Hello");
+    let notes = place.lab.workspace().join("notes.txt");
+    std::fs::write(&notes, "mine").unwrap();
+    let served = serve(&place, &["--max-approval", "plan"]);
+    let id = served.run(&json!({"prompt": "go"}));
+    assert_eq!(served.events(&id).last().unwrap().1["outcome"]["status"], "success");
+    assert_eq!(served.get(&format!("/v1/runs/{id}"))["approval"], "plan");
+    let over = json!({"prompt": "go", "cassette": "notes.txt", "cassette_mode": "record"});
+    let reply = served.post("/v1/runs", &over);
+    assert_eq!((reply.status, reply.kind().as_str()), (403, "forbidden"), "{}", reply.body);
+    // Where edits may be made neither.
+    drop(served);
+    let served = serve(&place, &["--max-approval", "auto-edit"]);
+    let id = served.run(&over);
+    let outcome = served.events(&id).pop().unwrap().1["outcome"].clone();
+    assert_eq!(outcome["failure"]["kind"], "input", "{outcome}");
+    assert!(outcome["failure"]["message"].as_str().unwrap().contains("not a cassette"), "{outcome}");
+    assert!(!outcome["failure"]["hint"].as_str().unwrap().contains("--"), "{outcome}");
+    assert_eq!(std::fs::read_to_string(&notes).unwrap(), "mine");
 }

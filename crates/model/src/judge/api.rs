@@ -57,6 +57,8 @@ impl Call<'_> {
         let mut failure = match status {
             Some(status) => self.by_status(status, message),
             None if self.says(NETWORK) || is_cut_off(self.message) => self.lost(&message),
+            // Over ACP it is a request that fails, and not the start (0.61.0).
+            None if self.says(UNTRUSTED) && !self.is_call() => Failure::new(FailureKind::Untrusted, message),
             None if !self.is_call() => Failure::new(FailureKind::Crashed, message),
             None if is_bad_json(self.message) => Failure::new(FailureKind::InvalidResponse, message),
             None => Failure::new(FailureKind::Api, message),
@@ -137,6 +139,9 @@ const NOT_ON_THE_CASSETTE: &str = "This request is not on the cassette";
 
 /// What the CLI puts around every error of a call.
 const WRAPPER: &str = "[API Error: ";
+
+/// What the CLI says of a mode in a folder that is not trusted.
+const UNTRUSTED: &[&str] = &["in an untrusted folder"];
 
 const NETWORK: &[&str] = &[
     "fetch failed",

@@ -434,6 +434,11 @@ fn a_lost_connection_is_an_api_failure_and_a_bug_of_the_cli_is_not() {
         ("[API Error: Unexpected token 'o', \"{oops\" is not valid JSON]", "", FailureKind::InvalidResponse),
         ("[API Error: strange]", "", FailureKind::Api),
         ("Cannot read properties of undefined", "", FailureKind::Crashed),
+        (
+            "Internal error: Cannot enable privileged approval modes in an untrusted folder.",
+            "",
+            FailureKind::Untrusted,
+        ),
     ];
     for (message, stderr, expected) in cases {
         let found = failure(&reported("Error", message, None), &end(Exit::Code(1), stderr));

@@ -205,14 +205,37 @@ fn events(text: &str) -> Option<Vec<Value>> {
     events.map(|event| serde_json::from_str(event.strip_prefix("data:")?).ok()).collect()
 }
 
-/// Says before anything is asked that it could not be written down here.
+/// Says before anything is asked that it could not be written down here: nothing is replaced but a cassette, or an empty file.
 pub fn can_be_written(path: &Path) -> Result<(), CassetteError> {
-    alhena_sys::files::can_be_replaced(path).map_err(|error| CassetteError::Io(path.to_owned(), error))
+    let failed = |error| CassetteError::Io(path.to_owned(), error);
+    match std::fs::metadata(path) {
+        Ok(there) if there.is_file() && there.len() > 0 => drop(Cassette::read(path)?),
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(failed(error)),
+    }
+    alhena_sys::files::can_be_replaced(path).map_err(failed)
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_recorded_over_but_a_cassette_and_what_is_empty() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("talk.json");
+        assert!(can_be_written(&path).is_ok(), "there is nothing");
+        std::fs::write(&path, "").unwrap();
+        assert!(can_be_written(&path).is_ok(), "there is nothing in it");
+        for text in ["my notes", "{}", "{\"cassette\": 1}", "[1]"] {
+            std::fs::write(&path, text).unwrap();
+            assert!(matches!(can_be_written(&path), Err(CassetteError::NotOne(..))), "{text}");
+        }
+        Cassette::empty("https://api.example").write(&path).unwrap();
+        assert!(can_be_written(&path).is_ok());
+    }
 
     #[test]
     fn a_stream_is_read_as_events_or_left_as_it_is() {

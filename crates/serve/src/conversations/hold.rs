@@ -1,9 +1,10 @@
 //! The threads of a conversation: one that opens it, one for each turn, one that closes it.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use alhena_agent::{Permission, RunError, Talk, Turn, TurnItem, Whom};
+use alhena_agent::{Action, Permission, RunError, Talk, Turn, TurnItem, Whom};
 use alhena_batch::doing::Seen;
 use alhena_batch::meaning::{Agent, Ask, Options};
 use alhena_model::{Event, EventKind, Failure, FailureKind, Outcome, Timestamp};
@@ -18,34 +19,66 @@ const NOW_AND_THEN: Duration = Duration::from_millis(100);
 /// So much of the first prompt is its title.
 const TITLE: usize = 200;
 
-/// Starts its agent.
+/// Starts its agent. Where it was closed meanwhile, whoever closes it says how it ended.
 pub fn open(app: &App, held: &Arc<Held>, options: &Options) {
-    match begin(app, held, options) {
-        Ok(failure @ Some(_)) => end(app, held, failure),
-        Ok(None) => {
-            let opened = held.talking().as_ref().and_then(Talk::opened);
-            app.conversations.changed(held, |view| {
-                if let Some(opened) = opened {
-                    view.session_id = Some(opened.session_id).filter(|id| !id.is_empty());
-                    view.model =
-                        view.model.take().or_else(|| Some(opened.model).filter(|model| !model.is_empty()));
-                }
-                match held.turning().is_on {
-                    true => view.state = State::Working,
-                    false => view.settle(),
-                }
-            });
+    // Whatever goes wrong here, nobody must wait for its end for ever.
+    let begun = catch_unwind(AssertUnwindSafe(|| begin(app, held, options)));
+    let opened = held.talking().as_ref().and_then(Talk::opened);
+    let failure = match begun {
+        Ok(Ok(failure)) => failure,
+        Ok(Err(failure)) => Some(*failure),
+        Err(_) => Some(Failure::new(FailureKind::Crashed, "the server failed to start the agent")),
+    };
+    let fails = {
+        let mut turning = held.turning();
+        turning.is_opening = false;
+        if turning.is_closing {
+            drop(turning);
             held.turn_over.notify_all();
-            held.write();
+            return;
         }
-        Err(failure) => end(app, held, Some(*failure)),
+        turning.is_closing = failure.is_some();
+        if failure.is_none() {
+            let mut view = held.locked();
+            if let Some(opened) = opened {
+                view.session_id = Some(opened.session_id).filter(|id| !id.is_empty());
+                view.model =
+                    view.model.take().or_else(|| Some(opened.model).filter(|model| !model.is_empty()));
+            }
+            match turning.is_on {
+                true => view.state = State::Working,
+                false => view.settle(),
+            }
+        }
+        failure.is_some()
+    };
+    app.conversations.news.tell();
+    held.turn_over.notify_all();
+    if fails {
+        end(app, held, failure);
+    } else {
+        held.write();
     }
+}
+
+/// There is no thread for it.
+pub fn not_opened(app: &App, held: &Arc<Held>, error: &std::io::Error) {
+    {
+        let mut turning = held.turning();
+        (turning.is_opening, turning.is_closing) = (false, true);
+    }
+    let failure = Failure::new(FailureKind::Crashed, format!("the agent could not be started: {error}"));
+    end(app, held, Some(failure));
 }
 
 /// Why it did not get a session, if it did not.
 fn begin(app: &App, held: &Arc<Held>, options: &Options) -> Result<Option<Failure>, Box<Failure>> {
     let mut ask = app.meaning.ask(options, None).map_err(boxed)?;
+    app.policy.lower(&mut ask.request, options);
     app.policy.check(&ask.request)?;
+    if held.turning().is_closing {
+        return Err(Box::new(Failure::new(FailureKind::Cancelled, "it was closed before it began")));
+    }
     let after = ask.after.take();
     let Ask { mut request, agent, environment, .. } = ask;
     request.began = None;
@@ -99,7 +132,7 @@ pub fn prompt(app: &Shared, held: &Arc<Held>, text: String) -> Result<(), Proble
             _ if turning.is_on => {
                 return Err(Problem::conflict("a turn is on").hint("Wait for its end, or cancel it."));
             }
-            _ => turning.is_on = true,
+            _ => (turning.is_on, turning.is_cancelled) = (true, false),
         }
     }
     let mut number = 0;
@@ -111,30 +144,43 @@ pub fn prompt(app: &Shared, held: &Arc<Held>, text: String) -> Result<(), Proble
         view.title.get_or_insert_with(|| beginning(&text, TITLE));
         number = view.turns;
     });
-    let (app, held) = (app.clone(), held.clone());
+    let (app, held, not_begun) = (app.clone(), held.clone(), held.clone());
     let spawned = std::thread::Builder::new().name("turn".to_owned()).spawn(move || {
-        turn(&app, &held, number, &text);
-        held.turning().is_on = false;
-        held.turn_over.notify_all();
-        app.conversations.changed(&held, ConversationView::settle);
+        let outcome = turn(&app, &held, number, &text);
+        held.turn_ends(number, &outcome);
+        app.conversations.news.tell();
         held.write();
     });
-    spawned.map(|_| ()).map_err(Problem::broken)
+    spawned.map(|_| ()).map_err(|error| {
+        not_begun
+            .turn_ends(number, &Outcome::not_begun(Failure::new(FailureKind::Crashed, error.to_string())));
+        Problem::broken(error)
+    })
 }
 
-fn turn(app: &App, held: &Held, number: u64, text: &str) {
-    held.wait_until(|turning| turning.is_closing || held.locked().state != State::Starting);
+fn turn(app: &App, held: &Held, number: u64, text: &str) -> Arc<Outcome> {
+    held.wait_until(|turning| {
+        turning.is_closing || turning.is_cancelled || held.locked().state != State::Starting
+    });
+    let is_cancelled = held.turning().is_cancelled;
     let begun = match &mut *held.talking() {
+        _ if is_cancelled => {
+            let cancelled = "the turn was cancelled before it began";
+            Err(RunError::Failed(Box::new(Failure::new(FailureKind::Cancelled, cancelled))))
+        }
         Some(talk) => talk.prompt(text),
         None => {
             let closed = "the conversation was closed before the turn began";
             Err(RunError::Failed(Box::new(Failure::new(FailureKind::Cancelled, closed))))
         }
     };
-    let outcome = match begun {
+    let mut outcome = match begun {
         Ok(turn) => follow(app, held, number, turn),
         Err(error) => Arc::new(Outcome::not_begun(error.into_failure())),
     };
+    if outcome.failure.is_some() {
+        Arc::make_mut(&mut outcome).failure.iter_mut().for_each(|failure| app.in_fields(failure));
+    }
     let session = held.talking().as_ref().and_then(Talk::opened).map(|opened| opened.session_id);
     app.conversations.changed(held, |view| {
         view.session_id = session.or(view.session_id.take());
@@ -146,14 +192,14 @@ fn turn(app: &App, held: &Held, number: u64, text: &str) {
             view.tokens = Some(view.tokens.unwrap_or(0) + used);
         }
     });
-    held.tell(number, json!({ "type": "turn_finished", "at": Timestamp::now(), "outcome": &*outcome }));
+    outcome
 }
 
 fn follow(app: &App, held: &Held, number: u64, mut turn: Turn) -> Arc<Outcome> {
     {
         let mut turning = held.turning();
         turning.canceller = Some(turn.canceller());
-        if turning.is_closing {
+        if turning.is_closing || turning.is_cancelled {
             turn.cancel();
         }
     }
@@ -240,7 +286,14 @@ pub fn answer(
             .hint("It was answered, or withdrawn because its time or its turn was over.")
     };
     let number: u64 = id.parse().map_err(|_| gone())?;
-    let permission = held.turning().waiting.remove(&number).ok_or_else(gone)?;
+    let permission = {
+        let mut turning = held.turning();
+        if decision == Decision::Always {
+            let question = turning.waiting.get(&number).ok_or_else(gone)?.question();
+            app.policy.may_allow_always(matches!(question.action, Action::Diff { .. }))?;
+        }
+        turning.waiting.remove(&number).ok_or_else(gone)?
+    };
     if let Some(why) = permission.withdrawn() {
         return Err(Problem::conflict(format!("the question does not wait any more: {why}")));
     }
@@ -260,11 +313,15 @@ pub fn answer(
     Ok(())
 }
 
-/// Cancels the turn that goes on, if one does.
+/// Cancels the turn that goes on, if one does, also while it is on its way to the agent.
 pub fn cancel(held: &Held) {
-    if let Some(canceller) = &held.turning().canceller {
+    let mut turning = held.turning();
+    turning.is_cancelled = turning.is_on;
+    if let Some(canceller) = &turning.canceller {
         canceller.cancel();
     }
+    drop(turning);
+    held.turn_over.notify_all();
 }
 
 /// Closes it, and comes back when nothing of it is left.
@@ -280,6 +337,21 @@ pub fn close(app: &App, held: &Arc<Held>) {
 }
 
 impl Held {
+    /// The turn is over for whoever hears of it: who sends the next prompt at once waits here until there is room for it.
+    fn turn_ends(&self, number: u64, outcome: &Outcome) {
+        let mut turning = self.turning();
+        let event = json!({ "type": "turn_finished", "at": Timestamp::now(), "outcome": outcome });
+        if let Some(log) = &turning.log {
+            self.append(log, number, event);
+        }
+        turning.is_on = false;
+        if !turning.is_opening {
+            self.locked().settle();
+        }
+        drop(turning);
+        self.turn_over.notify_all();
+    }
+
     fn wait_until(&self, is_so: impl Fn(&Turning) -> bool) {
         let mut turning = self.turning();
         while !is_so(&turning) {
@@ -292,7 +364,8 @@ impl Held {
     }
 }
 
-fn end(app: &App, held: &Arc<Held>, failure: Option<Failure>) {
+fn end(app: &App, held: &Arc<Held>, mut failure: Option<Failure>) {
+    failure.iter_mut().for_each(|failure| app.in_fields(failure));
     let waiting = {
         let mut turning = held.turning();
         turning.is_closing = true;
@@ -311,14 +384,8 @@ fn end(app: &App, held: &Arc<Held>, failure: Option<Failure>) {
     if let Some(talk) = talk {
         warnings = talk.close().1.warnings;
     }
-    // The turn that was on tells how it ended.
-    loop {
-        let turning = held.turning();
-        if !turning.is_on {
-            break;
-        }
-        drop(held.turn_over.wait_timeout(turning, NOW_AND_THEN));
-    }
+    // The turn that was on tells how it ended, and an agent that was about to start is not left behind.
+    held.wait_until(|turning| !turning.is_on && !turning.is_opening);
     if let Some(after) = held.turning().after.take() {
         warnings.extend(after(&Outcome::default()));
     }

@@ -60,7 +60,7 @@ pub struct Changes {
     #[cfg_attr(feature = "openapi", schema(pattern = "^(plan|default|auto-edit|yolo)$"))]
     mode: Option<String>,
     /// The model, from the next prompt on.
-    #[cfg_attr(feature = "openapi", schema(min_length = 1))]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, pattern = "\\S"))]
     model: Option<String>,
 }
 
@@ -82,11 +82,14 @@ pub async fn open(
         let options = admitted(&app, &given, Beginning::Conversation)?;
         let (held, is_new) = app.conversations.begin(&options, key)?;
         if is_new {
-            let held = held.clone();
+            let (inner, opened) = (app.clone(), held.clone());
             std::thread::Builder::new()
                 .name("conversation".to_owned())
-                .spawn(move || hold::open(&app, &held, &options))
-                .map_err(Problem::broken)?;
+                .spawn(move || hold::open(&inner, &opened, &options))
+                .map_err(|error| {
+                    hold::not_opened(&app, &held, &error);
+                    Problem::broken(error)
+                })?;
         }
         Ok(held)
     })
@@ -126,6 +129,11 @@ pub async fn change(
 ) -> Result<Json<ConversationView>, Problem> {
     let held = app.conversations.get(&id)?;
     let mode = changes.mode.as_deref().map(|mode| app.policy.mode(mode)).transpose()?;
+    if changes.model.as_deref().is_some_and(|model| model.trim().is_empty()) {
+        return Err(
+            Problem::input("model: a name is needed").hint("Leave it out to keep the one that it has.")
+        );
+    }
     aside(move || {
         {
             let mut talk = held.talking();

@@ -144,3 +144,76 @@ fn a_conversation_has_no_prompt_of_its_own() {
         policy.admit(&options(json!({"offline": true})), Beginning::Conversation, &|_| true).unwrap();
     assert_eq!(offline["approval"], "default", "it is the questions that one wants to see");
 }
+
+#[test]
+fn a_cassette_is_written_only_where_edits_may_be_made() {
+    let place = place();
+    let root = place.policy.root.clone().unwrap();
+    std::fs::write(root.join("talk.json"), "{}").unwrap();
+    for max_approval in [Approval::Plan, Approval::Default] {
+        let policy = Policy { max_approval, ..place.policy.clone() };
+        for writes in [
+            json!({"cassette": "prompt.txt", "cassette_mode": "record"}),
+            json!({"cassette": "new.json", "cassette_mode": "auto"}),
+            json!({"cassette": "new.json"}),
+            json!({"cassette": "new.json", "cassette_mode": ["replay"]}),
+            json!({"cassette": "talk.json", "cassette_mode": null}),
+        ] {
+            let refused = admit(&policy, writes.clone()).unwrap_err();
+            assert!(refused.contains("\"status\":403"), "{writes}: {refused}");
+        }
+        let played = json!({"cassette": "talk.json", "cassette_mode": "replay"});
+        assert_eq!(admit(&policy, played).unwrap()["cassette"], json!(root.join("talk.json")));
+    }
+    let policy = Policy { max_approval: Approval::AutoEdit, ..place.policy.clone() };
+    assert!(admit(&policy, json!({"cassette": "new.json", "cassette_mode": "record"})).is_ok());
+}
+
+#[test]
+fn whoever_names_no_mode_gets_one_below_the_limit() {
+    let policy = Policy { max_approval: Approval::Plan, ..place().policy };
+    for what in [Beginning::Run, Beginning::Conversation] {
+        let admitted = policy.admit(&Options::new(), what, &|_| true).unwrap();
+        assert_eq!(admitted["approval"], "plan");
+    }
+    // What a file says counts for no more than the limit, unless somebody asked for it.
+    let policy = Policy { max_approval: Approval::Default, ..place().policy };
+    let mut request = Request::new("p").dir(policy.base.clone()).approval(Approval::Yolo);
+    policy.lower(&mut request, &Options::new());
+    assert_eq!(request.approval, Approval::Default);
+    request.approval = Approval::Plan;
+    policy.lower(&mut request, &Options::new());
+    assert_eq!(request.approval, Approval::Plan);
+}
+
+#[test]
+fn what_only_looks_like_a_text_or_a_schema_is_refused() {
+    let policy = place().policy;
+    for wrong in [
+        json!({"schema": 5}),
+        json!({"schema": [1]}),
+        json!({"schema": true}),
+        json!({"prompt": 5}),
+        json!({"prompt": ["a"]}),
+    ] {
+        let refused = admit(&policy, wrong.clone()).unwrap_err();
+        assert!(refused.contains("\"status\":400"), "{wrong}: {refused}");
+    }
+}
+
+#[test]
+fn to_allow_always_takes_a_limit_that_would_not_ask() {
+    let policy = place().policy;
+    let may = |max_approval| {
+        let policy = Policy { max_approval, ..policy.clone() };
+        (policy.may_allow_always(true).is_ok(), policy.may_allow_always(false).is_ok())
+    };
+    assert_eq!(MODES.map(may), [(false, false), (false, false), (true, false), (true, true)]);
+}
+
+#[test]
+fn a_root_is_a_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("file"), "").unwrap();
+    assert!(Policy::new(Some(&dir.path().join("file"))).is_err());
+}

@@ -1,9 +1,11 @@
 //! A run's directory.
 
 use std::io::{self, BufRead};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 
+use alhena_batch::doing::Seen;
 use alhena_batch::meaning::Options;
 use alhena_model::{Event, EventKind, Failure, FailureKind, Outcome, Source, Timestamp};
 use alhena_sys::files;
@@ -79,9 +81,8 @@ pub fn write(kept: &Kept) -> io::Result<()> {
     files::replace_own(&kept.dir.join(RUN), &serde_json::to_vec(&written)?)
 }
 
-pub fn finish(kept: &Kept, outcome: &Outcome) -> io::Result<()> {
-    files::replace_own(&kept.dir.join(OUTCOME), &serde_json::to_vec(outcome)?)?;
-    write(kept)
+pub fn write_outcome(kept: &Kept, outcome: &Outcome) -> io::Result<()> {
+    files::replace_own(&kept.dir.join(OUTCOME), &serde_json::to_vec(outcome)?)
 }
 
 /// The last event of a run.
@@ -117,40 +118,80 @@ fn read(dir: &Path) -> io::Result<Kept> {
         log: Mutex::new(Weak::new()),
         key,
     };
-    if !is_over {
-        interrupted(&kept)?;
+    // One that is over may be without its last event, where whoever wrote it was killed just then.
+    let has_end = ends_finished(&dir.join(EVENTS))?;
+    if !is_over || !has_end {
+        interrupted(&kept, has_end)?;
     }
     Ok(kept)
 }
 
 /// It was under way when the server was killed; its keeper has ended it.
-fn interrupted(kept: &Kept) -> io::Result<()> {
-    let failure = Failure::new(FailureKind::Crashed, "the server was killed while the run was under way")
-        .with_hint("Start it again; with resume it goes on where its session stopped.".to_owned());
+fn interrupted(kept: &Kept, has_end: bool) -> io::Result<()> {
+    let path = kept.dir.join(EVENTS);
     let mut outcome = match files::read_if_there(&kept.dir.join(OUTCOME))? {
         // It was over, and only that had not been said.
         Some(bytes) => serde_json::from_slice(&bytes)?,
-        None => Outcome::not_begun(failure),
+        None => killed(&path)?,
     };
     {
         let mut view = kept.locked();
         outcome.session_id = outcome.session_id.take().or(view.session_id.take());
         view.ended(&outcome);
     }
-    let path = kept.dir.join(EVENTS);
-    if !ends_finished(&path)? {
-        Log::end_old(&path, |seq| finished(seq, outcome.clone()))?;
+    if !has_end {
+        Log::end_old(&path, |seq| vec![finished(seq, outcome.clone())])?;
     }
-    finish(kept, &outcome)
+    write_outcome(kept, &outcome)?;
+    write(kept)
 }
+
+/// The outcome of a run that was killed, with what its events say that it used.
+fn killed(events: &Path) -> io::Result<Outcome> {
+    let failure = Failure::new(FailureKind::Crashed, "the server was killed while the run was under way")
+        .with_hint("Start it again; with resume it goes on where its session stopped.".to_owned());
+    let mut outcome = Outcome::not_begun(failure);
+    let Ok(file) = files::open(events) else { return Ok(outcome) };
+    let mut seen = Seen::default();
+    for line in io::BufReader::new(file).split(b'\n') {
+        // Of a line that was cut off nothing counts.
+        if let Ok(event) = serde_json::from_slice::<Event>(&line?) {
+            match &event.kind {
+                // One message more.
+                EventKind::Usage(usage) if event.source == Source::Session => {
+                    usage.models.iter().for_each(|(model, tokens)| outcome.usage.add(model, tokens));
+                }
+                // All so far.
+                EventKind::Usage(usage) => outcome.usage = usage.clone(),
+                _ => {}
+            }
+            seen.saw(&event);
+        }
+    }
+    outcome.cost_usd = seen.spent().1;
+    Ok(outcome)
+}
+
+/// So much of the end of the events is read at first.
+const TAIL: u64 = 64 << 10;
 
 /// Whether the last whole line of the events is their end.
 fn ends_finished(path: &Path) -> io::Result<bool> {
     let Ok(file) = files::open(path) else { return Ok(false) };
-    let mut last = Vec::new();
-    for line in io::BufReader::new(file).split(b'\n') {
-        last = line?;
+    let (length, mut want) = (file.metadata()?.len(), TAIL);
+    loop {
+        let start = length.saturating_sub(want);
+        let mut tail = vec![0; usize::try_from(length - start).map_err(io::Error::other)?];
+        file.read_exact_at(&mut tail, start)?;
+        // What stands behind the last line end was cut off.
+        let whole = memchr::memrchr(b'\n', &tail).and_then(|end| tail.get(..end)).unwrap_or_default();
+        match memchr::memrchr(b'\n', whole) {
+            None if start > 0 => want = want.saturating_mul(4),
+            before => {
+                let last = whole.get(before.map_or(0, |before| before + 1)..).unwrap_or_default();
+                let event: Result<Value, _> = serde_json::from_slice(last);
+                return Ok(event.is_ok_and(|event| event.get("type").is_some_and(|kind| kind == "finished")));
+            }
+        }
     }
-    let event: Result<Value, _> = serde_json::from_slice(&last);
-    Ok(event.is_ok_and(|event| event.get("type").is_some_and(|kind| kind == "finished")))
 }

@@ -17,10 +17,17 @@ use crate::state::App;
 pub fn perform(app: &App, kept: &Kept, log: &Log, options: &Options) {
     // Whatever goes wrong here, nobody must wait for its end for ever.
     let outcome = catch_unwind(AssertUnwindSafe(|| outcome(app, kept, log, options)));
-    let outcome = outcome.unwrap_or_else(|_| {
+    let mut outcome = outcome.unwrap_or_else(|_| {
         Outcome::not_begun(Failure::new(FailureKind::Crashed, "the server failed to follow the run"))
     });
+    outcome.failure.iter_mut().for_each(|failure| app.in_fields(failure));
     app.runs.finish(kept, log, &outcome);
+}
+
+/// There is no thread for it.
+pub fn not_performed(app: &App, kept: &Kept, log: &Log, error: &io::Error) {
+    let failure = Failure::new(FailureKind::Crashed, format!("the run could not be started: {error}"));
+    app.runs.finish(kept, log, &Outcome::not_begun(failure));
 }
 
 fn outcome(app: &App, kept: &Kept, log: &Log, options: &Options) -> Outcome {
@@ -52,6 +59,7 @@ fn unkept(error: &io::Error) -> Failure {
 
 fn start(app: &App, kept: &Kept, options: &Options) -> Result<(Run, Option<After>), Box<Failure>> {
     let mut ask = app.meaning.ask(options, None).map_err(boxed)?;
+    app.policy.lower(&mut ask.request, options);
     app.policy.check(&ask.request)?;
     if kept.was_asked_to_stop() {
         return Err(Box::new(Failure::new(FailureKind::Cancelled, "it was stopped before it began")));

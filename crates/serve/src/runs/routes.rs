@@ -89,11 +89,16 @@ pub async fn start(
         match app.runs.begin(&options, key)? {
             Started::Before(kept) => Ok((kept, false)),
             Started::New(kept, log) => {
-                let (app, run) = (app.clone(), kept.clone());
-                std::thread::Builder::new()
-                    .name("run".to_owned())
-                    .spawn(move || perform::perform(&app, &run, &log, &options))
-                    .map_err(Problem::broken)?;
+                let (inner, run, its_log) = (app.clone(), kept.clone(), log.clone());
+                let hand = app.runs.hand();
+                let spawned = std::thread::Builder::new().name("run".to_owned()).spawn(move || {
+                    perform::perform(&inner, &run, &its_log, &options);
+                    drop(hand);
+                });
+                spawned.map_err(|error| {
+                    perform::not_performed(&app, &kept, &log, &error);
+                    Problem::broken(error)
+                })?;
                 Ok((kept, true))
             }
         }

@@ -46,7 +46,7 @@ impl Options {
     }
 
     /// Names of fields in the place of options.
-    pub(super) fn renamed(&self, text: &str) -> String {
+    pub fn renamed(&self, text: &str) -> String {
         let Some(long) = LONG.as_ref() else { return text.to_owned() };
         let renamed = |found: &regex::Captures<'_>| {
             let whole = found.get(0).map_or("", |found| found.as_str());
