@@ -203,6 +203,14 @@ impl Supply {
         self.ids.get(id).copied()
     }
 
+    /// Of all jobs together, once they are all known.
+    pub fn mark(&self) -> Option<Mark> {
+        let parts = |entry: &Entry| [entry.id.to_string(), entry.mark.to_string()];
+        let parts: Vec<String> = self.entries.iter().flat_map(parts).collect();
+        let parts: Vec<&[u8]> = parts.iter().map(String::as_bytes).collect();
+        self.is_complete().then(|| Mark::of(&parts))
+    }
+
     /// Whether no more jobs can come.
     pub fn is_complete(&self) -> bool {
         match &self.source {

@@ -25,7 +25,7 @@ mod work;
 pub use address::Address;
 pub use batches::{Batch, Cancelled, Progress};
 pub use clock::{Next, Turn};
-pub use error::QueueError;
+pub use error::{QueueError, Trouble};
 pub use gather::{Gathered, Gathering};
 pub use names::{Label, Name};
 pub use queue::{Layout, Queue};

@@ -166,3 +166,38 @@ fn a_server_that_goes_away_and_comes_back_costs_time_and_nothing_else() {
     worker.leave();
     fleet.nothing_is_left();
 }
+
+#[test]
+fn a_name_is_that_of_one_batch_until_it_is_forgotten_and_what_is_not_there_is_not_forgotten() {
+    let fleet = fleet("one name");
+    fleet.write("jobs.jsonl", &jobs(2));
+    let urls = fleet.urls();
+    let none = fleet.run(&["batch", "forget", "mine", "--nats", &urls]);
+    assert_eq!((none.code(), none.stdout.as_str()), (Some(1), ""), "{none:?}");
+    assert!(none.stderr.contains("there is no batch mine"), "{none:?}");
+
+    let worker = fleet.worker("w1", &[]);
+    let named = ["--name", "mine"];
+    assert_eq!(fleet.submit(&named).finish(LONG).code(), Some(0));
+    fleet.write("others.jsonl", &jobs(3));
+    let batch = |jobs: &str, into: &str| {
+        fleet.run(&["batch", jobs, "--into", into, "--nats", &urls, "--name", "mine"])
+    };
+    let other = batch("others.jsonl", "other.jsonl");
+    assert_eq!(other.code(), Some(2), "{other:?}");
+    assert!(other.stderr.contains("batch mine has other jobs"), "{other:?}");
+    assert!(
+        other.stderr.contains("hint: Give another --name, or `alhena batch forget mine` first."),
+        "{other:?}"
+    );
+    assert!(!fleet.path("here/other.jsonl").exists());
+    // The same jobs are the same batch, wherever their results go; so is the same file of results.
+    assert_eq!(batch("jobs.jsonl", "elsewhere.jsonl").code(), Some(0));
+    let more = batch("others.jsonl", "elsewhere.jsonl");
+    assert_eq!(more.code(), Some(0), "{more:?}");
+    assert_eq!(fleet.run(&["batch", "forget", "mine", "--nats", &urls]).code(), Some(0));
+    let free = batch("jobs.jsonl", "last.jsonl");
+    assert_eq!(free.code(), Some(0), "{free:?}");
+    worker.leave();
+    fleet.nothing_is_left();
+}
