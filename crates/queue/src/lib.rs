@@ -13,6 +13,7 @@
 //! The crate knows nothing of Gemini CLI, and what it gives out can be used without a runtime: it has one of its own.
 
 mod address;
+mod attendance;
 mod batches;
 mod clock;
 mod error;

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::{By, OfQueue, OptionsOfRun, Work, check_page, finish};
 use crate::command_error::{CommandError, Done};
-use crate::far::{Answer, Far, OptionsThatTravel, Setup, key};
+use crate::far::{Answer, Far, OptionsThatTravel, Setup, key, nobody};
 use crate::nats;
 use crate::output::{print, print_json, say, write, written};
 use crate::signals::Interrupts;
@@ -24,6 +24,8 @@ use crate::style::number;
 const IN_QUEUE: usize = 10_000;
 /// The same where it has to be possible to stop before all are begun.
 const CAREFUL: usize = 100;
+/// So long workers have to ask for jobs, if there are any.
+const LOOKED: Duration = Duration::from_secs(2);
 /// For what is there already.
 const SOON: Duration = Duration::from_secs(10);
 
@@ -59,7 +61,9 @@ pub fn submit(args: &Work, url: &str) -> Done {
     if !args.quiet {
         say(format_args!("batch {name} at {}", address.shown()));
     }
-    let setup = Setup { queue: queue.clone(), batch: name.clone(), label, control: control.clone(), known };
+    let tell = (!args.quiet).then(|| address.shown());
+    let setup =
+        Setup { queue: queue.clone(), batch: name.clone(), label, control: control.clone(), known, tell };
     let far = Far::begin(setup).map_err(nats::wrong)?;
     let careful = args.max_cost.is_some() || args.fail_fast;
     let window = args.at_once.map_or(if careful { CAREFUL } else { IN_QUEUE }, usize::from);
@@ -143,13 +147,22 @@ pub fn status(of: &OfQueue) -> Done {
             (queue, names.iter().filter_map(|name| name.parse().ok()).collect())
         }
     };
-    let mut lines = Vec::new();
+    let mut lines = Vec::<String>::new();
     let mut all = Vec::new();
     for name in &names {
         match queue.progress(name).map_err(nats::wrong)? {
             Some(progress) => {
-                lines.push(line(name, &progress));
-                all.push(json!({"name": name.to_string(), "progress": progress}));
+                let unattended = match progress.open > 0 && !progress.cancelled {
+                    true => queue.unattended(name, LOOKED).map_err(nats::wrong)?,
+                    false => Vec::new(),
+                };
+                let mut told = json!({"name": name.to_string(), "progress": progress});
+                if !unattended.is_empty() {
+                    told["unattended"] = unattended.iter().map(ToString::to_string).collect();
+                }
+                let words = unattended.iter().map(|label| format!("; {}", nobody(label)));
+                lines.push(std::iter::once(line(name, &progress)).chain(words).collect());
+                all.push(told);
             }
             None if of.name.is_some() => return Err(unknown(name)),
             None => {}
