@@ -20,7 +20,7 @@ use alhena_queue::{Cancelled, Gathered, Gathering, Label, Name, Queue, QueueErro
 
 use super::company::Company;
 use super::letter::{Answer, key_of};
-use super::pack::pack;
+use super::pack::{Kept, pack};
 use crate::output::say;
 
 /// So many put jobs in at once.
@@ -43,7 +43,7 @@ pub struct Far {
     cancelled: Cancelled,
     control: Control,
     desk: Mutex<Desk>,
-    folders: Mutex<HashMap<PathBuf, String>>,
+    folders: Mutex<HashMap<PathBuf, Kept>>,
     orders: Mutex<Option<Sender<(Key, Job)>>>,
     /// How many jobs nobody has begun.
     waiting: AtomicUsize,
@@ -196,7 +196,7 @@ impl Far {
     }
 
     /// Takes a folder into the queue, once for all jobs that work on it.
-    fn keep(&self, folder: &Path) -> Result<String, Fault> {
+    fn keep(&self, folder: &Path) -> Result<Kept, Fault> {
         let fault = |error: &dyn std::fmt::Display| {
             Fault::new(
                 format!("{} cannot travel: {error}", folder.display()),
@@ -205,13 +205,13 @@ impl Far {
         };
         let path = folder.canonicalize().map_err(|error| fault(&error))?;
         let mut folders = lock(&self.folders);
-        if let Some(name) = folders.get(&path) {
-            return Ok(name.clone());
+        if let Some(kept) = folders.get(&path) {
+            return Ok(kept.clone());
         }
-        let bytes = super::folder::pack(&path).map_err(|error| fault(&error))?;
+        let (bytes, left_out) = super::folder::pack(&path).map_err(|error| fault(&error))?;
         let name = self.queue.keep_file(&self.batch, &bytes).map_err(|error| fault(&error))?;
-        folders.insert(path, name.clone());
-        Ok(name)
+        folders.insert(path, (name.clone(), left_out.clone()));
+        Ok((name, left_out))
     }
 
     fn fails(&self, key: &Key, failure: Failure) {
