@@ -157,8 +157,9 @@ pub fn status(of: &OfQueue) -> Done {
                     false => Vec::new(),
                 };
                 let mut told = json!({"name": name.to_string(), "progress": progress});
-                if !unattended.is_empty() {
-                    told["unattended"] = unattended.iter().map(ToString::to_string).collect();
+                if let Some(told) = told.as_object_mut().filter(|_| !unattended.is_empty()) {
+                    let labels = unattended.iter().map(ToString::to_string).collect();
+                    told.insert("unattended".to_owned(), labels);
                 }
                 let words = unattended.iter().map(|label| format!("; {}", nobody(label)));
                 lines.push(std::iter::once(line(name, &progress)).chain(words).collect());
