@@ -40,6 +40,13 @@ pub struct Entry {
     length: u64,
 }
 
+impl Entry {
+    /// Whether nothing was tried: the line was no job then.
+    pub fn is_refusal(&self) -> bool {
+        self.attempt == 0
+    }
+}
+
 #[cfg(test)]
 impl Entry {
     pub(crate) fn for_tests(
@@ -224,6 +231,14 @@ impl Journal {
     /// What is known of a job, if it is done.
     pub fn get(&self, id: &str) -> Option<&Entry> {
         self.done.get(id)
+    }
+
+    /// Forgets that a line was refused: it is a job now.
+    pub(crate) fn forget_refusal(&mut self, id: &str) {
+        if self.get(id).is_some_and(Entry::is_refusal) {
+            self.done.remove(id);
+            self.superseded = true;
+        }
     }
 
     /// All jobs that are done.

@@ -28,6 +28,7 @@ use alhena_sys::files;
 use self::clones::{Clones, Found};
 pub use self::clones::{is_path, without_secret};
 use self::copy::Copy;
+pub use self::copy::{LeftOut, NEITHER};
 use self::git::Git;
 use self::ledger::Ledger;
 pub use self::ledger::{Changes, LARGEST};

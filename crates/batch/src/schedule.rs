@@ -21,7 +21,7 @@ use crate::journal::{Journal, Order};
 use crate::perform::{Done, Over, Perform, Stop, Watch};
 use crate::progress::{AtWork, Board, News, Observer, Phase};
 use crate::result::{Earlier, JobResult, Spent};
-use crate::supply::{Came, Complaint, Supply};
+use crate::supply::{Came, Complaint, Supply, id_of_no_job};
 
 /// So long a first repeat waits; each further one twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -176,7 +176,7 @@ impl Batch {
 
     fn refuse_changed(&self) -> Result<(), Changed> {
         let mut changed = Changed::default();
-        for (id, done) in self.journal.done() {
+        for (id, done) in self.journal.done().filter(|(_, done)| !done.is_refusal()) {
             match self.supply.number(id).and_then(|number| self.supply.entries().get(number)) {
                 None => changed.gone.push(id.to_owned()),
                 Some(entry) if entry.mark.to_string() != *done.job => changed.changed.push(id.to_owned()),
@@ -198,6 +198,8 @@ impl Batch {
     fn enter(&mut self, number: usize) -> bool {
         let Some(entry) = self.supply.entries().get(number) else { return true };
         let lane = entry.lane;
+        self.journal.forget_refusal(&entry.id);
+        self.journal.forget_refusal(&id_of_no_job(entry.line));
         if let Some(done) = self.journal.get(&entry.id) {
             let is_other = entry.mark.to_string() != *done.job;
             if is_other && !self.limits.again_changed {
@@ -280,12 +282,15 @@ impl Batch {
 
     /// A line that is no job gets a result, too: whoever waits for it is told.
     fn record_refusal(&mut self, number: usize, id: String, mark: &str, failure: Option<Failure>) {
-        if let Some(done) =
-            self.journal.get(&id).filter(|done| *done.job == *mark && !self.limits.again_failed)
-        {
-            self.board.count(done.status);
-            self.board.before += 1;
-            return;
+        match self.journal.get(&id) {
+            Some(done) if *done.job == *mark && !self.limits.again_failed => {
+                self.board.count(done.status);
+                self.board.before += 1;
+                return;
+            }
+            // What came of a job is not lost to a slip of the pen.
+            Some(done) if !done.is_refusal() && !self.limits.again_changed => return,
+            _ => {}
         }
         let failure = failure.unwrap_or_else(|| Failure::new(FailureKind::Input, "it is no job"));
         let result = JobResult {

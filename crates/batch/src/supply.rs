@@ -20,6 +20,7 @@ pub use self::records::{Format, value_of_text};
 use self::records::{Parser, Records};
 pub use self::stream::Came;
 use self::stream::JobStream;
+pub(crate) use self::stream::id_of_no_job;
 pub use self::template::Template;
 use crate::job::{Common, Job, Lane, Mark, Place};
 use crate::meaning::{Fault, Meaning, Options};
@@ -85,6 +86,8 @@ pub struct Entry {
     pub lane: Option<u32>,
     /// Whether it asks for a place of its own.
     pub private: bool,
+    /// Whether it is a line of a stream that was refused, whose id the next job may have.
+    refused: bool,
     offset: u64,
     length: usize,
 }
@@ -165,7 +168,7 @@ impl Supply {
             ids.insert(id.clone(), entries.len());
             let (offset, length) = (record.offset, record.bytes.len());
             let lane = lanes.number(lane);
-            entries.push(Entry { id, line, mark: job.mark, lane, private, offset, length });
+            entries.push(Entry { id, line, mark: job.mark, lane, private, refused: false, offset, length });
         }
         drop(records);
         if !complaints.is_empty() {
@@ -200,6 +203,14 @@ impl Supply {
         self.ids.get(id).copied()
     }
 
+    /// Of all jobs together, once they are all known.
+    pub fn mark(&self) -> Option<Mark> {
+        let parts = |entry: &Entry| [entry.id.to_string(), entry.mark.to_string()];
+        let parts: Vec<String> = self.entries.iter().flat_map(parts).collect();
+        let parts: Vec<&[u8]> = parts.iter().map(String::as_bytes).collect();
+        self.is_complete().then(|| Mark::of(&parts))
+    }
+
     /// Whether no more jobs can come.
     pub fn is_complete(&self) -> bool {
         match &self.source {
@@ -218,12 +229,12 @@ impl Supply {
         let Source::Stream { stream, kept, over } = &mut self.source else { return None };
         match stream.next()? {
             Came::Job(job, lane) => {
-                if let Some(other) = self.ids.get(job.id.as_str()).and_then(|other| self.entries.get(*other))
-                {
+                let other = self.ids.get(job.id.as_str()).and_then(|other| self.entries.get(*other));
+                if let Some(other) = other.filter(|other| !other.refused) {
                     let complaint = Complaint { line: job.line, fault: twice(&job.id, other.line) };
                     return Some(Came::Refused { id: None, mark: None, complaints: vec![complaint] });
                 }
-                self.known(&job.id.as_str().into(), job.line, job.mark, lane.clone());
+                self.known(&job.id.as_str().into(), job.line, job.mark, Some(lane.clone()));
                 if let Source::Stream { kept, .. } = &mut self.source {
                     kept.insert(self.entries.len() - 1, job.clone());
                 }
@@ -233,7 +244,7 @@ impl Supply {
                 let id = id.filter(|id| !self.ids.contains_key(id.as_str()));
                 if let (Some(id), Some(mark)) = (&id, mark) {
                     let line = complaints.first().map_or(0, |complaint| complaint.line);
-                    self.known(&id.as_str().into(), line, mark, Lane::Free);
+                    self.known(&id.as_str().into(), line, mark, None);
                 }
                 Some(Came::Refused { id, mark, complaints })
             }
@@ -245,10 +256,13 @@ impl Supply {
         }
     }
 
-    fn known(&mut self, id: &Arc<str>, line: u64, mark: Mark, lane: Lane) {
+    /// One that was refused has no lane.
+    fn known(&mut self, id: &Arc<str>, line: u64, mark: Mark, lane: Option<Lane>) {
         self.ids.insert(id.clone(), self.entries.len());
-        let lane = self.lanes.number(lane);
-        self.entries.push(Entry { id: id.clone(), line, mark, lane, private: false, offset: 0, length: 0 });
+        let refused = lane.is_none();
+        let lane = lane.and_then(|lane| self.lanes.number(lane));
+        let id = id.clone();
+        self.entries.push(Entry { id, line, mark, lane, private: false, refused, offset: 0, length: 0 });
     }
 
     /// The job itself.

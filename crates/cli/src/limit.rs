@@ -44,6 +44,14 @@ pub fn time(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("{text:?} is no time; write 90s, 10m, 1h30m or 500ms"))
 }
 
+/// An amount of US dollars that can be a limit.
+pub fn dollars(text: &str) -> Result<f64, String> {
+    let amount = text.trim().parse().ok().filter(|amount: &f64| amount.is_finite() && *amount > 0.0);
+    amount.ok_or_else(|| {
+        "it has to be an amount of more than 0, such as 0.50; leave it out for no limit".to_owned()
+    })
+}
+
 /// `fail`, `wait`, `wait=90s`, `model=NAME`.
 pub fn on_rate_limit(text: &str) -> Result<OnRateLimit, String> {
     match text.split_once('=') {

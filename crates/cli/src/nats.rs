@@ -75,7 +75,9 @@ impl NatsArgs {
 pub fn wrong(error: QueueError) -> CommandError {
     let hint = error.hint().unwrap_or_default();
     match error {
-        QueueError::Address(_) | QueueError::Name(_) => CommandError::usage(error, hint),
+        QueueError::Address(_) | QueueError::Name(_) | QueueError::Connect { .. } => {
+            CommandError::usage(error, hint)
+        }
         _ => CommandError::failed(error, hint),
     }
 }

@@ -21,6 +21,9 @@ pub struct Batch {
     /// What the one who submitted it has to know again.
     #[serde(default)]
     pub about: String,
+    /// By which the one who submitted it is known again; one is enough.
+    #[serde(default)]
+    pub marks: Vec<String>,
     /// Whether it was cancelled.
     #[serde(default)]
     pub cancelled: bool,
@@ -50,7 +53,18 @@ pub struct Progress {
 impl Batch {
     /// So many jobs.
     pub fn new(jobs: u64, about: impl Into<String>) -> Self {
-        Self { jobs, about: about.into(), cancelled: false, finished: false }
+        Self { jobs, about: about.into(), ..Self::default() }
+    }
+
+    /// Known again by these.
+    pub fn marks(mut self, marks: Vec<String>) -> Self {
+        self.marks = marks;
+        self
+    }
+
+    /// Whether it is that of somebody else, who is known by other marks.
+    pub fn is_of_another(&self, marks: &[String]) -> bool {
+        !self.marks.is_empty() && !self.marks.iter().any(|mark| marks.contains(mark))
     }
 }
 

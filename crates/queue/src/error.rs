@@ -16,6 +16,8 @@ pub enum QueueError {
         address: String,
         /// What was said.
         reason: String,
+        /// What kind of trouble that is.
+        trouble: Trouble,
     },
     /// A name that NATS would not take.
     #[error("{0}")]
@@ -33,6 +35,50 @@ pub enum QueueError {
     Broken(String),
 }
 
+/// Why there is no connection, as far as that says what to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Trouble {
+    /// Nobody answers.
+    Nobody,
+    /// The server does not let this one in.
+    NotLetIn,
+    /// One of the two does not believe the other's certificate.
+    Tls,
+    /// The server keeps nothing.
+    NoJetStream,
+}
+
+impl Trouble {
+    pub(crate) fn of(error: &async_nats::ConnectError) -> Self {
+        use async_nats::ConnectErrorKind as Kind;
+        let said =
+            std::error::Error::source(error).and_then(|source| source.downcast_ref::<std::io::Error>());
+        match error.kind() {
+            // A certificate that nobody knows is data that makes no sense.
+            Kind::Io if said.is_some_and(|said| said.kind() == std::io::ErrorKind::InvalidData) => {
+                Trouble::Tls
+            }
+            Kind::Authentication | Kind::AuthorizationViolation => Trouble::NotLetIn,
+            Kind::Tls => Trouble::Tls,
+            _ => Trouble::Nobody,
+        }
+    }
+
+    fn hint(self) -> &'static str {
+        match self {
+            Trouble::Nobody => "Start it with `nats-server -js`, or look whether the address is right.",
+            Trouble::NotLetIn => {
+                "Give credentials that it knows: --nats-creds FILE, --nats-nkey FILE, --nats-user NAME with NATS_PASSWORD, or NATS_TOKEN."
+            }
+            Trouble::Tls => {
+                "Give the authority of its certificate with --nats-ca FILE, and with --nats-cert and --nats-key your own if it wants one."
+            }
+            Trouble::NoJetStream => "Start the server with JetStream: `nats-server -js`.",
+        }
+    }
+}
+
 impl QueueError {
     /// What to do about it.
     pub fn hint(&self) -> Option<&'static str> {
@@ -40,9 +86,7 @@ impl QueueError {
             QueueError::Address(_) => Some(
                 "Give --nats nats://HOST:4222; the environment's NATS_URL, NATS_CREDS and NATS_CA count too.",
             ),
-            QueueError::Connect { .. } => Some(
-                "Start it with `nats-server -js`, or look whether the address and the credentials are right.",
-            ),
+            QueueError::Connect { trouble, .. } => Some(trouble.hint()),
             QueueError::Server { .. } => Some(
                 "Look whether the server runs with JetStream (-js) and has room; `nats stream ls` shows it.",
             ),

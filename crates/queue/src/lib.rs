@@ -13,6 +13,7 @@
 //! The crate knows nothing of Gemini CLI, and what it gives out can be used without a runtime: it has one of its own.
 
 mod address;
+mod attendance;
 mod batches;
 mod clock;
 mod error;
@@ -25,7 +26,7 @@ mod work;
 pub use address::Address;
 pub use batches::{Batch, Cancelled, Progress};
 pub use clock::{Next, Turn};
-pub use error::QueueError;
+pub use error::{QueueError, Trouble};
 pub use gather::{Gathered, Gathering};
 pub use names::{Label, Name};
 pub use queue::{Layout, Queue};

@@ -149,6 +149,11 @@ pub(crate) fn jobs_of_label(label: &Label) -> String {
     format!("alhena.jobs.{label}.>")
 }
 
+/// What all workers together are called that take jobs with a label.
+pub(crate) fn workers(label: &Label) -> String {
+    format!("workers-{label}")
+}
+
 /// All jobs of a batch, whatever their label.
 pub(crate) fn jobs_of_batch(batch: &Name) -> String {
     format!("alhena.jobs.*.{batch}.>")

@@ -12,7 +12,7 @@ use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, Stor
 use async_nats::jetstream::{self, Context, ErrorCode, kv};
 use tokio::runtime::Runtime;
 
-use crate::error::server;
+use crate::error::{Trouble, server};
 use crate::names::{self, Label, Name, Ticket};
 use crate::{Address, QueueError, parcel};
 
@@ -107,6 +107,11 @@ impl Queue {
             }
         };
         Ok(Self { runtime: Arc::new(runtime), client, jetstream, layout, batches, limits, files })
+    }
+
+    /// Whether there is a connection just now. One that is lost comes back by itself when it can.
+    pub fn is_connected(&self) -> bool {
+        self.client.connection_state() == async_nats::connection::State::Connected
     }
 
     /// Puts a job into the queue; false when it is there already.
@@ -204,20 +209,22 @@ async fn prepare(
     address: &Address,
     layout: &Layout,
 ) -> Result<(async_nats::Client, Context, kv::Store, kv::Store, ObjectStore), QueueError> {
-    let lost = |reason: String| QueueError::Connect { address: address.shown(), reason };
+    let lost = |reason: String, trouble| QueueError::Connect { address: address.shown(), reason, trouble };
     let client = address
         .options()
         .await?
         .connect(address.servers()?)
         .await
-        .map_err(|error| lost(error.to_string()))?;
+        .map_err(|error| lost(error.to_string(), Trouble::of(&error)))?;
     let jetstream = jetstream::new(client.clone());
     let account = jetstream.query_account().await;
     account.map_err(|error| match error.kind() {
         AccountErrorKind::JetStream(said) if NONE.contains(&said.error_code()) => {
-            lost(format!("it has no JetStream ({error})"))
+            lost(format!("it has no JetStream ({error})"), Trouble::NoJetStream)
         }
-        AccountErrorKind::JetStreamUnavailable => lost(format!("it has no JetStream ({error})")),
+        AccountErrorKind::JetStreamUnavailable => {
+            lost(format!("it has no JetStream ({error})"), Trouble::NoJetStream)
+        }
         // A cluster without a leader says nothing, or that it is not ready.
         _ => server("JetStream is asked for")(error),
     })?;

@@ -77,7 +77,7 @@ impl Queue {
 
     async fn consumer(&self, label: &Label) -> Result<Consumer<pull::Config>, QueueError> {
         let config = pull::Config {
-            durable_name: Some(format!("workers-{label}")),
+            durable_name: Some(names::workers(label)),
             filter_subject: names::jobs_of_label(label),
             ack_policy: AckPolicy::Explicit,
             ack_wait: self.layout.lease,

@@ -20,6 +20,8 @@ const MOST_ENTRIES: u64 = 2_000_000;
 const MOST_BYTES: u64 = 256 << 30;
 /// So many things that were left out are told one by one.
 const MOST_TOLD: usize = 10;
+/// What a copy has none of.
+pub const NEITHER: &str = "it is neither a file nor a directory nor a link";
 const SAID: Duration = Duration::from_millis(250);
 
 /// A copy on its way.
@@ -30,8 +32,7 @@ pub struct Copy<'a> {
     spared: (u64, u64),
     entries: u64,
     bytes: u64,
-    left_out: Vec<String>,
-    uncounted: usize,
+    left_out: LeftOut,
     /// What every directory is to be like when all is in it.
     directories: Vec<(PathBuf, Metadata)>,
     /// The repositories, which come last.
@@ -57,8 +58,7 @@ impl<'a> Copy<'a> {
             spared: (places.dev(), places.ino()),
             entries: 0,
             bytes: 0,
-            left_out: Vec::new(),
-            uncounted: 0,
+            left_out: LeftOut::default(),
             directories: Vec::new(),
             repositories: Vec::new(),
             can_refer: true,
@@ -87,10 +87,7 @@ impl<'a> Copy<'a> {
                 .and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(data.mode() & 0o777)));
             settled.map_err(|error| told(path, &error))?;
         }
-        if self.uncounted > 0 {
-            self.left_out.push(format!("and {} more were left out of the copy", self.uncounted));
-        }
-        Ok(self.left_out)
+        Ok(self.left_out.told())
     }
 
     /// Whether git would work somewhere else with this `.git`: what it does there would be done to the original.
@@ -181,7 +178,7 @@ impl<'a> Copy<'a> {
                 Err(error) => self.leave_out(from, &error.to_string()),
             }
         } else {
-            self.leave_out(from, "it is neither a file nor a directory nor a link");
+            self.leave_out(from, NEITHER);
         }
         Ok(Next::Nothing)
     }
@@ -221,12 +218,32 @@ impl<'a> Copy<'a> {
     }
 
     fn leave_out(&mut self, path: &Path, why: &str) {
-        if self.left_out.len() >= MOST_TOLD {
-            self.uncounted += 1;
-            return;
+        self.left_out.add(path.strip_prefix(&self.source).unwrap_or(path), why);
+    }
+}
+
+/// What is not in a copy of a directory, for whoever misses it.
+#[derive(Debug, Default)]
+pub struct LeftOut {
+    told: Vec<String>,
+    more: usize,
+}
+
+impl LeftOut {
+    /// One more, by its path in the directory.
+    pub fn add(&mut self, path: &Path, why: &str) {
+        match self.told.len() < MOST_TOLD {
+            true => self.told.push(format!("{} was left out of the copy: {why}", path.display())),
+            false => self.more += 1,
         }
-        let path = path.strip_prefix(&self.source).unwrap_or(path);
-        self.left_out.push(format!("{} was left out of the copy: {why}", path.display()));
+    }
+
+    /// As warnings.
+    pub fn told(mut self) -> Vec<String> {
+        if self.more > 0 {
+            self.told.push(format!("and {} more were left out of the copy", self.more));
+        }
+        self.told
     }
 }
 

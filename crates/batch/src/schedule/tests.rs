@@ -347,8 +347,66 @@ fn a_stream_is_run_while_it_is_written_and_bad_lines_fail_alone() {
     assert_eq!(refused.len(), 2, "{refused:?}");
     let results = fs::read_to_string(&path).unwrap();
     assert_eq!(results.lines().count(), 3);
-    assert!(results.contains("\"id\":\"3\",\"attempt\":0"));
+    assert!(results.contains("\"id\":\"line 3\",\"attempt\":0"));
     assert_eq!(did.try_iter().count(), 4);
+}
+
+/// What comes of lines that are all there already.
+fn piped(path: &Path, lines: &str, acts: Arc<Acts>) -> (Ended, Vec<(String, u32, bool)>) {
+    let (control, inbox) = control();
+    let wakes = control.clone();
+    let input = std::io::Cursor::new(lines.to_owned());
+    let supply = Supply::of_stream(input, setting(), move || wakes.wake()).unwrap();
+    let journal = Journal::open(path).unwrap();
+    let batch = Batch::new(supply, journal, limits(1), acts, (control, inbox)).unwrap();
+    let ended = batch.run(&mut |_: &News, _: &Board| {});
+    let mut results: Vec<_> = fs::read_to_string(path)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str::<JobResult>(line).unwrap())
+        .map(|result| (result.id.clone(), result.attempt, result.outcome.is_success()))
+        .collect();
+    results.sort();
+    (ended, results)
+}
+
+fn expected(results: &[(&str, u32, bool)]) -> Vec<(String, u32, bool)> {
+    results.iter().map(|(id, attempt, success)| ((*id).to_owned(), *attempt, *success)).collect()
+}
+
+#[test]
+fn a_broken_line_takes_no_id_from_a_job_whichever_comes_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let (acts, _did) = Acts::new(|_, _, _| good());
+    let job = |id: &str| format!("{{\"id\": \"{id}\", \"prompt\": \"p\"}}\n");
+    for (name, lines, results) in [
+        ("after", format!("nonsense\n{}", job("1")), vec![("1", 1, true), ("line 1", 0, false)]),
+        ("before", format!("{}nonsense\n", job("2")), vec![("2", 1, true), ("line 2", 0, false)]),
+        ("of that name", format!("nonsense\n{}", job("line 1")), vec![("line 1", 1, true)]),
+        ("of that name before", format!("{}nonsense\n", job("line 2")), vec![("line 2", 1, true)]),
+        ("refused", format!("{{\"id\": \"a\"}}\n{}", job("a")), vec![("a", 1, true)]),
+    ] {
+        let (ended, there) = piped(&dir.path().join(name), &lines, acts.clone());
+        assert_eq!(there, expected(&results), "{name}");
+        assert_eq!((ended.progress.succeeded, ended.progress.refused, ended.left), (1, 1, 0), "{name}");
+    }
+}
+
+#[test]
+fn a_line_that_was_refused_and_is_right_now_is_done_and_one_that_was_done_is_not_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("results");
+    let (acts, _did) = Acts::new(|_, _, _| good());
+    let (_, refused) = piped(&path, "{\"id\": \"a\", \"promt\": \"p\"}\n{\"prompt\": \"q\"\n", acts.clone());
+    assert_eq!(refused, expected(&[("a", 0, false), ("line 2", 0, false)]));
+    let (ended, done) =
+        piped(&path, "{\"id\": \"a\", \"prompt\": \"p\"}\n{\"prompt\": \"q\"}\n", acts.clone());
+    assert!(ended.is_success());
+    assert_eq!(done, expected(&[("2", 1, true), ("a", 1, true)]));
+    drop(ended);
+    let (ended, kept) = piped(&path, "{\"id\": \"a\", \"promt\": \"p\"}\n", acts);
+    assert_eq!((ended.progress.refused, ended.progress.failed), (1, 0));
+    assert_eq!(kept, done);
 }
 
 /// What is kept of a job is small, however long its prompt.

@@ -143,6 +143,16 @@ impl Parser {
                 ));
             }
         }
+        let needed = template.into_iter().flat_map(super::Template::fields);
+        for (at, name) in needed.clone().enumerate() {
+            if !header.iter().any(|column| column == name)
+                && !needed.clone().take(at).any(|other| other == name)
+            {
+                let columns = header.join(", ");
+                let message = format!("the template needs {name}, and there is no such column");
+                faults.push(Fault::new(message, format!("The columns are {columns}.")));
+            }
+        }
         match faults.is_empty() {
             true => Ok(Self { format: Format::Table(separator), header }),
             false => Err(faults),

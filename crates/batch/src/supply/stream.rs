@@ -75,6 +75,11 @@ impl JobStream {
     }
 }
 
+/// What a line is called that says nothing of a job: not by its number alone, as jobs without an id are.
+pub(crate) fn id_of_no_job(line: u64) -> String {
+    format!("line {line}")
+}
+
 fn read(
     input: impl Read,
     setting: &Setting,
@@ -111,7 +116,7 @@ fn read(
                 Some(Value::Number(id)) => Some(id.to_string()),
                 Some(_) => None,
             },
-            Err(_) => Some(line.to_string()),
+            Err(_) => Some(id_of_no_job(line)),
         };
         let read =
             said.map_err(|fault| vec![fault]).and_then(|said| Job::read(line, said, &setting.common()));

@@ -54,7 +54,8 @@ impl Template {
         }
     }
 
-    fn fields(&self) -> impl Iterator<Item = &str> {
+    /// The fields it has places for.
+    pub fn fields(&self) -> impl Iterator<Item = &str> + Clone {
         self.parts.iter().filter_map(|part| match part {
             Part::Field(name) => Some(name.as_str()),
             Part::Text(_) => None,

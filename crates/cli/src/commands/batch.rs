@@ -6,7 +6,7 @@ pub mod meaning;
 mod show;
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -29,6 +29,7 @@ use clap::ValueEnum;
 pub use self::meaning::OptionsOfRun;
 use self::show::Show;
 use crate::command_error::{CommandError, Done};
+use crate::limit;
 use crate::nats::NatsArgs;
 use crate::output;
 use crate::signals::Interrupts;
@@ -122,7 +123,7 @@ struct Work {
     #[arg(long, value_name = "N", default_value_t = 2)]
     retries: u32,
     /// Begin no job any more once all of them have cost so many US dollars.
-    #[arg(long, value_name = "USD")]
+    #[arg(long, value_name = "USD", value_parser = limit::dollars)]
     max_cost: Option<f64>,
     /// Begin no job any more once one has failed.
     #[arg(long)]
@@ -368,14 +369,18 @@ fn supply(path: &Path, setting: Setting, control: &Control) -> Result<Supply, Co
             "Give a file with jobs, or `-` for stdin.",
         )
     };
-    let is_file = path.metadata().map(|data| data.is_file());
     let wakes = control.clone();
     if path.as_os_str() == "-" {
         return Supply::of_stream(io::stdin(), setting, move || wakes.wake()).map_err(unreadable);
     }
-    if !is_file.map_err(unreadable)? {
-        let file = File::open(path).map_err(unreadable)?;
-        return Supply::of_stream(file, setting, move || wakes.wake()).map_err(unreadable);
+    let kind = path.metadata().map_err(unreadable)?.file_type();
+    if kind.is_dir() {
+        return Err(unreadable(io::ErrorKind::IsADirectory.into()));
+    }
+    if !kind.is_file() {
+        rustix::fs::access(path, rustix::fs::Access::READ_OK).map_err(|error| unreadable(error.into()))?;
+        let pipe = Later { path: path.to_owned(), file: None };
+        return Supply::of_stream(pipe, setting, move || wakes.wake()).map_err(unreadable);
     }
     match Supply::of_file(path, setting) {
         Ok(supply) if supply.entries().is_empty() => Err(CommandError::usage(
@@ -385,6 +390,21 @@ fn supply(path: &Path, setting: Setting, control: &Control) -> Result<Supply, Co
         Ok(supply) => Ok(supply),
         Err(Unusable::Io(error)) => Err(unreadable(error)),
         Err(Unusable::Wrong(complaints)) => Err(wrong_jobs(path, &complaints)),
+    }
+}
+
+/// A pipe, opened by whoever reads it first: that may wait for ever for somebody who writes.
+struct Later {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl Read for Later {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.file.is_none() {
+            self.file = Some(File::open(&self.path)?);
+        }
+        self.file.as_mut().map_or(Ok(0), |file| file.read(buffer))
     }
 }
 

@@ -13,7 +13,7 @@ pub struct Spending {
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
     /// Call no model any more once it has cost so many US dollars.
-    #[arg(long, value_name = "USD")]
+    #[arg(long, value_name = "USD", value_parser = limit::dollars)]
     max_cost: Option<f64>,
     /// Make no more than so many model calls.
     #[arg(long, value_name = "N")]

@@ -12,6 +12,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use alhena::batch::place::{LeftOut, NEITHER};
 use alhena_sys::{files, locks};
 use serde::{Deserialize, Serialize};
 
@@ -30,18 +31,25 @@ enum Entry {
     Link { path: String, to: String },
 }
 
-/// All of a folder.
-pub fn pack(folder: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = BEGINNING.to_vec();
-    let mut links = Vec::new();
-    pack_below(folder, Path::new(""), &mut bytes, &mut links)?;
-    for link in links {
-        write_entry(&link, &mut bytes)?;
-    }
-    Ok(bytes)
+/// A folder on its way into bytes.
+#[derive(Default)]
+struct Packing {
+    bytes: Vec<u8>,
+    links: Vec<Entry>,
+    left_out: LeftOut,
 }
 
-fn pack_below(folder: &Path, below: &Path, bytes: &mut Vec<u8>, links: &mut Vec<Entry>) -> io::Result<()> {
+/// All of a folder, and what was left out of it, as of every copy.
+pub fn pack(folder: &Path) -> io::Result<(Vec<u8>, Vec<String>)> {
+    let mut packing = Packing { bytes: BEGINNING.to_vec(), ..Packing::default() };
+    pack_below(folder, Path::new(""), &mut packing)?;
+    for link in &packing.links {
+        write_entry(link, &mut packing.bytes)?;
+    }
+    Ok((packing.bytes, packing.left_out.told()))
+}
+
+fn pack_below(folder: &Path, below: &Path, packing: &mut Packing) -> io::Result<()> {
     let mut names: Vec<_> =
         fs::read_dir(folder.join(below))?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<_>>()?;
     names.sort();
@@ -57,12 +65,19 @@ fn pack_below(folder: &Path, below: &Path, bytes: &mut Vec<u8>, links: &mut Vec<
                 return Err(told("it is a link that leads out of the folder, which cannot travel"));
             }
             let to = to.to_str().ok_or_else(|| told("it leads to a name that is no text"))?.to_owned();
-            links.push(Entry::Link { path: text, to });
+            packing.links.push(Entry::Link { path: text, to });
         } else if kind.is_dir() {
-            write_entry(&Entry::Dir { path: text }, bytes)?;
-            pack_below(folder, &path, bytes, links)?;
+            write_entry(&Entry::Dir { path: text }, &mut packing.bytes)?;
+            pack_below(folder, &path, packing)?;
         } else if kind.is_file() {
-            let mut file = files::open(&full)?;
+            let bytes = &mut packing.bytes;
+            let mut file = match files::open(&full) {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    packing.left_out.add(&path, &error.to_string());
+                    continue;
+                }
+                opened => opened?,
+            };
             let mut content = Vec::new();
             (&mut file).take(LARGEST + 1).read_to_end(&mut content)?;
             if (bytes.len() + content.len()) as u64 > LARGEST {
@@ -73,7 +88,7 @@ fn pack_below(folder: &Path, below: &Path, bytes: &mut Vec<u8>, links: &mut Vec<
             write_entry(&Entry::File { path: text, size: content.len() as u64, executable }, bytes)?;
             bytes.extend_from_slice(&content);
         } else {
-            return Err(told("it is neither a file nor a directory, and cannot travel"));
+            packing.left_out.add(&path, NEITHER);
         }
     }
     Ok(())
@@ -269,9 +284,14 @@ mod tests {
         fs::set_permissions(from.path().join("run"), fs::Permissions::from_mode(0o755)).unwrap();
         std::os::unix::fs::symlink("../run", from.path().join("a/link")).unwrap();
         let there = listed(from.path());
+        let _pipe = std::os::unix::net::UnixListener::bind(from.path().join("pipe")).unwrap();
         fs::create_dir_all(from.path().join(".git/hooks")).unwrap();
         fs::write(from.path().join(".git/config"), "[core]").unwrap();
-        let bytes = pack(from.path()).unwrap();
+        let (bytes, left_out) = pack(from.path()).unwrap();
+        assert_eq!(
+            left_out,
+            ["pipe was left out of the copy: it is neither a file nor a directory nor a link"]
+        );
         unpack(&bytes, to.path()).unwrap();
         assert_eq!(listed(to.path()), there);
         assert_eq!(fs::read(to.path().join("a/b/file")).unwrap(), b"one\n\0two");

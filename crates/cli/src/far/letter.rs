@@ -23,6 +23,9 @@ pub struct Letter {
     pub mark: String,
     pub options: Options,
     pub place: Place,
+    /// What of its folder did not travel: warnings of its outcome.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
 }
 
 /// Where the job works.
@@ -76,7 +79,10 @@ impl Place {
 }
 
 impl Answer {
-    pub fn of(letter: &Letter, worker: &str, done: Done) -> Self {
+    pub fn of(letter: &Letter, worker: &str, mut done: Done) -> Self {
+        if !letter.left_out.is_empty() {
+            Arc::make_mut(&mut done.outcome).warnings.extend_from_slice(&letter.left_out);
+        }
         Self {
             version: VERSION,
             id: letter.id.clone(),

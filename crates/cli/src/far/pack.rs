@@ -88,16 +88,22 @@ fn plain(root: &Path, dir: &Path) -> PathBuf {
     root.join(dir).components().collect()
 }
 
-/// The letter of a job. `keep` takes a folder into the queue, and gives the name by which it is had from there.
-pub fn pack(job: &Job, keep: impl FnOnce(&Path) -> Result<String, Fault>) -> Result<Letter, Fault> {
+/// A folder in the queue: the name by which it is had from there, and what was left out of it.
+pub type Kept = (String, Vec<String>);
+
+/// The letter of a job. `keep` takes a folder into the queue.
+pub fn pack(job: &Job, keep: impl FnOnce(&Path) -> Result<Kept, Fault>) -> Result<Letter, Fault> {
     let mut options = job.options.clone();
+    let mut left_out = Vec::new();
     let place = match &job.place {
         Place::Dir => letter::Place::Dir,
         Place::Git(checkout) => letter::Place::of_checkout(checkout),
         Place::Copy => {
             let dir = options.shift_remove("dir");
             let dir = dir.as_ref().and_then(Value::as_str).unwrap_or(".");
-            letter::Place::Copy { folder: keep(Path::new(dir))? }
+            let (folder, missing) = keep(Path::new(dir))?;
+            left_out = missing;
+            letter::Place::Copy { folder }
         }
     };
     for (name, travels) in table::TABLE {
@@ -115,8 +121,8 @@ pub fn pack(job: &Job, keep: impl FnOnce(&Path) -> Result<String, Fault>) -> Res
             _ => {}
         }
     }
-    let version = letter::VERSION;
-    Ok(Letter { version, id: job.id.clone(), line: job.line, mark: job.mark.to_string(), options, place })
+    let (version, id, mark) = (letter::VERSION, job.id.clone(), job.mark.to_string());
+    Ok(Letter { version, id, line: job.line, mark, options, place, left_out })
 }
 
 fn content(file: &Value) -> Result<String, Fault> {

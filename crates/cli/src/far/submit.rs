@@ -18,8 +18,9 @@ use alhena::batch::schedule::Control;
 use alhena::{Failure, FailureKind};
 use alhena_queue::{Cancelled, Gathered, Gathering, Label, Name, Queue, QueueError};
 
+use super::company::Company;
 use super::letter::{Answer, key_of};
-use super::pack::pack;
+use super::pack::{Kept, pack};
 use crate::output::say;
 
 /// So many put jobs in at once.
@@ -42,10 +43,12 @@ pub struct Far {
     cancelled: Cancelled,
     control: Control,
     desk: Mutex<Desk>,
-    folders: Mutex<HashMap<PathBuf, String>>,
+    folders: Mutex<HashMap<PathBuf, Kept>>,
     orders: Mutex<Option<Sender<(Key, Job)>>>,
     /// How many jobs nobody has begun.
     waiting: AtomicUsize,
+    /// Whether anybody ever began one.
+    any_begun: AtomicBool,
     draining: AtomicBool,
     closing: AtomicBool,
     was_cancelled: AtomicBool,
@@ -75,12 +78,14 @@ pub struct Setup {
     pub control: Control,
     /// What the journal has already.
     pub known: HashSet<Key>,
+    /// The server, as it may be shown to whoever is told that nobody is there; none where nothing is to be said.
+    pub tell: Option<String>,
 }
 
 impl Far {
     /// Gathers what was done before, and begins to listen.
     pub fn begin(setup: Setup) -> Result<Arc<Self>, QueueError> {
-        let Setup { queue, batch, label, control, known } = setup;
+        let Setup { queue, batch, label, control, known, tell } = setup;
         let mut gathering = queue.gather(&batch);
         let early = gather_the_past(&queue, &batch, &mut gathering, &known)?;
         let (orders, ordered) = channel();
@@ -94,6 +99,7 @@ impl Far {
             folders: Mutex::default(),
             orders: Mutex::new(Some(orders)),
             waiting: AtomicUsize::new(0),
+            any_begun: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             was_cancelled: AtomicBool::new(false),
@@ -113,6 +119,10 @@ impl Far {
         }
         let gathers = far.clone();
         threads.push(std::thread::spawn(move || gathers.gather_all(gathering, &known)));
+        if let Some(server) = tell {
+            let (far, company) = (far.clone(), Company::new(far.queue.clone(), far.label.clone(), server));
+            threads.push(std::thread::spawn(move || far.look_round(company)));
+        }
         *lock(&far.threads) = threads;
         Ok(far)
     }
@@ -136,12 +146,20 @@ impl Far {
     }
 
     fn was_begun(&self, key: &Key, worker: &str) {
+        self.any_begun.store(true, Ordering::Release);
         let mut desk = lock(&self.desk);
         if let Some(pending) = desk.pending.get_mut(key) {
             if !std::mem::replace(&mut pending.begun, true) {
                 self.waiting.fetch_sub(1, Ordering::AcqRel);
             }
             pending.watch.does(&format!("works on {worker}"));
+        }
+    }
+
+    fn look_round(&self, mut company: Company) {
+        while !self.is_closing() {
+            company.look(self.waiting() > 0 && !self.any_begun.load(Ordering::Acquire));
+            std::thread::sleep(LOOK);
         }
     }
 
@@ -178,7 +196,7 @@ impl Far {
     }
 
     /// Takes a folder into the queue, once for all jobs that work on it.
-    fn keep(&self, folder: &Path) -> Result<String, Fault> {
+    fn keep(&self, folder: &Path) -> Result<Kept, Fault> {
         let fault = |error: &dyn std::fmt::Display| {
             Fault::new(
                 format!("{} cannot travel: {error}", folder.display()),
@@ -187,13 +205,13 @@ impl Far {
         };
         let path = folder.canonicalize().map_err(|error| fault(&error))?;
         let mut folders = lock(&self.folders);
-        if let Some(name) = folders.get(&path) {
-            return Ok(name.clone());
+        if let Some(kept) = folders.get(&path) {
+            return Ok(kept.clone());
         }
-        let bytes = super::folder::pack(&path).map_err(|error| fault(&error))?;
+        let (bytes, left_out) = super::folder::pack(&path).map_err(|error| fault(&error))?;
         let name = self.queue.keep_file(&self.batch, &bytes).map_err(|error| fault(&error))?;
-        folders.insert(path, name.clone());
-        Ok(name)
+        folders.insert(path, (name.clone(), left_out.clone()));
+        Ok((name, left_out))
     }
 
     fn fails(&self, key: &Key, failure: Failure) {

@@ -56,6 +56,14 @@ fn what_is_wrong_with_defaults_tables_and_templates_is_told() {
     hint: `alhena help batch` says what a job can be.
     [exit 2]
     ");
+    insta::assert_snapshot!(batch(&["jobs.csv", "--template", "Review {nope} of {modle}, {nope}"]), @r"
+    ---- stderr ----
+    error: nothing was run:
+      jobs.csv:1: the column file is neither an option nor in the template. The first row has the names of options; use --template for others.
+      jobs.csv:1: the template needs nope, and there is no such column. The columns are file, modle.
+    hint: `alhena help batch` says what a job can be.
+    [exit 2]
+    ");
     insta::assert_snapshot!(batch(&["jobs.csv", "--template", "Review {file"]), @r"
     ---- stderr ----
     error: the template has no field in {file
@@ -85,6 +93,25 @@ fn what_is_wrong_with_defaults_tables_and_templates_is_told() {
     insta::assert_snapshot!(batch(&["nowhere.jsonl"]), @r"
     ---- stderr ----
     error: nowhere.jsonl: No such file or directory (os error 2)
+    hint: Give a file with jobs, or `-` for stdin.
+    [exit 2]
+    ");
+    assert!(!desk.work().join("results.jsonl").exists());
+}
+
+#[test]
+fn a_limit_that_is_none_and_a_directory_of_jobs_are_refused_before_anything() {
+    let desk = Desk::new();
+    desk.write("jobs.jsonl", "{\"prompt\": \"a\"}\n");
+    for amount in ["nan", "inf", "-1", "0", "1e999", "much"] {
+        let limit = format!("--max-cost={amount}");
+        let refused = desk.alhena(&["batch", "jobs.jsonl", "--into", "results.jsonl", &limit]);
+        assert_eq!(refused.code(), Some(2), "{refused}");
+        assert!(refused.to_string().contains("more than 0"), "{refused}");
+    }
+    insta::assert_snapshot!(desk.alhena(&["batch", ".", "--into", "results.jsonl"]), @r"
+    ---- stderr ----
+    error: .: is a directory
     hint: Give a file with jobs, or `-` for stdin.
     [exit 2]
     ");

@@ -26,8 +26,13 @@ fn jobs_on_stdin_are_done_while_it_is_still_being_written() {
     drop(stdin);
     assert_eq!(child.wait().unwrap().code(), Some(1));
     let statuses: Vec<(String, String)> = desk.statuses().into_iter().collect();
-    let expected =
-        [("4", "failed"), ("5", "failed"), ("job 1", "success"), ("job 2", "success"), ("job 3", "success")];
+    let expected = [
+        ("4", "failed"),
+        ("job 1", "success"),
+        ("job 2", "success"),
+        ("job 3", "success"),
+        ("line 5", "failed"),
+    ];
     assert_eq!(statuses, expected.map(|(id, status)| (id.to_owned(), status.to_owned())));
     assert_eq!(desk.prompts(), ["number 1", "number 2", "number 3"]);
     desk.nothing_is_left();

@@ -55,9 +55,10 @@ fn a_page_is_written_also_of_what_was_stopped_and_nothing_is_overwritten_by_mist
     let evil = "</title><script>document.body.id='ran'</script>";
     desk.jobs(&[json!({"id": evil, "prompt": "a"}), json!({"prompt": "b"})]);
     let page = |path: &str| std::fs::read_to_string(desk.work().join(path)).unwrap();
-    let done = desk.batch("jobs.jsonl", &["--summary", "page.html", "--max-cost", "0", "--jobs", "1"]);
+    let done =
+        desk.batch("jobs.jsonl", &["--summary", "page.html", "--max-cost", "0.0000001", "--jobs", "1"]);
     assert_eq!(done.status.code(), Some(9), "{}", done.stderr_text());
-    assert!(page("page.html").contains("No job has a result yet"), "{}", page("page.html"));
+    assert!(!page("page.html").contains("every job succeeded"), "{}", page("page.html"));
     assert!(desk.batch("jobs.jsonl", &["--summary", "page.html"]).succeeded());
     let whole = page("page.html");
     assert!(whole.contains("every job succeeded") && !whole.contains("<script>"), "{whole}");

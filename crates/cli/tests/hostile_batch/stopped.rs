@@ -64,3 +64,29 @@ fn twice_stops_those_that_run_which_are_not_done() {
     assert_eq!(desk.results(), Vec::<Value>::new());
     desk.nothing_is_left();
 }
+
+/// Whoever opens a pipe waits for somebody who writes.
+#[test]
+fn a_pipe_into_which_nobody_writes_is_not_waited_for_when_somebody_wants_to_go() {
+    let desk = Desk::new("pipe");
+    let pipe = desk.work().join("jobs.pipe");
+    let made = rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &pipe,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o600),
+        0,
+    );
+    made.unwrap();
+    let mut command = desk.command("jobs.pipe", &[]);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    // Once its results are open, it listens for jobs and for signals.
+    is_there(desk.work().join("results.jsonl"));
+    interrupt(&child);
+    assert_eq!(code(child), Some(130));
+    let mut child = desk.command("jobs.pipe", &[]).stdout(Stdio::null()).spawn().unwrap();
+    std::fs::write(&pipe, "{\"prompt\": \"through a pipe\"}\n").unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(desk.prompts(), ["through a pipe"]);
+    desk.nothing_is_left();
+}

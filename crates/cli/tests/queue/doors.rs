@@ -26,7 +26,7 @@ fn a_password_in_the_environment_opens_the_door_and_is_said_nowhere() {
 fn a_password_in_the_address_is_said_nowhere_whether_it_is_right_or_wrong() {
     let server = NatsServer::with(&["--user", "me", "--pass", "hunter2"]).unwrap();
     let fleet = Fleet::new("in the address", vec![server]);
-    for (password, code) in [("hunter2", 0), ("wrong-one", 1)] {
+    for (password, code) in [("hunter2", 0), ("wrong-one", 2)] {
         let url = fleet.urls().replace("nats://", &format!("nats://me:{password}@"));
         let ended = fleet.run(&["batch", "status", "--nats", &url]);
         assert_eq!(ended.code(), Some(code), "{ended:?}");
@@ -45,7 +45,8 @@ fn a_server_with_tls_is_believed_when_its_authority_is_given() {
     assert_eq!((ended.code(), fleet.results().len()), (Some(0), 2), "{ended:?}");
     worker.leave();
     let strange = fleet.submit(&[]).finish(LONG);
-    assert_eq!(strange.code(), Some(1), "{strange:?}");
+    assert_eq!(strange.code(), Some(2), "{strange:?}");
+    assert!(strange.stderr.contains("--nats-ca"), "{strange:?}");
 }
 
 #[test]
@@ -59,7 +60,7 @@ fn what_is_wrong_at_the_door_is_told_with_a_hint() {
         fleet.run(&args)
     };
     let ended = worker(&["--nats", &nobody]);
-    assert_eq!(ended.code(), Some(1));
+    assert_eq!(ended.code(), Some(2));
     assert!(ended.stderr.starts_with("error: no connection to NATS at nats://127.0.0.1:"), "{ended:?}");
     assert!(ended.stderr.contains("hint: Start it with `nats-server -js`"), "{ended:?}");
     let ended = worker(&[]);
@@ -74,4 +75,27 @@ fn what_is_wrong_at_the_door_is_told_with_a_hint() {
     assert_eq!(ended.code(), Some(2), "{ended:?}");
     let ended = fleet.run(&["batch", "cancel", "--nats", &nobody]);
     assert_eq!(ended.code(), Some(2), "{ended:?}");
+}
+
+#[test]
+fn a_server_that_cannot_be_used_is_told_by_its_reason_and_no_results_file_is_left() {
+    let locked = NatsServer::with(&["--user", "me", "--pass", "hunter2"]).unwrap();
+    let forgetful = NatsServer::with(&["-js=false"]).unwrap();
+    let nobody = format!("nats://127.0.0.1:{}", free_port().unwrap());
+    let fleet = Fleet::new("no use", Vec::new());
+    fleet.write("jobs.jsonl", &jobs(1));
+    for (url, hint) in [
+        (nobody, "hint: Start it with `nats-server -js`, or look whether the address is right."),
+        (
+            locked.url(),
+            "hint: Give credentials that it knows: --nats-creds FILE, --nats-nkey FILE, --nats-user NAME",
+        ),
+        (locked.url().replace("nats://", "nats://me:wrong@"), "hint: Give credentials that it knows"),
+        (forgetful.url(), "hint: Start the server with JetStream"),
+    ] {
+        let ended = fleet.run(&["batch", "jobs.jsonl", "--into", "results.jsonl", "--nats", &url]);
+        assert_eq!(ended.code(), Some(2), "{ended:?}");
+        assert!(ended.stderr.contains(hint), "{ended:?}");
+        assert!(!fleet.path("here/results.jsonl").exists(), "{ended:?}");
+    }
 }

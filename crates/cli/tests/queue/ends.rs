@@ -166,3 +166,76 @@ fn a_server_that_goes_away_and_comes_back_costs_time_and_nothing_else() {
     worker.leave();
     fleet.nothing_is_left();
 }
+
+#[test]
+fn a_name_is_that_of_one_batch_until_it_is_forgotten_and_what_is_not_there_is_not_forgotten() {
+    let fleet = fleet("one name");
+    fleet.write("jobs.jsonl", &jobs(2));
+    let urls = fleet.urls();
+    let none = fleet.run(&["batch", "forget", "mine", "--nats", &urls]);
+    assert_eq!((none.code(), none.stdout.as_str()), (Some(1), ""), "{none:?}");
+    assert!(none.stderr.contains("there is no batch mine"), "{none:?}");
+
+    let worker = fleet.worker("w1", &[]);
+    let named = ["--name", "mine"];
+    assert_eq!(fleet.submit(&named).finish(LONG).code(), Some(0));
+    fleet.write("others.jsonl", &jobs(3));
+    let batch = |jobs: &str, into: &str| {
+        fleet.run(&["batch", jobs, "--into", into, "--nats", &urls, "--name", "mine"])
+    };
+    let other = batch("others.jsonl", "other.jsonl");
+    assert_eq!(other.code(), Some(2), "{other:?}");
+    assert!(other.stderr.contains("batch mine has other jobs"), "{other:?}");
+    assert!(
+        other.stderr.contains("hint: Give another --name, or `alhena batch forget mine` first."),
+        "{other:?}"
+    );
+    assert!(!fleet.path("here/other.jsonl").exists());
+    // The same jobs are the same batch, wherever their results go; so is the same file of results.
+    assert_eq!(batch("jobs.jsonl", "elsewhere.jsonl").code(), Some(0));
+    let more = batch("others.jsonl", "elsewhere.jsonl");
+    assert_eq!(more.code(), Some(0), "{more:?}");
+    assert_eq!(fleet.run(&["batch", "forget", "mine", "--nats", &urls]).code(), Some(0));
+    let free = batch("jobs.jsonl", "last.jsonl");
+    assert_eq!(free.code(), Some(0), "{free:?}");
+    worker.leave();
+    fleet.nothing_is_left();
+}
+
+#[test]
+fn whoever_waits_for_nobody_is_told_and_also_when_the_server_goes_and_comes() {
+    let mut fleet = fleet("nobody");
+    fleet.write("jobs.jsonl", &jobs(2));
+    let urls = fleet.urls();
+    // One that takes others.
+    let worker = fleet.worker("w1", &["--label", "big"]);
+    let mut submitted = fleet.submit(&["--label", "gpu"]);
+    let start = format!("start one with `alhena worker --nats {urls} --label gpu`");
+    submitted.says(&format!("no worker takes jobs with the label gpu: {start}"));
+    let status = fleet.run(&["batch", "status", "--nats", &urls]);
+    assert!(status.stdout.ends_with("at work; no worker takes jobs with the label gpu\n"), "{status:?}");
+    let status = fleet.run(&["batch", "status", "--nats", &urls, "--json"]);
+    let status: Value = serde_json::from_str(&status.stdout).unwrap();
+    assert_eq!(status[0]["unattended"], serde_json::json!(["gpu"]));
+    fleet.servers[0].kill();
+    submitted.says(&format!("the connection to {urls} is lost"));
+    fleet.servers[0].again().unwrap();
+    submitted.says(&format!("the connection to {urls} is back"));
+    let right = fleet.worker("w2", &["--label", "big", "--label", "gpu"]);
+    let ended = submitted.finish(LONG);
+    assert_eq!((ended.code(), fleet.results().len()), (Some(0), 2), "{ended:?}");
+    assert_eq!(ended.stderr.matches("no worker takes").count(), 1, "{ended:?}");
+    // For those with whom somebody is there nothing is said.
+    let queue = alhena_queue::Queue::connect(
+        &alhena_queue::Address::of(Some(&urls), |_| None).unwrap(),
+        alhena_queue::Layout::default(),
+    );
+    let (queue, batch) = (queue.unwrap(), "held".parse().unwrap());
+    assert_eq!(queue.unattended(&batch, Duration::from_secs(2)).unwrap(), []);
+    let gpu = "gpu".parse().unwrap();
+    let attended = || queue.is_attended(&gpu).unwrap();
+    assert!(alhena_testbed::Deadline::after(LONG).wait_until(attended));
+    worker.leave();
+    right.leave();
+    fleet.nothing_is_left();
+}

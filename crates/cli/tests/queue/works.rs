@@ -171,6 +171,8 @@ fn folders_and_repositories_travel_and_come_back_as_patches() {
     let fleet = fleet("patches");
     fleet.write("app/given.txt", "from the submitter\n");
     fleet.write("app/.git/config", "[core]\n");
+    let pipe = std::process::Command::new("mkfifo").arg(fleet.path("here/app/pipe")).status().unwrap();
+    assert!(pipe.success());
     fleet.write(
         "jobs.jsonl",
         r#"{"id": "copy", "prompt": "write", "copy": true, "dir": "app"}
@@ -208,6 +210,12 @@ fn folders_and_repositories_travel_and_come_back_as_patches() {
         git(place.path(), &["apply", "patch"]);
         let made = std::fs::read_to_string(place.path().join("made.txt")).unwrap();
         assert_eq!(made, format!("from the {content}\n"));
+    }
+    // What no copy has is left out of this one, too, and told.
+    let missing = "pipe was left out of the copy: it is neither a file nor a directory nor a link";
+    for id in ["copy", "again"] {
+        let warnings = all[id]["outcome"]["warnings"].as_array().cloned().unwrap_or_default();
+        assert!(warnings.iter().any(|warning| warning == missing), "{warnings:?}");
     }
     assert_eq!(all["git"]["commit"].as_str().map(str::len), Some(40));
     assert_eq!(worker.leave().code(), Some(0));

@@ -1,7 +1,7 @@
 //! Batches that workers do: submitted, and asked after from anywhere.
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::{By, OfQueue, OptionsOfRun, Work, check_page, finish};
 use crate::command_error::{CommandError, Done};
-use crate::far::{Answer, Far, OptionsThatTravel, Setup, key};
+use crate::far::{Answer, Far, OptionsThatTravel, Setup, key, nobody};
 use crate::nats;
 use crate::output::{print, print_json, say, write, written};
 use crate::signals::Interrupts;
@@ -24,6 +24,8 @@ use crate::style::number;
 const IN_QUEUE: usize = 10_000;
 /// The same where it has to be possible to stop before all are begun.
 const CAREFUL: usize = 100;
+/// So long workers have to ask for jobs, if there are any.
+const LOOKED: Duration = Duration::from_secs(2);
 /// For what is there already.
 const SOON: Duration = Duration::from_secs(10);
 
@@ -39,19 +41,29 @@ pub fn submit(args: &Work, url: &str) -> Done {
     let inner: Arc<dyn Meaning> = Arc::new(OptionsOfRun::new(interrupts.clone(), args.quiet));
     let (control, inbox) = schedule::control();
     let supply = args.supply(Arc::new(OptionsThatTravel::new(inner)), &control)?;
-    let journal = args.journal()?;
-    let name = match &args.name {
-        Some(name) => name.parse().map_err(nats::wrong)?,
-        None => name_of(journal.path()),
-    };
+    let given: Option<Name> = args.name.as_deref().map(str::parse).transpose().map_err(nats::wrong)?;
+    // Whatever is refused here leaves no file of results behind.
     let (queue, address) = args.server.connect(Some(url), Layout::default())?;
+    let results = will_be_at(args.into());
+    let name = given.unwrap_or_else(|| name_of(&results));
     let jobs = supply.entries().len() as u64;
+    let marks = std::iter::once(name_of(&results).to_string());
+    let marks: Vec<String> = marks.chain(supply.mark().map(|mark| mark.to_string())).collect();
+    let there = queue.batch(&name).map_err(nats::wrong)?;
+    if let Some(other) = there.as_ref().filter(|there| there.is_of_another(&marks)) {
+        return Err(of_another(&name, other));
+    }
+    let journal = args.journal()?;
     let known = known(&journal);
-    announce(&queue, &name, jobs, journal.path(), known.is_empty()).map_err(nats::wrong)?;
+    let batch = Batch::new(jobs, journal.path().display().to_string()).marks(marks.clone());
+    let is_over = there.is_some_and(|there| there.finished);
+    announce(&queue, &name, &batch, known.is_empty() && is_over).map_err(nats::wrong)?;
     if !args.quiet {
         say(format_args!("batch {name} at {}", address.shown()));
     }
-    let setup = Setup { queue: queue.clone(), batch: name.clone(), label, control: control.clone(), known };
+    let tell = (!args.quiet).then(|| address.shown());
+    let setup =
+        Setup { queue: queue.clone(), batch: name.clone(), label, control: control.clone(), known, tell };
     let far = Far::begin(setup).map_err(nats::wrong)?;
     let careful = args.max_cost.is_some() || args.fail_fast;
     let window = args.at_once.map_or(if careful { CAREFUL } else { IN_QUEUE }, usize::from);
@@ -62,7 +74,7 @@ pub fn submit(args: &Work, url: &str) -> Done {
         say(format_args!("batch {name} was cancelled"));
     } else if ended.why.is_none() && ended.left == 0 {
         let about = ended.journal.path().display().to_string();
-        let mut batch = Batch::new(ended.supply.entries().len() as u64, about);
+        let mut batch = Batch::new(ended.supply.entries().len() as u64, about).marks(marks);
         batch.finished = true;
         queue.announce(&name, &batch).map_err(nats::wrong)?;
     }
@@ -78,18 +90,29 @@ fn known(journal: &Journal) -> HashSet<(String, u32)> {
     journal.done().flat_map(attempts).collect()
 }
 
-fn announce(
-    queue: &Queue,
-    name: &Name,
-    jobs: u64,
-    results: &Path,
-    is_new: bool,
-) -> Result<(), alhena_queue::QueueError> {
+fn announce(queue: &Queue, name: &Name, batch: &Batch, anew: bool) -> Result<(), alhena_queue::QueueError> {
     // Whoever has all results and throws them away wants the jobs done anew.
-    if is_new && queue.batch(name)?.is_some_and(|batch| batch.finished) {
+    if anew {
         queue.forget(name)?;
     }
-    queue.announce(name, &Batch::new(jobs, results.display().to_string()))
+    queue.announce(name, batch)
+}
+
+/// Where the results will be, whether they are there or not.
+fn will_be_at(results: &Path) -> PathBuf {
+    let there = || results.canonicalize().ok();
+    let dir = results.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let not_yet = || Some(dir.canonicalize().ok()?.join(results.file_name()?));
+    there().or_else(not_yet).unwrap_or_else(|| results.to_owned())
+}
+
+fn of_another(name: &Name, other: &Batch) -> CommandError {
+    let message = format!(
+        "batch {name} has other jobs, whose results go to {}; its name cannot be used twice",
+        other.about
+    );
+    let hint = format!("Give another --name, or `alhena batch forget {name}` first.");
+    CommandError::usage(message, hint)
 }
 
 /// The same for the same results file on the same machine, whatever happened meanwhile.
@@ -124,13 +147,23 @@ pub fn status(of: &OfQueue) -> Done {
             (queue, names.iter().filter_map(|name| name.parse().ok()).collect())
         }
     };
-    let mut lines = Vec::new();
+    let mut lines = Vec::<String>::new();
     let mut all = Vec::new();
     for name in &names {
         match queue.progress(name).map_err(nats::wrong)? {
             Some(progress) => {
-                lines.push(line(name, &progress));
-                all.push(json!({"name": name.to_string(), "progress": progress}));
+                let unattended = match progress.open > 0 && !progress.cancelled {
+                    true => queue.unattended(name, LOOKED).map_err(nats::wrong)?,
+                    false => Vec::new(),
+                };
+                let mut told = json!({"name": name.to_string(), "progress": progress});
+                if let Some(told) = told.as_object_mut().filter(|_| !unattended.is_empty()) {
+                    let labels = unattended.iter().map(ToString::to_string).collect();
+                    told.insert("unattended".to_owned(), labels);
+                }
+                let words = unattended.iter().map(|label| format!("; {}", nobody(label)));
+                lines.push(std::iter::once(line(name, &progress)).chain(words).collect());
+                all.push(told);
             }
             None if of.name.is_some() => return Err(unknown(name)),
             None => {}
@@ -178,6 +211,9 @@ pub fn cancel(of: &OfQueue) -> Done {
 
 pub fn forget(of: &OfQueue) -> Done {
     let (queue, name) = named(of)?;
+    if queue.batch(&name).map_err(nats::wrong)?.is_none() {
+        return Err(unknown(&name));
+    }
     queue.forget(&name).map_err(nats::wrong)?;
     Ok(match of.json {
         true => print_json(&json!({"name": name.to_string(), "forgotten": true})),

@@ -27,6 +27,7 @@ fn letter(options: Value) -> Letter {
         mark: "00112233445566778899aabbccddeeff".to_owned(),
         options,
         place: letter::Place::Dir,
+        left_out: Vec::new(),
     }
 }
 
