@@ -93,13 +93,13 @@ fn a_program_is_told_what_the_claude_command_cannot_do() {
         let arguments = [&["claude", "--input-format", "stream-json"], arguments].concat();
         desk.alhena_reading(stdin.as_bytes(), &arguments)
     };
-    let refused = said(&["--json-schema", "{}"], initialize);
+    let refused = said(&["--task-budget", "5"], initialize);
     assert_eq!(refused.code(), Some(2));
     assert!(
-        refused.stdout.contains(r#""subtype":"error""#) && refused.stdout.contains("--json-schema"),
+        refused.stdout.contains(r#""subtype":"error""#) && refused.stdout.contains("--task-budget"),
         "{refused}"
     );
-    assert!(refused.stderr.contains("error: --json-schema cannot be done"), "{refused}");
+    assert!(refused.stderr.contains("error: --task-budget cannot be done"), "{refused}");
     // Nothing but faults, an answer that nobody asked for, and the end.
     let long = format!("{{\"type\":\"keep_alive\",\"x\":\"{}\"}}", "x".repeat(1 << 20));
     let odd =
