@@ -89,19 +89,20 @@ fn beside_this_test() -> io::Result<PathBuf> {
     if is_stale(&path)? {
         let _lock = Lock::take(&target.join(".hostile.lock"))?;
         if is_stale(&path)? {
-            build(target, profile.ends_with("release"), &path)?;
+            build(target, profile, &path)?;
         }
     }
     Ok(path)
 }
 
-fn build(target: &Path, release: bool, path: &Path) -> io::Result<()> {
+fn build(target: &Path, profile: &Path, path: &Path) -> io::Result<()> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo
         .args(["build", "--quiet", "--package", "alhena-testbed", "--bin", "hostile", "--target-dir"])
         .arg(target);
-    if release {
-        cargo.arg("--release");
+    // A directory has the name of its profile, but for the one of every day.
+    if let Some(name) = profile.file_name().filter(|name| *name != "debug") {
+        cargo.arg("--profile").arg(name);
     }
     cargo.current_dir(workspace());
     let built = run_bounded(&mut cargo, Duration::from_secs(600))?;
