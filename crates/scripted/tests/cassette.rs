@@ -175,7 +175,7 @@ fn a_cassette_can_be_read_by_its_owner_alone_however_it_comes_to_be() {
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let (link, older) = (dir.path().join("link.json"), dir.path().join("older.json"));
     symlink("talk.json", &link).unwrap();
-    std::fs::write(&older, "{}").unwrap();
+    std::fs::write(&older, "").unwrap();
     std::fs::set_permissions(&older, std::fs::Permissions::from_mode(0o644)).unwrap();
     for (given, written) in [(&link, &path), (&older, &older)] {
         let (api, proxy) = recording(given, Scenario::new().turn(Turn::say("Hi.")), Normal::new());
