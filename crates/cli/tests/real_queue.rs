@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use alhena::scripted::{RecordedRequest, Scenario, Server, Turn};
 use alhena_testbed::nats::{NatsServer, cluster};
 use alhena_testbed::{PrivateHome, RealCli, Trust};
-use fleet::{Flags, Fleet, LONG, text, through_chaos};
+use fleet::{Flags, Fleet, LONG, through_chaos};
 use serde_json::json;
 
 const VERSION: &str = "0.61.0";
@@ -68,12 +68,7 @@ fn real_cli_every_job_has_one_result_whoever_is_killed() {
         let worker = ["--jobs", "2", "--transport", "auto"];
         let flags = Flags { workers: 2, worker: &worker, submit: &[], pause: 2000 };
         let harm = through_chaos(fleet, seed, count, limit, &flags);
-        let all = fleet.results();
-        assert_eq!(all.len(), count, "seed {seed}");
-        for job in 0..count {
-            let result = &all[&format!("j{job}")];
-            assert_eq!(text(result), format!("heard marker-{job}-end"), "seed {seed}: {result}");
-        }
+        fleet.each_heard_its_own(count, seed);
         fleet.nothing_is_left();
         println!("seed {seed}: {count} jobs on the real CLI, {harm:?}, {:.1?}", begin.elapsed());
     }

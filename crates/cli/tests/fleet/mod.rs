@@ -164,6 +164,16 @@ impl Fleet {
         text.lines().count()
     }
 
+    /// Every job has its own result, and nothing else has one.
+    pub fn each_heard_its_own(&self, count: usize, seed: u64) {
+        let all = self.results();
+        assert_eq!(all.len(), count, "seed {seed}");
+        for job in 0..count {
+            let result = &all[&format!("j{job}")];
+            assert_eq!(text(result), format!("heard marker-{job}-end"), "seed {seed}: {result}");
+        }
+    }
+
     /// Nothing that was started here lives on.
     pub fn nothing_is_left(&self) {
         let mark = format!("FLEET={}", self.mark);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use alhena_testbed::nats::{NatsServer, cluster};
 
 use super::jobs;
-use crate::fleet::{Flags, Fleet, text, through_chaos};
+use crate::fleet::{Flags, Fleet, through_chaos};
 
 fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(otherwise)
@@ -20,12 +20,7 @@ fn one(seed: u64, count: usize, servers: Vec<NatsServer>) {
     fleet.write("jobs.jsonl", &jobs(count));
     let flags = Flags { workers: 3, worker: &["--jobs", "2"], submit: &[], pause: 600 };
     let harm = through_chaos(&mut fleet, seed, count, limit, &flags);
-    let all = fleet.results();
-    assert_eq!(all.len(), count, "seed {seed}");
-    for job in 0..count {
-        let result = &all[&format!("j{job}")];
-        assert_eq!(text(result), format!("heard marker-{job}-end"), "seed {seed}: {result}");
-    }
+    fleet.each_heard_its_own(count, seed);
     fleet.nothing_is_left();
     println!("seed {seed}: {count} jobs, {harm:?}, {:.1?}", begin.elapsed());
 }
