@@ -156,7 +156,14 @@ impl Engine {
     /// Sees to one thing. Whatever it was, there may be something to read as well.
     fn see_to(&mut self, happening: Happening, watch: &mut RunState) -> Progress {
         match happening {
-            Happening::Report(report) => self.ward.take_report(report),
+            Happening::Report(report) => {
+                self.ward.take_report(report);
+                if self.ward.ended.is_some() {
+                    // What is left is read to its end, whoever tells of it.
+                    self.growth.rest();
+                    self.account.session_growth().into_iter().for_each(Growth::rest);
+                }
+            }
             Happening::KeeperGone => self.ward.over = true,
             Happening::StopAsked | Happening::NobodyListens => self.stop(Stop::Cancelled, watch),
             Happening::StopAskedAtOnce => self.stop_at_once(watch),

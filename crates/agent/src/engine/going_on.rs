@@ -154,6 +154,9 @@ impl Engine {
         self.account.session = home.as_ref().map(|home| {
             SessionTail::new(home.chats_dir(), Timestamp::now(), Growth::new()).with_sub_agents()
         });
+        for file in [&launch.stdout, &launch.stderr] {
+            self.growth.watch(file.as_ref());
+        }
         self.account.warnings.extend(warnings);
         self.ward.begin_again(custody, home);
         let now = Instant::now();
