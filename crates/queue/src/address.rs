@@ -111,7 +111,7 @@ impl Address {
                 .map_err(|error| QueueError::Address(format!("credentials {}: {error}", file.display())))?;
         }
         if let Some(file) = &self.nkey {
-            options = options.nkey(readable("key", file)?.trim().to_owned());
+            options = options.nkey(seed(file)?);
         }
         let (user, password) = match self.in_url() {
             Some((user, password)) => (Some(user), password),
@@ -158,6 +158,19 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+/// The seed of a user's key, alone in its file or between the lines that the tools of NATS put around it.
+fn seed(file: &Path) -> Result<String, QueueError> {
+    let text = readable("key", file)?;
+    let is_seed = |line: &&str| {
+        line.len() == 58 && line.starts_with("SU") && line.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    let seed = text.lines().map(str::trim).find(is_seed).map(str::to_owned);
+    // What else is in it is not said: it may be secret.
+    seed.ok_or_else(|| {
+        QueueError::Address(format!("key {}: there is no seed of a user's key in it", file.display()))
+    })
+}
+
 fn readable(what: &str, file: &Path) -> Result<String, QueueError> {
     std::fs::read_to_string(file)
         .map_err(|error| QueueError::Address(format!("{what} {}: {error}", file.display())))
@@ -190,6 +203,25 @@ mod tests {
         assert_eq!(of("nats://me:p%40ss:w%rd@a:1,nats://b:2"), both);
         assert_eq!(of("nats://token@a:1"), Some(("token".to_owned(), None)));
         assert_eq!(of("nats://a:1"), None);
+    }
+
+    #[test]
+    fn a_seed_is_found_alone_and_between_lines() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("key");
+        let key = format!("SU{}", "A".repeat(56));
+        for text in [
+            format!("{key}\n"),
+            format!("-----BEGIN USER NKEY SEED-----\n{key}\n------END USER NKEY SEED------\n"),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            assert_eq!(seed(&file).unwrap(), key);
+        }
+        for text in ["", "hunter2", &key.replace("SU", "SA"), &key[1..]] {
+            std::fs::write(&file, text).unwrap();
+            let said = seed(&file).unwrap_err().to_string();
+            assert!(said.contains("no seed") && !said.contains("hunter2"), "{said}");
+        }
     }
 
     #[test]

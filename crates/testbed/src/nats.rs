@@ -59,12 +59,22 @@ impl NatsServer {
 
     /// One that speaks TLS with the certificate of [`crate::tls`], and asks for no other.
     pub fn with_tls() -> io::Result<Self> {
-        let path = |name: &str| {
-            PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tls").join(name).to_string_lossy().into_owned()
-        };
-        let words = ["--tls".to_owned(), "--tlscert".to_owned(), path("server.pem")];
-        let more = ["--tlskey".to_owned(), path("server.key")];
-        Self::start(&[words.as_slice(), more.as_slice()].concat(), "tls")
+        let (certificate, key) = (kept("tls/server.pem"), kept("tls/server.key"));
+        Self::start(&["--tls".into(), "--tlscert".into(), certificate, "--tlskey".into(), key], "tls")
+    }
+
+    /// One that lets nobody in without the certificate of `tls/client.pem`, or another of the same authority.
+    pub fn with_certificates_of_clients() -> io::Result<Self> {
+        let mut server = Self::with_tls()?;
+        let more = ["--tlsverify".into(), "--tlscacert".into(), kept("tls/client-ca.pem")];
+        server.arguments.extend(more);
+        server.again()?;
+        Ok(server)
+    }
+
+    /// One that knows its users by the configuration of this name in `nats`: `accounts.conf` or `nkey.conf`.
+    pub fn configured(name: &str) -> io::Result<Self> {
+        Self::with(&["-c", &kept(&format!("nats/{name}"))])
     }
 
     /// One that can be asked for its [`Traffic`].
@@ -146,6 +156,11 @@ impl Drop for NatsServer {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// A file that is kept beside this crate: certificates in `tls`, users of NATS in `nats`.
+pub fn kept(name: &str) -> String {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(name).to_string_lossy().into_owned()
 }
 
 /// Three servers that know each other.

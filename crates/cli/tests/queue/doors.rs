@@ -1,6 +1,6 @@
 //! Servers that do not let everybody in, and what goes wrong at their doors.
 
-use alhena_testbed::nats::{NatsServer, free_port};
+use alhena_testbed::nats::{NatsServer, free_port, kept};
 use alhena_testbed::tls::TlsFront;
 
 use super::jobs;
@@ -47,6 +47,79 @@ fn a_server_with_tls_is_believed_when_its_authority_is_given() {
     let strange = fleet.submit(&[]).finish(LONG);
     assert_eq!(strange.code(), Some(2), "{strange:?}");
     assert!(strange.stderr.contains("--nats-ca"), "{strange:?}");
+}
+
+/// Whoever has what the server asks for is let in, by options and by the environment; whoever has not is told what is missing, and
+/// nothing secret is said.
+fn lets_in(name: &str, server: NatsServer, options: &[&str], variables: &[(&str, &str)], secret: &str) {
+    let fleet = Fleet::new(name, vec![server]);
+    fleet.write("jobs.jsonl", &jobs(2));
+    let worker = fleet.worker("w1", options);
+    let ended = fleet.submit(options).finish(LONG);
+    assert_eq!((ended.code(), fleet.results().len()), (Some(0), 2), "{ended:?}");
+    let worker = worker.leave();
+    for said in [&ended.stderr, &ended.stdout, &worker.stderr, &worker.stdout] {
+        assert!(!said.contains(secret), "{said}");
+    }
+    let urls = fleet.urls();
+    let trusted = if urls.starts_with("tls") { vec!["--nats-ca", options[1]] } else { Vec::new() };
+    let mut status = vec!["batch", "status", "--nats", &urls];
+    status.extend(&trusted);
+    let strange = fleet.run(&status);
+    assert_eq!(strange.code(), Some(2), "{strange:?}");
+    assert!(strange.stderr.contains("hint: "), "{strange:?}");
+    let known = fleet.env(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    let ended = known.run(&status);
+    assert_eq!(ended.code(), Some(0), "{ended:?}");
+    assert!(ended.stdout.contains("2 jobs, 2 results"), "{ended:?}");
+    known.nothing_is_left();
+}
+
+#[test]
+fn a_file_of_credentials_opens_the_door() {
+    let file = kept("nats/user.creds");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let seed = text.lines().find(|line| line.starts_with("SU")).unwrap().to_owned();
+    let server = NatsServer::configured("accounts.conf").unwrap();
+    lets_in("credentials", server, &["--nats-creds", &file], &[("NATS_CREDS", &file)], &seed);
+}
+
+#[test]
+fn a_key_opens_the_door() {
+    let file = kept("nats/user.nk");
+    let seed = std::fs::read_to_string(&file).unwrap().trim().to_owned();
+    let server = NatsServer::configured("nkey.conf").unwrap();
+    lets_in("nkey", server, &["--nats-nkey", &file], &[("NATS_NKEY", &file)], &seed);
+}
+
+#[test]
+fn a_certificate_of_ones_own_opens_the_door() {
+    let authority = TlsFront::authority().display().to_string();
+    let (certificate, key) = (kept("tls/client.pem"), kept("tls/client.key"));
+    let server = NatsServer::with_certificates_of_clients().unwrap();
+    let options = ["--nats-ca", &authority, "--nats-cert", &certificate, "--nats-key", &key];
+    lets_in(
+        "certificate",
+        server,
+        &options,
+        &[("NATS_CERT", &certificate), ("NATS_KEY", &key)],
+        "PRIVATE KEY",
+    );
+}
+
+#[test]
+fn credentials_that_are_none_are_told_by_their_file_and_not_by_what_is_in_it() {
+    let fleet = Fleet::new("broken credentials", vec![NatsServer::configured("accounts.conf").unwrap()]);
+    fleet.write("broken", "-----BEGIN NATS USER JWT-----\nhunter2\n");
+    let urls = fleet.urls();
+    for option in ["--nats-creds", "--nats-nkey"] {
+        let ended = fleet.run(&["batch", "status", "--nats", &urls, option, "broken"]);
+        assert_eq!(ended.code(), Some(2), "{option}: {ended:?}");
+        assert!(!ended.stderr.contains("hunter2") && ended.stderr.contains("broken"), "{option}: {ended:?}");
+    }
+    let ended =
+        fleet.run(&["batch", "status", "--nats", &urls, "--nats-cert", "broken", "--nats-key", "broken"]);
+    assert_eq!(ended.code(), Some(2), "{ended:?}");
 }
 
 #[test]
