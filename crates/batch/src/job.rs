@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::meaning::{Fault, Meaning, Options};
+use crate::outputs::Outputs;
 use crate::place::without_secret;
 
 /// What a job may say beside the options of `run`, and what it means.
@@ -20,6 +21,10 @@ pub const FIELDS: &[(&str, &str)] = &[
     (
         "git",
         "Works in a private checkout of a repository, in `dir` of it: {\"url\": ..., \"ref\": ...}. What it changes there is the result's patch.",
+    ),
+    (
+        "outputs",
+        "Files to give back in the result: paths and patterns below the directory of a job with `copy` or `git`, ignored files too.",
     ),
     ("shared", "Whether it may work in its directory while others that may change something do."),
 ];
@@ -38,6 +43,8 @@ pub struct Job {
     pub options: Options,
     /// Where it works.
     pub place: Place,
+    /// What it gives back beside its patch.
+    pub outputs: Outputs,
     /// Of all that it says.
     pub mark: Mark,
 }
@@ -146,6 +153,15 @@ impl Job {
             (false, Some(checkout)) => Place::Git(checkout),
             (false, None) => Place::Dir,
         };
+        let outputs = options.shift_remove("outputs").map(Outputs::of).transpose();
+        let outputs = keep(outputs, &mut faults).flatten().unwrap_or_default();
+        if place == Place::Dir && !outputs.is_empty() {
+            let message = "outputs are for jobs with a place of their own";
+            faults.push(Fault::new(
+                message,
+                "Add copy or git, or leave it out: the files stay in its directory.",
+            ));
+        }
         let checked = match common.meaning.check_in(&options, &place) {
             Ok(checked) if faults.is_empty() => checked,
             Ok(_) => return Err(faults),
@@ -154,12 +170,12 @@ impl Job {
                 return Err(faults);
             }
         };
-        let mark = mark(&options, &place, &checked.inputs).map_err(|fault| vec![fault])?;
+        let mark = mark(&options, &place, &outputs, &checked.inputs).map_err(|fault| vec![fault])?;
         let lane = match place {
             Place::Dir if checked.writes && !shared => Lane::In(checked.dir),
             _ => Lane::Free,
         };
-        Ok((Self { id, line, options, place, mark }, lane))
+        Ok((Self { id, line, options, place, outputs, mark }, lane))
     }
 }
 
@@ -255,7 +271,7 @@ fn is_inside(path: &Path) -> bool {
     path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }
 
-fn mark(options: &Options, place: &Place, inputs: &[PathBuf]) -> Result<Mark, Fault> {
+fn mark(options: &Options, place: &Place, outputs: &Outputs, inputs: &[PathBuf]) -> Result<Mark, Fault> {
     let place = match place {
         Place::Dir => Value::Null,
         Place::Copy => json!("copy"),
@@ -276,7 +292,9 @@ fn mark(options: &Options, place: &Place, inputs: &[PathBuf]) -> Result<Mark, Fa
         })?;
         contents.extend(digest);
     }
-    Ok(Mark::of(&[text.as_bytes(), place.as_bytes(), &contents]))
+    let mut parts: Vec<&[u8]> = vec![text.as_bytes(), place.as_bytes(), &contents];
+    parts.extend(outputs.patterns().iter().map(|pattern| pattern.as_bytes()));
+    Ok(Mark::of(&parts))
 }
 
 /// JSON that is the same in whatever order the fields were given.

@@ -10,6 +10,7 @@
 //! | [`schedule`] | which job when: places, limits, repeats, the clock of the API's rate limits |
 //! | [`perform`] | one attempt of a job, and what is seen of it |
 //! | [`place`] | places of their own to work in, and what was changed there |
+//! | [`outputs`] | files that a job gives back beside what it changed |
 //! | [`local`] | attempts on this machine, warm or cold |
 //! | [`doing`] | what an agent is doing, and what it has used so far |
 //! | [`progress`] | how far it is, as data |
@@ -21,6 +22,7 @@ pub mod job;
 pub mod journal;
 pub mod local;
 pub mod meaning;
+pub mod outputs;
 pub mod perform;
 pub mod place;
 pub mod progress;

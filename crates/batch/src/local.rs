@@ -84,7 +84,7 @@ impl Perform for Local {
         let mut place = match self.place(job, watch) {
             Ok(None) => {
                 let outcome = self.attempt(&job.options, None, watch).unwrap_or_else(not_begun);
-                return Done { outcome, patch: None, commit: None, place: Where::Shared };
+                return Done::of(outcome, Where::Shared);
             }
             Ok(Some(place)) => place,
             Err(failure) => return Done::not_begun(*failure, Where::Own),
@@ -100,15 +100,18 @@ impl Perform for Local {
             }
         };
         let mut outcome = attempt.unwrap_or_else(not_begun);
-        let mut done = Done { outcome: outcome.clone(), patch: None, commit, place: Where::Own };
+        let mut done = Done { commit, ..Done::of(outcome.clone(), Where::Own) };
         if watch.asked().is_some() && outcome.status == Status::Cancelled {
             return done;
         }
         let told = Arc::make_mut(&mut outcome);
-        match place.changes(watch) {
-            Ok(Changes { patch, warnings }) => {
+        let taken =
+            place.changes(watch).and_then(|changes| Ok((changes, place.outputs(&job.outputs, watch)?)));
+        match taken {
+            Ok((Changes { patch, warnings }, outputs)) => {
                 done.patch = patch;
-                told.warnings.extend(warnings);
+                done.outputs = outputs.files;
+                told.warnings.extend(warnings.into_iter().chain(outputs.warnings));
             }
             // Work that nobody can see is none.
             Err(failure) if told.failure.is_none() => {

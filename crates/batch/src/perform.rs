@@ -8,6 +8,7 @@ use alhena_model::{Event, EventKind, Failure, FailureKind, Outcome};
 
 use crate::doing;
 use crate::job::Job;
+use crate::outputs::OutputFile;
 use crate::result::Spent;
 use crate::schedule::Happening;
 pub use crate::schedule::Where;
@@ -67,6 +68,8 @@ pub struct Done {
     pub outcome: Arc<Outcome>,
     /// What it changed, if it had a place of its own.
     pub patch: Option<String>,
+    /// The files that it was to give back.
+    pub outputs: Vec<OutputFile>,
     /// The commit that it worked on, if any.
     pub commit: Option<String>,
     /// Where it worked.
@@ -74,9 +77,14 @@ pub struct Done {
 }
 
 impl Done {
+    /// One with nothing but its outcome.
+    pub fn of(outcome: Arc<Outcome>, place: Where) -> Self {
+        Self { outcome, patch: None, outputs: Vec::new(), commit: None, place }
+    }
+
     /// An attempt that never began.
     pub fn not_begun(failure: Failure, place: Where) -> Self {
-        Self { outcome: Arc::new(Outcome::not_begun(failure)), patch: None, commit: None, place }
+        Self::of(Arc::new(Outcome::not_begun(failure)), place)
     }
 }
 

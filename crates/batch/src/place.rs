@@ -29,11 +29,13 @@ use self::clones::{Clones, Found};
 pub use self::clones::{is_path, without_secret};
 use self::copy::Copy;
 pub use self::copy::{LeftOut, NEITHER};
+pub(crate) use self::copy::{is_repository, open as open_plain};
 use self::git::Git;
 use self::ledger::Ledger;
 pub use self::ledger::{Changes, LARGEST};
 use self::slot::Slot;
 use crate::job::{Checkout, Job, Place};
+use crate::outputs::{Gathered, Outputs};
 use crate::perform::Watch;
 
 pub(crate) type Made<T> = Result<T, Box<Failure>>;
@@ -224,14 +226,32 @@ impl Workplace<'_> {
     /// What was changed in it. Nobody works in it any more.
     pub fn changes(&mut self, watch: &Watch) -> Result<Changes, Box<Failure>> {
         watch.does("notes what it has changed");
-        // A link in its place would have us look, and clean up, wherever it leads.
-        if self.top.canonicalize().ok().as_ref() != Some(&self.top) {
-            return Err(failed(FailureKind::Crashed, "its place was taken away".to_owned()));
-        }
+        still_there(&self.top)?;
         let ledger = Ledger::open(self.git, self.ledger(), self.top.clone()).holding(self.lock());
         let mut changes = ledger.changes(&self.since, watch)?;
         changes.warnings.splice(0..0, std::mem::take(&mut self.warnings));
         Ok(changes)
+    }
+}
+
+impl Workplace<'_> {
+    /// The files that it was to give back. Nobody works in it any more.
+    pub fn outputs(&self, wanted: &Outputs, watch: &Watch) -> Result<Gathered, Box<Failure>> {
+        if wanted.is_empty() {
+            return Ok(Gathered::default());
+        }
+        watch.does("takes its outputs");
+        still_there(&self.dir)?;
+        let unread = |error| failed(FailureKind::Crashed, format!("its outputs cannot be read: {error}"));
+        wanted.gather(&self.dir).map_err(unread)
+    }
+}
+
+/// A link in the place of a directory would have us look, and clean up, wherever it leads.
+fn still_there(dir: &Path) -> Made<()> {
+    match dir.canonicalize().ok().as_deref() == Some(dir) {
+        true => Ok(()),
+        false => Err(failed(FailureKind::Crashed, "its place was taken away".to_owned())),
     }
 }
 

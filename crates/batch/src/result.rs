@@ -5,6 +5,8 @@ use std::sync::Arc;
 use alhena_model::{FailureKind, Outcome, Source, Status, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
+use crate::outputs::OutputFile;
+
 /// The result of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -18,6 +20,9 @@ pub struct JobResult {
     /// What it changed in a place of its own, to be applied with `git apply`; empty when it changed nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<String>,
+    /// The files that the job names in `outputs`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<OutputFile>,
     /// The commit that it worked on, for a job with `git`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,

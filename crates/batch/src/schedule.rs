@@ -1,6 +1,7 @@
 //! Which job when. One loop that hears everything: a job that came, what a job does and how it ended, a wish to stop, the time.
 
 mod ending;
+mod intake;
 mod pace;
 mod queue;
 mod repeat;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use alhena_model::{Failure, FailureKind, Outcome, Status, Timestamp};
+use alhena_model::{Failure, FailureKind, Status, Timestamp};
 
 pub use self::ending::{Changed, Ended, Why};
 use self::pace::Pace;
@@ -21,7 +22,7 @@ use crate::journal::{Journal, Order};
 use crate::perform::{Done, Over, Perform, Stop, Watch};
 use crate::progress::{AtWork, Board, News, Observer, Phase};
 use crate::result::{Earlier, JobResult, Spent};
-use crate::supply::{Came, Complaint, Supply, id_of_no_job};
+use crate::supply::Supply;
 
 /// So long a first repeat waits; each further one twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -174,60 +175,6 @@ impl Batch {
         &self.board
     }
 
-    fn refuse_changed(&self) -> Result<(), Changed> {
-        let mut changed = Changed::default();
-        for (id, done) in self.journal.done().filter(|(_, done)| !done.is_refusal()) {
-            match self.supply.number(id).and_then(|number| self.supply.entries().get(number)) {
-                None => changed.gone.push(id.to_owned()),
-                Some(entry) if entry.mark.to_string() != *done.job => changed.changed.push(id.to_owned()),
-                Some(_) => {}
-            }
-        }
-        match changed.changed.is_empty() && changed.gone.is_empty() {
-            true => Ok(()),
-            false => Err(changed.sorted()),
-        }
-    }
-
-    fn count_jobs(&mut self) {
-        self.board.known = self.supply.entries().len() as u64;
-        self.board.jobs = self.supply.is_complete().then_some(self.board.known);
-    }
-
-    /// Takes a job in, unless it is done. False when it is done, but was another one then.
-    fn enter(&mut self, number: usize) -> bool {
-        let Some(entry) = self.supply.entries().get(number) else { return true };
-        let lane = entry.lane;
-        self.journal.forget_refusal(&entry.id);
-        self.journal.forget_refusal(&id_of_no_job(entry.line));
-        if let Some(done) = self.journal.get(&entry.id) {
-            let is_other = entry.mark.to_string() != *done.job;
-            if is_other && !self.limits.again_changed {
-                return false;
-            }
-            let again = is_other || self.limits.again_failed && done.status != Status::Success;
-            self.board.spent.add(done.spent);
-            if !again {
-                self.board.count(done.status);
-                self.board.before += 1;
-                self.supply.forget(number);
-                return true;
-            }
-            let earlier = Earlier {
-                status: done.status,
-                kind: done.kind,
-                message: String::new(),
-                tokens: done.spent.tokens,
-                cost_usd: Some(done.spent.cost_usd).filter(|_| !done.spent.unpriced),
-                duration_ms: done.duration_ms,
-            };
-            let tried = Tried { attempts: done.attempt, limited: 0, earlier: vec![earlier] };
-            self.tried.insert(number, tried);
-        }
-        self.queue.push(number, lane);
-        true
-    }
-
     /// Runs all jobs. Returns when nothing runs any more and the journal is right.
     pub fn run(mut self, observer: &mut dyn Observer) -> Ended {
         loop {
@@ -246,75 +193,6 @@ impl Batch {
     fn is_over(&self) -> bool {
         let nothing_to_do = self.queue.is_empty() && self.supply.is_complete();
         self.workers.is_empty() && (nothing_to_do || self.board.phase != Phase::Going)
-    }
-
-    /// Takes from a stream what has come, as far as there is room.
-    fn take_in(&mut self, observer: &mut dyn Observer) {
-        let room = self.limits.jobs.max(1) * WINDOW;
-        while self.board.phase == Phase::Going && self.queue.len() < room {
-            match self.supply.take_next() {
-                None => break,
-                Some(Came::Job(job, _)) => {
-                    let number = self.supply.entries().len().saturating_sub(1);
-                    if !self.enter(number) {
-                        let fault = ending::changed_since(&job.id);
-                        self.refused(vec![Complaint { line: job.line, fault }], observer);
-                        self.supply.forget(number);
-                    }
-                }
-                Some(Came::Refused { id, mark, complaints }) => {
-                    if let (Some(id), Some(mark)) = (id, mark) {
-                        let failure = complaints.first().map(|complaint| {
-                            let said = format!("line {}: {}", complaint.line, complaint.fault.message);
-                            Failure::new(FailureKind::Input, said).with_hint(complaint.fault.hint.clone())
-                        });
-                        let number = self.supply.entries().len().saturating_sub(1);
-                        self.record_refusal(number, id, &mark.to_string(), failure);
-                    }
-                    self.refused(complaints, observer);
-                }
-                Some(Came::End) => {}
-                Some(Came::Broken(complaints)) => self.drain(Why::Jobs(complaints), observer),
-            }
-        }
-        self.count_jobs();
-    }
-
-    /// A line that is no job gets a result, too: whoever waits for it is told.
-    fn record_refusal(&mut self, number: usize, id: String, mark: &str, failure: Option<Failure>) {
-        match self.journal.get(&id) {
-            Some(done) if *done.job == *mark && !self.limits.again_failed => {
-                self.board.count(done.status);
-                self.board.before += 1;
-                return;
-            }
-            // What came of a job is not lost to a slip of the pen.
-            Some(done) if !done.is_refusal() && !self.limits.again_changed => return,
-            _ => {}
-        }
-        let failure = failure.unwrap_or_else(|| Failure::new(FailureKind::Input, "it is no job"));
-        let result = JobResult {
-            id,
-            attempt: 0,
-            outcome: Arc::new(Outcome::not_begun(failure)),
-            patch: None,
-            commit: None,
-            earlier: Vec::new(),
-            job: mark.to_owned(),
-            at: Timestamp::now(),
-        };
-        self.unwritten.push((number, result));
-    }
-
-    fn refused(&mut self, complaints: Vec<Complaint>, observer: &mut dyn Observer) {
-        self.board.refused += 1;
-        for Complaint { line, fault } in complaints {
-            let news = News::Refused { line, message: fault.message, hint: fault.hint };
-            observer.news(&news, &self.board);
-        }
-        if self.limits.fail_fast {
-            self.drain(Why::FailFast, observer);
-        }
     }
 
     fn begin_what_may(&mut self, observer: &mut dyn Observer) {
@@ -521,6 +399,7 @@ impl Batch {
             attempt: tried.attempts,
             outcome: done.outcome,
             patch: done.patch,
+            outputs: done.outputs,
             commit: done.commit,
             earlier: tried.earlier,
             job,

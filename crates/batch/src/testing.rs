@@ -97,7 +97,7 @@ impl Perform for Acts {
         self.tell(Did::Begin(job.id.clone(), Instant::now()));
         let outcome = (self.script)(job, attempt, watch);
         self.tell(Did::End(job.id.clone(), Instant::now()));
-        Done { outcome: Arc::new(outcome), patch: None, commit: None, place: Where::Shared }
+        Done::of(Arc::new(outcome), Where::Shared)
     }
 }
 

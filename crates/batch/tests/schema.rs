@@ -8,6 +8,7 @@ mod validator;
 use std::path::Path;
 use std::sync::Arc;
 
+use alhena_batch::outputs::{Content, OutputFile};
 use alhena_batch::result::{Earlier, JobResult};
 use alhena_hosts::schema::shape;
 use alhena_model::{Failure, FailureKind, Outcome, Status, Timestamp};
@@ -37,6 +38,7 @@ fn what_is_written_is_what_the_schema_says() {
         attempt: 0,
         outcome: Arc::new(failed.clone()),
         patch: None,
+        outputs: Vec::new(),
         commit: None,
         earlier: Vec::new(),
         job: "00".into(),
@@ -53,6 +55,9 @@ fn what_is_written_is_what_the_schema_says() {
     outcome.status = Status::Success;
     (result.outcome, result.attempt) = (Arc::new(outcome), 2);
     (result.patch, result.commit) = (Some("diff".into()), Some("c0ffee".into()));
+    for content in [Content::Text("t".into()), Content::Base64("/w==".into())] {
+        result.outputs.push(OutputFile { path: "a/b".into(), content });
+    }
     let mut written = check(&result);
     written["attempt"] = json!("two");
     assert!(Validator { root: &schema }.check(&written).is_err());

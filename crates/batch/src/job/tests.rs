@@ -69,6 +69,24 @@ fn all_that_is_wrong_with_a_job_is_told() {
 }
 
 #[test]
+fn outputs_belong_to_a_place_of_its_own_and_make_another_job() {
+    let (job, _) = read(json!({"prompt": "a", "copy": true, "outputs": ["./dist/", "r.md"]})).unwrap();
+    assert_eq!(job.outputs.patterns(), ["dist", "r.md"]);
+    let without = read(json!({"prompt": "a", "copy": true})).unwrap().0;
+    let empty = read(json!({"prompt": "a", "copy": true, "outputs": []})).unwrap().0;
+    assert_eq!(empty.mark, without.mark);
+    assert_ne!(job.mark, without.mark);
+    assert_eq!(
+        read(json!({"prompt": "a", "outputs": ["r.md"]})).unwrap_err(),
+        ["outputs are for jobs with a place of their own"]
+    );
+    assert_eq!(
+        read(json!({"prompt": "a", "copy": true, "outputs": ["../x"]})).unwrap_err(),
+        ["outputs: \"../x\" is no path below its directory"]
+    );
+}
+
+#[test]
 fn a_job_wins_over_the_defaults_and_null_takes_one_away() {
     let defaults = || json!({"trust": true, "approval": "yolo", "prompt": "default", "copy": true});
     let (job, _) = read_with(defaults(), None, json!({"approval": "plan", "copy": false})).unwrap();
@@ -90,6 +108,7 @@ fn a_job_is_known_again_whatever_the_order_and_another_is_not() {
         json!({"prompt": "a", "dir": "/y", "trust": {"a": 2, "b": 1}}),
         json!({"prompt": "a", "dir": "/x", "trust": {"a": 2, "b": 1}, "copy": true}),
         json!({"prompt": "a", "trust": {"a": 2, "b": 1}, "git": {"url": "u"}}),
+        json!({"prompt": "a", "dir": "/x", "trust": {"a": 2, "b": 1}, "copy": true, "outputs": "x"}),
     ] {
         assert_ne!(mark(other.clone()), one, "{other}");
     }

@@ -12,6 +12,7 @@ fn result(id: &str, attempt: u32, outcome: Outcome) -> JobResult {
         attempt,
         outcome: Arc::new(outcome),
         patch: None,
+        outputs: Vec::new(),
         commit: None,
         earlier: Vec::new(),
         job: format!("mark of {id}"),

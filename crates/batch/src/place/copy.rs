@@ -58,7 +58,7 @@ impl<'a> Copy<'a> {
             spared: (places.dev(), places.ino()),
             entries: 0,
             bytes: 0,
-            left_out: LeftOut::default(),
+            left_out: LeftOut::of("the copy"),
             directories: Vec::new(),
             repositories: Vec::new(),
             can_refer: true,
@@ -222,18 +222,24 @@ impl<'a> Copy<'a> {
     }
 }
 
-/// What is not in a copy of a directory, for whoever misses it.
-#[derive(Debug, Default)]
+/// What of a directory was not taken, for whoever misses it.
+#[derive(Debug)]
 pub struct LeftOut {
+    of: &'static str,
     told: Vec<String>,
     more: usize,
 }
 
 impl LeftOut {
+    /// Of what: "the copy".
+    pub fn of(of: &'static str) -> Self {
+        Self { of, told: Vec::new(), more: 0 }
+    }
+
     /// One more, by its path in the directory.
     pub fn add(&mut self, path: &Path, why: &str) {
         match self.told.len() < MOST_TOLD {
-            true => self.told.push(format!("{} was left out of the copy: {why}", path.display())),
+            true => self.told.push(format!("{} was left out of {}: {why}", path.display(), self.of)),
             false => self.more += 1,
         }
     }
@@ -241,7 +247,7 @@ impl LeftOut {
     /// As warnings.
     pub fn told(mut self) -> Vec<String> {
         if self.more > 0 {
-            self.told.push(format!("and {} more were left out of the copy", self.more));
+            self.told.push(format!("and {} more were left out of {}", self.more, self.of));
         }
         self.told
     }
@@ -259,7 +265,8 @@ pub fn is_repository(name: &std::ffi::OsStr) -> bool {
     name.as_encoded_bytes().eq_ignore_ascii_case(b".git")
 }
 
-fn open(path: &Path) -> io::Result<File> {
+/// A file and not what a link leads to; a pipe that nobody writes to is not waited for.
+pub fn open(path: &Path) -> io::Result<File> {
     use rustix::fs::OFlags;
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();

@@ -96,7 +96,7 @@ impl Desk {
 }
 
 fn job(place: Place, options: Options) -> Job {
-    Job { id: "1".into(), line: 1, options, place, mark: Mark::of(&[]) }
+    Job { id: "1".into(), line: 1, options, place, outputs: Outputs::default(), mark: Mark::of(&[]) }
 }
 
 fn watch() -> Watch {
@@ -412,4 +412,23 @@ fn what_cannot_be_checked_out_is_told() {
     assert!(refusal(desk.at("alhena").to_str().unwrap(), "main", "").contains("cannot be fetched"));
     let told = refusal("https://user:pass@127.0.0.1:9/x.git", "main", "");
     assert!(told.contains("https://127.0.0.1:9/x.git cannot be fetched") && !told.contains("pass"), "{told}");
+}
+
+#[test]
+fn outputs_are_taken_where_the_job_worked_unless_it_put_a_link_there() {
+    let desk = Desk::new();
+    desk.write("sub/made.txt", "made\n");
+    desk.repository();
+    let places = desk.places();
+    let wanted = Outputs::of(json!(["made.txt", "etc"])).unwrap();
+    let mut checkout = desk.checkout("main");
+    let Place::Git(inner) = &mut checkout.place else { panic!() };
+    inner.dir = PathBuf::from("sub");
+    let place = places.make(&checkout, &watch()).unwrap().unwrap();
+    let taken = place.outputs(&wanted, &watch()).unwrap();
+    assert_eq!(taken.files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["made.txt"]);
+    assert_eq!(taken.warnings, ["outputs: there is no file \"etc\""]);
+    fs::remove_dir_all(place.dir()).unwrap();
+    symlink("/etc", place.dir()).unwrap();
+    assert_eq!(place.outputs(&wanted, &watch()).unwrap_err().message, "its place was taken away");
 }

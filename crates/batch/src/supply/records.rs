@@ -185,7 +185,9 @@ pub fn value_of_text(name: &str, text: &str, meaning: &dyn Meaning) -> Value {
     match (name, text) {
         ("copy" | "shared", "true") => Value::Bool(true),
         ("copy" | "shared", "false") => Value::Bool(false),
-        ("git", _) => serde_json::from_str(text).unwrap_or_else(|_no_json| Value::String(text.to_owned())),
+        ("git" | "outputs", _) => {
+            serde_json::from_str(text).unwrap_or_else(|_no_json| Value::String(text.to_owned()))
+        }
         _ => meaning.value_of_text(name, text),
     }
 }

@@ -176,14 +176,16 @@ const BATCH: &str = r#"JOBS has one job a line, as a JSON object:
   shared: true           do not wait for others that may change the same directory
   copy: true             work in a private copy of `dir`
   git: {"url", "ref"}    work in a private checkout of a repository, in `dir` of it; `ref` is a branch, a tag or a commit
+  outputs: ["report.md"] with copy or git: files to give back whole, by paths or patterns (dist/**/*.json), ignored ones too
 `alhena help job` prints the JSON schema of it. A file that ends in .csv or .tsv has the names in its first row; --template 'Review
 {file}' makes prompts of other columns. --set NAME=VALUE is for all jobs that do not say it. `-` reads stdin, while it is written.
 Whatever is wrong with a file is told with its line before anything runs. On stdin a line that is no job fails by itself.
 
 RESULTS has one result a line, in the order in which jobs end (--ordered: in that of the jobs, when it is over). `alhena help result`
-prints the JSON schema of it: {"id", "attempt", "outcome", "patch"?, "commit"?, "earlier"?, "job", "at"}
+prints the JSON schema of it: {"id", "attempt", "outcome", "patch"?, "outputs"?, "commit"?, "earlier"?, "job", "at"}
   outcome   as `run --as outcome` prints it
   patch     what a job with `copy` or `git` changed, for `git apply`; empty when it changed nothing
+  outputs   the files that the job names so: {"path", "text"}, or "base64" for what is no text; 16 MB at most
   commit    what a job with `git` worked on
   earlier   attempts before the last
   job       a mark of all that the job said
@@ -212,7 +214,7 @@ The batch's name is said at the start and is the same for the same results file 
   alhena batch forget NAME       takes all of it from the server, where it is kept for 14 days otherwise
 
 What travels: prompts, instructions and schemas, also from files; the folder `dir` with "copy": true, without its .git; `git` by its address. A `dir` without
-them is a path below the worker's --root. What changed in a private place comes back as the result's patch. Options that would choose a
+them is a path below the worker's --root. What changed in a private place comes back as the result's patch, and files that the job names in outputs as they are. Options that would choose a
 program, a file, a variable or a session of the worker do not travel: gemini, agent_command, mcp_server, hook, args, env, sandbox, policy,
 rules, prices, cassette, record, resume, session_id. Files with defaults (`alhena help config`) do not count; --set does.
 

@@ -32,7 +32,6 @@ enum Entry {
 }
 
 /// A folder on its way into bytes.
-#[derive(Default)]
 struct Packing {
     bytes: Vec<u8>,
     links: Vec<Entry>,
@@ -41,7 +40,8 @@ struct Packing {
 
 /// All of a folder, and what was left out of it, as of every copy.
 pub fn pack(folder: &Path) -> io::Result<(Vec<u8>, Vec<String>)> {
-    let mut packing = Packing { bytes: BEGINNING.to_vec(), ..Packing::default() };
+    let mut packing =
+        Packing { bytes: BEGINNING.to_vec(), links: Vec::new(), left_out: LeftOut::of("the copy") };
     pack_below(folder, Path::new(""), &mut packing)?;
     for link in &packing.links {
         write_entry(link, &mut packing.bytes)?;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use alhena::agent::env;
 use alhena::batch::job::{Checkout, Job, Mark, Place};
 use alhena::batch::meaning::{Ask, Checked, Fault, Meaning, Options};
+use alhena::batch::outputs::Outputs;
 use alhena::{Approval, RunError, Trust};
 use serde_json::Value;
 
@@ -65,11 +66,17 @@ impl Gate {
             }
             letter::Place::Git { url, reference, dir } => Place::Git(self.checkout(url, reference, dir)?),
         };
+        let outputs =
+            Outputs::new(letter.outputs.clone()).map_err(|Fault { message, hint }| refused(message, hint))?;
+        // Files of the worker itself stay where they are.
+        if place == Place::Dir && !outputs.is_empty() {
+            return Err(refused("outputs are for jobs with a place of their own", "Add copy or git."));
+        }
         options.insert("no_config".to_owned(), Value::Bool(true));
         if options.get("offline").is_none_or(|offline| *offline == Value::Bool(false)) {
             options.insert("gemini".to_owned(), text(&self.gemini));
         }
-        Ok(Job { id: letter.id.clone(), line: letter.line, options, place, mark })
+        Ok(Job { id: letter.id.clone(), line: letter.line, options, place, outputs, mark })
     }
 
     /// In a checkout, `dir` is no option any more.

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use alhena::Outcome;
 use alhena::batch::job::{Checkout, Job};
 use alhena::batch::meaning::Options;
+use alhena::batch::outputs::OutputFile;
 use alhena::batch::perform::{Done, Where};
 use alhena::model::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// Another one is not understood.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// A job on its way to a worker. Nothing in it refers to the machine that it comes from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,6 +24,9 @@ pub struct Letter {
     pub mark: String,
     pub options: Options,
     pub place: Place,
+    /// Which files it gives back beside its patch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<String>,
     /// What of its folder did not travel: warnings of its outcome.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
@@ -51,6 +55,8 @@ pub struct Answer {
     pub outcome: Arc<Outcome>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<OutputFile>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     pub place: Worked,
@@ -90,6 +96,7 @@ impl Answer {
             worker: worker.to_owned(),
             outcome: done.outcome,
             patch: done.patch,
+            outputs: done.outputs,
             commit: done.commit,
             place: match done.place {
                 Where::Own => Worked::Own,
@@ -107,7 +114,7 @@ impl Answer {
             Worked::Shared => Where::Shared,
             Worked::Nowhere => Where::Nowhere,
         };
-        Done { outcome: self.outcome, patch: self.patch, commit: self.commit, place }
+        Done { outcome: self.outcome, patch: self.patch, outputs: self.outputs, commit: self.commit, place }
     }
 }
 

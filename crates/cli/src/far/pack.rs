@@ -122,7 +122,8 @@ pub fn pack(job: &Job, keep: impl FnOnce(&Path) -> Result<Kept, Fault>) -> Resul
         }
     }
     let (version, id, mark) = (letter::VERSION, job.id.clone(), job.mark.to_string());
-    Ok(Letter { version, id, line: job.line, mark, options, place, left_out })
+    let outputs = job.outputs.patterns().to_vec();
+    Ok(Letter { version, id, line: job.line, mark, options, place, outputs, left_out })
 }
 
 fn content(file: &Value) -> Result<String, Fault> {

@@ -20,7 +20,8 @@ fn alhena() -> PathBuf {
 
 pub const LONG: Duration = Duration::from_secs(120);
 
-/// Says what it was asked. `slow` takes a second, `hang` does not end, `fail` fails, and `where` says where it is.
+/// Says what it was asked. `slow` takes a second, `hang` does not end, `fail` fails, `costs` used a model with a price, and `where` says
+/// where it is.
 const STAND_IN: &str = r#"#!/bin/sh
 prompt=; next=
 for word in "$@"; do
@@ -36,11 +37,12 @@ printf '%s\n' '{"type":"init","timestamp":"2026-11-15T17:49:10.686Z","session_id
 case "$prompt" in
     *slow*) sleep 1 ;;
     *hang*) sleep 600 ;;
-    *write*) cat given.txt > made.txt ;;
+    *write*) cat given.txt > made.txt; mkdir -p out; echo built > out/built.txt; printf '\377' > out/bytes; echo out > .gitignore ;;
     *where*) prompt="$prompt $PWD" ;;
     *key*) prompt="$prompt $GEMINI_API_KEY" ;;
 esac
-status='"status":"success"'
+status='"status":"success"'; models=
+case "$prompt" in *costs*) models='"gemini-2.5-flash":{"total_tokens":10,"input_tokens":5,"output_tokens":5,"cached":0,"input":5}' ;; esac
 case "$prompt" in *limited*)
     # The first one is told to wait.
     if mkdir "${0%/*}/limited" 2> /dev/null; then
@@ -50,7 +52,7 @@ case "$prompt" in *limited*)
 esac
 case "$prompt" in *fail*) status='"status":"error","error":{"type":"unknown","message":"no"}' ;; esac
 printf '{"type":"message","timestamp":"2026-11-15T17:49:10.686Z","role":"assistant","content":"heard %s","delta":true}\n' "$prompt"
-printf '{"type":"result","timestamp":"2026-11-15T17:49:10.686Z",%s,"stats":{"total_tokens":10,"input_tokens":5,"output_tokens":5,"cached":0,"input":5,"duration_ms":1,"tool_calls":0,"models":{}}}\n' "$status"
+printf '{"type":"result","timestamp":"2026-11-15T17:49:10.686Z",%s,"stats":{"total_tokens":10,"input_tokens":5,"output_tokens":5,"cached":0,"input":5,"duration_ms":1,"tool_calls":0,"models":{%s}}}\n' "$status" "$models"
 exit ${code:-0}
 "#;
 

@@ -16,11 +16,16 @@ fn a_job_with_a_copy_gives_a_patch_and_leaves_the_original_alone() {
         job["copy"] = json!(true);
         job["approval"] = json!("yolo");
         job["trust"] = json!(true);
+        job["outputs"] = json!(["made-*", "old.txt"]);
         jobs.push(job);
     }
     desk.jobs(&jobs);
     let done = desk.batch("jobs.jsonl", &["--jobs", "3"]);
     assert!(done.succeeded(), "{}", done.stderr_text());
+    for result in desk.results() {
+        assert_eq!(result["outputs"].as_array().map(Vec::len), Some(2), "{result}");
+        assert_eq!(result["outputs"][1], json!({"path": "old.txt", "text": "old\n"}));
+    }
     let mut made: Vec<String> =
         desk.results().iter().map(|result| result["patch"].as_str().unwrap().to_owned()).collect();
     made.sort();

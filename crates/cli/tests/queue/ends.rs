@@ -126,6 +126,30 @@ fn the_first_failure_takes_the_rest_out_of_the_queue_when_it_is_to() {
 }
 
 #[test]
+fn when_all_have_cost_what_they_may_the_rest_leaves_the_queue_and_is_done_when_more_is_allowed() {
+    let fleet = fleet("max cost");
+    let job = |job: usize| format!("{{\"id\": \"{job}\", \"prompt\": \"slow costs {job}\"}}\n");
+    fleet.write("jobs.jsonl", &(0..12).map(job).collect::<String>());
+    let worker = fleet.worker("w1", &["--jobs", "1"]);
+    let ended = fleet.submit(&["--max-cost", "0.0000001", "--retries", "0"]).finish(LONG);
+    assert_eq!(ended.code(), Some(9), "{ended:?}");
+    let done = fleet.count_results();
+    assert!((1..12).contains(&done), "{done}: {ended:?}");
+    assert_eq!(progress(&fleet)["open"], 0);
+    let rest = fleet.submit(&["--max-cost", "5"]).finish(LONG);
+    assert_eq!((rest.code(), fleet.results().len()), (Some(0), 12), "{rest:?}");
+    assert!(
+        fleet
+            .results()
+            .values()
+            .all(|result| result["outcome"]["cost_usd"].as_f64().is_some_and(|cost| cost > 0.0))
+    );
+    let began = worker.leave().stdout.matches("\"began\"").count();
+    assert_eq!(began, 12, "nothing was done twice");
+    fleet.nothing_is_left();
+}
+
+#[test]
 fn a_job_that_ends_its_workers_is_buried_and_the_others_are_done() {
     let fleet = fleet("buried");
     fleet.write("jobs.jsonl", "{\"id\": \"bomb\", \"prompt\": \"hang\"}\n");

@@ -175,9 +175,9 @@ fn folders_and_repositories_travel_and_come_back_as_patches() {
     assert!(pipe.success());
     fleet.write(
         "jobs.jsonl",
-        r#"{"id": "copy", "prompt": "write", "copy": true, "dir": "app"}
+        r#"{"id": "copy", "prompt": "write", "copy": true, "dir": "app", "outputs": ["out", "nothing.txt"]}
 {"id": "again", "prompt": "write", "copy": true, "dir": "app"}
-{"id": "git", "prompt": "write", "git": {"url": "repo", "ref": "main"}}
+{"id": "git", "prompt": "write", "git": {"url": "repo", "ref": "main"}, "outputs": "out/*.txt"}
 {"id": "out", "prompt": "write", "git": {"url": "../here/app"}}
 "#,
     );
@@ -217,6 +217,14 @@ fn folders_and_repositories_travel_and_come_back_as_patches() {
         let warnings = all[id]["outcome"]["warnings"].as_array().cloned().unwrap_or_default();
         assert!(warnings.iter().any(|warning| warning == missing), "{warnings:?}");
     }
+    // What git ignores comes back when it is named, and what is not there is told.
+    let built = serde_json::json!({"path": "out/built.txt", "text": "built\n"});
+    let bytes = serde_json::json!({"path": "out/bytes", "base64": "/w=="});
+    assert_eq!(all["copy"]["outputs"], serde_json::json!([built, bytes]));
+    assert_eq!(all["git"]["outputs"], serde_json::json!([built]));
+    assert!(all["again"].get("outputs").is_none());
+    let told = all["copy"]["outcome"]["warnings"].to_string();
+    assert!(told.contains("outputs: there is no file \\\"nothing.txt\\\""), "{told}");
     assert_eq!(all["git"]["commit"].as_str().map(str::len), Some(40));
     assert_eq!(worker.leave().code(), Some(0));
     assert!(!fleet.path("here/app/made.txt").exists() && !repo.join("made.txt").exists());

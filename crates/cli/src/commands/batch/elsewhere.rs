@@ -255,6 +255,7 @@ fn result(answer: Answer, attempt: u32) -> JobResult {
         attempt,
         outcome: answer.outcome,
         patch: answer.patch,
+        outputs: answer.outputs,
         commit: answer.commit,
         earlier: Vec::new(),
         job: answer.mark,

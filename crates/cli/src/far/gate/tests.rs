@@ -27,6 +27,7 @@ fn letter(options: Value) -> Letter {
         mark: "00112233445566778899aabbccddeeff".to_owned(),
         options,
         place: letter::Place::Dir,
+        outputs: Vec::new(),
         left_out: Vec::new(),
     }
 }
@@ -115,7 +116,7 @@ fn a_letter_that_nobody_checked_before_is_refused_as_well() {
     for options in refused {
         assert!(admitted(&worker.gate, &letter(options.clone())).is_err(), "{options}");
     }
-    let other = Letter { version: 2, ..letter(json!({"prompt": "p"})) };
+    let other = Letter { version: letter::VERSION + 1, ..letter(json!({"prompt": "p"})) };
     assert!(admitted(&worker.gate, &other).unwrap_err().contains("another release"));
     let markless = Letter { mark: "zz".to_owned(), ..letter(json!({"prompt": "p"})) };
     assert!(admitted(&worker.gate, &markless).is_err());
@@ -138,4 +139,20 @@ fn a_job_that_says_nothing_gets_no_more_than_the_worker_allows() {
         refused,
         "the worker refuses it: approval auto-edit is more than this worker allows, which is default"
     );
+}
+
+#[test]
+fn outputs_are_of_places_that_came_with_the_job_and_stay_below_them() {
+    let worker = worker(Approval::Yolo);
+    let mut asked = letter(json!({"prompt": "p"}));
+    asked.outputs = vec!["report.md".to_owned()];
+    let refused = admitted(&worker.gate, &asked).unwrap_err();
+    assert_eq!(refused, "the worker refuses it: outputs are for jobs with a place of their own");
+    asked.place = letter::Place::Copy { folder: "f".to_owned() };
+    assert_eq!(admitted(&worker.gate, &asked).unwrap().outputs.patterns(), ["report.md"]);
+    for out in ["../x", "/etc/passwd", "a/../../x"] {
+        asked.outputs = vec![out.to_owned()];
+        assert!(admitted(&worker.gate, &asked).unwrap_err().contains("is no path below"), "{out}");
+    }
+    drop(worker.dir);
 }

@@ -25,6 +25,9 @@ impl Options {
                     "required": ["url"],
                     "additionalProperties": false,
                 }),
+                "outputs" => json!({
+                    "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" }, "maxItems": 100 }],
+                }),
                 _ => json!({ "type": "boolean" }),
             };
             if let Some(schema) = schema.as_object_mut() {
