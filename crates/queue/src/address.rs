@@ -217,7 +217,7 @@ mod tests {
             std::fs::write(&file, text).unwrap();
             assert_eq!(seed(&file).unwrap(), key);
         }
-        for text in ["", "hunter2", &key.replace("SU", "SA"), &key[1..]] {
+        for text in ["", "hunter2", &key.replace("SU", "SA"), &key.replace("SU", "S")] {
             std::fs::write(&file, text).unwrap();
             let said = seed(&file).unwrap_err().to_string();
             assert!(said.contains("no seed") && !said.contains("hunter2"), "{said}");
