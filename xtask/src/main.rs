@@ -22,7 +22,7 @@ cargo xtask coverage [PACKAGE...]     line coverage per crate
 cargo xtask package [NAME...] [--out DIR] [--profile NAME] [--target TRIPLE] [--binary PATH] [--list]
                                       builds packages, installs each where nothing is, runs its example
 cargo xtask screenshot [PATH]         the README's picture of the page, docs/page.png
-cargo xtask soak batch [--seeds N] [--jobs N] [--real-jobs N]
+cargo xtask soak batch [--seeds N] [--first SEED] [--jobs N] [--real-jobs N]
                                       batches on workers, everybody killed at random: every job has one result
 cargo xtask soak terminal [--minutes N] [--tmux PATH]
                                       eight agents, eight loops of commands: nothing may end

@@ -67,10 +67,11 @@ fn warm(options: &[&str]) -> Result<(), String> {
 
 /// Workers, submitters and servers killed at random: on stand-ins, and on the real CLI.
 fn batch(options: &[&str]) -> Result<(), String> {
-    let (mut seeds, mut jobs, mut real_jobs) = (SEEDS, JOBS, REAL_JOBS);
+    let (mut seeds, mut first, mut jobs, mut real_jobs) = (SEEDS, 1, JOBS, REAL_JOBS);
     each(options, |word, value| {
         match word {
             "--seeds" => seeds = number(value)?,
+            "--first" => first = number(value)?,
             "--jobs" => jobs = number(value)?,
             "--real-jobs" => real_jobs = number(value)?,
             _ => return Err(format!("{word} is not known")),
@@ -80,7 +81,7 @@ fn batch(options: &[&str]) -> Result<(), String> {
     for (binary, name, count) in [("queue", BATCH, jobs), ("real_queue", REAL_BATCH, real_jobs)] {
         let mut test = test(binary, name);
         test.env("ALHENA_SOAK_SEEDS", seeds.to_string()).env("ALHENA_SOAK_JOBS", count.to_string());
-        test.env("ALHENA_SOAK_REAL_JOBS", count.to_string());
+        test.env("ALHENA_SOAK_REAL_JOBS", count.to_string()).env("ALHENA_SOAK_FIRST", first.to_string());
         run(test, seeds * (600 + count * 12) + 1800)?;
     }
     Ok(())

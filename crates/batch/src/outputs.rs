@@ -262,8 +262,11 @@ mod tests {
         let dir = place(&[("large", &vec![b'x'; usize::try_from(LARGEST).unwrap() + 1]), ("small", b"s")]);
         symlink("/etc/passwd", dir.path().join("link")).unwrap();
         symlink("/etc", dir.path().join("folder")).unwrap();
+        let mode = rustix::fs::Mode::RUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, dir.path().join("pipe"), rustix::fs::FileType::Fifo, mode, 0)
+            .unwrap();
         let (paths, warnings) =
-            gathered(dir.path(), json!(["large", "small", "link", "folder", "folder/passwd"]));
+            gathered(dir.path(), json!(["large", "small", "link", "folder", "folder/passwd", "pipe"]));
         assert_eq!(paths, ["small"]);
         assert_eq!(
             warnings,
@@ -271,6 +274,7 @@ mod tests {
                 "folder was left out of the outputs: it is a link",
                 "large was left out of the outputs: all together have more than 16 MB",
                 "link was left out of the outputs: it is a link",
+                "pipe was left out of the outputs: it is neither a file nor a directory nor a link",
                 "outputs: there is no file \"folder/passwd\"",
             ]
         );
