@@ -8,6 +8,7 @@
 //! | `policy` | what a request may ask for: one table of all options |
 //! | `routes` | the one table of routes |
 //! | `runs`, `conversations` | what is begun here |
+//! | `shelf` | how both are kept: by id and key, bounded in number and age |
 //! | `log`, `stream` | events on disk, and their way to readers |
 //! | `sessions`, `terminals`, `batches`, `now`, `about` | what there is besides |
 //! | `page` | the page itself |
@@ -34,6 +35,7 @@ mod routes;
 mod runs;
 mod server;
 mod sessions;
+mod shelf;
 mod state;
 mod stream;
 mod tar;

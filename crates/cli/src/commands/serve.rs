@@ -78,7 +78,7 @@ pub struct Args {
     /// Keep so many runs, and as many conversations, that are over.
     #[arg(long, value_name = "N", default_value_t = 500)]
     keep: usize,
-    /// Keep them for this long.
+    /// Keep them for this long after their end.
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "720h")]
     keep_for: Duration,
     /// What becomes of runs at ^C or SIGTERM; a second one ends everything at once.

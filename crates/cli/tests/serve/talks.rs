@@ -105,3 +105,22 @@ fn nothing_is_allowed_always_that_the_limit_would_ask_about() {
     events.kind("turn_finished");
     drop(place);
 }
+
+#[test]
+fn one_that_was_killed_stays_as_it_is_when_somebody_closes_it() {
+    let (place, agent) = quick("killed-talk");
+    let mut served = serve(&place, &["--allow-programs"]);
+    let path = open(&served, &agent);
+    served.until(&path, |told| told["state"] == "idle");
+    served.signal(rustix::process::Signal::KILL);
+    served.ended();
+    crate::runs::nothing_but_the_server(&place, 0);
+    let served = serve(&place, &["--allow-programs"]);
+    let killed = served.get(&path);
+    assert_eq!(
+        (killed["state"].as_str(), killed["failure"]["kind"].as_str()),
+        (Some("closed"), Some("crashed"))
+    );
+    assert_eq!(served.ask("DELETE", &path, "").json(), killed);
+    assert_eq!(served.get(&path), killed);
+}

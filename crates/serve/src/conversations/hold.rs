@@ -10,9 +10,10 @@ use alhena_batch::meaning::{Agent, Ask, Options};
 use alhena_model::{Event, EventKind, Failure, FailureKind, Outcome, Timestamp};
 use serde_json::{Value, json};
 
-use super::{ConversationState as State, ConversationView, Decision, Held, PermissionView, Turning};
+use super::{ConversationState as State, Decision, Held, PermissionView, Turning};
 use crate::problem::Problem;
-use crate::runs::{beginning, boxed};
+use crate::runs::boxed;
+use crate::shelf::beginning;
 use crate::state::{App, Shared};
 
 const NOW_AND_THEN: Duration = Duration::from_millis(100);
@@ -29,16 +30,17 @@ pub fn open(app: &App, held: &Arc<Held>, options: &Options) {
         Ok(Err(failure)) => Some(*failure),
         Err(_) => Some(Failure::new(FailureKind::Crashed, "the server failed to start the agent")),
     };
-    let fails = {
+    let fails = failure.is_some();
+    {
         let mut turning = held.turning();
-        turning.is_opening = false;
+        turning.is_open = true;
         if turning.is_closing {
             drop(turning);
-            held.turn_over.notify_all();
+            held.live.turn_over.notify_all();
             return;
         }
-        turning.is_closing = failure.is_some();
-        if failure.is_none() {
+        turning.is_closing = fails;
+        if !fails {
             let mut view = held.locked();
             if let Some(opened) = opened {
                 view.session_id = Some(opened.session_id).filter(|id| !id.is_empty());
@@ -49,15 +51,13 @@ pub fn open(app: &App, held: &Arc<Held>, options: &Options) {
                 true => view.state = State::Working,
                 false => view.settle(),
             }
+            held.keep(&view);
         }
-        failure.is_some()
-    };
+    }
     app.conversations.news.tell();
-    held.turn_over.notify_all();
+    held.live.turn_over.notify_all();
     if fails {
         end(app, held, failure);
-    } else {
-        held.write();
     }
 }
 
@@ -65,7 +65,7 @@ pub fn open(app: &App, held: &Arc<Held>, options: &Options) {
 pub fn not_opened(app: &App, held: &Arc<Held>, error: &std::io::Error) {
     {
         let mut turning = held.turning();
-        (turning.is_opening, turning.is_closing) = (false, true);
+        (turning.is_open, turning.is_closing) = (true, true);
     }
     let failure = Failure::new(FailureKind::Crashed, format!("the agent could not be started: {error}"));
     end(app, held, Some(failure));
@@ -111,16 +111,6 @@ fn begin(app: &App, held: &Arc<Held>, options: &Options) -> Result<Option<Failur
     Ok(turn.outcome_blocking().failure.clone())
 }
 
-impl ConversationView {
-    /// What it does when no turn is on.
-    fn settle(&mut self) {
-        if self.state != State::Closed {
-            self.state = State::Idle;
-            self.doing = None;
-        }
-    }
-}
-
 /// Begins a turn.
 pub fn prompt(app: &Shared, held: &Arc<Held>, text: String) -> Result<(), Problem> {
     {
@@ -144,12 +134,12 @@ pub fn prompt(app: &Shared, held: &Arc<Held>, text: String) -> Result<(), Proble
         view.title.get_or_insert_with(|| beginning(&text, TITLE));
         number = view.turns;
     });
-    let (app, held, not_begun) = (app.clone(), held.clone(), held.clone());
+    let (hand, app, held, not_begun) = (app.conversations.hand(), app.clone(), held.clone(), held.clone());
     let spawned = std::thread::Builder::new().name("turn".to_owned()).spawn(move || {
         let outcome = turn(&app, &held, number, &text);
         held.turn_ends(number, &outcome);
         app.conversations.news.tell();
-        held.write();
+        drop(hand);
     });
     spawned.map(|_| ()).map_err(|error| {
         not_begun
@@ -321,19 +311,17 @@ pub fn cancel(held: &Held) {
         canceller.cancel();
     }
     drop(turning);
-    held.turn_over.notify_all();
+    held.live.turn_over.notify_all();
 }
 
 /// Closes it, and comes back when nothing of it is left.
 pub fn close(app: &App, held: &Arc<Held>) {
-    let is_first = {
-        let mut turning = held.turning();
-        !std::mem::replace(&mut turning.is_closing, true)
-    };
-    if is_first {
+    let is_first = !std::mem::replace(&mut held.turning().is_closing, true);
+    // One that was found closed stays as it was.
+    if is_first && !held.is_over() {
         end(app, held, None);
     }
-    held.wait_until(|_| held.is_closed());
+    held.wait_until(|_| held.is_over());
 }
 
 impl Held {
@@ -341,22 +329,23 @@ impl Held {
     fn turn_ends(&self, number: u64, outcome: &Outcome) {
         let mut turning = self.turning();
         let event = json!({ "type": "turn_finished", "at": Timestamp::now(), "outcome": outcome });
-        if let Some(log) = &turning.log {
-            self.append(log, number, event);
-        }
+        self.tell(number, event);
         turning.is_on = false;
-        if !turning.is_opening {
-            self.locked().settle();
+        let mut view = self.locked();
+        if turning.is_open {
+            view.settle();
         }
+        self.keep(&view);
+        drop(view);
         drop(turning);
-        self.turn_over.notify_all();
+        self.live.turn_over.notify_all();
     }
 
     fn wait_until(&self, is_so: impl Fn(&Turning) -> bool) {
         let mut turning = self.turning();
         while !is_so(&turning) {
             // Whoever changes what a conversation does need not know who waits for it.
-            turning = match self.turn_over.wait_timeout(turning, NOW_AND_THEN) {
+            turning = match self.live.turn_over.wait_timeout(turning, NOW_AND_THEN) {
                 Ok((turning, _)) => turning,
                 Err(poisoned) => poisoned.into_inner().0,
             };
@@ -385,7 +374,7 @@ fn end(app: &App, held: &Arc<Held>, mut failure: Option<Failure>) {
         warnings = talk.close().1.warnings;
     }
     // The turn that was on tells how it ended, and an agent that was about to start is not left behind.
-    held.wait_until(|turning| !turning.is_on && !turning.is_opening);
+    held.wait_until(|turning| !turning.is_on && turning.is_open);
     if let Some(after) = held.turning().after.take() {
         warnings.extend(after(&Outcome::default()));
     }
@@ -394,18 +383,16 @@ fn end(app: &App, held: &Arc<Held>, mut failure: Option<Failure>) {
         fields.insert("failure".to_owned(), json!(failure));
     }
     held.tell(turn, last);
-    app.conversations.changed(held, |view| {
-        view.state = State::Closed;
-        view.doing = None;
-        view.failure = failure;
-        view.permissions.clear();
-    });
-    if let Some(log) = held.turning().log.take() {
-        log.end();
+    held.end_events();
+    {
+        // Nobody is told of an end that is not on disk, or forgets it before.
+        let mut view = held.locked();
+        view.closed(failure);
+        held.keep(&view);
     }
-    held.write();
-    held.turn_over.notify_all();
-    app.conversations.prune();
+    app.conversations.news.tell();
+    held.live.turn_over.notify_all();
+    app.conversations.prune(Timestamp::now());
 }
 
 fn value(event: &Event) -> Value {

@@ -2,17 +2,16 @@
 
 use alhena_batch::meaning::Options;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 
 use super::{ConversationView, Decision, PermissionView, hold};
 use crate::extract::{Asked, Given, Json, Named, aside, json};
-use crate::policy::{Beginning, mode_name};
+use crate::policy::mode_name;
 use crate::problem::Problem;
-use crate::runs::routes::{From, admitted, ending, key};
+use crate::shelf::routes::{self, From, ending};
 use crate::state::Shared;
-use crate::stream::{Form, Until, last_seen, response};
 
 /// Conversations, the newest first.
 #[derive(Serialize)]
@@ -74,30 +73,7 @@ pub async fn open(
     headers: HeaderMap,
     Given(given): Given<Options>,
 ) -> Result<Response, Problem> {
-    let key = key(&headers, &given)?;
-    if app.is_ending() {
-        return Err(ending());
-    }
-    let held = aside(move || {
-        let options = admitted(&app, &given, Beginning::Conversation)?;
-        let (held, is_new) = app.conversations.begin(&options, key)?;
-        if is_new {
-            let (inner, opened) = (app.clone(), held.clone());
-            std::thread::Builder::new()
-                .name("conversation".to_owned())
-                .spawn(move || hold::open(&inner, &opened, &options))
-                .map_err(|error| {
-                    hold::not_opened(&app, &held, &error);
-                    Problem::broken(error)
-                })?;
-        }
-        Ok(held)
-    })
-    .await?;
-    let mut response = json(StatusCode::CREATED, &held.view());
-    let location = HeaderValue::from_str(&format!("/v1/conversations/{}", held.id));
-    response.headers_mut().insert(header::LOCATION, location.map_err(Problem::broken)?);
-    Ok(response)
+    routes::start::<ConversationView>(app, &headers, given).await
 }
 
 /// Lists conversations, the newest first.
@@ -209,10 +185,7 @@ pub async fn events(
     Asked(from): Asked<From>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let after = last_seen(&headers, from.after)?;
-    let held = app.conversations.get(&id)?;
-    let log = aside(move || held.log().map_err(Problem::broken)).await?;
-    Ok(response(&log, after, Form::of(&headers), Until::of(from.follow)))
+    routes::events(&app.conversations, &id, &from, &headers).await
 }
 
 /// What waits to be allowed.
