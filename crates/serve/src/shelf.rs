@@ -207,3 +207,6 @@ impl<V: Shelved> Shelf<V> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
