@@ -92,6 +92,9 @@ fn a_run_that_is_cancelled_leaves_no_process() {
     assert_eq!(events.kind("finished")["outcome"]["status"], "cancelled");
     nothing_but_the_server(&place, served.pid());
     assert_eq!(served.get("/v1/now")["items"], json!([]));
+    // Whoever does not want to follow gets what there is, and the end.
+    let snapshots: Vec<_> = served.follow("/v1/now/events?follow=false", &[]).collect();
+    assert_eq!(snapshots, [(0, served.get("/v1/now"))]);
     assert_eq!(served.post(&format!("/v1/runs/{id}/cancel"), &json!({})).status, 202, "twice does no harm");
 }
 
