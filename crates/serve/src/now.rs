@@ -82,6 +82,30 @@ pub struct Item {
 pub struct NowView {
     /// What waits for a person first, then the newest first.
     pub items: Vec<Item>,
+    /// What could not be looked at: whether such things run is not known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(required = false))]
+    pub unseen: Vec<Unseen>,
+}
+
+/// Something that could not be looked at.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Unseen {
+    /// What would be there.
+    pub kind: ItemKind,
+    /// Why nobody knows.
+    #[cfg_attr(feature = "openapi", schema(schema_with = crate::openapi::problem))]
+    pub problem: Problem,
+}
+
+impl NowView {
+    fn add(&mut self, kind: ItemKind, items: Result<Vec<Item>, Problem>) {
+        match items {
+            Ok(items) => self.items.extend(items),
+            Err(problem) => self.unseen.push(Unseen { kind, problem }),
+        }
+    }
 }
 
 /// Who looks.
@@ -98,11 +122,12 @@ impl Default for Now {
 
 /// Looks once.
 fn look(app: &App) -> NowView {
-    let mut items: Vec<Item> = runs(app).chain(conversations(app)).collect();
-    items.extend(terminals::all(app).iter().filter_map(terminal));
-    items.extend(batches::going(app));
-    items.sort_by_key(|item| (item.waiting.is_none(), std::cmp::Reverse(item.since)));
-    NowView { items }
+    let mut view = NowView { items: runs(app).chain(conversations(app)).collect(), unseen: Vec::new() };
+    let terminals = terminals::all(app).map(|rows| rows.iter().filter_map(terminal).collect());
+    view.add(ItemKind::Terminal, terminals);
+    view.add(ItemKind::Batch, batches::going(app));
+    view.items.sort_by_key(|item| (item.waiting.is_none(), std::cmp::Reverse(item.since)));
+    view
 }
 
 fn runs(app: &App) -> impl Iterator<Item = Item> {

@@ -217,6 +217,11 @@ pub fn outcome() -> RefOr<Schema> {
     reference("Outcome")
 }
 
+/// Where a problem is.
+pub fn problem() -> RefOr<Schema> {
+    reference("Problem")
+}
+
 /// Where a failure is.
 pub fn failure() -> RefOr<Schema> {
     reference("Failure")

@@ -344,6 +344,21 @@ fn what_is_not_there_is_said_and_is_no_error_of_the_server() {
         let reply = served.ask("GET", path, "");
         assert_eq!((reply.status, reply.kind().as_str()), (404, "not_found"), "{path}: {}", reply.body);
     }
-    let reply = served.ask("GET", "/v1/terminals/one", "");
-    assert_eq!((reply.status, reply.kind().as_str()), (503, "no_tmux"), "{}", reply.body);
+    for path in ["/v1/terminals", "/v1/terminals/one"] {
+        let reply = served.ask("GET", path, "");
+        assert_eq!((reply.status, reply.kind().as_str()), (503, "no_tmux"), "{}", reply.body);
+        assert!(reply.json()["hint"].as_str().unwrap().contains("--tmux"), "{}", reply.body);
+    }
+    // Everything else is told, and that this is not.
+    let now = served.get("/v1/now");
+    assert_eq!((&now["items"], now["unseen"].as_array().unwrap().len()), (&json!([]), 1));
+    let unseen = &now["unseen"][0];
+    assert_eq!(
+        (unseen["kind"].as_str(), unseen["problem"]["kind"].as_str()),
+        (Some("terminal"), Some("no_tmux"))
+    );
+    let doctor = served.get("/v1/doctor");
+    let finding = doctor.as_array().unwrap().iter().find(|finding| finding["what"] == "tmux").unwrap();
+    assert_eq!(finding["state"], "doubtful", "{finding}");
+    assert!(finding["detail"].as_str().unwrap().contains("/nope/tmux"), "{finding}");
 }
