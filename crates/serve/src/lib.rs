@@ -13,6 +13,7 @@
 //! | `sessions`, `terminals`, `batches`, `now`, `about` | what there is besides |
 //! | `page` | the page itself |
 //! | `problem`, `extract` | what is wrong, and what comes with a request |
+//! | `fields` | what Alhena says to people, with the names of fields |
 //!
 //! What the options of a run mean it is told by whoever knows them ([`alhena_batch::meaning::Meaning`]), and what only the binary
 //! knows by [`Knows`].
@@ -21,6 +22,7 @@ mod about;
 mod batches;
 mod conversations;
 mod extract;
+mod fields;
 mod gate;
 mod listen;
 mod log;

@@ -7,7 +7,6 @@ use std::time::Duration;
 use alhena_agent::Approval;
 use alhena_agent::env::Environment;
 use alhena_batch::meaning::Meaning;
-use alhena_model::Failure;
 use alhena_terminal::Terminals;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -112,11 +111,5 @@ impl App {
     /// Whether nothing is begun any more.
     pub fn is_ending(&self) -> bool {
         *self.ending.borrow() > 0
-    }
-
-    /// Why something failed, with the names of fields: whoever asks over HTTP gives no options of a command line.
-    pub fn in_fields(&self, failure: &mut Failure) {
-        failure.message = self.meaning.in_names(&failure.message);
-        failure.hint = self.meaning.in_names(&failure.hint);
     }
 }

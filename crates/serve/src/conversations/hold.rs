@@ -11,6 +11,7 @@ use alhena_model::{Event, EventKind, Failure, FailureKind, Outcome, Timestamp};
 use serde_json::{Value, json};
 
 use super::{ConversationState as State, Decision, Held, PermissionView, Turning};
+use crate::fields::InFields;
 use crate::problem::Problem;
 use crate::runs::boxed;
 use crate::shelf::beginning;
@@ -101,10 +102,12 @@ fn begin(app: &App, held: &Arc<Held>, options: &Options) -> Result<Option<Failur
         // It was closed before there was anything to close.
         talk.close();
     }
+    let mut fields = InFields::new(&*app.meaning);
     while let Some(item) = turn.next_blocking() {
-        if let TurnItem::Event(event) = item
+        if let TurnItem::Event(mut event) = item
             && !matches!(event.kind, EventKind::Finished { .. })
         {
+            fields.event(&mut event);
             held.tell(0, value(&event));
         }
     }
@@ -164,13 +167,12 @@ fn turn(app: &App, held: &Held, number: u64, text: &str) -> Arc<Outcome> {
             Err(RunError::Failed(Box::new(Failure::new(FailureKind::Cancelled, closed))))
         }
     };
+    let mut fields = InFields::new(&*app.meaning);
     let mut outcome = match begun {
-        Ok(turn) => follow(app, held, number, turn),
+        Ok(turn) => follow(app, held, number, turn, &mut fields),
         Err(error) => Arc::new(Outcome::not_begun(error.into_failure())),
     };
-    if outcome.failure.is_some() {
-        Arc::make_mut(&mut outcome).failure.iter_mut().for_each(|failure| app.in_fields(failure));
-    }
+    fields.outcome(Arc::make_mut(&mut outcome));
     let session = held.talking().as_ref().and_then(Talk::opened).map(|opened| opened.session_id);
     app.conversations.changed(held, |view| {
         view.session_id = session.or(view.session_id.take());
@@ -185,7 +187,7 @@ fn turn(app: &App, held: &Held, number: u64, text: &str) -> Arc<Outcome> {
     outcome
 }
 
-fn follow(app: &App, held: &Held, number: u64, mut turn: Turn) -> Arc<Outcome> {
+fn follow(app: &App, held: &Held, number: u64, mut turn: Turn, fields: &mut InFields<'_>) -> Arc<Outcome> {
     {
         let mut turning = held.turning();
         turning.canceller = Some(turn.canceller());
@@ -197,7 +199,8 @@ fn follow(app: &App, held: &Held, number: u64, mut turn: Turn) -> Arc<Outcome> {
     while let Some(item) = turn.next_blocking() {
         match item {
             TurnItem::Event(event) if matches!(event.kind, EventKind::Finished { .. }) => {}
-            TurnItem::Event(event) => {
+            TurnItem::Event(mut event) => {
+                fields.event(&mut event);
                 held.tell(number, value(&event));
                 if seen.saw(&event) {
                     app.conversations.changed(held, |view| view.doing = seen.doing().map(str::to_owned));
@@ -354,7 +357,8 @@ impl Held {
 }
 
 fn end(app: &App, held: &Arc<Held>, mut failure: Option<Failure>) {
-    failure.iter_mut().for_each(|failure| app.in_fields(failure));
+    let fields = InFields::new(&*app.meaning);
+    failure.iter_mut().for_each(|failure| fields.failure(failure));
     let waiting = {
         let mut turning = held.turning();
         turning.is_closing = true;
@@ -378,7 +382,7 @@ fn end(app: &App, held: &Arc<Held>, mut failure: Option<Failure>) {
     if let Some(after) = held.turning().after.take() {
         warnings.extend(after(&Outcome::default()));
     }
-    let mut last = json!({ "type": "closed", "at": Timestamp::now(), "warnings": warnings });
+    let mut last = json!({ "type": "closed", "at": Timestamp::now(), "warnings": fields.warnings(warnings) });
     if let (Some(failure), Some(fields)) = (&failure, last.as_object_mut()) {
         fields.insert("failure".to_owned(), json!(failure));
     }

@@ -11,6 +11,7 @@ use alhena_model::{EventKind, Failure, FailureKind, Outcome, Status, Timestamp};
 use serde_json::Value;
 
 use super::{Run, RunState, RunView, Runs, disk};
+use crate::fields::InFields;
 use crate::log::json_line;
 use crate::policy::Beginning;
 use crate::shelf::beginning;
@@ -52,11 +53,12 @@ impl Begins for RunView {
     /// Does it, and comes back when nothing of it is left.
     fn perform(app: &Shared, run: &Arc<Run>, options: &Options) {
         // Whatever goes wrong here, nobody must wait for its end for ever.
-        let outcome = catch_unwind(AssertUnwindSafe(|| outcome(app, run, options)));
+        let mut fields = InFields::new(&*app.meaning);
+        let outcome = catch_unwind(AssertUnwindSafe(|| outcome(app, run, options, &mut fields)));
         let mut outcome = outcome.unwrap_or_else(|_| {
             Outcome::not_begun(Failure::new(FailureKind::Crashed, "the server failed to follow the run"))
         });
-        outcome.failure.iter_mut().for_each(|failure| app.in_fields(failure));
+        fields.outcome(&mut outcome);
         app.runs.finish(run, &outcome);
     }
 
@@ -66,12 +68,12 @@ impl Begins for RunView {
     }
 }
 
-fn outcome(app: &App, run: &Run, options: &Options) -> Outcome {
+fn outcome(app: &App, run: &Run, options: &Options, fields: &mut InFields<'_>) -> Outcome {
     match start(app, run, options) {
         Ok((going, after)) => {
-            let (mut outcome, is_kept) = follow(app, run, going);
+            let (mut outcome, is_kept) = follow(app, run, going, fields);
             if let Some(after) = after {
-                let warnings = after(&outcome);
+                let warnings = fields.warnings(after(&outcome));
                 Arc::make_mut(&mut outcome).warnings.extend(warnings);
             }
             let mut outcome = Arc::unwrap_or_clone(outcome);
@@ -127,9 +129,14 @@ pub fn boxed(error: RunError) -> Box<Failure> {
 }
 
 /// Keeps its events but the last; where that cannot be, it is stopped.
-fn follow(app: &App, run: &Run, mut going: Going) -> (Arc<Outcome>, io::Result<()>) {
+fn follow(
+    app: &App,
+    run: &Run,
+    mut going: Going,
+    fields: &mut InFields<'_>,
+) -> (Arc<Outcome>, io::Result<()>) {
     let (mut seen, mut is_kept) = (Seen::default(), Ok(()));
-    while let Some(event) = going.next_blocking() {
+    while let Some(mut event) = going.next_blocking() {
         if matches!(event.kind, EventKind::Finished { .. }) {
             continue;
         }
@@ -143,6 +150,7 @@ fn follow(app: &App, run: &Run, mut going: Going) -> (Arc<Outcome>, io::Result<(
             app.runs.changed(run, |view| view.session_id = Some(session_id.clone()));
             run.keep();
         }
+        fields.event(&mut event);
         if is_kept.is_ok() {
             is_kept = run.append(|_| json_line(&event));
             if is_kept.is_err() {
