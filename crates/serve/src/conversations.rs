@@ -5,6 +5,7 @@
 
 mod hold;
 mod permission;
+mod questions;
 pub mod routes;
 
 use std::collections::BTreeMap;

@@ -4,13 +4,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use alhena_agent::{Action, Permission, RunError, Talk, Turn, TurnItem, Whom};
+use alhena_agent::{RunError, Talk, Turn, TurnItem, Whom};
 use alhena_batch::doing::Seen;
 use alhena_batch::meaning::{Agent, Ask, Options};
 use alhena_model::{Event, EventKind, Failure, FailureKind, Outcome, Timestamp};
 use serde_json::{Value, json};
 
-use super::{ConversationState as State, Decision, Held, PermissionView, Turning};
+use super::questions::{asked, resolved, withdrawn};
+use super::{ConversationState as State, Held, Turning};
 use crate::fields::InFields;
 use crate::problem::Problem;
 use crate::runs::boxed;
@@ -139,7 +140,12 @@ pub fn prompt(app: &Shared, held: &Arc<Held>, text: String) -> Result<(), Proble
     });
     let (hand, app, held, not_begun) = (app.conversations.hand(), app.clone(), held.clone(), held.clone());
     let spawned = std::thread::Builder::new().name("turn".to_owned()).spawn(move || {
-        let outcome = turn(&app, &held, number, &text);
+        // Whatever goes wrong here, nobody must wait for its end for ever.
+        let outcome = catch_unwind(AssertUnwindSafe(|| turn(&app, &held, number, &text)));
+        let outcome = outcome.unwrap_or_else(|_| {
+            let failed = Failure::new(FailureKind::Crashed, "the server failed to follow the turn");
+            Arc::new(Outcome::not_begun(failed))
+        });
         held.turn_ends(number, &outcome);
         app.conversations.news.tell();
         drop(hand);
@@ -216,94 +222,6 @@ fn follow(app: &App, held: &Held, number: u64, mut turn: Turn, fields: &mut InFi
     left.keys().for_each(|id| resolved(app, held, number, *id, "withdrawn", Some("the turn is over")));
     held.turning().canceller = None;
     turn.outcome_blocking()
-}
-
-fn asked(app: &App, held: &Held, number: u64, permission: Permission) {
-    let view = {
-        let mut turning = held.turning();
-        turning.asked += 1;
-        let id = turning.asked;
-        let view = PermissionView::of(id.to_string(), permission.question());
-        if turning.is_closing {
-            // Dropped, it is rejected.
-            return;
-        }
-        turning.waiting.insert(id, permission);
-        view
-    };
-    held.tell(number, json!({ "type": "permission", "at": view.asked_at, "permission": &view }));
-    app.conversations.changed(held, |told| {
-        told.permissions.push(view);
-        told.state = State::Waiting;
-    });
-}
-
-fn withdrawn(app: &App, held: &Held, number: u64, call_id: &str, reason: &str) {
-    let gone: Vec<u64> = {
-        let mut turning = held.turning();
-        let gone: Vec<u64> =
-            turning.waiting.iter().filter(|(_, one)| one.call_id == call_id).map(|(id, _)| *id).collect();
-        gone.iter().for_each(|id| drop(turning.waiting.remove(id)));
-        gone
-    };
-    gone.into_iter().for_each(|id| resolved(app, held, number, id, "withdrawn", Some(reason)));
-}
-
-/// A question has its answer, or needs none any more.
-fn resolved(app: &App, held: &Held, turn: u64, id: u64, decision: &str, reason: Option<&str>) {
-    let mut event = json!({
-        "type": "permission_resolved", "at": Timestamp::now(), "id": id.to_string(), "decision": decision,
-    });
-    if let (Some(reason), Some(fields)) = (reason, event.as_object_mut()) {
-        fields.insert("reason".to_owned(), reason.into());
-    }
-    held.tell(turn, event);
-    app.conversations.changed(held, |view| {
-        view.permissions.retain(|permission| permission.id != id.to_string());
-        if view.permissions.is_empty() && view.state == State::Waiting {
-            view.state = State::Working;
-        }
-    });
-}
-
-/// Answers a question.
-pub fn answer(
-    app: &App,
-    held: &Held,
-    id: &str,
-    decision: Decision,
-    reason: Option<String>,
-) -> Result<(), Problem> {
-    let gone = || {
-        Problem::not_found(format!("no question {id:?} waits for an answer"))
-            .hint("It was answered, or withdrawn because its time or its turn was over.")
-    };
-    let number: u64 = id.parse().map_err(|_| gone())?;
-    let permission = {
-        let mut turning = held.turning();
-        if decision == Decision::Always {
-            let question = turning.waiting.get(&number).ok_or_else(gone)?.question();
-            app.policy.may_allow_always(matches!(question.action, Action::Diff { .. }))?;
-        }
-        turning.waiting.remove(&number).ok_or_else(gone)?
-    };
-    if let Some(why) = permission.withdrawn() {
-        return Err(Problem::conflict(format!("the question does not wait any more: {why}")));
-    }
-    let name = match decision {
-        Decision::Allow => "allow",
-        Decision::Always => "always",
-        Decision::Reject => "reject",
-    };
-    let turn = held.locked().turns;
-    // Said before it is done, so that what follows from it comes behind it.
-    resolved(app, held, turn, number, name, reason.as_deref());
-    match decision {
-        Decision::Allow => permission.allow_once(),
-        Decision::Always => permission.allow_for_conversation(),
-        Decision::Reject => permission.reject(reason.unwrap_or_else(|| "It was rejected".to_owned())),
-    }
-    Ok(())
 }
 
 /// Cancels the turn that goes on, if one does, also while it is on its way to the agent.
@@ -386,14 +304,14 @@ fn end(app: &App, held: &Arc<Held>, mut failure: Option<Failure>) {
     if let (Some(failure), Some(fields)) = (&failure, last.as_object_mut()) {
         fields.insert("failure".to_owned(), json!(failure));
     }
-    held.tell(turn, last);
-    held.end_events();
     {
-        // Nobody is told of an end that is not on disk, or forgets it before.
+        // Whoever sees the last event and asks for the conversation waits here until that says so too.
         let mut view = held.locked();
+        held.tell(turn, last);
         view.closed(failure);
         held.keep(&view);
     }
+    held.end_events();
     app.conversations.news.tell();
     held.live.turn_over.notify_all();
     app.conversations.prune(Timestamp::now());

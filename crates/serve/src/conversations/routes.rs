@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 
-use super::{ConversationView, Decision, PermissionView, hold};
+use super::{ConversationView, Decision, PermissionView, hold, questions};
 use crate::extract::{Asked, Given, Json, Named, aside, json};
 use crate::policy::mode_name;
 use crate::problem::Problem;
@@ -111,22 +111,16 @@ pub async fn change(
         );
     }
     aside(move || {
-        {
-            let mut talk = held.talking();
-            let talk = talk.as_mut().ok_or_else(|| Problem::conflict("the conversation is not open"))?;
-            if let Some(mode) = mode {
-                talk.set_mode(mode)?;
-            }
-            if let Some(model) = &changes.model {
-                talk.set_model(model.clone())?;
-            }
+        let mut talk = held.talking();
+        let talk = talk.as_mut().ok_or_else(|| Problem::conflict("the conversation is not open"))?;
+        if let Some(mode) = mode {
+            talk.set_mode(mode)?;
+            app.conversations.changed(&held, |view| view.mode = Some(mode_name(mode).to_owned()));
         }
-        app.conversations.changed(&held, |view| {
-            if let Some(mode) = mode {
-                view.mode = Some(mode_name(mode).to_owned());
-            }
-            view.model = changes.model.or(view.model.take());
-        });
+        if let Some(model) = changes.model {
+            talk.set_model(model.clone())?;
+            app.conversations.changed(&held, |view| view.model = Some(model));
+        }
         Ok(Json(held.view()))
     })
     .await
@@ -209,7 +203,7 @@ pub async fn answer(
 ) -> Result<Json<ConversationView>, Problem> {
     let held = app.conversations.get(&id)?;
     aside(move || {
-        hold::answer(&app, &held, &permission, answer.decision, answer.reason)?;
+        questions::answer(&app, &held, &permission, answer.decision, answer.reason)?;
         Ok(Json(held.view()))
     })
     .await
