@@ -163,12 +163,28 @@ fn object(options: &Map<String, Value>, wanted: impl Fn(&str) -> bool) -> Value 
         // Other hosts' names are taken, too, and are the same to a generator.
         approval.insert("enum".to_owned(), json!(MODES.map(mode_name)));
     }
+    properties.values_mut().for_each(or_null);
     json!({
         "type": "object",
         "description": "Options of `alhena run`, by their names with underscores.",
         "properties": properties,
         "additionalProperties": false,
     })
+}
+
+/// An option that is null is one that is not given.
+fn or_null(schema: &mut Value) {
+    let Some(fields) = schema.as_object_mut() else { return };
+    if let Some(Value::Array(forms)) = fields.get_mut("anyOf") {
+        forms.push(json!({ "type": "null" }));
+    } else if let Some(Value::Array(values)) = fields.get_mut("enum") {
+        values.push(Value::Null);
+    } else if let Some(kind) = fields.get_mut("type") {
+        *kind = match kind.take() {
+            Value::Array(kinds) => kinds.into_iter().chain([json!("null")]).collect(),
+            kind => json!([kind, "null"]),
+        };
+    }
 }
 
 /// A schema of the project's own, with what it is made of beside it.

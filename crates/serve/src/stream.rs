@@ -55,14 +55,17 @@ impl Form {
 
 /// The last event that somebody has: `Last-Event-ID`, or what the address says.
 pub fn last_seen(headers: &HeaderMap, after: Option<u64>) -> Result<Option<u64>, Problem> {
-    let Some(told) = headers.get("last-event-id") else { return Ok(after) };
-    let number = told.to_str().ok().and_then(|text| text.trim().parse().ok());
-    match number {
-        Some(number) => Ok(Some(number)),
-        // A browser that has none yet says so with an empty one.
-        None if told.is_empty() => Ok(after),
-        None => Err(Problem::input("Last-Event-ID is no number of an event")),
+    // A browser that has none yet says so with an empty one.
+    let told = headers.get("last-event-id").filter(|told| !told.is_empty()).map(|told| {
+        let number: Option<u64> = told.to_str().ok().and_then(|text| text.trim().parse().ok());
+        number.ok_or_else(|| Problem::input("Last-Event-ID is no number of an event"))
+    });
+    let told = told.transpose()?;
+    // The numbers of the document end there.
+    if [told, after].into_iter().flatten().any(|number| i64::try_from(number).is_err()) {
+        return Err(Problem::input("no event has such a number"));
     }
+    Ok(told.or(after))
 }
 
 /// How long a reader stays.
