@@ -159,6 +159,11 @@ impl<V: Shelved> Shelf<V> {
         Arc::strong_count(&self.hands) == 1 && self.going().is_empty()
     }
 
+    /// The one that the same request began before.
+    pub fn before(&self, key: Option<&Key>) -> Result<Option<Arc<Kept<V>>>, Problem> {
+        key.map_or(Ok(None), |key| self.all().before(key))
+    }
+
     /// Makes room for one that begins, unless there are too many, or its key says that it was begun before.
     pub fn begin(&self, key: Option<Key>, view: impl FnOnce(&str) -> V) -> Result<Started<V>, Problem> {
         let mut all = self.all();

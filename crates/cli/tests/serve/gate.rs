@@ -176,17 +176,23 @@ fn a_token_for_watching_sees_everything_and_changes_nothing() {
         |method: &str, path: &str, body: &str| served.bare(method, path, &[("Authorization", &bearer)], body);
     assert_eq!(ask("GET", "/v1/me", "").json()["access"], "read");
     assert_eq!(ask("GET", "/v1/runs", "").status, 200);
-    for (method, path, body) in [
-        ("POST", "/v1/runs", "{\"prompt\": \"x\"}"),
-        ("POST", "/v1/conversations", "{}"),
-        ("POST", "/v1/runs/x/cancel", ""),
-        ("PATCH", "/v1/conversations/x", "{}"),
-        ("DELETE", "/v1/conversations/x", ""),
-        ("POST", "/v1/terminals/x/send", "{\"text\": \"x\"}"),
-        ("PUT", "/v1/runs", ""),
-    ] {
-        let reply = ask(method, path, body);
-        assert_eq!((reply.status, reply.kind().as_str()), (403, "forbidden"), "{method} {path}");
+    let document = served.bare("GET", "/openapi.json", &[], "").json();
+    let mut changing = 0;
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        let path: String = path
+            .split('/')
+            .map(|part| if part.starts_with('{') { "x" } else { part })
+            .collect::<Vec<_>>()
+            .join("/");
+        for method in operations.as_object().unwrap().keys().filter(|method| *method != "get") {
+            let reply = ask(&method.to_uppercase(), &path, "{\"prompt\": \"x\"}");
+            assert_eq!((reply.status, reply.kind().as_str()), (403, "forbidden"), "{method} {path}");
+            changing += 1;
+        }
+    }
+    assert!(changing > 10, "{changing}");
+    for method in ["PUT", "OPTIONS", "TRACE", "get", "ANYTHING"] {
+        assert_eq!(ask(method, "/v1/runs", "").status, 403, "{method}");
     }
     assert_eq!(served.get("/v1/runs")["runs"], json!([]));
 }
@@ -246,6 +252,12 @@ fn paths_lead_to_nothing_but_what_there_is() {
         "//v1/runs",
         "/v1/runs/",
         "/V1/runs",
+        "/%761/runs",
+        "/v1%2fruns",
+        "/v1/./runs",
+        "/x/../v1/runs",
+        "/v1/runs/%C3%A9%E2%80%AE",
+        "/v1/runs/%F0%9F%92%A9/events",
         "/etc/passwd",
     ] {
         let reply = served.ask("GET", path, "");

@@ -28,13 +28,13 @@ while read -r line; do
 done
 "#;
 
-fn open(served: &Served, agent: &str) -> String {
+pub fn open(served: &Served, agent: &str) -> String {
     let reply = served.post("/v1/conversations", &json!({"agent_command": agent}));
     assert_eq!(reply.status, 201, "{}", reply.body);
     format!("/v1/conversations/{}", reply.json()["id"].as_str().unwrap())
 }
 
-fn quick(name: &str) -> (HostileLab, String) {
+pub fn quick(name: &str) -> (HostileLab, String) {
     let place = says(name, "hi");
     let script = place.lab.workspace().join("quick.sh");
     std::fs::write(&script, QUICK).unwrap();

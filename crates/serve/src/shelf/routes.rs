@@ -82,6 +82,10 @@ pub async fn start<V: Begins>(app: Shared, headers: &HeaderMap, given: Options) 
         return Err(ending());
     }
     let started = aside(move || {
+        // Whether it could be begun now says nothing about one that was: its folder may be gone.
+        if let Some(before) = V::shelf(&app).before(key.as_ref())? {
+            return Ok(Started::Before(before));
+        }
         let options = admitted(&app, &given, V::WHAT)?;
         let started = V::shelf(&app).begin(key, |id| V::asked(id, &options))?;
         if let Started::New(kept) = &started {
