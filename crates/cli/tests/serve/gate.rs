@@ -123,6 +123,13 @@ fn another_name_for_this_machine_is_refused_whatever_else_is_right() {
         served.host
     );
     assert!(matches!(served.raw(&two).status, 400 | 403));
+    // Nor does one count that the address of the request contradicts.
+    for (address, host) in [("evil.example", served.host.as_str()), (&served.host, "evil.example")] {
+        let text = format!(
+            "GET http://{address}/v1/me HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nAuthorization: {bearer}\r\n\r\n"
+        );
+        assert_eq!(served.raw(&text).status, 403, "{address} {host}");
+    }
 }
 
 #[test]
@@ -144,6 +151,10 @@ fn pages_from_elsewhere_are_refused_unless_they_are_listed() {
         let reply = ask(origin);
         assert_eq!((reply.status, reply.kind().as_str()), (403, "forbidden"), "{origin}");
         assert_eq!(reply.header("access-control-allow-origin"), None);
+    }
+    for twice in [[ours.as_str(), "http://evil.example"], ["http://evil.example", &ours]] {
+        let headers = [("Origin", twice[0]), ("Origin", twice[1]), ("Authorization", &bearer)];
+        assert_eq!(served.bare("GET", "/v1/me", &headers, "").status, 403, "{twice:?}");
     }
     let friend = ask("http://friend.example:3000");
     assert_eq!(friend.status, 200);
