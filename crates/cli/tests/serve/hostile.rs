@@ -69,11 +69,11 @@ fn whoever_says_to_have_more_than_there_is_gets_nothing_and_holds_up_nobody() {
     let id = served.run(&json!({"prompt": "go"}));
     let count = served.events(&id).len();
     let path = format!("/v1/runs/{id}/events");
-    for last in [count.to_string(), "1000000".to_owned(), i64::MAX.to_string()] {
+    for last in [count.to_string(), "1000000".to_owned(), "9".repeat(18)] {
         let mut events = served.follow(&path, &[("Last-Event-ID", &last)]);
         assert_eq!((events.status, events.next()), (200, None), "{last}");
     }
-    for wrong in ["-1", "9223372036854775808", "18446744073709551616", "1.5", "0x1", "1 2", "\u{661}"] {
+    for wrong in ["-1", "+1", "1000000000000000000", "18446744073709551616", "1.5", "0x1", "1 2", "\u{661}"] {
         assert_eq!(served.follow(&path, &[("Last-Event-ID", wrong)]).status, 400, "{wrong}");
     }
     for wrong in ["-1", "9223372036854775808", "x", ""] {
@@ -128,6 +128,25 @@ fn whoever_heard_that_a_conversation_is_closed_finds_it_closed() {
             assert_eq!(served.get(&path)["state"], "closed");
         });
     }
+}
+
+#[test]
+fn a_list_is_not_taken_for_an_object() {
+    let (place, agent) = quick("lists");
+    let served = serve(&place, &["--allow-programs"]);
+    let path = open(&served, &agent);
+    for (method, path, body) in [
+        ("PATCH", path.clone(), "[null, null]"),
+        ("PATCH", path.clone(), " [\"plan\", null]"),
+        ("POST", format!("{path}/prompt"), "[\"go\"]"),
+        ("POST", format!("{path}/permissions/1"), "[\"allow\", null]"),
+        ("POST", "/v1/terminals/x/send".to_owned(), "[\"go\", true]"),
+        ("POST", "/v1/runs".to_owned(), "[]"),
+    ] {
+        let reply = served.ask(method, &path, body);
+        assert_eq!((reply.status, reply.kind().as_str()), (400, "input"), "{method} {path} {body}");
+    }
+    assert_eq!(served.get(&path)["turns"], 0);
 }
 
 #[test]

@@ -125,7 +125,9 @@ fn the_same_key_is_the_same_run_and_another_request_under_it_is_refused() {
     let other = start("k1", r#"{"prompt": "stop"}"#);
     assert_eq!((other.status, other.kind().as_str()), (409, "conflict"));
     assert_ne!(start("k2", r#"{"prompt": "go", "model": "m"}"#).json()["id"], first.json()["id"]);
-    assert_eq!(start(&"k".repeat(300), r#"{"prompt": "go"}"#).status, 400);
+    for wrong in [&"k".repeat(201), "", "two words", "a\tb", "ü"] {
+        assert_eq!(start(wrong, r#"{"prompt": "go"}"#).status, 400, "{wrong:?}");
+    }
     // Many at once.
     let ids: std::collections::HashSet<String> = std::thread::scope(|scope| {
         let all: Vec<_> = (0..8)

@@ -65,7 +65,7 @@ pub struct Changes {
 
 /// Opens a conversation. With an `Idempotency-Key`, the same request again gives the same one.
 #[cfg_attr(feature = "openapi", utoipa::path(post, path = "/v1/conversations", tag = "conversations",
-    params(("Idempotency-Key" = Option<String>, Header, description = "The same key is the same conversation", max_length = 200, pattern = "^[!-~]*$")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "The same key is the same conversation", max_length = 200, pattern = "^[!-~]+$")),
     request_body(content = crate::openapi::ConversationOptions, content_type = "application/json"),
     responses((status = 201, body = ConversationView, headers(("location" = String, description = "The conversation"))), crate::openapi::Starting)))]
 pub async fn open(
@@ -171,7 +171,7 @@ pub async fn cancel(State(app): State<Shared>, Named(id): Named<String>) -> Resu
 
 /// The events of a conversation, through all turns, as those of a run.
 #[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/conversations/{id}/events", tag = "conversations", params(("id" = String, Path), From,
-        ("Last-Event-ID" = Option<u64>, Header, description = "The last event that you have")),
+        ("Last-Event-ID" = Option<String>, Header, description = "The number of the last event that you have", max_length = 18, pattern = "^[0-9]*$")),
     responses((status = 200, description = "Events", content((String = "text/event-stream"), (String = "application/jsonl"))), crate::openapi::Finding)))]
 pub async fn events(
     State(app): State<Shared>,

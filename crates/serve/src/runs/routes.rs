@@ -55,7 +55,7 @@ pub struct Which {
 
 /// Starts a run. With an `Idempotency-Key`, the same request again gives the same run.
 #[cfg_attr(feature = "openapi", utoipa::path(post, path = "/v1/runs", tag = "runs",
-    params(("Idempotency-Key" = Option<String>, Header, description = "The same key is the same run", max_length = 200, pattern = "^[!-~]*$")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "The same key is the same run", max_length = 200, pattern = "^[!-~]+$")),
     request_body(content = crate::openapi::RunOptions, content_type = "application/json"),
     responses((status = 201, body = RunView, headers(("location" = String, description = "The run"))), crate::openapi::Starting)))]
 pub async fn start(
@@ -107,7 +107,7 @@ pub async fn cancel(State(app): State<Shared>, Named(id): Named<String>) -> Resu
 
 /// The events of a run: server-sent events, or JSON lines for `Accept: application/jsonl`; to the last, as they come.
 #[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/runs/{id}/events", tag = "runs", params(("id" = String, Path), From,
-        ("Last-Event-ID" = Option<u64>, Header, description = "The last event that you have")),
+        ("Last-Event-ID" = Option<String>, Header, description = "The number of the last event that you have", max_length = 18, pattern = "^[0-9]*$")),
     responses((status = 200, description = "Events", content((String = "text/event-stream"), (String = "application/jsonl"))), crate::openapi::Finding)))]
 pub async fn events(
     State(app): State<Shared>,

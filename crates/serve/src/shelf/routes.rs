@@ -49,8 +49,11 @@ fn admitted(app: &Shared, given: &Options, what: Beginning) -> Result<Options, P
 /// The key that a request has, with a mark of what it asks.
 fn key(headers: &HeaderMap, given: &Options) -> Result<Option<Key>, Problem> {
     let Some(name) = headers.get("idempotency-key") else { return Ok(None) };
-    let name = name.to_str().ok().filter(|name| (1..=200).contains(&name.len()));
-    let name = name.ok_or_else(|| Problem::input("Idempotency-Key has to be 1 to 200 plain characters"))?;
+    let is_plain =
+        |name: &&str| (1..=200).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic());
+    let name = name.to_str().ok().filter(is_plain).ok_or_else(|| {
+        Problem::input("Idempotency-Key has to be 1 to 200 plain characters without spaces")
+    })?;
     // The order of the options and the spaces between them mean nothing.
     let sorted: BTreeMap<&String, &Value> = given.iter().collect();
     let asked = serde_json::to_vec(&sorted).map_err(Problem::broken)?;
