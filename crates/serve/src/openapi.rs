@@ -15,7 +15,7 @@ pub use self::described::{
     TerminalList, UsageTable, Version,
 };
 pub use self::responses::{
-    Changing, ChangingTerminal, Finding, FindingTerminal, NotYet, Reading, Starting, Unavailable,
+    Changing, ChangingTerminal, Finding, FindingTerminal, NotYet, Reading, Starting, TooMany, Unavailable,
 };
 use crate::policy::{MODES, Rule, TABLE, mode_name};
 

@@ -14,7 +14,7 @@ use alhena_sys::{files, locks};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
 use crate::conversations::{self, Conversations};
@@ -76,6 +76,8 @@ impl Ender {
 /// What a run that is stopped at once may take to be gone.
 const AT_ONCE: Duration = Duration::from_secs(10);
 const NOW_AND_THEN: Duration = Duration::from_millis(50);
+/// So many recordings are read at once.
+const RECORDINGS: usize = 16;
 /// How often what is too old is looked for where nothing ends that would be a reason to.
 const TIDY_EACH: Duration = Duration::from_secs(60);
 
@@ -122,6 +124,8 @@ impl Server {
             knows,
             environment,
             terminals: Mutex::default(),
+            recordings: Arc::new(Semaphore::new(RECORDINGS)),
+            looking: Arc::default(),
             ending: watch::Sender::new(0),
             settings,
         };

@@ -9,7 +9,7 @@ use alhena_agent::env::Environment;
 use alhena_batch::meaning::Meaning;
 use alhena_terminal::Terminals;
 use serde_json::Value;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::conversations::Conversations;
 use crate::news::News;
@@ -100,6 +100,10 @@ pub struct App {
     pub environment: Environment,
     /// Once somebody asked for them.
     pub terminals: Mutex<Option<Terminals>>,
+    /// Room for those who read a recording: each has a thread as long as it takes.
+    pub recordings: Arc<Semaphore>,
+    /// Whoever has it starts programs to answer: one at a time, however many ask.
+    pub looking: Arc<tokio::sync::Mutex<()>>,
     /// How often it was told to end.
     pub ending: watch::Sender<u32>,
 }

@@ -2,8 +2,10 @@
 
 use std::collections::HashSet;
 
+use alhena_testbed::{Deadline, Script, Step};
 use serde_json::{Value, json};
 
+use crate::lab::HostileLab;
 use crate::serve_client::Served;
 use crate::talks::{open, quick};
 use crate::{goes_on, says, serve};
@@ -237,4 +239,45 @@ fn many_who_cancel_one_run_stop_it_once() {
     assert_eq!(rest.iter().filter(|event| event["type"] == "finished").count(), 1);
     assert_eq!(rest.last().unwrap()["outcome"]["status"], "cancelled");
     crate::runs::nothing_but_the_server(&place, served.pid());
+}
+
+#[test]
+fn whoever_asks_for_recordings_and_takes_none_holds_up_nobody() {
+    let steps = [Step::Init, Step::User, Step::Deltas(16 << 20), Step::Result];
+    let place = HostileLab::new("not-taken", Script::new(steps));
+    let served = serve(&place, &[]);
+    let id = served.run(&json!({"prompt": "go"}));
+    served.until(&format!("/v1/runs/{id}"), |run| run["state"] == "finished");
+    let path = format!("/v1/runs/{id}/recording");
+    let ask = || served.follow(&path, &[]);
+    let mut waiting = Vec::new();
+    let refused = loop {
+        let one = ask();
+        match one.status {
+            200 if waiting.len() < 100 => waiting.push(one),
+            status => break status,
+        }
+    };
+    assert_eq!((refused, waiting.len()), (429, 16));
+    assert_eq!(served.get("/v1/now")["items"], json!([]), "others are served meanwhile");
+    assert_eq!(served.get("/v1/sessions")["sessions"], json!([]));
+    // There is room again when one is read, or given up.
+    waiting.pop();
+    let deadline = Deadline::after(std::time::Duration::from_secs(60));
+    assert!(deadline.wait_until(|| ask().status == 200));
+}
+
+#[test]
+fn many_who_ask_at_once_what_the_cli_can_do_have_it_started_once() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = says("asked-at-once", "hi");
+    let (cli, starts) = (place.lab.workspace().join("gemini"), place.lab.workspace().join("starts"));
+    std::fs::write(&cli, format!("#!/bin/sh\necho one >> {}\nsleep 0.2\necho 0.61.0\n", starts.display()))
+        .unwrap();
+    std::fs::set_permissions(&cli, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut env = place.lab.env.clone();
+    env.set("GEMINI_CLI_PATH", &cli);
+    let served = Served::start(&env, &place.lab.workspace(), &[]);
+    assert!(all_at_once(|_| served.get("/v1/capabilities")["version"] == "0.61.0").into_iter().all(|so| so));
+    assert_eq!(std::fs::read_to_string(&starts).unwrap().lines().count(), 1);
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::sync::Arc;
+use std::time::Duration;
 
 use alhena_batch::meaning::Options;
 use alhena_model::Outcome;
@@ -12,6 +13,8 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
 
 use super::{Run, RunState, RunView, disk};
 use crate::extract::{Asked, Given, Json, Named, json, limit, typed};
@@ -19,6 +22,9 @@ use crate::problem::Problem;
 use crate::shelf::routes::{self, From};
 use crate::state::Shared;
 use crate::tar;
+
+/// Whoever takes nothing of a recording for this long does not want it.
+const SLOWEST_PIECE: Duration = Duration::from_secs(30);
 
 /// Runs, the newest first.
 #[derive(Serialize)]
@@ -137,20 +143,28 @@ fn over(app: &Shared, id: &str) -> Result<Arc<Run>, Problem> {
 
 /// Everything that the CLI wrote, as a tar file that `alhena parse` reads when it is unpacked.
 #[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/runs/{id}/recording", tag = "runs", params(("id" = String, Path)),
-    responses((status = 200, description = "A tar file", body = String, content_type = "application/x-tar"), crate::openapi::Finding, crate::openapi::NotYet)))]
+    responses((status = 200, description = "A tar file", body = String, content_type = "application/x-tar"), crate::openapi::Finding, crate::openapi::NotYet, crate::openapi::TooMany)))]
 pub async fn recording(State(app): State<Shared>, Named(id): Named<String>) -> Result<Response, Problem> {
     let run = over(&app, &id)?;
     let dir = run.dir.join(disk::RECORDING);
     if !dir.is_dir() {
         return Err(Problem::not_found("the run never began, so there is no recording"));
     }
+    let room = app.recordings.clone().try_acquire_owned().map_err(|_| {
+        let detail = "many recordings are being read already";
+        Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many", detail)
+            .hint("Wait until somebody has read one.")
+            .retry_after(5)
+    })?;
     let name = format!("alhena-{id}");
-    let (sender, receiver) = tokio::sync::mpsc::channel(4);
+    let (sender, receiver) = mpsc::channel(4);
     let inner = name.clone();
     tokio::task::spawn_blocking(move || {
-        let mut pieces = io::BufWriter::with_capacity(64 << 10, Pieces(sender));
+        let pieces = Pieces { sender, runtime: Handle::current() };
+        let mut pieces = io::BufWriter::with_capacity(64 << 10, pieces);
         // Whoever does not take it any more does not want it.
         let _gone = tar::write(&dir, &inner, &mut pieces).and_then(|()| pieces.flush());
+        drop(room);
     });
     let pieces = stream::unfold(receiver, |mut receiver| async {
         receiver.recv().await.map(|piece| (Ok::<_, io::Error>(piece), receiver))
@@ -162,12 +176,15 @@ pub async fn recording(State(app): State<Shared>, Named(id): Named<String>) -> R
 }
 
 /// Hands on what is written, as fast as it is taken.
-struct Pieces(tokio::sync::mpsc::Sender<Bytes>);
+struct Pieces {
+    sender: mpsc::Sender<Bytes>,
+    runtime: Handle,
+}
 
 impl Write for Pieces {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let piece = Bytes::copy_from_slice(bytes);
-        self.0.blocking_send(piece).map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
+        let sent = self.sender.send_timeout(Bytes::copy_from_slice(bytes), SLOWEST_PIECE);
+        self.runtime.block_on(sent).map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
         Ok(bytes.len())
     }
 
