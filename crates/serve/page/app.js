@@ -14,10 +14,13 @@ export const mayAct = () => me.access === "full";
 /** What runs, as the server said last. `change` is fired at each snapshot. */
 class Now extends EventTarget {
   items = null;
+  /** What could not be looked at, each with its problem. */
+  unseen = [];
   #told = new Set();
 
-  take(items) {
+  take({ items = [], unseen = [] }) {
     this.items = items;
+    this.unseen = unseen;
     const waiting = items.filter(waits);
     document.title = `${waiting.length ? `(${waiting.length}) ` : ""}Alhena`;
     const fresh = waiting.filter((item) => !this.#told.has(`${item.kind}/${item.id}`));
@@ -39,7 +42,7 @@ export const waits = (item) => item.state === "waiting" || Boolean(item.waiting)
 /** Begins to listen to what runs; the one stream that the page always has. */
 export function listen() {
   const stream = follow("/v1/now/events", {
-    onevent: (snapshot) => now.take(snapshot.items ?? []),
+    onevent: (snapshot) => now.take(snapshot),
     onstate: (state, more) => {
       if (state === "gone") link.is("cut", 0);
       else link.is(state, more);
@@ -49,7 +52,7 @@ export function listen() {
   // A page that nobody sees has no stream, but its title still tells when somebody is waited for.
   setInterval(async () => {
     if (!document.hidden) return;
-    try { now.take((await get("/v1/now")).items); } catch { /* It is told when somebody looks. */ }
+    try { now.take(await get("/v1/now")); } catch { /* It is told when somebody looks. */ }
   }, 15_000);
 }
 

@@ -4,7 +4,7 @@ import { el, put, keep } from "./dom.js";
 import { oneLine, visible } from "./text.js";
 import { get } from "./api.js";
 import { link } from "./link.js";
-import { now, waits, badge, address, folder, ageing, spent, heading, empty, mayAct, runState, fillRows } from "./app.js";
+import { now, waits, badge, address, folder, ageing, spent, heading, empty, mayAct, runState, trouble, fillRows } from "./app.js";
 
 const KINDS = { run: "Run", conversation: "Chat", terminal: "Terminal", batch: "Batch" };
 
@@ -36,13 +36,16 @@ function group(title) {
 
 export function show(root, _route, signal) {
   const waiting = group("Waits for you"), working = group("At work"), idle = group("Open"), ended = group("Ended lately");
-  const none = el("div");
+  const none = el("div"), unseen = el("div");
   ended.node.append(el("p", null, el("a", { href: "#/runs" }, "All runs")));
-  put(root, heading("Now", mayAct() ? el("a", { class: "button", href: "#/start" }, "Start") : null), none, waiting.node, working.node, idle.node, ended.node);
+  put(root, heading("Now", mayAct() ? el("a", { class: "button", href: "#/start" }, "Start") : null), unseen, none, waiting.node, working.node, idle.node, ended.node);
   let running;
   const draw = () => {
     keep(none, now.items && now.items.length, () => !now.items ? empty("Looking\u2026") : now.items.length ? null : empty("Nothing runs. ", mayAct() ? ["Press ", el("kbd", null, "s"), " to start something."] : null));
     if (!now.items) return;
+    // Where there is no tmux nobody expects terminals; their own view says so.
+    const missed = now.unseen.filter((one) => one.problem.kind !== "no_tmux");
+    keep(unseen, missed, () => missed.map((one) => trouble({ message: `${KINDS[one.kind] ?? one.kind}: ${one.problem.detail}`, hint: one.problem.hint })));
     waiting.fill(now.items.filter(waits), row);
     working.fill(now.items.filter((item) => !waits(item) && !IDLE.includes(item.state)), row);
     idle.fill(now.items.filter((item) => !waits(item) && IDLE.includes(item.state)), row);

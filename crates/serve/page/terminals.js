@@ -1,18 +1,25 @@
 // Interactive agents in tmux: who there is; the live screen of one; what it asks.
 
-import { el, put, ask } from "./dom.js";
+import { el, put, keep, ask } from "./dom.js";
 import { oneLine, visible, cut } from "./text.js";
 import { get, post, path } from "./api.js";
-import { badge, address, folder, ageing, heading, empty, facts, act, mayAct, attempt, poll, fillRows } from "./app.js";
+import { badge, address, folder, ageing, heading, empty, facts, act, mayAct, attempt, trouble, poll, fillRows } from "./app.js";
 
 export function show(root, _route, signal) {
   const list = el("div");
   put(root, heading("Terminals"), list);
   poll(list, signal, () => 3000, async () => {
-    const answer = await get("/v1/terminals", { signal });
-    const all = answer.terminals ?? answer;
-    fillRows(list, all, (terminal) => terminal.name, row, empty("There are no terminals. ", el("code", null, "alhena terminal launch"), " makes one."));
+    const all = await get("/v1/terminals", { signal }).catch(without);
+    if (!Array.isArray(all.terminals)) return keep(list, all.message, () => trouble(all));
+    delete list.dataset.from;
+    fillRows(list, all.terminals, (terminal) => terminal.name, row, empty("There are no terminals. ", el("code", null, "alhena terminal launch"), " makes one."));
   });
+}
+
+/** Without tmux nobody knows who there is. It is looked for again: somebody may install it. */
+function without(error) {
+  if (error.kind === "no_tmux") return error;
+  throw error;
 }
 
 function row(terminal) {

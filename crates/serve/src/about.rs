@@ -5,11 +5,12 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::extract::{Json, aside, json};
 use crate::policy::mode_name;
 use crate::problem::Problem;
-use crate::state::Shared;
+use crate::state::{Knows, Shared};
 use crate::token::Access;
 
 /// Whoever asks, and what they may ask for.
@@ -57,12 +58,23 @@ pub async fn version(State(app): State<Shared>) -> Response {
 #[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/capabilities", tag = "server",
     responses((status = 200, body = crate::openapi::Capabilities), crate::openapi::Reading, crate::openapi::Unavailable)))]
 pub async fn capabilities(State(app): State<Shared>) -> Result<Response, Problem> {
-    aside(move || Ok(json(StatusCode::OK, &app.knows.capabilities()?))).await
+    looked(app, |knows| knows.capabilities()).await
 }
 
 /// Whether everything is there that a run needs, and what to do where it is not.
 #[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/doctor", tag = "server",
     responses((status = 200, body = Vec<crate::openapi::Examined>), crate::openapi::Reading)))]
 pub async fn doctor(State(app): State<Shared>) -> Result<Response, Problem> {
-    aside(move || Ok(json(StatusCode::OK, &app.knows.doctor()?))).await
+    looked(app, |knows| knows.doctor()).await
+}
+
+/// What takes programs to be known: whoever asks often does not have many of them started at once.
+async fn looked(app: Shared, look: fn(&dyn Knows) -> Result<Value, Problem>) -> Result<Response, Problem> {
+    let one_at_a_time = app.looking.clone().lock_owned().await;
+    aside(move || {
+        let told = look(&*app.knows);
+        drop(one_at_a_time);
+        Ok(json(StatusCode::OK, &told?))
+    })
+    .await
 }

@@ -99,9 +99,9 @@ fn get(app: &App, id: &str) -> Result<Record, Problem> {
 }
 
 /// Those that are under way.
-pub fn going(app: &App) -> Vec<Item> {
-    let going = all(app).unwrap_or_default().into_iter().filter(|record| record.state() == Going::Running);
-    going.map(item).collect()
+pub fn going(app: &App) -> Result<Vec<Item>, Problem> {
+    let going = all(app)?.into_iter().filter(|record| record.state() == Going::Running);
+    Ok(going.map(item).collect())
 }
 
 fn item(record: Record) -> Item {

@@ -44,7 +44,7 @@ impl<T: DeserializeOwned> FromRequestParts<Shared> for Asked<T> {
     }
 }
 
-/// A body of JSON.
+/// A body of JSON: an object.
 pub struct Given<T>(pub T);
 
 impl<T: DeserializeOwned> FromRequest<Shared> for Given<T> {
@@ -56,6 +56,10 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Given<T> {
                 .hint("Send it with Content-Type: application/json."));
         }
         let bytes = whole(request, state.settings.max_request).await?;
+        // A list would be taken for one whose fields have no names.
+        if bytes.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
+            return Err(Problem::input("the body has to be a JSON object"));
+        }
         let value = serde_json::from_slice(&bytes)
             .map_err(|error| Problem::input(format!("the body makes no sense: {error}")))?;
         Ok(Self(value))

@@ -126,15 +126,25 @@ fn is_open(path: &str) -> bool {
 }
 
 fn host(headers: &HeaderMap, authority: Option<&str>) -> Result<String, Problem> {
-    let mut given = headers.get_all(header::HOST).iter();
-    let host = match (given.next(), given.next()) {
-        (Some(host), None) => host.to_str().ok(),
-        (None, _) => authority,
-        // Whoever says two things says nothing.
-        (Some(_), Some(_)) => None,
-    };
-    host.map(str::to_ascii_lowercase)
-        .ok_or_else(|| Problem::forbidden("the request says not to whom it goes"))
+    let given = only(headers, &header::HOST)?.map(|host| host.to_str().unwrap_or_default());
+    match (given, authority) {
+        (Some(host), Some(other)) if !host.eq_ignore_ascii_case(other) => Err(said_twice(&header::HOST)),
+        (Some(host), _) | (None, Some(host)) => Ok(host.to_ascii_lowercase()),
+        (None, None) => Err(Problem::forbidden("the request says not to whom it goes")),
+    }
+}
+
+/// A header that there is one of at most: whoever says two things says nothing.
+fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h HeaderValue>, Problem> {
+    let mut given = headers.get_all(name).iter();
+    match (given.next(), given.next()) {
+        (_, Some(_)) => Err(said_twice(name)),
+        (only, None) => Ok(only),
+    }
+}
+
+fn said_twice(name: &HeaderName) -> Problem {
+    Problem::forbidden(format!("the request has more than one {name}"))
 }
 
 /// Whether a `Host` is a name of ours: the address that the request came to, `localhost` for one of this machine, or a name
@@ -172,7 +182,7 @@ fn is_listed(app: &App, origin: &HeaderValue) -> bool {
 }
 
 fn whence(app: &App, headers: &HeaderMap, ours: &Origin) -> Result<Whence, Problem> {
-    if let Some(origin) = headers.get(header::ORIGIN) {
+    if let Some(origin) = only(headers, &header::ORIGIN)? {
         if is_listed(app, origin) {
             return Ok(Whence::Listed);
         }
@@ -199,7 +209,7 @@ fn access(
             "Open the address that the server printed, or send its token: Authorization: Bearer TOKEN; `alhena serve token` prints it.",
         )
     };
-    if let Some(given) = headers.get(header::AUTHORIZATION) {
+    if let Some(given) = only(headers, &header::AUTHORIZATION)? {
         let token = given.to_str().ok().and_then(|given| {
             let (scheme, token) = given.split_once(' ')?;
             scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())

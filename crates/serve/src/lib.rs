@@ -8,10 +8,12 @@
 //! | `policy` | what a request may ask for: one table of all options |
 //! | `routes` | the one table of routes |
 //! | `runs`, `conversations` | what is begun here |
+//! | `shelf` | how both are kept: by id and key, bounded in number and age |
 //! | `log`, `stream` | events on disk, and their way to readers |
 //! | `sessions`, `terminals`, `batches`, `now`, `about` | what there is besides |
 //! | `page` | the page itself |
 //! | `problem`, `extract` | what is wrong, and what comes with a request |
+//! | `fields` | what Alhena says to people, with the names of fields |
 //!
 //! What the options of a run mean it is told by whoever knows them ([`alhena_batch::meaning::Meaning`]), and what only the binary
 //! knows by [`Knows`].
@@ -20,6 +22,7 @@ mod about;
 mod batches;
 mod conversations;
 mod extract;
+mod fields;
 mod gate;
 mod listen;
 mod log;
@@ -34,6 +37,7 @@ mod routes;
 mod runs;
 mod server;
 mod sessions;
+mod shelf;
 mod state;
 mod stream;
 mod tar;

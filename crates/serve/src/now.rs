@@ -13,15 +13,15 @@ use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use crate::conversations::ConversationState;
-use crate::extract::{Json, aside};
+use crate::extract::{Asked, Json, aside};
 use crate::problem::Problem;
 use crate::runs::RunState;
 use crate::state::{App, Shared};
-use crate::stream::{STILL_HERE, streamed};
+use crate::stream::{STILL_HERE, Until, streamed};
 use crate::{batches, terminals};
 
 /// No more often is it told.
@@ -82,6 +82,30 @@ pub struct Item {
 pub struct NowView {
     /// What waits for a person first, then the newest first.
     pub items: Vec<Item>,
+    /// What could not be looked at: whether such things run is not known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(required = false))]
+    pub unseen: Vec<Unseen>,
+}
+
+/// Something that could not be looked at.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Unseen {
+    /// What would be there.
+    pub kind: ItemKind,
+    /// Why nobody knows.
+    #[cfg_attr(feature = "openapi", schema(schema_with = crate::openapi::problem))]
+    pub problem: Problem,
+}
+
+impl NowView {
+    fn add(&mut self, kind: ItemKind, items: Result<Vec<Item>, Problem>) {
+        match items {
+            Ok(items) => self.items.extend(items),
+            Err(problem) => self.unseen.push(Unseen { kind, problem }),
+        }
+    }
 }
 
 /// Who looks.
@@ -98,11 +122,12 @@ impl Default for Now {
 
 /// Looks once.
 fn look(app: &App) -> NowView {
-    let mut items: Vec<Item> = runs(app).chain(conversations(app)).collect();
-    items.extend(terminals::all(app).iter().filter_map(terminal));
-    items.extend(batches::going(app));
-    items.sort_by_key(|item| (item.waiting.is_none(), std::cmp::Reverse(item.since)));
-    NowView { items }
+    let mut view = NowView { items: runs(app).chain(conversations(app)).collect(), unseen: Vec::new() };
+    let terminals = terminals::all(app).map(|rows| rows.iter().filter_map(terminal).collect());
+    view.add(ItemKind::Terminal, terminals);
+    view.add(ItemKind::Batch, batches::going(app));
+    view.items.sort_by_key(|item| (item.waiting.is_none(), std::cmp::Reverse(item.since)));
+    view
 }
 
 fn runs(app: &App) -> impl Iterator<Item = Item> {
@@ -180,37 +205,59 @@ pub async fn show(State(app): State<Shared>) -> Result<Json<NowView>, Problem> {
     aside(move || Ok(Json(look(&app)))).await
 }
 
+/// How long to follow.
+#[derive(Default, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[serde(deny_unknown_fields)]
+pub struct HowLong {
+    /// Whether to wait for changes; what there is now otherwise. True if it is not said.
+    follow: Option<bool>,
+}
+
 /// The same as server-sent events: all of it at each change.
-#[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/now/events", tag = "now",
+#[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/now/events", tag = "now", params(HowLong),
     responses((status = 200, description = "Snapshots", body = String, content_type = "text/event-stream"), crate::openapi::Reading)))]
-pub async fn events(State(app): State<Shared>) -> Response {
+pub async fn events(State(app): State<Shared>, Asked(how): Asked<HowLong>) -> Result<Response, Problem> {
+    // Before the first look, so that no change is missed behind it.
+    let told = match Until::of(how.follow) {
+        Until::End => Some(followed(&app)),
+        Until::Now => None,
+    };
+    let ending = app.ending.subscribe();
+    let first = aside(move || Ok(serde_json::to_string(&look(&app)).unwrap_or_default())).await?;
+    let first = format!("retry: 1000\n\ndata: {first}\n\n");
+    let snapshots = stream::unfold((Some(first), told, ending), |(first, mut told, mut ending)| async move {
+        let text = match (first, &mut told) {
+            (Some(first), _) => first.into(),
+            (None, Some(told)) => next(told, &mut ending).await?,
+            (None, None) => return None,
+        };
+        Some((Ok::<_, std::io::Error>(text), (None, told, ending)))
+    });
+    Ok(streamed("text/event-stream", Body::from_stream(snapshots)))
+}
+
+/// What is told from now on.
+fn followed(app: &Shared) -> watch::Receiver<Arc<str>> {
     let mut told = app.now.told.subscribe();
     // What was told to others before may be old.
     told.mark_unchanged();
-    keep_looking(&app);
+    keep_looking(app);
     app.news.tell();
-    let first = aside({
-        let app = app.clone();
-        move || Ok(serde_json::to_string(&look(&app)).unwrap_or_default())
-    });
-    let first: Arc<str> = first.await.unwrap_or_default().into();
-    let ending = app.ending.subscribe();
-    let snapshots = stream::unfold((told, Some(first), ending), |(mut told, first, mut ending)| async move {
-        let text: Bytes = match first {
-            Some(first) => format!("retry: 1000\n\ndata: {first}\n\n").into(),
-            None => tokio::select! {
-                // One that follows for ever must not hold up the end.
-                _ = ending.wait_for(|asked| *asked > 1) => return None,
-                changed = tokio::time::timeout(STILL_HERE, told.changed()) => match changed {
-                    Ok(Ok(())) => format!("data: {}\n\n", told.borrow_and_update().clone()).into(),
-                    Ok(Err(_nobody_looks)) => return None,
-                    Err(_) => Bytes::from_static(b": \n\n"),
-                },
-            },
-        };
-        Some((Ok::<_, std::io::Error>(text), (told, None, ending)))
-    });
-    streamed("text/event-stream", Body::from_stream(snapshots))
+    told
+}
+
+async fn next(told: &mut watch::Receiver<Arc<str>>, ending: &mut watch::Receiver<u32>) -> Option<Bytes> {
+    tokio::select! {
+        // One that follows for ever must not hold up the end.
+        _ = ending.wait_for(|asked| *asked > 1) => None,
+        changed = tokio::time::timeout(STILL_HERE, told.changed()) => match changed {
+            Ok(Ok(())) => Some(format!("data: {}\n\n", told.borrow_and_update().clone()).into()),
+            Ok(Err(_nobody_looks)) => None,
+            Err(_) => Some(Bytes::from_static(b": \n\n")),
+        },
+    }
 }
 
 /// Looks from now on, until nobody follows any more.

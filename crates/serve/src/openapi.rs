@@ -15,7 +15,7 @@ pub use self::described::{
     TerminalList, UsageTable, Version,
 };
 pub use self::responses::{
-    Changing, ChangingTerminal, Finding, FindingTerminal, NotYet, Reading, Starting, Unavailable,
+    Changing, ChangingTerminal, Finding, FindingTerminal, NotYet, Reading, Starting, TooMany, Unavailable,
 };
 use crate::policy::{MODES, Rule, TABLE, mode_name};
 
@@ -163,12 +163,28 @@ fn object(options: &Map<String, Value>, wanted: impl Fn(&str) -> bool) -> Value 
         // Other hosts' names are taken, too, and are the same to a generator.
         approval.insert("enum".to_owned(), json!(MODES.map(mode_name)));
     }
+    properties.values_mut().for_each(or_null);
     json!({
         "type": "object",
         "description": "Options of `alhena run`, by their names with underscores.",
         "properties": properties,
         "additionalProperties": false,
     })
+}
+
+/// An option that is null is one that is not given.
+fn or_null(schema: &mut Value) {
+    let Some(fields) = schema.as_object_mut() else { return };
+    if let Some(Value::Array(forms)) = fields.get_mut("anyOf") {
+        forms.push(json!({ "type": "null" }));
+    } else if let Some(Value::Array(values)) = fields.get_mut("enum") {
+        values.push(Value::Null);
+    } else if let Some(kind) = fields.get_mut("type") {
+        *kind = match kind.take() {
+            Value::Array(kinds) => kinds.into_iter().chain([json!("null")]).collect(),
+            kind => json!([kind, "null"]),
+        };
+    }
 }
 
 /// A schema of the project's own, with what it is made of beside it.
@@ -215,6 +231,11 @@ fn reference(name: &str) -> RefOr<Schema> {
 /// Where an outcome is.
 pub fn outcome() -> RefOr<Schema> {
     reference("Outcome")
+}
+
+/// Where a problem is.
+pub fn problem() -> RefOr<Schema> {
+    reference("Problem")
 }
 
 /// Where a failure is.

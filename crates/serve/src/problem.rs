@@ -11,12 +11,12 @@ use alhena_session::FindError;
 use alhena_terminal::{TerminalError, TerminalErrorKind};
 
 /// What is told when something cannot be done.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Problem(Box<Told>);
 
 /// A problem, as RFC 9457 has it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(as = Problem))]
 pub struct Told {
@@ -30,7 +30,7 @@ pub struct Told {
     /// What is wrong.
     detail: String,
     /// What kind of trouble: a failure kind of a run, or `not_found`, `conflict`, `too_many`, `too_large`, `too_slow`,
-    /// `forbidden`, `unauthorized`, `gone`.
+    /// `forbidden`, `unauthorized`, `gone`, `no_tmux`, `ending`.
     kind: String,
     /// What to do.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,7 +44,7 @@ pub struct Told {
 }
 
 /// One thing that is wrong with what was asked.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Wrong {
     /// What is wrong.

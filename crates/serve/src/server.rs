@@ -9,20 +9,23 @@ use std::time::Duration;
 
 use alhena_agent::env::Environment;
 use alhena_batch::meaning::Meaning;
+use alhena_model::Timestamp;
 use alhena_sys::{files, locks};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
 use crate::conversations::{self, Conversations};
+use crate::extract::aside;
 use crate::listen;
 use crate::news::News;
 use crate::now::Now;
 use crate::policy::Policy;
 use crate::routes::router;
-use crate::runs::{Keeping, Runs};
+use crate::runs::Runs;
+use crate::shelf::Keeping;
 use crate::state::{App, Knows, OnExit, Settings, Shared};
 use crate::token::{Access, Tokens};
 
@@ -73,6 +76,10 @@ impl Ender {
 /// What a run that is stopped at once may take to be gone.
 const AT_ONCE: Duration = Duration::from_secs(10);
 const NOW_AND_THEN: Duration = Duration::from_millis(50);
+/// So many recordings are read at once.
+const RECORDINGS: usize = 16;
+/// How often what is too old is looked for where nothing ends that would be a reason to.
+const TIDY_EACH: Duration = Duration::from_secs(60);
 
 impl Server {
     /// Listens, and finds what was kept. Nothing is answered before [`Server::run`].
@@ -117,6 +124,8 @@ impl Server {
             knows,
             environment,
             terminals: Mutex::default(),
+            recordings: Arc::new(Semaphore::new(RECORDINGS)),
+            looking: Arc::default(),
             ending: watch::Sender::new(0),
             settings,
         };
@@ -145,6 +154,7 @@ impl Server {
         let Self { app, runtime, listener, tls, _lock } = self;
         let (over, is_over) = watch::channel(false);
         let accepting = runtime.spawn(listen::accept(listener, tls, router(app.clone()), is_over));
+        runtime.spawn(tidy(app.clone()));
         runtime.block_on(async {
             let mut ending = app.ending.subscribe();
             // What it gives would keep the next word from being said.
@@ -159,30 +169,43 @@ impl Server {
     }
 }
 
+/// Forgets what gets too old.
+async fn tidy(app: Shared) {
+    loop {
+        tokio::time::sleep(TIDY_EACH).await;
+        let app = app.clone();
+        let pruned = aside(move || {
+            app.runs.prune(Timestamp::now());
+            app.conversations.prune(Timestamp::now());
+            Ok(())
+        });
+        let _or_later = pruned.await;
+    }
+}
+
 /// Ends what was begun: as the server was told, and at once if it is told again.
 fn finish(app: &Shared) {
     let asked = || *app.ending.borrow();
-    let is_stopped = app.settings.on_exit == OnExit::Stop;
     // Nobody waits for a conversation to end by itself.
-    let talks: Vec<_> = app.conversations.going();
-    let closing: Vec<_> = talks
-        .into_iter()
-        .map(|held| {
-            let app = app.clone();
-            std::thread::spawn(move || conversations::close(&app, &held))
-        })
-        .collect();
-    if is_stopped {
-        app.runs.going().iter().for_each(|kept| kept.stop());
+    for held in app.conversations.last() {
+        let (hand, app) = (app.conversations.hand(), app.clone());
+        std::thread::spawn(move || {
+            conversations::close(&app, &held);
+            drop(hand);
+        });
+    }
+    let runs = app.runs.last();
+    if app.settings.on_exit == OnExit::Stop {
+        runs.iter().for_each(|run| run.stop());
     }
     let mut deadline = None;
-    while !app.runs.are_at_rest() || closing.iter().any(|closing| !closing.is_finished()) {
+    while !app.runs.are_at_rest() || !app.conversations.are_at_rest() {
         if asked() > 1 && deadline.is_none() {
             deadline = Some(std::time::Instant::now() + AT_ONCE);
-            for kept in app.runs.going() {
-                kept.stop();
+            for run in app.runs.going() {
+                run.stop();
                 // Twice is at once.
-                kept.stop();
+                run.stop();
             }
         }
         // The keepers end what is left when this process does.

@@ -7,10 +7,9 @@ use std::time::Duration;
 use alhena_agent::Approval;
 use alhena_agent::env::Environment;
 use alhena_batch::meaning::Meaning;
-use alhena_model::Failure;
 use alhena_terminal::Terminals;
 use serde_json::Value;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::conversations::Conversations;
 use crate::news::News;
@@ -101,6 +100,10 @@ pub struct App {
     pub environment: Environment,
     /// Once somebody asked for them.
     pub terminals: Mutex<Option<Terminals>>,
+    /// Room for those who read a recording: each has a thread as long as it takes.
+    pub recordings: Arc<Semaphore>,
+    /// Whoever has it starts programs to answer: one at a time, however many ask.
+    pub looking: Arc<tokio::sync::Mutex<()>>,
     /// How often it was told to end.
     pub ending: watch::Sender<u32>,
 }
@@ -112,11 +115,5 @@ impl App {
     /// Whether nothing is begun any more.
     pub fn is_ending(&self) -> bool {
         *self.ending.borrow() > 0
-    }
-
-    /// Why something failed, with the names of fields: whoever asks over HTTP gives no options of a command line.
-    pub fn in_fields(&self, failure: &mut Failure) {
-        failure.message = self.meaning.in_names(&failure.message);
-        failure.hint = self.meaning.in_names(&failure.hint);
     }
 }

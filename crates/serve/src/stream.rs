@@ -55,13 +55,19 @@ impl Form {
 
 /// The last event that somebody has: `Last-Event-ID`, or what the address says.
 pub fn last_seen(headers: &HeaderMap, after: Option<u64>) -> Result<Option<u64>, Problem> {
-    let Some(told) = headers.get("last-event-id") else { return Ok(after) };
-    let number = told.to_str().ok().and_then(|text| text.trim().parse().ok());
-    match number {
-        Some(number) => Ok(Some(number)),
-        // A browser that has none yet says so with an empty one.
-        None if told.is_empty() => Ok(after),
-        None => Err(Problem::input("Last-Event-ID is no number of an event")),
+    // As many digits as the document allows; its numbers end where those of 64 bits with a sign do.
+    let is_number = |text: &&str| text.len() <= 18 && text.bytes().all(|byte| byte.is_ascii_digit());
+    // A client that has none yet may say so with an empty one.
+    let told = headers.get("last-event-id").filter(|told| !told.is_empty()).map(|told| {
+        let number: Option<u64> = told.to_str().ok().filter(is_number).and_then(|text| text.parse().ok());
+        number.ok_or_else(|| Problem::input("Last-Event-ID is no number of an event"))
+    });
+    let told = told.transpose()?;
+    match after {
+        Some(after) if i64::try_from(after).is_err() => {
+            Err(Problem::input("after: no event has such a number"))
+        }
+        after => Ok(told.or(after)),
     }
 }
 

@@ -69,10 +69,9 @@ pub fn opened(app: &App) -> Result<Terminals, Problem> {
     Ok(opened.insert(terminals).clone())
 }
 
-/// All of them; none where there is no tmux.
-pub fn all(app: &App) -> Vec<Listed> {
-    let listed = opened(app).and_then(|terminals| Ok(terminals.listed()?));
-    listed.map(|rows| rows.into_iter().map(|(_, row)| row).collect()).unwrap_or_default()
+/// All of them. Without tmux nobody knows: that there are none is not said.
+pub fn all(app: &App) -> Result<Vec<Listed>, Problem> {
+    Ok(opened(app)?.listed()?.into_iter().map(|(_, row)| row).collect())
 }
 
 /// One that may be spoken to: neither outside of the root nor with a mode above the limit.
@@ -90,9 +89,9 @@ fn reachable(app: &App, name: &str) -> Result<Terminal, Problem> {
 
 /// Lists terminals, and what their agents do.
 #[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/terminals", tag = "terminals",
-    responses((status = 200, body = crate::openapi::TerminalList), crate::openapi::Reading)))]
+    responses((status = 200, body = crate::openapi::TerminalList), crate::openapi::Reading, crate::openapi::Unavailable)))]
 pub async fn list(State(app): State<Shared>) -> Result<Response, Problem> {
-    aside(move || Ok(json(StatusCode::OK, &json!({ "terminals": all(&app) })))).await
+    aside(move || Ok(json(StatusCode::OK, &json!({ "terminals": all(&app)? })))).await
 }
 
 /// Tells what an agent does.

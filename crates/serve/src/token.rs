@@ -173,12 +173,13 @@ fn are_same(one: &[u8; 32], other: &[u8; 32]) -> bool {
     std::hint::black_box(differs) == 0
 }
 
-/// An id that nobody guesses, and that sorts by time.
-pub fn new_id(prefix: char) -> io::Result<String> {
+/// An id that nobody guesses, and that sorts by time; it begins as the name of what it is for.
+pub fn new_id(name: &str) -> io::Result<String> {
+    let first: String = name.chars().take(1).collect();
     let mut bytes = [0; 8];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     let millis = alhena_model::Timestamp::now().as_millis();
-    Ok(format!("{prefix}{millis:012x}{}", hex(&bytes)))
+    Ok(format!("{first}{millis:012x}{}", hex(&bytes)))
 }
 
 /// Whether a text can be such an id: nothing else becomes part of a path.

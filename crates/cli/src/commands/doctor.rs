@@ -40,6 +40,9 @@ pub struct Args {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+    /// The tmux that is used, where it is named.
+    #[arg(skip)]
+    tmux: Option<PathBuf>,
 }
 
 /// One thing that was looked at.
@@ -89,8 +92,8 @@ pub fn execute(args: Args) -> Done {
 }
 
 /// The same for whoever asks over a wire.
-pub fn told(dir: PathBuf) -> serde_json::Value {
-    serde_json::json!(examine(&Args { dir, gemini: None, fix: false, json: true }))
+pub fn told(dir: PathBuf, tmux: Option<PathBuf>) -> serde_json::Value {
+    serde_json::json!(examine(&Args { dir, gemini: None, fix: false, json: true, tmux }))
 }
 
 /// Looks at everything.
@@ -111,7 +114,7 @@ fn examine(args: &Args) -> Vec<Finding> {
     findings.extend(defaults(config));
     findings.push(keeper());
     findings.push(kernel());
-    findings.push(tmux());
+    findings.push(tmux(args.tmux.as_deref()));
     findings.extend(leftovers(&environment, args.fix));
     findings
 }
@@ -307,14 +310,17 @@ fn kernel() -> Finding {
     }
 }
 
-fn tmux() -> Finding {
-    match on_path(&Environment::of_process(), "tmux") {
-        Some(path) => Finding::good("tmux", path.display()),
-        None => Finding::doubtful(
-            "tmux",
-            "not on PATH",
-            "Only interactive agents need it; install tmux 3.3 or newer.",
-        ),
+fn tmux(named: Option<&Path>) -> Finding {
+    const CURE: &str = "Only interactive agents need it; install tmux 3.2 or newer.";
+    let environment = Environment::of_process();
+    let found = match named {
+        Some(path) if path.components().nth(1).is_some() => path.is_file().then(|| path.to_owned()),
+        named => on_path(&environment, &named.unwrap_or(Path::new("tmux")).to_string_lossy()),
+    };
+    match (found, named) {
+        (Some(path), _) => Finding::good("tmux", path.display()),
+        (None, None) => Finding::doubtful("tmux", "not on PATH", CURE),
+        (None, Some(named)) => Finding::doubtful("tmux", format_args!("not at {}", named.display()), CURE),
     }
 }
 

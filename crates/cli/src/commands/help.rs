@@ -99,7 +99,7 @@ An Idempotency-Key with a start makes the same request again the same run. Error
 Requests may name folders and files below --root, modes up to --max-approval, variables of --allow-env, and programs only with
 --allow-programs. Host and Origin have to be the server's own, a --host, or an --allow-origin.
 
-Runs and their events are kept in Alhena's state directory, --keep of them for --keep-for.";
+Runs and conversations that are over are kept with their events in Alhena's state directory, --keep of each for --keep-for.";
 
 const BUDGET: &str = "What a run may spend:
   --max-tokens N   tokens of prompts (cached or not), answers and thoughts, sub-agents included

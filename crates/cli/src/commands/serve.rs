@@ -78,7 +78,7 @@ pub struct Args {
     /// Keep so many runs, and as many conversations, that are over.
     #[arg(long, value_name = "N", default_value_t = 500)]
     keep: usize,
-    /// Keep them for this long.
+    /// Keep them for this long after their end.
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "720h")]
     keep_for: Duration,
     /// What becomes of runs at ^C or SIGTERM; a second one ends everything at once.
@@ -158,7 +158,8 @@ fn serve(args: Args, state: PathBuf, environment: Environment) -> Done {
     let (quiet, read_token) = (args.quiet, args.read_token);
     let warning = warning(&args);
     let settings = settings(args, state.clone());
-    let server = Server::open(settings, meaning, Arc::new(Binary), environment).map_err(refused)?;
+    let binary = Binary { tmux: settings.tmux.clone() };
+    let server = Server::open(settings, meaning, Arc::new(binary), environment).map_err(refused)?;
     let broken = |error: std::io::Error| CommandError::failed(error, "");
     let mut lines = server.address().map_err(broken)?;
     if read_token {
@@ -275,7 +276,10 @@ fn refused(error: ServeError) -> CommandError {
 }
 
 /// What only the binary knows.
-struct Binary;
+struct Binary {
+    /// The tmux that the server uses, where it is named.
+    tmux: Option<PathBuf>,
+}
 
 impl Knows for Binary {
     fn version(&self) -> Value {
@@ -291,7 +295,7 @@ impl Knows for Binary {
 
     fn doctor(&self) -> Result<Value, Problem> {
         let dir = std::env::current_dir().map_err(Problem::broken)?;
-        Ok(doctor::told(dir))
+        Ok(doctor::told(dir, self.tmux.clone()))
     }
 }
 

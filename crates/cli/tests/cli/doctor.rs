@@ -55,7 +55,7 @@ fn an_empty_machine_is_told_what_is_missing_and_how_to_get_it() {
     ok   keeper          [ALHENA]
     ok   kernel          allows all that it takes to leave nothing behind
     note tmux            not on PATH
-                         → Only interactive agents need it; install tmux 3.3 or newer.
+                         → Only interactive agents need it; install tmux 3.2 or newer.
     ok   own installs    0 of Gemini CLI
     [exit 1]
     "#);

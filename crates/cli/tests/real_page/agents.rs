@@ -46,6 +46,25 @@ fn the_agent_in_a_terminal_is_seen_sent_a_message_and_answered() {
 }
 
 #[test]
+fn without_tmux_the_page_works_and_says_what_cannot_be_seen() {
+    let mut place = Place::new("no-tmux", Scenario::new().turn(Turn::say("Hello.")));
+    place.end_server();
+    place.tmux = "/nope/tmux".into();
+    place.start_server_again();
+    place.go("#/terminals");
+    place.sees(".view[data-view=terminals] .failure .hint");
+    assert!(place.texts(".failure").concat().contains("/nope/tmux"), "{:?}", place.texts(".failure"));
+    place.go("#/doctor");
+    place.sees(".findings li[data-state=doubtful]");
+    let doubtful = place.texts(".findings li[data-state=doubtful]").concat();
+    assert!(doubtful.contains("/nope/tmux"), "{doubtful}");
+    place.go("#/now");
+    place.sees(".view[data-view=now] .empty");
+    assert_eq!(place.texts(".view[data-view=now] .failure"), Vec::<String>::new());
+    place.is_harmless();
+}
+
+#[test]
 fn a_batch_is_followed_from_its_first_job_to_its_results() {
     let scenario = Scenario::new()
         .turn(Turn::say("The first answer."))

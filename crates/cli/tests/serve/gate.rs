@@ -123,6 +123,13 @@ fn another_name_for_this_machine_is_refused_whatever_else_is_right() {
         served.host
     );
     assert!(matches!(served.raw(&two).status, 400 | 403));
+    // Nor does one count that the address of the request contradicts.
+    for (address, host) in [("evil.example", served.host.as_str()), (&served.host, "evil.example")] {
+        let text = format!(
+            "GET http://{address}/v1/me HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nAuthorization: {bearer}\r\n\r\n"
+        );
+        assert_eq!(served.raw(&text).status, 403, "{address} {host}");
+    }
 }
 
 #[test]
@@ -144,6 +151,10 @@ fn pages_from_elsewhere_are_refused_unless_they_are_listed() {
         let reply = ask(origin);
         assert_eq!((reply.status, reply.kind().as_str()), (403, "forbidden"), "{origin}");
         assert_eq!(reply.header("access-control-allow-origin"), None);
+    }
+    for twice in [[ours.as_str(), "http://evil.example"], ["http://evil.example", &ours]] {
+        let headers = [("Origin", twice[0]), ("Origin", twice[1]), ("Authorization", &bearer)];
+        assert_eq!(served.bare("GET", "/v1/me", &headers, "").status, 403, "{twice:?}");
     }
     let friend = ask("http://friend.example:3000");
     assert_eq!(friend.status, 200);
@@ -176,17 +187,23 @@ fn a_token_for_watching_sees_everything_and_changes_nothing() {
         |method: &str, path: &str, body: &str| served.bare(method, path, &[("Authorization", &bearer)], body);
     assert_eq!(ask("GET", "/v1/me", "").json()["access"], "read");
     assert_eq!(ask("GET", "/v1/runs", "").status, 200);
-    for (method, path, body) in [
-        ("POST", "/v1/runs", "{\"prompt\": \"x\"}"),
-        ("POST", "/v1/conversations", "{}"),
-        ("POST", "/v1/runs/x/cancel", ""),
-        ("PATCH", "/v1/conversations/x", "{}"),
-        ("DELETE", "/v1/conversations/x", ""),
-        ("POST", "/v1/terminals/x/send", "{\"text\": \"x\"}"),
-        ("PUT", "/v1/runs", ""),
-    ] {
-        let reply = ask(method, path, body);
-        assert_eq!((reply.status, reply.kind().as_str()), (403, "forbidden"), "{method} {path}");
+    let document = served.bare("GET", "/openapi.json", &[], "").json();
+    let mut changing = 0;
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        let path: String = path
+            .split('/')
+            .map(|part| if part.starts_with('{') { "x" } else { part })
+            .collect::<Vec<_>>()
+            .join("/");
+        for method in operations.as_object().unwrap().keys().filter(|method| *method != "get") {
+            let reply = ask(&method.to_uppercase(), &path, "{\"prompt\": \"x\"}");
+            assert_eq!((reply.status, reply.kind().as_str()), (403, "forbidden"), "{method} {path}");
+            changing += 1;
+        }
+    }
+    assert!(changing > 10, "{changing}");
+    for method in ["PUT", "OPTIONS", "TRACE", "get", "ANYTHING"] {
+        assert_eq!(ask(method, "/v1/runs", "").status, 403, "{method}");
     }
     assert_eq!(served.get("/v1/runs")["runs"], json!([]));
 }
@@ -246,6 +263,12 @@ fn paths_lead_to_nothing_but_what_there_is() {
         "//v1/runs",
         "/v1/runs/",
         "/V1/runs",
+        "/%761/runs",
+        "/v1%2fruns",
+        "/v1/./runs",
+        "/x/../v1/runs",
+        "/v1/runs/%C3%A9%E2%80%AE",
+        "/v1/runs/%F0%9F%92%A9/events",
         "/etc/passwd",
     ] {
         let reply = served.ask("GET", path, "");
@@ -344,6 +367,21 @@ fn what_is_not_there_is_said_and_is_no_error_of_the_server() {
         let reply = served.ask("GET", path, "");
         assert_eq!((reply.status, reply.kind().as_str()), (404, "not_found"), "{path}: {}", reply.body);
     }
-    let reply = served.ask("GET", "/v1/terminals/one", "");
-    assert_eq!((reply.status, reply.kind().as_str()), (503, "no_tmux"), "{}", reply.body);
+    for path in ["/v1/terminals", "/v1/terminals/one"] {
+        let reply = served.ask("GET", path, "");
+        assert_eq!((reply.status, reply.kind().as_str()), (503, "no_tmux"), "{}", reply.body);
+        assert!(reply.json()["hint"].as_str().unwrap().contains("--tmux"), "{}", reply.body);
+    }
+    // Everything else is told, and that this is not.
+    let now = served.get("/v1/now");
+    assert_eq!((&now["items"], now["unseen"].as_array().unwrap().len()), (&json!([]), 1));
+    let unseen = &now["unseen"][0];
+    assert_eq!(
+        (unseen["kind"].as_str(), unseen["problem"]["kind"].as_str()),
+        (Some("terminal"), Some("no_tmux"))
+    );
+    let doctor = served.get("/v1/doctor");
+    let finding = doctor.as_array().unwrap().iter().find(|finding| finding["what"] == "tmux").unwrap();
+    assert_eq!(finding["state"], "doubtful", "{finding}");
+    assert!(finding["detail"].as_str().unwrap().contains("/nope/tmux"), "{finding}");
 }

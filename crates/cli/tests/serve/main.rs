@@ -9,6 +9,7 @@ mod serve_client;
 mod batches;
 mod contract;
 mod gate;
+mod hostile;
 mod limits;
 mod restart;
 mod runs;

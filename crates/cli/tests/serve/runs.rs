@@ -1,6 +1,6 @@
 //! Runs: from their start to their end, and for whoever comes later.
 
-use alhena_testbed::{Deadline, processes_with_env};
+use alhena_testbed::{Deadline, Script, Step, processes_with_env};
 use serde_json::json;
 
 use crate::lab::HostileLab;
@@ -92,6 +92,9 @@ fn a_run_that_is_cancelled_leaves_no_process() {
     assert_eq!(events.kind("finished")["outcome"]["status"], "cancelled");
     nothing_but_the_server(&place, served.pid());
     assert_eq!(served.get("/v1/now")["items"], json!([]));
+    // Whoever does not want to follow gets what there is, and the end.
+    let snapshots: Vec<_> = served.follow("/v1/now/events?follow=false", &[]).collect();
+    assert_eq!(snapshots, [(0, served.get("/v1/now"))]);
     assert_eq!(served.post(&format!("/v1/runs/{id}/cancel"), &json!({})).status, 202, "twice does no harm");
 }
 
@@ -122,7 +125,9 @@ fn the_same_key_is_the_same_run_and_another_request_under_it_is_refused() {
     let other = start("k1", r#"{"prompt": "stop"}"#);
     assert_eq!((other.status, other.kind().as_str()), (409, "conflict"));
     assert_ne!(start("k2", r#"{"prompt": "go", "model": "m"}"#).json()["id"], first.json()["id"]);
-    assert_eq!(start(&"k".repeat(300), r#"{"prompt": "go"}"#).status, 400);
+    for wrong in [&"k".repeat(201), "", "two words", "a\tb", "ü"] {
+        assert_eq!(start(wrong, r#"{"prompt": "go"}"#).status, 400, "{wrong:?}");
+    }
     // Many at once.
     let ids: std::collections::HashSet<String> = std::thread::scope(|scope| {
         let all: Vec<_> = (0..8)
@@ -226,4 +231,33 @@ fn under_the_lowest_limit_a_run_is_one_that_plans_and_no_file_is_replaced() {
     assert!(outcome["failure"]["message"].as_str().unwrap().contains("not a cassette"), "{outcome}");
     assert!(!outcome["failure"]["hint"].as_str().unwrap().contains("--"), "{outcome}");
     assert_eq!(std::fs::read_to_string(&notes).unwrap(), "mine");
+}
+
+#[test]
+fn what_is_said_of_a_run_names_fields_and_what_others_say_is_left_as_it_is() {
+    let line = |value: serde_json::Value| Step::Line(value.to_string());
+    let steps = [
+        Step::Init,
+        Step::User,
+        line(json!({"type": "tool_use", "tool_name": "run_shell_command", "tool_id": "t", "parameters": {}})),
+        line(json!({"type": "tool_result", "tool_id": "t", "status": "error",
+            "error": {"type": "tool_not_registered", "message": "not found; try --approval yolo"}})),
+        Step::Error { severity: "warning".to_owned(), message: "the CLI says --model".to_owned() },
+        Step::Text("use --approval yolo".to_owned()),
+        Step::Result,
+    ];
+    let place = HostileLab::new("fields", Script::new(steps));
+    let served = serve(&place, &[]);
+    let id = served.run(&json!({"prompt": "go with --approval"}));
+    let events = served.events(&id);
+    let all = |kind: &str| -> Vec<&serde_json::Value> {
+        events.iter().map(|(_, event)| event).filter(|event| event["type"] == kind).collect()
+    };
+    let warnings: Vec<&str> = all("warning").iter().map(|event| event["message"].as_str().unwrap()).collect();
+    let ours = "The model asked for run_shell_command, which was not offered to it; approval yolo offers it, unless it is denied";
+    assert!(warnings.contains(&ours) && warnings.contains(&"the CLI says --model"), "{warnings:#?}");
+    assert_eq!(all("text")[0]["delta"], "use --approval yolo");
+    assert_eq!(all("tool_result")[0]["error"]["message"], "not found; try --approval yolo");
+    let outcome = &all("finished")[0]["outcome"];
+    assert_eq!(outcome["warnings"], json!(warnings), "the same words at the end");
 }

@@ -28,18 +28,31 @@ while read -r line; do
 done
 "#;
 
-fn open(served: &Served, agent: &str) -> String {
+pub fn open(served: &Served, agent: &str) -> String {
     let reply = served.post("/v1/conversations", &json!({"agent_command": agent}));
     assert_eq!(reply.status, 201, "{}", reply.body);
     format!("/v1/conversations/{}", reply.json()["id"].as_str().unwrap())
 }
 
-fn quick(name: &str) -> (HostileLab, String) {
+pub fn quick(name: &str) -> (HostileLab, String) {
     let place = says(name, "hi");
     let script = place.lab.workspace().join("quick.sh");
     std::fs::write(&script, QUICK).unwrap();
     let command = format!("sh {}", script.display());
     (place, command)
+}
+
+#[test]
+fn more_conversations_than_allowed_are_told_to_come_back_later() {
+    let (place, agent) = quick("too-many-talks");
+    let served = serve(&place, &["--allow-programs", "--max-conversations", "2"]);
+    let first = open(&served, &agent);
+    open(&served, &agent);
+    let third = served.post("/v1/conversations", &json!({"agent_command": agent}));
+    assert_eq!((third.status, third.kind().as_str()), (429, "too_many"), "{}", third.body);
+    assert!(third.header("retry-after").unwrap().parse::<u32>().unwrap() > 0);
+    assert_eq!(served.ask("DELETE", &first, "").status, 200);
+    open(&served, &agent);
 }
 
 fn kind(event: &Value) -> &str {
@@ -104,4 +117,53 @@ fn nothing_is_allowed_always_that_the_limit_would_ask_about() {
     assert_eq!(served.post(&answer, &json!({"decision": "allow"})).status, 200, "it still waits");
     events.kind("turn_finished");
     drop(place);
+}
+
+#[test]
+fn one_that_was_killed_stays_as_it_is_when_somebody_closes_it() {
+    let (place, agent) = quick("killed-talk");
+    let mut served = serve(&place, &["--allow-programs"]);
+    let path = open(&served, &agent);
+    served.until(&path, |told| told["state"] == "idle");
+    served.signal(rustix::process::Signal::KILL);
+    served.ended();
+    crate::runs::nothing_but_the_server(&place, 0);
+    let served = serve(&place, &["--allow-programs"]);
+    let killed = served.get(&path);
+    assert_eq!(
+        (killed["state"].as_str(), killed["failure"]["kind"].as_str()),
+        (Some("closed"), Some("crashed"))
+    );
+    assert_eq!(served.ask("DELETE", &path, "").json(), killed);
+    assert_eq!(served.get(&path), killed);
+}
+
+#[test]
+fn what_is_too_old_is_forgotten_with_its_key_and_its_files() {
+    let (place, agent) = quick("too-old");
+    let start = |served: &Served, path: &str, options: &Value| {
+        let bearer = format!("Bearer {}", served.token);
+        let headers = [("Authorization", bearer.as_str()), ("Idempotency-Key", "once")];
+        let reply = served.bare("POST", path, &headers, &options.to_string());
+        assert_eq!(reply.status, 201, "{}", reply.body);
+        reply.header("location").unwrap().to_owned()
+    };
+    let (run, talk) = (json!({"prompt": "go"}), json!({"agent_command": agent}));
+    let served = serve(&place, &["--allow-programs"]);
+    let old = [start(&served, "/v1/runs", &run), start(&served, "/v1/conversations", &talk)];
+    served.until(&old[0], |told| told["state"] == "finished");
+    assert_eq!(start(&served, "/v1/conversations", &talk), old[1]);
+    assert!(served.ask("DELETE", &old[1], "").json()["closed_at"].is_string());
+    drop(served);
+    let served = serve(&place, &["--allow-programs", "--keep-for", "1ms"]);
+    for path in &old {
+        assert_eq!(served.ask("GET", path, "").status, 404, "{path}");
+    }
+    let state = place.lab.home.path().join("alhena/state/serve");
+    for kind in ["runs", "conversations"] {
+        assert_eq!(std::fs::read_dir(state.join(kind)).unwrap().count(), 0, "{kind}");
+    }
+    // Their keys are free, for other requests too.
+    start(&served, "/v1/runs", &json!({"prompt": "something else"}));
+    start(&served, "/v1/conversations", &json!({"agent_command": agent, "model": "m"}));
 }

@@ -4,15 +4,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use alhena_agent::{Action, Permission, RunError, Talk, Turn, TurnItem, Whom};
+use alhena_agent::{RunError, Talk, Turn, TurnItem, Whom};
 use alhena_batch::doing::Seen;
 use alhena_batch::meaning::{Agent, Ask, Options};
 use alhena_model::{Event, EventKind, Failure, FailureKind, Outcome, Timestamp};
 use serde_json::{Value, json};
 
-use super::{ConversationState as State, ConversationView, Decision, Held, PermissionView, Turning};
+use super::questions::{asked, resolved, withdrawn};
+use super::{ConversationState as State, Held, Turning};
+use crate::fields::InFields;
 use crate::problem::Problem;
-use crate::runs::{beginning, boxed};
+use crate::runs::boxed;
+use crate::shelf::beginning;
 use crate::state::{App, Shared};
 
 const NOW_AND_THEN: Duration = Duration::from_millis(100);
@@ -29,16 +32,17 @@ pub fn open(app: &App, held: &Arc<Held>, options: &Options) {
         Ok(Err(failure)) => Some(*failure),
         Err(_) => Some(Failure::new(FailureKind::Crashed, "the server failed to start the agent")),
     };
-    let fails = {
+    let fails = failure.is_some();
+    {
         let mut turning = held.turning();
-        turning.is_opening = false;
+        turning.is_open = true;
         if turning.is_closing {
             drop(turning);
-            held.turn_over.notify_all();
+            held.live.turn_over.notify_all();
             return;
         }
-        turning.is_closing = failure.is_some();
-        if failure.is_none() {
+        turning.is_closing = fails;
+        if !fails {
             let mut view = held.locked();
             if let Some(opened) = opened {
                 view.session_id = Some(opened.session_id).filter(|id| !id.is_empty());
@@ -49,15 +53,13 @@ pub fn open(app: &App, held: &Arc<Held>, options: &Options) {
                 true => view.state = State::Working,
                 false => view.settle(),
             }
+            held.keep(&view);
         }
-        failure.is_some()
-    };
+    }
     app.conversations.news.tell();
-    held.turn_over.notify_all();
+    held.live.turn_over.notify_all();
     if fails {
         end(app, held, failure);
-    } else {
-        held.write();
     }
 }
 
@@ -65,7 +67,7 @@ pub fn open(app: &App, held: &Arc<Held>, options: &Options) {
 pub fn not_opened(app: &App, held: &Arc<Held>, error: &std::io::Error) {
     {
         let mut turning = held.turning();
-        (turning.is_opening, turning.is_closing) = (false, true);
+        (turning.is_open, turning.is_closing) = (true, true);
     }
     let failure = Failure::new(FailureKind::Crashed, format!("the agent could not be started: {error}"));
     end(app, held, Some(failure));
@@ -101,24 +103,16 @@ fn begin(app: &App, held: &Arc<Held>, options: &Options) -> Result<Option<Failur
         // It was closed before there was anything to close.
         talk.close();
     }
+    let mut fields = InFields::new(&*app.meaning);
     while let Some(item) = turn.next_blocking() {
-        if let TurnItem::Event(event) = item
+        if let TurnItem::Event(mut event) = item
             && !matches!(event.kind, EventKind::Finished { .. })
         {
+            fields.event(&mut event);
             held.tell(0, value(&event));
         }
     }
     Ok(turn.outcome_blocking().failure.clone())
-}
-
-impl ConversationView {
-    /// What it does when no turn is on.
-    fn settle(&mut self) {
-        if self.state != State::Closed {
-            self.state = State::Idle;
-            self.doing = None;
-        }
-    }
 }
 
 /// Begins a turn.
@@ -144,12 +138,17 @@ pub fn prompt(app: &Shared, held: &Arc<Held>, text: String) -> Result<(), Proble
         view.title.get_or_insert_with(|| beginning(&text, TITLE));
         number = view.turns;
     });
-    let (app, held, not_begun) = (app.clone(), held.clone(), held.clone());
+    let (hand, app, held, not_begun) = (app.conversations.hand(), app.clone(), held.clone(), held.clone());
     let spawned = std::thread::Builder::new().name("turn".to_owned()).spawn(move || {
-        let outcome = turn(&app, &held, number, &text);
+        // Whatever goes wrong here, nobody must wait for its end for ever.
+        let outcome = catch_unwind(AssertUnwindSafe(|| turn(&app, &held, number, &text)));
+        let outcome = outcome.unwrap_or_else(|_| {
+            let failed = Failure::new(FailureKind::Crashed, "the server failed to follow the turn");
+            Arc::new(Outcome::not_begun(failed))
+        });
         held.turn_ends(number, &outcome);
         app.conversations.news.tell();
-        held.write();
+        drop(hand);
     });
     spawned.map(|_| ()).map_err(|error| {
         not_begun
@@ -174,13 +173,12 @@ fn turn(app: &App, held: &Held, number: u64, text: &str) -> Arc<Outcome> {
             Err(RunError::Failed(Box::new(Failure::new(FailureKind::Cancelled, closed))))
         }
     };
+    let mut fields = InFields::new(&*app.meaning);
     let mut outcome = match begun {
-        Ok(turn) => follow(app, held, number, turn),
+        Ok(turn) => follow(app, held, number, turn, &mut fields),
         Err(error) => Arc::new(Outcome::not_begun(error.into_failure())),
     };
-    if outcome.failure.is_some() {
-        Arc::make_mut(&mut outcome).failure.iter_mut().for_each(|failure| app.in_fields(failure));
-    }
+    fields.outcome(Arc::make_mut(&mut outcome));
     let session = held.talking().as_ref().and_then(Talk::opened).map(|opened| opened.session_id);
     app.conversations.changed(held, |view| {
         view.session_id = session.or(view.session_id.take());
@@ -195,7 +193,7 @@ fn turn(app: &App, held: &Held, number: u64, text: &str) -> Arc<Outcome> {
     outcome
 }
 
-fn follow(app: &App, held: &Held, number: u64, mut turn: Turn) -> Arc<Outcome> {
+fn follow(app: &App, held: &Held, number: u64, mut turn: Turn, fields: &mut InFields<'_>) -> Arc<Outcome> {
     {
         let mut turning = held.turning();
         turning.canceller = Some(turn.canceller());
@@ -207,7 +205,8 @@ fn follow(app: &App, held: &Held, number: u64, mut turn: Turn) -> Arc<Outcome> {
     while let Some(item) = turn.next_blocking() {
         match item {
             TurnItem::Event(event) if matches!(event.kind, EventKind::Finished { .. }) => {}
-            TurnItem::Event(event) => {
+            TurnItem::Event(mut event) => {
+                fields.event(&mut event);
                 held.tell(number, value(&event));
                 if seen.saw(&event) {
                     app.conversations.changed(held, |view| view.doing = seen.doing().map(str::to_owned));
@@ -225,94 +224,6 @@ fn follow(app: &App, held: &Held, number: u64, mut turn: Turn) -> Arc<Outcome> {
     turn.outcome_blocking()
 }
 
-fn asked(app: &App, held: &Held, number: u64, permission: Permission) {
-    let view = {
-        let mut turning = held.turning();
-        turning.asked += 1;
-        let id = turning.asked;
-        let view = PermissionView::of(id.to_string(), permission.question());
-        if turning.is_closing {
-            // Dropped, it is rejected.
-            return;
-        }
-        turning.waiting.insert(id, permission);
-        view
-    };
-    held.tell(number, json!({ "type": "permission", "at": view.asked_at, "permission": &view }));
-    app.conversations.changed(held, |told| {
-        told.permissions.push(view);
-        told.state = State::Waiting;
-    });
-}
-
-fn withdrawn(app: &App, held: &Held, number: u64, call_id: &str, reason: &str) {
-    let gone: Vec<u64> = {
-        let mut turning = held.turning();
-        let gone: Vec<u64> =
-            turning.waiting.iter().filter(|(_, one)| one.call_id == call_id).map(|(id, _)| *id).collect();
-        gone.iter().for_each(|id| drop(turning.waiting.remove(id)));
-        gone
-    };
-    gone.into_iter().for_each(|id| resolved(app, held, number, id, "withdrawn", Some(reason)));
-}
-
-/// A question has its answer, or needs none any more.
-fn resolved(app: &App, held: &Held, turn: u64, id: u64, decision: &str, reason: Option<&str>) {
-    let mut event = json!({
-        "type": "permission_resolved", "at": Timestamp::now(), "id": id.to_string(), "decision": decision,
-    });
-    if let (Some(reason), Some(fields)) = (reason, event.as_object_mut()) {
-        fields.insert("reason".to_owned(), reason.into());
-    }
-    held.tell(turn, event);
-    app.conversations.changed(held, |view| {
-        view.permissions.retain(|permission| permission.id != id.to_string());
-        if view.permissions.is_empty() && view.state == State::Waiting {
-            view.state = State::Working;
-        }
-    });
-}
-
-/// Answers a question.
-pub fn answer(
-    app: &App,
-    held: &Held,
-    id: &str,
-    decision: Decision,
-    reason: Option<String>,
-) -> Result<(), Problem> {
-    let gone = || {
-        Problem::not_found(format!("no question {id:?} waits for an answer"))
-            .hint("It was answered, or withdrawn because its time or its turn was over.")
-    };
-    let number: u64 = id.parse().map_err(|_| gone())?;
-    let permission = {
-        let mut turning = held.turning();
-        if decision == Decision::Always {
-            let question = turning.waiting.get(&number).ok_or_else(gone)?.question();
-            app.policy.may_allow_always(matches!(question.action, Action::Diff { .. }))?;
-        }
-        turning.waiting.remove(&number).ok_or_else(gone)?
-    };
-    if let Some(why) = permission.withdrawn() {
-        return Err(Problem::conflict(format!("the question does not wait any more: {why}")));
-    }
-    let name = match decision {
-        Decision::Allow => "allow",
-        Decision::Always => "always",
-        Decision::Reject => "reject",
-    };
-    let turn = held.locked().turns;
-    // Said before it is done, so that what follows from it comes behind it.
-    resolved(app, held, turn, number, name, reason.as_deref());
-    match decision {
-        Decision::Allow => permission.allow_once(),
-        Decision::Always => permission.allow_for_conversation(),
-        Decision::Reject => permission.reject(reason.unwrap_or_else(|| "It was rejected".to_owned())),
-    }
-    Ok(())
-}
-
 /// Cancels the turn that goes on, if one does, also while it is on its way to the agent.
 pub fn cancel(held: &Held) {
     let mut turning = held.turning();
@@ -321,19 +232,17 @@ pub fn cancel(held: &Held) {
         canceller.cancel();
     }
     drop(turning);
-    held.turn_over.notify_all();
+    held.live.turn_over.notify_all();
 }
 
 /// Closes it, and comes back when nothing of it is left.
 pub fn close(app: &App, held: &Arc<Held>) {
-    let is_first = {
-        let mut turning = held.turning();
-        !std::mem::replace(&mut turning.is_closing, true)
-    };
-    if is_first {
+    let is_first = !std::mem::replace(&mut held.turning().is_closing, true);
+    // One that was found closed stays as it was.
+    if is_first && !held.is_over() {
         end(app, held, None);
     }
-    held.wait_until(|_| held.is_closed());
+    held.wait_until(|_| held.is_over());
 }
 
 impl Held {
@@ -341,22 +250,23 @@ impl Held {
     fn turn_ends(&self, number: u64, outcome: &Outcome) {
         let mut turning = self.turning();
         let event = json!({ "type": "turn_finished", "at": Timestamp::now(), "outcome": outcome });
-        if let Some(log) = &turning.log {
-            self.append(log, number, event);
-        }
+        self.tell(number, event);
         turning.is_on = false;
-        if !turning.is_opening {
-            self.locked().settle();
+        let mut view = self.locked();
+        if turning.is_open {
+            view.settle();
         }
+        self.keep(&view);
+        drop(view);
         drop(turning);
-        self.turn_over.notify_all();
+        self.live.turn_over.notify_all();
     }
 
     fn wait_until(&self, is_so: impl Fn(&Turning) -> bool) {
         let mut turning = self.turning();
         while !is_so(&turning) {
             // Whoever changes what a conversation does need not know who waits for it.
-            turning = match self.turn_over.wait_timeout(turning, NOW_AND_THEN) {
+            turning = match self.live.turn_over.wait_timeout(turning, NOW_AND_THEN) {
                 Ok((turning, _)) => turning,
                 Err(poisoned) => poisoned.into_inner().0,
             };
@@ -365,7 +275,8 @@ impl Held {
 }
 
 fn end(app: &App, held: &Arc<Held>, mut failure: Option<Failure>) {
-    failure.iter_mut().for_each(|failure| app.in_fields(failure));
+    let fields = InFields::new(&*app.meaning);
+    failure.iter_mut().for_each(|failure| fields.failure(failure));
     let waiting = {
         let mut turning = held.turning();
         turning.is_closing = true;
@@ -385,27 +296,25 @@ fn end(app: &App, held: &Arc<Held>, mut failure: Option<Failure>) {
         warnings = talk.close().1.warnings;
     }
     // The turn that was on tells how it ended, and an agent that was about to start is not left behind.
-    held.wait_until(|turning| !turning.is_on && !turning.is_opening);
+    held.wait_until(|turning| !turning.is_on && turning.is_open);
     if let Some(after) = held.turning().after.take() {
         warnings.extend(after(&Outcome::default()));
     }
-    let mut last = json!({ "type": "closed", "at": Timestamp::now(), "warnings": warnings });
+    let mut last = json!({ "type": "closed", "at": Timestamp::now(), "warnings": fields.warnings(warnings) });
     if let (Some(failure), Some(fields)) = (&failure, last.as_object_mut()) {
         fields.insert("failure".to_owned(), json!(failure));
     }
-    held.tell(turn, last);
-    app.conversations.changed(held, |view| {
-        view.state = State::Closed;
-        view.doing = None;
-        view.failure = failure;
-        view.permissions.clear();
-    });
-    if let Some(log) = held.turning().log.take() {
-        log.end();
+    {
+        // Whoever sees the last event and asks for the conversation waits here until that says so too.
+        let mut view = held.locked();
+        held.tell(turn, last);
+        view.closed(failure);
+        held.keep(&view);
     }
-    held.write();
-    held.turn_over.notify_all();
-    app.conversations.prune();
+    held.end_events();
+    app.conversations.news.tell();
+    held.live.turn_over.notify_all();
+    app.conversations.prune(Timestamp::now());
 }
 
 fn value(event: &Event) -> Value {

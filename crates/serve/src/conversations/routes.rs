@@ -2,17 +2,16 @@
 
 use alhena_batch::meaning::Options;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 
-use super::{ConversationView, Decision, PermissionView, hold};
+use super::{ConversationView, Decision, PermissionView, hold, questions};
 use crate::extract::{Asked, Given, Json, Named, aside, json};
-use crate::policy::{Beginning, mode_name};
+use crate::policy::mode_name;
 use crate::problem::Problem;
-use crate::runs::routes::{From, admitted, ending, key};
+use crate::shelf::routes::{self, From, ending};
 use crate::state::Shared;
-use crate::stream::{Form, Until, last_seen, response};
 
 /// Conversations, the newest first.
 #[derive(Serialize)]
@@ -66,7 +65,7 @@ pub struct Changes {
 
 /// Opens a conversation. With an `Idempotency-Key`, the same request again gives the same one.
 #[cfg_attr(feature = "openapi", utoipa::path(post, path = "/v1/conversations", tag = "conversations",
-    params(("Idempotency-Key" = Option<String>, Header, description = "The same key is the same conversation", max_length = 200, pattern = "^[!-~]*$")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "The same key is the same conversation", max_length = 200, pattern = "^[!-~]+$")),
     request_body(content = crate::openapi::ConversationOptions, content_type = "application/json"),
     responses((status = 201, body = ConversationView, headers(("location" = String, description = "The conversation"))), crate::openapi::Starting)))]
 pub async fn open(
@@ -74,30 +73,7 @@ pub async fn open(
     headers: HeaderMap,
     Given(given): Given<Options>,
 ) -> Result<Response, Problem> {
-    let key = key(&headers, &given)?;
-    if app.is_ending() {
-        return Err(ending());
-    }
-    let held = aside(move || {
-        let options = admitted(&app, &given, Beginning::Conversation)?;
-        let (held, is_new) = app.conversations.begin(&options, key)?;
-        if is_new {
-            let (inner, opened) = (app.clone(), held.clone());
-            std::thread::Builder::new()
-                .name("conversation".to_owned())
-                .spawn(move || hold::open(&inner, &opened, &options))
-                .map_err(|error| {
-                    hold::not_opened(&app, &held, &error);
-                    Problem::broken(error)
-                })?;
-        }
-        Ok(held)
-    })
-    .await?;
-    let mut response = json(StatusCode::CREATED, &held.view());
-    let location = HeaderValue::from_str(&format!("/v1/conversations/{}", held.id));
-    response.headers_mut().insert(header::LOCATION, location.map_err(Problem::broken)?);
-    Ok(response)
+    routes::start::<ConversationView>(app, &headers, given).await
 }
 
 /// Lists conversations, the newest first.
@@ -135,22 +111,16 @@ pub async fn change(
         );
     }
     aside(move || {
-        {
-            let mut talk = held.talking();
-            let talk = talk.as_mut().ok_or_else(|| Problem::conflict("the conversation is not open"))?;
-            if let Some(mode) = mode {
-                talk.set_mode(mode)?;
-            }
-            if let Some(model) = &changes.model {
-                talk.set_model(model.clone())?;
-            }
+        let mut talk = held.talking();
+        let talk = talk.as_mut().ok_or_else(|| Problem::conflict("the conversation is not open"))?;
+        if let Some(mode) = mode {
+            talk.set_mode(mode)?;
+            app.conversations.changed(&held, |view| view.mode = Some(mode_name(mode).to_owned()));
         }
-        app.conversations.changed(&held, |view| {
-            if let Some(mode) = mode {
-                view.mode = Some(mode_name(mode).to_owned());
-            }
-            view.model = changes.model.or(view.model.take());
-        });
+        if let Some(model) = changes.model {
+            talk.set_model(model.clone())?;
+            app.conversations.changed(&held, |view| view.model = Some(model));
+        }
         Ok(Json(held.view()))
     })
     .await
@@ -201,7 +171,7 @@ pub async fn cancel(State(app): State<Shared>, Named(id): Named<String>) -> Resu
 
 /// The events of a conversation, through all turns, as those of a run.
 #[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/conversations/{id}/events", tag = "conversations", params(("id" = String, Path), From,
-        ("Last-Event-ID" = Option<u64>, Header, description = "The last event that you have")),
+        ("Last-Event-ID" = Option<String>, Header, description = "The number of the last event that you have", max_length = 18, pattern = "^[0-9]*$")),
     responses((status = 200, description = "Events", content((String = "text/event-stream"), (String = "application/jsonl"))), crate::openapi::Finding)))]
 pub async fn events(
     State(app): State<Shared>,
@@ -209,10 +179,7 @@ pub async fn events(
     Asked(from): Asked<From>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let after = last_seen(&headers, from.after)?;
-    let held = app.conversations.get(&id)?;
-    let log = aside(move || held.log().map_err(Problem::broken)).await?;
-    Ok(response(&log, after, Form::of(&headers), Until::of(from.follow)))
+    routes::events(&app.conversations, &id, &from, &headers).await
 }
 
 /// What waits to be allowed.
@@ -236,7 +203,7 @@ pub async fn answer(
 ) -> Result<Json<ConversationView>, Problem> {
     let held = app.conversations.get(&id)?;
     aside(move || {
-        hold::answer(&app, &held, &permission, answer.decision, answer.reason)?;
+        questions::answer(&app, &held, &permission, answer.decision, answer.reason)?;
         Ok(Json(held.view()))
     })
     .await

@@ -53,6 +53,8 @@ sets! {
     Finding: [INPUT, TOKEN, REFUSED, UNKNOWN];
     /// Of what is only there when a run is over.
     NotYet: [CONFLICT];
+    /// Of what only so many get at once.
+    TooMany: [MANY];
     /// Of what begins something.
     Starting: [INPUT, TOKEN, REFUSED, SLOW, CONFLICT, LARGE, KIND, MANY, AWAY];
     /// Of what changes something.

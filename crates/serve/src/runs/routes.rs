@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::sync::Arc;
+use std::time::Duration;
 
 use alhena_batch::meaning::Options;
 use alhena_model::Outcome;
@@ -12,17 +13,18 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use sha2::{Digest, Sha256};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
 
-use super::{Kept, Key, RunState, RunView, Started, disk, perform};
-use crate::extract::{Asked, Given, Json, Named, aside, json, limit, typed};
-use crate::policy::Beginning;
+use super::{Run, RunState, RunView, disk};
+use crate::extract::{Asked, Given, Json, Named, json, limit, typed};
 use crate::problem::Problem;
+use crate::shelf::routes::{self, From};
 use crate::state::Shared;
-use crate::stream::{Form, Until, last_seen, response};
 use crate::tar;
-use crate::token::hex;
+
+/// Whoever takes nothing of a recording for this long does not want it.
+const SLOWEST_PIECE: Duration = Duration::from_secs(30);
 
 /// Runs, the newest first.
 #[derive(Serialize)]
@@ -57,21 +59,9 @@ pub struct Which {
     state: Option<RunState>,
 }
 
-/// From where on events are wanted.
-#[derive(Default, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
-#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
-#[serde(deny_unknown_fields)]
-pub struct From {
-    /// The last event that you have; `Last-Event-ID` says the same.
-    pub after: Option<u64>,
-    /// Whether to wait for more; what there is otherwise. True if it is not said.
-    pub follow: Option<bool>,
-}
-
 /// Starts a run. With an `Idempotency-Key`, the same request again gives the same run.
 #[cfg_attr(feature = "openapi", utoipa::path(post, path = "/v1/runs", tag = "runs",
-    params(("Idempotency-Key" = Option<String>, Header, description = "The same key is the same run", max_length = 200, pattern = "^[!-~]*$")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "The same key is the same run", max_length = 200, pattern = "^[!-~]+$")),
     request_body(content = crate::openapi::RunOptions, content_type = "application/json"),
     responses((status = 201, body = RunView, headers(("location" = String, description = "The run"))), crate::openapi::Starting)))]
 pub async fn start(
@@ -79,72 +69,14 @@ pub async fn start(
     headers: HeaderMap,
     Given(given): Given<Options>,
 ) -> Result<Response, Problem> {
-    let key = key(&headers, &given)?;
-    if app.is_ending() {
-        return Err(ending());
-    }
-    let app = app.clone();
-    let (kept, is_new) = aside(move || {
-        let options = admitted(&app, &given, Beginning::Run)?;
-        match app.runs.begin(&options, key)? {
-            Started::Before(kept) => Ok((kept, false)),
-            Started::New(kept, log) => {
-                let (inner, run, its_log) = (app.clone(), kept.clone(), log.clone());
-                let hand = app.runs.hand();
-                let spawned = std::thread::Builder::new().name("run".to_owned()).spawn(move || {
-                    perform::perform(&inner, &run, &its_log, &options);
-                    drop(hand);
-                });
-                spawned.map_err(|error| {
-                    perform::not_performed(&app, &kept, &log, &error);
-                    Problem::broken(error)
-                })?;
-                Ok((kept, true))
-            }
-        }
-    })
-    .await?;
-    let mut response = json(StatusCode::CREATED, &kept.view());
-    let location = HeaderValue::from_str(&format!("/v1/runs/{}", kept.id)).map_err(Problem::broken)?;
-    response.headers_mut().insert(header::LOCATION, location);
-    if !is_new {
-        response.headers_mut().insert("idempotent-replayed", HeaderValue::from_static("true"));
-    }
-    Ok(response)
-}
-
-/// Nothing begins any more.
-pub fn ending() -> Problem {
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "ending", "the server is ending").retry_after(30)
-}
-
-/// The options, if they may be given and make sense.
-pub fn admitted(app: &Shared, given: &Options, what: Beginning) -> Result<Options, Problem> {
-    let mut options = app.policy.admit(given, what, &|name| app.meaning.is_option(name))?;
-    if what == Beginning::Conversation {
-        // A run has one; a conversation is begun without.
-        options.insert("prompt".to_owned(), Value::from("."));
-    }
-    app.meaning.check(&options).map_err(Problem::faults)?;
-    Ok(options)
-}
-
-/// The key that a request has, with a mark of what it asks.
-pub fn key(headers: &HeaderMap, given: &Options) -> Result<Option<Key>, Problem> {
-    let Some(name) = headers.get("idempotency-key") else { return Ok(None) };
-    let name = name.to_str().ok().filter(|name| (1..=200).contains(&name.len()));
-    let name = name.ok_or_else(|| Problem::input("Idempotency-Key has to be 1 to 200 plain characters"))?;
-    // The order of the options and the spaces between them mean nothing.
-    let sorted: std::collections::BTreeMap<&String, &Value> = given.iter().collect();
-    let asked = serde_json::to_vec(&sorted).map_err(Problem::broken)?;
-    Ok(Some(Key { name: name.to_owned(), asked: hex(&Sha256::digest(asked)) }))
+    routes::start::<RunView>(app, &headers, given).await
 }
 
 /// Lists runs, the newest first.
 #[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/runs", tag = "runs", params(Which),
     responses((status = 200, body = RunList), crate::openapi::Reading)))]
 pub async fn list(State(app): State<Shared>, Asked(which): Asked<Which>) -> Result<Json<RunList>, Problem> {
-    let views = app.runs.list().into_iter().map(|kept| kept.view());
+    let views = app.runs.list().into_iter().map(|run| run.view());
     let wanted = views.filter(|view| which.state.is_none_or(|state| view.state == state));
     Ok(Json(RunList { runs: wanted.take(limit(which.limit, 100)?).collect() }))
 }
@@ -165,8 +97,8 @@ pub async fn show(
     Ok(Json(RunWithOutcome { run, outcome }))
 }
 
-fn read_outcome(kept: &Kept) -> Result<Outcome, Problem> {
-    let bytes = std::fs::read(kept.dir.join(disk::OUTCOME)).map_err(Problem::broken)?;
+fn read_outcome(run: &Run) -> Result<Outcome, Problem> {
+    let bytes = std::fs::read(run.dir.join(disk::OUTCOME)).map_err(Problem::broken)?;
     serde_json::from_slice(&bytes).map_err(Problem::broken)
 }
 
@@ -174,14 +106,14 @@ fn read_outcome(kept: &Kept) -> Result<Outcome, Problem> {
 #[cfg_attr(feature = "openapi", utoipa::path(post, path = "/v1/runs/{id}/cancel", tag = "runs", params(("id" = String, Path)),
     responses((status = 202, body = RunView), crate::openapi::Finding)))]
 pub async fn cancel(State(app): State<Shared>, Named(id): Named<String>) -> Result<Response, Problem> {
-    let kept = app.runs.get(&id)?;
-    kept.stop();
-    Ok(json(StatusCode::ACCEPTED, &kept.view()))
+    let run = app.runs.get(&id)?;
+    run.stop();
+    Ok(json(StatusCode::ACCEPTED, &run.view()))
 }
 
 /// The events of a run: server-sent events, or JSON lines for `Accept: application/jsonl`; to the last, as they come.
 #[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/runs/{id}/events", tag = "runs", params(("id" = String, Path), From,
-        ("Last-Event-ID" = Option<u64>, Header, description = "The last event that you have")),
+        ("Last-Event-ID" = Option<String>, Header, description = "The number of the last event that you have", max_length = 18, pattern = "^[0-9]*$")),
     responses((status = 200, description = "Events", content((String = "text/event-stream"), (String = "application/jsonl"))), crate::openapi::Finding)))]
 pub async fn events(
     State(app): State<Shared>,
@@ -189,45 +121,50 @@ pub async fn events(
     Asked(from): Asked<From>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let after = last_seen(&headers, from.after)?;
-    let kept = app.runs.get(&id)?;
-    let log = aside(move || kept.log().map_err(Problem::broken)).await?;
-    Ok(response(&log, after, Form::of(&headers), Until::of(from.follow)))
+    routes::events(&app.runs, &id, &from, &headers).await
 }
 
 /// How a run ended.
 #[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/runs/{id}/outcome", tag = "runs", params(("id" = String, Path)),
     responses((status = 200, body = Object), crate::openapi::Finding, crate::openapi::NotYet)))]
 pub async fn outcome(State(app): State<Shared>, Named(id): Named<String>) -> Result<Response, Problem> {
-    let kept = over(&app, &id)?;
-    let bytes = std::fs::read(kept.dir.join(disk::OUTCOME)).map_err(Problem::broken)?;
+    let run = over(&app, &id)?;
+    let bytes = std::fs::read(run.dir.join(disk::OUTCOME)).map_err(Problem::broken)?;
     Ok(typed(StatusCode::OK, "application/json", bytes))
 }
 
-fn over(app: &Shared, id: &str) -> Result<Arc<Kept>, Problem> {
-    let kept = app.runs.get(id)?;
-    match kept.is_over() {
-        true => Ok(kept),
+fn over(app: &Shared, id: &str) -> Result<Arc<Run>, Problem> {
+    let run = app.runs.get(id)?;
+    match run.is_over() {
+        true => Ok(run),
         false => Err(Problem::conflict("the run is not over").hint("Follow its events, or cancel it.")),
     }
 }
 
 /// Everything that the CLI wrote, as a tar file that `alhena parse` reads when it is unpacked.
 #[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/runs/{id}/recording", tag = "runs", params(("id" = String, Path)),
-    responses((status = 200, description = "A tar file", body = String, content_type = "application/x-tar"), crate::openapi::Finding, crate::openapi::NotYet)))]
+    responses((status = 200, description = "A tar file", body = String, content_type = "application/x-tar"), crate::openapi::Finding, crate::openapi::NotYet, crate::openapi::TooMany)))]
 pub async fn recording(State(app): State<Shared>, Named(id): Named<String>) -> Result<Response, Problem> {
-    let kept = over(&app, &id)?;
-    let dir = kept.dir.join(disk::RECORDING);
+    let run = over(&app, &id)?;
+    let dir = run.dir.join(disk::RECORDING);
     if !dir.is_dir() {
         return Err(Problem::not_found("the run never began, so there is no recording"));
     }
+    let room = app.recordings.clone().try_acquire_owned().map_err(|_| {
+        let detail = "many recordings are being read already";
+        Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many", detail)
+            .hint("Wait until somebody has read one.")
+            .retry_after(5)
+    })?;
     let name = format!("alhena-{id}");
-    let (sender, receiver) = tokio::sync::mpsc::channel(4);
+    let (sender, receiver) = mpsc::channel(4);
     let inner = name.clone();
     tokio::task::spawn_blocking(move || {
-        let mut pieces = io::BufWriter::with_capacity(64 << 10, Pieces(sender));
+        let pieces = Pieces { sender, runtime: Handle::current() };
+        let mut pieces = io::BufWriter::with_capacity(64 << 10, pieces);
         // Whoever does not take it any more does not want it.
         let _gone = tar::write(&dir, &inner, &mut pieces).and_then(|()| pieces.flush());
+        drop(room);
     });
     let pieces = stream::unfold(receiver, |mut receiver| async {
         receiver.recv().await.map(|piece| (Ok::<_, io::Error>(piece), receiver))
@@ -239,12 +176,15 @@ pub async fn recording(State(app): State<Shared>, Named(id): Named<String>) -> R
 }
 
 /// Hands on what is written, as fast as it is taken.
-struct Pieces(tokio::sync::mpsc::Sender<Bytes>);
+struct Pieces {
+    sender: mpsc::Sender<Bytes>,
+    runtime: Handle,
+}
 
 impl Write for Pieces {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let piece = Bytes::copy_from_slice(bytes);
-        self.0.blocking_send(piece).map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
+        let sent = self.sender.send_timeout(Bytes::copy_from_slice(bytes), SLOWEST_PIECE);
+        self.runtime.block_on(sent).map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
         Ok(bytes.len())
     }
 
