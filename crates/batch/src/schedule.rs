@@ -107,7 +107,9 @@ struct Worker {
 #[derive(Default)]
 struct Tried {
     attempts: u32,
+    /// How often the API told it to come later, and how often it was repeated otherwise, both by this start.
     limited: u32,
+    repeats: u32,
     earlier: Vec<Earlier>,
 }
 
@@ -359,7 +361,6 @@ impl Batch {
         tried.attempts = at_work.attempt;
         let now = Instant::now();
         let repeat = judge(outcome, done.place);
-        let repeats = tried.earlier.len() as u32 - tried.limited.min(tried.earlier.len() as u32);
         let pause = match repeat {
             Repeat::QuotaIsUsedUp => {
                 // What is not done today can be done tomorrow, by the same command.
@@ -373,8 +374,9 @@ impl Batch {
                 observer.news(&News::Held { ms: held.as_millis() as u64 }, &self.board);
                 Some(held)
             }
-            Repeat::Soon if repeats < self.limits.retries => {
-                Some(FIRST_PAUSE.saturating_mul(1 << repeats.min(10)).min(LONGEST_PAUSE))
+            Repeat::Soon if tried.repeats < self.limits.retries => {
+                tried.repeats += 1;
+                Some(FIRST_PAUSE.saturating_mul(1 << (tried.repeats - 1).min(10)).min(LONGEST_PAUSE))
             }
             Repeat::No | Repeat::Soon | Repeat::WhenAllowed(_) => None,
         };

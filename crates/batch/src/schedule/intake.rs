@@ -57,7 +57,7 @@ impl Batch {
                 cost_usd: Some(done.spent.cost_usd).filter(|_| !done.spent.unpriced),
                 duration_ms: done.duration_ms,
             };
-            let tried = Tried { attempts: done.attempt, limited: 0, earlier: vec![earlier] };
+            let tried = Tried { attempts: done.attempt, earlier: vec![earlier], ..Tried::default() };
             self.tried.insert(number, tried);
         }
         self.queue.push(number, lane);

@@ -101,6 +101,17 @@ fn what_failed_is_left_alone_or_done_again_as_told_and_keeps_one_line() {
 }
 
 #[test]
+fn what_is_done_again_is_repeated_as_often_as_at_first() {
+    let desk = Desk::new(&prompts(1));
+    let (acts, _did) = Acts::new(|_, _, _| bad(FailureKind::Crashed));
+    let once = |again_failed| Limits { again_failed, retries: 1, ..limits(1) };
+    for (again_failed, attempts) in [(false, 2), (true, 4), (true, 6)] {
+        drop(desk.run(once(again_failed), acts.clone()));
+        assert_eq!(desk.results().pop().unwrap().attempt, attempts);
+    }
+}
+
+#[test]
 fn jobs_that_changed_are_refused_unless_told() {
     let desk = Desk::new(&prompts(3));
     let (acts, did) = Acts::new(|_, _, _| good());
