@@ -12,12 +12,19 @@ use serde_json::Value;
 
 use crate::meaning::Fault;
 use crate::place::{LARGEST, LeftOut, NEITHER, is_repository, open_plain};
+use crate::result::is_obeyed;
 
-/// More patterns are a mistake.
+/// More patterns, or longer ones, are a mistake.
 const MOST_PATTERNS: usize = 100;
+const LONGEST_PATTERN: usize = 1024;
+/// More files are no outputs but a folder.
+const MOST_FILES: usize = 10_000;
+/// What a file takes in the result beside its path and its content.
+const AROUND: u64 = 40;
 const HINT: &str = "Give paths or patterns below its directory, such as [\"report.md\", \"dist/**/*.json\"].";
 
-/// Which files: paths below the directory of the job, with `*`, `**`, `?` and `[...]`. A directory stands for all that is in it.
+/// Which files: paths below the directory of the job, also with `*`, `**`, `?` and `[...]`. A directory stands for all that is in it, and
+/// what is there by the very name that is written is meant whatever its letters are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outputs(Vec<String>);
 
@@ -93,8 +100,12 @@ impl Outputs {
     fn matcher(&self) -> Result<GlobSet, Fault> {
         let mut set = GlobSetBuilder::new();
         for pattern in &self.0 {
-            let glob = GlobBuilder::new(pattern).literal_separator(true).build();
-            set.add(glob.map_err(|error| Fault::new(format!("outputs: {error}"), HINT))?);
+            let plain = without_braces(pattern);
+            let glob = GlobBuilder::new(&plain).literal_separator(true).backslash_escape(false).build();
+            let wrong = |error: globset::Error| {
+                Fault::new(format!("outputs: {pattern:?} is no pattern: {}", error.kind()), HINT)
+            };
+            set.add(glob.map_err(wrong)?);
         }
         set.build().map_err(|error| Fault::new(format!("outputs: {error}"), HINT))
     }
@@ -103,13 +114,14 @@ impl Outputs {
     pub fn gather(&self, dir: &Path) -> io::Result<Gathered> {
         let matcher = self.matcher().map_err(|fault| io::Error::other(fault.message))?;
         let mut gathering = Gathering {
+            patterns: &self.0,
             matcher,
             found: vec![false; self.0.len()],
             files: Vec::new(),
             room: LARGEST,
             left_out: LeftOut::of("the outputs"),
         };
-        gathering.below(dir, Path::new(""))?;
+        gathering.all(dir)?;
         let mut warnings = gathering.left_out.told();
         for (pattern, found) in self.0.iter().zip(gathering.found) {
             if !found {
@@ -132,10 +144,41 @@ fn plain(pattern: &str) -> Result<String, Fault> {
         }
     }
     let plain = plain.to_str().filter(|plain| !plain.is_empty() && !plain.contains('\0'));
-    plain.map(str::to_owned).ok_or_else(wrong)
+    match plain {
+        Some(plain) if plain.len() > LONGEST_PATTERN => {
+            Err(Fault::new(format!("outputs: a pattern is longer than {LONGEST_PATTERN} bytes"), HINT))
+        }
+        Some(plain) => Ok(plain.to_owned()),
+        None => Err(wrong()),
+    }
 }
 
-struct Gathering {
+/// Braces mean themselves: whoever wants several patterns writes several.
+fn without_braces(pattern: &str) -> String {
+    let (mut plain, mut is_inside) = (String::new(), false);
+    for letter in pattern.chars() {
+        match letter {
+            '{' | '}' if !is_inside => plain.extend(['[', letter, ']']),
+            _ => plain.push(letter),
+        }
+        is_inside = letter == '[' || is_inside && letter != ']';
+    }
+    plain
+}
+
+/// The names in a directory, in their order.
+type Names = std::vec::IntoIter<std::ffi::OsString>;
+
+fn names_in(dir: &Path) -> io::Result<Names> {
+    let names = std::fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name()));
+    let mut names: Vec<_> = names.collect::<io::Result<_>>()?;
+    names.retain(|name| !is_repository(name));
+    names.sort();
+    Ok(names.into_iter())
+}
+
+struct Gathering<'a> {
+    patterns: &'a [String],
     matcher: GlobSet,
     /// Which patterns stand for something that is there.
     found: Vec<bool>,
@@ -145,19 +188,25 @@ struct Gathering {
     left_out: LeftOut,
 }
 
-impl Gathering {
-    fn below(&mut self, dir: &Path, below: &Path) -> io::Result<()> {
-        let names = std::fs::read_dir(dir.join(below))?.map(|entry| Ok(entry?.file_name()));
-        let mut names: Vec<_> = names.collect::<io::Result<_>>()?;
-        names.sort();
-        for name in names.into_iter().filter(|name| !is_repository(name)) {
-            let (path, full) = (below.join(&name), dir.join(below).join(&name));
-            let kind = full.symlink_metadata()?.file_type();
+impl Gathering<'_> {
+    /// Goes through a directory, however deep it is.
+    fn all(&mut self, dir: &Path) -> io::Result<()> {
+        let mut open: Vec<(PathBuf, Names)> = vec![(PathBuf::new(), names_in(dir)?)];
+        while let Some((below, names)) = open.last_mut() {
+            let Some(name) = names.next() else {
+                open.pop();
+                continue;
+            };
+            let path = below.join(&name);
+            let full = dir.join(&path);
+            // What is gone, or has no short enough name, nobody can read.
+            let Ok(kind) = full.symlink_metadata().map(|data| data.file_type()) else { continue };
             if kind.is_dir() {
-                match self.below(dir, &path) {
+                match names_in(&full) {
+                    Ok(names) => open.push((path, names)),
                     Err(error) if self.is_wanted(&path) => self.left_out.add(&path, &error.to_string()),
                     // What nobody asked for may be closed.
-                    _ => {}
+                    Err(_) => {}
                 }
             } else if self.is_wanted(&path) {
                 match kind {
@@ -174,7 +223,8 @@ impl Gathering {
     fn is_wanted(&mut self, path: &Path) -> bool {
         let mut is_wanted = false;
         for part in path.ancestors().filter(|part| !part.as_os_str().is_empty()) {
-            for at in self.matcher.matches(part) {
+            let written = self.patterns.iter().position(|pattern| part.to_str() == Some(pattern));
+            for at in self.matcher.matches(part).into_iter().chain(written) {
                 is_wanted = true;
                 if let Some(found) = self.found.get_mut(at) {
                     *found = true;
@@ -186,24 +236,48 @@ impl Gathering {
 
     fn file(&mut self, path: &Path, full: &Path) {
         let Some(name) = path.to_str() else { return self.left_out.add(path, "its name is no text") };
+        if self.files.len() == MOST_FILES {
+            return self.left_out.add(path, &format!("there are more than {MOST_FILES}"));
+        }
         let mut bytes = Vec::new();
         let read = open_plain(full).and_then(|file| file.take(self.room + 1).read_to_end(&mut bytes));
-        match read {
-            Err(error) => self.left_out.add(path, &error.to_string()),
-            Ok(count) if count as u64 > self.room => {
-                let why = format!("all together have more than {} MB", LARGEST >> 20);
-                self.left_out.add(path, &why);
-            }
-            Ok(count) => {
-                self.room -= count as u64;
-                let content = match String::from_utf8(bytes) {
-                    Ok(text) => Content::Text(text),
-                    Err(error) => Content::Base64(BASE64.encode(error.as_bytes())),
-                };
+        if let Err(error) = read {
+            return self.left_out.add(path, &error.to_string());
+        }
+        let (content, size) = Content::of(bytes);
+        match self.room.checked_sub(size + written_size(name) + AROUND) {
+            Some(room) => {
+                self.room = room;
                 self.files.push(OutputFile { path: name.to_owned(), content });
             }
+            None => self.left_out.add(path, &format!("all together have more than {} MB", LARGEST >> 20)),
         }
     }
+}
+
+impl Content {
+    /// Whichever is shorter in a result, and how many bytes it takes there.
+    fn of(bytes: Vec<u8>) -> (Self, u64) {
+        let encoded = BASE64.encode_len(bytes.len()) as u64;
+        match String::from_utf8(bytes) {
+            Ok(text) if written_size(&text) <= encoded.max(64) => {
+                let size = written_size(&text);
+                (Content::Text(text), size)
+            }
+            Ok(text) => (Content::Base64(BASE64.encode(text.as_bytes())), encoded),
+            Err(error) => (Content::Base64(BASE64.encode(error.as_bytes())), encoded),
+        }
+    }
+}
+
+/// How many bytes a text takes in a line of the results.
+fn written_size(text: &str) -> u64 {
+    let size = |letter: char| match letter {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+        letter if letter < ' ' || is_obeyed(letter) => 6,
+        letter => letter.len_utf8() as u64,
+    };
+    text.chars().map(size).sum()
 }
 
 #[cfg(test)]
@@ -281,10 +355,54 @@ mod tests {
     }
 
     #[test]
+    fn a_name_means_itself_whatever_its_letters_are() {
+        let names = ["app/[id]/page.tsx", "app/{x}/q", "back\\slash", "star*", "i/x"];
+        let dir = place(&names.map(|name| (name, b"x".as_slice())));
+        for name in names.iter().take(4) {
+            assert_eq!(gathered(dir.path(), json!([name])), (vec![(*name).to_owned()], Vec::new()));
+        }
+        assert_eq!(gathered(dir.path(), json!("[ij]/*")).0, ["i/x"]);
+        // Deep braces are no deep recursion.
+        let braces = "{".repeat(500) + &"}".repeat(500);
+        assert_eq!(gathered(dir.path(), json!(braces)).0, [] as [&str; 0]);
+    }
+
+    #[test]
+    fn the_result_is_bounded_however_small_or_strange_the_files_are() {
+        let zeros = vec![0; usize::try_from(LARGEST / 2).unwrap()];
+        let dir = place(&[("zeros", &zeros), ("tab", b"\t\0")]);
+        let files = Outputs::of(json!(["zeros", "tab"])).unwrap().gather(dir.path()).unwrap().files;
+        assert!(serde_json::to_string(&files).unwrap().len() as u64 <= LARGEST);
+        assert!(matches!(files[0].content, Content::Text(_)), "a few escapes are text");
+        assert!(matches!(files[1].content, Content::Base64(_)), "more are not");
+        let many = tempfile::tempdir().unwrap();
+        for number in 0..MOST_FILES + 2 {
+            fs::write(many.path().join(number.to_string()), "").unwrap();
+        }
+        let Gathered { files, warnings } = Outputs::of(json!("*")).unwrap().gather(many.path()).unwrap();
+        assert_eq!((files.len(), warnings.len()), (MOST_FILES, 2), "{warnings:?}");
+    }
+
+    #[test]
+    fn a_deep_directory_is_gone_through() {
+        let dir = tempfile::tempdir().unwrap();
+        // So deep that a path to it is nearly as long as one can be.
+        let deep: PathBuf = std::iter::repeat_n("d", 1900).collect();
+        fs::create_dir_all(dir.path().join(&deep)).unwrap();
+        fs::write(dir.path().join(&deep).join("f"), "x").unwrap();
+        let found = std::thread::Builder::new().stack_size(256 << 10);
+        let path = dir.path().to_owned();
+        let found = found.spawn(move || gathered(&path, json!("**/f")).0.len()).unwrap();
+        assert_eq!(found.join().unwrap(), 1);
+    }
+
+    #[test]
     fn nothing_leads_out_of_the_directory() {
         for wrong in ["", ".", "/etc/passwd", "../x", "a/../../x", "a/..", "[", "a\0"] {
             assert!(Outputs::of(json!([wrong])).is_err(), "{wrong:?}");
         }
+        let long = "x".repeat(LONGEST_PATTERN + 1);
+        assert!(Outputs::of(json!(long)).is_err());
         for wrong in [json!(true), json!([1]), json!({"a": 1}), json!(vec!["x"; MOST_PATTERNS + 1])] {
             assert!(Outputs::of(wrong).is_err());
         }
