@@ -4,6 +4,8 @@
 //! They are used again: a warm process stays in the directory that it was started in, and Gemini CLI keeps a list of the
 //! directories that it has worked in (0.61.0), which is not to grow with every job.
 
+mod tree;
+
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -28,8 +30,11 @@ impl Slot {
         for number in 0..MOST {
             if let Some(lock) = locks::take(&lock_file(root, number))? {
                 let slot = Self { root: root.canonicalize()?, number, lock };
-                slot.clear()?;
-                return Ok(slot);
+                match slot.clear() {
+                    Ok(()) => return Ok(slot),
+                    // What cannot be emptied stays as it is, and another is as good.
+                    Err(error) => tracing::warn!(%error, "a place could not be emptied"),
+                }
             }
         }
         Err(io::Error::other("all places are taken"))
@@ -103,8 +108,8 @@ pub fn sweep(root: &Path) -> io::Result<usize> {
     let mut swept = 0;
     for number in numbers {
         if let Some(lock) = locks::take(&lock_file(root, number))? {
-            drop(Slot { root: root.to_owned(), number, lock });
-            swept += 1;
+            let slot = Slot { root: root.to_owned(), number, lock };
+            swept += usize::from(slot.clear().is_ok());
         }
     }
     Ok(swept)
@@ -116,28 +121,12 @@ fn lock_file(root: &Path, number: u32) -> PathBuf {
 
 /// Removes whatever is there, also from directories that do not let one.
 pub fn remove(path: &Path) -> io::Result<()> {
-    let gone = |done: io::Result<()>| match done {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    };
-    if !files::is_plain_dir(path) {
-        return gone(fs::remove_file(path));
-    }
-    match gone(fs::remove_dir_all(path)) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            let mut waiting = vec![path.to_owned()];
-            while let Some(dir) = waiting.pop() {
-                fs::set_permissions(&dir, fs::Permissions::from_mode(0o700))?;
-                for entry in fs::read_dir(&dir)? {
-                    let entry = entry?;
-                    if entry.file_type()?.is_dir() {
-                        waiting.push(entry.path());
-                    }
-                }
-            }
-            gone(fs::remove_dir_all(path))
-        }
-        other => other,
+    match files::is_plain_dir(path) {
+        true => tree::remove(path),
+        false => match fs::remove_file(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        },
     }
 }
 

@@ -1,0 +1,149 @@
+//! A directory with all that is in it, removed however deep it is.
+//!
+//! What is deeper than one level is brought up first: neither the stack, nor open files, nor the length of a path is a limit, which a
+//! job could reach otherwise. Names are looked up in open directories and links are not followed, so nothing outside is touched.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+/// Removes it.
+pub fn remove(path: &Path) -> io::Result<()> {
+    let top = match open(CWD, path) {
+        Err(Errno::NOENT) => return Ok(()),
+        opened => opened?,
+    };
+    let mut number = 0;
+    loop {
+        let entries = entries(top.as_fd())?;
+        if entries.is_empty() {
+            break;
+        }
+        for (name, is_dir) in entries {
+            if is_dir {
+                bring_up(top.as_fd(), &name, &mut number)?;
+            }
+            unlink(top.as_fd(), &name, is_dir)?;
+        }
+    }
+    rustix::fs::rmdir(path).map_err(Into::into)
+}
+
+/// Empties a directory: files are removed, and directories that have something in them become its neighbours.
+fn bring_up(top: BorrowedFd<'_>, name: &CString, number: &mut u64) -> io::Result<()> {
+    let dir = open(top, name)?;
+    for (inner, is_dir) in entries(dir.as_fd())? {
+        match unlink(dir.as_fd(), &inner, is_dir) {
+            Err(Errno::NOTEMPTY | Errno::EXIST) => move_up(dir.as_fd(), &inner, top, number)?,
+            done => done?,
+        }
+    }
+    Ok(())
+}
+
+fn move_up(dir: BorrowedFd<'_>, name: &CString, top: BorrowedFd<'_>, number: &mut u64) -> io::Result<()> {
+    // One that may not be written to may not be moved either.
+    let _its_own = open(dir, name)?;
+    loop {
+        *number += 1;
+        match rustix::fs::renameat(dir, name, top, format!(".{number}")) {
+            // Somebody has that name.
+            Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) => {}
+            moved => return moved.map_err(Into::into),
+        }
+    }
+}
+
+fn unlink(dir: BorrowedFd<'_>, name: &CString, is_dir: bool) -> rustix::io::Result<()> {
+    let flags = if is_dir { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+    match rustix::fs::unlinkat(dir, name, flags) {
+        Err(Errno::NOENT) => Ok(()),
+        done => done,
+    }
+}
+
+/// Opens a directory so that everything in it can be removed.
+fn open(dir: impl AsFd, name: impl rustix::path::Arg + Copy) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let dir = dir.as_fd();
+    let opened = match rustix::fs::openat(dir, name, flags, Mode::empty()) {
+        Err(Errno::ACCESS) => {
+            rustix::fs::chmodat(dir, name, Mode::RWXU, AtFlags::empty())?;
+            rustix::fs::openat(dir, name, flags, Mode::empty())
+        }
+        opened => opened,
+    }?;
+    rustix::fs::fchmod(&opened, Mode::RWXU)?;
+    Ok(opened)
+}
+
+/// What is in it, and whether that is a directory.
+fn entries(dir: BorrowedFd<'_>) -> io::Result<Vec<(CString, bool)>> {
+    let mut entries = Vec::new();
+    for entry in Dir::read_from(dir)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let kind = match entry.file_type() {
+            FileType::Unknown => {
+                let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
+                FileType::from_raw_mode(stat.st_mode)
+            }
+            known => known,
+        };
+        entries.push((name.to_owned(), kind == FileType::Directory));
+    }
+    Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_directory_that_is_deeper_than_any_path_is_long_is_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let top = root.path().join("top");
+        fs::create_dir(&top).unwrap();
+        let mut dir = open(CWD, top.as_path()).unwrap();
+        for _ in 0..20_000 {
+            rustix::fs::mkdirat(&dir, "d", Mode::RWXU).unwrap();
+            rustix::fs::mknodat(&dir, "f", FileType::RegularFile, Mode::RUSR, 0).unwrap();
+            dir = open(&dir, c"d").unwrap();
+        }
+        drop(dir);
+        let small = std::thread::Builder::new().stack_size(128 << 10);
+        small.spawn(move || remove(&top)).unwrap().join().unwrap().unwrap();
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn nothing_outside_is_touched_and_nothing_inside_is_in_the_way() {
+        let root = tempfile::tempdir().unwrap();
+        let (top, outside) = (root.path().join("top"), root.path().join("outside"));
+        fs::create_dir_all(top.join("a/b/c")).unwrap();
+        fs::create_dir_all(top.join(".1/x")).unwrap();
+        fs::write(top.join(".2"), "a name that is taken").unwrap();
+        fs::create_dir_all(&outside).unwrap();
+        fs::write(outside.join("kept"), "kept").unwrap();
+        for at in ["link", "a/link", "a/b/link", "a/b/c/link"] {
+            symlink(&outside, top.join(at)).unwrap();
+        }
+        for (dir, mode) in [("a/b/c", 0o000), ("a/b", 0o500), ("a", 0o555)] {
+            fs::set_permissions(top.join(dir), fs::Permissions::from_mode(mode)).unwrap();
+        }
+        remove(&top).unwrap();
+        assert!(!top.exists());
+        assert_eq!(fs::read_to_string(outside.join("kept")).unwrap(), "kept");
+        remove(&top).unwrap();
+    }
+}
