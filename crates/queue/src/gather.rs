@@ -92,7 +92,7 @@ impl Gathering {
     async fn unpack(&mut self, message: &Message) -> Result<Option<Gathered>, QueueError> {
         let info = message.info();
         let (sequence, left) = info.map_or((self.seen, 0), |info| (info.stream_sequence, info.pending));
-        match parcel::unpack(&self.queue, &message.payload).await {
+        match parcel::unpack(&self.queue, &message.subject, &message.payload).await {
             Ok((ticket, payload)) => {
                 self.seen = sequence;
                 Ok(Some(Gathered { job: ticket.job, attempt: ticket.attempt, payload, left }))

@@ -42,12 +42,20 @@ pub(crate) async fn pack(
     Ok(message)
 }
 
-pub(crate) async fn unpack(queue: &Queue, message: &[u8]) -> Result<(Ticket, Vec<u8>), QueueError> {
+/// Whose it is, and the bytes. What a message says of itself has to fit the subject that it was put under.
+pub(crate) async fn unpack(
+    queue: &Queue,
+    subject: &str,
+    message: &[u8],
+) -> Result<(Ticket, Vec<u8>), QueueError> {
     let broken =
         |reason: &str| QueueError::Broken(format!("a message in the queue is not Alhena's: {reason}"));
     let end = message.iter().position(|byte| *byte == b'\n').ok_or_else(|| broken("it has no head"))?;
     let (head, payload) = message.split_at(end);
     let head: Head = serde_json::from_slice(head).map_err(|error| broken(&error.to_string()))?;
+    if !head.ticket.is_under(subject) {
+        return Err(broken("its head does not fit its subject"));
+    }
     let payload = match &head.object {
         Some(name) => fetch(queue, name).await?,
         None => payload.get(1..).unwrap_or_default().to_vec(),

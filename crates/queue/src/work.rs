@@ -23,6 +23,24 @@ pub struct Worker {
     queue: Queue,
     labels: Vec<(Label, Consumer<pull::Config>)>,
     next: usize,
+    refused: Vec<Refused>,
+}
+
+/// A message that was taken out of the queue because it is no job. All of it was written by whoever put it there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Refused {
+    /// What it was put under.
+    pub subject: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// What a message turned out to be.
+enum Taken {
+    Job(Box<Delivery>),
+    Refused(Refused),
+    Nothing,
 }
 
 /// A job that is held. Dropped without a word, it goes to another worker when the lease is over.
@@ -72,7 +90,7 @@ impl Queue {
             .into_iter()
             .map(|label| self.wait(self.consumer(&label)).map(|consumer| (label, consumer)))
             .collect();
-        Ok(Worker { queue: self.clone(), labels: labels?, next: 0 })
+        Ok(Worker { queue: self.clone(), labels: labels?, next: 0, refused: Vec::new() })
     }
 
     async fn consumer(&self, label: &Label) -> Result<Consumer<pull::Config>, QueueError> {
@@ -94,7 +112,7 @@ impl Queue {
 }
 
 impl Worker {
-    /// The next job, if one comes in this time.
+    /// The next job, if one comes in this time, and nothing is [refused](Self::refused) before.
     pub fn next(&mut self, wait: Duration) -> Result<Option<Delivery>, QueueError> {
         let begin = Instant::now();
         let several = self.labels.len() > 1;
@@ -104,19 +122,25 @@ impl Worker {
             let index = self.next % self.labels.len().max(1);
             self.next = index + 1;
             let Some((_, consumer)) = self.labels.get(index) else { return Ok(None) };
-            let taken = self.queue.wait(take(&self.queue, consumer, turn))?;
-            if taken.is_some() || begin.elapsed() >= wait {
-                return Ok(taken);
+            match self.queue.wait(take(&self.queue, consumer, turn))? {
+                Taken::Job(delivery) => return Ok(Some(*delivery)),
+                Taken::Refused(refused) => {
+                    self.refused.push(refused);
+                    return Ok(None);
+                }
+                Taken::Nothing if begin.elapsed() >= wait => return Ok(None),
+                Taken::Nothing => {}
             }
         }
     }
+
+    /// What was taken out of the queue since this was asked last, because nobody can work on it.
+    pub fn refused(&mut self) -> Vec<Refused> {
+        std::mem::take(&mut self.refused)
+    }
 }
 
-async fn take(
-    queue: &Queue,
-    consumer: &Consumer<pull::Config>,
-    wait: Duration,
-) -> Result<Option<Delivery>, QueueError> {
+async fn take(queue: &Queue, consumer: &Consumer<pull::Config>, wait: Duration) -> Result<Taken, QueueError> {
     // A wait of nothing would be one for ever.
     let wait = wait.max(Duration::from_millis(10));
     let mut batch = consumer
@@ -130,34 +154,33 @@ async fn take(
     let message = match tokio::time::timeout(wait + Duration::from_secs(2), batch.next()).await {
         Ok(Some(Ok(message))) => message,
         Ok(Some(Err(error))) => return Err(server("a job is asked for")(error)),
-        Ok(None) | Err(_) => return Ok(None),
+        Ok(None) | Err(_) => return Ok(Taken::Nothing),
     };
     hold(queue, message).await
 }
 
-async fn hold(queue: &Queue, message: jetstream::Message) -> Result<Option<Delivery>, QueueError> {
+async fn hold(queue: &Queue, message: jetstream::Message) -> Result<Taken, QueueError> {
     let times = message.info().map_or(1, |info| u32::try_from(info.delivered).unwrap_or(u32::MAX));
     let raw = message.payload.to_vec();
-    let (ticket, payload) = match parcel::unpack(queue, &raw).await {
+    let (ticket, payload) = match parcel::unpack(queue, &message.subject, &raw).await {
         Ok(unpacked) => unpacked,
-        Err(error @ QueueError::Broken(_)) => {
-            // Whoever put it there: nobody can work on it, and it would come again and again.
-            tracing::warn!(%error, "a message was taken out of the queue");
-            message.ack_with(AckKind::Term).await.map_err(server("a message is taken out"))?;
-            return Ok(None);
-        }
-        Err(error) if times > queue.layout.deliveries => {
-            // What it refers to is gone: as often as it comes, nobody can read it.
-            tracing::warn!(%error, "a job without its file was taken out of the queue");
-            message.ack_with(AckKind::Term).await.map_err(server("a message is taken out"))?;
-            return Ok(None);
-        }
+        // Whoever put it there: nobody can work on it, and it would come again and again.
+        Err(error @ QueueError::Broken(_)) => return refuse(&message, &error).await,
+        // What it refers to is gone: as often as it comes, nobody can read it.
+        Err(error) if times > queue.layout.deliveries => return refuse(&message, &error).await,
         Err(error) => return Err(error),
     };
     let (_, acker) = message.split();
     let acker = Arc::new(acker);
     let renewal = tokio::spawn(renew(Arc::clone(&acker), queue.layout.lease / 3));
-    Ok(Some(Delivery { queue: queue.clone(), ticket, payload, raw, times, acker, renewal }))
+    let delivery = Delivery { queue: queue.clone(), ticket, payload, raw, times, acker, renewal };
+    Ok(Taken::Job(Box::new(delivery)))
+}
+
+/// Takes a message out of the queue.
+async fn refuse(message: &jetstream::Message, error: &QueueError) -> Result<Taken, QueueError> {
+    message.ack_with(AckKind::Term).await.map_err(server("a message is taken out"))?;
+    Ok(Taken::Refused(Refused { subject: message.subject.to_string(), reason: error.to_string() }))
 }
 
 async fn renew(acker: Arc<Acker>, every: Duration) {

@@ -52,6 +52,20 @@ fn all_results(queue: &Queue, batch: &Name, how_many: usize) -> BTreeMap<(String
     results
 }
 
+/// Puts messages under subjects, as any program can. Comes back when the server has them.
+fn by_hand(server: &NatsServer, messages: &[(&str, &str)]) {
+    let mut plain = std::net::TcpStream::connect(server.host()).unwrap();
+    plain.set_read_timeout(Some(LONG)).unwrap();
+    let mut said = "CONNECT {\"verbose\": false}\r\n".to_owned();
+    for (subject, message) in messages {
+        said.push_str(&format!("PUB {subject} {}\r\n{message}\r\n", message.len()));
+    }
+    said.push_str("PING\r\n");
+    std::io::Write::write_all(&mut plain, said.as_bytes()).unwrap();
+    let lines = std::io::BufRead::lines(std::io::BufReader::new(plain));
+    assert!(lines.map(Result::unwrap).any(|line| line == "PONG"));
+}
+
 #[test]
 fn a_job_goes_to_one_worker_and_its_result_to_everybody() {
     let servers = [NatsServer::alone().unwrap()];
@@ -192,14 +206,7 @@ fn what_is_no_job_of_ours_is_taken_out_and_stops_nobody() {
     let queue = connect(&servers, &Layout::default());
     let batch = name("b");
     queue.put(&batch, "1", 1, &Label::any(), b"job").unwrap();
-    // By hand, as any program can.
-    let mut plain = std::net::TcpStream::connect(servers[0].host()).unwrap();
-    std::io::Write::write_all(
-        &mut plain,
-        b"CONNECT {}\r\nPUB alhena.jobs.any.b.x.1 9\r\nnonsense!\r\nPING\r\n",
-    )
-    .unwrap();
-    std::thread::sleep(SOON);
+    by_hand(&servers[0], &[("alhena.jobs.any.b.x.1", "nonsense!")]);
     queue.put(&batch, "2", 1, &Label::any(), b"job").unwrap();
     let mut worker = queue.worker(&[]).unwrap();
     let mut jobs = Vec::new();
@@ -211,6 +218,64 @@ fn what_is_no_job_of_ours_is_taken_out_and_stops_nobody() {
         }
     }
     assert_eq!(jobs, ["1", "2"]);
+}
+
+/// A message, as it is with this head.
+fn headed(batch: &str, job: &str, attempt: u32) -> String {
+    format!("{}\njob", serde_json::json!({"batch": batch, "job": job, "attempt": attempt}))
+}
+
+#[test]
+fn a_job_whose_head_does_not_fit_where_it_was_put_is_taken_out_and_told() {
+    let servers = [NatsServer::alone().unwrap()];
+    let queue = connect(&servers, &Layout::default());
+    let batch = name("b");
+    queue.announce(&batch, &Batch::new(1, "")).unwrap();
+    let long = "x".repeat(5000);
+    let heads = [("a b", "1", 1), ("", "1", 1), ("*", "1", 1), (&long, "1", 1), ("other", "1", 1)];
+    let heads = heads.into_iter().chain([("b", "2", 1), ("b", "1", 2), ("a.b", "1", 1)]);
+    let odd: Vec<String> = heads.map(|(batch, job, attempt)| headed(batch, job, attempt)).collect();
+    let mut messages: Vec<(&str, &str)> =
+        odd.iter().map(|message| ("alhena.jobs.any.b.1.1", &**message)).collect();
+    let plain = headed("b", "1", 1);
+    messages.extend([("alhena.jobs.any.b", &*plain), ("alhena.jobs.any.a.b.1.1", &odd[7])]);
+    by_hand(&servers[0], &messages);
+    queue.put(&batch, "good", 1, &Label::any(), b"job").unwrap();
+    let (mut worker, mut refused) = (queue.worker(&[]).unwrap(), Vec::new());
+    let begin = Instant::now();
+    let delivery = loop {
+        assert!(begin.elapsed() < LONG);
+        let taken = worker.next(LONG).unwrap();
+        refused.extend(worker.refused());
+        if let Some(delivery) = taken {
+            break delivery;
+        }
+    };
+    assert_eq!((delivery.job(), delivery.times()), ("good", 1));
+    delivery.finish(b"").unwrap();
+    assert_eq!(refused.len(), messages.len(), "{refused:?}");
+    assert_eq!(refused[0].subject, "alhena.jobs.any.b.1.1");
+    assert!(refused[0].reason.contains("its head does not fit its subject"), "{refused:?}");
+    assert!(worker.next(SOON).unwrap().is_none());
+    assert_eq!(queue.progress(&batch).unwrap().unwrap().open, 0);
+}
+
+#[test]
+fn a_result_whose_head_does_not_fit_where_it_was_put_is_passed_over() {
+    let servers = [NatsServer::alone().unwrap()];
+    let queue = connect(&servers, &Layout::default());
+    let batch = name("b");
+    queue.put(&batch, "1", 1, &Label::any(), b"job").unwrap();
+    let (mine, later, other) = (headed("b", "1", 1), headed("b", "1", 2), headed("other", "x", 1));
+    let messages = [
+        ("alhena.results.b.x.1", &*mine),
+        ("alhena.results.b.x.2", &later),
+        ("alhena.results.b.y.1", &other),
+    ];
+    by_hand(&servers[0], &messages);
+    assert!(queue.worker(&[]).unwrap().next(LONG).unwrap().unwrap().finish(b"done").unwrap());
+    let results = all_results(&queue, &batch, 1);
+    assert_eq!(results, BTreeMap::from([(("1".to_owned(), 1), vec!["done".to_owned()])]));
 }
 
 #[test]

@@ -205,7 +205,11 @@ impl Shop {
     fn take_all(&self, mut worker: Worker) {
         let mut lost = false;
         while self.phase() == GOING {
-            match worker.next(WAIT) {
+            let next = worker.next(WAIT);
+            for refused in worker.refused() {
+                self.told.refused(&refused.subject, &refused.reason);
+            }
+            match next {
                 Ok(Some(delivery)) => self.take(delivery),
                 Ok(None) => {}
                 Err(error) => {

@@ -56,6 +56,17 @@ impl Told {
         self.tell(Paint::Yellow, word, which, &format!(": {why}"), json!({"why": why}));
     }
 
+    /// What was put under this subject is no job, and was taken out of the queue.
+    pub fn refused(&self, subject: &str, why: &str) {
+        if self.json {
+            let event = json!({"type": "refused", "subject": subject, "why": why});
+            let _nobody_reads = write_json(|out| writeln!(out, "{event}"));
+        } else if !self.quiet {
+            let word = Colours::of(Stream::Err).paint(Paint::Yellow, "refused");
+            say(format_args!("{word} {}: {}", one_line(subject, 120), one_line(why, 300)));
+        }
+    }
+
     /// Something that concerns no job.
     pub fn say(&self, text: &str) {
         if self.json {
