@@ -73,7 +73,7 @@ impl Gate {
             return Err(refused("outputs are for jobs with a place of their own", "Add copy or git."));
         }
         options.insert("no_config".to_owned(), Value::Bool(true));
-        if options.get("offline").is_none_or(|offline| *offline == Value::Bool(false)) {
+        if !letter.is_offline() {
             options.insert("gemini".to_owned(), text(&self.gemini));
         }
         Ok(Job { id: letter.id.clone(), line: letter.line, options, place, outputs, mark })

@@ -9,6 +9,7 @@ use alhena::batch::outputs::OutputFile;
 use alhena::batch::perform::{Done, Where};
 use alhena::model::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Another one is not understood.
 pub const VERSION: u32 = 2;
@@ -71,6 +72,13 @@ pub enum Worked {
     Own,
     Shared,
     Nowhere,
+}
+
+impl Letter {
+    /// Whether it runs another CLI than the worker's, with the scripted model.
+    pub fn is_offline(&self) -> bool {
+        self.options.get("offline").is_some_and(|offline| *offline != Value::Bool(false))
+    }
 }
 
 impl Place {

@@ -158,3 +158,30 @@ fn a_letter_with_an_odd_head_is_taken_out_before_anything_runs_and_told() {
     assert_eq!((progress.results, progress.open), (1, 0));
     fleet.nothing_is_left();
 }
+
+/// A job that brings its own CLI says nothing of the worker's.
+#[test]
+fn a_job_that_is_offline_fails_by_itself_where_there_is_no_node() {
+    let fleet = fleet("no node");
+    // What the stand-in needs, and no Node.
+    let tools = fleet.path("tools");
+    std::fs::create_dir(&tools).unwrap();
+    for tool in ["sh", "cat", "sleep", "mkdir"] {
+        let path = ["/usr/bin", "/bin"].map(|dir| std::path::Path::new(dir).join(tool));
+        let path = path.iter().find(|path| path.exists()).unwrap();
+        std::os::unix::fs::symlink(path, tools.join(tool)).unwrap();
+    }
+    let fleet = fleet.env([("PATH".to_owned(), tools.display().to_string())]);
+    fleet.write(
+        "jobs.jsonl",
+        "{\"id\": \"offline\", \"prompt\": \"a\", \"offline\": true}\n{\"id\": \"own\", \"prompt\": \"b\"}\n",
+    );
+    let worker = fleet.worker("w1", &["--jobs", "1"]);
+    let ended = fleet.submit(&[]).finish(LONG);
+    assert_eq!(ended.code(), Some(1), "{ended:?}");
+    let all = fleet.results();
+    assert_eq!(all["offline"]["outcome"]["failure"]["kind"], "not_installed", "{}", all["offline"]);
+    assert_eq!(all["own"]["outcome"]["status"], "success", "{}", all["own"]);
+    assert_eq!(worker.leave().code(), Some(0));
+    fleet.nothing_is_left();
+}

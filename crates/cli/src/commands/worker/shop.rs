@@ -320,7 +320,8 @@ impl Shop {
             self.told.left(which, "returned", "this worker ends");
             return self.note(delivery.give_back());
         }
-        if let Some(failure) = ended.outcome.failure.as_ref().filter(|failure| is_ours(failure.kind)) {
+        if let Some(failure) = ended.outcome.failure.as_ref().filter(|failure| is_ours(failure.kind, letter))
+        {
             // Every other job would fail here the same way: better nobody takes them than this one.
             self.told.left(which, "returned", &failure.message);
             *self.broken.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure.clone());
@@ -362,6 +363,11 @@ impl Shop {
 }
 
 /// Whether it is this machine that is at fault, and no job can do anything about it.
-fn is_ours(kind: FailureKind) -> bool {
-    matches!(kind, FailureKind::NotInstalled | FailureKind::DiskFull)
+fn is_ours(kind: FailureKind, letter: &Letter) -> bool {
+    match kind {
+        FailureKind::DiskFull => true,
+        // Which CLI is missing: that of all jobs, or one that this job asked for?
+        FailureKind::NotInstalled => !letter.is_offline(),
+        _ => false,
+    }
 }
