@@ -7,7 +7,7 @@
 //! | `alhena-dead` | `alhena.dead.BATCH.JOB.ATTEMPT`: jobs that ended every worker that took them |
 //! | `alhena-batches` (keys) | what is known of a batch, and whether it was cancelled |
 //! | `alhena-limits` (keys) | until when nobody calls a model |
-//! | (no stream) | `alhena.begun.BATCH`: somebody works on a job now; who does not listen misses nothing that counts |
+//! | (no stream) | `alhena.begun.BATCH`: somebody works on a job now, or gave it back; who does not listen misses nothing that counts |
 //! | `alhena-files` (objects) | what is too large for a message, and files that travel |
 
 use std::fmt;

@@ -1,6 +1,6 @@
 //! The worker's side: a job, held by a lease that is renewed while somebody works on it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::consumer::{AckPolicy, Consumer, pull};
@@ -51,10 +51,12 @@ pub struct Delivery {
     raw: Vec<u8>,
     times: u32,
     acker: Arc<Acker>,
+    /// What is told of it whenever the lease is renewed.
+    begun: Arc<Mutex<Option<Begun>>>,
     renewal: JoinHandle<()>,
 }
 
-/// Somebody works on a job now.
+/// Somebody works on a job now. It is told again whenever the lease is renewed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Begun {
@@ -64,10 +66,16 @@ pub struct Begun {
     pub attempt: u32,
     /// Who.
     pub worker: String,
+    /// How long that one may be silent before the job is given to another, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_ms: Option<u64>,
+    /// Whether it is given back instead: nobody works on it any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub returned: bool,
 }
 
 impl Queue {
-    /// Tells of each job of a batch that somebody begins, from now on. Nothing that counts may depend on it.
+    /// Tells of each job of a batch that somebody begins, goes on with or gives back, from now on. Nothing that counts may depend on it.
     pub fn watch_begun(&self, batch: &Name, tell: impl Fn(Begun) + Send + 'static) -> Result<(), QueueError> {
         let subject = names::begun(&batch.to_string());
         let mut told =
@@ -172,8 +180,15 @@ async fn hold(queue: &Queue, message: jetstream::Message) -> Result<Taken, Queue
     };
     let (_, acker) = message.split();
     let acker = Arc::new(acker);
-    let renewal = tokio::spawn(renew(Arc::clone(&acker), queue.layout.lease / 3));
-    let delivery = Delivery { queue: queue.clone(), ticket, payload, raw, times, acker, renewal };
+    let begun = Arc::default();
+    let renewal = Renewal {
+        client: queue.client.clone(),
+        batch: ticket.batch.clone(),
+        acker: Arc::clone(&acker),
+        begun: Arc::clone(&begun),
+    };
+    let renewal = tokio::spawn(renewal.each(queue.layout.lease / 3));
+    let delivery = Delivery { queue: queue.clone(), ticket, payload, raw, times, acker, begun, renewal };
     Ok(Taken::Job(Box::new(delivery)))
 }
 
@@ -183,12 +198,33 @@ async fn refuse(message: &jetstream::Message, error: &QueueError) -> Result<Take
     Ok(Taken::Refused(Refused { subject: message.subject.to_string(), reason: error.to_string() }))
 }
 
-async fn renew(acker: Arc<Acker>, every: Duration) {
-    loop {
-        tokio::time::sleep(every).await;
-        if let Err(error) = acker.ack_with(AckKind::Progress).await {
-            tracing::debug!(%error, "a lease was not renewed, once more later");
+/// What keeps a lease. It has no queue, whose runtime would be dropped by itself then.
+struct Renewal {
+    client: async_nats::Client,
+    batch: String,
+    acker: Arc<Acker>,
+    begun: Arc<Mutex<Option<Begun>>>,
+}
+
+impl Renewal {
+    async fn each(self, time: Duration) {
+        loop {
+            tokio::time::sleep(time).await;
+            if let Err(error) = self.acker.ack_with(AckKind::Progress).await {
+                tracing::debug!(%error, "a lease was not renewed, once more later");
+            }
+            let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            if let Some(begun) = begun {
+                tell(&self.client, &self.batch, &begun).await;
+            }
         }
+    }
+}
+
+async fn tell(client: &async_nats::Client, batch: &str, begun: &Begun) {
+    let Ok(message) = serde_json::to_vec(begun) else { return };
+    if let Err(error) = client.publish(names::begun(batch), message.into()).await {
+        tracing::debug!(%error, "nobody was told of who works on a job");
     }
 }
 
@@ -243,20 +279,32 @@ impl Delivery {
         self.queue.wait(self.acker.ack_with(AckKind::Term)).map_err(server("a job is taken out"))
     }
 
-    /// Tells whoever listens that somebody works on it now.
+    /// Tells whoever listens that somebody works on it, now and for as long as it is held.
     pub fn tell_begun(&self, worker: &str) {
-        let begun =
-            Begun { job: self.ticket.job.clone(), attempt: self.ticket.attempt, worker: worker.to_owned() };
-        let Ok(message) = serde_json::to_vec(&begun) else { return };
-        let told = self.queue.wait(self.queue.client.publish(names::begun(self.batch()), message.into()));
-        if let Err(error) = told {
-            tracing::debug!(%error, "nobody was told of the beginning of a job");
-        }
+        let begun = Begun {
+            job: self.ticket.job.clone(),
+            attempt: self.ticket.attempt,
+            worker: worker.to_owned(),
+            lease_ms: u64::try_from(self.queue.layout.lease.as_millis()).ok(),
+            returned: false,
+        };
+        self.queue.wait(tell(&self.queue.client, self.batch(), &begun));
+        *self.begun.lock().unwrap_or_else(PoisonError::into_inner) = Some(begun);
     }
 
     /// Gives it to another, at once.
-    pub fn give_back(self) -> Result<(), QueueError> {
-        self.queue.wait(self.acker.ack_with(AckKind::Nak(None))).map_err(server("a job is given back"))
+    pub fn give_back(mut self) -> Result<(), QueueError> {
+        let queue = self.queue.clone();
+        queue.wait(async {
+            self.renewal.abort();
+            let _aborted = (&mut self.renewal).await;
+            // Before it is: the next one's word has to come behind this one.
+            let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(begun) = begun {
+                tell(&queue.client, self.batch(), &Begun { returned: true, ..begun }).await;
+            }
+            self.acker.ack_with(AckKind::Nak(None)).await.map_err(server("a job is given back"))
+        })
     }
 
     async fn end(&self, result: &[u8]) -> Result<bool, QueueError> {

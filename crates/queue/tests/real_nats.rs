@@ -385,6 +385,31 @@ fn a_job_that_nobody_wants_leaves_no_result_and_whoever_listens_hears_of_beginni
 }
 
 #[test]
+fn who_works_on_a_job_says_so_with_every_renewal_and_when_it_is_given_back() {
+    let servers = [NatsServer::alone().unwrap()];
+    let queue = connect(&servers, &Layout::default().lease(Duration::from_secs(1)));
+    let batch = name("b");
+    let (tell, told) = std::sync::mpsc::channel();
+    queue.watch_begun(&batch, move |begun| drop(tell.send(begun))).unwrap();
+    queue.put(&batch, "1", 1, &Label::any(), b"job").unwrap();
+    let mut worker = queue.worker(&[]).unwrap();
+    let delivery = worker.next(LONG).unwrap().unwrap();
+    delivery.tell_begun("me");
+    for _ in 0..3 {
+        let begun = told.recv_timeout(LONG).unwrap();
+        assert_eq!((begun.worker.as_str(), begun.lease_ms, begun.returned), ("me", Some(1000), false));
+    }
+    delivery.give_back().unwrap();
+    let back = std::iter::from_fn(|| told.recv_timeout(LONG).ok()).find(|told| told.returned).unwrap();
+    assert_eq!((back.job.as_str(), back.attempt, back.worker.as_str()), ("1", 1, "me"));
+    // Of what nobody began nothing is told, and nothing any more of what was given back.
+    let again = worker.next(LONG).unwrap().unwrap();
+    assert!(told.recv_timeout(Duration::from_secs(1)).is_err());
+    again.give_back().unwrap();
+    assert!(told.recv_timeout(SOON).is_err());
+}
+
+#[test]
 fn what_was_gathered_says_how_much_more_there_is() {
     let servers = [NatsServer::alone().unwrap()];
     let queue = connect(&servers, &Layout::default());
@@ -478,4 +503,25 @@ fn a_job_costs_few_messages_however_many_there_are() {
     println!("{:.1} messages, {:.0} bytes, {:.2?} a job", each(messages), each(bytes), time / jobs as u32);
     assert!(each(messages) < 24.0, "{}", each(messages));
     assert!(each(bytes) < 16_000.0, "{}", each(bytes));
+}
+
+/// And with these.
+#[test]
+fn a_renewal_costs_three_messages() {
+    let server = NatsServer::monitored().unwrap();
+    let queue = connect(std::slice::from_ref(&server), &Layout::default().lease(Duration::from_secs(1)));
+    let batch = name("b");
+    let (tell, told) = std::sync::mpsc::channel();
+    queue.watch_begun(&batch, move |begun| drop(tell.send(begun))).unwrap();
+    queue.put(&batch, "review-17@00112233445566778899aabbccddeeff", 1, &Label::any(), b"job").unwrap();
+    let delivery = queue.worker(&[]).unwrap().next(LONG).unwrap().unwrap();
+    delivery.tell_begun("build-machine-7-31415");
+    told.recv_timeout(LONG).unwrap();
+    let (before, times) = (server.traffic().unwrap(), 6);
+    (0..times).for_each(|_| drop(told.recv_timeout(LONG).unwrap()));
+    let (messages, bytes) = server.traffic().unwrap().since(&before);
+    println!("{messages} messages, {bytes} bytes for {times} renewals");
+    // On a machine that is busy one more may have begun.
+    assert!((3 * times..=3 * times + 3).contains(&messages), "{messages}");
+    delivery.discard().unwrap();
 }
