@@ -24,7 +24,7 @@ pub struct Gate {
     pub gemini: PathBuf,
 }
 
-fn refused(message: impl Into<String>, hint: impl Into<String>) -> Fault {
+pub(super) fn refused(message: impl Into<String>, hint: impl Into<String>) -> Fault {
     Fault::new(format!("the worker refuses it: {}", message.into()), hint)
 }
 
@@ -36,8 +36,7 @@ impl Gate {
         unpack: impl FnOnce(&str) -> Result<PathBuf, Fault>,
     ) -> Result<Job, Fault> {
         if letter.version != letter::VERSION {
-            let hint = "Use the same release of alhena for both.";
-            return Err(refused("it was written by another release of alhena", hint));
+            return Err(letter::of_another_release());
         }
         let mark: Mark = letter.mark.parse().map_err(|()| refused("it has no mark", ""))?;
         let mut options = Options::new();

@@ -413,7 +413,10 @@ fn done(payload: &[u8], mark: &str) -> Done {
         Done::not_begun(failure, Where::Shared)
     };
     match serde_json::from_slice::<Answer>(payload) {
-        Ok(answer) if answer.mark == mark && answer.version == super::letter::VERSION => answer.done(),
+        Ok(answer) if answer.version != super::letter::VERSION => {
+            broken("it was written by another release of alhena".to_owned())
+        }
+        Ok(answer) if answer.mark == mark => answer.done(),
         Ok(_) => broken("it is that of another job".to_owned()),
         Err(error) => broken(error.to_string()),
     }

@@ -100,7 +100,7 @@ fn a_letter_that_was_written_by_hand_gets_no_further() {
     let touched = fleet.path("touched");
     let evil = format!("touch {}", touched.display());
     let letter = |options: Value| {
-        json!({"version": 1, "id": "x", "line": 1, "mark": "00112233445566778899aabbccddeeff",
+        json!({"version": 2, "id": "x", "line": 1, "mark": "00112233445566778899aabbccddeeff",
             "options": options, "place": {"kind": "dir"}})
         .to_string()
     };
@@ -113,17 +113,31 @@ fn a_letter_that_was_written_by_hand_gets_no_further() {
     for (number, letter) in letters.iter().enumerate() {
         queue.put(&batch, &number.to_string(), 1, &Label::any(), letter.as_bytes()).unwrap();
     }
-    queue.put(&batch, "none", 1, &Label::any(), b"{\"no\": \"letter\"}").unwrap();
+    // What cannot be read is answered, too: somebody may wait for it.
+    queue.put(&batch, "none@0a", 1, &Label::any(), b"{\"no\": \"letter\"}").unwrap();
+    queue.put(&batch, "new@0b", 1, &Label::any(), b"{\"version\": 99, \"job\": {}}").unwrap();
     let worker = fleet.worker("w1", &["--max-approval", "yolo", "--idle-exit", "3s"]).finish(LONG);
     assert_eq!(worker.code(), Some(0), "{worker:?}");
     let mut gathering = queue.gather(&batch);
-    for _ in 0..letters.len() {
+    let mut unread = Vec::new();
+    for _ in 0..letters.len() + 2 {
         let gathered = gathering.next(LONG).unwrap().unwrap();
         let answer: Value = serde_json::from_slice(&gathered.payload).unwrap();
         let failure = &answer["outcome"]["failure"];
         assert_eq!(failure["kind"], "input", "{answer}");
         assert!(failure["message"].as_str().unwrap().starts_with("the worker refuses it: "), "{answer}");
+        unread.extend(
+            (answer["id"] != "x").then(|| {
+                [&answer["id"], &answer["mark"], &failure["message"]].map(Value::to_string).join(" ")
+            }),
+        );
     }
+    unread.sort();
+    assert!(unread[1].starts_with("\"none\" \"0a\" \"the worker refuses it: it is no job: "), "{unread:?}");
+    assert_eq!(
+        unread[0],
+        "\"new\" \"0b\" \"the worker refuses it: it was written by another release of alhena\""
+    );
     assert!(gathering.next(std::time::Duration::from_millis(300)).unwrap().is_none());
     assert!(!touched.exists());
     fleet.nothing_is_left();

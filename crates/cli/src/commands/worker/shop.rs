@@ -229,20 +229,17 @@ impl Shop {
     /// One job, from its delivery to its result.
     fn take(&self, delivery: Delivery) {
         let batch = delivery.batch().to_owned();
-        let which =
-            Which { batch: batch.clone(), id: delivery.job().to_owned(), attempt: delivery.attempt() };
-        let letter: Letter = match serde_json::from_slice(delivery.payload()) {
-            Ok(letter) => letter,
-            Err(error) => {
-                self.told.left(&which, "refused", &format!("it is no job: {error}"));
-                return self.note(delivery.discard());
-            }
-        };
-        let which = Which { id: letter.id.clone(), ..which };
+        let read = Letter::read(delivery.payload());
+        let id = read.as_ref().map_or(delivery.job(), |letter| &letter.id).to_owned();
+        let which = Which { batch: batch.clone(), id, attempt: delivery.attempt() };
         if self.is_cancelled(&batch) {
             self.told.left(&which, "dropped", "its batch was cancelled");
             return self.note(delivery.discard());
         }
+        let letter = match read {
+            Ok(letter) => letter,
+            Err(fault) => return self.refuse(delivery, fault, &which),
+        };
         let (number, watch) = self.register(&batch);
         if self.phase() != GOING {
             self.told.left(&which, "returned", "this worker ends");
@@ -330,6 +327,14 @@ impl Shop {
         }
         self.told.done(which, &ended.outcome, ms);
         self.answer(delivery, Answer::of(letter, &self.name, ended), Delivery::finish);
+    }
+
+    /// A letter that nobody here can read: whoever waits for its answer is told.
+    fn refuse(&self, delivery: Delivery, Fault { message, hint }: Fault, which: &Which) {
+        self.told.left(which, "refused", &message);
+        let failure = Failure::new(FailureKind::Input, message).with_hint(hint);
+        let (letter, ended) = (Letter::unread(delivery.job()), Ended::not_begun(failure, Where::Shared));
+        self.answer(delivery, Answer::of(&letter, &self.name, ended), Delivery::finish);
     }
 
     /// A job that ended every worker before: nobody else has to.
