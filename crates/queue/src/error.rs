@@ -6,7 +6,7 @@ use std::fmt::Display;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueueError {
-    /// The address, a file with credentials or a certificate is no good.
+    /// The address is no good.
     #[error("{0}")]
     Address(String),
     /// Nobody answers there, or not with what a queue needs.
@@ -45,6 +45,8 @@ pub enum Trouble {
     NotLetIn,
     /// One of the two does not believe the other's certificate.
     Tls,
+    /// A file with credentials, a key or certificates is no good.
+    Files,
     /// The server keeps nothing.
     NoJetStream,
 }
@@ -73,6 +75,9 @@ impl Trouble {
             }
             Trouble::Tls => {
                 "Give the authority of its certificate with --nats-ca FILE, and with --nats-cert and --nats-key your own if it wants one."
+            }
+            Trouble::Files => {
+                "Give the file as it was handed out: --nats-creds or NATS_CREDS for credentials, --nats-nkey for a seed, --nats-ca, --nats-cert and --nats-key for certificates."
             }
             Trouble::NoJetStream => "Start the server with JetStream: `nats-server -js`.",
         }
