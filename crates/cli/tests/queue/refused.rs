@@ -159,7 +159,7 @@ fn a_letter_with_an_odd_head_is_taken_out_before_anything_runs_and_told() {
         ("alhena.jobs.any.b.\u{1b}[31mx.1".to_owned(), format!("{head}\n{letter}"))
     });
     fleet.put_by_hand(&odd);
-    queue.put(&batch, "x", 1, &Label::any(), letter.to_string().as_bytes()).unwrap();
+    queue.put(&batch, "x", 2, &Label::any(), letter.to_string().as_bytes()).unwrap();
     let (urls, gemini) = (fleet.urls(), fleet.gemini.display().to_string());
     let root = fleet.path("root").display().to_string();
     let worker = ["worker", "--nats", &urls, "--gemini", &gemini, "--root", &root, "--idle-exit", "3s"];
@@ -168,6 +168,7 @@ fn a_letter_with_an_odd_head_is_taken_out_before_anything_runs_and_told() {
     let refused = "refused alhena.jobs.any.b.x.1: a message in the queue is not Alhena's: its head does not fit its subject";
     assert_eq!(worker.stderr.lines().filter(|line| *line == refused).count(), odd.len(), "{worker:?}");
     assert_eq!(worker.stderr.matches("began").count(), 1, "{worker:?}");
+    assert!(worker.stderr.contains("\nbegan b/x (attempt 2)\n"), "{worker:?}");
     let progress = queue.progress(&batch).unwrap().unwrap();
     assert_eq!((progress.results, progress.open), (1, 0));
     fleet.nothing_is_left();

@@ -32,7 +32,8 @@ impl Told {
         } else if !self.quiet {
             let word = Colours::of(Stream::Err).paint(paint, word);
             let (batch, id) = (one_line(&which.batch, 64), one_line(&which.id, 60));
-            say(format_args!("{word} {batch}/{id}{}", one_line(more, 300)));
+            // As a whole: what a line begins with is no space.
+            say(format_args!("{word} {}", one_line(&format!("{batch}/{id}{more}"), 430)));
         }
     }
 
