@@ -30,6 +30,9 @@ pub enum QueueError {
         /// What was said.
         reason: String,
     },
+    /// What a message refers to is not there any more.
+    #[error("the file {0:?} of the queue is gone")]
+    Gone(String),
     /// What came is not what was put in.
     #[error("{0}")]
     Broken(String),
@@ -95,7 +98,7 @@ impl QueueError {
             QueueError::Server { .. } => Some(
                 "Look whether the server runs with JetStream (-js) and has room; `nats stream ls` shows it.",
             ),
-            QueueError::Name(_) | QueueError::Broken(_) => None,
+            QueueError::Name(_) | QueueError::Gone(_) | QueueError::Broken(_) => None,
         }
     }
 }

@@ -48,6 +48,7 @@ pub struct Delivery {
     queue: Queue,
     ticket: Ticket,
     payload: Vec<u8>,
+    lost: Option<String>,
     raw: Vec<u8>,
     times: u32,
     acker: Arc<Acker>,
@@ -170,14 +171,20 @@ async fn take(queue: &Queue, consumer: &Consumer<pull::Config>, wait: Duration) 
 async fn hold(queue: &Queue, message: jetstream::Message) -> Result<Taken, QueueError> {
     let times = message.info().map_or(1, |info| u32::try_from(info.delivered).unwrap_or(u32::MAX));
     let raw = message.payload.to_vec();
-    let (ticket, payload) = match parcel::unpack(queue, &message.subject, &raw).await {
-        Ok(unpacked) => unpacked,
+    let mut opened = match parcel::open(&message.subject, &raw) {
+        Ok(opened) => opened,
         // Whoever put it there: nobody can work on it, and it would come again and again.
-        Err(error @ QueueError::Broken(_)) => return refuse(&message, &error).await,
-        // What it refers to is gone: as often as it comes, nobody can read it.
-        Err(error) if times > queue.layout.deliveries => return refuse(&message, &error).await,
-        Err(error) => return Err(error),
+        Err(error) => return refuse(&message, &error).await,
     };
+    let payload = match opened.payload(queue).await {
+        Err(error) if times > queue.layout.deliveries => Err(error),
+        payload => payload?,
+    };
+    let (payload, lost) = match payload {
+        Ok(payload) => (payload, None),
+        Err(error) => (Vec::new(), Some(error.to_string())),
+    };
+    let ticket = opened.ticket;
     let (_, acker) = message.split();
     let acker = Arc::new(acker);
     let begun = Arc::default();
@@ -188,7 +195,8 @@ async fn hold(queue: &Queue, message: jetstream::Message) -> Result<Taken, Queue
         begun: Arc::clone(&begun),
     };
     let renewal = tokio::spawn(renewal.each(queue.layout.lease / 3));
-    let delivery = Delivery { queue: queue.clone(), ticket, payload, raw, times, acker, begun, renewal };
+    let delivery =
+        Delivery { queue: queue.clone(), ticket, payload, lost, raw, times, acker, begun, renewal };
     Ok(Taken::Job(Box::new(delivery)))
 }
 
@@ -247,6 +255,11 @@ impl Delivery {
     /// What was put in.
     pub fn payload(&self) -> &[u8] {
         &self.payload
+    }
+
+    /// Why nobody can have what was put in, if that is so. It wants a [result](Self::finish) all the same.
+    pub fn lost(&self) -> Option<&str> {
+        self.lost.as_deref()
     }
 
     /// How often it was given to somebody, this time included.

@@ -279,6 +279,28 @@ fn a_result_whose_head_does_not_fit_where_it_was_put_is_passed_over() {
 }
 
 #[test]
+fn what_refers_to_a_file_that_is_gone_is_told_as_such_and_holds_up_nobody() {
+    let servers = [NatsServer::alone().unwrap()];
+    let queue = connect(&servers, &Layout::default());
+    let batch = name("b");
+    let head = serde_json::json!({"batch": "b", "job": "1", "attempt": 1, "object": "job.b.gone"});
+    let message = format!("{head}\n");
+    by_hand(&servers[0], &[("alhena.jobs.any.b.1.1", &message), ("alhena.results.b.1.1", &message)]);
+    queue.put(&batch, "2", 1, &Label::any(), b"job").unwrap();
+    let mut worker = queue.worker(&[]).unwrap();
+    let lost = worker.next(LONG).unwrap().unwrap();
+    assert_eq!((lost.job(), lost.payload()), ("1", &b""[..]));
+    assert_eq!(lost.lost(), Some("the file \"job.b.gone\" of the queue is gone"));
+    assert!(!lost.finish(b"it is gone").unwrap());
+    let there = worker.next(LONG).unwrap().unwrap();
+    assert_eq!((there.job(), there.lost()), ("2", None));
+    assert!(there.finish(b"done").unwrap());
+    let results = all_results(&queue, &batch, 2);
+    assert_eq!(results[&("1".to_owned(), 1)], [""]);
+    assert_eq!(results[&("2".to_owned(), 1)], ["done"]);
+}
+
+#[test]
 fn nobody_there_no_jetstream_and_wrong_files_are_told_apart() {
     let free = free_port().unwrap();
     let nobody = Address::of(Some(&format!("nats://me:secret@127.0.0.1:{free}")), |_| None).unwrap();

@@ -412,6 +412,9 @@ fn done(payload: &[u8], mark: &str) -> Done {
             Failure::new(FailureKind::InvalidResponse, format!("the worker's answer is no good: {why}"));
         Done::not_begun(failure, Where::Shared)
     };
+    if payload.is_empty() {
+        return broken("it is not in the queue any more".to_owned());
+    }
     match serde_json::from_slice::<Answer>(payload) {
         Ok(answer) if answer.version != super::letter::VERSION => {
             broken("it was written by another release of alhena".to_owned())

@@ -114,18 +114,23 @@ fn a_letter_that_was_written_by_hand_gets_no_further() {
         queue.put(&batch, &number.to_string(), 1, &Label::any(), letter.as_bytes()).unwrap();
     }
     // What cannot be read is answered, too: somebody may wait for it.
+    let lost = json!({"batch": "b", "job": "lost", "attempt": 1, "object": "job.b.gone"});
+    fleet.put_by_hand(&[("alhena.jobs.any.b.lost.1".to_owned(), format!("{lost}\n"))]);
     queue.put(&batch, "none@0a", 1, &Label::any(), b"{\"no\": \"letter\"}").unwrap();
     queue.put(&batch, "new@0b", 1, &Label::any(), b"{\"version\": 99, \"job\": {}}").unwrap();
     let worker = fleet.worker("w1", &["--max-approval", "yolo", "--idle-exit", "3s"]).finish(LONG);
     assert_eq!(worker.code(), Some(0), "{worker:?}");
     let mut gathering = queue.gather(&batch);
     let mut unread = Vec::new();
-    for _ in 0..letters.len() + 2 {
+    for _ in 0..letters.len() + 3 {
         let gathered = gathering.next(LONG).unwrap().unwrap();
         let answer: Value = serde_json::from_slice(&gathered.payload).unwrap();
         let failure = &answer["outcome"]["failure"];
         assert_eq!(failure["kind"], "input", "{answer}");
-        assert!(failure["message"].as_str().unwrap().starts_with("the worker refuses it: "), "{answer}");
+        let is_lost = answer["id"] == "lost";
+        let begin =
+            if is_lost { "what the job says cannot be had: the file" } else { "the worker refuses it: " };
+        assert!(failure["message"].as_str().unwrap().starts_with(begin), "{answer}");
         unread.extend(
             (answer["id"] != "x").then(|| {
                 [&answer["id"], &answer["mark"], &failure["message"]].map(Value::to_string).join(" ")
@@ -133,9 +138,9 @@ fn a_letter_that_was_written_by_hand_gets_no_further() {
         );
     }
     unread.sort();
-    assert!(unread[1].starts_with("\"none\" \"0a\" \"the worker refuses it: it is no job: "), "{unread:?}");
+    assert!(unread[2].starts_with("\"none\" \"0a\" \"the worker refuses it: it is no job: "), "{unread:?}");
     assert_eq!(
-        unread[0],
+        unread[1],
         "\"new\" \"0b\" \"the worker refuses it: it was written by another release of alhena\""
     );
     assert!(gathering.next(std::time::Duration::from_millis(300)).unwrap().is_none());

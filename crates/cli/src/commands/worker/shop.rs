@@ -33,6 +33,9 @@ const LOOK: Duration = Duration::from_millis(200);
 /// After a server that gives nothing.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// What to do about a job that is lost on its way.
+const AGAIN: &str = "Put it in again, with `alhena batch --again failed`.";
+
 /// How far a worker is.
 const GOING: u8 = 0;
 const DRAINING: u8 = 1;
@@ -229,7 +232,10 @@ impl Shop {
     /// One job, from its delivery to its result.
     fn take(&self, delivery: Delivery) {
         let batch = delivery.batch().to_owned();
-        let read = Letter::read(delivery.payload());
+        let read = match delivery.lost() {
+            Some(why) => Err(Fault::new(format!("what the job says cannot be had: {why}"), AGAIN)),
+            None => Letter::read(delivery.payload()),
+        };
         let id = read.as_ref().map_or(delivery.job(), |letter| &letter.id).to_owned();
         let which = Which { batch: batch.clone(), id, attempt: delivery.attempt() };
         if self.is_cancelled(&batch) {
