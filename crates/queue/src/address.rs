@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_nats::{ConnectOptions, ServerAddr};
 
-use crate::QueueError;
+use crate::{QueueError, Trouble};
 
 /// A server, or several of one cluster, and how to be let in.
 ///
@@ -104,14 +104,14 @@ impl Address {
             .connection_timeout(Duration::from_secs(5))
             .request_timeout(Some(Duration::from_secs(10)));
         if let Some(file) = &self.credentials {
-            readable("credentials", file)?;
+            self.readable("credentials", file)?;
             options = options
                 .credentials_file(file)
                 .await
-                .map_err(|error| QueueError::Address(format!("credentials {}: {error}", file.display())))?;
+                .map_err(|error| self.no_good(format!("credentials {}: {error}", file.display())))?;
         }
         if let Some(file) = &self.nkey {
-            options = options.nkey(seed(file)?);
+            options = options.nkey(self.seed(file)?);
         }
         let (user, password) = match self.in_url() {
             Some((user, password)) => (Some(user), password),
@@ -127,15 +127,39 @@ impl Address {
             options = options.token(token.clone());
         }
         if let Some(file) = &self.ca {
-            readable("certificates", file)?;
+            self.readable("certificates", file)?;
             options = options.add_root_certificates(file.clone());
         }
         if let Some((certificate, key)) = &self.certificate {
-            readable("certificate", certificate)?;
-            readable("key", key)?;
+            self.readable("certificate", certificate)?;
+            self.readable("key", key)?;
             options = options.add_client_certificate(certificate.clone(), key.clone());
         }
         Ok(options)
+    }
+
+    /// The seed of a user's key, alone in its file or between the lines that the tools of NATS put around it.
+    fn seed(&self, file: &Path) -> Result<String, QueueError> {
+        let text = self.readable("key", file)?;
+        let is_seed = |line: &&str| {
+            line.len() == 58
+                && line.starts_with("SU")
+                && line.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        };
+        let seed = text.lines().map(str::trim).find(is_seed).map(str::to_owned);
+        // What else is in it is not said: it may be secret.
+        let none = || format!("key {}: there is no seed of a user's key in it", file.display());
+        seed.ok_or_else(|| self.no_good(none()))
+    }
+
+    fn readable(&self, what: &str, file: &Path) -> Result<String, QueueError> {
+        let text = std::fs::read_to_string(file);
+        text.map_err(|error| self.no_good(format!("{what} {}: {error}", file.display())))
+    }
+
+    /// A file that was to let one in does not.
+    fn no_good(&self, reason: String) -> QueueError {
+        QueueError::Connect { address: self.shown(), reason, trouble: Trouble::Files }
     }
 }
 
@@ -156,24 +180,6 @@ fn decoded(text: &str) -> String {
         }
     }
     String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// The seed of a user's key, alone in its file or between the lines that the tools of NATS put around it.
-fn seed(file: &Path) -> Result<String, QueueError> {
-    let text = readable("key", file)?;
-    let is_seed = |line: &&str| {
-        line.len() == 58 && line.starts_with("SU") && line.bytes().all(|byte| byte.is_ascii_alphanumeric())
-    };
-    let seed = text.lines().map(str::trim).find(is_seed).map(str::to_owned);
-    // What else is in it is not said: it may be secret.
-    seed.ok_or_else(|| {
-        QueueError::Address(format!("key {}: there is no seed of a user's key in it", file.display()))
-    })
-}
-
-fn readable(what: &str, file: &Path) -> Result<String, QueueError> {
-    std::fs::read_to_string(file)
-        .map_err(|error| QueueError::Address(format!("{what} {}: {error}", file.display())))
 }
 
 #[cfg(test)]
@@ -207,6 +213,7 @@ mod tests {
 
     #[test]
     fn a_seed_is_found_alone_and_between_lines() {
+        let address = Address::default();
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("key");
         let key = format!("SU{}", "A".repeat(56));
@@ -215,11 +222,11 @@ mod tests {
             format!("-----BEGIN USER NKEY SEED-----\n{key}\n------END USER NKEY SEED------\n"),
         ] {
             std::fs::write(&file, text).unwrap();
-            assert_eq!(seed(&file).unwrap(), key);
+            assert_eq!(address.seed(&file).unwrap(), key);
         }
         for text in ["", "hunter2", &key.replace("SU", "SA"), &key.replace("SU", "S")] {
             std::fs::write(&file, text).unwrap();
-            let said = seed(&file).unwrap_err().to_string();
+            let said = address.seed(&file).unwrap_err().to_string();
             assert!(said.contains("no seed") && !said.contains("hunter2"), "{said}");
         }
     }

@@ -6,7 +6,7 @@ use std::fmt::Display;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueueError {
-    /// The address, a file with credentials or a certificate is no good.
+    /// The address is no good.
     #[error("{0}")]
     Address(String),
     /// Nobody answers there, or not with what a queue needs.
@@ -30,6 +30,9 @@ pub enum QueueError {
         /// What was said.
         reason: String,
     },
+    /// What a message refers to is not there any more.
+    #[error("the file {0:?} of the queue is gone")]
+    Gone(String),
     /// What came is not what was put in.
     #[error("{0}")]
     Broken(String),
@@ -45,6 +48,8 @@ pub enum Trouble {
     NotLetIn,
     /// One of the two does not believe the other's certificate.
     Tls,
+    /// A file with credentials, a key or certificates is no good.
+    Files,
     /// The server keeps nothing.
     NoJetStream,
 }
@@ -74,6 +79,9 @@ impl Trouble {
             Trouble::Tls => {
                 "Give the authority of its certificate with --nats-ca FILE, and with --nats-cert and --nats-key your own if it wants one."
             }
+            Trouble::Files => {
+                "Give the file as it was handed out: --nats-creds or NATS_CREDS for credentials, --nats-nkey for a seed, --nats-ca, --nats-cert and --nats-key for certificates."
+            }
             Trouble::NoJetStream => "Start the server with JetStream: `nats-server -js`.",
         }
     }
@@ -90,7 +98,7 @@ impl QueueError {
             QueueError::Server { .. } => Some(
                 "Look whether the server runs with JetStream (-js) and has room; `nats stream ls` shows it.",
             ),
-            QueueError::Name(_) | QueueError::Broken(_) => None,
+            QueueError::Name(_) | QueueError::Gone(_) | QueueError::Broken(_) => None,
         }
     }
 }

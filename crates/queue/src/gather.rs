@@ -8,7 +8,7 @@ use async_nats::jetstream::consumer::{DeliverPolicy, ReplayPolicy};
 use futures_util::StreamExt;
 
 use crate::error::server;
-use crate::names::{self, Name};
+use crate::names::{self, Name, Ticket};
 use crate::{Queue, QueueError, parcel};
 
 /// Before a server is asked again that ended what it had begun.
@@ -22,7 +22,7 @@ pub struct Gathered {
     pub job: String,
     /// Which try of it.
     pub attempt: u32,
-    /// What the worker said.
+    /// What the worker said; nothing where that is gone.
     pub payload: Vec<u8>,
     /// How many more there were behind it when it came.
     pub left: u64,
@@ -92,21 +92,22 @@ impl Gathering {
     async fn unpack(&mut self, message: &Message) -> Result<Option<Gathered>, QueueError> {
         let info = message.info();
         let (sequence, left) = info.map_or((self.seen, 0), |info| (info.stream_sequence, info.pending));
-        match parcel::unpack(&self.queue, &message.payload).await {
-            Ok((ticket, payload)) => {
-                self.seen = sequence;
-                Ok(Some(Gathered { job: ticket.job, attempt: ticket.attempt, payload, left }))
-            }
-            Err(error @ QueueError::Broken(_)) => {
+        let mut opened = match parcel::open(&message.subject, &message.payload) {
+            Ok(opened) => opened,
+            Err(error) => {
                 tracing::warn!(%error, "a result was passed over");
                 self.seen = sequence;
-                Ok(None)
+                return Ok(None);
             }
-            Err(error) => {
-                self.messages = None;
-                Err(error)
-            }
-        }
+        };
+        let payload = opened.payload(&self.queue).await.inspect_err(|_| self.messages = None)?;
+        self.seen = sequence;
+        let payload = payload.unwrap_or_else(|error| {
+            tracing::warn!(%error, "what a worker said is gone");
+            Vec::new()
+        });
+        let Ticket { job, attempt, .. } = opened.ticket;
+        Ok(Some(Gathered { job, attempt, payload, left }))
     }
 }
 

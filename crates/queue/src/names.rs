@@ -7,7 +7,7 @@
 //! | `alhena-dead` | `alhena.dead.BATCH.JOB.ATTEMPT`: jobs that ended every worker that took them |
 //! | `alhena-batches` (keys) | what is known of a batch, and whether it was cancelled |
 //! | `alhena-limits` (keys) | until when nobody calls a model |
-//! | (no stream) | `alhena.begun.BATCH`: somebody works on a job now; who does not listen misses nothing that counts |
+//! | (no stream) | `alhena.begun.BATCH`: somebody works on a job now, or gave it back; who does not listen misses nothing that counts |
 //! | `alhena-files` (objects) | what is too large for a message, and files that travel |
 
 use std::fmt;
@@ -126,6 +126,14 @@ impl Ticket {
         format!("{}.{}.{}", self.batch, token(&self.job), self.attempt)
     }
 
+    /// Whether it is that of whatever was put under this subject, as a job or as a result. What is in a message anybody can write; the
+    /// server decides who may put it where.
+    pub fn is_under(&self, subject: &str) -> bool {
+        let of_job = || subject.strip_prefix("alhena.jobs.")?.split_once('.').map(|(_label, path)| path);
+        let path = subject.strip_prefix("alhena.results.").or_else(of_job);
+        plain(&self.batch).is_some() && path == Some(self.path().as_str())
+    }
+
     pub fn result(&self) -> String {
         format!("alhena.results.{}", self.path())
     }
@@ -190,6 +198,21 @@ mod tests {
         assert_ne!(name, Name::derived("nightly results.2", &[b"ab", b"c"]));
         assert!(Name::derived(&"x".repeat(99), &[]).0.parse::<Name>().is_ok());
         assert!(Name::derived("", &[]).0.parse::<Name>().is_ok());
+    }
+
+    #[test]
+    fn a_ticket_is_that_of_its_own_subject_and_of_no_other() {
+        let ticket =
+            |batch: &str, job: &str| Ticket { batch: batch.to_owned(), job: job.to_owned(), attempt: 1 };
+        let mine = ticket("b", "a job");
+        let label = "gpu".parse().unwrap();
+        assert!(mine.is_under(&mine.result()) && mine.is_under(&mine.job_subject(&label)));
+        let others = [ticket("c", "a job"), ticket("b", "a"), Ticket { attempt: 2, ..mine.clone() }];
+        assert!(others.iter().all(|other| !mine.is_under(&other.result())));
+        assert!(!mine.is_under(&mine.dead()) && !mine.is_under("alhena.jobs.gpu") && !mine.is_under(""));
+        for odd in ["a.b", "", "*", "a b", &"x".repeat(5000)].map(|batch| ticket(batch, "a")) {
+            assert!(!odd.is_under(&odd.result()), "{odd:?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! What travels: a first line that says whose it is, then the bytes; or, where they are too many for a message, the name of
 //! the object that has them.
 
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::object_store::GetErrorKind;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::io::AsyncReadExt;
@@ -13,6 +16,9 @@ use crate::{Queue, QueueError};
 const INLINE: usize = 256 << 10;
 /// Nobody sends more, and what claims to be more is not read.
 const LARGEST: usize = 1 << 30;
+
+/// So long a server of a cluster may not know what another has taken.
+const COMES: Duration = Duration::from_secs(2);
 
 #[derive(Serialize, Deserialize)]
 struct Head {
@@ -42,17 +48,37 @@ pub(crate) async fn pack(
     Ok(message)
 }
 
-pub(crate) async fn unpack(queue: &Queue, message: &[u8]) -> Result<(Ticket, Vec<u8>), QueueError> {
+/// Whose a message is, and where its bytes are.
+pub(crate) struct Opened {
+    pub ticket: Ticket,
+    object: Option<String>,
+    payload: Vec<u8>,
+}
+
+/// What a message says of itself has to fit the subject that it was put under.
+pub(crate) fn open(subject: &str, message: &[u8]) -> Result<Opened, QueueError> {
     let broken =
         |reason: &str| QueueError::Broken(format!("a message in the queue is not Alhena's: {reason}"));
     let end = message.iter().position(|byte| *byte == b'\n').ok_or_else(|| broken("it has no head"))?;
     let (head, payload) = message.split_at(end);
     let head: Head = serde_json::from_slice(head).map_err(|error| broken(&error.to_string()))?;
-    let payload = match &head.object {
-        Some(name) => fetch(queue, name).await?,
-        None => payload.get(1..).unwrap_or_default().to_vec(),
-    };
-    Ok((head.ticket, payload))
+    if !head.ticket.is_under(subject) {
+        return Err(broken("its head does not fit its subject"));
+    }
+    let payload = payload.get(1..).unwrap_or_default().to_vec();
+    Ok(Opened { ticket: head.ticket, object: head.object, payload })
+}
+
+impl Opened {
+    /// The bytes; or why nobody will ever have them, as the inner error.
+    pub async fn payload(&mut self, queue: &Queue) -> Result<Result<Vec<u8>, QueueError>, QueueError> {
+        let Some(name) = &self.object else { return Ok(Ok(std::mem::take(&mut self.payload))) };
+        match fetch(queue, name).await {
+            Ok(payload) => Ok(Ok(payload)),
+            Err(error @ (QueueError::Broken(_) | QueueError::Gone(_))) => Ok(Err(error)),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 /// Keeps bytes under a name made of them: the same twice is kept once, and nobody overwrites another's.
@@ -71,7 +97,17 @@ async fn keep(queue: &Queue, kind: &str, payload: &[u8]) -> Result<String, Queue
 }
 
 async fn fetch(queue: &Queue, name: &str) -> Result<Vec<u8>, QueueError> {
-    let mut object = queue.files.get(name).await.map_err(server("a file is fetched"))?;
+    let begin = Instant::now();
+    let mut object = loop {
+        match queue.files.get(name).await {
+            Ok(object) => break object,
+            Err(error) if !matches!(error.kind(), GetErrorKind::NotFound | GetErrorKind::InvalidName) => {
+                return Err(server("a file is fetched")(error));
+            }
+            Err(_) if begin.elapsed() > COMES => return Err(QueueError::Gone(name.to_owned())),
+            Err(_) => tokio::time::sleep(COMES / 8).await,
+        }
+    };
     let size = object.info().size;
     if size > LARGEST {
         return Err(QueueError::Broken(format!("{name} has {size} bytes, which nobody sent")));

@@ -5,11 +5,12 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use async_nats::jetstream::context::{AccountErrorKind, PublishErrorKind};
+use async_nats::jetstream::context::{AccountErrorKind, PublishError, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::object_store::{self, ObjectStore};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
 use async_nats::jetstream::{self, Context, ErrorCode, kv};
+use async_nats::subject::SubjectError;
 use tokio::runtime::Runtime;
 
 use crate::error::{Trouble, server};
@@ -190,9 +191,7 @@ impl Queue {
             match sent {
                 Ok(_) => return Ok(true),
                 Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => return Ok(false),
-                Err(error)
-                    if begin.elapsed() > PATIENCE || error.kind() == PublishErrorKind::MaxPayloadExceeded =>
-                {
+                Err(error) if begin.elapsed() > PATIENCE || is_for_ever(&error) => {
                     return Err(server(doing)(error));
                 }
                 Err(error) => tracing::debug!(%error, doing, "NATS did not take it, once more"),
@@ -200,6 +199,13 @@ impl Queue {
             tokio::time::sleep(PAUSE).await;
         }
     }
+}
+
+/// Whether it goes wrong however often it is tried.
+fn is_for_ever(error: &PublishError) -> bool {
+    let source = std::error::Error::source(error);
+    error.kind() == PublishErrorKind::MaxPayloadExceeded
+        || source.is_some_and(|source| source.is::<SubjectError>())
 }
 
 /// What a server says that will never have JetStream.
@@ -284,4 +290,22 @@ async fn keys(jetstream: &Context, bucket: &str, layout: &Layout) -> Result<kv::
         ..kv::Config::default()
     };
     jetstream.create_key_value(config).await.map_err(server("a store of keys is made"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_that_nats_never_takes_is_tried_once() {
+        let server = alhena_testbed::nats::NatsServer::alone().unwrap();
+        let address = Address::of(Some(&server.url()), |_| None).unwrap();
+        let queue = Queue::connect(&address, Layout::default()).unwrap();
+        let put = |subject: &str| {
+            let message = PublishMessage::build().payload("x".into());
+            queue.wait(async { queue.jetstream.send_publish(subject.to_owned(), message).await?.await })
+        };
+        assert!(is_for_ever(&put("alhena.results.a b.1.1").unwrap_err()));
+        assert!(!is_for_ever(&put("alhena.nowhere.b.1.1").unwrap_err()));
+    }
 }

@@ -1,6 +1,6 @@
 //! The worker's side: a job, held by a lease that is renewed while somebody works on it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::consumer::{AckPolicy, Consumer, pull};
@@ -23,6 +23,24 @@ pub struct Worker {
     queue: Queue,
     labels: Vec<(Label, Consumer<pull::Config>)>,
     next: usize,
+    refused: Vec<Refused>,
+}
+
+/// A message that was taken out of the queue because it is no job. All of it was written by whoever put it there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Refused {
+    /// What it was put under.
+    pub subject: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// What a message turned out to be.
+enum Taken {
+    Job(Box<Delivery>),
+    Refused(Refused),
+    Nothing,
 }
 
 /// A job that is held. Dropped without a word, it goes to another worker when the lease is over.
@@ -30,13 +48,16 @@ pub struct Delivery {
     queue: Queue,
     ticket: Ticket,
     payload: Vec<u8>,
+    lost: Option<String>,
     raw: Vec<u8>,
     times: u32,
     acker: Arc<Acker>,
+    /// What is told of it whenever the lease is renewed.
+    begun: Arc<Mutex<Option<Begun>>>,
     renewal: JoinHandle<()>,
 }
 
-/// Somebody works on a job now.
+/// Somebody works on a job now. It is told again whenever the lease is renewed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Begun {
@@ -46,10 +67,16 @@ pub struct Begun {
     pub attempt: u32,
     /// Who.
     pub worker: String,
+    /// How long that one may be silent before the job is given to another, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_ms: Option<u64>,
+    /// Whether it is given back instead: nobody works on it any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub returned: bool,
 }
 
 impl Queue {
-    /// Tells of each job of a batch that somebody begins, from now on. Nothing that counts may depend on it.
+    /// Tells of each job of a batch that somebody begins, goes on with or gives back, from now on. Nothing that counts may depend on it.
     pub fn watch_begun(&self, batch: &Name, tell: impl Fn(Begun) + Send + 'static) -> Result<(), QueueError> {
         let subject = names::begun(&batch.to_string());
         let mut told =
@@ -72,7 +99,7 @@ impl Queue {
             .into_iter()
             .map(|label| self.wait(self.consumer(&label)).map(|consumer| (label, consumer)))
             .collect();
-        Ok(Worker { queue: self.clone(), labels: labels?, next: 0 })
+        Ok(Worker { queue: self.clone(), labels: labels?, next: 0, refused: Vec::new() })
     }
 
     async fn consumer(&self, label: &Label) -> Result<Consumer<pull::Config>, QueueError> {
@@ -94,7 +121,7 @@ impl Queue {
 }
 
 impl Worker {
-    /// The next job, if one comes in this time.
+    /// The next job, if one comes in this time, and nothing is [refused](Self::refused) before.
     pub fn next(&mut self, wait: Duration) -> Result<Option<Delivery>, QueueError> {
         let begin = Instant::now();
         let several = self.labels.len() > 1;
@@ -104,19 +131,25 @@ impl Worker {
             let index = self.next % self.labels.len().max(1);
             self.next = index + 1;
             let Some((_, consumer)) = self.labels.get(index) else { return Ok(None) };
-            let taken = self.queue.wait(take(&self.queue, consumer, turn))?;
-            if taken.is_some() || begin.elapsed() >= wait {
-                return Ok(taken);
+            match self.queue.wait(take(&self.queue, consumer, turn))? {
+                Taken::Job(delivery) => return Ok(Some(*delivery)),
+                Taken::Refused(refused) => {
+                    self.refused.push(refused);
+                    return Ok(None);
+                }
+                Taken::Nothing if begin.elapsed() >= wait => return Ok(None),
+                Taken::Nothing => {}
             }
         }
     }
+
+    /// What was taken out of the queue since this was asked last, because nobody can work on it.
+    pub fn refused(&mut self) -> Vec<Refused> {
+        std::mem::take(&mut self.refused)
+    }
 }
 
-async fn take(
-    queue: &Queue,
-    consumer: &Consumer<pull::Config>,
-    wait: Duration,
-) -> Result<Option<Delivery>, QueueError> {
+async fn take(queue: &Queue, consumer: &Consumer<pull::Config>, wait: Duration) -> Result<Taken, QueueError> {
     // A wait of nothing would be one for ever.
     let wait = wait.max(Duration::from_millis(10));
     let mut batch = consumer
@@ -130,42 +163,76 @@ async fn take(
     let message = match tokio::time::timeout(wait + Duration::from_secs(2), batch.next()).await {
         Ok(Some(Ok(message))) => message,
         Ok(Some(Err(error))) => return Err(server("a job is asked for")(error)),
-        Ok(None) | Err(_) => return Ok(None),
+        Ok(None) | Err(_) => return Ok(Taken::Nothing),
     };
     hold(queue, message).await
 }
 
-async fn hold(queue: &Queue, message: jetstream::Message) -> Result<Option<Delivery>, QueueError> {
+async fn hold(queue: &Queue, message: jetstream::Message) -> Result<Taken, QueueError> {
     let times = message.info().map_or(1, |info| u32::try_from(info.delivered).unwrap_or(u32::MAX));
     let raw = message.payload.to_vec();
-    let (ticket, payload) = match parcel::unpack(queue, &raw).await {
-        Ok(unpacked) => unpacked,
-        Err(error @ QueueError::Broken(_)) => {
-            // Whoever put it there: nobody can work on it, and it would come again and again.
-            tracing::warn!(%error, "a message was taken out of the queue");
-            message.ack_with(AckKind::Term).await.map_err(server("a message is taken out"))?;
-            return Ok(None);
-        }
-        Err(error) if times > queue.layout.deliveries => {
-            // What it refers to is gone: as often as it comes, nobody can read it.
-            tracing::warn!(%error, "a job without its file was taken out of the queue");
-            message.ack_with(AckKind::Term).await.map_err(server("a message is taken out"))?;
-            return Ok(None);
-        }
-        Err(error) => return Err(error),
+    let mut opened = match parcel::open(&message.subject, &raw) {
+        Ok(opened) => opened,
+        // Whoever put it there: nobody can work on it, and it would come again and again.
+        Err(error) => return refuse(&message, &error).await,
     };
+    let payload = match opened.payload(queue).await {
+        Err(error) if times > queue.layout.deliveries => Err(error),
+        payload => payload?,
+    };
+    let (payload, lost) = match payload {
+        Ok(payload) => (payload, None),
+        Err(error) => (Vec::new(), Some(error.to_string())),
+    };
+    let ticket = opened.ticket;
     let (_, acker) = message.split();
     let acker = Arc::new(acker);
-    let renewal = tokio::spawn(renew(Arc::clone(&acker), queue.layout.lease / 3));
-    Ok(Some(Delivery { queue: queue.clone(), ticket, payload, raw, times, acker, renewal }))
+    let begun = Arc::default();
+    let renewal = Renewal {
+        client: queue.client.clone(),
+        batch: ticket.batch.clone(),
+        acker: Arc::clone(&acker),
+        begun: Arc::clone(&begun),
+    };
+    let renewal = tokio::spawn(renewal.each(queue.layout.lease / 3));
+    let delivery =
+        Delivery { queue: queue.clone(), ticket, payload, lost, raw, times, acker, begun, renewal };
+    Ok(Taken::Job(Box::new(delivery)))
 }
 
-async fn renew(acker: Arc<Acker>, every: Duration) {
-    loop {
-        tokio::time::sleep(every).await;
-        if let Err(error) = acker.ack_with(AckKind::Progress).await {
-            tracing::debug!(%error, "a lease was not renewed, once more later");
+/// Takes a message out of the queue.
+async fn refuse(message: &jetstream::Message, error: &QueueError) -> Result<Taken, QueueError> {
+    message.ack_with(AckKind::Term).await.map_err(server("a message is taken out"))?;
+    Ok(Taken::Refused(Refused { subject: message.subject.to_string(), reason: error.to_string() }))
+}
+
+/// What keeps a lease. It has no queue, whose runtime would be dropped by itself then.
+struct Renewal {
+    client: async_nats::Client,
+    batch: String,
+    acker: Arc<Acker>,
+    begun: Arc<Mutex<Option<Begun>>>,
+}
+
+impl Renewal {
+    async fn each(self, time: Duration) {
+        loop {
+            tokio::time::sleep(time).await;
+            if let Err(error) = self.acker.ack_with(AckKind::Progress).await {
+                tracing::debug!(%error, "a lease was not renewed, once more later");
+            }
+            let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            if let Some(begun) = begun {
+                tell(&self.client, &self.batch, &begun).await;
+            }
         }
+    }
+}
+
+async fn tell(client: &async_nats::Client, batch: &str, begun: &Begun) {
+    let Ok(message) = serde_json::to_vec(begun) else { return };
+    if let Err(error) = client.publish(names::begun(batch), message.into()).await {
+        tracing::debug!(%error, "nobody was told of who works on a job");
     }
 }
 
@@ -188,6 +255,11 @@ impl Delivery {
     /// What was put in.
     pub fn payload(&self) -> &[u8] {
         &self.payload
+    }
+
+    /// Why nobody can have what was put in, if that is so. It wants a [result](Self::finish) all the same.
+    pub fn lost(&self) -> Option<&str> {
+        self.lost.as_deref()
     }
 
     /// How often it was given to somebody, this time included.
@@ -220,20 +292,32 @@ impl Delivery {
         self.queue.wait(self.acker.ack_with(AckKind::Term)).map_err(server("a job is taken out"))
     }
 
-    /// Tells whoever listens that somebody works on it now.
+    /// Tells whoever listens that somebody works on it, now and for as long as it is held.
     pub fn tell_begun(&self, worker: &str) {
-        let begun =
-            Begun { job: self.ticket.job.clone(), attempt: self.ticket.attempt, worker: worker.to_owned() };
-        let Ok(message) = serde_json::to_vec(&begun) else { return };
-        let told = self.queue.wait(self.queue.client.publish(names::begun(self.batch()), message.into()));
-        if let Err(error) = told {
-            tracing::debug!(%error, "nobody was told of the beginning of a job");
-        }
+        let begun = Begun {
+            job: self.ticket.job.clone(),
+            attempt: self.ticket.attempt,
+            worker: worker.to_owned(),
+            lease_ms: u64::try_from(self.queue.layout.lease.as_millis()).ok(),
+            returned: false,
+        };
+        self.queue.wait(tell(&self.queue.client, self.batch(), &begun));
+        *self.begun.lock().unwrap_or_else(PoisonError::into_inner) = Some(begun);
     }
 
     /// Gives it to another, at once.
-    pub fn give_back(self) -> Result<(), QueueError> {
-        self.queue.wait(self.acker.ack_with(AckKind::Nak(None))).map_err(server("a job is given back"))
+    pub fn give_back(mut self) -> Result<(), QueueError> {
+        let queue = self.queue.clone();
+        queue.wait(async {
+            self.renewal.abort();
+            let _aborted = (&mut self.renewal).await;
+            // Before it is: the next one's word has to come behind this one.
+            let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(begun) = begun {
+                tell(&queue.client, self.batch(), &Begun { returned: true, ..begun }).await;
+            }
+            self.acker.ack_with(AckKind::Nak(None)).await.map_err(server("a job is given back"))
+        })
     }
 
     async fn end(&self, result: &[u8]) -> Result<bool, QueueError> {

@@ -52,6 +52,20 @@ fn all_results(queue: &Queue, batch: &Name, how_many: usize) -> BTreeMap<(String
     results
 }
 
+/// Puts messages under subjects, as any program can. Comes back when the server has them.
+fn by_hand(server: &NatsServer, messages: &[(&str, &str)]) {
+    let mut plain = std::net::TcpStream::connect(server.host()).unwrap();
+    plain.set_read_timeout(Some(LONG)).unwrap();
+    let mut said = "CONNECT {\"verbose\": false}\r\n".to_owned();
+    for (subject, message) in messages {
+        said.push_str(&format!("PUB {subject} {}\r\n{message}\r\n", message.len()));
+    }
+    said.push_str("PING\r\n");
+    std::io::Write::write_all(&mut plain, said.as_bytes()).unwrap();
+    let lines = std::io::BufRead::lines(std::io::BufReader::new(plain));
+    assert!(lines.map(Result::unwrap).any(|line| line == "PONG"));
+}
+
 #[test]
 fn a_job_goes_to_one_worker_and_its_result_to_everybody() {
     let servers = [NatsServer::alone().unwrap()];
@@ -192,14 +206,7 @@ fn what_is_no_job_of_ours_is_taken_out_and_stops_nobody() {
     let queue = connect(&servers, &Layout::default());
     let batch = name("b");
     queue.put(&batch, "1", 1, &Label::any(), b"job").unwrap();
-    // By hand, as any program can.
-    let mut plain = std::net::TcpStream::connect(servers[0].host()).unwrap();
-    std::io::Write::write_all(
-        &mut plain,
-        b"CONNECT {}\r\nPUB alhena.jobs.any.b.x.1 9\r\nnonsense!\r\nPING\r\n",
-    )
-    .unwrap();
-    std::thread::sleep(SOON);
+    by_hand(&servers[0], &[("alhena.jobs.any.b.x.1", "nonsense!")]);
     queue.put(&batch, "2", 1, &Label::any(), b"job").unwrap();
     let mut worker = queue.worker(&[]).unwrap();
     let mut jobs = Vec::new();
@@ -211,6 +218,86 @@ fn what_is_no_job_of_ours_is_taken_out_and_stops_nobody() {
         }
     }
     assert_eq!(jobs, ["1", "2"]);
+}
+
+/// A message, as it is with this head.
+fn headed(batch: &str, job: &str, attempt: u32) -> String {
+    format!("{}\njob", serde_json::json!({"batch": batch, "job": job, "attempt": attempt}))
+}
+
+#[test]
+fn a_job_whose_head_does_not_fit_where_it_was_put_is_taken_out_and_told() {
+    let servers = [NatsServer::alone().unwrap()];
+    let queue = connect(&servers, &Layout::default());
+    let batch = name("b");
+    queue.announce(&batch, &Batch::new(1, "")).unwrap();
+    let long = "x".repeat(5000);
+    let heads = [("a b", "1", 1), ("", "1", 1), ("*", "1", 1), (&long, "1", 1), ("other", "1", 1)];
+    let heads = heads.into_iter().chain([("b", "2", 1), ("b", "1", 2), ("a.b", "1", 1)]);
+    let odd: Vec<String> = heads.map(|(batch, job, attempt)| headed(batch, job, attempt)).collect();
+    let mut messages: Vec<(&str, &str)> =
+        odd.iter().map(|message| ("alhena.jobs.any.b.1.1", &**message)).collect();
+    let plain = headed("b", "1", 1);
+    messages.extend([("alhena.jobs.any.b", &*plain), ("alhena.jobs.any.a.b.1.1", &odd[7])]);
+    by_hand(&servers[0], &messages);
+    queue.put(&batch, "good", 1, &Label::any(), b"job").unwrap();
+    let (mut worker, mut refused) = (queue.worker(&[]).unwrap(), Vec::new());
+    let begin = Instant::now();
+    let delivery = loop {
+        assert!(begin.elapsed() < LONG);
+        let taken = worker.next(LONG).unwrap();
+        refused.extend(worker.refused());
+        if let Some(delivery) = taken {
+            break delivery;
+        }
+    };
+    assert_eq!((delivery.job(), delivery.times()), ("good", 1));
+    delivery.finish(b"").unwrap();
+    assert_eq!(refused.len(), messages.len(), "{refused:?}");
+    assert_eq!(refused[0].subject, "alhena.jobs.any.b.1.1");
+    assert!(refused[0].reason.contains("its head does not fit its subject"), "{refused:?}");
+    assert!(worker.next(SOON).unwrap().is_none());
+    assert_eq!(queue.progress(&batch).unwrap().unwrap().open, 0);
+}
+
+#[test]
+fn a_result_whose_head_does_not_fit_where_it_was_put_is_passed_over() {
+    let servers = [NatsServer::alone().unwrap()];
+    let queue = connect(&servers, &Layout::default());
+    let batch = name("b");
+    queue.put(&batch, "1", 1, &Label::any(), b"job").unwrap();
+    let (mine, later, other) = (headed("b", "1", 1), headed("b", "1", 2), headed("other", "x", 1));
+    let messages = [
+        ("alhena.results.b.x.1", &*mine),
+        ("alhena.results.b.x.2", &later),
+        ("alhena.results.b.y.1", &other),
+    ];
+    by_hand(&servers[0], &messages);
+    assert!(queue.worker(&[]).unwrap().next(LONG).unwrap().unwrap().finish(b"done").unwrap());
+    let results = all_results(&queue, &batch, 1);
+    assert_eq!(results, BTreeMap::from([(("1".to_owned(), 1), vec!["done".to_owned()])]));
+}
+
+#[test]
+fn what_refers_to_a_file_that_is_gone_is_told_as_such_and_holds_up_nobody() {
+    let servers = [NatsServer::alone().unwrap()];
+    let queue = connect(&servers, &Layout::default());
+    let batch = name("b");
+    let head = serde_json::json!({"batch": "b", "job": "1", "attempt": 1, "object": "job.b.gone"});
+    let message = format!("{head}\n");
+    by_hand(&servers[0], &[("alhena.jobs.any.b.1.1", &message), ("alhena.results.b.1.1", &message)]);
+    queue.put(&batch, "2", 1, &Label::any(), b"job").unwrap();
+    let mut worker = queue.worker(&[]).unwrap();
+    let lost = worker.next(LONG).unwrap().unwrap();
+    assert_eq!((lost.job(), lost.payload()), ("1", &b""[..]));
+    assert_eq!(lost.lost(), Some("the file \"job.b.gone\" of the queue is gone"));
+    assert!(!lost.finish(b"it is gone").unwrap());
+    let there = worker.next(LONG).unwrap().unwrap();
+    assert_eq!((there.job(), there.lost()), ("2", None));
+    assert!(there.finish(b"done").unwrap());
+    let results = all_results(&queue, &batch, 2);
+    assert_eq!(results[&("1".to_owned(), 1)], [""]);
+    assert_eq!(results[&("2".to_owned(), 1)], ["done"]);
 }
 
 #[test]
@@ -320,6 +407,31 @@ fn a_job_that_nobody_wants_leaves_no_result_and_whoever_listens_hears_of_beginni
 }
 
 #[test]
+fn who_works_on_a_job_says_so_with_every_renewal_and_when_it_is_given_back() {
+    let servers = [NatsServer::alone().unwrap()];
+    let queue = connect(&servers, &Layout::default().lease(Duration::from_secs(1)));
+    let batch = name("b");
+    let (tell, told) = std::sync::mpsc::channel();
+    queue.watch_begun(&batch, move |begun| drop(tell.send(begun))).unwrap();
+    queue.put(&batch, "1", 1, &Label::any(), b"job").unwrap();
+    let mut worker = queue.worker(&[]).unwrap();
+    let delivery = worker.next(LONG).unwrap().unwrap();
+    delivery.tell_begun("me");
+    for _ in 0..3 {
+        let begun = told.recv_timeout(LONG).unwrap();
+        assert_eq!((begun.worker.as_str(), begun.lease_ms, begun.returned), ("me", Some(1000), false));
+    }
+    delivery.give_back().unwrap();
+    let back = std::iter::from_fn(|| told.recv_timeout(LONG).ok()).find(|told| told.returned).unwrap();
+    assert_eq!((back.job.as_str(), back.attempt, back.worker.as_str()), ("1", 1, "me"));
+    // Of what nobody began nothing is told, and nothing any more of what was given back.
+    let again = worker.next(LONG).unwrap().unwrap();
+    assert!(told.recv_timeout(Duration::from_secs(1)).is_err());
+    again.give_back().unwrap();
+    assert!(told.recv_timeout(SOON).is_err());
+}
+
+#[test]
 fn what_was_gathered_says_how_much_more_there_is() {
     let servers = [NatsServer::alone().unwrap()];
     let queue = connect(&servers, &Layout::default());
@@ -413,4 +525,25 @@ fn a_job_costs_few_messages_however_many_there_are() {
     println!("{:.1} messages, {:.0} bytes, {:.2?} a job", each(messages), each(bytes), time / jobs as u32);
     assert!(each(messages) < 24.0, "{}", each(messages));
     assert!(each(bytes) < 16_000.0, "{}", each(bytes));
+}
+
+/// And with these.
+#[test]
+fn a_renewal_costs_three_messages() {
+    let server = NatsServer::monitored().unwrap();
+    let queue = connect(std::slice::from_ref(&server), &Layout::default().lease(Duration::from_secs(1)));
+    let batch = name("b");
+    let (tell, told) = std::sync::mpsc::channel();
+    queue.watch_begun(&batch, move |begun| drop(tell.send(begun))).unwrap();
+    queue.put(&batch, "review-17@00112233445566778899aabbccddeeff", 1, &Label::any(), b"job").unwrap();
+    let delivery = queue.worker(&[]).unwrap().next(LONG).unwrap().unwrap();
+    delivery.tell_begun("build-machine-7-31415");
+    told.recv_timeout(LONG).unwrap();
+    let (before, times) = (server.traffic().unwrap(), 6);
+    (0..times).for_each(|_| drop(told.recv_timeout(LONG).unwrap()));
+    let (messages, bytes) = server.traffic().unwrap().since(&before);
+    println!("{messages} messages, {bytes} bytes for {times} renewals");
+    // On a machine that is busy one more may have begun.
+    assert!((3 * times..=3 * times + 3).contains(&messages), "{messages}");
+    delivery.discard().unwrap();
 }

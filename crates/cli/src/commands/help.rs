@@ -224,7 +224,8 @@ may spend its quota, and with --max-approval yolo run any command as its user: g
 
 When the API tells one worker to wait, all with the same --quota wait. A job whose workers die five times is buried: it fails, and is kept in the
 stream alhena-dead. A machine without Gemini CLI or without space gives its job back and ends.
-^C once: no more jobs are taken, and those that run finish. Twice: they are stopped and given to others at once.
+^C once: no more jobs are taken, and those that run finish. Twice: they are stopped and given to others at once. ^C at the submitter takes back
+what nobody works on; a worker that is not heard for two leases counts as gone.
 
 TLS by tls://HOST or --nats-ca; credentials by --nats-creds, --nats-nkey, --nats-user or a user in the address, else by the variables of
 the `nats` command: NATS_URL, NATS_CREDS, NATS_NKEY, NATS_USER, NATS_PASSWORD, NATS_TOKEN, NATS_CA, NATS_CERT, NATS_KEY."#;

@@ -24,7 +24,7 @@ pub struct Gate {
     pub gemini: PathBuf,
 }
 
-fn refused(message: impl Into<String>, hint: impl Into<String>) -> Fault {
+pub(super) fn refused(message: impl Into<String>, hint: impl Into<String>) -> Fault {
     Fault::new(format!("the worker refuses it: {}", message.into()), hint)
 }
 
@@ -36,8 +36,7 @@ impl Gate {
         unpack: impl FnOnce(&str) -> Result<PathBuf, Fault>,
     ) -> Result<Job, Fault> {
         if letter.version != letter::VERSION {
-            let hint = "Use the same release of alhena for both.";
-            return Err(refused("it was written by another release of alhena", hint));
+            return Err(letter::of_another_release());
         }
         let mark: Mark = letter.mark.parse().map_err(|()| refused("it has no mark", ""))?;
         let mut options = Options::new();
@@ -73,7 +72,7 @@ impl Gate {
             return Err(refused("outputs are for jobs with a place of their own", "Add copy or git."));
         }
         options.insert("no_config".to_owned(), Value::Bool(true));
-        if options.get("offline").is_none_or(|offline| *offline == Value::Bool(false)) {
+        if !letter.is_offline() {
             options.insert("gemini".to_owned(), text(&self.gemini));
         }
         Ok(Job { id: letter.id.clone(), line: letter.line, options, place, outputs, mark })

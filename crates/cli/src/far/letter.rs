@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use alhena::Outcome;
 use alhena::batch::job::{Checkout, Job};
-use alhena::batch::meaning::Options;
+use alhena::batch::meaning::{Fault, Options};
 use alhena::batch::outputs::OutputFile;
 use alhena::batch::perform::{Done, Where};
 use alhena::model::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::gate::refused;
 
 /// Another one is not understood.
 pub const VERSION: u32 = 2;
@@ -73,6 +76,42 @@ pub enum Worked {
     Nowhere,
 }
 
+/// The one thing that all releases write the same way.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
+}
+
+impl Letter {
+    /// What these bytes ask for.
+    pub fn read(bytes: &[u8]) -> Result<Self, Fault> {
+        serde_json::from_slice(bytes).map_err(|error| match serde_json::from_slice(bytes) {
+            Ok(Versioned { version }) if version != VERSION => of_another_release(),
+            _ => refused(format!("it is no job: {error}"), ""),
+        })
+    }
+
+    /// As much of one that cannot be read as an answer needs: what it is called in the queue.
+    pub fn unread(key: &str) -> Self {
+        let (id, mark) = key.rsplit_once('@').unwrap_or((key, ""));
+        Self {
+            version: VERSION,
+            id: id.to_owned(),
+            line: 0,
+            mark: mark.to_owned(),
+            options: Options::new(),
+            place: Place::Dir,
+            outputs: Vec::new(),
+            left_out: Vec::new(),
+        }
+    }
+
+    /// Whether it runs another CLI than the worker's, with the scripted model.
+    pub fn is_offline(&self) -> bool {
+        self.options.get("offline").is_some_and(|offline| *offline != Value::Bool(false))
+    }
+}
+
 impl Place {
     /// That of a checkout.
     pub fn of_checkout(checkout: &Checkout) -> Self {
@@ -116,6 +155,11 @@ impl Answer {
         };
         Done { outcome: self.outcome, patch: self.patch, outputs: self.outputs, commit: self.commit, place }
     }
+}
+
+/// Why a letter is not understood that another release wrote.
+pub fn of_another_release() -> Fault {
+    refused("it was written by another release of alhena", "Use the same release of alhena for both.")
 }
 
 /// What a job is called in the queue: another job with the same id is another one there, too.

@@ -16,7 +16,7 @@ use alhena::batch::meaning::Fault;
 use alhena::batch::perform::{Done, Over, Perform, Stop, Watch, Where};
 use alhena::batch::schedule::Control;
 use alhena::{Failure, FailureKind};
-use alhena_queue::{Cancelled, Gathered, Gathering, Label, Name, Queue, QueueError};
+use alhena_queue::{Begun, Cancelled, Gathered, Gathering, Label, Name, Queue, QueueError};
 
 use super::company::Company;
 use super::letter::{Answer, key_of};
@@ -29,6 +29,8 @@ const PUTTING: usize = 4;
 const LOOK: Duration = Duration::from_millis(200);
 /// So long is waited for what was done before.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Beside two leases, so long a worker may be silent that works.
+const LATE: Duration = Duration::from_secs(5);
 /// After a server that does not take or give anything.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -45,7 +47,7 @@ pub struct Far {
     desk: Mutex<Desk>,
     folders: Mutex<HashMap<PathBuf, Kept>>,
     orders: Mutex<Option<Sender<(Key, Job)>>>,
-    /// How many jobs nobody has begun.
+    /// How many jobs nobody works on.
     waiting: AtomicUsize,
     /// Whether anybody ever began one.
     any_begun: AtomicBool,
@@ -67,7 +69,21 @@ struct Pending {
     watch: Arc<Watch>,
     over: Over,
     mark: String,
-    begun: bool,
+    by: Option<By>,
+}
+
+/// Who works on a job, as far as that was heard.
+struct By {
+    worker: String,
+    heard: Instant,
+    /// So long silence means nothing; none is for ever, of workers that do not say.
+    patience: Option<Duration>,
+}
+
+impl By {
+    fn is_gone(&self) -> bool {
+        self.patience.is_some_and(|patience| self.heard.elapsed() > patience)
+    }
 }
 
 /// What a batch begins with.
@@ -108,7 +124,7 @@ impl Far {
         let told = Arc::downgrade(&far);
         far.queue.watch_begun(&far.batch, move |begun| {
             if let Some(far) = told.upgrade() {
-                far.was_begun(&(begun.job, begun.attempt), &begun.worker);
+                far.was_told(begun);
             }
         })?;
         let ordered = Arc::new(Mutex::new(ordered));
@@ -145,14 +161,44 @@ impl Far {
         self.closing.load(Ordering::Acquire)
     }
 
-    fn was_begun(&self, key: &Key, worker: &str) {
+    fn was_told(&self, begun: Begun) {
         self.any_begun.store(true, Ordering::Release);
         let mut desk = lock(&self.desk);
-        if let Some(pending) = desk.pending.get_mut(key) {
-            if !std::mem::replace(&mut pending.begun, true) {
-                self.waiting.fetch_sub(1, Ordering::AcqRel);
+        let Some(pending) = desk.pending.get_mut(&(begun.job, begun.attempt)) else { return };
+        if begun.returned {
+            // Another may have it already.
+            if pending.by.as_ref().is_some_and(|by| by.worker == begun.worker) {
+                self.waits_again(pending);
             }
-            pending.watch.does(&format!("works on {worker}"));
+            return;
+        }
+        if pending.by.is_none() {
+            self.waiting.fetch_sub(1, Ordering::AcqRel);
+        }
+        pending.watch.does(&format!("works on {}", begun.worker));
+        let lease = begun.lease_ms.map(Duration::from_millis);
+        let patience = lease.map(|lease| lease.saturating_mul(2).saturating_add(LATE));
+        pending.by = Some(By { worker: begun.worker, heard: Instant::now(), patience });
+    }
+
+    /// Nobody works on it any more.
+    fn waits_again(&self, pending: &mut Pending) {
+        pending.by = None;
+        self.waiting.fetch_add(1, Ordering::AcqRel);
+        pending.watch.does("waits for another worker");
+        pending.watch.waits();
+    }
+
+    /// Who was killed does not say so.
+    fn look_who_is_gone(&self) {
+        let connected = self.queue.is_connected();
+        for pending in lock(&self.desk).pending.values_mut() {
+            match &mut pending.by {
+                // Nobody can be heard.
+                Some(by) if !connected => by.heard = Instant::now(),
+                Some(by) if by.is_gone() => self.waits_again(pending),
+                _ => {}
+            }
         }
     }
 
@@ -222,7 +268,7 @@ impl Far {
 
     fn take(&self, key: &Key) -> Option<Pending> {
         let pending = lock(&self.desk).pending.remove(key)?;
-        if !pending.begun {
+        if pending.by.is_none() {
             self.waiting.fetch_sub(1, Ordering::AcqRel);
         }
         Some(pending)
@@ -244,6 +290,7 @@ impl Far {
                     std::thread::sleep(PAUSE);
                 }
             }
+            self.look_who_is_gone();
             self.look_who_goes();
         }
     }
@@ -265,20 +312,21 @@ impl Far {
             self.control.stop(Stop::Gently);
         }
         let asked = lock(&self.desk).pending.values().any(|pending| pending.watch.asked().is_some());
-        let draining = self.draining.swap(false, Ordering::AcqRel);
+        // For as long as it takes: what is given back later is begun by nobody, either.
+        let draining = self.draining.load(Ordering::Acquire);
         if !asked && !draining {
             return;
         }
         let going: Vec<Key> = lock(&self.desk)
             .pending
             .iter()
-            .filter(|(_, pending)| asked || !pending.begun)
+            .filter(|(_, pending)| asked || pending.by.is_none())
             .map(|(key, _)| key.clone())
             .collect();
         for key in going {
             let Some(pending) = self.take(&key) else { continue };
             // What somebody works on goes on, and its answer is there for whoever comes back.
-            if !pending.begun
+            if pending.by.is_none()
                 && let Err(error) = self.queue.withdraw(&self.batch, &key.0, key.1)
             {
                 say(format_args!("{error}: a job stays in the queue"));
@@ -304,7 +352,7 @@ impl Perform for Far {
         }
         watch.waits();
         self.waiting.fetch_add(1, Ordering::AcqRel);
-        desk.pending.insert(key.clone(), Pending { watch, over, mark, begun: false });
+        desk.pending.insert(key.clone(), Pending { watch, over, mark, by: None });
         drop(desk);
         if let Some(orders) = &*lock(&self.orders) {
             let _closed = orders.send((key, job));
@@ -364,8 +412,14 @@ fn done(payload: &[u8], mark: &str) -> Done {
             Failure::new(FailureKind::InvalidResponse, format!("the worker's answer is no good: {why}"));
         Done::not_begun(failure, Where::Shared)
     };
+    if payload.is_empty() {
+        return broken("it is not in the queue any more".to_owned());
+    }
     match serde_json::from_slice::<Answer>(payload) {
-        Ok(answer) if answer.mark == mark && answer.version == super::letter::VERSION => answer.done(),
+        Ok(answer) if answer.version != super::letter::VERSION => {
+            broken("it was written by another release of alhena".to_owned())
+        }
+        Ok(answer) if answer.mark == mark => answer.done(),
         Ok(_) => broken("it is that of another job".to_owned()),
         Err(error) => broken(error.to_string()),
     }

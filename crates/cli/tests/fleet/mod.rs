@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -105,6 +107,19 @@ impl Fleet {
 
     pub fn urls(&self) -> String {
         urls(&self.servers)
+    }
+
+    /// Puts messages under subjects of the first server, as any program can. Comes back when it has them.
+    pub fn put_by_hand(&self, messages: &[(String, String)]) {
+        let mut plain = TcpStream::connect(self.servers[0].host()).unwrap();
+        plain.set_read_timeout(Some(LONG)).unwrap();
+        let mut said = "CONNECT {\"verbose\": false}\r\n".to_owned();
+        for (subject, message) in messages {
+            said.push_str(&format!("PUB {subject} {}\r\n{message}\r\n", message.len()));
+        }
+        said.push_str("PING\r\n");
+        plain.write_all(said.as_bytes()).unwrap();
+        assert!(BufReader::new(plain).lines().map(Result::unwrap).any(|line| line == "PONG"));
     }
 
     fn command(&self, home: &str, args: &[&str]) -> Command {

@@ -116,6 +116,7 @@ fn credentials_that_are_none_are_told_by_their_file_and_not_by_what_is_in_it() {
         let ended = fleet.run(&["batch", "status", "--nats", &urls, option, "broken"]);
         assert_eq!(ended.code(), Some(2), "{option}: {ended:?}");
         assert!(!ended.stderr.contains("hunter2") && ended.stderr.contains("broken"), "{option}: {ended:?}");
+        assert!(ended.stderr.contains("hint: Give the file as it was handed out: --nats-creds"), "{ended:?}");
     }
     let ended =
         fleet.run(&["batch", "status", "--nats", &urls, "--nats-cert", "broken", "--nats-key", "broken"]);
@@ -144,8 +145,11 @@ fn what_is_wrong_at_the_door_is_told_with_a_hint() {
     assert_eq!((ended.code(), ended.stderr.contains("--root")), (Some(2), true), "{ended:?}");
     let ended = worker(&["--nats", &nobody, "--label", "a b"]);
     assert_eq!((ended.code(), ended.stderr.contains("label")), (Some(2), true), "{ended:?}");
-    let ended = fleet.run(&["batch", "status", "a.b", "--nats", &nobody]);
-    assert_eq!(ended.code(), Some(2), "{ended:?}");
+    for command in ["status", "cancel", "results", "forget"] {
+        let ended = fleet.run(&["batch", command, "a.b", "--nats", &nobody]);
+        let hinted = ended.stderr.contains("hint: `alhena batch status` lists them.");
+        assert_eq!((ended.code(), hinted), (Some(2), true), "{ended:?}");
+    }
     let ended = fleet.run(&["batch", "cancel", "--nats", &nobody]);
     assert_eq!(ended.code(), Some(2), "{ended:?}");
 }

@@ -105,6 +105,35 @@ fn a_submitter_that_is_told_to_stop_takes_back_what_nobody_began() {
     fleet.nothing_is_left();
 }
 
+/// A job that nobody has any more is not waited for: not when its worker gave it back, and not when that one was killed.
+#[test]
+fn a_submitter_that_is_told_to_stop_takes_back_what_nobody_has_any_more() {
+    let fleet = fleet("nobody has it");
+    fleet.write("jobs.jsonl", "{\"id\": \"h\", \"prompt\": \"hang\"}\n");
+    for (lease, killed) in [("600s", false), ("1s", true)] {
+        let mut worker = fleet.worker("w1", &["--jobs", "1", "--lease", lease]);
+        let mut submitted = fleet.submit(&[]);
+        submitted.says("1 running · 0 tokens");
+        if killed {
+            worker.kill();
+        } else {
+            worker.signal("-INT");
+            worker.says("no more jobs are taken");
+            worker.signal("-INT");
+            assert_eq!(worker.finish(LONG).code(), Some(130));
+        }
+        let before = submitted.stderr().len();
+        let waits = |line: &str| line.contains("0 running · 1 in the queue");
+        let shown = || submitted.stderr().get(before..).is_some_and(waits);
+        assert!(alhena_testbed::Deadline::after(LONG).wait_until(shown), "{}", submitted.stderr());
+        submitted.signal("-INT");
+        let ended = submitted.finish(LONG);
+        assert_eq!(ended.code(), Some(130), "{ended:?}");
+        assert_eq!((fleet.count_results(), &progress(&fleet)["open"]), (0, &0.into()));
+    }
+    fleet.nothing_is_left();
+}
+
 #[test]
 fn the_first_failure_takes_the_rest_out_of_the_queue_when_it_is_to() {
     let fleet = fleet("fail fast");

@@ -100,7 +100,7 @@ fn a_letter_that_was_written_by_hand_gets_no_further() {
     let touched = fleet.path("touched");
     let evil = format!("touch {}", touched.display());
     let letter = |options: Value| {
-        json!({"version": 1, "id": "x", "line": 1, "mark": "00112233445566778899aabbccddeeff",
+        json!({"version": 2, "id": "x", "line": 1, "mark": "00112233445566778899aabbccddeeff",
             "options": options, "place": {"kind": "dir"}})
         .to_string()
     };
@@ -113,18 +113,95 @@ fn a_letter_that_was_written_by_hand_gets_no_further() {
     for (number, letter) in letters.iter().enumerate() {
         queue.put(&batch, &number.to_string(), 1, &Label::any(), letter.as_bytes()).unwrap();
     }
-    queue.put(&batch, "none", 1, &Label::any(), b"{\"no\": \"letter\"}").unwrap();
+    // What cannot be read is answered, too: somebody may wait for it.
+    let lost = json!({"batch": "b", "job": "lost", "attempt": 1, "object": "job.b.gone"});
+    fleet.put_by_hand(&[("alhena.jobs.any.b.lost.1".to_owned(), format!("{lost}\n"))]);
+    queue.put(&batch, "none@0a", 1, &Label::any(), b"{\"no\": \"letter\"}").unwrap();
+    queue.put(&batch, "new@0b", 1, &Label::any(), b"{\"version\": 99, \"job\": {}}").unwrap();
     let worker = fleet.worker("w1", &["--max-approval", "yolo", "--idle-exit", "3s"]).finish(LONG);
     assert_eq!(worker.code(), Some(0), "{worker:?}");
     let mut gathering = queue.gather(&batch);
-    for _ in 0..letters.len() {
+    let mut unread = Vec::new();
+    for _ in 0..letters.len() + 3 {
         let gathered = gathering.next(LONG).unwrap().unwrap();
         let answer: Value = serde_json::from_slice(&gathered.payload).unwrap();
         let failure = &answer["outcome"]["failure"];
         assert_eq!(failure["kind"], "input", "{answer}");
-        assert!(failure["message"].as_str().unwrap().starts_with("the worker refuses it: "), "{answer}");
+        let is_lost = answer["id"] == "lost";
+        let begin =
+            if is_lost { "what the job says cannot be had: the file" } else { "the worker refuses it: " };
+        assert!(failure["message"].as_str().unwrap().starts_with(begin), "{answer}");
+        unread.extend(
+            (answer["id"] != "x").then(|| {
+                [&answer["id"], &answer["mark"], &failure["message"]].map(Value::to_string).join(" ")
+            }),
+        );
     }
+    unread.sort();
+    assert!(unread[2].starts_with("\"none\" \"0a\" \"the worker refuses it: it is no job: "), "{unread:?}");
+    assert_eq!(
+        unread[1],
+        "\"new\" \"0b\" \"the worker refuses it: it was written by another release of alhena\""
+    );
     assert!(gathering.next(std::time::Duration::from_millis(300)).unwrap().is_none());
     assert!(!touched.exists());
+    fleet.nothing_is_left();
+}
+
+/// The same with a good letter behind a head that fits no subject, or not the one that it was put under.
+#[test]
+fn a_letter_with_an_odd_head_is_taken_out_before_anything_runs_and_told() {
+    let fleet = fleet("odd heads");
+    let queue =
+        Queue::connect(&Address::of(Some(&fleet.urls()), |_| None).unwrap(), Layout::default()).unwrap();
+    let batch = "b".parse().unwrap();
+    queue.announce(&batch, &Batch::new(1, "")).unwrap();
+    let letter = json!({"version": 2, "id": "x", "line": 1, "mark": "00112233445566778899aabbccddeeff",
+        "options": {"prompt": "p"}, "place": {"kind": "dir"}});
+    let long = "x".repeat(5000);
+    let odd = ["a b", "", "*", &long, "other"].map(|batch| {
+        let head = json!({"batch": batch, "job": "x", "attempt": 1});
+        ("alhena.jobs.any.b.\u{1b}[31mx.1".to_owned(), format!("{head}\n{letter}"))
+    });
+    fleet.put_by_hand(&odd);
+    queue.put(&batch, "x", 2, &Label::any(), letter.to_string().as_bytes()).unwrap();
+    let (urls, gemini) = (fleet.urls(), fleet.gemini.display().to_string());
+    let root = fleet.path("root").display().to_string();
+    let worker = ["worker", "--nats", &urls, "--gemini", &gemini, "--root", &root, "--idle-exit", "3s"];
+    let worker = fleet.run(&worker);
+    assert_eq!(worker.code(), Some(0), "{worker:?}");
+    let refused = "refused alhena.jobs.any.b.x.1: a message in the queue is not Alhena's: its head does not fit its subject";
+    assert_eq!(worker.stderr.lines().filter(|line| *line == refused).count(), odd.len(), "{worker:?}");
+    assert_eq!(worker.stderr.matches("began").count(), 1, "{worker:?}");
+    assert!(worker.stderr.contains("\nbegan b/x (attempt 2)\n"), "{worker:?}");
+    let progress = queue.progress(&batch).unwrap().unwrap();
+    assert_eq!((progress.results, progress.open), (1, 0));
+    fleet.nothing_is_left();
+}
+
+/// A job that brings its own CLI says nothing of the worker's.
+#[test]
+fn a_job_that_is_offline_fails_by_itself_where_there_is_no_node() {
+    let fleet = fleet("no node");
+    // What the stand-in needs, and no Node.
+    let tools = fleet.path("tools");
+    std::fs::create_dir(&tools).unwrap();
+    for tool in ["sh", "cat", "sleep", "mkdir"] {
+        let path = ["/usr/bin", "/bin"].map(|dir| std::path::Path::new(dir).join(tool));
+        let path = path.iter().find(|path| path.exists()).unwrap();
+        std::os::unix::fs::symlink(path, tools.join(tool)).unwrap();
+    }
+    let fleet = fleet.env([("PATH".to_owned(), tools.display().to_string())]);
+    fleet.write(
+        "jobs.jsonl",
+        "{\"id\": \"offline\", \"prompt\": \"a\", \"offline\": true}\n{\"id\": \"own\", \"prompt\": \"b\"}\n",
+    );
+    let worker = fleet.worker("w1", &["--jobs", "1"]);
+    let ended = fleet.submit(&[]).finish(LONG);
+    assert_eq!(ended.code(), Some(1), "{ended:?}");
+    let all = fleet.results();
+    assert_eq!(all["offline"]["outcome"]["failure"]["kind"], "not_installed", "{}", all["offline"]);
+    assert_eq!(all["own"]["outcome"]["status"], "success", "{}", all["own"]);
+    assert_eq!(worker.leave().code(), Some(0));
     fleet.nothing_is_left();
 }

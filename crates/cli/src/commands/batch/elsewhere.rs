@@ -126,7 +126,8 @@ fn named(of: &OfQueue) -> Result<(Queue, Name), CommandError> {
     let name = of.name.as_deref().ok_or_else(|| {
         CommandError::usage("the name of the batch is missing", "`alhena batch status` lists them.")
     })?;
-    let name = name.parse().map_err(nats::wrong)?;
+    let name = name.parse::<Name>();
+    let name = name.map_err(|error| CommandError::usage(error, "`alhena batch status` lists them."))?;
     let (queue, _) = of.server.connect(of.nats.as_deref(), Layout::default())?;
     Ok((queue, name))
 }

@@ -33,6 +33,9 @@ const LOOK: Duration = Duration::from_millis(200);
 /// After a server that gives nothing.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// What to do about a job that is lost on its way.
+const AGAIN: &str = "Put it in again, with `alhena batch --again failed`.";
+
 /// How far a worker is.
 const GOING: u8 = 0;
 const DRAINING: u8 = 1;
@@ -205,7 +208,11 @@ impl Shop {
     fn take_all(&self, mut worker: Worker) {
         let mut lost = false;
         while self.phase() == GOING {
-            match worker.next(WAIT) {
+            let next = worker.next(WAIT);
+            for refused in worker.refused() {
+                self.told.refused(&refused.subject, &refused.reason);
+            }
+            match next {
                 Ok(Some(delivery)) => self.take(delivery),
                 Ok(None) => {}
                 Err(error) => {
@@ -225,20 +232,20 @@ impl Shop {
     /// One job, from its delivery to its result.
     fn take(&self, delivery: Delivery) {
         let batch = delivery.batch().to_owned();
-        let which =
-            Which { batch: batch.clone(), id: delivery.job().to_owned(), attempt: delivery.attempt() };
-        let letter: Letter = match serde_json::from_slice(delivery.payload()) {
-            Ok(letter) => letter,
-            Err(error) => {
-                self.told.left(&which, "refused", &format!("it is no job: {error}"));
-                return self.note(delivery.discard());
-            }
+        let read = match delivery.lost() {
+            Some(why) => Err(Fault::new(format!("what the job says cannot be had: {why}"), AGAIN)),
+            None => Letter::read(delivery.payload()),
         };
-        let which = Which { id: letter.id.clone(), ..which };
+        let id = read.as_ref().map_or(delivery.job(), |letter| &letter.id).to_owned();
+        let which = Which { batch: batch.clone(), id, attempt: delivery.attempt() };
         if self.is_cancelled(&batch) {
             self.told.left(&which, "dropped", "its batch was cancelled");
             return self.note(delivery.discard());
         }
+        let letter = match read {
+            Ok(letter) => letter,
+            Err(fault) => return self.refuse(delivery, fault, &which),
+        };
         let (number, watch) = self.register(&batch);
         if self.phase() != GOING {
             self.told.left(&which, "returned", "this worker ends");
@@ -316,7 +323,8 @@ impl Shop {
             self.told.left(which, "returned", "this worker ends");
             return self.note(delivery.give_back());
         }
-        if let Some(failure) = ended.outcome.failure.as_ref().filter(|failure| is_ours(failure.kind)) {
+        if let Some(failure) = ended.outcome.failure.as_ref().filter(|failure| is_ours(failure.kind, letter))
+        {
             // Every other job would fail here the same way: better nobody takes them than this one.
             self.told.left(which, "returned", &failure.message);
             *self.broken.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure.clone());
@@ -325,6 +333,14 @@ impl Shop {
         }
         self.told.done(which, &ended.outcome, ms);
         self.answer(delivery, Answer::of(letter, &self.name, ended), Delivery::finish);
+    }
+
+    /// A letter that nobody here can read: whoever waits for its answer is told.
+    fn refuse(&self, delivery: Delivery, Fault { message, hint }: Fault, which: &Which) {
+        self.told.left(which, "refused", &message);
+        let failure = Failure::new(FailureKind::Input, message).with_hint(hint);
+        let (letter, ended) = (Letter::unread(delivery.job()), Ended::not_begun(failure, Where::Shared));
+        self.answer(delivery, Answer::of(&letter, &self.name, ended), Delivery::finish);
     }
 
     /// A job that ended every worker before: nobody else has to.
@@ -358,6 +374,11 @@ impl Shop {
 }
 
 /// Whether it is this machine that is at fault, and no job can do anything about it.
-fn is_ours(kind: FailureKind) -> bool {
-    matches!(kind, FailureKind::NotInstalled | FailureKind::DiskFull)
+fn is_ours(kind: FailureKind, letter: &Letter) -> bool {
+    match kind {
+        FailureKind::DiskFull => true,
+        // Which CLI is missing: that of all jobs, or one that this job asked for?
+        FailureKind::NotInstalled => !letter.is_offline(),
+        _ => false,
+    }
 }

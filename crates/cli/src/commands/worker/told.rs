@@ -32,7 +32,8 @@ impl Told {
         } else if !self.quiet {
             let word = Colours::of(Stream::Err).paint(paint, word);
             let (batch, id) = (one_line(&which.batch, 64), one_line(&which.id, 60));
-            say(format_args!("{word} {batch}/{id}{}", one_line(more, 300)));
+            // As a whole: what a line begins with is no space.
+            say(format_args!("{word} {}", one_line(&format!("{batch}/{id}{more}"), 430)));
         }
     }
 
@@ -54,6 +55,17 @@ impl Told {
     /// It is given to another worker, or wanted by nobody.
     pub fn left(&self, which: &Which, word: &str, why: &str) {
         self.tell(Paint::Yellow, word, which, &format!(": {why}"), json!({"why": why}));
+    }
+
+    /// What was put under this subject is no job, and was taken out of the queue.
+    pub fn refused(&self, subject: &str, why: &str) {
+        if self.json {
+            let event = json!({"type": "refused", "subject": subject, "why": why});
+            let _nobody_reads = write_json(|out| writeln!(out, "{event}"));
+        } else if !self.quiet {
+            let word = Colours::of(Stream::Err).paint(Paint::Yellow, "refused");
+            say(format_args!("{word} {}: {}", one_line(subject, 120), one_line(why, 300)));
+        }
     }
 
     /// Something that concerns no job.
