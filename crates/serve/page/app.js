@@ -97,7 +97,8 @@ export function heading(title, ...more) {
 export function trouble(error) {
   if (error?.name === "AbortError") return el("span");
   const hint = error?.hint;
-  return el("div", { class: "failure", role: "alert" }, el("p", null, visible(error?.message ?? error)), hint ? el("p", { class: "hint" }, visible(hint)) : null);
+  // Of what was not reached the page asks again when it is.
+  return el("div", { class: "failure", role: "alert", "data-unreached": error?.status === 0 }, el("p", null, visible(error?.message ?? error)), hint ? el("p", { class: "hint" }, visible(hint)) : null);
 }
 
 /** Does something and tells what went wrong in the place given. */
@@ -163,4 +164,14 @@ export function poll(node, signal, every, look) {
   link.addEventListener("change", () => { if (link.live) again(); }, { signal });
   again();
   return again;
+}
+
+// A question that just came under somebody's finger is not answered by it.
+const FRESH = 500;
+
+/** Lets nobody answer for a moment. */
+export function settle(card) {
+  card.classList.add("fresh");
+  clearTimeout(card.settling);
+  card.settling = setTimeout(() => card.classList.remove("fresh"), FRESH);
 }

@@ -1,21 +1,11 @@
 // A conversation: what is said, and what is asked before a tool runs.
 
 import { el, put, keep, say, ask } from "./dom.js";
-import { oneLine, visible, name, long } from "./text.js";
+import { oneLine, visible, compact, name, long } from "./text.js";
 import { get, post, patch, remove, follow, path } from "./api.js";
-import { me, now, badge, heading, folder, facts, trouble, act, mayAct, attempt, ageing, spent } from "./app.js";
+import { me, now, badge, heading, folder, facts, trouble, act, mayAct, attempt, ageing, spent, settle } from "./app.js";
 import { Transcript, failure } from "./transcript.js";
 import { diffView } from "./diff.js";
-
-// A question that just came under somebody's finger is not answered by it.
-const FRESH = 500;
-
-/** Lets nobody answer for a moment. */
-function settle(card) {
-  card.classList.add("fresh");
-  clearTimeout(card.settling);
-  card.settling = setTimeout(() => card.classList.remove("fresh"), FRESH);
-}
 
 /** A question before a tool runs: what it would do in view, and three answers. */
 function question(permission, answer) {
@@ -23,17 +13,27 @@ function question(permission, answer) {
   const reason = el("input", { type: "text", maxlength: "2000", placeholder: "Why not (the agent is told)", "aria-label": "Why not" });
   // To say no is never a mistake that costs something.
   const may = (decision) => !card.matches("[data-stale] *") && (decision === "reject" || !card.matches(".fresh"));
-  const decide = (decision) => may(decision) && attempt(told, () => answer(permission.id, { decision, ...(decision === "reject" && reason.value.trim() ? { reason: reason.value.trim() } : {}) }));
+  // Nobody allows what could not be seen.
+  const parts = [
+    permission.command ? long(compact(permission.command), { label: "Command", first: 4000, lines: 30 }) : null,
+    permission.diff ? diffView(permission.diff, "What it would change", { whole: true }) : null,
+    !permission.command && !permission.diff && permission.input ? long(JSON.stringify(permission.input, null, 2), { label: "Input", lines: 20 }) : null,
+  ].filter(Boolean);
+  const seen = (decision) => {
+    const all = decision === "reject" || parts.every((part) => part.isWhole());
+    if (!all) put(told, el("p", { class: "error", role: "alert" }, "There is more of it. Look at all of it first."));
+    return all;
+  };
+  const decide = (decision) => may(decision) && seen(decision) && attempt(told, () => answer(permission.id, { decision, ...(decision === "reject" && reason.value.trim() ? { reason: reason.value.trim() } : {}) }));
   // What "always" covers, as the server remembers it.
   const same = permission.command ? "this command" : permission.diff || permission.path ? "this file" : "this tool";
   // Under a lower limit the server takes no such answer.
-  const mayAlways = me.max_approval === "yolo" || (me.max_approval === "auto-edit" && permission.diff != null);
+  const mayAlways = !permission.elsewhere && (me.max_approval === "yolo" || me.max_approval === "auto-edit" && permission.diff != null);
   const card = el("section", { class: "asked", tabindex: "-1", "data-permission": permission.id, "data-tool": permission.tool, "aria-label": "The agent asks" },
     el("h2", null, "May it? ", el("bdi", null, oneLine(permission.title || permission.tool, 160))),
     el("p", { class: "note" }, visible(permission.tool ?? ""), permission.path ? [" \u00b7 ", name(permission.path, { class: "path" })] : null, permission.background ? " \u00b7 goes on in the background" : null),
-    permission.command ? long(permission.command, { label: "Command", first: 4000, lines: 30 }) : null,
-    permission.diff ? diffView(permission.diff, "What it would change") : null,
-    !permission.command && !permission.diff && permission.input ? long(JSON.stringify(permission.input, null, 2), { label: "Input", lines: 20 }) : null,
+    permission.elsewhere ? el("p", { class: "note", "data-elsewhere": true }, "Not in the folder of this conversation: ", el("bdi", null, visible(permission.elsewhere))) : null,
+    parts,
     mayAct() ? [
       el("form", { class: "acts", onsubmit: (event) => { event.preventDefault(); decide("reject"); } },
         act("Allow once", () => decide("allow"), { class: "primary", "data-decide": "allow" }),

@@ -1,7 +1,7 @@
 // A unified diff in colours.
 
 import { el, button, copier } from "./dom.js";
-import { visible, cut, size } from "./text.js";
+import { visible, compact, cut, size } from "./text.js";
 
 const FIRST = 200;
 const STEP = 2000;
@@ -31,20 +31,20 @@ function body(diff) {
   return first < 0 ? lines : lines.slice(first);
 }
 
-function row(line) {
+function row(line, longest) {
   const kind = { "+": "added", "-": "removed", "@": "hunk", "\\": "note" }[line[0]] ?? "same";
-  const shown = line.length > LONGEST ? `${cut(line, LONGEST)}\u2026 (${size(line.length - LONGEST)} more)` : line;
+  const shown = line.length > longest ? `${cut(line, longest)}\u2026 (${size(line.length - longest)} more)` : line;
   return el(kind === "added" ? "ins" : kind === "removed" ? "del" : "span", { class: kind }, visible(shown) + "\n");
 }
 
-/** The diff. */
-export function diffView(diff, label) {
-  const lines = body(diff);
+/** The diff. Before somebody allows it (`whole`), no line is cut and nothing can be pushed out of sight. */
+export function diffView(diff, label, { whole = false } = {}) {
+  const lines = whole ? body(diff).map((line) => (line[0] ?? "") + compact(line.slice(1))) : body(diff);
   const pre = el("pre", { class: "diff", tabindex: "0", role: "group", "aria-label": label ?? "Changes" });
   const box = el("div", { class: "long" }, pre);
   let at = 0;
   const show = (count) => {
-    pre.append(...lines.slice(at, at + count).map(row));
+    pre.append(...lines.slice(at, at + count).map((line) => row(line, whole ? Infinity : LONGEST)));
     at += count;
   };
   show(FIRST);
@@ -56,5 +56,6 @@ export function diffView(diff, label) {
     }, { class: "quiet" }), copier("Copy all", () => String(diff)));
     box.append(bar);
   }
+  box.isWhole = () => at >= lines.length;
   return box;
 }

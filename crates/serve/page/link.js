@@ -50,8 +50,7 @@ class Link extends EventTarget {
       this.#ticking = setInterval(tell, 1000);
     }
     if (this.state === "denied") {
-      put(box, el("strong", null, "The token of this page is not valid any more."), " Open the address that ", el("code", null, "alhena serve"),
-        " printed when it started; it begins with ", el("code", null, `${location.origin}/?token=`), ".");
+      put(box, el("strong", null, "The token of this page is not valid any more."), " Open ", el("code", null, `${location.origin}/?token=`), " with the token that ", el("code", null, "alhena serve token"), " prints.");
     }
   }
 }

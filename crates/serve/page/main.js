@@ -142,6 +142,11 @@ async function begin() {
   });
   addEventListener("hashchange", go);
   document.addEventListener("keydown", pressed);
+  // What could not be asked while nobody answered is asked now, unless somebody writes there.
+  link.addEventListener("change", () => {
+    const written = [...main.querySelectorAll("input, textarea")].some((field) => field.value.trim());
+    if (link.live && main.querySelector("[data-unreached]") && !written) go();
+  });
   listen();
   go();
 }

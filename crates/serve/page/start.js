@@ -20,11 +20,14 @@ export function show(root, route, signal) {
   if (!mayAct()) return put(root, heading("Start"), empty("This token may only watch."));
   const given = (key) => route.query.get(key) ?? "";
   const chat = given("chat") === "1", resume = given("resume");
+  // An address may come from anywhere: it lets a model do no more than read, and starts nothing by itself.
+  const approval = given("approval") === "plan" ? "plan" : "default";
+  let touched = !given("prompt");
   const input = (props) => el("input", { type: "text", autocomplete: "off", spellcheck: "false", ...props });
   const controls = {
     prompt: el("textarea", { rows: "6", required: !chat, value: given("prompt"), placeholder: chat ? "Optional: the first message" : "What is to be done" }),
     dir: input({ list: "dirs", value: given("dir") || me.root || "", placeholder: "/home/you/project" }),
-    approval: el("select", null, (me.approvals.length ? me.approvals : ["default"]).map((mode) => el("option", { value: mode, selected: mode === (given("approval") || "default") }, `${mode}: ${APPROVALS[mode] ?? (chat ? "asks before it acts" : "only reads")}`))),
+    approval: el("select", null, (me.approvals.length ? me.approvals : ["default"]).map((mode) => el("option", { value: mode, selected: mode === approval }, `${mode}: ${APPROVALS[mode] ?? (chat ? "asks before it acts" : "only reads")}`))),
     model: input({ list: "models", value: given("model"), placeholder: "as set" }),
     trust: el("input", { type: "checkbox" }),
     schema: el("textarea", { rows: "4", spellcheck: "false", placeholder: '{"type": "object", \u2026}' }),
@@ -46,8 +49,8 @@ export function show(root, route, signal) {
     told, el("p", { class: "acts" }, el("button", { type: "submit", class: "primary", id: "go", "data-acts": true }, chat ? "Open the chat" : "Start"),
       el("a", { href: chat ? `#/start${resume ? `?resume=${encodeURIComponent(resume)}` : ""}` : `#/start?chat=1${resume ? `&resume=${encodeURIComponent(resume)}` : ""}` }, chat ? "A single run instead" : "A conversation instead")));
   put(root, heading(chat ? "Open a chat" : resume ? "Resume" : "Start a run"), form, el("datalist", { id: "dirs" }), el("datalist", { id: "models" }));
-  form.addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) begin(); });
-  form.addEventListener("input", () => { key = onceKey(); });
+  form.addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && touched) begin(); });
+  form.addEventListener("input", () => { key = onceKey(); touched = true; });
 
   const wrong = (name, message) => {
     const place = form.querySelector(`[data-field="${name}"]`);

@@ -3,7 +3,7 @@
 import { el, put, keep, ask } from "./dom.js";
 import { oneLine, visible, cut } from "./text.js";
 import { get, post, path } from "./api.js";
-import { badge, address, folder, ageing, heading, empty, facts, act, mayAct, attempt, trouble, poll, fillRows } from "./app.js";
+import { badge, address, folder, ageing, heading, empty, facts, act, mayAct, attempt, trouble, poll, fillRows, settle } from "./app.js";
 
 export function show(root, _route, signal) {
   const list = el("div");
@@ -54,7 +54,7 @@ export function showOne(root, route, signal) {
     typed.value = "";
     again();
   });
-  const reply = (body) => attempt(told, async () => { await post(`${base}/answer`, body); again(); });
+  const reply = (body) => !asked.querySelector(".fresh") && attempt(told, async () => { await post(`${base}/answer`, body); again(); });
   const exit = async () => {
     const sure = await ask("Let this agent leave?", el("p", null, "It is asked to, and ended if it does not. Its session stays."), [["yes", "Let it leave", "danger"], ["", "Keep it"]]);
     if (sure) await attempt(told, async () => { await post(`${base}/exit`); location.hash = "#/terminals"; });
@@ -73,6 +73,7 @@ export function showOne(root, route, signal) {
       mayAct() ? el("form", { class: "acts", onsubmit: (event) => { event.preventDefault(); if (text.value.trim()) reply({ text: text.value }); } },
         (waiting.options ?? []).map((option) => act(`${option.number}. ${oneLine(option.label, 60)}`, () => reply({ choose: [String(option.number)], ...(text.value.trim() ? { text: text.value } : {}) }), { class: option.selected ? "primary" : null })),
         text, el("button", { type: "submit", "data-acts": true }, "Answer")) : null));
+    settle(asked.querySelector(".asked"));
   };
 
   const again = poll(live, signal, () => (document.hasFocus() ? 700 : 2500), async () => {

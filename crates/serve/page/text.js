@@ -42,6 +42,12 @@ export function name(text, props) {
 
 const STEP = 100_000;
 
+/** A text in which nothing can be pushed out of sight: long runs of spaces and of empty lines are told by their length. */
+export function compact(text) {
+  return String(text ?? "").replace(/\n(?:[^\S\n]*\n){3,}/g, (run) => `\n\u27e8${run.split("\n").length - 2} empty lines\u27e9\n`)
+    .replace(/[^\S\n]{24,}/g, (run) => ` \u27e8${run.length} spaces\u27e9 `);
+}
+
 /**
  * A text of any size as it is, in a <pre>. `first` characters and `lines` lines are shown, the rest on demand in steps that no
  * browser minds.
@@ -68,6 +74,7 @@ export function long(text, { first = 4000, lines = 40, file = "text.txt", label 
   }, { class: "quiet" });
   bar.append(left, more, copier("Copy all", () => whole), button("Save", () => save(file, whole), { class: "quiet" }));
   tell();
+  box.isWhole = () => at >= whole.length;
   return box;
 }
 

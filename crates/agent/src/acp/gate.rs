@@ -71,7 +71,7 @@ impl Gate {
         if let Some(ruling) = ruling.as_ref().filter(|ruling| ruling.decision == rules::Decision::Deny) {
             return Some(Decision::Reject(format!("It is {ruling}")));
         }
-        if self.remembered.allows(&by_rule) {
+        if question.elsewhere.is_none() && self.remembered.allows(&by_rule) {
             return Some(Decision::AllowOnce);
         }
         let edits = matches!(question.action, Action::Diff { .. });
@@ -106,7 +106,10 @@ impl Gate {
 
     /// From now on the same is allowed.
     pub(super) fn remember(&mut self, question: &Question) {
-        self.remembered.allow(&question.into());
+        // What is harmless here may not be so elsewhere.
+        if question.elsewhere.is_none() {
+            self.remembered.allow(&question.into());
+        }
     }
 }
 
@@ -159,6 +162,7 @@ mod tests {
             title: String::new(),
             paths: Vec::new(),
             dir: "/p".into(),
+            elsewhere: None,
             action,
         }
     }

@@ -30,6 +30,8 @@ pub struct Question {
     pub paths: Vec<PathBuf>,
     /// What would happen.
     pub action: Action,
+    /// That a command runs in another directory than the session, in the agent's own words: `[in sub] (why)`.
+    pub elsewhere: Option<String>,
     /// Whether `tool` is its name; a title otherwise.
     pub named: bool,
 }
@@ -80,6 +82,11 @@ impl Question {
             paths,
             class,
             server: gemini::server(&title).filter(|_| is_gemini).map(str::to_owned),
+            elsewhere: call
+                .texts
+                .iter()
+                .find_map(|text| gemini::elsewhere(text).filter(|_| is_gemini))
+                .map(str::to_owned),
             action: action(call, class, dir, is_gemini),
             named: name.is_some(),
             tool,
@@ -164,7 +171,7 @@ impl Permission {
 
     /// It may, and the same again in this conversation. Alhena remembers that; the CLI is never told, as it would tell others.
     ///
-    /// The same is: this command as it stands, any change of these files, any call of this tool of an MCP server.
+    /// The same is: this command as it stands, unless it runs elsewhere, any change of these files, any call of this tool of an MCP server.
     pub fn allow_for_conversation(self) {
         self.decide(Decision::AllowForConversation);
     }

@@ -105,3 +105,61 @@ fn what_waits_for_a_person_stands_first() {
     assert_eq!(std::fs::read_to_string(place.lab.workspace().join("notes.txt")).unwrap(), "twice\n");
     place.is_harmless();
 }
+
+/// The command, its folder and every letter of a change are in view before anybody can allow them.
+#[test]
+fn nothing_is_allowed_that_could_not_be_seen() {
+    let padded = format!("ls -la{}{}; touch hidden.txt", " ".repeat(300), "\n".repeat(45));
+    let shell = |command: &str, more: serde_json::Value| {
+        let mut input = json!({"command": command});
+        input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        Turn::new().call("run_shell_command", input)
+    };
+    let line = format!("var a=1;/*{}*/TAIL()\n", "p".repeat(1500));
+    let lines: String = (0..300).map(|number| format!("line {number}\n")).collect();
+    let write =
+        |name: &str, text: &str| Turn::new().call("write_file", json!({"file_path": name, "content": text}));
+    let elsewhere = json!({"dir_path": "sub", "description": "Looks round", "is_background": true});
+    let scenario = Scenario::new()
+        .turn(shell(&padded, json!({})))
+        .turn(write("min.js", &line))
+        .turn(write("long.txt", &lines))
+        .turn(shell("touch here.txt", json!({})))
+        .turn(shell("touch here.txt", elsewhere))
+        .turn(Turn::say("Done."));
+    let mut place = Place::new("seen", scenario);
+    std::fs::create_dir(place.lab.workspace().join("sub")).unwrap();
+    asked(&mut place);
+    let shown = |place: &mut Place| place.texts(".asked").join("\n");
+    let next = |place: &mut Place, has: &str| {
+        place.waits(&format!("document.querySelector('.asked:not(.fresh)')?.textContent.includes({has:?})"));
+    };
+    let text = shown(&mut place);
+    assert!(text.contains("\u{27e8}300 spaces\u{27e9}") && text.contains("empty lines\u{27e9}"), "{text}");
+    assert!(text.contains("; touch hidden.txt"), "{text}");
+    place.browser.click(".asked [data-decide=reject]").unwrap();
+    next(&mut place, "min.js");
+    assert!(shown(&mut place).contains("TAIL()"), "no line of a change is cut");
+    place.browser.click(".asked [data-decide=reject]").unwrap();
+    // What is not all in view is not allowed.
+    next(&mut place, "long.txt");
+    place.browser.click(".asked [data-decide=allow]").unwrap();
+    place.waits("document.querySelector('.asked .error')?.textContent.includes('Look at all of it first')");
+    assert!(!place.lab.workspace().join("long.txt").exists());
+    place.browser.click(".asked .more button").unwrap();
+    place.browser.click(".asked [data-decide=allow]").unwrap();
+    next(&mut place, "touch here.txt");
+    assert!(place.lab.workspace().join("long.txt").exists());
+    // Always is for this folder.
+    place.browser.click(".asked [data-decide=always]").unwrap();
+    next(&mut place, "[in sub] (Looks round)");
+    assert!(shown(&mut place).contains("goes on in the background"));
+    assert_eq!(place.asks("document.querySelectorAll('.asked [data-decide=always]').length"), json!(0));
+    place.browser.click(".asked [data-decide=reject]").unwrap();
+    place.waits("document.querySelector('.view').dataset.state === 'idle'");
+    assert!(
+        place.lab.workspace().join("here.txt").exists()
+            && !place.lab.workspace().join("sub/here.txt").exists()
+    );
+    place.is_harmless();
+}

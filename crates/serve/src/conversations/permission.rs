@@ -24,6 +24,9 @@ pub struct PermissionView {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[cfg_attr(feature = "openapi", schema(required = false))]
     pub background: bool,
+    /// That it would run in another folder, in the agent's own words; "always" then is not remembered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elsewhere: Option<String>,
     /// The change that would be made, as a unified diff.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
@@ -60,6 +63,7 @@ impl PermissionView {
             title: question.title.clone(),
             command: None,
             background: false,
+            elsewhere: question.elsewhere.clone(),
             diff: None,
             path: question.paths.first().map(|path| path.display().to_string()),
             input: None,

@@ -48,9 +48,20 @@ pub fn thought(text: &str) -> (&str, &str) {
     headed.map_or(("", text), |(subject, text)| (subject.trim(), text.trim_start()))
 }
 
-/// Whether a shell command runs in the background, by what stands beside it: `[current working directory /p] [background]`.
+/// Whether a shell command runs in the background, by what stands beside it: `[current working directory /p] (why) [background]`. What
+/// the model says of it comes before that.
 pub fn is_background(text: &str) -> bool {
-    text.contains("] [background]")
+    is_beside_command(text) && text.ends_with(" [background]")
+}
+
+/// Where a shell command runs, if not where the session works: `in sub`, with all that is said beside it. Where the name of the folder
+/// ends cannot be told for certain, as the model chooses it and the words behind it.
+pub fn elsewhere(text: &str) -> Option<&str> {
+    text.starts_with("[in ").then_some(text)
+}
+
+fn is_beside_command(text: &str) -> bool {
+    text.starts_with("[in ") || text.starts_with("[current working directory ")
 }
 
 /// The answer to a question that says no and why. There is no place for a reason, but of an option that it does not know it tells

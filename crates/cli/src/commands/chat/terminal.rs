@@ -197,9 +197,13 @@ impl Chat<'_> {
             Action::Arguments(arguments) => What::Arguments(arguments),
             _ => What::Nothing,
         };
+        let title = match &ask.elsewhere {
+            Some(elsewhere) => format!("{} {elsewhere}", ask.title),
+            None => ask.title.clone(),
+        };
         let mut most = Some(asked::FIRST_LINES);
         loop {
-            let (text, _) = asked::shown(&ask.tool, &ask.title, &what, most, self.colours);
+            let (text, _) = asked::shown(&ask.tool, &title, &what, most, self.colours);
             output::write(|out| write!(out, "{text}{QUESTION}"))?;
             match (
                 editor::answer(|| ask.withdrawn().is_some())?.as_deref().map(Answer::parse),
