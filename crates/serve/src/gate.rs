@@ -5,14 +5,17 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
 
 use crate::problem::Problem;
 use crate::state::{App, Shared};
-use crate::token::Access;
+use crate::stream::Form;
+use crate::token::{ALL, Access, Stamp};
 
 /// The name of the cookie that a browser gets for its first click. A browser keeps those of all ports of a machine together: each
 /// server has its own.
@@ -57,8 +60,19 @@ impl Connection {
 pub async fn pass(State(app): State<Shared>, mut request: Request, next: Next) -> Response {
     let origin = request.headers().get(header::ORIGIN).cloned();
     let listed = origin.filter(|origin| is_listed(&app, origin));
+    // Before it is judged: a token that is replaced meanwhile is another.
+    let stamps = ALL.map(|access| (access, app.tokens.stamp(access)));
     let mut response = match admit(&app, &mut request) {
-        Ok(Admitted::In) => next.run(request).await,
+        Ok(Admitted::In) => {
+            let access = request.extensions().get::<Access>().copied();
+            let response = next.run(request).await;
+            match stamps.into_iter().find(|(of, _)| Some(*of) == access) {
+                Some((access, stamp)) if is_stream(&response) => {
+                    while_it_counts(response, app.clone(), access, stamp)
+                }
+                _ => response,
+            }
+        }
         Ok(Admitted::Preflight) => StatusCode::NO_CONTENT.into_response(),
         Err(problem) => problem.into_response(),
     };
@@ -73,6 +87,19 @@ pub async fn pass(State(app): State<Shared>, mut request: Request, next: Next) -
         share(headers, origin);
     }
     response
+}
+
+fn is_stream(response: &Response) -> bool {
+    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind == Form::Sse.kind() || kind == Form::Lines.kind())
+}
+
+/// A stream that ends with the token that it was opened by: before the next piece, and there is one at least each 15 s.
+fn while_it_counts(response: Response, app: Shared, access: Access, stamp: Option<Stamp>) -> Response {
+    response.map(|body| {
+        let counts = move |_: &_| std::future::ready(app.tokens.stamp(access) == stamp);
+        Body::from_stream(body.into_data_stream().take_while(counts))
+    })
 }
 
 /// Tells a browser that a page from elsewhere may read the answer.

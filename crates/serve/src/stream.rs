@@ -45,7 +45,8 @@ impl Form {
         if kinds.any(lines) { Form::Lines } else { Form::Sse }
     }
 
-    fn kind(self) -> &'static str {
+    /// How it is called in an answer.
+    pub fn kind(self) -> &'static str {
         match self {
             Form::Sse => "text/event-stream",
             Form::Lines => "application/jsonl",

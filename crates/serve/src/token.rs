@@ -39,14 +39,18 @@ pub struct Tokens {
     known: Mutex<[Option<Known>; 2]>,
 }
 
+/// The file of a token, as far as another one has another.
+pub type Stamp = (u64, i64, i64);
+
 /// What a file held when it was last looked at.
 #[derive(Clone, Debug)]
 struct Known {
-    file: (u64, i64, i64),
+    file: Stamp,
     digest: [u8; 32],
 }
 
-const ALL: [Access; 2] = [Access::Full, Access::Read];
+/// Every access there is.
+pub const ALL: [Access; 2] = [Access::Full, Access::Read];
 
 impl Tokens {
     /// Those of a directory, which is made if need be.
@@ -115,19 +119,23 @@ impl Tokens {
         found
     }
 
+    /// By which it is known whether a token is still the same.
+    pub fn stamp(&self, access: Access) -> Option<Stamp> {
+        let meta = std::fs::metadata(self.dir.join(access.file())).ok()?;
+        Some((meta.ino(), meta.mtime(), meta.mtime_nsec()))
+    }
+
     fn refresh(&self, access: Access, known: &mut Option<Known>) {
-        let stamp = std::fs::metadata(self.dir.join(access.file()))
-            .map(|meta| (meta.ino(), meta.mtime(), meta.mtime_nsec()));
-        match (stamp, &*known) {
-            (Ok(stamp), Some(known)) if known.file == stamp => {}
-            (Ok(file), _) => {
+        match (self.stamp(access), &*known) {
+            (Some(stamp), Some(known)) if known.file == stamp => {}
+            (Some(file), _) => {
                 *known = self
                     .get(access)
                     .ok()
                     .map(|token| Known { file, digest: Sha256::digest(token.as_bytes()).into() });
             }
             // Without a file nobody comes in.
-            (Err(_), _) => *known = None,
+            (None, _) => *known = None,
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::serve_client::Served;
-use crate::{says, serve};
+use crate::{goes_on, says, serve};
 
 fn bearer(served: &Served) -> String {
     format!("Bearer {}", served.token)
@@ -210,8 +210,10 @@ fn a_token_for_watching_sees_everything_and_changes_nothing() {
 
 #[test]
 fn a_new_token_counts_at_once_and_the_old_one_not_any_more() {
-    let place = says("renewed", "hi");
+    let place = goes_on("renewed");
     let served = serve(&place, &[]);
+    let mut listening = served.follow("/v1/now/events", &[]);
+    assert!(listening.next().is_some());
     let new = std::process::Command::new(crate::lab::ALHENA)
         .args(["serve", "token", "--new"])
         .env_clear()
@@ -220,7 +222,14 @@ fn a_new_token_counts_at_once_and_the_old_one_not_any_more() {
         .unwrap();
     let new = String::from_utf8(new.stdout).unwrap().trim().to_owned();
     assert_eq!(served.ask("GET", "/v1/me", "").status, 401);
-    assert_eq!(served.bare("GET", "/v1/me", &[("Authorization", &format!("Bearer {new}"))], "").status, 200);
+    let bearer = format!("Bearer {new}");
+    assert_eq!(served.bare("GET", "/v1/me", &[("Authorization", &bearer)], "").status, 200);
+    // Whoever listened with the old one hears nothing of what comes now.
+    let headers = [("Authorization", bearer.as_str())];
+    let begun = served.bare("POST", "/v1/runs", &headers, r#"{"prompt": "secret from now on"}"#);
+    assert_eq!(begun.status, 201, "{}", begun.body);
+    let heard: Vec<_> = listening.collect();
+    assert!(!format!("{heard:?}").contains("secret"), "{heard:?}");
 }
 
 #[test]
