@@ -15,7 +15,7 @@ function question(permission, answer) {
   const may = (decision) => !card.matches("[data-stale] *") && (decision === "reject" || !card.matches(".fresh"));
   // Nobody allows what could not be seen.
   const parts = [
-    permission.command ? long(compact(permission.command), { label: "Command", first: 4000, lines: 30 }) : null,
+    permission.command ? long(compact(permission.command), { original: permission.command, label: "Command", first: 4000, lines: 30 }) : null,
     permission.diff ? diffView(permission.diff, "What it would change", { whole: true }) : null,
     !permission.command && !permission.diff && permission.input ? long(JSON.stringify(permission.input, null, 2), { label: "Input", lines: 20 }) : null,
   ].filter(Boolean);

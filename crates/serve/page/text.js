@@ -50,9 +50,9 @@ export function compact(text) {
 
 /**
  * A text of any size as it is, in a <pre>. `first` characters and `lines` lines are shown, the rest on demand in steps that no
- * browser minds.
+ * browser minds. What is copied and saved is `original`, where something else is shown.
  */
-export function long(text, { first = 4000, lines = 40, file = "text.txt", label } = {}) {
+export function long(text, { first = 4000, lines = 40, file = "text.txt", label, original = text } = {}) {
   const whole = String(text ?? "");
   const box = el("div", { class: "long" });
   const show = (part) => box.insertBefore(el("pre", { tabindex: "0", "aria-label": label, dir: "auto" }, visible(part)), bar);
@@ -72,7 +72,7 @@ export function long(text, { first = 4000, lines = 40, file = "text.txt", label 
     at = to;
     tell();
   }, { class: "quiet" });
-  bar.append(left, more, copier("Copy all", () => whole), button("Save", () => save(file, whole), { class: "quiet" }));
+  bar.append(left, more, copier("Copy all", () => String(original ?? "")), button("Save", () => save(file, String(original ?? "")), { class: "quiet" }));
   tell();
   box.isWhole = () => at >= whole.length;
   return box;
