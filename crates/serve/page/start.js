@@ -119,6 +119,10 @@ export function show(root, route, signal) {
     }
   };
 
+  // Where somebody has been, nothing is put under their fingers.
+  let visited = false;
+  controls.dir.addEventListener("focus", () => { visited = true; }, { once: true });
+
   const suggest = async () => {
     const [runs, sessions] = await Promise.all([get("/v1/runs?limit=100", { signal }), get("/v1/sessions?limit=100", { signal })]);
     const known = sessions.sessions ?? sessions;
@@ -126,7 +130,7 @@ export function show(root, route, signal) {
     const dirs = [...runs.runs.map((run) => run.dir), ...known.map((session) => session.project)];
     put(document.getElementById("dirs"), options(dirs));
     put(document.getElementById("models"), options([...runs.runs.map((run) => run.model), ...known.flatMap((session) => session.models ?? [])]));
-    if (!controls.dir.value && dirs[0]) controls.dir.value = oneLine(dirs.find(Boolean) ?? "", 4000);
+    if (!visited && !controls.dir.value) controls.dir.value = oneLine(dirs.find(Boolean) ?? "", 4000);
   };
   suggest().catch(() => {});
   if (!("ontouchstart" in window)) controls.prompt.focus();

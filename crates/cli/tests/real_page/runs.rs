@@ -100,3 +100,27 @@ fn what_the_server_does_not_take_is_told_at_the_field() {
     assert_eq!(place.asks("location.hash"), json!("#/start"));
     place.is_harmless();
 }
+
+#[test]
+fn nothing_is_put_into_a_field_that_somebody_is_in() {
+    let mut place = Place::new("fingers", Scenario::new().turn(Turn::say("Hello.")));
+    place.starts("Say hello", "default");
+    place.ends("success");
+    // The folder of that run is suggested, but late.
+    place.asks(
+        "(() => { const fetch = window.fetch; const late = new Promise((go) => { window.letThemCome = go; });
+            window.fetch = async (...all) => { await late; return fetch(...all); }; })()",
+    );
+    place.go("#/start");
+    place.browser.click("#start-dir").unwrap();
+    assert_eq!(place.asks("document.activeElement.id"), json!("start-dir"));
+    place.asks("window.letThemCome()");
+    place.waits("document.querySelectorAll('#dirs option').length");
+    assert_eq!(place.asks("document.querySelector('#start-dir').value"), json!(""));
+    // Where nobody has been, it stands in the field.
+    place.go("#/now");
+    place.go("#/start");
+    let dir = place.lab.workspace().canonicalize().unwrap().display().to_string();
+    place.waits(&format!("document.querySelector('#start-dir').value === {}", json!(dir)));
+    place.is_harmless();
+}
