@@ -6,7 +6,7 @@
 
 use std::fs::Metadata;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// What is allowed for file systems that keep whole seconds, or whose clock is another machine's.
 const COARSE: Duration = Duration::from_secs(2);
@@ -14,13 +14,46 @@ const COARSE: Duration = Duration::from_secs(2);
 /// What is allowed where the clock that stamps files cannot be read.
 const TICK: Duration = Duration::from_millis(20);
 
-/// A time such that every change below `root` from now on is stamped with it or later. Touches nothing.
-///
-/// It may be a little early, never late: a change just before may count, none after is missed.
+/// How often the clock that stamps files is looked at.
+const LOOK: Duration = Duration::from_micros(500);
+
+/// A moment of this machine's clock, with which what is older can be told from what comes.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment(SystemTime);
+
+impl Moment {
+    #[must_use]
+    pub fn now() -> Self {
+        Self(SystemTime::now())
+    }
+
+    /// A time such that every change below `root` from now on is stamped with it or later, and every change before the moment
+    /// is stamped earlier. Touches nothing. Where the moment has only just passed, it waits until files are stamped with a
+    /// later time: a tick of their clock at most.
+    ///
+    /// Where that clock cannot be read, or is coarse, the time is early: a change just before may count, none after is missed.
+    #[must_use]
+    pub fn scan_start(self, root: &Path) -> SystemTime {
+        if !keeps_fine_time(root) {
+            return self.0 - COARSE;
+        }
+        let began = Instant::now();
+        loop {
+            match stamping_clock() {
+                None => return self.0 - TICK,
+                Some(clock) if clock >= self.0 => return self.0,
+                // Somebody has set the clock.
+                Some(clock) if began.elapsed() > TICK => return clock,
+                Some(_) => std::thread::sleep(LOOK),
+            }
+        }
+    }
+}
+
+/// The time of [`Moment::scan_start`] for this moment.
 #[must_use]
 pub fn scan_start(root: &Path) -> SystemTime {
-    let now = stamping_clock().unwrap_or_else(|| SystemTime::now() - TICK);
-    if keeps_fine_time(root) { now } else { now - COARSE }
+    Moment::now().scan_start(root)
 }
 
 #[cfg(target_os = "linux")]
@@ -76,11 +109,24 @@ mod tests {
     fn file_written_at_once_is_never_stamped_before_the_start() {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join("file");
-        for round in 0..2000 {
+        for round in 0..500 {
             let start = scan_start(root.path());
             std::fs::write(&file, round.to_string()).unwrap();
             let stamp = file.metadata().unwrap().modified().unwrap();
             assert!(stamp >= start, "round {round}: {stamp:?} is before {start:?}");
+        }
+    }
+
+    #[test]
+    fn file_written_just_before_is_stamped_before_the_start() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("file");
+        for round in 0..200 {
+            std::fs::write(&file, round.to_string()).unwrap();
+            let start = scan_start(root.path());
+            let data = file.metadata().unwrap();
+            let stamp = data.modified().unwrap().max(changed(&data).unwrap());
+            assert!(stamp < start, "round {round}: {stamp:?} is not before {start:?}");
         }
     }
 
