@@ -1,5 +1,6 @@
 //! A question of an agent: may this be done?
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
@@ -92,6 +93,15 @@ impl Question {
             tool,
             title,
             dir: dir.to_owned(),
+        }
+    }
+
+    /// What is asked, in a line for people: the title, and the directory where that is another than the session's.
+    #[must_use]
+    pub fn headline(&self) -> Cow<'_, str> {
+        match &self.elsewhere {
+            Some(elsewhere) => Cow::Owned(format!("{} {elsewhere}", self.title)),
+            None => Cow::Borrowed(&self.title),
         }
     }
 }

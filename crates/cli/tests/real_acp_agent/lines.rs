@@ -120,8 +120,10 @@ fn real_cli_garbage_is_answered_and_everything_goes_on() {
 
 #[test]
 fn real_cli_a_question_that_nobody_answers_in_time_is_withdrawn() {
-    let call = Turn::new().call("run_shell_command", json!({"command": "touch never"}));
+    let elsewhere = json!({"command": "touch never", "dir_path": "sub"});
+    let call = Turn::new().call("run_shell_command", elsewhere);
     let lab = lab("unanswered", Scenario::new().turn(call).turn(Turn::say("Then not.")));
+    std::fs::create_dir(lab.workspace().join("sub")).unwrap();
     let mut agent = Agent::with(&lab, &["--permission-timeout", "500ms"]);
     agent.ask(1, "initialize", &json!({"protocolVersion": 1}));
     agent.answer(1);
@@ -138,7 +140,10 @@ fn real_cli_a_question_that_nobody_answers_in_time_is_withdrawn() {
             return said;
         }
     };
-    let question = of(&mut agent, "session/request_permission")["id"].clone();
+    let asked = of(&mut agent, "session/request_permission");
+    // Where it would run is a part of what is asked.
+    assert_eq!(asked["params"]["toolCall"]["title"], "touch never [in sub]", "{asked}");
+    let question = asked["id"].clone();
     let withdrawn = of(&mut agent, "$/cancel_request");
     assert_eq!(withdrawn["params"]["requestId"], question, "{withdrawn}");
     // As the protocol has it, the editor still says something.
@@ -147,7 +152,7 @@ fn real_cli_a_question_that_nobody_answers_in_time_is_withdrawn() {
             .as_bytes(),
     );
     assert_eq!(agent.answer(3)["result"]["stopReason"], "end_turn");
-    assert!(!lab.workspace().join("never").exists());
+    assert!(!lab.workspace().join("sub/never").exists());
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn real_cli_a_program_holds_a_conversation_and_is_asked() {
         [
             write("made.txt", "made\n"),
             Turn::say("Written."),
-            shell("touch never"),
+            Turn::new().call("run_shell_command", json!({"command": "touch never", "dir_path": "sub"})),
             Turn::say("Then not."),
             shell("touch once"),
             shell("touch once"),
@@ -87,6 +87,7 @@ fn real_cli_a_program_holds_a_conversation_and_is_asked() {
             Turn::say("Back."),
         ],
     );
+    std::fs::create_dir(lab.workspace().join("sub")).unwrap();
     let mut program = Program::start(&lab, &[]);
     program.request(&json!({"subtype": "initialize"}));
     assert_eq!(program.next("control_response")["response"]["subtype"], "success");
@@ -120,10 +121,12 @@ fn real_cli_a_program_holds_a_conversation_and_is_asked() {
     // Half an answer is none, and neither is one that wants more than can be done.
     program.prompt("shell");
     let question = program.next("control_request");
+    // Where it would run is a part of what is asked.
+    assert_eq!(question["request"]["title"], "touch never [in sub]");
     program.answer(&question, &json!({"behavior": "allow", "updatedInput": {"command": "touch other"}}));
     let (_, text, second) = program.result();
     assert_eq!(text, "Then not.");
-    assert!(!lab.workspace().join("never").exists() && !lab.workspace().join("other").exists());
+    assert!(!lab.workspace().join("sub/never").exists() && !lab.workspace().join("sub/other").exists());
     assert!(told(&lab).contains("cannot be changed"), "the model was not told why");
     // Every message of every turn has a name of its own.
     let ids = |messages: &Value| -> Vec<String> {

@@ -171,8 +171,10 @@ fn an_edit_shows_what_the_agent_showed_of_it_or_what_the_session_file_has() {
     of.line(line.to_string().as_bytes());
     of.line(b"garbage");
     updates(&mut of, call("c", "write_file", json!({"file_path": "a"})), When::Now);
-    let asked: RequestPermissionRequest = read(&permission::request("s", &of.question("c", "")));
+    let asked: RequestPermissionRequest = read(&permission::request("s", &of.question("c", "", None)));
     assert_eq!(asked.tool_call.fields.title.as_deref(), Some("Writing to a"));
+    let there = of.question("c", "", Some("[in sub]"));
+    assert_eq!(there.pointer("/title"), Some(&json!("Writing to a [in sub]")));
     let [ToolCallContent::Diff(diff)] = &asked.tool_call.fields.content.unwrap()[..] else { panic!() };
     assert_eq!((diff.old_text.as_deref(), diff.new_text.as_str()), (Some("1\n"), "2\n"));
     let ended = updates(&mut of, result("c", "write_file", true, "done"), When::Now);

@@ -108,12 +108,17 @@ impl Updates {
         update(kind, shown.fields(id, status))
     }
 
-    /// What a client is asked about.
-    pub fn question(&self, id: &str, title: &str) -> Value {
-        match self.calls.get(id) {
+    /// What a client is asked about, and where that would be done if not in the session's directory.
+    pub fn question(&self, id: &str, title: &str, elsewhere: Option<&str>) -> Value {
+        let mut asked = match self.calls.get(id) {
             Some(shown) => shown.fields(id, "pending"),
             None => json!({"toolCallId": id, "title": title, "status": "pending"}),
+        };
+        if let (Some(elsewhere), Some(Value::String(title))) = (elsewhere, asked.get_mut("title")) {
+            title.push(' ');
+            title.push_str(elsewhere);
         }
+        asked
     }
 
     /// A call was allowed, and runs.

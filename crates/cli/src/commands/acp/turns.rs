@@ -45,7 +45,8 @@ impl Serving {
             return Ok(());
         }
         self.requests += 1;
-        let call = session.updates.question(&permission.call_id, &permission.title);
+        let elsewhere = permission.elsewhere.as_deref();
+        let call = session.updates.question(&permission.call_id, &permission.title, elsewhere);
         let params = permission::request(&session.id, &call);
         session.asked.insert(self.requests, permission);
         write(&rpc::request(&Id::from(self.requests), "session/request_permission", &params))

@@ -197,10 +197,7 @@ impl Chat<'_> {
             Action::Arguments(arguments) => What::Arguments(arguments),
             _ => What::Nothing,
         };
-        let title = match &ask.elsewhere {
-            Some(elsewhere) => format!("{} {elsewhere}", ask.title),
-            None => ask.title.clone(),
-        };
+        let title = ask.headline();
         let mut most = Some(asked::FIRST_LINES);
         loop {
             let (text, _) = asked::shown(&ask.tool, &title, &what, most, self.colours);

@@ -188,7 +188,7 @@ fn is_harmless(class: Class) -> bool {
 /// What the program is asked. What it was told of the call already, it is asked about.
 pub fn question(permission: &Permission, told: Option<&Value>) -> Question {
     let mut question =
-        Question::new(&permission.call_id, &permission.tool, &permission.title, &arguments(permission));
+        Question::new(&permission.call_id, &permission.tool, &permission.headline(), &arguments(permission));
     if let Some(input) = told {
         question.input.clone_from(input);
     }
