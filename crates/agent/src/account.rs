@@ -145,6 +145,28 @@ impl Account {
         }
     }
 
+    /// Reads what the session file says, and feeds only what a result waits for: of an agent that is ahead of whoever listens to it,
+    /// the file tells things that have not been heard of. Whether something is left for [`Self::read_session`].
+    pub(crate) fn read_session_as_waited_for(&mut self) -> bool {
+        let (Some(session), Some(id)) = (&mut self.session, self.interpreter.session_id()) else {
+            return false;
+        };
+        session.session(id);
+        let mut left = session.has_news();
+        while left && self.interpreter.waits() {
+            let fact = self.session.as_mut().and_then(SessionTail::next_of_news);
+            if let Some(fact) = fact {
+                self.feed(Input::Fact(fact));
+            }
+            left = self.session.as_mut().is_some_and(SessionTail::has_news);
+        }
+        // A result that nobody speaks of does not wait for ever.
+        if self.interpreter.waits() {
+            self.tick();
+        }
+        left
+    }
+
     /// The session file is complete.
     pub(crate) fn read_session_to_its_end(&mut self) {
         if let Some(session) = &mut self.session {

@@ -2,7 +2,7 @@
 //!
 //! The stream of 0.61.0 has no thoughts, no diffs and no exit codes; the session file has them a moment later.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ pub(crate) struct SessionTail {
     sub_agents: Option<SubAgents>,
     legacy: HashMap<PathBuf, u64>,
     facts: SessionFacts,
-    fresh: Vec<Fact>,
+    fresh: VecDeque<Fact>,
     growth: Growth,
     history: History,
     /// The name of the first file that still counts.
@@ -126,7 +126,7 @@ impl SessionTail {
             sub_agents: None,
             legacy: HashMap::new(),
             facts: SessionFacts::since(since),
-            fresh: Vec::new(),
+            fresh: VecDeque::new(),
             growth,
             history: History::default(),
             first: String::new(),
@@ -194,9 +194,27 @@ impl SessionTail {
     }
 
     /// What has been written since the last time.
-    pub(crate) fn news(&mut self) -> Vec<Fact> {
+    pub(crate) fn news(&mut self) -> VecDeque<Fact> {
         let _later = self.read();
         std::mem::take(&mut self.fresh)
+    }
+
+    /// Reads on, unless there is something left of what was read: whether there is something.
+    pub(crate) fn has_news(&mut self) -> bool {
+        if self.fresh.is_empty() {
+            let _later = self.read();
+        }
+        !self.fresh.is_empty()
+    }
+
+    /// Whether there is something left of what was read.
+    pub(crate) fn has_unread_news(&self) -> bool {
+        !self.fresh.is_empty()
+    }
+
+    /// The first of what was read.
+    pub(crate) fn next_of_news(&mut self) -> Option<Fact> {
+        self.fresh.pop_front()
     }
 
     /// Reads on; whether there is more to be read at once.
@@ -214,7 +232,7 @@ impl SessionTail {
             more |= agents.read(&mut facts);
         }
         self.read_legacy(&mut facts);
-        self.fresh.append(&mut facts);
+        self.fresh.extend(facts);
         more
     }
 

@@ -198,6 +198,35 @@ fn real_cli_sixty_calls_of_one_session_have_each_its_own_output() {
 }
 
 #[test]
+fn real_cli_a_reader_that_comes_late_hears_everything_in_its_order() {
+    let calls = 6;
+    // More than is kept for a reader, so that the agent is far ahead when it is heard.
+    let much: String = (0..200_000).map(|number| format!("{number} ")).collect();
+    let first = Turn::new().chunks(&much, 60_000, Duration::ZERO);
+    let mut scenario = Scenario::new().turn(first.call("run_shell_command", json!({"command": "echo 0"})));
+    for number in 1..calls {
+        let command = json!({"command": format!("echo {number}")});
+        scenario = scenario.turn(Turn::new().text(format!("{number}. ")).call("run_shell_command", command));
+    }
+    let lab = lab("late", scenario.turn(Turn::say("Done.")));
+    let mut talk = converse(&lab, lab.request("").approval(Approval::Yolo));
+    let turn = talk.prompt("go").unwrap();
+    let all = || lab.server.requests("lab").len() > calls;
+    assert!(Deadline::after(Duration::from_secs(60)).wait_until(all), "{}", lab.server.requests("lab").len());
+    let (events, outcome) = follow(turn, nobody);
+    assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
+    let told = kinds(&events).into_iter().filter_map(|kind| match kind {
+        EventKind::Text { delta } if delta.len() < 10 => Some(delta.trim().to_owned()),
+        EventKind::Command { command, .. } => Some(command.clone()),
+        _ => None,
+    });
+    let mut wanted = vec!["echo 0".to_owned()];
+    wanted.extend((1..calls).flat_map(|number| [format!("{number}."), format!("echo {number}")]));
+    wanted.push("Done.".to_owned());
+    assert_eq!(told.collect::<Vec<_>>(), wanted);
+}
+
+#[test]
 fn real_cli_a_session_is_gone_on_with_in_the_minute_of_its_beginning_in_the_mode_and_model_that_are_asked_for()
  {
     let scenario = Scenario::new()

@@ -11,6 +11,7 @@ use crate::account::{Account, NOBODY_TELLS};
 use crate::acp::hooks::Deciders;
 use crate::acp::turn::Exchange;
 use crate::supervise::protocol::Gentle;
+use crate::tail::SessionTail;
 
 /// How long to wait at the most, whatever was told.
 const LONGEST_WAIT: Duration = Duration::from_millis(500);
@@ -23,7 +24,11 @@ impl Engine {
     /// Waits until the agent, the keeper or somebody else has something to say, or a clock rings.
     pub(super) fn wait(&mut self) {
         let stopped = self.exchange.as_ref().is_some_and(|exchange| exchange.stop.is_some());
-        let ready = !self.lines.is_empty() && (stopped || !self.waits_for_fact());
+        let more = |account: &Account| account.session.as_ref().is_some_and(SessionTail::has_unread_news);
+        let more = self.exchange.as_ref().is_some_and(|exchange| more(&exchange.account));
+        let ready = (more || !self.lines.is_empty()) && (stopped || !self.waits_for_fact());
+        // A reader that is behind is waited for.
+        let ready = ready && self.hand_out();
         if self.ward.custody.has_buffered_report() || ready {
             return;
         }

@@ -22,7 +22,7 @@ impl Engine {
         let until = Instant::now() + AT_A_TIME;
         loop {
             let keeps_up = self.hand_out();
-            self.read_beside();
+            let more_facts = self.read_beside();
             let stopped = self.exchange.is_none() || self.is_stopped();
             // Whoever has stopped a turn waits for its end alone.
             if !stopped && (!keeps_up || self.waits_for_fact()) {
@@ -30,8 +30,10 @@ impl Engine {
             }
             match self.lines.pop_front() {
                 Some(heard) => self.hear(heard),
-                None if !self.read_more() => return,
-                None => {}
+                None if self.read_more() => {}
+                // All that it said before those facts has been heard.
+                None if more_facts => self.read_facts(),
+                None => return,
             }
             if Instant::now() >= until {
                 return;
@@ -51,17 +53,24 @@ impl Engine {
         self.exchange.as_mut().is_none_or(super::Exchange::hand_out)
     }
 
-    /// What others say of the turn: its session file, and standard error.
-    fn read_beside(&mut self) {
+    /// What others say of the turn: its session file, and standard error. Whether the file has told more than is waited for.
+    fn read_beside(&mut self) -> bool {
         for attempt in self.retries.news() {
             self.hear_of_attempt(&attempt);
         }
-        let Some(exchange) = &mut self.exchange else { return };
-        exchange.account.read_session();
+        let Some(exchange) = &mut self.exchange else { return false };
+        let more_facts = exchange.account.read_session_as_waited_for();
         exchange.account.hear_meter(&self.ward);
         exchange.account.hear_desk(&self.ward);
         if let Some(recorder) = &mut exchange.account.recorder {
             recorder.follow_stderr();
+        }
+        more_facts
+    }
+
+    fn read_facts(&mut self) {
+        if let Some(exchange) = &mut self.exchange {
+            exchange.account.read_session();
         }
     }
 
