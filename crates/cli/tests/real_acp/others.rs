@@ -1,5 +1,6 @@
 //! Another agent that speaks ACP, Qwen Code, against the scripted API: what it says itself has to be enough.
 
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use alhena::agent::{AcpAgent, Action, Item, Transport, recording};
@@ -276,6 +277,20 @@ fn an_agent_that_floods_is_ended_in_its_time() {
     let mut alhena = std::process::Command::new(ALHENA);
     alhena.env_clear().envs(lab.env.iter()).current_dir(lab.workspace());
     alhena.args(["run", "--agent-command", "yes", "--first-event-timeout", "2s", "--as", "outcome", "hi"]);
+    let done = run_bounded(&mut alhena, Duration::from_secs(60)).unwrap();
+    assert_eq!(done.status.code(), Some(124), "{}", done.stderr_text());
+}
+
+#[test]
+fn what_a_dead_agent_left_to_be_read_is_read_in_its_time() {
+    let lab = lab("left", Scenario::new());
+    // It is gone long before anybody has read that.
+    let agent = lab.home.write("flood", "#!/bin/sh\nyes | head -c 200000000\n").unwrap();
+    std::fs::set_permissions(&agent, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut alhena = std::process::Command::new(ALHENA);
+    alhena.env_clear().envs(lab.env.iter()).current_dir(lab.workspace());
+    alhena.arg("run").arg("--agent-command").arg(&agent);
+    alhena.args(["--first-event-timeout", "2s", "--as", "outcome", "hi"]);
     let done = run_bounded(&mut alhena, Duration::from_secs(60)).unwrap();
     assert_eq!(done.status.code(), Some(124), "{}", done.stderr_text());
 }

@@ -99,7 +99,14 @@ impl Engine {
         } else if self.retries.written() - before.1 > self.request.max_stderr {
             self.stop_exchange(Stop::TooMuchStderr(self.request.max_stderr));
             self.end_process(Gentle::No);
-        } else if let Some((_, stop)) = self.next_alarm().filter(|(at, _)| *at <= Instant::now()) {
+        } else {
+            self.ring();
+        }
+    }
+
+    /// Stops a turn whose time is over.
+    pub(super) fn ring(&mut self) {
+        if let Some((_, stop)) = self.next_alarm().filter(|(at, _)| *at <= Instant::now()) {
             self.stop_exchange(stop);
         }
     }

@@ -84,14 +84,15 @@ impl Engine {
         any
     }
 
-    /// The agent will say nothing more: what is left of it is a line too. Of one that was stopped only as much as can be heard in
-    /// a moment: it may have written faster than anybody reads.
+    /// The agent will say nothing more: what is left of it is a line too. The clocks go on, because it may have written faster than
+    /// anybody reads; of one that was stopped only as much is heard as can be in a moment.
     pub(super) fn hear_rest(&mut self) {
         let until = Instant::now() + REST_OF_STOPPED;
         loop {
             while let Some(heard) = self.lines.pop_front() {
                 self.hear(heard);
             }
+            self.ring();
             if (self.is_stopped() && Instant::now() >= until) || !self.read_more() {
                 break;
             }
