@@ -2,7 +2,7 @@
 
 import { el, put, keep, ask } from "./dom.js";
 import { oneLine, visible, cut } from "./text.js";
-import { get, post, path } from "./api.js";
+import { get, post, path, LONG } from "./api.js";
 import { badge, address, folder, ageing, heading, empty, facts, act, mayAct, attempt, trouble, poll, fillRows, settle } from "./app.js";
 
 export function show(root, _route, signal) {
@@ -50,11 +50,11 @@ export function showOne(root, route, signal) {
   });
   const send = () => attempt(told, async () => {
     if (!typed.value.trim()) return;
-    await post(`${base}/send`, { text: typed.value });
+    await post(`${base}/send`, { text: typed.value }, { patience: LONG });
     typed.value = "";
     again();
   });
-  const reply = (body) => !asked.querySelector(".fresh") && attempt(told, async () => { await post(`${base}/answer`, body); again(); });
+  const reply = (body) => !asked.querySelector(".fresh") && attempt(told, async () => { await post(`${base}/answer`, body, { patience: LONG }); again(); });
   const exit = async () => {
     const sure = await ask("Let this agent leave?", el("p", null, "It is asked to, and ended if it does not. Its session stays."), [["yes", "Let it leave", "danger"], ["", "Keep it"]]);
     if (sure) await attempt(told, async () => { await post(`${base}/exit`); location.hash = "#/terminals"; });
