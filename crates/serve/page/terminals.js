@@ -54,7 +54,8 @@ export function showOne(root, route, signal) {
     typed.value = "";
     again();
   });
-  const reply = (body) => !asked.querySelector(".fresh") && attempt(told, async () => { await post(`${base}/answer`, body, { patience: LONG }); again(); });
+  // Only what was seen is answered: another question may have come by now.
+  const reply = (waiting, body) => !asked.querySelector(".fresh") && attempt(told, async () => { await post(`${base}/answer`, { ...body, waiting_for: waiting }, { patience: LONG }); again(); });
   const exit = async () => {
     const sure = await ask("Let this agent leave?", el("p", null, "It is asked to, and ended if it does not. Its session stays."), [["yes", "Let it leave", "danger"], ["", "Keep it"]]);
     if (sure) await attempt(told, async () => { await post(`${base}/exit`); location.hash = "#/terminals"; });
@@ -70,8 +71,8 @@ export function showOne(root, route, signal) {
     put(asked, el("section", { class: "asked", tabindex: "-1", "aria-label": "The agent asks" },
       el("h2", null, el("bdi", null, oneLine(waiting.question, 200))),
       waiting.detail ? el("pre", { tabindex: "0" }, visible(cut(waiting.detail, 8000))) : null,
-      mayAct() ? el("form", { class: "acts", onsubmit: (event) => { event.preventDefault(); if (text.value.trim()) reply({ text: text.value }); } },
-        (waiting.options ?? []).map((option) => act(`${option.number}. ${oneLine(option.label, 60)}`, () => reply({ choose: [String(option.number)], ...(text.value.trim() ? { text: text.value } : {}) }), { class: option.selected ? "primary" : null })),
+      mayAct() ? el("form", { class: "acts", onsubmit: (event) => { event.preventDefault(); if (text.value.trim()) reply(waiting, { text: text.value }); } },
+        (waiting.options ?? []).map((option) => act(`${option.number}. ${oneLine(option.label, 60)}`, () => reply(waiting, { choose: [String(option.number)], ...(text.value.trim() ? { text: text.value } : {}) }), { class: option.selected ? "primary" : null })),
         text, el("button", { type: "submit", "data-acts": true }, "Answer")) : null));
     settle(asked.querySelector(".asked"));
   };

@@ -4,6 +4,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use alhena_agent::Approval;
+use alhena_terminal::screen::Waiting;
 use alhena_terminal::{At, Described, Force, Listed, Options, Reply, Terminal, Terminals};
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -46,6 +47,9 @@ pub struct DialogAnswer {
     choose: Vec<String>,
     /// A text of your own.
     text: Option<String>,
+    /// The dialog that you mean, as the terminal has told it. When another one is shown by now nothing is answered, and the status is 409.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
+    waiting_for: Option<Waiting>,
 }
 
 /// Opened once: all who ask share one connection to tmux. Where there is none it is looked for again.
@@ -140,9 +144,12 @@ pub async fn answer(
 ) -> Result<Response, Problem> {
     aside(move || {
         let terminal = reachable(&app, &name)?;
-        let reading = match given.answer {
-            Some(answer) => terminal.answer(&answer)?,
-            None => terminal.reply(&Reply { choose: given.choose, text: given.text })?,
+        let reply = Reply { choose: given.choose, text: given.text };
+        let reading = match (given.waiting_for, given.answer) {
+            (Some(seen), Some(answer)) => terminal.answer_seen(&seen, &answer)?,
+            (Some(seen), None) => terminal.reply_seen(&seen, &reply)?,
+            (None, Some(answer)) => terminal.answer(&answer)?,
+            (None, None) => terminal.reply(&reply)?,
         };
         app.news.tell();
         Ok(json(StatusCode::OK, &Described { record: terminal.record()?, reading }))
