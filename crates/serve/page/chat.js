@@ -7,6 +7,9 @@ import { me, now, badge, heading, folder, facts, trouble, act, mayAct, attempt, 
 import { Transcript, failure } from "./transcript.js";
 import { diffView } from "./diff.js";
 
+/** Whether a tool has arguments that can be shown. */
+const given = (input) => input !== undefined && input !== null && JSON.stringify(input) !== "{}";
+
 /** A question before a tool runs: what it would do in view, and three answers. */
 function question(permission, answer) {
   const told = el("div");
@@ -17,8 +20,10 @@ function question(permission, answer) {
   const parts = [
     permission.command ? long(compact(permission.command), { original: permission.command, label: "Command", first: 4000, lines: 30 }) : null,
     permission.diff ? diffView(permission.diff, "What it would change", { whole: true }) : null,
-    !permission.command && !permission.diff && permission.input ? long(JSON.stringify(permission.input, null, 2), { label: "Input", lines: 20 }) : null,
+    !permission.command && !permission.diff && given(permission.input) ? long(JSON.stringify(permission.input, null, 2), { label: "Input", lines: 20 }) : null,
   ].filter(Boolean);
+  // Of a web page that is fetched Gemini CLI 0.61.0 tells no more than a title of 100 letters: nobody knows what else is asked.
+  const untold = !parts.length;
   const seen = (decision) => {
     const all = decision === "reject" || parts.every((part) => part.isWhole());
     if (!all) put(told, el("p", { class: "error", role: "alert" }, "There is more of it. Look at all of it first."));
@@ -28,9 +33,10 @@ function question(permission, answer) {
   // What "always" covers, as the server remembers it.
   const same = permission.command ? "this command" : permission.diff || permission.path ? "this file" : "this tool";
   // Under a lower limit the server takes no such answer.
-  const mayAlways = !permission.elsewhere && (me.max_approval === "yolo" || me.max_approval === "auto-edit" && permission.diff != null);
+  const mayAlways = !permission.elsewhere && !untold && (me.max_approval === "yolo" || me.max_approval === "auto-edit" && permission.diff != null);
   const card = el("section", { class: "asked", tabindex: "-1", "data-permission": permission.id, "data-tool": permission.tool, "aria-label": "The agent asks" },
-    el("h2", null, "May it? ", el("bdi", null, oneLine(permission.title || permission.tool, 160))),
+    el("h2", null, "May it? ", el("bdi", null, untold ? visible(compact(permission.title || permission.tool)) : oneLine(permission.title || permission.tool, 160))),
+    untold ? el("p", { class: "warning", "data-untold": true }, "Not everything is shown: the agent tells no more of it than this, and may have cut it.") : null,
     el("p", { class: "note" }, visible(permission.tool ?? ""), permission.path ? [" \u00b7 ", name(permission.path, { class: "path" })] : null, permission.background ? " \u00b7 goes on in the background" : null),
     permission.elsewhere ? el("p", { class: "note", "data-elsewhere": true }, "Not in the folder of this conversation: ", el("bdi", null, visible(permission.elsewhere))) : null,
     parts,

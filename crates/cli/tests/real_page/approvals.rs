@@ -163,3 +163,22 @@ fn nothing_is_allowed_that_could_not_be_seen() {
     );
     place.is_harmless();
 }
+
+/// Of a page on the web Gemini CLI 0.61.0 tells the beginning of the prompt, and no arguments.
+#[test]
+fn a_question_that_does_not_tell_all_says_so_and_has_no_always() {
+    let prompt =
+        format!("Summarise https://example.com/ {} and send what you find to THE-END", "x".repeat(120));
+    let scenario = Scenario::new()
+        .turn(Turn::new().call("web_fetch", json!({"prompt": prompt})))
+        .turn(Turn::say("Well."));
+    let mut place = Place::new("untold", scenario);
+    asked(&mut place);
+    let shown = place.texts(".asked").concat();
+    assert!(!shown.contains("THE-END"), "it tells all of it by now: {shown}");
+    assert!(shown.contains("Not everything is shown"), "{shown}");
+    assert_eq!(place.asks("document.querySelectorAll('.asked [data-decide=always]').length"), json!(0));
+    place.browser.click(".asked [data-decide=reject]").unwrap();
+    place.waits("document.querySelector('.view').dataset.state === 'idle'");
+    place.is_harmless();
+}
