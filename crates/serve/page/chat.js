@@ -59,12 +59,15 @@ function question(permission, answer) {
   return card;
 }
 
+/** What was written and not sent, by conversation. */
+const drafts = new Map();
+
 export function show(root, route, signal) {
   const id = route.id, base = path`/v1/conversations/${id}`;
   const head = el("div"), told = el("div"), asked = el("div", { class: "asking", role: "region", "aria-label": "Questions of the agent" }), below = el("div");
   const transcript = new Transcript();
   transcript.follows = true;
-  const typed = el("textarea", { id: "say", rows: "2", placeholder: "Message (Enter sends)", "aria-label": "Message" });
+  const typed = el("textarea", { id: "say", rows: "2", placeholder: "Message (Enter sends)", "aria-label": "Message", value: drafts.get(id) ?? "", oninput: () => drafts.set(id, typed.value) });
   const sending = mayAct() ? el("form", { class: "composer", onsubmit: (event) => { event.preventDefault(); send(); } }, typed,
     el("button", { type: "submit", class: "primary", "data-acts": true }, "Send"), act("Stop", cancel, { class: "danger", id: "stop" })) : null;
   put(root, heading("Chat"), head, told, transcript.node, asked, sending, below);
@@ -83,6 +86,7 @@ export function show(root, route, signal) {
     await attempt(told, async () => {
       await post(`${base}/prompt`, { text });
       typed.value = "";
+      drafts.delete(id);
     });
   }
 

@@ -6,13 +6,15 @@ import { get, post, follow, path } from "./api.js";
 import { now, badge, runState, heading, folder, facts, trouble, act, mayAct, attempt, ageing } from "./app.js";
 import { Transcript, failure } from "./transcript.js";
 import { tally } from "./diff.js";
+import { formLink, TRUST } from "./start.js";
 
 export function show(root, route, signal) {
   const id = route.id;
   const head = el("div"), told = el("div"), end = el("div"), files = el("div"), stale = el("div");
   const transcript = new Transcript();
   put(root, heading("Run"), head, told, stale, files, transcript.node, end);
-  let run, live = false, asked = false;
+  // Of a long prompt the run has only the beginning; its event has all.
+  let run, prompt, live = false, asked = false;
   const changed = new Map();
 
   const draw = () => {
@@ -21,9 +23,10 @@ export function show(root, route, signal) {
     const going = run.state !== "finished";
     const outcome = run.outcome;
     root.dataset.state = state;
-    keep(root.querySelector(".heading"), [run.prompt, state, asked, run.session_id], () => [el("h1", { id: "title", tabindex: "-1" }, el("bdi", null, oneLine(run.prompt || id, 200))), badge(state),
+    keep(root.querySelector(".heading"), [run.prompt, state, asked, run.session_id, run.failure?.kind], () => [el("h1", { id: "title", tabindex: "-1" }, el("bdi", null, oneLine(run.prompt || id, 200))), badge(state),
       going ? act(asked ? "Stop at once" : "Stop", stop, { class: "danger", id: "stop" }) : null,
-      !going && run.session_id && mayAct() ? el("a", { class: "button", id: "resume", href: resumeAddress() }, "Resume") : null]);
+      !going && run.session_id && mayAct() ? el("a", { class: "button", id: "resume", href: resumeAddress() }, "Resume") : null,
+      !going && state !== "success" && mayAct() ? startAgain() : null]);
     const cost = outcome?.cost_usd ?? (going ? item?.cost_usd : undefined) ?? run.cost_usd;
     const tokens = outcome?.usage?.total ?? (going ? item?.tokens : undefined) ?? run.tokens;
     const doing = going ? item?.doing ?? run.doing ?? "" : null;
@@ -39,7 +42,8 @@ export function show(root, route, signal) {
       ["Session", run.session_id ? el("a", { href: `#/session/${encodeURIComponent(run.session_id)}` }, visible(run.session_id).slice(0, 8)) : null],
       ["Recording", going ? null : el("a", { href: path`/v1/runs/${id}/recording`, download: `run-${id}.tar` }, "tar")],
     ]));
-    keep(end, Boolean(outcome), () => [outcome?.failure ? failure(outcome.failure) : null, result(outcome)]);
+    keep(end, Boolean(outcome), () => [outcome?.failure ? failure(outcome.failure) : null,
+      outcome && isUntrusted() && mayAct() ? el("p", { class: "note" }, `To run there all the same: Start again, and tick \u201c${TRUST}\u201d.`) : null, result(outcome)]);
   };
 
   const usageTitle = (usage) => usage ? ["prompt", "cached", "output", "thoughts", "tool"].map((key) => `${key} ${figure(usage[key])}`).join(", ") : null;
@@ -59,6 +63,11 @@ export function show(root, route, signal) {
   };
 
   const resumeAddress = () => `#/start?${new URLSearchParams({ resume: run.session_id, dir: run.dir ?? "", ...(run.model ? { model: run.model } : {}), ...(run.approval ? { approval: run.approval } : {}) })}`;
+
+  /** The same once more: a folder that is not trusted, for example, is nothing to resume. */
+  const startAgain = () => formLink("Start again", new URLSearchParams(run.approval ? { approval: run.approval } : {}).toString(),
+    () => ({ prompt: prompt ?? run.prompt, dir: run.dir ?? "", model: run.model ?? "", untrusted: isUntrusted() }), { class: "button", id: "again" });
+  const isUntrusted = () => (run.outcome?.failure ?? run.failure)?.kind === "untrusted";
 
   const stop = async () => {
     await attempt(told, async () => {
@@ -91,6 +100,7 @@ export function show(root, route, signal) {
       onstate: mark,
       onevent: (event) => {
         transcript.push(event);
+        if (event.type === "prompt") prompt ??= event.text;
         if (event.type === "file_change") {
           changed.set(event.path, event);
           drawFiles();

@@ -91,6 +91,7 @@ fn what_waits_for_a_person_stands_first() {
         Scenario::new().turn(write("once\n")).turn(write("twice\n")).turn(Turn::say("Written twice."));
     let mut place = Place::new("first", scenario);
     asked(&mut place);
+    place.browser.fill("#say", "Half a thought").unwrap();
     place.go("#/now");
     place.sees("section[aria-label='Waits for you'] .waits a");
     let first = "document.querySelector('main section').getAttribute('aria-label')";
@@ -98,6 +99,8 @@ fn what_waits_for_a_person_stands_first() {
     assert_eq!(place.texts("#waiting"), ["1"]);
     place.browser.click("section[aria-label='Waits for you'] a").unwrap();
     place.sees(".view[data-view=chat] .asked");
+    // What was written and not sent is still there.
+    assert_eq!(place.asks("document.querySelector('#say').value"), json!("Half a thought"));
     // Always: it does not ask again for the same file.
     assert_eq!(place.texts(".asked [data-decide=always]"), ["Always this file"]);
     place.browser.click(".asked [data-decide=always]").unwrap();
