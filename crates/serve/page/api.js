@@ -132,6 +132,8 @@ export function follow(address, { onevent, onstate, onheard = () => {} }) {
       if (answer.status === 401) return finish("denied");
       if ([403, 404, 410].includes(answer.status)) return finish("gone", new Problem(answer.status, await problem(answer)));
       if (!answer.ok) throw new Error(String(answer.status));
+      // Everything that will ever come was there before.
+      if (answer.status === 204) return finish("ended");
       onstate("live");
       for await (const message of messages(answer.body, () => { heard(mine); if (request === mine) onheard(); })) {
         if (request !== mine) return;

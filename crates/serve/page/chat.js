@@ -70,6 +70,8 @@ export function show(root, route, signal) {
   const typed = el("textarea", { id: "say", rows: "2", placeholder: "Message (Enter sends)", "aria-label": "Message", value: drafts.get(id) ?? "", oninput: () => drafts.set(id, typed.value) });
   const sending = mayAct() ? el("form", { class: "composer", onsubmit: (event) => { event.preventDefault(); send(); } }, typed,
     el("button", { type: "submit", class: "primary", "data-acts": true }, "Send"), act("Stop", cancel, { class: "danger", id: "stop" })) : null;
+  // There may be no such conversation.
+  if (sending) sending.hidden = true;
   put(root, heading("Chat"), head, told, transcript.node, asked, sending, below);
   const open = new Map();
   let chat;
@@ -82,7 +84,8 @@ export function show(root, route, signal) {
 
   async function send() {
     const text = typed.value;
-    if (!text.trim() || chat?.state === "closed" || root.closest("[data-stale]")) return;
+    if (!text.trim() || chat?.state === "closed") return;
+    if (root.closest("[data-stale]")) return put(told, el("p", { class: "note", role: "alert" }, "Cut off from the server: this has to wait."));
     await attempt(told, async () => {
       await post(`${base}/prompt`, { text });
       typed.value = "";
@@ -196,5 +199,5 @@ export function show(root, route, signal) {
   load().then(listen, (error) => { if (!signal.aborted) put(told, trouble(error)); });
   now.addEventListener("change", () => { if (chat && chat.state !== "closed") reload(); }, { signal });
   signal.addEventListener("abort", () => { stream?.close(); clearTimeout(soon); });
-  return { ask: () => asked.querySelector(".asked")?.focus(), stop: () => mayAct() && chat && chat.state !== "idle" && cancel() };
+  return { ask: () => asked.querySelector(".asked")?.focus(), stop: () => mayAct() && chat && !["idle", "closed"].includes(chat.state) && ask("Stop this turn?", el("p", null, "The conversation goes on."), [["yes", "Stop it", "danger"], ["", "Leave it"]]).then((yes) => yes && cancel()) };
 }

@@ -4,7 +4,7 @@ import { el, put, keep, say, ask } from "./dom.js";
 import { oneLine, visible, name, long, moment, span, figure, money } from "./text.js";
 import { get, post, follow, path } from "./api.js";
 import { now, badge, runState, heading, folder, facts, trouble, act, mayAct, attempt, ageing } from "./app.js";
-import { Transcript, failure } from "./transcript.js";
+import { Transcript } from "./transcript.js";
 import { tally } from "./diff.js";
 import { formLink, TRUST } from "./start.js";
 
@@ -35,25 +35,28 @@ export function show(root, route, signal) {
       ["Folder", folder(run.dir)],
       ["Model", outcome?.models?.length ? outcome.models.map(visible).join(", ") : visible(run.model ?? "")],
       ["Approval", visible(run.approval ?? "")],
-      [going ? "For" : "Took", going ? ageing(run.started_at ?? run.created_at) : outcome ? span(outcome.duration_ms) : run.finished_at && run.started_at ? span(Date.parse(run.finished_at) - Date.parse(run.started_at)) : null],
+      [going ? "For" : "Took", going ? ageing(run.started_at ?? run.created_at) : outcome ? (outcome.duration_ms ? span(outcome.duration_ms) : null) : run.finished_at && run.started_at ? span(Date.parse(run.finished_at) - Date.parse(run.started_at)) : null],
       ["Started", moment(run.started_at ?? run.created_at)],
       ["Tokens", tokens ? el("span", { title: usageTitle(outcome?.usage) }, figure(typeof tokens === "object" ? tokens.total : tokens)) : null],
       ["Cost", cost !== undefined && cost !== null ? `${outcome?.cost_is_lower_bound ? "\u2265 " : ""}${money(cost)}` : null],
       ["Session", run.session_id ? el("a", { href: `#/session/${encodeURIComponent(run.session_id)}` }, visible(run.session_id).slice(0, 8)) : null],
       ["Recording", going ? null : el("a", { href: path`/v1/runs/${id}/recording`, download: `run-${id}.tar` }, "tar")],
     ]));
-    keep(end, Boolean(outcome), () => [outcome?.failure ? failure(outcome.failure) : null,
+    // Why it failed stands at the end of the transcript.
+    keep(end, [Boolean(outcome), transcript.isOver], () => [
       outcome && isUntrusted() && mayAct() ? el("p", { class: "note" }, `To run there all the same: Start again, and tick \u201c${TRUST}\u201d.`) : null, result(outcome)]);
   };
 
   const usageTitle = (usage) => usage ? ["prompt", "cached", "output", "thoughts", "tool"].map((key) => `${key} ${figure(usage[key])}`).join(", ") : null;
 
-  /** What came of it as data, and what should be known. */
-  const result = (outcome) => outcome ? [
+  /** What came of it as data, and what should be known and is not in the transcript. */
+  const result = (outcome, warnings = unwarned(outcome)) => outcome ? [
     outcome.data !== undefined && outcome.data !== null ? el("section", { "aria-label": "Data" }, el("h2", null, "Data"), long(JSON.stringify(outcome.data, null, 2), { file: "data.json" })) : null,
-    outcome.warnings?.length ? el("section", { "aria-label": "Warnings" }, el("h2", null, "Warnings"), outcome.warnings.slice(0, 100).map((text) => el("p", { class: "warning" }, visible(text)))) : null,
+    warnings.length ? el("section", { "aria-label": "Warnings" }, el("h2", null, "Warnings"), warnings.slice(0, 100).map((text) => el("p", { class: "warning" }, visible(text)))) : null,
     outcome.usage?.total ? usageTable(outcome.usage) : null,
   ] : null;
+
+  const unwarned = (outcome) => (transcript.isOver ? outcome?.warnings ?? [] : []).filter((text) => !transcript.warned.has(text));
 
   const drawFiles = () => {
     const all = run?.outcome?.files ?? [...changed.values()];

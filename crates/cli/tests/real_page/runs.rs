@@ -108,6 +108,8 @@ fn a_run_in_a_folder_that_is_not_trusted_is_started_again_with_the_box_ticked() 
     place.starts(&prompt, "default");
     place.ends("failed");
     place.waits("document.querySelector('main').innerText.includes('Start again, and tick')");
+    // Once is enough.
+    place.waits("document.querySelectorAll('.failure').length === 1");
     let form = |place: &mut Place| {
         let value = "['prompt', 'dir', 'model', 'approval'].map((key) => document.querySelector(`#start-${key}`).value)";
         let dir = place.lab.workspace().display().to_string();
