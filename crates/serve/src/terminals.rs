@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::extract::{Given, Named, aside, json};
 use crate::problem::Problem;
@@ -49,7 +49,7 @@ pub struct DialogAnswer {
     text: Option<String>,
     /// The dialog that you mean, as the terminal has told it. When another one is shown by now nothing is answered, and the status is 409.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
-    waiting_for: Option<Waiting>,
+    waiting_for: Option<Map<String, Value>>,
 }
 
 /// Opened once: all who ask share one connection to tmux. Where there is none it is looked for again.
@@ -145,7 +145,8 @@ pub async fn answer(
     aside(move || {
         let terminal = reachable(&app, &name)?;
         let reply = Reply { choose: given.choose, text: given.text };
-        let reading = match (given.waiting_for, given.answer) {
+        let seen = given.waiting_for.map(dialog).transpose()?;
+        let reading = match (seen, given.answer) {
             (Some(seen), Some(answer)) => terminal.answer_seen(&seen, &answer)?,
             (Some(seen), None) => terminal.reply_seen(&seen, &reply)?,
             (None, Some(answer)) => terminal.answer(&answer)?,
@@ -155,6 +156,14 @@ pub async fn answer(
         Ok(json(StatusCode::OK, &Described { record: terminal.record()?, reading }))
     })
     .await
+}
+
+/// What is no dialog is none that is shown.
+fn dialog(told: Map<String, Value>) -> Result<Waiting, Problem> {
+    serde_json::from_value(Value::Object(told)).map_err(|error| {
+        Problem::conflict(format!("waiting_for: no terminal shows such a dialog ({error})"))
+            .hint("Give it as the terminal tells it.")
+    })
 }
 
 /// Asks an agent to leave, ends what does not, and puts the terminal away.

@@ -245,7 +245,7 @@ fn an_answer_to_a_question_that_was_seen_is_given_to_no_other() {
     assert_eq!(answer(&second).status, 200);
     served.until("/v1/terminals/fixer", |told| told["status"] == "completed");
     assert!(lab.workspace().join("two.txt").exists());
-    assert_eq!(answer(&json!({"question": "What?"})).status, 400);
+    assert_eq!(answer(&json!({"question": "What?"})).status, 409);
     assert_eq!(served.ask("POST", "/v1/terminals/fixer/exit", "").status, 200);
 }
 
