@@ -13,7 +13,7 @@ export function show(root, route, signal) {
   const head = el("div"), told = el("div"), end = el("div"), files = el("div"), stale = el("div");
   const transcript = new Transcript();
   put(root, heading("Run"), head, told, stale, files, transcript.node, end);
-  // Of a long prompt the run has only the beginning; its event has all.
+  // Of a long prompt the run has only the beginning; its event, if it came so far, has all.
   let run, prompt, live = false, asked = false;
   const changed = new Map();
 
@@ -69,7 +69,7 @@ export function show(root, route, signal) {
 
   /** The same once more: a folder that is not trusted, for example, is nothing to resume. */
   const startAgain = () => formLink("Start again", new URLSearchParams(run.approval ? { approval: run.approval } : {}).toString(),
-    () => ({ prompt: prompt ?? run.prompt, dir: run.dir ?? "", model: run.model ?? "", untrusted: isUntrusted() }), { class: "button", id: "again" });
+    () => ({ prompt: prompt ?? run.prompt, dir: run.dir ?? "", model: run.model ?? "", untrusted: isUntrusted(), isBeginning: prompt === undefined && run.prompt.endsWith("\u2026") }), { class: "button", id: "again" });
   const isUntrusted = () => (run.outcome?.failure ?? run.failure)?.kind === "untrusted";
 
   const stop = async () => {

@@ -52,6 +52,7 @@ export function show(root, route, signal) {
   const form = el("form", { class: "start", novalidate: true, onsubmit: (event) => { event.preventDefault(); begin(); } },
     resume ? el("p", { class: "note" }, "Goes on with session ", el("code", null, visible(resume).slice(0, 8)), ". ", el("a", { href: `#/start${chat ? "?chat=1" : ""}` }, "Start afresh")) : null,
     field("prompt", chat ? "First message" : "Prompt", controls.prompt, "Ctrl+Enter starts."),
+    from.isBeginning ? el("p", { class: "warning" }, "Only the beginning of a long prompt was kept: its end may be missing here.") : null,
     field("dir", "Folder", controls.dir, me.root ? `Inside of ${visible(me.root)}.` : "On the machine of the server."),
     el("div", { class: "pair" }, field("approval", "Approval", controls.approval, "What the model may do without asking."), field("model", "Model", controls.model, "Empty: as Gemini CLI is set.")),
     from.untrusted ? el("p", { class: "warning", "data-untrusted": true }, "The run before failed because its folder is not trusted. Tick the box to run there all the same.") : null,
