@@ -15,17 +15,27 @@ export class Problem extends Error {
   }
 }
 
-async function ask(method, path, { body, headers, signal, as = "json" } = {}) {
+// What is not said by then is not waited for.
+const PATIENCE = 60_000;
+/** What reads much, or waits for an agent, may take longer. */
+export const LONG = 300_000;
+
+async function ask(method, path, { body, headers, signal, as = "json", patience = PATIENCE } = {}) {
+  const limit = new AbortController();
+  const timer = setTimeout(() => limit.abort(), patience);
   let answer;
   try {
     answer = await fetch(path, {
-      method, signal, cache: "no-store",
+      method, signal: signal ? AbortSignal.any([signal, limit.signal]) : limit.signal, cache: "no-store",
       headers: { Accept: as === "json" ? "application/json" : "*/*", ...(body === undefined ? {} : { "Content-Type": "application/json" }), ...headers },
       body: body === undefined ? undefined : JSON.stringify(body),
     });
   } catch (error) {
     if (signal?.aborted) throw error;
+    if (limit.signal.aborted) throw new Problem(0, unanswered(method, patience));
     throw new Problem(0, { title: "No answer", detail: "The server does not answer.", hint: "Is `alhena serve` still running?" });
+  } finally {
+    clearTimeout(timer);
   }
   if (answer.status === 401) link.denied();
   if (!answer.ok) throw new Problem(answer.status, await problem(answer));
@@ -33,6 +43,13 @@ async function ask(method, path, { body, headers, signal, as = "json" } = {}) {
   const text = await answer.text();
   return as === "text" ? text : text ? JSON.parse(text) : null;
 }
+
+/** Why there is no answer yet: a browser has six connections for all windows, and lets what is asked beyond them wait without a word. */
+const unanswered = (method, patience) => ({
+  title: "No answer",
+  detail: `The server has not answered in ${patience / 1000} s.`,
+  hint: `Other windows of this page may hold all connections that the browser has: close some.${method === "GET" ? "" : " It may be done all the same: look before you ask again."}`,
+});
 
 async function problem(answer) {
   try {
@@ -68,16 +85,16 @@ export function listed(text, member) {
 }
 
 // The server says something at least each 15 s. A connection that is dead for longer is none.
-const SILENCE = 45_000;
+export const SILENCE = 45_000;
 const FIRST_WAIT = 250;
 const LONGEST_WAIT = 10_000;
 
 /**
  * Follows a stream of events until `close`. `onevent(data)` says with "end" that it was the last. `onstate` hears "live", "cut" (with
- * when the next attempt is), "ended", "gone" (with the problem) and "denied". A page that nobody sees holds no connection: a browser
- * has six for all of them.
+ * when the next attempt is), "ended", "gone" (with the problem) and "denied"; `onheard` that there is somebody. A page that nobody
+ * sees holds no connection: a browser has six for all of them.
  */
-export function follow(address, { onevent, onstate }) {
+export function follow(address, { onevent, onstate, onheard = () => {} }) {
   let closed = false, last, wait = FIRST_WAIT, timer, request, silence;
   const again = () => {
     clearTimeout(timer);
@@ -115,8 +132,10 @@ export function follow(address, { onevent, onstate }) {
       if (answer.status === 401) return finish("denied");
       if ([403, 404, 410].includes(answer.status)) return finish("gone", new Problem(answer.status, await problem(answer)));
       if (!answer.ok) throw new Error(String(answer.status));
+      // Everything that will ever come was there before.
+      if (answer.status === 204) return finish("ended");
       onstate("live");
-      for await (const message of messages(answer.body, () => heard(mine))) {
+      for await (const message of messages(answer.body, () => { heard(mine); if (request === mine) onheard(); })) {
         if (request !== mine) return;
         wait = FIRST_WAIT;
         if (message.id !== undefined) last = message.id;

@@ -2,7 +2,8 @@
 
 import { el, put, button, say, reconcile } from "./dom.js";
 import { visible, name, oneLine, ageing, short, figure, money } from "./text.js";
-import { Problem, follow, get } from "./api.js";
+import { Problem, get } from "./api.js";
+import { share } from "./share.js";
 import { link } from "./link.js";
 
 /** Who looks at the page; as little as possible until it is known. */
@@ -39,9 +40,9 @@ export const now = new Now();
 /** Whether it waits for a person. */
 export const waits = (item) => item.state === "waiting" || Boolean(item.waiting);
 
-/** Begins to listen to what runs; the one stream that the page always has. */
+/** Begins to listen to what runs; the one stream that the page always has, alone or with other windows. */
 export function listen() {
-  const stream = follow("/v1/now/events", {
+  const stream = share("/v1/now/events", {
     onevent: (snapshot) => now.take(snapshot),
     onstate: (state, more) => {
       if (state === "gone") link.is("cut", 0);

@@ -7,6 +7,9 @@ import { me, now, badge, heading, folder, facts, trouble, act, mayAct, attempt, 
 import { Transcript, failure } from "./transcript.js";
 import { diffView } from "./diff.js";
 
+/** Whether a tool has arguments that can be shown. */
+const given = (input) => input !== undefined && input !== null && JSON.stringify(input) !== "{}";
+
 /** A question before a tool runs: what it would do in view, and three answers. */
 function question(permission, answer) {
   const told = el("div");
@@ -17,8 +20,10 @@ function question(permission, answer) {
   const parts = [
     permission.command ? long(compact(permission.command), { original: permission.command, label: "Command", first: 4000, lines: 30 }) : null,
     permission.diff ? diffView(permission.diff, "What it would change", { whole: true }) : null,
-    !permission.command && !permission.diff && permission.input ? long(JSON.stringify(permission.input, null, 2), { label: "Input", lines: 20 }) : null,
+    !permission.command && !permission.diff && given(permission.input) ? long(JSON.stringify(permission.input, null, 2), { label: "Input", lines: 20 }) : null,
   ].filter(Boolean);
+  // Of a web page that is fetched Gemini CLI 0.61.0 tells no more than a title of 100 letters: nobody knows what else is asked.
+  const untold = !parts.length;
   const seen = (decision) => {
     const all = decision === "reject" || parts.every((part) => part.isWhole());
     if (!all) put(told, el("p", { class: "error", role: "alert" }, "There is more of it. Look at all of it first."));
@@ -28,9 +33,10 @@ function question(permission, answer) {
   // What "always" covers, as the server remembers it.
   const same = permission.command ? "this command" : permission.diff || permission.path ? "this file" : "this tool";
   // Under a lower limit the server takes no such answer.
-  const mayAlways = !permission.elsewhere && (me.max_approval === "yolo" || me.max_approval === "auto-edit" && permission.diff != null);
+  const mayAlways = !permission.elsewhere && !untold && (me.max_approval === "yolo" || me.max_approval === "auto-edit" && permission.diff != null);
   const card = el("section", { class: "asked", tabindex: "-1", "data-permission": permission.id, "data-tool": permission.tool, "aria-label": "The agent asks" },
-    el("h2", null, "May it? ", el("bdi", null, oneLine(permission.title || permission.tool, 160))),
+    el("h2", null, "May it? ", el("bdi", null, untold ? visible(compact(permission.title || permission.tool)) : oneLine(permission.title || permission.tool, 160))),
+    untold ? el("p", { class: "warning", "data-untold": true }, "Not everything is shown: the agent tells no more of it than this, and may have cut it.") : null,
     el("p", { class: "note" }, visible(permission.tool ?? ""), permission.path ? [" \u00b7 ", name(permission.path, { class: "path" })] : null, permission.background ? " \u00b7 goes on in the background" : null),
     permission.elsewhere ? el("p", { class: "note", "data-elsewhere": true }, "Not in the folder of this conversation: ", el("bdi", null, visible(permission.elsewhere))) : null,
     parts,
@@ -53,14 +59,19 @@ function question(permission, answer) {
   return card;
 }
 
+/** What was written and not sent, by conversation. */
+const drafts = new Map();
+
 export function show(root, route, signal) {
   const id = route.id, base = path`/v1/conversations/${id}`;
   const head = el("div"), told = el("div"), asked = el("div", { class: "asking", role: "region", "aria-label": "Questions of the agent" }), below = el("div");
   const transcript = new Transcript();
   transcript.follows = true;
-  const typed = el("textarea", { id: "say", rows: "2", placeholder: "Message (Enter sends)", "aria-label": "Message" });
+  const typed = el("textarea", { id: "say", rows: "2", placeholder: "Message (Enter sends)", "aria-label": "Message", value: drafts.get(id) ?? "", oninput: () => drafts.set(id, typed.value) });
   const sending = mayAct() ? el("form", { class: "composer", onsubmit: (event) => { event.preventDefault(); send(); } }, typed,
     el("button", { type: "submit", class: "primary", "data-acts": true }, "Send"), act("Stop", cancel, { class: "danger", id: "stop" })) : null;
+  // There may be no such conversation.
+  if (sending) sending.hidden = true;
   put(root, heading("Chat"), head, told, transcript.node, asked, sending, below);
   const open = new Map();
   let chat;
@@ -73,10 +84,12 @@ export function show(root, route, signal) {
 
   async function send() {
     const text = typed.value;
-    if (!text.trim() || chat?.state === "closed" || root.closest("[data-stale]")) return;
+    if (!text.trim() || chat?.state === "closed") return;
+    if (root.closest("[data-stale]")) return put(told, el("p", { class: "note", role: "alert" }, "Cut off from the server: this has to wait."));
     await attempt(told, async () => {
       await post(`${base}/prompt`, { text });
       typed.value = "";
+      drafts.delete(id);
     });
   }
 
@@ -186,5 +199,5 @@ export function show(root, route, signal) {
   load().then(listen, (error) => { if (!signal.aborted) put(told, trouble(error)); });
   now.addEventListener("change", () => { if (chat && chat.state !== "closed") reload(); }, { signal });
   signal.addEventListener("abort", () => { stream?.close(); clearTimeout(soon); });
-  return { ask: () => asked.querySelector(".asked")?.focus(), stop: () => mayAct() && chat && chat.state !== "idle" && cancel() };
+  return { ask: () => asked.querySelector(".asked")?.focus(), stop: () => mayAct() && chat && !["idle", "closed"].includes(chat.state) && ask("Stop this turn?", el("p", null, "The conversation goes on."), [["yes", "Stop it", "danger"], ["", "Leave it"]]).then((yes) => yes && cancel()) };
 }

@@ -2,7 +2,7 @@
 
 import { el, put, button } from "./dom.js";
 import { visible } from "./text.js";
-import { get } from "./api.js";
+import { get, LONG } from "./api.js";
 import { heading, trouble, badge, empty } from "./app.js";
 
 const WORDS = { good: "ok", doubtful: "note", bad: "bad" };
@@ -13,7 +13,7 @@ export function show(root, _route, signal) {
   const load = async () => {
     put(body, empty("Looking\u2026"));
     try {
-      const answer = await get("/v1/doctor", { signal });
+      const answer = await get("/v1/doctor", { signal, patience: LONG });
       const findings = answer.findings ?? answer;
       const order = { bad: 0, doubtful: 1, good: 2 };
       put(body, el("ul", { class: "findings" }, [...findings].sort((one, other) => order[one.state] - order[other.state]).map((finding) => el("li", { "data-state": finding.state },

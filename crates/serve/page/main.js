@@ -35,7 +35,9 @@ function route() {
   const [name, id] = where.split("/");
   let decoded = "";
   try { decoded = decodeURIComponent(id ?? ""); } catch { /* Then there is none. */ }
-  return { name: name || "now", id: decoded, query: new URLSearchParams(query ?? "") };
+  // One of many is shown by its id.
+  const isOne = MENU.some(([, , , below]) => below === name);
+  return { name: isOne && !decoded ? "lost" : name || "now", id: decoded, query: new URLSearchParams(query ?? "") };
 }
 
 function go() {

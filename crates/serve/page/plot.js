@@ -19,15 +19,17 @@ function steps(most) {
 export function columns(rows, { title, format, height = 170 }) {
   // As wide as it is shown, so that letters have their size.
   const width = matchMedia("(max-width: 760px)").matches ? 340 : 490;
-  const left = 46, bottom = 22, top = 8;
-  const inner = { width: width - left - 4, height: height - top - bottom };
   const sum = (row) => row.parts.reduce((all, part) => all + part.value, 0);
   const most = Math.max(...rows.map(sum), 0);
+  const marks = steps(most).map((value) => [value, format(value)]);
+  // A figure of this size is no wider than that.
+  const left = Math.max(46, 12 + 6.7 * Math.max(...marks.map(([, text]) => text.length))), bottom = 22, top = 8;
+  const inner = { width: width - left - 4, height: height - top - bottom };
   const scale = (value) => (most > 0 ? (value / most) * inner.height : 0);
   const slot = inner.width / Math.max(rows.length, 1), bar = Math.min(46, Math.max(1, slot * 0.76));
-  const lines = steps(most).map((value) => {
+  const lines = marks.map(([value, text]) => {
     const y = top + inner.height - scale(value);
-    return svg("g", { class: "axis" }, svg("line", { x1: left, x2: width - 4, y1: y, y2: y }), svg("text", { x: left - 6, y: y + 3.5, "text-anchor": "end" }, format(value)));
+    return svg("g", { class: "axis" }, svg("line", { x1: left, x2: width - 4, y1: y, y2: y }), svg("text", { x: left - 6, y: y + 3.5, "text-anchor": "end" }, text));
   });
   const every = Math.ceil(rows.length / Math.max(1, Math.floor(inner.width / 44)));
   const bars = rows.map((row, at) => {

@@ -4,15 +4,17 @@ import { el, put, keep, say, ask } from "./dom.js";
 import { oneLine, visible, name, long, moment, span, figure, money } from "./text.js";
 import { get, post, follow, path } from "./api.js";
 import { now, badge, runState, heading, folder, facts, trouble, act, mayAct, attempt, ageing } from "./app.js";
-import { Transcript, failure } from "./transcript.js";
+import { Transcript } from "./transcript.js";
 import { tally } from "./diff.js";
+import { formLink, TRUST } from "./start.js";
 
 export function show(root, route, signal) {
   const id = route.id;
   const head = el("div"), told = el("div"), end = el("div"), files = el("div"), stale = el("div");
   const transcript = new Transcript();
   put(root, heading("Run"), head, told, stale, files, transcript.node, end);
-  let run, live = false, asked = false;
+  // Of a long prompt the run has only the beginning; its event, if it came so far, has all.
+  let run, prompt, live = false, asked = false;
   const changed = new Map();
 
   const draw = () => {
@@ -21,9 +23,10 @@ export function show(root, route, signal) {
     const going = run.state !== "finished";
     const outcome = run.outcome;
     root.dataset.state = state;
-    keep(root.querySelector(".heading"), [run.prompt, state, asked, run.session_id], () => [el("h1", { id: "title", tabindex: "-1" }, el("bdi", null, oneLine(run.prompt || id, 200))), badge(state),
+    keep(root.querySelector(".heading"), [run.prompt, state, asked, run.session_id, run.failure?.kind], () => [el("h1", { id: "title", tabindex: "-1" }, el("bdi", null, oneLine(run.prompt || id, 200))), badge(state),
       going ? act(asked ? "Stop at once" : "Stop", stop, { class: "danger", id: "stop" }) : null,
-      !going && run.session_id && mayAct() ? el("a", { class: "button", id: "resume", href: resumeAddress() }, "Resume") : null]);
+      !going && run.session_id && mayAct() ? el("a", { class: "button", id: "resume", href: resumeAddress() }, "Resume") : null,
+      !going && state !== "success" && mayAct() ? startAgain() : null]);
     const cost = outcome?.cost_usd ?? (going ? item?.cost_usd : undefined) ?? run.cost_usd;
     const tokens = outcome?.usage?.total ?? (going ? item?.tokens : undefined) ?? run.tokens;
     const doing = going ? item?.doing ?? run.doing ?? "" : null;
@@ -32,24 +35,28 @@ export function show(root, route, signal) {
       ["Folder", folder(run.dir)],
       ["Model", outcome?.models?.length ? outcome.models.map(visible).join(", ") : visible(run.model ?? "")],
       ["Approval", visible(run.approval ?? "")],
-      [going ? "For" : "Took", going ? ageing(run.started_at ?? run.created_at) : outcome ? span(outcome.duration_ms) : run.finished_at && run.started_at ? span(Date.parse(run.finished_at) - Date.parse(run.started_at)) : null],
+      [going ? "For" : "Took", going ? ageing(run.started_at ?? run.created_at) : outcome ? (outcome.duration_ms ? span(outcome.duration_ms) : null) : run.finished_at && run.started_at ? span(Date.parse(run.finished_at) - Date.parse(run.started_at)) : null],
       ["Started", moment(run.started_at ?? run.created_at)],
       ["Tokens", tokens ? el("span", { title: usageTitle(outcome?.usage) }, figure(typeof tokens === "object" ? tokens.total : tokens)) : null],
       ["Cost", cost !== undefined && cost !== null ? `${outcome?.cost_is_lower_bound ? "\u2265 " : ""}${money(cost)}` : null],
       ["Session", run.session_id ? el("a", { href: `#/session/${encodeURIComponent(run.session_id)}` }, visible(run.session_id).slice(0, 8)) : null],
       ["Recording", going ? null : el("a", { href: path`/v1/runs/${id}/recording`, download: `run-${id}.tar` }, "tar")],
     ]));
-    keep(end, Boolean(outcome), () => [outcome?.failure ? failure(outcome.failure) : null, result(outcome)]);
+    // Why it failed stands at the end of the transcript.
+    keep(end, [Boolean(outcome), transcript.isOver], () => [
+      outcome && isUntrusted() && mayAct() ? el("p", { class: "note" }, `To run there all the same: Start again, and tick \u201c${TRUST}\u201d.`) : null, result(outcome)]);
   };
 
   const usageTitle = (usage) => usage ? ["prompt", "cached", "output", "thoughts", "tool"].map((key) => `${key} ${figure(usage[key])}`).join(", ") : null;
 
-  /** What came of it as data, and what should be known. */
-  const result = (outcome) => outcome ? [
+  /** What came of it as data, and what should be known and is not in the transcript. */
+  const result = (outcome, warnings = unwarned(outcome)) => outcome ? [
     outcome.data !== undefined && outcome.data !== null ? el("section", { "aria-label": "Data" }, el("h2", null, "Data"), long(JSON.stringify(outcome.data, null, 2), { file: "data.json" })) : null,
-    outcome.warnings?.length ? el("section", { "aria-label": "Warnings" }, el("h2", null, "Warnings"), outcome.warnings.slice(0, 100).map((text) => el("p", { class: "warning" }, visible(text)))) : null,
+    warnings.length ? el("section", { "aria-label": "Warnings" }, el("h2", null, "Warnings"), warnings.slice(0, 100).map((text) => el("p", { class: "warning" }, visible(text)))) : null,
     outcome.usage?.total ? usageTable(outcome.usage) : null,
   ] : null;
+
+  const unwarned = (outcome) => (transcript.isOver ? outcome?.warnings ?? [] : []).filter((text) => !transcript.warned.has(text));
 
   const drawFiles = () => {
     const all = run?.outcome?.files ?? [...changed.values()];
@@ -59,6 +66,11 @@ export function show(root, route, signal) {
   };
 
   const resumeAddress = () => `#/start?${new URLSearchParams({ resume: run.session_id, dir: run.dir ?? "", ...(run.model ? { model: run.model } : {}), ...(run.approval ? { approval: run.approval } : {}) })}`;
+
+  /** The same once more: a folder that is not trusted, for example, is nothing to resume. */
+  const startAgain = () => formLink("Start again", new URLSearchParams(run.approval ? { approval: run.approval } : {}).toString(),
+    () => ({ prompt: prompt ?? run.prompt, dir: run.dir ?? "", model: run.model ?? "", untrusted: isUntrusted(), isBeginning: prompt === undefined && run.prompt.endsWith("\u2026") }), { class: "button", id: "again" });
+  const isUntrusted = () => (run.outcome?.failure ?? run.failure)?.kind === "untrusted";
 
   const stop = async () => {
     await attempt(told, async () => {
@@ -91,6 +103,7 @@ export function show(root, route, signal) {
       onstate: mark,
       onevent: (event) => {
         transcript.push(event);
+        if (event.type === "prompt") prompt ??= event.text;
         if (event.type === "file_change") {
           changed.set(event.path, event);
           drawFiles();

@@ -2,7 +2,7 @@
 
 import { el, put } from "./dom.js";
 import { oneLine, visible, figure, moment, short } from "./text.js";
-import { get, listed, path } from "./api.js";
+import { get, listed, path, LONG } from "./api.js";
 import { heading, facts, folder, badge, trouble, mayAct } from "./app.js";
 import { Transcript } from "./transcript.js";
 
@@ -13,7 +13,7 @@ export function show(root, route, signal) {
   const exported = (as, label, end) => el("a", { class: "button", href: path`/v1/sessions/${id}/export?as=` + as, download: `session-${id.slice(0, 8)}.${end}` }, label);
 
   const about = async () => {
-    const answer = await get("/v1/sessions?limit=1000", { signal });
+    const answer = await get("/v1/sessions?limit=1000", { signal, patience: LONG });
     const session = (answer.sessions ?? answer).find((one) => one.id === id);
     if (!session) return;
     const more = { resume: id, dir: session.project ?? "" };
@@ -26,7 +26,7 @@ export function show(root, route, signal) {
   };
 
   const read = async () => {
-    const events = listed(await get(path`/v1/sessions/${id}?as=events`, { signal, as: "text" }), "events");
+    const events = listed(await get(path`/v1/sessions/${id}?as=events`, { signal, as: "text", patience: LONG }), "events");
     const query = route.query.get("q");
     // In portions, so that the page answers meanwhile.
     for (let at = 0; at < events.length && !signal.aborted; at += 200) {

@@ -2,7 +2,7 @@
 
 import { el, put } from "./dom.js";
 import { oneLine, visible, name, short, figure, clock } from "./text.js";
-import { get } from "./api.js";
+import { get, LONG } from "./api.js";
 import { badge, folder, heading, empty, trouble } from "./app.js";
 
 /** A snippet with what was found in it marked. The places are counted in bytes. */
@@ -55,12 +55,12 @@ export function show(root, route, signal) {
 
   const load = async () => {
     if (query) {
-      const found = await get(`/v1/sessions/search?${new URLSearchParams({ q: query, limit: "50" })}`, { signal });
+      const found = await get(`/v1/sessions/search?${new URLSearchParams({ q: query, limit: "50" })}`, { signal, patience: LONG });
       all = found.hits ?? [];
       told.textContent = `${figure(found.total ?? all.length)} ${found.total === 1 ? "session has" : "sessions have"} \u201c${visible(query)}\u201d. `;
       told.append(el("a", { href: "#/sessions" }, "All sessions"));
     } else {
-      const answer = await get("/v1/sessions?limit=500", { signal });
+      const answer = await get("/v1/sessions?limit=500", { signal, patience: LONG });
       all = (answer.sessions ?? answer).map((session) => ({ session }));
     }
     const known = [...new Set(all.map(({ session }) => session.project).filter(Boolean))].sort();

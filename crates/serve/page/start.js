@@ -6,7 +6,16 @@ import { get, post, onceKey } from "./api.js";
 import { me, heading, trouble, mayAct, empty, address } from "./app.js";
 
 const APPROVALS = { plan: "looks and plans", "auto-edit": "edits files", yolo: "does everything" };
+/** The box for folders that are not trusted. */
+export const TRUST = "Run here although the folder is not trusted";
 const NUMBERS = { max_cost: "Give dollars, such as 0.50.", max_tokens: "Give a number, such as 200000." };
+
+// What the next form begins with. Not in its address: that has no room for a long prompt, and anybody can write one.
+let handed = {};
+/** A link to the form that takes along what it is filled with. */
+export const formLink = (label, query, values, props) => el("a", { href: `#/start${query ? `?${query}` : ""}`, ...props,
+  // In another tab nothing is known of it, and here nobody opens the form.
+  onclick: (event) => { if (!event.ctrlKey && !event.metaKey && !event.shiftKey) handed = values(); } }, label);
 
 /** A field with its label, a word of help, and a place for what is wrong with it. */
 function field(key, label, control, help) {
@@ -18,11 +27,13 @@ function field(key, label, control, help) {
 
 export function show(root, route, signal) {
   if (!mayAct()) return put(root, heading("Start"), empty("This token may only watch."));
-  const given = (key) => route.query.get(key) ?? "";
+  const from = handed;
+  handed = {};
+  const given = (key) => from[key] ?? route.query.get(key) ?? "";
   const chat = given("chat") === "1", resume = given("resume");
   // An address may come from anywhere: it lets a model do no more than read, and starts nothing by itself.
   const approval = given("approval") === "plan" ? "plan" : "default";
-  let touched = !given("prompt");
+  let touched = "prompt" in from || !given("prompt");
   const input = (props) => el("input", { type: "text", autocomplete: "off", spellcheck: "false", ...props });
   const controls = {
     prompt: el("textarea", { rows: "6", required: !chat, value: given("prompt"), placeholder: chat ? "Optional: the first message" : "What is to be done" }),
@@ -35,19 +46,22 @@ export function show(root, route, signal) {
     max_tokens: input({ inputmode: "numeric", placeholder: "no limit" }),
   };
   const told = el("div");
+  const typed = () => ({ prompt: controls.prompt.value, dir: controls.dir.value, model: controls.model.value, untrusted: from.untrusted });
   // One key for one form: pressed twice it is still one start.
   let key = onceKey();
   const form = el("form", { class: "start", novalidate: true, onsubmit: (event) => { event.preventDefault(); begin(); } },
     resume ? el("p", { class: "note" }, "Goes on with session ", el("code", null, visible(resume).slice(0, 8)), ". ", el("a", { href: `#/start${chat ? "?chat=1" : ""}` }, "Start afresh")) : null,
     field("prompt", chat ? "First message" : "Prompt", controls.prompt, "Ctrl+Enter starts."),
+    from.isBeginning ? el("p", { class: "warning" }, "Only the beginning of a long prompt was kept: its end may be missing here.") : null,
     field("dir", "Folder", controls.dir, me.root ? `Inside of ${visible(me.root)}.` : "On the machine of the server."),
     el("div", { class: "pair" }, field("approval", "Approval", controls.approval, "What the model may do without asking."), field("model", "Model", controls.model, "Empty: as Gemini CLI is set.")),
-    field("trust", "Run here although the folder is not trusted", controls.trust, "Without the folder's own settings, MCP servers and hooks."),
+    from.untrusted ? el("p", { class: "warning", "data-untrusted": true }, "The run before failed because its folder is not trusted. Tick the box to run there all the same.") : null,
+    field("trust", TRUST, controls.trust, "Without the folder's own settings, MCP servers and hooks."),
     el("details", null, el("summary", null, "Limits and form of the answer"),
       el("div", { class: "pair" }, field("max_cost", "Most it may cost, in $", controls.max_cost, "No model is called any more after that."), field("max_tokens", "Most tokens", controls.max_tokens, "Of all calls together.")),
       chat ? null : field("schema", "Schema of the answer", controls.schema, "A JSON schema; the answer then is data.")),
     told, el("p", { class: "acts" }, el("button", { type: "submit", class: "primary", id: "go", "data-acts": true }, chat ? "Open the chat" : "Start"),
-      el("a", { href: chat ? `#/start${resume ? `?resume=${encodeURIComponent(resume)}` : ""}` : `#/start?chat=1${resume ? `&resume=${encodeURIComponent(resume)}` : ""}` }, chat ? "A single run instead" : "A conversation instead")));
+      formLink(chat ? "A single run instead" : "A conversation instead", new URLSearchParams({ ...(chat ? {} : { chat: "1" }), ...(resume ? { resume } : {}) }).toString(), typed)));
   put(root, heading(chat ? "Open a chat" : resume ? "Resume" : "Start a run"), form, el("datalist", { id: "dirs" }), el("datalist", { id: "models" }));
   form.addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && touched) begin(); });
   form.addEventListener("input", () => { key = onceKey(); touched = true; });

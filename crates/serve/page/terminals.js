@@ -1,8 +1,8 @@
 // Interactive agents in tmux: who there is; the live screen of one; what it asks.
 
 import { el, put, keep, ask } from "./dom.js";
-import { oneLine, visible, cut } from "./text.js";
-import { get, post, path } from "./api.js";
+import { oneLine, visible, long } from "./text.js";
+import { get, post, path, LONG } from "./api.js";
 import { badge, address, folder, ageing, heading, empty, facts, act, mayAct, attempt, trouble, poll, fillRows, settle } from "./app.js";
 
 export function show(root, _route, signal) {
@@ -29,10 +29,18 @@ function row(terminal) {
     el("span", { class: "meta" }, folder(terminal.dir), visible(terminal.model ?? ""), ageing(terminal.started ?? terminal.created))));
 }
 
-/** Letters as small as it takes to see whole rows, and no smaller than can be read. */
+/** Letters as small as it takes to see whole rows, and no smaller than can be read. How wide they are each browser decides for each size. */
 function fit(screen, columns) {
-  const size = (screen.parentNode.clientWidth - 32) / (columns * 0.603);
-  screen.style.fontSize = `${Math.min(12.5, Math.max(9, size)).toFixed(2)}px`;
+  const room = screen.parentNode.clientWidth - 32, from = `${columns} ${room}`;
+  if (screen.dataset.fits === from) return;
+  screen.dataset.fits = from;
+  const row = el("span", null, "0".repeat(columns));
+  screen.append(row);
+  for (let size = 12.5; size >= 9; size -= 0.25) {
+    screen.style.fontSize = `${size}px`;
+    if (row.getBoundingClientRect().width <= room) break;
+  }
+  row.remove();
 }
 
 /** One of them. */
@@ -42,6 +50,8 @@ export function showOne(root, route, signal) {
   const live = el("div", null, head, asked, el("div", { class: "wide" }, screen));
   const typed = el("textarea", { id: "say", rows: "2", placeholder: "Send a message. Enter sends", "aria-label": "Message" });
   const sending = mayAct() ? el("form", { class: "composer", onsubmit: (event) => { event.preventDefault(); send(); } }, typed, el("button", { type: "submit", class: "primary", "data-acts": true }, "Send")) : null;
+  // There may be no such terminal.
+  if (sending) sending.hidden = true;
   put(root, heading(oneLine(route.id, 80)), told, live, sending);
   typed.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -50,14 +60,24 @@ export function showOne(root, route, signal) {
   });
   const send = () => attempt(told, async () => {
     if (!typed.value.trim()) return;
-    await post(`${base}/send`, { text: typed.value });
+    await post(`${base}/send`, { text: typed.value }, { patience: LONG });
     typed.value = "";
     again();
   });
-  const reply = (body) => !asked.querySelector(".fresh") && attempt(told, async () => { await post(`${base}/answer`, body); again(); });
+  // Only what was seen is answered: another question may have come by now.
+  const reply = (waiting, body) => !asked.querySelector(".fresh") && attempt(told, async () => { await post(`${base}/answer`, { ...body, waiting_for: waiting }, { patience: LONG }); again(); });
   const exit = async () => {
     const sure = await ask("Let this agent leave?", el("p", null, "It is asked to, and ended if it does not. Its session stays."), [["yes", "Let it leave", "danger"], ["", "Keep it"]]);
     if (sure) await attempt(told, async () => { await post(`${base}/exit`); location.hash = "#/terminals"; });
+  };
+
+  /** There is nothing to be sent to any more, or there never was. */
+  const gone = (error) => {
+    if (error.status === 404) {
+      if (sending) sending.hidden = true;
+      root.querySelector("#exit")?.remove();
+    }
+    throw error;
   };
 
   let dialog = "";
@@ -69,15 +89,15 @@ export function showOne(root, route, signal) {
     const text = el("input", { type: "text", placeholder: waiting.options?.length ? "A word with it" : "Your answer", "aria-label": "Answer" });
     put(asked, el("section", { class: "asked", tabindex: "-1", "aria-label": "The agent asks" },
       el("h2", null, el("bdi", null, oneLine(waiting.question, 200))),
-      waiting.detail ? el("pre", { tabindex: "0" }, visible(cut(waiting.detail, 8000))) : null,
-      mayAct() ? el("form", { class: "acts", onsubmit: (event) => { event.preventDefault(); if (text.value.trim()) reply({ text: text.value }); } },
-        (waiting.options ?? []).map((option) => act(`${option.number}. ${oneLine(option.label, 60)}`, () => reply({ choose: [String(option.number)], ...(text.value.trim() ? { text: text.value } : {}) }), { class: option.selected ? "primary" : null })),
+      waiting.detail ? long(waiting.detail, { first: 8000, lines: 400, label: "Details", file: "question.txt" }) : null,
+      mayAct() ? el("form", { class: "acts", onsubmit: (event) => { event.preventDefault(); if (text.value.trim()) reply(waiting, { text: text.value }); } },
+        (waiting.options ?? []).map((option) => act(`${option.number}. ${oneLine(option.label, 60)}`, () => reply(waiting, { choose: [String(option.number)], ...(text.value.trim() ? { text: text.value } : {}) }), { class: option.selected ? "primary" : null })),
         text, el("button", { type: "submit", "data-acts": true }, "Answer")) : null));
     settle(asked.querySelector(".asked"));
   };
 
   const again = poll(live, signal, () => (document.hasFocus() ? 700 : 2500), async () => {
-    const [terminal, look] = await Promise.all([get(base, { signal }), get(`${base}/screen`, { signal }).catch((error) => { if (error.status === 0) throw error; return null; })]);
+    const [terminal, look] = await Promise.all([get(base, { signal }).catch(gone), get(`${base}/screen`, { signal }).catch((error) => { if (error.status === 0) throw error; return null; })]);
     root.dataset.state = terminal.status;
     const text = look ? visible((typeof look === "string" ? look : look.text ?? "").trimEnd()) : "";
     if (screen.textContent !== text) screen.textContent = text;

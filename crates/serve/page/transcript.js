@@ -153,6 +153,11 @@ export class Transcript {
     if (following && this.follows) root.scrollTop = root.scrollHeight;
   }
 
+  /** Whether the last event was there. */
+  isOver = false;
+  /** The warnings that it has. */
+  warned = new Set();
+
   /** Whether the end stays in sight as it grows, for those who look at it. */
   follows = false;
 
@@ -208,6 +213,7 @@ export class Transcript {
   }
 
   on_warning(event) {
+    this.warned.add(event.message);
     this.append(el("p", { class: "warning" }, visible(cut(event.message, 4000))));
   }
 
@@ -249,6 +255,7 @@ export class Transcript {
   }
 
   on_finished(event) {
+    this.isOver = true;
     this.on_turn_finished(event);
   }
 
@@ -264,7 +271,7 @@ export function facts(outcome) {
   const used = outcome.usage ?? {};
   const cost = outcome.cost_usd ?? used.cost_usd;
   return [
-    outcome.status, outcome.duration_ms !== undefined ? span(outcome.duration_ms) : null,
+    outcome.status, outcome.duration_ms ? span(outcome.duration_ms) : null,
     outcome.tool_calls ? `${outcome.tool_calls} tool ${outcome.tool_calls === 1 ? "call" : "calls"}` : null,
     used.total ? `${figure(used.total)} tokens` : null,
     cost !== undefined ? `${outcome.cost_is_lower_bound ? "at least " : ""}${money(cost)}` : null,
@@ -275,7 +282,8 @@ export function facts(outcome) {
 export function failure(what) {
   return el("div", { class: "failure", role: "group", "aria-label": "Why it failed" },
     el("p", null, el("b", null, visible(what.kind).replaceAll("_", " ")), " ", el("bdi", null, visible(cut(what.message ?? "", 2000)))),
-    what.hint ? el("p", { class: "hint" }, visible(what.hint)) : null,
+    // How to go on after a stop is told for programs; the page has a button.
+    what.hint && what.kind !== "cancelled" ? el("p", { class: "hint" }, visible(what.hint)) : null,
     what.errors?.length ? el("ul", null, what.errors.slice(0, 50).map((error) => el("li", null, visible(cut(error, 500))))) : null,
     what.stderr ? el("details", null, el("summary", null, "The last lines of its standard error"), long(what.stderr)) : null);
 }

@@ -2,7 +2,7 @@
 
 import { el, put, copier } from "./dom.js";
 import { visible, figure, short, money } from "./text.js";
-import { get } from "./api.js";
+import { get, LONG } from "./api.js";
 import { heading, trouble, empty } from "./app.js";
 import { columns, bars } from "./plot.js";
 
@@ -74,7 +74,7 @@ export function show(root, route, signal) {
   put(root, heading("Usage", range), body);
   const load = async () => {
     const from = since(Number(chosen));
-    const ask = (by) => get(`/v1/usage?${new URLSearchParams({ by, ...(from ? { since: from } : {}) })}`, { signal });
+    const ask = (by) => get(`/v1/usage?${new URLSearchParams({ by, ...(from ? { since: from } : {}) })}`, { signal, patience: LONG });
     const [days, models, folders] = await Promise.all([ask("day"), ask("model"), ask("folder")]);
     if (!Object.keys(days.rows).length) return put(body, empty("Nothing was spent in this time."));
     const total = days.total;

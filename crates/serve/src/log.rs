@@ -85,6 +85,12 @@ impl Log {
         self.told.subscribe()
     }
 
+    /// Whether it is over, and whoever has this line has all of it.
+    pub fn has_nothing_after(&self, line: Option<u64>) -> bool {
+        let told = *self.told.borrow();
+        told.is_over && line.is_some_and(|line| line.saturating_add(1) >= told.lines)
+    }
+
     /// How far it is.
     #[cfg(test)]
     pub fn told(&self) -> Told {

@@ -4,12 +4,13 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use alhena_agent::Approval;
+use alhena_terminal::screen::Waiting;
 use alhena_terminal::{At, Described, Force, Listed, Options, Reply, Terminal, Terminals};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::extract::{Given, Named, aside, json};
 use crate::problem::Problem;
@@ -46,6 +47,9 @@ pub struct DialogAnswer {
     choose: Vec<String>,
     /// A text of your own.
     text: Option<String>,
+    /// The dialog that you mean, as the terminal has told it. When another one is shown by now nothing is answered, and the status is 409.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
+    waiting_for: Option<Map<String, Value>>,
 }
 
 /// Opened once: all who ask share one connection to tmux. Where there is none it is looked for again.
@@ -140,14 +144,26 @@ pub async fn answer(
 ) -> Result<Response, Problem> {
     aside(move || {
         let terminal = reachable(&app, &name)?;
-        let reading = match given.answer {
-            Some(answer) => terminal.answer(&answer)?,
-            None => terminal.reply(&Reply { choose: given.choose, text: given.text })?,
+        let reply = Reply { choose: given.choose, text: given.text };
+        let seen = given.waiting_for.map(dialog).transpose()?;
+        let reading = match (seen, given.answer) {
+            (Some(seen), Some(answer)) => terminal.answer_seen(&seen, &answer)?,
+            (Some(seen), None) => terminal.reply_seen(&seen, &reply)?,
+            (None, Some(answer)) => terminal.answer(&answer)?,
+            (None, None) => terminal.reply(&reply)?,
         };
         app.news.tell();
         Ok(json(StatusCode::OK, &Described { record: terminal.record()?, reading }))
     })
     .await
+}
+
+/// What is no dialog is none that is shown.
+fn dialog(told: Map<String, Value>) -> Result<Waiting, Problem> {
+    serde_json::from_value(Value::Object(told)).map_err(|error| {
+        Problem::conflict(format!("waiting_for: no terminal shows such a dialog ({error})"))
+            .hint("Give it as the terminal tells it.")
+    })
 }
 
 /// Asks an agent to leave, ends what does not, and puts the terminal away.

@@ -38,27 +38,53 @@ pub struct Reply {
     pub text: Option<String>,
 }
 
+impl Reply {
+    /// One word: an option where there are some, a text where one is asked for.
+    fn of(waiting: &Waiting, answer: &str) -> Self {
+        match waiting.options.is_empty() {
+            true => Reply { text: Some(answer.to_owned()), ..Reply::default() },
+            false => Reply { choose: vec![answer.to_owned()], ..Reply::default() },
+        }
+    }
+}
+
 impl Terminal {
     /// Answers a dialog: by the number of an option, by the beginning of its label, or, where text is asked for, by that.
     pub fn answer(&self, answer: &str) -> Result<Reading, TerminalError> {
-        self.answer_by(|waiting| match waiting.options.is_empty() {
-            true => Reply { text: Some(answer.to_owned()), ..Reply::default() },
-            false => Reply { choose: vec![answer.to_owned()], ..Reply::default() },
-        })
+        self.answer_by(None, |waiting| Reply::of(waiting, answer))
+    }
+
+    /// The same, but only to the dialog that was seen: another one is not answered.
+    pub fn answer_seen(&self, seen: &Waiting, answer: &str) -> Result<Reading, TerminalError> {
+        self.answer_by(Some(seen), |waiting| Reply::of(waiting, answer))
     }
 
     /// Answers a dialog with several options, or with a text of one's own. What goes with an approval is sent as a message
     /// when the agent can take it: at once after a refusal, and queued by the CLI after a permission.
     pub fn reply(&self, reply: &Reply) -> Result<Reading, TerminalError> {
-        self.answer_by(|_| reply.clone())
+        self.answer_by(None, |_| reply.clone())
     }
 
-    fn answer_by(&self, reply: impl FnOnce(&Waiting) -> Reply) -> Result<Reading, TerminalError> {
+    /// The same, but only to the dialog that was seen: another one is not answered.
+    pub fn reply_seen(&self, seen: &Waiting, reply: &Reply) -> Result<Reading, TerminalError> {
+        self.answer_by(Some(seen), |_| reply.clone())
+    }
+
+    fn answer_by(
+        &self,
+        seen: Option<&Waiting>,
+        reply: impl FnOnce(&Waiting) -> Reply,
+    ) -> Result<Reading, TerminalError> {
         let lock = self.terminals.inner.store.lock_typing(self.id(), OTHERS)?;
         let reading = self.status()?;
         let Some(waiting) = reading.waiting_for.filter(|_| reading.status == Status::Waiting) else {
             return Err(self.asks_nothing(reading.status));
         };
+        if seen.is_some_and(|seen| !seen.asks_the_same(&waiting)) {
+            let message = format!("{} asks something else by now: {}", self.name(), waiting.question);
+            return Err(TerminalError::new(TerminalErrorKind::NotReady, message)
+                .with_hint("Nothing was answered. Look at what it asks now, and answer that."));
+        }
         let live = self.live()?;
         let list = List::of(&live.capture_pane(History::None)?.text);
         let plan = Plan::of(&waiting, &reply(&waiting), list)?;

@@ -124,6 +124,18 @@ pub struct Waiting {
     pub detail: Option<String>,
 }
 
+impl Waiting {
+    /// Whether it is the same dialog. Where its mark stands, and what is ticked, is how far somebody is with it.
+    #[must_use]
+    pub fn asks_the_same(&self, other: &Self) -> bool {
+        fn options(dialog: &Waiting) -> impl Iterator<Item = (u32, &str)> {
+            dialog.options.iter().map(|option| (option.number, option.label.as_str()))
+        }
+        (self.kind, &self.question, &self.detail) == (other.kind, &other.question, &other.detail)
+            && options(self).eq(options(other))
+    }
+}
+
 /// An option of a dialog; its number is also the key that chooses it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {

@@ -1,5 +1,5 @@
-//! A real browser without windows, driven over a pipe by the Chrome DevTools Protocol: one page, real keys and clicks, and
-//! everything that the page asks for or complains about.
+//! A real browser without a screen, driven over a pipe by the Chrome DevTools Protocol: one page or several, real keys and clicks,
+//! and everything that the pages ask for or complain about.
 //!
 //! The protocol is JSON with a zero byte behind each message, on the descriptors 3 and 4; a shell moves its own there, so that no
 //! code has to run between fork and exec.
@@ -38,14 +38,16 @@ pub enum Colours {
     Dark,
 }
 
-/// A browser with one page.
+/// A browser with one page, or with several in windows of their own.
 #[derive(Debug)]
 pub struct Browser {
     child: Child,
     orders: ChildStdin,
     heard: Receiver<Value>,
     events: VecDeque<Value>,
+    /// Of the window that is driven.
     session: Option<String>,
+    windows: Vec<String>,
     next: u64,
     _profile: tempfile::TempDir,
 }
@@ -80,25 +82,35 @@ impl Browser {
                 }
             }
         });
-        let (events, session) = (VecDeque::new(), None);
-        let mut browser = Self { child, orders, heard, events, session, next: 0, _profile: profile };
-        browser.attach()?;
+        let (events, session, windows) = (VecDeque::new(), None, Vec::new());
+        let mut browser = Self { child, orders, heard, events, session, windows, next: 0, _profile: profile };
+        browser.window()?;
         Ok(browser)
     }
 
-    fn attach(&mut self) -> io::Result<()> {
-        let target = self.call("Target.createTarget", json!({"url": "about:blank"}))?;
+    /// Opens another window, which is driven from now on, and gives its number; the first has 0.
+    pub fn window(&mut self) -> io::Result<usize> {
+        self.session = None;
+        let target = self.call("Target.createTarget", json!({"url": "about:blank", "newWindow": true}))?;
         let attached = self.call(
             "Target.attachToTarget",
             json!({"targetId": part(&target, "/targetId"), "flatten": true}),
         )?;
-        self.session = part(&attached, "/sessionId").as_str().map(str::to_owned);
+        let session = part(&attached, "/sessionId").as_str().unwrap_or_default().to_owned();
+        self.session = Some(session.clone());
+        self.windows.push(session);
         for domain in ["Page", "Runtime", "Network", "Log"] {
             self.call(&format!("{domain}.enable"), json!({}))?;
         }
         // A page without a window believes that nobody looks at it.
         self.call("Emulation.setFocusEmulationEnabled", json!({"enabled": true}))?;
-        self.screen(Screen::Desktop)
+        self.screen(Screen::Desktop)?;
+        Ok(self.windows.len() - 1)
+    }
+
+    /// Drives another window.
+    pub fn turn_to(&mut self, window: usize) {
+        self.session = self.windows.get(window).cloned();
     }
 
     /// One order and its answer.

@@ -91,6 +91,7 @@ fn what_waits_for_a_person_stands_first() {
         Scenario::new().turn(write("once\n")).turn(write("twice\n")).turn(Turn::say("Written twice."));
     let mut place = Place::new("first", scenario);
     asked(&mut place);
+    place.browser.fill("#say", "Half a thought").unwrap();
     place.go("#/now");
     place.sees("section[aria-label='Waits for you'] .waits a");
     let first = "document.querySelector('main section').getAttribute('aria-label')";
@@ -98,6 +99,8 @@ fn what_waits_for_a_person_stands_first() {
     assert_eq!(place.texts("#waiting"), ["1"]);
     place.browser.click("section[aria-label='Waits for you'] a").unwrap();
     place.sees(".view[data-view=chat] .asked");
+    // What was written and not sent is still there.
+    assert_eq!(place.asks("document.querySelector('#say').value"), json!("Half a thought"));
     // Always: it does not ask again for the same file.
     assert_eq!(place.texts(".asked [data-decide=always]"), ["Always this file"]);
     place.browser.click(".asked [data-decide=always]").unwrap();
@@ -161,5 +164,24 @@ fn nothing_is_allowed_that_could_not_be_seen() {
         place.lab.workspace().join("here.txt").exists()
             && !place.lab.workspace().join("sub/here.txt").exists()
     );
+    place.is_harmless();
+}
+
+/// Of a page on the web Gemini CLI 0.61.0 tells the beginning of the prompt, and no arguments.
+#[test]
+fn a_question_that_does_not_tell_all_says_so_and_has_no_always() {
+    let prompt =
+        format!("Summarise https://example.com/ {} and send what you find to THE-END", "x".repeat(120));
+    let scenario = Scenario::new()
+        .turn(Turn::new().call("web_fetch", json!({"prompt": prompt})))
+        .turn(Turn::say("Well."));
+    let mut place = Place::new("untold", scenario);
+    asked(&mut place);
+    let shown = place.texts(".asked").concat();
+    assert!(!shown.contains("THE-END"), "it tells all of it by now: {shown}");
+    assert!(shown.contains("Not everything is shown"), "{shown}");
+    assert_eq!(place.asks("document.querySelectorAll('.asked [data-decide=always]').length"), json!(0));
+    place.browser.click(".asked [data-decide=reject]").unwrap();
+    place.waits("document.querySelector('.view').dataset.state === 'idle'");
     place.is_harmless();
 }

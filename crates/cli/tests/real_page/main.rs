@@ -12,3 +12,4 @@ mod looks;
 mod place;
 mod reconnects;
 mod runs;
+mod windows;

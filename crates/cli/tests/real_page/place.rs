@@ -97,7 +97,16 @@ impl Drop for Place {
 impl Place {
     pub fn new(name: &str, scenario: Scenario) -> Self {
         let version = versions().into_iter().next().unwrap();
-        let mut lab = Lab::real(name, &version, scenario);
+        Self::in_lab(name, Lab::real(name, &version, scenario))
+    }
+
+    /// The same in a folder that nobody trusts.
+    pub fn untrusted(name: &str, scenario: Scenario) -> Self {
+        let version = versions().into_iter().next().unwrap();
+        Self::in_lab(name, Lab::untrusted(name, &version, scenario))
+    }
+
+    fn in_lab(name: &str, mut lab: Lab) -> Self {
         // tmux leaves its socket behind; there it goes with the home. The shell is one that every machine has.
         lab.env.set("TMUX_TMPDIR", lab.home.tmp()).set("SHELL", "/bin/sh");
         let tmux = tools::tmux().unwrap();

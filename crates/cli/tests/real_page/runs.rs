@@ -124,3 +124,35 @@ fn nothing_is_put_into_a_field_that_somebody_is_in() {
     place.waits(&format!("document.querySelector('#start-dir').value === {}", json!(dir)));
     place.is_harmless();
 }
+
+#[test]
+fn a_run_in_a_folder_that_is_not_trusted_is_started_again_with_the_box_ticked() {
+    let mut place = Place::untrusted("untrusted", Scenario::new().turn(Turn::say("Here I am.")));
+    let prompt = format!("Look round{}", " and round".repeat(300));
+    place.starts(&prompt, "default");
+    place.ends("failed");
+    place.waits("document.querySelector('main').innerText.includes('Start again, and tick')");
+    // Once is enough.
+    place.waits("document.querySelectorAll('.failure').length === 1");
+    let form = |place: &mut Place| {
+        let value = "['prompt', 'dir', 'model', 'approval'].map((key) => document.querySelector(`#start-${key}`).value)";
+        let dir = place.lab.workspace().display().to_string();
+        assert_eq!(place.asks(value), json!([prompt, dir, crate::place::MODEL, "default"]));
+        place.sees("[data-untrusted]");
+    };
+    place.browser.click("#again").unwrap();
+    place.sees(".view[data-view=start] #go");
+    form(&mut place);
+    // Neither does the other form lose what was typed.
+    for words in ["A conversation instead", "A single run instead"] {
+        assert_eq!(place.texts("form .acts a"), [words]);
+        place.browser.click("form .acts a").unwrap();
+        place.waits(&format!("!document.querySelector('form .acts a').textContent.includes({words:?})"));
+        form(&mut place);
+    }
+    place.browser.click("#start-trust").unwrap();
+    place.browser.click("#go").unwrap();
+    place.sees(".view[data-view=run][data-state]");
+    place.ends("success");
+    place.is_harmless();
+}

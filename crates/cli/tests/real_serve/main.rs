@@ -194,6 +194,72 @@ fn an_agent_in_a_terminal_is_seen_sent_to_and_ended() {
         VERSION,
         Scenario::new().turn(Turn::say("Heard you.")).after(After::Repeat),
     );
+    let (served, _tmux) = fixer(&lab);
+    let listed = served.get("/v1/terminals")["terminals"][0].clone();
+    assert_eq!((listed["name"].as_str(), listed["dir"].as_str()), (Some("fixer"), lab.workspace().to_str()));
+    assert_eq!(served.get("/v1/now")["items"][0]["kind"], "terminal");
+    served.until("/v1/terminals/fixer", |told| told["status"] == "idle");
+    let sent = served.post("/v1/terminals/fixer/send", &json!({"text": "Do you hear me?"}));
+    assert_eq!(sent.status, 200, "{}", sent.body);
+    served.until("/v1/terminals/fixer", |told| told["status"] == "completed");
+    assert!(served.get("/v1/terminals/fixer/screen")["text"].as_str().unwrap().contains("Heard you."));
+    let unasked = served.post("/v1/terminals/fixer/answer", &json!({"answer": "1"}));
+    assert!(matches!(unasked.status, 400 | 409), "{}", unasked.body);
+    assert_eq!(served.ask("GET", "/v1/terminals/nobody", "").status, 404);
+    assert_eq!(served.ask("POST", "/v1/terminals/fixer/exit", "").status, 200);
+    assert_eq!(served.get("/v1/terminals")["terminals"], json!([]));
+}
+
+#[test]
+fn an_answer_to_a_question_that_was_seen_is_given_to_no_other() {
+    let write =
+        |name: &str| Turn::new().call("run_shell_command", json!({"command": format!("touch {name}")}));
+    let scenario =
+        Scenario::new().turn(write("one.txt")).turn(write("two.txt")).turn(Turn::say("Both are there."));
+    let lab = Lab::real("serve-question", VERSION, scenario);
+    let (served, _tmux) = fixer(&lab);
+    served.until("/v1/terminals/fixer", |told| told["status"] == "idle");
+    let sent = served.post("/v1/terminals/fixer/send", &json!({"text": "Make two files"}));
+    assert_eq!(sent.status, 200, "{}", sent.body);
+    let asks = |what: &str| {
+        let told = served.until("/v1/terminals/fixer", |told| {
+            told["waiting_for"]["detail"].as_str().is_some_and(|detail| detail.contains(what))
+        });
+        told["waiting_for"].clone()
+    };
+    let answer = |seen: &serde_json::Value| {
+        served.post("/v1/terminals/fixer/answer", &json!({"answer": "1", "waiting_for": seen}))
+    };
+    let first = asks("touch one.txt");
+    assert_eq!(answer(&first).status, 200);
+    let second = asks("touch two.txt");
+    // Whoever was slow meant the first.
+    for late in [
+        answer(&first),
+        served.post("/v1/terminals/fixer/answer", &json!({"choose": ["1"], "waiting_for": first})),
+    ] {
+        assert_eq!((late.status, late.kind().as_str()), (409, "conflict"), "{}", late.body);
+        assert!(late.json()["detail"].as_str().unwrap().contains("something else"), "{}", late.body);
+    }
+    assert!(lab.workspace().join("one.txt").exists() && !lab.workspace().join("two.txt").exists());
+    assert_eq!(answer(&second).status, 200);
+    served.until("/v1/terminals/fixer", |told| told["status"] == "completed");
+    assert!(lab.workspace().join("two.txt").exists());
+    assert_eq!(answer(&json!({"question": "What?"})).status, 409);
+    assert_eq!(served.ask("POST", "/v1/terminals/fixer/exit", "").status, 200);
+}
+
+/// The tmux server of a test, which ends with it.
+struct Tmux(std::process::Command);
+
+impl Drop for Tmux {
+    fn drop(&mut self) {
+        let _gone_already = self.0.output();
+    }
+}
+
+/// A server, and an agent in a terminal with the name `fixer`.
+fn fixer(lab: &Lab) -> (Served, Tmux) {
     let tmux = alhena_testbed::tools::tmux().unwrap();
     let mut env = lab.env.clone();
     env.set("TMUX_TMPDIR", lab.home.tmp());
@@ -208,20 +274,7 @@ fn an_agent_in_a_terminal_is_seen_sent_to_and_ended() {
         .output()
         .unwrap();
     assert!(launched.status.success(), "{}", String::from_utf8_lossy(&launched.stderr));
-    let served = Served::start(&env, &lab.workspace(), &["--tmux", tmux]);
-    let listed = served.get("/v1/terminals")["terminals"][0].clone();
-    assert_eq!((listed["name"].as_str(), listed["dir"].as_str()), (Some("fixer"), lab.workspace().to_str()));
-    assert_eq!(served.get("/v1/now")["items"][0]["kind"], "terminal");
-    served.until("/v1/terminals/fixer", |told| told["status"] == "idle");
-    let sent = served.post("/v1/terminals/fixer/send", &json!({"text": "Do you hear me?"}));
-    assert_eq!(sent.status, 200, "{}", sent.body);
-    served.until("/v1/terminals/fixer", |told| told["status"] == "completed");
-    assert!(served.get("/v1/terminals/fixer/screen")["text"].as_str().unwrap().contains("Heard you."));
-    let unasked = served.post("/v1/terminals/fixer/answer", &json!({"answer": "1"}));
-    assert!(matches!(unasked.status, 400 | 409), "{}", unasked.body);
-    assert_eq!(served.ask("GET", "/v1/terminals/nobody", "").status, 404);
-    assert_eq!(served.ask("POST", "/v1/terminals/fixer/exit", "").status, 200);
-    assert_eq!(served.get("/v1/terminals")["terminals"], json!([]));
     let mut end = std::process::Command::new(tmux);
-    let _gone_already = end.env("TMUX_TMPDIR", lab.home.tmp()).args(["-L", "alhena", "kill-server"]).output();
+    end.env("TMUX_TMPDIR", lab.home.tmp()).args(["-L", "alhena", "kill-server"]);
+    (Served::start(&env, &lab.workspace(), &["--tmux", tmux]), Tmux(end))
 }

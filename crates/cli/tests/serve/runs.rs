@@ -63,6 +63,11 @@ fn whoever_was_cut_off_goes_on_behind_the_last_event() {
     let path = format!("/v1/runs/{id}/events");
     let rest: Vec<_> = served.follow(&path, &[("Last-Event-ID", "1")]).collect();
     assert_eq!(rest, all[2..]);
+    // Whoever has all of what is over need not come back; an EventSource does, unless it is told so.
+    let last = all.last().unwrap().0;
+    let again = |id: u64| served.follow(&path, &[("Last-Event-ID", &id.to_string())]).status;
+    assert_eq!((again(last), again(last + 1), again(last - 1)), (204, 204, 200));
+    assert_eq!(served.follow(&format!("{path}?after={last}"), &[]).status, 200, "it may come back with less");
     let rest: Vec<_> = served.follow(&format!("{path}?after=0"), &[]).collect();
     assert_eq!(rest, all[1..]);
     let bearer = format!("Bearer {}", served.token);

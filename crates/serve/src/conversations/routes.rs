@@ -172,7 +172,7 @@ pub async fn cancel(State(app): State<Shared>, Named(id): Named<String>) -> Resu
 /// The events of a conversation, through all turns, as those of a run.
 #[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/conversations/{id}/events", tag = "conversations", params(("id" = String, Path), From,
         ("Last-Event-ID" = Option<String>, Header, description = "The number of the last event that you have", max_length = 18, pattern = "^[0-9]*$")),
-    responses((status = 200, description = "Events", content((String = "text/event-stream"), (String = "application/jsonl"))), crate::openapi::Finding)))]
+    responses((status = 200, description = "Events", content((String = "text/event-stream"), (String = "application/jsonl"))), (status = 204, description = "It is over, and you have its last event"), crate::openapi::Finding)))]
 pub async fn events(
     State(app): State<Shared>,
     Named(id): Named<String>,

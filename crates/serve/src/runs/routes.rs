@@ -114,7 +114,7 @@ pub async fn cancel(State(app): State<Shared>, Named(id): Named<String>) -> Resu
 /// The events of a run: server-sent events, or JSON lines for `Accept: application/jsonl`; to the last, as they come.
 #[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/runs/{id}/events", tag = "runs", params(("id" = String, Path), From,
         ("Last-Event-ID" = Option<String>, Header, description = "The number of the last event that you have", max_length = 18, pattern = "^[0-9]*$")),
-    responses((status = 200, description = "Events", content((String = "text/event-stream"), (String = "application/jsonl"))), crate::openapi::Finding)))]
+    responses((status = 200, description = "Events", content((String = "text/event-stream"), (String = "application/jsonl"))), (status = 204, description = "It is over, and you have its last event"), crate::openapi::Finding)))]
 pub async fn events(
     State(app): State<Shared>,
     Named(id): Named<String>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use alhena_batch::meaning::Options;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -133,5 +133,10 @@ pub async fn events<V: Shelved>(
     let after = last_seen(headers, from.after)?;
     let kept = shelf.get(id)?;
     let log = aside(move || kept.log().map_err(Problem::broken)).await?;
-    Ok(response(&log, after, Form::of(headers), Until::of(from.follow)))
+    let form = Form::of(headers);
+    if form == Form::Sse && headers.contains_key("last-event-id") && log.has_nothing_after(after) {
+        // Nothing else ends an EventSource: it comes back for ever to a stream that is over.
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    Ok(response(&log, after, form, Until::of(from.follow)))
 }

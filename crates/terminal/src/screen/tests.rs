@@ -178,4 +178,10 @@ fn a_hint_below_the_question_of_an_approval_is_not_the_question() {
     let waiting = Capture::new(screen).read().waiting_for.unwrap();
     assert_eq!(waiting.question, "Allow execution of [Shell]?");
     assert_eq!(waiting.options.len(), 3);
+    // The same question about something else is another one; a mark that moved makes none.
+    let read = |screen: String| Capture::new(&screen).read().waiting_for.unwrap();
+    assert!(!waiting.asks_the_same(&read(screen.replace("f.txt", "g.txt"))));
+    assert!(!waiting.asks_the_same(&read(screen.replace("Allow once", "Allow ever"))));
+    let moved = read(screen.replace("\u{25cf} 1.", "  1.").replace("  2.", "\u{25cf} 2."));
+    assert!(waiting.asks_the_same(&moved) && waiting != moved);
 }
