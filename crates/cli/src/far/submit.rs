@@ -18,7 +18,7 @@ use alhena::batch::schedule::Control;
 use alhena::{Failure, FailureKind};
 use alhena_queue::{Begun, Cancelled, Gathered, Gathering, Label, Name, Queue, QueueError};
 
-use super::company::Company;
+use super::company::{Company, Work};
 use super::letter::{Answer, key_of};
 use super::pack::{Kept, pack};
 use crate::output::say;
@@ -49,8 +49,8 @@ pub struct Far {
     orders: Mutex<Option<Sender<(Key, Job)>>>,
     /// How many jobs nobody works on.
     waiting: AtomicUsize,
-    /// Whether anybody ever began one.
-    any_begun: AtomicBool,
+    /// Whether somebody took one, went on with it or did it, since that was asked last.
+    moved: AtomicBool,
     draining: AtomicBool,
     closing: AtomicBool,
     was_cancelled: AtomicBool,
@@ -115,7 +115,7 @@ impl Far {
             folders: Mutex::default(),
             orders: Mutex::new(Some(orders)),
             waiting: AtomicUsize::new(0),
-            any_begun: AtomicBool::new(false),
+            moved: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             was_cancelled: AtomicBool::new(false),
@@ -162,7 +162,7 @@ impl Far {
     }
 
     fn was_told(&self, begun: Begun) {
-        self.any_begun.store(true, Ordering::Release);
+        self.moved.fetch_or(!begun.returned, Ordering::AcqRel);
         let mut desk = lock(&self.desk);
         let Some(pending) = desk.pending.get_mut(&(begun.job, begun.attempt)) else { return };
         if begun.returned {
@@ -204,9 +204,15 @@ impl Far {
 
     fn look_round(&self, mut company: Company) {
         while !self.is_closing() {
-            company.look(self.waiting() > 0 && !self.any_begun.load(Ordering::Acquire));
+            company.look(&self.work());
             std::thread::sleep(LOOK);
         }
+    }
+
+    fn work(&self) -> Work {
+        let pending = lock(&self.desk).pending.len();
+        let waits = pending > 0 && self.waiting() >= pending;
+        Work { waits, moved: self.moved.swap(false, Ordering::AcqRel) }
     }
 
     fn put_all(&self, ordered: &Mutex<Receiver<(Key, Job)>>) {
@@ -296,6 +302,7 @@ impl Far {
     }
 
     fn arrived(&self, gathered: Gathered, known: &HashSet<Key>) {
+        self.moved.store(true, Ordering::Release);
         let key = (gathered.job, gathered.attempt);
         match self.take(&key) {
             Some(pending) => pending.over.done(done(&gathered.payload, &pending.mark)),
