@@ -40,6 +40,8 @@ impl Show {
     /// Says what is worth a line of its own; whether something was said.
     fn tell(&self, news: &News) -> bool {
         match news {
+            // A line that was no job was told as refused.
+            News::Done { attempt: 0, .. } => return false,
             News::Done { id, status, message, .. } if *status != alhena::Status::Success => {
                 let (id, message) = (one_line(id, 60), one_line(message, 200));
                 say(format_args!("{} {id}: {message}", self.colours.paint(Paint::Red, "failed")));
