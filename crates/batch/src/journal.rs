@@ -205,8 +205,8 @@ impl Journal {
                 self.file.sync_all()?;
                 return Ok(());
             }
-            let seen: Seen = serde_json::from_slice(&line)
-                .map_err(|error| NoJournal::NotOurs { line: number, why: error.to_string() })?;
+            let seen: Seen = serde_json::from_slice(line.trim_ascii_end())
+                .map_err(|error| NoJournal::NotOurs { line: number, why: why_not(&line, &error) })?;
             let (id, entry) = seen.entry(self.length, length);
             self.take(id, entry);
             self.length += length;
@@ -329,6 +329,15 @@ impl Journal {
         }
         (self.length, self.superseded) = (length, false);
         Ok(())
+    }
+}
+
+/// What is wrong with a line, without the number that it has by itself.
+fn why_not(line: &[u8], error: &serde_json::Error) -> String {
+    let said = error.to_string();
+    match line.trim_ascii().is_empty() {
+        true => "it is empty".to_owned(),
+        false => said.split(" at line ").next().unwrap_or_default().to_owned(),
     }
 }
 

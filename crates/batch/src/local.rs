@@ -108,7 +108,7 @@ impl Perform for Local {
         let taken =
             place.changes(watch).and_then(|changes| Ok((changes, place.outputs(&job.outputs, watch)?)));
         match taken {
-            Ok((Changes { patch, warnings }, outputs)) => {
+            Ok((Changes { patch, warnings, .. }, outputs)) => {
                 done.patch = patch;
                 done.outputs = outputs.files;
                 told.warnings.extend(warnings.into_iter().chain(outputs.warnings));

@@ -110,8 +110,9 @@ impl Outputs {
         set.build().map_err(|error| Fault::new(format!("outputs: {error}"), HINT))
     }
 
-    /// Takes them from a directory in which nobody works any more. Links are not followed: they may lead anywhere.
-    pub fn gather(&self, dir: &Path) -> io::Result<Gathered> {
+    /// Takes them from a directory in which nobody works any more. Links are not followed: they may lead anywhere. What was there and
+    /// is neither a file nor a directory nor a link may have been taken out before.
+    pub fn gather(&self, dir: &Path, taken_out: &[PathBuf]) -> io::Result<Gathered> {
         let matcher = self.matcher().map_err(|fault| io::Error::other(fault.message))?;
         let mut gathering = Gathering {
             patterns: &self.0,
@@ -122,6 +123,11 @@ impl Outputs {
             left_out: LeftOut::of("the outputs"),
         };
         gathering.all(dir)?;
+        for path in taken_out.iter().filter_map(|path| path.strip_prefix(dir).ok()) {
+            if gathering.is_wanted(path) {
+                gathering.left_out.add(path, NEITHER);
+            }
+        }
         let mut warnings = gathering.left_out.told();
         for (pattern, found) in self.0.iter().zip(gathering.found) {
             if !found {
@@ -300,7 +306,7 @@ mod tests {
     }
 
     fn gathered(dir: &Path, patterns: Value) -> (Vec<String>, Vec<String>) {
-        let Gathered { files, warnings } = Outputs::of(patterns).unwrap().gather(dir).unwrap();
+        let Gathered { files, warnings } = Outputs::of(patterns).unwrap().gather(dir, &[]).unwrap();
         (files.into_iter().map(|file| file.path).collect(), warnings)
     }
 
@@ -325,7 +331,7 @@ mod tests {
     #[test]
     fn what_is_text_is_text_and_the_rest_is_base64() {
         let dir = place(&[("a.txt", "ü\n".as_bytes()), ("b.bin", &[0xff, 0])]);
-        let files = Outputs::of(json!(["*.txt", "*.bin"])).unwrap().gather(dir.path()).unwrap().files;
+        let files = Outputs::of(json!(["*.txt", "*.bin"])).unwrap().gather(dir.path(), &[]).unwrap().files;
         let written = serde_json::to_value(&files).unwrap();
         assert_eq!(written, json!([{"path": "a.txt", "text": "ü\n"}, {"path": "b.bin", "base64": "/wA="}]));
         assert_eq!(serde_json::from_value::<Vec<OutputFile>>(written).unwrap(), files);
@@ -371,7 +377,7 @@ mod tests {
     fn the_result_is_bounded_however_small_or_strange_the_files_are() {
         let zeros = vec![0; usize::try_from(LARGEST / 2).unwrap()];
         let dir = place(&[("zeros", &zeros), ("tab", b"\t\0")]);
-        let files = Outputs::of(json!(["zeros", "tab"])).unwrap().gather(dir.path()).unwrap().files;
+        let files = Outputs::of(json!(["zeros", "tab"])).unwrap().gather(dir.path(), &[]).unwrap().files;
         assert!(serde_json::to_string(&files).unwrap().len() as u64 <= LARGEST);
         assert!(matches!(files[0].content, Content::Text(_)), "a few escapes are text");
         assert!(matches!(files[1].content, Content::Base64(_)), "more are not");
@@ -379,7 +385,7 @@ mod tests {
         for number in 0..MOST_FILES + 2 {
             fs::write(many.path().join(number.to_string()), "").unwrap();
         }
-        let Gathered { files, warnings } = Outputs::of(json!("*")).unwrap().gather(many.path()).unwrap();
+        let Gathered { files, warnings } = Outputs::of(json!("*")).unwrap().gather(many.path(), &[]).unwrap();
         assert_eq!((files.len(), warnings.len()), (MOST_FILES, 2), "{warnings:?}");
     }
 

@@ -70,6 +70,8 @@ pub struct Workplace<'a> {
     since: String,
     commit: Option<String>,
     warnings: Vec<String>,
+    /// What is not in it any more, because no patch can have it.
+    taken_out: Vec<PathBuf>,
 }
 
 impl Places {
@@ -129,6 +131,7 @@ impl Places {
             since: String::new(),
             commit: None,
             warnings: Vec::new(),
+            taken_out: Vec::new(),
         })
     }
 
@@ -229,6 +232,7 @@ impl Workplace<'_> {
         still_there(&self.top)?;
         let ledger = Ledger::open(self.git, self.ledger(), self.top.clone()).holding(self.lock());
         let mut changes = ledger.changes(&self.since, watch)?;
+        self.taken_out.append(&mut changes.taken_out);
         changes.warnings.splice(0..0, std::mem::take(&mut self.warnings));
         Ok(changes)
     }
@@ -243,7 +247,7 @@ impl Workplace<'_> {
         watch.does("takes its outputs");
         still_there(&self.dir)?;
         let unread = |error| failed(FailureKind::Crashed, format!("its outputs cannot be read: {error}"));
-        wanted.gather(&self.dir).map_err(unread)
+        wanted.gather(&self.dir, &self.taken_out).map_err(unread)
     }
 }
 

@@ -10,11 +10,12 @@ use serde::{Deserialize, Serialize};
 use crate::journal::Entry;
 use crate::result::Spent;
 use crate::schedule::Ended;
+use crate::supply;
 
 /// The figures of a batch: of all jobs that have a result, whichever start gave it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// How many jobs there are.
+    /// How many jobs there are, without lines that were none.
     pub jobs: u64,
     /// How many succeeded.
     pub succeeded: u64,
@@ -50,7 +51,7 @@ impl Summary {
     /// The figures of a batch that is over.
     pub fn of(ended: &Ended) -> Self {
         let mut summary = Summary {
-            jobs: ended.supply.entries().len() as u64,
+            jobs: jobs(ended).count() as u64,
             left: ended.left,
             refused: ended.progress.refused,
             here: (ended.progress.succeeded + ended.progress.failed).saturating_sub(ended.progress.before),
@@ -70,9 +71,7 @@ impl Summary {
                 *summary.by_kind.entry(kind_name(kind)).or_default() += 1;
             }
             summary.spent.add(entry.spent);
-            if entry.attempt > 0 {
-                times.push(entry.duration_ms);
-            }
+            times.push(entry.duration_ms);
         }
         times.sort_unstable();
         summary.p50_ms = percentile(&times, 50);
@@ -88,7 +87,12 @@ pub fn results(ended: &Ended) -> impl Iterator<Item = &Entry> {
 
 /// The same with the ids of the jobs.
 pub fn results_by_id(ended: &Ended) -> impl Iterator<Item = (&str, &Entry)> {
-    ended.supply.entries().iter().filter_map(|job| Some((&*job.id, ended.journal.get(&job.id)?)))
+    jobs(ended).filter_map(|job| Some((&*job.id, ended.journal.get(&job.id)?)))
+}
+
+/// Without lines that were none, which are counted by themselves.
+fn jobs(ended: &Ended) -> impl Iterator<Item = &supply::Entry> {
+    ended.supply.entries().iter().filter(|entry| !entry.refused)
 }
 
 /// The value below or at which so many percent of sorted values are.

@@ -87,7 +87,7 @@ pub struct Entry {
     /// Whether it asks for a place of its own.
     pub private: bool,
     /// Whether it is a line of a stream that was refused, whose id the next job may have.
-    refused: bool,
+    pub(crate) refused: bool,
     offset: u64,
     length: usize,
 }

@@ -186,7 +186,7 @@ impl Queue {
         cancelled
     }
 
-    async fn count(&self, stream: &'static str, subject: String) -> Result<u64, QueueError> {
+    pub(crate) async fn count(&self, stream: &'static str, subject: String) -> Result<u64, QueueError> {
         let stream = self.jetstream.get_stream(stream).await.map_err(server("a stream is opened"))?;
         let mut subjects =
             stream.info_with_subjects(subject).await.map_err(server("messages are counted"))?;

@@ -24,6 +24,7 @@ mod queue;
 mod work;
 
 pub use address::Address;
+pub use attendance::{Attendance, Hearing};
 pub use batches::{Batch, Cancelled, Progress};
 pub use clock::{Next, Turn};
 pub use error::{QueueError, Trouble};

@@ -23,6 +23,8 @@ pub(crate) const DEAD: &str = "alhena-dead";
 pub(crate) const BATCHES: &str = "alhena-batches";
 pub(crate) const LIMITS: &str = "alhena-limits";
 pub(crate) const FILES: &str = "alhena-files";
+/// What NATS calls the stream of that bucket.
+pub(crate) const FILES_STREAM: &str = "OBJ_alhena-files";
 
 /// How long a name may be; subjects have a limit of their own.
 const LONGEST: usize = 64;
@@ -170,6 +172,11 @@ pub(crate) fn jobs_of_batch(batch: &Name) -> String {
 /// Where it is told that somebody works on a job of a batch now. No stream keeps it.
 pub(crate) fn begun(batch: &str) -> String {
     format!("alhena.begun.{batch}")
+}
+
+/// The pieces of a file, as NATS keeps them.
+pub(crate) fn pieces(file: &str) -> String {
+    format!("$O.{FILES}.C.{file}")
 }
 
 /// All results of a batch.

@@ -3,13 +3,13 @@
 
 use std::time::{Duration, Instant};
 
-use async_nats::jetstream::object_store::GetErrorKind;
+use async_nats::jetstream::object_store::{InfoErrorKind, ObjectInfo};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::io::AsyncReadExt;
 
 use crate::error::server;
-use crate::names::{Name, Ticket};
+use crate::names::{self, Name, Ticket};
 use crate::{Queue, QueueError};
 
 /// A server takes messages of a megabyte unless it is told otherwise.
@@ -70,10 +70,14 @@ pub(crate) fn open(subject: &str, message: &[u8]) -> Result<Opened, QueueError> 
 }
 
 impl Opened {
-    /// The bytes; or why nobody will ever have them, as the inner error.
-    pub async fn payload(&mut self, queue: &Queue) -> Result<Result<Vec<u8>, QueueError>, QueueError> {
+    /// The bytes; or why nobody will ever have them, as the inner error. The message was there at that time.
+    pub async fn payload(
+        &mut self,
+        queue: &Queue,
+        since: Instant,
+    ) -> Result<Result<Vec<u8>, QueueError>, QueueError> {
         let Some(name) = &self.object else { return Ok(Ok(std::mem::take(&mut self.payload))) };
-        match fetch(queue, name).await {
+        match fetch(queue, name, since).await {
             Ok(payload) => Ok(Ok(payload)),
             Err(error @ (QueueError::Broken(_) | QueueError::Gone(_))) => Ok(Err(error)),
             Err(error) => Err(error),
@@ -96,25 +100,51 @@ async fn keep(queue: &Queue, kind: &str, payload: &[u8]) -> Result<String, Queue
     Ok(name)
 }
 
-async fn fetch(queue: &Queue, name: &str) -> Result<Vec<u8>, QueueError> {
-    let begin = Instant::now();
-    let mut object = loop {
-        match queue.files.get(name).await {
-            Ok(object) => break object,
-            Err(error) if !matches!(error.kind(), GetErrorKind::NotFound | GetErrorKind::InvalidName) => {
-                return Err(server("a file is fetched")(error));
+/// What was referred to at that time.
+async fn fetch(queue: &Queue, name: &str, since: Instant) -> Result<Vec<u8>, QueueError> {
+    let size = loop {
+        match queue.files.info(name).await {
+            Ok(info) if is_whole(queue, name, &info).await? => break info.size,
+            Ok(_) => {}
+            Err(error) if matches!(error.kind(), InfoErrorKind::NotFound | InfoErrorKind::InvalidName) => {}
+            // The client tells it in words only.
+            Err(error) if error.to_string().contains("failed to decode") => {
+                return Err(QueueError::Broken(format!("what is kept of {name} cannot be read: {error}")));
             }
-            Err(_) if begin.elapsed() > COMES => return Err(QueueError::Gone(name.to_owned())),
-            Err(_) => tokio::time::sleep(COMES / 8).await,
+            Err(error) => return Err(server("a file is fetched")(error)),
         }
+        if since.elapsed() > COMES {
+            return Err(QueueError::Gone(name.to_owned()));
+        }
+        tokio::time::sleep(COMES / 8).await;
     };
-    let size = object.info().size;
-    if size > LARGEST {
-        return Err(QueueError::Broken(format!("{name} has {size} bytes, which nobody sent")));
-    }
+    let object = queue.files.get(name).await.map_err(server("a file is fetched"))?;
     let mut bytes = Vec::with_capacity(size);
-    object.read_to_end(&mut bytes).await.map_err(server("a file is fetched"))?;
-    Ok(bytes)
+    let read = object.take(size as u64 + 1).read_to_end(&mut bytes).await;
+    match read {
+        Ok(read) if read == size => Ok(bytes),
+        Err(error) if error.kind() != std::io::ErrorKind::InvalidData => {
+            Err(server("a file is fetched")(error))
+        }
+        Ok(_) | Err(_) => Err(QueueError::Broken(format!("{name} is not what was sent"))),
+    }
+}
+
+/// Whether all of it is there: who reads waits for what is not. What else anybody may have written of it is believed as little.
+async fn is_whole(queue: &Queue, name: &str, info: &ObjectInfo) -> Result<bool, QueueError> {
+    let is_link = info.options.as_ref().is_some_and(|options| options.link.is_some());
+    let is_plain = info.nuid.chars().all(|letter| letter.is_ascii_alphanumeric());
+    if is_link || !is_plain || info.bucket != names::FILES {
+        return Err(QueueError::Broken(format!("{name} is kept as nobody keeps files")));
+    }
+    if info.size > LARGEST {
+        return Err(QueueError::Broken(format!("{name} has {} bytes, which nobody sent", info.size)));
+    }
+    if info.deleted || info.chunks == 0 {
+        return Ok(!info.deleted && info.size == 0);
+    }
+    let pieces = queue.count(names::FILES_STREAM, names::pieces(&info.nuid)).await?;
+    Ok(pieces >= info.chunks as u64)
 }
 
 impl Queue {
@@ -126,6 +156,6 @@ impl Queue {
 
     /// A file by its name.
     pub fn file(&self, name: &str) -> Result<Vec<u8>, QueueError> {
-        self.wait(fetch(self, name))
+        self.wait(fetch(self, name, Instant::now()))
     }
 }

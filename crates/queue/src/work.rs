@@ -26,7 +26,7 @@ pub struct Worker {
     refused: Vec<Refused>,
 }
 
-/// A message that was taken out of the queue because it is no job. All of it was written by whoever put it there.
+/// A message that is no job, and was taken out of the queue, or no result. All of it was written by whoever put it there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refused {
@@ -176,7 +176,7 @@ async fn hold(queue: &Queue, message: jetstream::Message) -> Result<Taken, Queue
         // Whoever put it there: nobody can work on it, and it would come again and again.
         Err(error) => return refuse(&message, &error).await,
     };
-    let payload = match opened.payload(queue).await {
+    let payload = match opened.payload(queue, Instant::now()).await {
         Err(error) if times > queue.layout.deliveries => Err(error),
         payload => payload?,
     };

@@ -274,8 +274,17 @@ fn a_result_whose_head_does_not_fit_where_it_was_put_is_passed_over() {
     ];
     by_hand(&servers[0], &messages);
     assert!(queue.worker(&[]).unwrap().next(LONG).unwrap().unwrap().finish(b"done").unwrap());
-    let results = all_results(&queue, &batch, 1);
-    assert_eq!(results, BTreeMap::from([(("1".to_owned(), 1), vec!["done".to_owned()])]));
+    // Each is told, and how many more there are.
+    let mut gathering = queue.gather(&batch);
+    for left in [3, 2, 1] {
+        assert_eq!(gathering.next(LONG).unwrap(), None);
+        let refused = gathering.refused();
+        assert!(refused[0].subject.starts_with("alhena.results.b."), "{refused:?}");
+        assert_eq!((gathering.left(), refused.len()), (Some(left), 1));
+    }
+    let good = gathering.next(LONG).unwrap().unwrap();
+    assert_eq!((&*good.job, good.attempt, &*good.payload), ("1", 1, &b"done"[..]));
+    assert_eq!((gathering.left(), gathering.refused().len()), (Some(0), 0));
 }
 
 #[test]
@@ -298,6 +307,40 @@ fn what_refers_to_a_file_that_is_gone_is_told_as_such_and_holds_up_nobody() {
     let results = all_results(&queue, &batch, 2);
     assert_eq!(results[&("1".to_owned(), 1)], [""]);
     assert_eq!(results[&("2".to_owned(), 1)], ["done"]);
+}
+
+/// What stands in the store of files anybody may have written who can write there.
+#[test]
+fn a_file_that_is_torn_or_odd_is_told_as_such_and_holds_up_nobody() {
+    let servers = [NatsServer::alone().unwrap()];
+    let queue = connect(&servers, &Layout::default());
+    let batch = name("b");
+    let torn = r#"{"name":"torn","bucket":"alhena-files","nuid":"n1","size":9,"chunks":1}"#;
+    let link = r#"{"name":"link","bucket":"alhena-files","options":{"link":{"name":"link","bucket":"alhena-files"}}}"#;
+    let bucket = r#"{"name":"bucket","bucket":"other","nuid":"n2","size":9,"chunks":1}"#;
+    let nuid = r#"{"name":"nuid","bucket":"alhena-files","nuid":">","size":9,"chunks":1}"#;
+    // The names as the store has them, in base64.
+    let files =
+        [("dG9ybg==", torn), ("bGluaw==", link), ("YnVja2V0", bucket), ("bnVpZA==", nuid), ("b2Rk", "{")];
+    for (file, about) in files {
+        by_hand(&servers[0], &[(&format!("$O.alhena-files.M.{file}"), about)]);
+    }
+    let whys = [
+        "the file \"torn\" of the queue is gone",
+        "kept as nobody",
+        "kept as nobody",
+        "kept as nobody",
+        "cannot be read",
+    ];
+    for (job, file) in ["torn", "link", "bucket", "nuid", "odd"].iter().enumerate() {
+        let head = serde_json::json!({"batch": "b", "job": job.to_string(), "attempt": 1, "object": file});
+        by_hand(&servers[0], &[(&format!("alhena.results.b.{job}.1"), &format!("{head}\n"))]);
+    }
+    let mut gathering = queue.gather(&batch);
+    for why in whys {
+        let gathered = gathering.next(LONG).unwrap().unwrap();
+        assert!(gathered.lost.as_ref().is_some_and(|lost| lost.contains(why)), "{why}: {gathered:?}");
+    }
 }
 
 #[test]

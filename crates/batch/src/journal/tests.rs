@@ -90,6 +90,22 @@ fn a_file_that_is_not_ours_is_refused_and_stays_as_it_is() {
 }
 
 #[test]
+fn the_first_line_that_is_no_result_is_told_by_its_number_and_by_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("results.jsonl");
+    let good = result("a", 1, good()).line().unwrap();
+    for (text, said) in [
+        (format!("{good}\n{good}"), "line 2 is not the result of a job: it is empty"),
+        (format!("{good}{good} \r\n"), "line 3 is not the result of a job: it is empty"),
+        (format!("{good}oops\n"), "line 2 is not the result of a job: expected value"),
+        (format!("{good}{{\"id\":\n"), "line 2 is not the result of a job: EOF while parsing a value"),
+    ] {
+        fs::write(&path, &text).unwrap();
+        assert_eq!(Journal::open(&path).unwrap_err().to_string(), said);
+    }
+}
+
+#[test]
 fn of_two_results_the_later_attempt_counts_and_one_line_is_left() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("results.jsonl");

@@ -40,6 +40,8 @@ pub struct Changes {
     pub patch: Option<String>,
     /// What people should know of it.
     pub warnings: Vec<String>,
+    /// What it left that is neither a file nor a directory nor a link, and was taken out.
+    pub(super) taken_out: Vec<PathBuf>,
 }
 
 impl<'a> Ledger<'a> {
@@ -127,7 +129,7 @@ impl<'a> Ledger<'a> {
     /// What has changed since a tree or commit was noted. The place is good for nothing else afterwards.
     pub fn changes(&self, since: &str, watch: &Watch) -> Made<Changes> {
         let mut changes = Changes::default();
-        if let Err(error) = lay_open(&self.place) {
+        if let Err(error) = lay_open(&self.place, &mut changes.taken_out) {
             changes.warnings.push(format!("not all of the place could be looked at: {error}"));
         }
         let (tree, warnings) = self.note(None, watch)?;
@@ -218,7 +220,7 @@ pub fn repository(dir: &Path, bare: bool, objects: Option<&Path>) -> io::Result<
 }
 
 /// Makes everything in a place readable, and takes out what git does not take for content: repositories, and what is no file.
-fn lay_open(place: &Path) -> io::Result<()> {
+fn lay_open(place: &Path, taken_out: &mut Vec<PathBuf>) -> io::Result<()> {
     let mut result = Ok(());
     let mut waiting = vec![place.to_owned()];
     while let Some(dir) = waiting.pop() {
@@ -242,7 +244,9 @@ fn lay_open(place: &Path) -> io::Result<()> {
             } else if kind.is_symlink() {
                 Ok(())
             } else {
-                fs::remove_file(&path)
+                let removed = fs::remove_file(&path);
+                taken_out.push(path);
+                removed
             };
             result = result.and(done);
         }

@@ -282,7 +282,7 @@ fn a_copy_is_whole_private_and_leads_nowhere_else() {
     desk.git(place.dir(), &["init", "-q", "made"]);
     fs::write(place.dir().join("made/new"), "new\n").unwrap();
     fs::set_permissions(place.dir().join("made"), fs::Permissions::from_mode(0o000)).unwrap();
-    let Changes { patch, mut warnings } = place.changes(&watch()).unwrap();
+    let Changes { patch, mut warnings, .. } = place.changes(&watch()).unwrap();
     warnings.sort();
     assert_eq!(
         warnings,
@@ -305,7 +305,7 @@ fn a_name_that_git_takes_from_nobody_is_told_and_the_rest_is_in_the_patch() {
     let mut place = places.make(&desk.copy(), &watch()).unwrap().unwrap();
     fs::write(place.dir().join("sub git~1"), "fine\n").unwrap();
     fs::write(place.dir().join("git~1"), "after\n").unwrap();
-    let Changes { patch, warnings } = place.changes(&watch()).unwrap();
+    let Changes { patch, warnings, .. } = place.changes(&watch()).unwrap();
     assert!(warnings.iter().all(|warning| warning.contains("git~1")) && warnings.len() == 2, "{warnings:?}");
     desk.apply(&desk.at("dir"), &patch.unwrap());
     assert_eq!(fs::read_to_string(desk.at("dir/sub git~1")).unwrap(), "fine\n");
@@ -318,7 +318,7 @@ fn a_patch_that_is_too_large_is_told_and_not_given() {
     let mut place = places.make(&desk.copy(), &watch()).unwrap().unwrap();
     let lines = LARGEST as usize / 8 + 1;
     fs::write(place.dir().join("big"), "1234567\n".repeat(lines)).unwrap();
-    let Changes { patch, warnings } = place.changes(&watch()).unwrap();
+    let Changes { patch, warnings, .. } = place.changes(&watch()).unwrap();
     assert_eq!(
         (patch, warnings),
         (None, vec!["what it changed is more than 16 MB, so that there is no patch".to_owned()])
@@ -431,4 +431,28 @@ fn outputs_are_taken_where_the_job_worked_unless_it_put_a_link_there() {
     fs::remove_dir_all(place.dir()).unwrap();
     symlink("/etc", place.dir()).unwrap();
     assert_eq!(place.outputs(&wanted, &watch()).unwrap_err().message, "its place was taken away");
+}
+
+#[test]
+fn an_output_that_is_a_pipe_or_a_socket_is_told_as_what_it_is() {
+    let desk = Desk::new();
+    desk.write("a", "a");
+    let places = desk.places();
+    let mut place = places.make(&desk.copy(), &watch()).unwrap().unwrap();
+    let at = |name: &str| place.dir().join(name);
+    fs::create_dir(at("deep")).unwrap();
+    let mode = rustix::fs::Mode::RUSR;
+    for pipe in ["pipe", "deep/pipe", "unasked"] {
+        rustix::fs::mknodat(rustix::fs::CWD, at(pipe), rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    }
+    let _socket = std::os::unix::net::UnixListener::bind(at("s")).unwrap();
+    assert_eq!(place.changes(&watch()).unwrap().warnings, Vec::<String>::new());
+    let wanted = Outputs::of(json!(["pipe", "deep/*", "s", "none"])).unwrap();
+    let mut warnings = place.outputs(&wanted, &watch()).unwrap().warnings;
+    warnings.sort();
+    let told = |path: &str| {
+        format!("{path} was left out of the outputs: it is neither a file nor a directory nor a link")
+    };
+    let none = "outputs: there is no file \"none\"".to_owned();
+    assert_eq!(warnings, [told("deep/pipe"), none, told("pipe"), told("s")]);
 }

@@ -400,6 +400,9 @@ fn a_broken_line_takes_no_id_from_a_job_whichever_comes_first() {
         let (ended, there) = piped(&dir.path().join(name), &lines, acts.clone());
         assert_eq!(there, expected(&results), "{name}");
         assert_eq!((ended.progress.succeeded, ended.progress.refused, ended.left), (1, 1, 0), "{name}");
+        let told = crate::summary::Summary::of(&ended);
+        let figures = (told.jobs, told.succeeded, told.failed, told.refused, told.by_kind.len());
+        assert_eq!(figures, (1, 1, 0, 1, 0), "{name}: each line is counted once");
     }
 }
 

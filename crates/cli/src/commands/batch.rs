@@ -371,7 +371,7 @@ fn finish(args: &Work, ended: &Ended) -> Done {
     let written = write_page(args, ended);
     let printed = match args.json {
         true => output::print_json(&summary),
-        false => output::print(&show::summary(&summary, ended.journal.path())),
+        false => output::print(&show::summary(&summary, ended)),
     };
     written?;
     Ok(match printed == ExitCode::SUCCESS {

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use alhena_queue::{Label, Queue};
+use alhena_queue::{Attendance, Hearing, Label, Queue};
 
 use crate::output::say;
 
-/// So long nothing may begin before somebody is told that nobody is there.
+/// So long nothing may be taken before somebody is told that nobody is there.
 const LONG: Duration = Duration::from_secs(10);
 /// In the last part of that time it is looked whether a worker asks for jobs.
 const LOOKS: Duration = Duration::from_secs(7);
@@ -18,17 +18,26 @@ pub struct Company {
     server: String,
     connected: bool,
     since: Option<Instant>,
+    hearing: Option<Hearing>,
     seen: bool,
     said: bool,
 }
 
+/// How the jobs of a batch are.
+pub struct Work {
+    /// Whether there are some, and nobody works on any.
+    pub waits: bool,
+    /// Whether one was taken or done since the last look.
+    pub moved: bool,
+}
+
 impl Company {
     pub fn new(queue: Queue, label: Label, server: String) -> Self {
-        Self { queue, label, server, connected: true, since: None, seen: false, said: false }
+        Self { queue, label, server, connected: true, since: None, hearing: None, seen: false, said: false }
     }
 
-    /// Looks once. `waits` is whether there are jobs, and nobody has begun one.
-    pub fn look(&mut self, waits: bool) {
+    /// Looks once.
+    pub fn look(&mut self, work: &Work) {
         let connected = self.queue.is_connected();
         if std::mem::replace(&mut self.connected, connected) != connected {
             match connected {
@@ -39,22 +48,43 @@ impl Company {
                 )),
             }
         }
-        if self.said || !waits || !connected {
-            (self.since, self.seen) = (None, false);
-            return;
+        // Once for each time that nobody is there: somebody was.
+        self.said &= !work.moved;
+        if self.said || work.moved || !work.waits || !connected {
+            return self.begin_anew();
         }
         let waited = self.since.get_or_insert_with(Instant::now).elapsed();
+        let mut may_work = false;
         if waited >= LOOKS && !self.seen {
-            // A server that does not say is no reason to say something.
-            self.seen = self.queue.is_attended(&self.label).unwrap_or(true);
-        }
-        if waited >= LONG {
-            if !self.seen {
-                self.said = true;
-                say(format_args!("{}: start one with `{}`", nobody(&self.label), self.start()));
+            match self.queue.attendance(&self.label) {
+                Ok(Attendance::Nobody) => {}
+                Ok(Attendance::Holds { lease }) => match self.hears() {
+                    Some(hearing) if !hearing.has_heard() => may_work = hearing.elapsed() <= lease,
+                    _ => self.seen = true,
+                },
+                // A server that does not say is no reason to say something.
+                Ok(Attendance::Asks) | Err(_) => self.seen = true,
             }
-            (self.since, self.seen) = (None, false);
         }
+        if waited < LONG || may_work {
+            return;
+        }
+        if !self.seen {
+            self.said = true;
+            say(format_args!("{}: start one with `{}`", nobody(&self.label), self.start()));
+        }
+        self.begin_anew();
+    }
+
+    fn begin_anew(&mut self) {
+        (self.since, self.hearing, self.seen) = (None, None, false);
+    }
+
+    fn hears(&mut self) -> Option<&Hearing> {
+        if self.hearing.is_none() {
+            self.hearing = self.queue.hear_workers().ok();
+        }
+        self.hearing.as_ref()
     }
 
     fn start(&self) -> String {

@@ -124,6 +124,19 @@ impl Place {
 }
 
 impl Answer {
+    /// What these bytes answer, if it is the job that is called so in the queue.
+    pub fn read(bytes: &[u8], key: &str) -> Result<Self, String> {
+        let answer: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        let asked = Letter::unread(key);
+        match answer {
+            answer if answer.version != VERSION => {
+                Err("it was written by another release of alhena".to_owned())
+            }
+            answer if answer.id == asked.id && answer.mark == asked.mark => Ok(answer),
+            _ => Err("it is that of another job".to_owned()),
+        }
+    }
+
     pub fn of(letter: &Letter, worker: &str, mut done: Done) -> Self {
         if !letter.left_out.is_empty() {
             Arc::make_mut(&mut done.outcome).warnings.extend_from_slice(&letter.left_out);

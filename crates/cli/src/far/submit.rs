@@ -16,12 +16,13 @@ use alhena::batch::meaning::Fault;
 use alhena::batch::perform::{Done, Over, Perform, Stop, Watch, Where};
 use alhena::batch::schedule::Control;
 use alhena::{Failure, FailureKind};
-use alhena_queue::{Begun, Cancelled, Gathered, Gathering, Label, Name, Queue, QueueError};
+use alhena_queue::{Begun, Cancelled, Gathered, Gathering, Label, Name, Queue, QueueError, Refused};
 
-use super::company::Company;
+use super::company::{Company, Work};
 use super::letter::{Answer, key_of};
 use super::pack::{Kept, pack};
 use crate::output::say;
+use crate::style::one_line;
 
 /// So many put jobs in at once.
 const PUTTING: usize = 4;
@@ -49,8 +50,8 @@ pub struct Far {
     orders: Mutex<Option<Sender<(Key, Job)>>>,
     /// How many jobs nobody works on.
     waiting: AtomicUsize,
-    /// Whether anybody ever began one.
-    any_begun: AtomicBool,
+    /// Whether somebody took one, went on with it or did it, since that was asked last.
+    moved: AtomicBool,
     draining: AtomicBool,
     closing: AtomicBool,
     was_cancelled: AtomicBool,
@@ -68,7 +69,6 @@ struct Desk {
 struct Pending {
     watch: Arc<Watch>,
     over: Over,
-    mark: String,
     by: Option<By>,
 }
 
@@ -115,7 +115,7 @@ impl Far {
             folders: Mutex::default(),
             orders: Mutex::new(Some(orders)),
             waiting: AtomicUsize::new(0),
-            any_begun: AtomicBool::new(false),
+            moved: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             was_cancelled: AtomicBool::new(false),
@@ -162,7 +162,7 @@ impl Far {
     }
 
     fn was_told(&self, begun: Begun) {
-        self.any_begun.store(true, Ordering::Release);
+        self.moved.fetch_or(!begun.returned, Ordering::AcqRel);
         let mut desk = lock(&self.desk);
         let Some(pending) = desk.pending.get_mut(&(begun.job, begun.attempt)) else { return };
         if begun.returned {
@@ -204,9 +204,15 @@ impl Far {
 
     fn look_round(&self, mut company: Company) {
         while !self.is_closing() {
-            company.look(self.waiting() > 0 && !self.any_begun.load(Ordering::Acquire));
+            company.look(&self.work());
             std::thread::sleep(LOOK);
         }
+    }
+
+    fn work(&self) -> Work {
+        let pending = lock(&self.desk).pending.len();
+        let waits = pending > 0 && self.waiting() >= pending;
+        Work { waits, moved: self.moved.swap(false, Ordering::AcqRel) }
     }
 
     fn put_all(&self, ordered: &Mutex<Receiver<(Key, Job)>>) {
@@ -290,15 +296,17 @@ impl Far {
                     std::thread::sleep(PAUSE);
                 }
             }
+            pass_over(&mut gathering);
             self.look_who_is_gone();
             self.look_who_goes();
         }
     }
 
     fn arrived(&self, gathered: Gathered, known: &HashSet<Key>) {
+        self.moved.store(true, Ordering::Release);
         let key = (gathered.job, gathered.attempt);
         match self.take(&key) {
-            Some(pending) => pending.over.done(done(&gathered.payload, &pending.mark)),
+            Some(pending) => pending.over.done(done(&gathered.payload, &key.0)),
             None if known.contains(&key) => {}
             None => {
                 lock(&self.desk).early.insert(key, gathered.payload);
@@ -345,14 +353,14 @@ impl Perform for Far {
     }
 
     fn begin(self: Arc<Self>, job: Job, attempt: u32, watch: Arc<Watch>, over: Over) {
-        let (key, mark) = ((key_of(&job), attempt), job.mark.to_string());
+        let key = (key_of(&job), attempt);
         let mut desk = lock(&self.desk);
         if let Some(payload) = desk.early.remove(&key) {
-            return over.done(done(&payload, &mark));
+            return over.done(done(&payload, &key.0));
         }
         watch.waits();
         self.waiting.fetch_add(1, Ordering::AcqRel);
-        desk.pending.insert(key.clone(), Pending { watch, over, mark, by: None });
+        desk.pending.insert(key.clone(), Pending { watch, over, by: None });
         drop(desk);
         if let Some(orders) = &*lock(&self.orders) {
             let _closed = orders.send((key, job));
@@ -377,10 +385,11 @@ fn gather_the_past(
 ) -> Result<HashMap<Key, Vec<u8>>, QueueError> {
     let mut early = HashMap::new();
     let there = queue.progress(batch)?.map_or(0, |progress| progress.results);
-    let (mut left, begin) = (there > 0, Instant::now());
-    while left {
+    let begin = Instant::now();
+    while there > 0 && gathering.left() != Some(0) {
         let gathered = match gathering.next(Duration::from_secs(30)) {
             Ok(Some(gathered)) => gathered,
+            Ok(None) if pass_over(gathering) => continue,
             Ok(None) => break,
             Err(error) if begin.elapsed() > PATIENCE => return Err(error),
             Err(_) => {
@@ -388,7 +397,6 @@ fn gather_the_past(
                 continue;
             }
         };
-        left = gathered.left > 0;
         let key = (gathered.job, gathered.attempt);
         if is_out_of_quota(&gathered.payload) {
             // That day is over, perhaps: the same attempt once more.
@@ -400,29 +408,33 @@ fn gather_the_past(
     Ok(early)
 }
 
+/// Says what came that is no result; whether there was anything.
+fn pass_over(gathering: &mut Gathering) -> bool {
+    let refused = gathering.refused();
+    for Refused { subject, reason, .. } in &refused {
+        say(format_args!("passed over {}: {}", one_line(subject, 120), one_line(reason, 300)));
+    }
+    !refused.is_empty()
+}
+
 fn is_out_of_quota(payload: &[u8]) -> bool {
     let answer: Option<Answer> = serde_json::from_slice(payload).ok();
     answer.and_then(|answer| answer.outcome.failure.as_ref().map(|failure| failure.daily_quota)) == Some(true)
 }
 
 /// An answer is one only for the job that was asked.
-fn done(payload: &[u8], mark: &str) -> Done {
-    let broken = |why: String| {
-        let failure =
-            Failure::new(FailureKind::InvalidResponse, format!("the worker's answer is no good: {why}"));
-        Done::not_begun(failure, Where::Shared)
+fn done(payload: &[u8], key: &str) -> Done {
+    let answer = match payload.is_empty() {
+        true => Err("it is not in the queue any more".to_owned()),
+        false => Answer::read(payload, key),
     };
-    if payload.is_empty() {
-        return broken("it is not in the queue any more".to_owned());
-    }
-    match serde_json::from_slice::<Answer>(payload) {
-        Ok(answer) if answer.version != super::letter::VERSION => {
-            broken("it was written by another release of alhena".to_owned())
-        }
-        Ok(answer) if answer.mark == mark => answer.done(),
-        Ok(_) => broken("it is that of another job".to_owned()),
-        Err(error) => broken(error.to_string()),
-    }
+    answer.map_or_else(
+        |why| {
+            let message = format!("the worker's answer is no good: {why}");
+            Done::not_begun(Failure::new(FailureKind::InvalidResponse, message), Where::Shared)
+        },
+        Answer::done,
+    )
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -286,9 +286,59 @@ fn whoever_waits_for_nobody_is_told_and_also_when_the_server_goes_and_comes() {
     let (queue, batch) = (queue.unwrap(), "held".parse().unwrap());
     assert_eq!(queue.unattended(&batch, Duration::from_secs(2)).unwrap(), []);
     let gpu = "gpu".parse().unwrap();
-    let attended = || queue.is_attended(&gpu).unwrap();
+    let attended = || queue.attendance(&gpu).unwrap() == alhena_queue::Attendance::Asks;
     assert!(alhena_testbed::Deadline::after(LONG).wait_until(attended));
     worker.leave();
     right.leave();
+    fleet.nothing_is_left();
+}
+
+/// Also when somebody was there before; but not while somebody works, on whichever batch.
+#[test]
+fn whoever_waits_for_workers_that_are_gone_is_told_each_time() {
+    let fleet = fleet("all gone");
+    let urls = fleet.urls();
+    fleet.write(
+        "jobs.jsonl",
+        "{\"id\": \"q\", \"prompt\": \"quick\"}\n{\"id\": \"h\", \"prompt\": \"hang\"}\n",
+    );
+    fleet.write("others.jsonl", &jobs(1));
+    let mut submitted = fleet.submit(&[]);
+    let mut worker = fleet.worker("w1", &["--jobs", "1", "--lease", "1s"]);
+    let has_hang = |worker: &mut crate::fleet::Started| {
+        let began =
+            || worker.stdout().matches("\"began\"").count() > worker.stdout().matches("\"done\"").count();
+        assert!(alhena_testbed::Deadline::after(LONG).wait_until(|| fleet.count_results() == 1 && began()));
+    };
+    has_hang(&mut worker);
+    // Whoever is told is the clock for those who must not be.
+    let waits = |more: &[&str]| {
+        let mut args = vec!["batch", "others.jsonl", "--nats", &urls];
+        args.extend(more);
+        fleet.start(&args)
+    };
+    let busy = waits(&["--into", "busy.jsonl"]);
+    let mut told = waits(&["--into", "told.jsonl", "--label", "gpu"]);
+    told.says("no worker takes jobs with the label gpu");
+    assert!(!submitted.stderr().contains("no worker takes"), "{}", submitted.stderr());
+    assert!(!busy.stderr().contains("no worker takes"), "{}", busy.stderr());
+    for waiting in [busy, told] {
+        waiting.signal("-INT");
+        assert_eq!(waiting.finish(LONG).code(), Some(130));
+    }
+    for times in 1..=2 {
+        worker.kill();
+        let start = format!("no worker takes jobs: start one with `alhena worker --nats {urls}`");
+        let said = || submitted.stderr().matches(&start).count() == times;
+        assert!(alhena_testbed::Deadline::after(LONG).wait_until(said), "{times}: {}", submitted.stderr());
+        worker = fleet.worker("w1", &["--jobs", "1", "--lease", "1s"]);
+        has_hang(&mut worker);
+    }
+    submitted.says("1 running");
+    submitted.signal("-INT");
+    submitted.signal("-INT");
+    let ended = submitted.finish(LONG);
+    assert_eq!((ended.code(), ended.stderr.matches("no worker takes").count()), (Some(130), 2), "{ended:?}");
+    worker.kill();
     fleet.nothing_is_left();
 }

@@ -179,6 +179,42 @@ fn a_letter_with_an_odd_head_is_taken_out_before_anything_runs_and_told() {
     fleet.nothing_is_left();
 }
 
+/// Whoever asks for results hears what is missing; so does whoever submitted them.
+#[test]
+fn a_result_that_cannot_be_had_is_told_and_the_others_are_there() {
+    let fleet = fleet("missing results");
+    let urls = fleet.urls();
+    fleet.write("jobs.jsonl", &super::jobs(2));
+    let worker = fleet.worker("w1", &[]);
+    assert_eq!(fleet.submit(&["--name", "b"]).finish(LONG).code(), Some(0));
+    let all = ["batch", "results", "b", "--nats", &urls];
+    let there = fleet.run(&all);
+    assert_eq!((there.code(), there.stdout.lines().count()), (Some(0), 2), "{there:?}");
+    let put = |subject: &str, head: Value, payload: &str| {
+        fleet.put_by_hand(&[(format!("alhena.results.b.{subject}"), format!("{head}\n{payload}"))]);
+    };
+    put("gone.1", json!({"batch": "b", "job": "gone", "attempt": 1, "object": "result.b.gone"}), "");
+    put("none.1", json!({"batch": "b", "job": "none", "attempt": 1}), "{}");
+    put("odd.1", json!({"batch": "other", "job": "odd", "attempt": 1}), "{}");
+    let some = fleet.run(&all);
+    assert_eq!((some.code(), &some.stdout), (Some(1), &there.stdout), "{some:?}");
+    insta::assert_snapshot!(some.stderr, @r#"
+    error: not all results of batch b can be had:
+      alhena.results.b.odd.1: a message in the queue is not Alhena's: its head does not fit its subject
+      gone (attempt 1): the file "result.b.gone" of the queue is gone
+      none (attempt 1): missing field `version` at line 1 column 2
+    hint: The others were printed. Whoever submitted it has them done again with --again failed.
+    "#);
+    // The submitter passes over what is none, and goes on.
+    std::fs::remove_file(fleet.path("here/results.jsonl")).unwrap();
+    fleet.write("jobs.jsonl", &super::jobs(3));
+    let again =
+        fleet.run(&["batch", "jobs.jsonl", "--into", "results.jsonl", "--nats", &urls, "--name", "b"]);
+    assert_eq!((again.code(), fleet.results().len()), (Some(0), 3), "{again:?}");
+    worker.leave();
+    fleet.nothing_is_left();
+}
+
 /// A job that brings its own CLI says nothing of the worker's.
 #[test]
 fn a_job_that_is_offline_fails_by_itself_where_there_is_no_node() {

@@ -1,7 +1,8 @@
-//! A directory with all that is in it, removed however deep it is.
+//! A directory with all that is in it, removed however deep it is, with a few calls for each level.
 //!
-//! What is deeper than one level is brought up first: neither the stack, nor open files, nor the length of a path is a limit, which a
-//! job could reach otherwise. Names are looked up in open directories and links are not followed, so nothing outside is touched.
+//! One directory is open at a time, and the way back is `..`: neither the stack, nor open files, nor the length of a path is a limit,
+//! which a job could reach otherwise. Names are looked up in open directories and links are not followed, so nothing outside is touched;
+//! what `..` leads to has to be where we came from.
 
 use std::ffi::CString;
 use std::io;
@@ -11,51 +12,64 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+/// A directory on the way to the one that is open.
+struct Level {
+    /// By which it is known again.
+    identity: (u64, u64),
+    /// What it is called in the one above.
+    name: CString,
+    /// What is left in it.
+    dirs: Vec<CString>,
+}
+
 /// Removes it.
 pub fn remove(path: &Path) -> io::Result<()> {
-    let top = match open(CWD, path) {
+    let mut here = match open(CWD, path) {
         Err(Errno::NOENT) => return Ok(()),
         opened => opened?,
     };
-    let mut number = 0;
-    loop {
-        let entries = entries(top.as_fd())?;
-        if entries.is_empty() {
-            break;
-        }
-        for (name, is_dir) in entries {
-            if is_dir {
-                bring_up(top.as_fd(), &name, &mut number)?;
+    let mut levels = vec![Level::enter(here.as_fd(), CString::default())?];
+    while let Some(level) = levels.last_mut() {
+        if let Some(name) = level.dirs.pop() {
+            match unlink(here.as_fd(), &name, true) {
+                Err(Errno::NOTEMPTY | Errno::EXIST) => {}
+                done => {
+                    done?;
+                    continue;
+                }
             }
-            unlink(top.as_fd(), &name, is_dir)?;
+            here = open(here.as_fd(), &name)?;
+            levels.push(Level::enter(here.as_fd(), name)?);
+            continue;
         }
+        let name = std::mem::take(&mut level.name);
+        levels.pop();
+        let Some(above) = levels.last() else { break };
+        here = open(here.as_fd(), c"..")?;
+        if identity(here.as_fd())? != above.identity {
+            return Err(io::Error::other("a directory was moved while it was removed"));
+        }
+        unlink(here.as_fd(), &name, true)?;
     }
     rustix::fs::rmdir(path).map_err(Into::into)
 }
 
-/// Empties a directory: files are removed, and directories that have something in them become its neighbours.
-fn bring_up(top: BorrowedFd<'_>, name: &CString, number: &mut u64) -> io::Result<()> {
-    let dir = open(top, name)?;
-    for (inner, is_dir) in entries(dir.as_fd())? {
-        match unlink(dir.as_fd(), &inner, is_dir) {
-            Err(Errno::NOTEMPTY | Errno::EXIST) => move_up(dir.as_fd(), &inner, top, number)?,
-            done => done?,
+impl Level {
+    /// Removes what is no directory from one, and notes the rest.
+    fn enter(dir: BorrowedFd<'_>, name: CString) -> io::Result<Self> {
+        let mut dirs = Vec::new();
+        for (inner, is_dir) in entries(dir)? {
+            match is_dir {
+                true => dirs.push(inner),
+                false => unlink(dir, &inner, false)?,
+            }
         }
+        Ok(Self { identity: identity(dir)?, name, dirs })
     }
-    Ok(())
 }
 
-fn move_up(dir: BorrowedFd<'_>, name: &CString, top: BorrowedFd<'_>, number: &mut u64) -> io::Result<()> {
-    // One that may not be written to may not be moved either.
-    let _its_own = open(dir, name)?;
-    loop {
-        *number += 1;
-        match rustix::fs::renameat(dir, name, top, format!(".{number}")) {
-            // Somebody has that name.
-            Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) => {}
-            moved => return moved.map_err(Into::into),
-        }
-    }
+fn identity(dir: BorrowedFd<'_>) -> rustix::io::Result<(u64, u64)> {
+    rustix::fs::fstat(dir).map(|stat| (stat.st_dev, stat.st_ino))
 }
 
 fn unlink(dir: BorrowedFd<'_>, name: &CString, is_dir: bool) -> rustix::io::Result<()> {

@@ -1,6 +1,6 @@
 //! Batches that workers do: submitted, and asked after from anywhere.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,16 +9,17 @@ use alhena::batch::journal::Journal;
 use alhena::batch::meaning::Meaning;
 use alhena::batch::result::JobResult;
 use alhena::batch::schedule;
-use alhena_queue::{Batch, Label, Layout, Name, Progress, Queue};
+use alhena_queue::{Batch, Gathered, Label, Layout, Name, Progress, Queue, Refused};
 use serde_json::json;
 
+use super::jobs::MOST_TOLD;
 use super::{By, OfQueue, OptionsOfRun, Work, check_page, finish};
 use crate::command_error::{CommandError, Done};
-use crate::far::{Answer, Far, OptionsThatTravel, Setup, key, nobody};
+use crate::far::{Answer, Far, Letter, OptionsThatTravel, Setup, key, nobody};
 use crate::nats;
 use crate::output::{print, print_json, say, write, written};
 use crate::signals::Interrupts;
-use crate::style::number;
+use crate::style::{number, one_line};
 
 /// So many jobs are in the queue at once: enough for whoever goes away and wants them done.
 const IN_QUEUE: usize = 10_000;
@@ -222,32 +223,59 @@ pub fn forget(of: &OfQueue) -> Done {
     })
 }
 
-/// The last attempt of each job that has one, in the order in which the jobs were done first.
+/// A result that cannot be had, and why.
+type Missing = (String, String);
+
+/// The last attempt of each job that has one, in the order in which the jobs were done first. What cannot be had is told at the end.
 pub fn results(of: &OfQueue) -> Done {
     let (queue, name) = named(of)?;
     let progress = queue.progress(&name).map_err(nats::wrong)?.ok_or_else(|| unknown(&name))?;
     let mut gathering = queue.gather(&name);
-    let mut last: BTreeMap<usize, JobResult> = BTreeMap::new();
-    let mut places = std::collections::HashMap::new();
-    let mut left = progress.results > 0;
-    while left {
-        let Some(gathered) = gathering.next(SOON).map_err(nats::wrong)? else { break };
-        left = gathered.left > 0;
-        let Ok(answer) = serde_json::from_slice::<Answer>(&gathered.payload) else { continue };
+    let mut places = HashMap::new();
+    let mut last: BTreeMap<usize, (u32, Result<JobResult, Missing>)> = BTreeMap::new();
+    let mut missing = Vec::new();
+    while progress.results > 0 && gathering.left() != Some(0) {
+        let gathered = gathering.next(SOON).map_err(nats::wrong)?;
+        let refused = gathering.refused();
+        if gathered.is_none() && refused.is_empty() {
+            break;
+        }
+        missing.extend(refused.into_iter().map(|Refused { subject, reason, .. }| (subject, reason)));
+        let Some(Gathered { job, attempt, payload, lost, .. }) = gathered else { continue };
+        let answer = lost.map_or_else(|| Answer::read(&payload, &job), Err);
+        let id = Letter::unread(&job).id;
         let next = places.len();
-        let place = *places.entry(answer.id.clone()).or_insert(next);
-        let result = result(answer, gathered.attempt);
-        if last.get(&place).is_none_or(|there| there.attempt <= result.attempt) {
-            last.insert(place, result);
+        let place = *places.entry(id.clone()).or_insert(next);
+        if last.get(&place).is_none_or(|(there, _)| *there <= attempt) {
+            let told = answer.map(|answer| result(answer, attempt));
+            last.insert(place, (attempt, told.map_err(|why| (format!("{id} (attempt {attempt})"), why))));
         }
     }
     let printed = write(|out| {
-        for result in last.values() {
+        for result in last.values().filter_map(|(_, told)| told.as_ref().ok()) {
             out.write_all(result.line().map_err(std::io::Error::other)?.as_bytes())?;
         }
         Ok(())
     });
-    Ok(written(printed))
+    missing.extend(last.into_values().filter_map(|(_, told)| told.err()));
+    match missing.is_empty() {
+        true => Ok(written(printed)),
+        false => Err(incomplete(&name, &missing)),
+    }
+}
+
+/// What is wrong with results of a batch, and with which.
+fn incomplete(name: &Name, missing: &[Missing]) -> CommandError {
+    let told = missing.iter().take(MOST_TOLD);
+    let mut lines: Vec<String> =
+        told.map(|(what, why)| format!("{}: {}", one_line(what, 120), one_line(why, 300))).collect();
+    if missing.len() > MOST_TOLD {
+        lines.push(format!("and {} more", missing.len() - MOST_TOLD));
+    }
+    CommandError::failed(
+        format!("not all results of batch {name} can be had:\n  {}", lines.join("\n  ")),
+        "The others were printed. Whoever submitted it has them done again with --again failed.",
+    )
 }
 
 fn result(answer: Answer, attempt: u32) -> JobResult {

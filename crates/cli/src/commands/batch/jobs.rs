@@ -13,7 +13,7 @@ use super::{Work, Written};
 use crate::command_error::CommandError;
 
 /// So many of the things that are wrong are told one by one.
-const MOST_TOLD: usize = 50;
+pub const MOST_TOLD: usize = 50;
 
 /// What all jobs have in common, as the command line says it.
 pub fn setting(args: &Work, meaning: Arc<dyn Meaning>) -> Result<Setting, CommandError> {

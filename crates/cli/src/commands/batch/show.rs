@@ -1,10 +1,10 @@
 //! What a person sees of a batch: on a terminal a line for each job that runs and one for all, elsewhere a line now and then.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use alhena::batch::progress::{Board, News, Observer, Phase, Progress, Running};
 use alhena::batch::result::Spent;
+use alhena::batch::schedule::Ended;
 use alhena::batch::summary::Summary;
 
 use crate::output::{Stream, progress, progress_over, say};
@@ -40,6 +40,8 @@ impl Show {
     /// Says what is worth a line of its own; whether something was said.
     fn tell(&self, news: &News) -> bool {
         match news {
+            // A line that was no job was told as refused.
+            News::Done { attempt: 0, .. } => return false,
             News::Done { id, status, message, .. } if *status != alhena::Status::Success => {
                 let (id, message) = (one_line(id, 60), one_line(message, 200));
                 say(format_args!("{} {id}: {message}", self.colours.paint(Paint::Red, "failed")));
@@ -141,7 +143,8 @@ fn used(spent: &Spent) -> String {
 }
 
 /// What came of it, for people.
-pub fn summary(summary: &Summary, results: &Path) -> String {
+pub fn summary(summary: &Summary, ended: &Ended) -> String {
+    let results = ended.journal.path();
     let mut lines = vec![format!(
         "{} of {} jobs succeeded, {} failed{}",
         number(summary.succeeded),
@@ -168,7 +171,11 @@ pub fn summary(summary: &Summary, results: &Path) -> String {
         false => lines.push(format!("in {}: {}", duration(summary.elapsed_ms), results.display())),
     }
     if let Some(stopped) = &summary.stopped {
-        lines.push(format!("stopped: {stopped}; the same command goes on from here"));
+        let more = match summary.left == 0 && ended.supply.is_complete() {
+            true => "no job was left",
+            false => "the same command goes on from here",
+        };
+        lines.push(format!("stopped: {stopped}; {more}"));
     }
     lines.join("\n")
 }
