@@ -72,6 +72,8 @@ pub struct Done {
     pub outputs: Vec<OutputFile>,
     /// The commit that it worked on, if any.
     pub commit: Option<String>,
+    /// The worker that did it, if that was not this program.
+    pub worker: Option<String>,
     /// Where it worked.
     pub place: Where,
 }
@@ -79,7 +81,7 @@ pub struct Done {
 impl Done {
     /// One with nothing but its outcome.
     pub fn of(outcome: Arc<Outcome>, place: Where) -> Self {
-        Self { outcome, patch: None, outputs: Vec::new(), commit: None, place }
+        Self { outcome, patch: None, outputs: Vec::new(), commit: None, worker: None, place }
     }
 
     /// An attempt that never began.

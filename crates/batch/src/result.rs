@@ -26,6 +26,9 @@ pub struct JobResult {
     /// The commit that it worked on, for a job with `git`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// The worker that did it, by its name, where that was another program's work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
     /// The attempts before, that did not succeed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<Earlier>,

@@ -403,6 +403,7 @@ impl Batch {
             patch: done.patch,
             outputs: done.outputs,
             commit: done.commit,
+            worker: done.worker,
             earlier: tried.earlier,
             job,
             at: Timestamp::now(),

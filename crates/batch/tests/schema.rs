@@ -40,6 +40,7 @@ fn what_is_written_is_what_the_schema_says() {
         patch: None,
         outputs: Vec::new(),
         commit: None,
+        worker: None,
         earlier: Vec::new(),
         job: "00".into(),
         at: Timestamp::now(),
@@ -55,6 +56,7 @@ fn what_is_written_is_what_the_schema_says() {
     outcome.status = Status::Success;
     (result.outcome, result.attempt) = (Arc::new(outcome), 2);
     (result.patch, result.commit) = (Some("diff".into()), Some("c0ffee".into()));
+    result.worker = Some("build-7".into());
     for content in [Content::Text("t".into()), Content::Base64("/w==".into())] {
         result.outputs.push(OutputFile { path: "a/b".into(), content });
     }

@@ -14,6 +14,7 @@ fn result(id: &str, attempt: u32, outcome: Outcome) -> JobResult {
         patch: None,
         outputs: Vec::new(),
         commit: None,
+        worker: None,
         earlier: Vec::new(),
         job: format!("mark of {id}"),
         at: Timestamp::from_millis(0),

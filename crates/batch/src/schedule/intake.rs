@@ -116,6 +116,7 @@ impl Batch {
             patch: None,
             outputs: Vec::new(),
             commit: None,
+            worker: None,
             earlier: Vec::new(),
             job: mark.to_owned(),
             at: Timestamp::now(),

@@ -166,7 +166,14 @@ impl Answer {
             Worked::Shared => Where::Shared,
             Worked::Nowhere => Where::Nowhere,
         };
-        Done { outcome: self.outcome, patch: self.patch, outputs: self.outputs, commit: self.commit, place }
+        Done {
+            outcome: self.outcome,
+            patch: self.patch,
+            outputs: self.outputs,
+            commit: self.commit,
+            worker: Some(self.worker),
+            place,
+        }
     }
 }
 

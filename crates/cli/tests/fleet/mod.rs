@@ -23,7 +23,7 @@ fn alhena() -> PathBuf {
 pub const LONG: Duration = Duration::from_secs(120);
 
 /// Says what it was asked. `slow` takes a second, `hang` does not end, `fail` fails, `costs` used a model with a price, and `where` says
-/// where it is.
+/// where it is, `key` with what key, and `told` what it was instructed.
 const STAND_IN: &str = r#"#!/bin/sh
 prompt=; next=
 for word in "$@"; do
@@ -42,6 +42,7 @@ case "$prompt" in
     *write*) cat given.txt > made.txt; mkdir -p out; echo built > out/built.txt; printf '\377' > out/bytes; echo out > .gitignore ;;
     *where*) prompt="$prompt $PWD" ;;
     *key*) prompt="$prompt $GEMINI_API_KEY" ;;
+    *told*) prompt="$prompt $(cat "$GEMINI_SYSTEM_MD")" ;;
 esac
 status='"status":"success"'; models=
 case "$prompt" in *costs*) models='"gemini-2.5-flash":{"total_tokens":10,"input_tokens":5,"output_tokens":5,"cached":0,"input":5}' ;; esac
@@ -122,14 +123,16 @@ impl Fleet {
         assert!(BufReader::new(plain).lines().map(Result::unwrap).any(|line| line == "PONG"));
     }
 
-    fn command(&self, home: &str, args: &[&str]) -> Command {
-        let home = self.path(home);
+    fn command(&self, whose: &str, args: &[&str]) -> Command {
+        let home = self.path(whose);
         fs::create_dir_all(&home).unwrap();
         let mut command = Command::new(alhena());
         command.args(args).env_clear().current_dir(self.path("here"));
         command.env("HOME", &home).env("ALHENA_HOME", home.join("alhena"));
         command.env("PATH", std::env::var_os("PATH").unwrap()).env("TMPDIR", self.path("tmp"));
-        command.env("LANG", "C.UTF-8").env("GEMINI_API_KEY", "of-the-worker").env("FLEET", &self.mark);
+        command.env("LANG", "C.UTF-8").env("FLEET", &self.mark);
+        // Everybody has another one.
+        command.env("GEMINI_API_KEY", format!("of-{whose}"));
         command.envs(self.env.iter().cloned()).envs(alhena_testbed::profile_variable());
         command
     }

@@ -1,6 +1,6 @@
 //! What is submitted is done, and known from anywhere.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{fleet, jobs};
 use crate::fleet::{results, text};
@@ -36,7 +36,7 @@ fn jobs_are_done_by_workers_and_their_results_are_in_the_journal_and_had_from_an
     assert_eq!(status["name"], name);
     assert_eq!(
         status["progress"],
-        serde_json::json!({"jobs": 12, "results": 12, "open": 0, "dead": 0, "cancelled": false, "finished": true})
+        json!({"jobs": 12, "results": 12, "open": 0, "dead": 0, "cancelled": false, "finished": true})
     );
     let list = fleet.run(&["batch", "status", "--nats", &urls]);
     assert_eq!(list.stdout, format!("{name}: 12 jobs, 12 results, 0 in the queue or at work, finished\n"));
@@ -93,10 +93,14 @@ fn prompts_instructions_and_schemas_in_files_travel_as_what_they_say() {
     let fleet = fleet("files travel");
     fleet.write("prompt.txt", "from a file of the submitter");
     fleet.write("instructions.txt", "Be brief.");
-    fleet.write("schema.json", r#"{"type": "object"}"#);
+    fleet.write("list.json", r#"{"type": "array"}"#);
+    fleet.write("object.json", r#"{"type": "object"}"#);
     fleet.write(
         "jobs.jsonl",
-        r#"{"id": "p", "prompt_file": "prompt.txt", "system_prompt_file": "instructions.txt"}
+        r#"{"id": "p", "prompt_file": "prompt.txt"}
+{"id": "i", "prompt": "told", "system_prompt_file": "instructions.txt", "system_prompt_mode": "replace"}
+{"id": "s", "prompt": "[1]", "schema": "list.json"}
+{"id": "n", "prompt": "[2]", "schema": "object.json"}
 {"id": "d", "prompt": "where", "dir": "app"}
 {"id": "r", "prompt": "where"}
 {"id": "k", "prompt": "key"}
@@ -105,12 +109,16 @@ fn prompts_instructions_and_schemas_in_files_travel_as_what_they_say() {
     let worker = fleet.worker("w1", &[]);
     // Nothing of it is there where the worker is, and the submitter's own key is another one.
     let ended = fleet.submit(&[]).finish(crate::fleet::LONG);
-    assert_eq!(ended.code(), Some(0), "{ended:?}");
+    assert_eq!(ended.code(), Some(1), "{ended:?}");
     let all = fleet.results();
     assert_eq!(text(&all["p"]), "heard from a file of the submitter");
+    assert_eq!(text(&all["i"]), "heard told Be brief.");
+    assert_eq!(all["s"]["outcome"]["data"], json!([1]), "{}", all["s"]);
+    assert_eq!(all["n"]["outcome"]["failure"]["kind"], "schema", "{}", all["n"]);
     assert_eq!(text(&all["d"]), format!("heard where {}", fleet.path("root/app").display()));
     assert_eq!(text(&all["r"]), format!("heard where {}", fleet.path("root").display()));
-    assert!(text(&all["k"]).starts_with("heard key"), "{}", all["k"]);
+    assert_eq!(text(&all["k"]), "heard key of-home-w1");
+    assert_eq!(all["k"]["worker"], "w1");
     worker.leave();
     fleet.nothing_is_left();
 }
@@ -145,6 +153,14 @@ fn what_may_pass_is_repeated_as_another_attempt_and_what_failed_is_done_again_wh
     let all = fleet.results();
     assert_eq!(all["f"]["attempt"].as_u64().unwrap(), attempts + 1);
     assert_eq!((all["g"]["attempt"].as_u64(), all.len()), (Some(1), 2));
+    // Whoever asks for them from elsewhere has the same, the attempts before included.
+    let name =
+        second.stderr.lines().find_map(|line| line.trim_start().strip_prefix("batch ")?.split(' ').next());
+    let asked = fleet.run(&["batch", "results", name.unwrap(), "--nats", &fleet.urls()]);
+    let lines = asked.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let failed = lines.into_iter().find(|result| result["id"] == "f").unwrap();
+    assert_eq!(failed["attempt"], all["f"]["attempt"], "{asked:?}");
+    assert_eq!(failed["earlier"].as_array().unwrap().len() as u64, attempts, "{failed}");
     let began = worker.leave().stdout.matches("\"began\"").count();
     assert_eq!(began as u64, attempts + 2);
     fleet.nothing_is_left();

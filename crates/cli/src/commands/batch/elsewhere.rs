@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use alhena::batch::journal::Journal;
 use alhena::batch::meaning::Meaning;
-use alhena::batch::result::JobResult;
+use alhena::batch::result::{Earlier, JobResult};
 use alhena::batch::schedule;
 use alhena_queue::{Batch, Gathered, Label, Layout, Name, Progress, Queue, Refused};
 use serde_json::json;
@@ -232,7 +232,7 @@ pub fn results(of: &OfQueue) -> Done {
     let progress = queue.progress(&name).map_err(nats::wrong)?.ok_or_else(|| unknown(&name))?;
     let mut gathering = queue.gather(&name);
     let mut places = HashMap::new();
-    let mut last: BTreeMap<usize, (u32, Result<JobResult, Missing>)> = BTreeMap::new();
+    let mut attempts: BTreeMap<usize, BTreeMap<u32, Result<JobResult, Missing>>> = BTreeMap::new();
     let mut missing = Vec::new();
     while progress.results > 0 && gathering.left() != Some(0) {
         let gathered = gathering.next(SOON).map_err(nats::wrong)?;
@@ -246,22 +246,29 @@ pub fn results(of: &OfQueue) -> Done {
         let id = Letter::unread(&job).id;
         let next = places.len();
         let place = *places.entry(id.clone()).or_insert(next);
-        if last.get(&place).is_none_or(|(there, _)| *there <= attempt) {
-            let told = answer.map(|answer| result(answer, attempt));
-            last.insert(place, (attempt, told.map_err(|why| (format!("{id} (attempt {attempt})"), why))));
-        }
+        let told = answer.map(|answer| result(answer, attempt));
+        let told = told.map_err(|why| (format!("{id} (attempt {attempt})"), why));
+        attempts.entry(place).or_default().insert(attempt, told);
     }
+    let last: Vec<_> = attempts.into_values().filter_map(last_of).collect();
     let printed = write(|out| {
-        for result in last.values().filter_map(|(_, told)| told.as_ref().ok()) {
+        for result in last.iter().filter_map(|told| told.as_ref().ok()) {
             out.write_all(result.line().map_err(std::io::Error::other)?.as_bytes())?;
         }
         Ok(())
     });
-    missing.extend(last.into_values().filter_map(|(_, told)| told.err()));
+    missing.extend(last.into_iter().filter_map(Result::err));
     match missing.is_empty() {
         true => Ok(written(printed)),
         false => Err(incomplete(&name, &missing)),
     }
+}
+
+/// The last attempt at a job, with what is known of those before.
+fn last_of(mut attempts: BTreeMap<u32, Result<JobResult, Missing>>) -> Option<Result<JobResult, Missing>> {
+    let (_, last) = attempts.pop_last()?;
+    let earlier = attempts.into_values().filter_map(Result::ok).map(|before| Earlier::of(&before.outcome));
+    Some(last.map(|last| JobResult { earlier: earlier.collect(), ..last }))
 }
 
 /// What is wrong with results of a batch, and with which.
@@ -286,6 +293,7 @@ fn result(answer: Answer, attempt: u32) -> JobResult {
         patch: answer.patch,
         outputs: answer.outputs,
         commit: answer.commit,
+        worker: Some(answer.worker),
         earlier: Vec::new(),
         job: answer.mark,
         at: answer.at,
