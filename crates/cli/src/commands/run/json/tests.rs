@@ -132,6 +132,13 @@ fn all_that_is_wrong_is_said_with_the_names_of_fields() {
 }
 
 #[test]
+fn a_command_that_is_quoted_stays_as_it_has_to_be_typed() {
+    let said = Options::new()
+        .renamed("no --model; `alhena detect --verbose` lists them, or give `--trust`, not `--gemini");
+    assert_eq!(said, "no model; `alhena detect --verbose` lists them, or give `trust`, not `gemini");
+}
+
+#[test]
 fn what_does_not_go_together_is_said() {
     insta::assert_snapshot!(complaints(json!({"prompt": "a", "prompt_file": "b"})).join("\n"), @"prompt and prompt_file cannot be given together Leave one of them out.");
     insta::assert_snapshot!(complaints(json!({"prompt": "a", "schema_attempts": 2})).join("\n"), @"schema is missing, which something else here needs Give schema, or leave out what needs it.");

@@ -45,8 +45,17 @@ impl Options {
         Wrong { field: None, message: self.renamed(&error.to_string()), hint: self.renamed(&hint) }
     }
 
-    /// Names of fields in the place of options.
+    /// Names of fields in the place of options. A command that is quoted stays as it has to be typed.
     pub fn renamed(&self, text: &str) -> String {
+        let last = text.matches('`').count();
+        let parts = text.split('`').enumerate().map(|(at, part)| {
+            let is_command = at % 2 == 1 && at < last && !part.starts_with("--");
+            if is_command { part.to_owned() } else { self.renamed_unquoted(part) }
+        });
+        parts.collect::<Vec<_>>().join("`")
+    }
+
+    fn renamed_unquoted(&self, text: &str) -> String {
         let Some(long) = LONG.as_ref() else { return text.to_owned() };
         let renamed = |found: &regex::Captures<'_>| {
             let whole = found.get(0).map_or("", |found| found.as_str());
