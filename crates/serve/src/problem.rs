@@ -30,7 +30,7 @@ pub struct Told {
     /// What is wrong.
     detail: String,
     /// What kind of trouble: a failure kind of a run, or `not_found`, `conflict`, `too_many`, `too_large`, `too_slow`,
-    /// `forbidden`, `unauthorized`, `gone`, `no_tmux`, `ending`.
+    /// `forbidden`, `unauthorized`, `no_tmux`, `terminal`, `ending`, `internal`.
     kind: String,
     /// What to do.
     #[serde(skip_serializing_if = "Option::is_none")]

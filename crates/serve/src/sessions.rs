@@ -268,14 +268,20 @@ pub async fn usage(State(app): State<Shared>, Asked(asked): Asked<Adding>) -> Re
             Some(None) => return Err(Problem::input("since wants a day").hint("Such as 2026-11-01.")),
             other => other.flatten(),
         };
-        let by = match asked.by.unwrap_or_default() {
+        let wanted = asked.by.unwrap_or_default();
+        let by = match wanted {
             By::Day => usage::By::Day,
             By::Model => usage::By::Model,
             By::Folder | By::Project => usage::By::Project,
         };
         let prices = alhena_agent::prices::find(None, &app.environment).map_err(Problem::broken)?;
         let sessions = store(&app)?.list(&scope(asked.dir.as_deref())?).map_err(Problem::broken)?;
-        Ok(json(StatusCode::OK, &UsageTable::of(&sessions, by, since.as_deref(), &prices)))
+        let mut table = UsageTable::of(&sessions, by, since.as_deref(), &prices);
+        if matches!(wanted, By::Folder) {
+            // The command line has the other word for it.
+            table.by = "folder";
+        }
+        Ok(json(StatusCode::OK, &table))
     })
     .await
 }

@@ -52,7 +52,8 @@ pub struct Row {
 /// All of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct UsageTable {
-    by: &'static str,
+    /// What the rows are.
+    pub by: &'static str,
     /// In which the cost is.
     pub currency: String,
     /// The date of the prices.

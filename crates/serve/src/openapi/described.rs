@@ -81,7 +81,7 @@ pub struct SessionShown {
 /// What was used.
 #[derive(ToSchema)]
 pub struct UsageTable {
-    /// day, model or project.
+    /// day, model, folder or project, as it was asked for.
     by: String,
     currency: String,
     /// The date of the prices.

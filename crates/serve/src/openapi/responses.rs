@@ -31,6 +31,7 @@ const CONFLICT: (u16, &str) = (409, "It does not go with how things are");
 const LARGE: (u16, &str) = (413, "The body is too large");
 const KIND: (u16, &str) = (415, "The body is not JSON");
 const MANY: (u16, &str) = (429, "There are too many already");
+const BROKEN: (u16, &str) = (500, "Something of the server's own went wrong");
 const AWAY: (u16, &str) = (503, "Something that is needed is not there, or the server is ending");
 
 macro_rules! sets {
@@ -48,21 +49,21 @@ macro_rules! sets {
 
 sets! {
     /// Of lists.
-    Reading: [INPUT, TOKEN, REFUSED];
+    Reading: [INPUT, TOKEN, REFUSED, BROKEN];
     /// Of one thing.
-    Finding: [INPUT, TOKEN, REFUSED, UNKNOWN];
+    Finding: [INPUT, TOKEN, REFUSED, UNKNOWN, BROKEN];
     /// Of what is only there when a run is over.
     NotYet: [CONFLICT];
     /// Of what only so many get at once.
     TooMany: [MANY];
     /// Of what begins something.
-    Starting: [INPUT, TOKEN, REFUSED, SLOW, CONFLICT, LARGE, KIND, MANY, AWAY];
+    Starting: [INPUT, TOKEN, REFUSED, SLOW, CONFLICT, LARGE, KIND, MANY, BROKEN, AWAY];
     /// Of what changes something.
-    Changing: [INPUT, TOKEN, REFUSED, UNKNOWN, SLOW, CONFLICT, LARGE, KIND, AWAY];
+    Changing: [INPUT, TOKEN, REFUSED, UNKNOWN, SLOW, CONFLICT, LARGE, KIND, BROKEN, AWAY];
     /// Of one terminal.
-    FindingTerminal: [INPUT, TOKEN, REFUSED, UNKNOWN, CONFLICT, AWAY];
+    FindingTerminal: [INPUT, TOKEN, REFUSED, UNKNOWN, CONFLICT, BROKEN, AWAY];
     /// Of what changes a terminal.
-    ChangingTerminal: [INPUT, TOKEN, REFUSED, UNKNOWN, SLOW, CONFLICT, LARGE, KIND, AWAY];
+    ChangingTerminal: [INPUT, TOKEN, REFUSED, UNKNOWN, SLOW, CONFLICT, LARGE, KIND, BROKEN, AWAY];
     /// Of what needs Gemini CLI.
     Unavailable: [AWAY];
 }
