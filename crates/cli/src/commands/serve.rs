@@ -272,7 +272,10 @@ fn refused(error: ServeError) -> CommandError {
         ServeError::Tls(_) => "Give PEM files with a certificate and its key.",
         ServeError::Threads(_) => "",
     };
-    CommandError::failed(error, hint)
+    match error {
+        ServeError::Root(..) | ServeError::Tls(_) => CommandError::usage(error, hint),
+        _ => CommandError::failed(error, hint),
+    }
 }
 
 /// What only the binary knows.

@@ -355,6 +355,7 @@ fn what_could_never_match_is_refused_at_the_start() {
     std::fs::write(&file, "").unwrap();
     for (args, word) in [
         (["--root", file.to_str().unwrap()], "not a directory"),
+        (["--root", "/no/such/folder"], "/no/such/folder"),
         (["--allow-origin", "*"], "not an origin"),
         (["--allow-origin", "http://a.example/page"], "not an origin"),
         (["--allow-env", "A=B"], "not the name of a variable"),
@@ -365,6 +366,7 @@ fn what_could_never_match_is_refused_at_the_start() {
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert!(said.contains(word) && said.contains("hint: "), "{args:?}: {said}");
         assert!(refused.stdout.is_empty(), "{args:?}");
+        assert_eq!(refused.status.code(), Some(2), "{args:?}");
     }
 }
 
