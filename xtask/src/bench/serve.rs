@@ -97,14 +97,21 @@ impl Drop for Server {
 }
 
 impl Server {
-    fn send(&self, stream: &mut TcpStream, method: &str, path: &str, body: &str) -> Result<(), String> {
+    fn send(
+        &self,
+        stream: &mut TcpStream,
+        method: &str,
+        path: &str,
+        accept: &str,
+        body: &str,
+    ) -> Result<(), String> {
         let length = if body.is_empty() {
             String::new()
         } else {
             format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len())
         };
         let text = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nAccept: application/jsonl\r\n{length}\r\n{body}",
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nAccept: {accept}\r\n{length}\r\n{body}",
             self.host, self.token
         );
         stream.write_all(text.as_bytes()).map_err(|error| error.to_string())
@@ -119,7 +126,7 @@ impl Server {
 
     fn start(&self) -> Result<String, String> {
         let mut stream = self.connect()?;
-        self.send(&mut stream, "POST", "/v1/runs", &json!({"prompt": "go"}).to_string())?;
+        self.send(&mut stream, "POST", "/v1/runs", "application/json", &json!({"prompt": "go"}).to_string())?;
         let body = answer(&mut BufReader::new(stream))?;
         let run: Value = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
         run.get("id").and_then(Value::as_str).map(str::to_owned).ok_or_else(|| run.to_string())
@@ -174,9 +181,13 @@ fn chunk(reader: &mut BufReader<TcpStream>, body: &mut Vec<u8>) -> Result<bool, 
 fn take(body: &mut Vec<u8>, seen: &mut Seen, next: &mut u64) -> Result<bool, String> {
     let now = Timestamp::now().as_millis();
     while let Some(end) = body.iter().position(|byte| *byte == b'\n') {
-        let event: Value =
-            body.get(..end).and_then(|line| serde_json::from_slice(line).ok()).unwrap_or_default();
-        body.drain(..=end);
+        let line: Vec<u8> = body.drain(..=end).collect();
+        // A line is an event, or one of several of a server-sent event.
+        let data = line.strip_prefix(b"data:").unwrap_or(&line).trim_ascii();
+        if !data.starts_with(b"{") {
+            continue;
+        }
+        let event: Value = serde_json::from_slice(data).unwrap_or_default();
         if event.get("seq").and_then(Value::as_u64) != Some(*next) {
             return Err(format!("the event {next} is missing: {event}"));
         }
@@ -193,10 +204,10 @@ fn take(body: &mut Vec<u8>, seen: &mut Seen, next: &mut u64) -> Result<bool, Str
     Ok(false)
 }
 
-/// By events, to the last.
+/// By server-sent events, to the last.
 fn follow(server: &Server, id: &str) -> Result<Seen, String> {
     let mut stream = server.connect()?;
-    server.send(&mut stream, "GET", &format!("/v1/runs/{id}/events"), "")?;
+    server.send(&mut stream, "GET", &format!("/v1/runs/{id}/events"), "text/event-stream", "")?;
     let mut reader = BufReader::new(stream);
     head(&mut reader, |_, _| ())?;
     let (mut body, mut seen, mut next) = (Vec::new(), Seen::new(), 0);
@@ -215,7 +226,8 @@ fn ask(server: &Server, id: &str) -> Result<Seen, String> {
     let (mut seen, mut next) = (Seen::new(), 0_u64);
     loop {
         let after = next.checked_sub(1).map(|last| format!("&after={last}")).unwrap_or_default();
-        server.send(&mut stream, "GET", &format!("/v1/runs/{id}/events?follow=false{after}"), "")?;
+        let path = format!("/v1/runs/{id}/events?follow=false{after}");
+        server.send(&mut stream, "GET", &path, "application/jsonl", "")?;
         let mut body = answer(&mut reader)?;
         if take(&mut body, &mut seen, &mut next)? {
             return Ok(seen);
