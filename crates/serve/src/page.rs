@@ -86,3 +86,14 @@ fn kind(name: &str) -> &'static str {
         _ => "application/octet-stream",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_is_small() {
+        let size: usize = FILES.iter().map(|(_, bytes)| bytes.len()).sum();
+        assert!((50_000..200_000).contains(&size), "{size} bytes");
+    }
+}
