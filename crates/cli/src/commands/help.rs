@@ -10,10 +10,10 @@ use crate::config::{KEYS, user_file};
 use crate::output::{print, print_json};
 use crate::views::Name;
 
-/// Explain a command or a topic: exit-codes, environment, views, config, hooks, budget, control, schema, batch, job.
+/// Explain a command or a topic: exit-codes, environment, views, config, hooks, budget, control, schema, batch, job, result.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A command with its subcommands, or exit-codes, environment, views, config, hooks, budget, control, schema, batch, job.
+    /// A command with its subcommands, or exit-codes, environment, views, config, hooks, budget, control, schema, batch, job, result.
     topic: Vec<String>,
 }
 
@@ -88,10 +88,12 @@ const SERVE: &str = "The API, for programs (Authorization: Bearer TOKEN; `alhena
   GET  /v1/runs, /v1/runs/{id}      what there is, with the outcome once it is over
   GET  /v1/runs/{id}/events         server-sent events; Last-Event-ID goes on, Accept: application/jsonl gives lines
   POST /v1/runs/{id}/cancel         stops it; again, at once
+  GET  /v1/runs/{id}/outcome        how it ended
   GET  /v1/runs/{id}/recording      everything that the CLI wrote, as a tar file
   POST /v1/conversations            a warm agent; then .../prompt {\"text\"}, .../cancel, .../events
-  POST /v1/conversations/{id}/permissions/{n}   {\"decision\": \"allow\" | \"always\" | \"reject\", \"reason\"}
-  GET  /v1/now, /v1/sessions, /v1/usage, /v1/terminals, /v1/batches, /v1/doctor, /v1/me
+  PATCH, DELETE /v1/conversations/{id}          another mode or model; the end
+  POST /v1/conversations/{id}/permissions/{id}  {\"decision\": \"allow\" | \"always\" | \"reject\", \"reason\"}
+  GET  /v1/now, /v1/sessions, /v1/usage, /v1/terminals, /v1/batches, /v1/doctor, /v1/capabilities, /v1/version, /v1/me
   GET  /openapi.json                all of it
 
 An Idempotency-Key with a start makes the same request again the same run. Errors are application/problem+json with kind and hint.
@@ -99,7 +101,9 @@ An Idempotency-Key with a start makes the same request again the same run. Error
 Requests may name folders and files below --root, modes up to --max-approval, variables of --allow-env, and programs only with
 --allow-programs. Host and Origin have to be the server's own, a --host, or an --allow-origin.
 
-Runs and conversations that are over are kept with their events in Alhena's state directory, --keep of each for --keep-for.";
+Runs and conversations that are over are kept with their events in Alhena's state directory, --keep of each for --keep-for.
+
+Exit codes: 0 ended by a signal, 1 it could not listen or its state cannot be used, 2 wrong usage: options, a --root that is not there, files for TLS.";
 
 const BUDGET: &str = "What a run may spend:
   --max-tokens N   tokens of prompts (cached or not), answers and thoughts, sub-agents included
@@ -172,7 +176,8 @@ const BATCH: &str = r#"JOBS has one job a line, as a JSON object:
   {"id": "a", "prompt": "Explain src/a.rs", "dir": "app", "timeout": "5m", "allow_tool": ["read_file"]}
   id                     what it is called in the results; its line's number by default
   prompt, prompt_file    what to do
-  any option of `run`    by its name, with underscores: true or false, a text, a number, a list; `args` stands for what follows --
+  any option of `run`    by its name, with underscores: true or false, a text, a number, a list; `args` stands for what follows --;
+                         none of as, output, quiet, verbose, stdin and confirm, which are for people at a terminal
   shared: true           do not wait for others that may change the same directory
   copy: true             work in a private copy of `dir`
   git: {"url", "ref"}    work in a private checkout of a repository, in `dir` of it; `ref` is a branch, a tag or a commit
@@ -182,11 +187,12 @@ const BATCH: &str = r#"JOBS has one job a line, as a JSON object:
 Whatever is wrong with a file is told with its line before anything runs. On stdin a line that is no job fails by itself.
 
 RESULTS has one result a line, in the order in which jobs end (--ordered: in that of the jobs, when it is over). `alhena help result`
-prints the JSON schema of it: {"id", "attempt", "outcome", "patch"?, "outputs"?, "commit"?, "earlier"?, "job", "at"}
+prints the JSON schema of it: {"id", "attempt", "outcome", "patch"?, "outputs"?, "commit"?, "worker"?, "earlier"?, "job", "at"}
   outcome   as `run --as outcome` prints it
   patch     what a job with `copy` or `git` changed, for `git apply`; empty when it changed nothing
   outputs   the files that the job names so: {"path", "text"}, or "base64" for what is no text; 16 MB at most
   commit    what a job with `git` worked on
+  worker    the name of the worker that did it, with --nats
   earlier   attempts before the last
   job       a mark of all that the job said
 A result is on the disk before its job counts as done, and the file is the journal: the same command again goes on where it
@@ -227,8 +233,11 @@ stream alhena-dead. A machine without Gemini CLI or without space gives its job 
 ^C once: no more jobs are taken, and those that run finish. Twice: they are stopped and given to others at once. ^C at the submitter takes back
 what nobody works on; a worker that is not heard for two leases counts as gone.
 
-TLS by tls://HOST or --nats-ca; credentials by --nats-creds, --nats-nkey, --nats-user or a user in the address, else by the variables of
-the `nats` command: NATS_URL, NATS_CREDS, NATS_NKEY, NATS_USER, NATS_PASSWORD, NATS_TOKEN, NATS_CA, NATS_CERT, NATS_KEY."#;
+TLS by tls://HOST or --nats-ca; credentials by --nats-creds, --nats-nkey, --nats-user or a user in the address, else by variables as the
+`nats` command has them: NATS_URL, NATS_CREDS, NATS_NKEY, NATS_USER, NATS_PASSWORD, NATS_TOKEN, NATS_CA, NATS_CERT, NATS_KEY.
+
+Exit codes: 0 ended as it was told, 2 wrong usage or no server that can be used, 3 no Gemini CLI, 130 stopped by a second ^C; what keeps this machine
+from working ends it with the code of that failure. Of `batch status`, `cancel`, `results` and `forget`: 0, 1 some results cannot be had, 2 no such batch or no server."#;
 
 /// The command at the end of a path such as `sessions list`.
 fn command(path: &[&str]) -> Option<clap::Command> {
