@@ -93,7 +93,12 @@ async fn keep(queue: &Queue, kind: &str, payload: &[u8]) -> Result<String, Queue
     let digest = Sha256::digest(payload);
     let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     let name = format!("{kind}.{digits}");
-    if queue.files.info(&name).await.is_err() {
+    // What was forgotten leaves a note behind, and what was cut off a part.
+    let is_there = match queue.files.info(&name).await {
+        Ok(info) => is_whole(queue, &name, &info).await.unwrap_or(false),
+        Err(_) => false,
+    };
+    if !is_there {
         let mut bytes = payload;
         queue.files.put(name.as_str(), &mut bytes).await.map_err(server("a file is stored"))?;
     }

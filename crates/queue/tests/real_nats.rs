@@ -500,6 +500,9 @@ fn files_of_a_batch_are_had_by_name_and_forgotten_with_it() {
     assert_eq!(queue.file(&file).unwrap(), large);
     queue.forget(&batch).unwrap();
     assert!(queue.file(&file).is_err());
+    // The same once more, for a batch of the same name.
+    assert_eq!(queue.keep_file(&batch, &large).unwrap(), file);
+    assert_eq!(queue.file(&file).unwrap(), large);
 }
 
 #[test]
