@@ -21,6 +21,8 @@ use crate::perform::Watch;
 
 /// No patch is larger, in bytes: it is a part of the result, which is one line.
 pub const LARGEST: u64 = 16 << 20;
+/// Of so many pipes and the like it is known that they were there.
+const MOST_TAKEN_OUT: usize = 10_000;
 /// Over all that a folder says of its files: no conversion, no filter, no driver.
 const ATTRIBUTES: &str = "* -text !eol !crlf !filter !ident !working-tree-encoding !diff !merge\n";
 
@@ -245,7 +247,9 @@ fn lay_open(place: &Path, taken_out: &mut Vec<PathBuf>) -> io::Result<()> {
                 Ok(())
             } else {
                 let removed = fs::remove_file(&path);
-                taken_out.push(path);
+                if removed.is_ok() && taken_out.len() < MOST_TAKEN_OUT {
+                    taken_out.push(path);
+                }
                 removed
             };
             result = result.and(done);

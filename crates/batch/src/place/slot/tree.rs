@@ -12,10 +12,13 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+/// The file system and the number of a directory there.
+type Identity = (rustix::fs::Dev, u64);
+
 /// A directory on the way to the one that is open.
 struct Level {
     /// By which it is known again.
-    identity: (u64, u64),
+    identity: Identity,
     /// What it is called in the one above.
     name: CString,
     /// What is left in it.
@@ -45,7 +48,8 @@ pub fn remove(path: &Path) -> io::Result<()> {
         let name = std::mem::take(&mut level.name);
         levels.pop();
         let Some(above) = levels.last() else { break };
-        here = open(here.as_fd(), c"..")?;
+        // As it is: until it is known to be ours, nothing about it is changed.
+        here = rustix::fs::openat(&here, c"..", AS_DIRECTORY, Mode::empty())?;
         if identity(here.as_fd())? != above.identity {
             return Err(io::Error::other("a directory was moved while it was removed"));
         }
@@ -68,7 +72,7 @@ impl Level {
     }
 }
 
-fn identity(dir: BorrowedFd<'_>) -> rustix::io::Result<(u64, u64)> {
+fn identity(dir: BorrowedFd<'_>) -> rustix::io::Result<Identity> {
     rustix::fs::fstat(dir).map(|stat| (stat.st_dev, stat.st_ino))
 }
 
@@ -80,14 +84,15 @@ fn unlink(dir: BorrowedFd<'_>, name: &CString, is_dir: bool) -> rustix::io::Resu
     }
 }
 
+const AS_DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
 /// Opens a directory so that everything in it can be removed.
 fn open(dir: impl AsFd, name: impl rustix::path::Arg + Copy) -> rustix::io::Result<OwnedFd> {
-    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let dir = dir.as_fd();
-    let opened = match rustix::fs::openat(dir, name, flags, Mode::empty()) {
+    let opened = match rustix::fs::openat(dir, name, AS_DIRECTORY, Mode::empty()) {
         Err(Errno::ACCESS) => {
             rustix::fs::chmodat(dir, name, Mode::RWXU, AtFlags::empty())?;
-            rustix::fs::openat(dir, name, flags, Mode::empty())
+            rustix::fs::openat(dir, name, AS_DIRECTORY, Mode::empty())
         }
         opened => opened,
     }?;
