@@ -146,25 +146,29 @@ impl Account {
     }
 
     /// Reads what the session file says, and feeds only what a result waits for: of an agent that is ahead of whoever listens to it,
-    /// the file tells things that have not been heard of. Whether something is left for [`Self::read_session`].
+    /// the file tells things that have not been heard of. Whether something is left for [`Self::feed_rest_of_session`].
     pub(crate) fn read_session_as_waited_for(&mut self) -> bool {
         let (Some(session), Some(id)) = (&mut self.session, self.interpreter.session_id()) else {
             return false;
         };
         session.session(id);
-        let mut left = session.has_news();
-        while left && self.interpreter.waits() {
-            let fact = self.session.as_mut().and_then(SessionTail::next_of_news);
-            if let Some(fact) = fact {
-                self.feed(Input::Fact(fact));
-            }
-            left = self.session.as_mut().is_some_and(SessionTail::has_news);
+        session.look();
+        while self.interpreter.waits() {
+            let Some(fact) = self.session.as_mut().and_then(SessionTail::next_of_news) else { break };
+            self.feed(Input::Fact(fact));
         }
         // A result that nobody speaks of does not wait for ever.
         if self.interpreter.waits() {
             self.tick();
         }
-        left
+        self.session.as_ref().is_some_and(SessionTail::has_news)
+    }
+
+    /// Feeds what is left of what was read.
+    pub(crate) fn feed_rest_of_session(&mut self) {
+        while let Some(fact) = self.session.as_mut().and_then(SessionTail::next_of_news) {
+            self.feed(Input::Fact(fact));
+        }
     }
 
     /// The session file is complete.

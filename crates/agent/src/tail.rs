@@ -199,16 +199,15 @@ impl SessionTail {
         std::mem::take(&mut self.fresh)
     }
 
-    /// Reads on, unless there is something left of what was read: whether there is something.
-    pub(crate) fn has_news(&mut self) -> bool {
+    /// Reads on, unless there is something left of what was read.
+    pub(crate) fn look(&mut self) {
         if self.fresh.is_empty() {
             let _later = self.read();
         }
-        !self.fresh.is_empty()
     }
 
     /// Whether there is something left of what was read.
-    pub(crate) fn has_unread_news(&self) -> bool {
+    pub(crate) fn has_news(&self) -> bool {
         !self.fresh.is_empty()
     }
 

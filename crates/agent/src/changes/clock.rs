@@ -117,9 +117,14 @@ mod tests {
         }
     }
 
+    // Elsewhere the clock that stamps files cannot be read.
+    #[cfg(target_os = "linux")]
     #[test]
     fn file_written_just_before_is_stamped_before_the_start() {
         let root = tempfile::tempdir().unwrap();
+        if !keeps_fine_time(root.path()) {
+            return;
+        }
         let file = root.path().join("file");
         for round in 0..200 {
             std::fs::write(&file, round.to_string()).unwrap();

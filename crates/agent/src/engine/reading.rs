@@ -36,7 +36,7 @@ impl Engine {
             let more = watch.may_read() && self.read_once(watch);
             // All that the stream said before those facts has been read.
             if more_facts && !more {
-                self.account.read_session();
+                self.account.feed_rest_of_session();
             }
             self.read_retries(watch);
             if let Some(recorder) = &mut self.account.recorder {

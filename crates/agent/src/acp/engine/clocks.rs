@@ -24,7 +24,7 @@ impl Engine {
     /// Waits until the agent, the keeper or somebody else has something to say, or a clock rings.
     pub(super) fn wait(&mut self) {
         let stopped = self.exchange.as_ref().is_some_and(|exchange| exchange.stop.is_some());
-        let more = |account: &Account| account.session.as_ref().is_some_and(SessionTail::has_unread_news);
+        let more = |account: &Account| account.session.as_ref().is_some_and(SessionTail::has_news);
         let more = self.exchange.as_ref().is_some_and(|exchange| more(&exchange.account));
         let ready = (more || !self.lines.is_empty()) && (stopped || !self.waits_for_fact());
         // A reader that is behind is waited for.

@@ -32,7 +32,7 @@ impl Engine {
                 Some(heard) => self.hear(heard),
                 None if self.read_more() => {}
                 // All that it said before those facts has been heard.
-                None if more_facts => self.read_facts(),
+                None if more_facts => self.feed_facts(),
                 None => return,
             }
             if Instant::now() >= until {
@@ -68,9 +68,9 @@ impl Engine {
         more_facts
     }
 
-    fn read_facts(&mut self) {
+    fn feed_facts(&mut self) {
         if let Some(exchange) = &mut self.exchange {
-            exchange.account.read_session();
+            exchange.account.feed_rest_of_session();
         }
     }
 
@@ -92,10 +92,10 @@ impl Engine {
             while let Some(heard) = self.lines.pop_front() {
                 self.hear(heard);
             }
-            self.ring();
             if (self.is_stopped() && Instant::now() >= until) || !self.read_more() {
                 break;
             }
+            self.ring();
         }
         let (framer, lines) = (&mut self.framer, &mut self.lines);
         framer.finish(|frame| lines.push_back(Heard::from(frame)));
