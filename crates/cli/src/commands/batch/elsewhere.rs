@@ -250,6 +250,9 @@ pub fn results(of: &OfQueue) -> Done {
         let told = told.map_err(|why| (format!("{id} (attempt {attempt})"), why));
         attempts.entry(place).or_default().insert(attempt, told);
     }
+    if progress.results > 0 && gathering.left() != Some(0) {
+        missing.push(("the rest".to_owned(), "the server gave no more of them in 10 s".to_owned()));
+    }
     let last: Vec<_> = attempts.into_values().filter_map(last_of).collect();
     let printed = write(|out| {
         for result in last.iter().filter_map(|told| told.as_ref().ok()) {
