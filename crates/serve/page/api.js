@@ -22,17 +22,21 @@ export const LONG = 300_000;
 
 async function ask(method, path, { body, headers, signal, as = "json", patience = PATIENCE } = {}) {
   const limit = new AbortController();
-  const timer = setTimeout(() => limit.abort(), patience);
+  let late = false;
+  const timer = setTimeout(() => { late = true; limit.abort(); }, patience);
+  const left = () => limit.abort();
+  if (signal?.aborted) left();
+  signal?.addEventListener("abort", left, { once: true });
   let answer;
   try {
     answer = await fetch(path, {
-      method, signal: signal ? AbortSignal.any([signal, limit.signal]) : limit.signal, cache: "no-store",
+      method, signal: limit.signal, cache: "no-store",
       headers: { Accept: as === "json" ? "application/json" : "*/*", ...(body === undefined ? {} : { "Content-Type": "application/json" }), ...headers },
       body: body === undefined ? undefined : JSON.stringify(body),
     });
   } catch (error) {
     if (signal?.aborted) throw error;
-    if (limit.signal.aborted) throw new Problem(0, unanswered(method, patience));
+    if (late) throw new Problem(0, unanswered(method, patience));
     throw new Problem(0, { title: "No answer", detail: "The server does not answer.", hint: "Is `alhena serve` still running?" });
   } finally {
     clearTimeout(timer);

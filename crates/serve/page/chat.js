@@ -88,8 +88,9 @@ export function show(root, route, signal) {
     if (root.closest("[data-stale]")) return put(told, el("p", { class: "note", role: "alert" }, "Cut off from the server: this has to wait."));
     await attempt(told, async () => {
       await post(`${base}/prompt`, { text });
-      typed.value = "";
-      drafts.delete(id);
+      // What was written meanwhile is the next one.
+      if (typed.value === text) typed.value = "";
+      if (drafts.get(id) === text) drafts.delete(id);
     });
   }
 

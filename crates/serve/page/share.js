@@ -43,7 +43,7 @@ export function share(address, { onevent, onstate }) {
   };
 
   /** Has the stream until it is released. */
-  const lead = () => new Promise((resolve) => {
+  const lead = () => over || document.hidden ? undefined : new Promise((resolve) => {
     release = resolve;
     state = event = undefined;
     stream = follow(address, {

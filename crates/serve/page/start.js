@@ -15,7 +15,7 @@ let handed = {};
 /** A link to the form that takes along what it is filled with. */
 export const formLink = (label, query, values, props) => el("a", { href: `#/start${query ? `?${query}` : ""}`, ...props,
   // In another tab nothing is known of it, and here nobody opens the form.
-  onclick: (event) => { if (!event.ctrlKey && !event.metaKey && !event.shiftKey) handed = values(); } }, label);
+  onclick: (event) => { if (!event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey) handed = values(); } }, label);
 
 /** A field with its label, a word of help, and a place for what is wrong with it. */
 function field(key, label, control, help) {
@@ -33,7 +33,7 @@ export function show(root, route, signal) {
   const chat = given("chat") === "1", resume = given("resume");
   // An address may come from anywhere: it lets a model do no more than read, and starts nothing by itself.
   const approval = given("approval") === "plan" ? "plan" : "default";
-  let touched = "prompt" in from || !given("prompt");
+  let touched = from.touched ?? ("prompt" in from || !given("prompt"));
   const input = (props) => el("input", { type: "text", autocomplete: "off", spellcheck: "false", ...props });
   const controls = {
     prompt: el("textarea", { rows: "6", required: !chat, value: given("prompt"), placeholder: chat ? "Optional: the first message" : "What is to be done" }),
@@ -46,7 +46,7 @@ export function show(root, route, signal) {
     max_tokens: input({ inputmode: "numeric", placeholder: "no limit" }),
   };
   const told = el("div");
-  const typed = () => ({ prompt: controls.prompt.value, dir: controls.dir.value, model: controls.model.value, untrusted: from.untrusted });
+  const typed = () => ({ prompt: controls.prompt.value, dir: controls.dir.value, model: controls.model.value, untrusted: from.untrusted, isBeginning: from.isBeginning, touched });
   // One key for one form: pressed twice it is still one start.
   let key = onceKey();
   const form = el("form", { class: "start", novalidate: true, onsubmit: (event) => { event.preventDefault(); begin(); } },

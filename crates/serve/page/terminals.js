@@ -65,7 +65,13 @@ export function showOne(root, route, signal) {
     again();
   });
   // Only what was seen is answered: another question may have come by now.
-  const reply = (waiting, body) => !asked.querySelector(".fresh") && attempt(told, async () => { await post(`${base}/answer`, { ...body, waiting_for: waiting }, { patience: LONG }); again(); });
+  const reply = (waiting, body) => !asked.querySelector(".fresh") && attempt(told, async () => {
+    await post(`${base}/answer`, { ...body, waiting_for: waiting }, { patience: LONG });
+    // The same may be asked once more, and is another question then.
+    dialog = "";
+    put(asked);
+    again();
+  });
   const exit = async () => {
     const sure = await ask("Let this agent leave?", el("p", null, "It is asked to, and ended if it does not. Its session stays."), [["yes", "Let it leave", "danger"], ["", "Keep it"]]);
     if (sure) await attempt(told, async () => { await post(`${base}/exit`); location.hash = "#/terminals"; });

@@ -48,6 +48,7 @@ pub struct DialogAnswer {
     /// A text of your own.
     text: Option<String>,
     /// The dialog that you mean, as the terminal has told it. When another one is shown by now nothing is answered, and the status is 409.
+    /// Without it, or with null, whatever is shown is answered.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
     waiting_for: Option<Map<String, Value>>,
 }

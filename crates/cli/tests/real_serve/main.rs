@@ -223,9 +223,13 @@ fn an_answer_to_a_question_that_was_seen_is_given_to_no_other() {
     served.until("/v1/terminals/fixer", |told| told["status"] == "idle");
     let sent = served.post("/v1/terminals/fixer/send", &json!({"text": "Make two files"}));
     assert_eq!(sent.status, 200, "{}", sent.body);
+    // A dialog that is being drawn is another one a moment later.
     let asks = |what: &str| {
+        let mut last = json!(null);
         let told = served.until("/v1/terminals/fixer", |told| {
-            told["waiting_for"]["detail"].as_str().is_some_and(|detail| detail.contains(what))
+            let asked = told["waiting_for"].clone();
+            let has_it = asked["detail"].as_str().is_some_and(|detail| detail.contains(what));
+            has_it && std::mem::replace(&mut last, asked.clone()) == asked
         });
         told["waiting_for"].clone()
     };

@@ -138,7 +138,7 @@ impl Served {
     }
 
     /// Waits until what a path gives is so.
-    pub fn until(&self, path: &str, what: impl Fn(&Value) -> bool) -> Value {
+    pub fn until(&self, path: &str, mut what: impl FnMut(&Value) -> bool) -> Value {
         let (deadline, mut last) = (Deadline::after(LIMIT), Value::Null);
         let is_so = deadline.wait_until(|| {
             last = self.get(path);
