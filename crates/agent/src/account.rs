@@ -164,6 +164,17 @@ impl Account {
         self.session.as_ref().is_some_and(SessionTail::has_news)
     }
 
+    /// The agent is about to be heard on a call: what the session file says before the end of that call comes first, the record of the
+    /// answer that it is in for example.
+    pub(crate) fn read_session_before(&mut self, call: &str) {
+        let (Some(session), Some(id)) = (&mut self.session, self.interpreter.session_id()) else { return };
+        session.session(id);
+        session.read_on();
+        while let Some(fact) = self.session.as_mut().and_then(|session| session.next_before(call)) {
+            self.feed(Input::Fact(fact));
+        }
+    }
+
     /// Feeds what is left of what was read.
     pub(crate) fn feed_rest_of_session(&mut self) {
         while let Some(fact) = self.session.as_mut().and_then(SessionTail::next_of_news) {

@@ -199,10 +199,23 @@ impl SessionTail {
         std::mem::take(&mut self.fresh)
     }
 
+    /// Reads on.
+    pub(crate) fn read_on(&mut self) {
+        let _later = self.read();
+    }
+
     /// Reads on, unless there is something left of what was read.
     pub(crate) fn look(&mut self) {
         if self.fresh.is_empty() {
-            let _later = self.read();
+            self.read_on();
+        }
+    }
+
+    /// The first of what was read, unless that is the end of this call.
+    pub(crate) fn next_before(&mut self, call: &str) -> Option<Fact> {
+        match self.fresh.front() {
+            Some(Fact::Tool { id, .. }) if id == call => None,
+            _ => self.fresh.pop_front(),
         }
     }
 

@@ -31,13 +31,9 @@ impl Engine {
             if !self.hand_out() {
                 return Progress::ReaderIsBehind;
             }
-            let more_facts = self.account.read_session_as_waited_for();
+            self.account.read_session();
             self.account.hear_meter(&self.ward);
             let more = watch.may_read() && self.read_once(watch);
-            // All that the stream said before those facts has been read.
-            if more_facts && !more {
-                self.account.feed_rest_of_session();
-            }
             self.read_retries(watch);
             if let Some(recorder) = &mut self.account.recorder {
                 recorder.follow_stderr();

@@ -132,7 +132,7 @@ fn a_file_that_holds_something_else_is_refused_and_stays_as_it_is() {
     assert_eq!(std::fs::read_to_string(notes).unwrap(), "Buy milk");
     insta::assert_snapshot!(desk.alhena(&["batch", "jobs.jsonl", "--into", "jobs.jsonl"]), @r"
     ---- stderr ----
-    error: jobs.jsonl: line 1 is not the result of a job: missing field `id` at line 1 column 15
+    error: jobs.jsonl: line 1 is not the result of a job: missing field `id`
     hint: Give --into another file; this one was not touched.
     [exit 2]
     ");

@@ -190,11 +190,11 @@ fn real_cli_sixty_calls_of_one_session_have_each_its_own_output() {
     let (_, outcome) = follow(talk.prompt("go").unwrap(), nobody);
     assert_eq!((outcome.status, outcome.text.all()), (Status::Success, "Done."), "{:?}", outcome.failure);
     assert_eq!((outcome.commands.len(), outcome.tool_calls), (calls, calls as u64));
-    for (number, run) in outcome.commands.iter().enumerate() {
-        let output = run.output.as_deref().unwrap();
-        assert!(output.starts_with(&format!("n{number}\n")), "{number}: {output:.40}");
-        assert_eq!(run.exit_code, Some(0));
-    }
+    let heads =
+        outcome.commands.iter().map(|run| run.output.as_deref().and_then(|output| output.lines().next()));
+    let heads: Vec<String> = heads.map(|head| head.unwrap_or("none").to_owned()).collect();
+    assert_eq!(heads, (0..calls).map(|number| format!("n{number}")).collect::<Vec<_>>());
+    assert!(outcome.commands.iter().all(|run| run.exit_code == Some(0)));
 }
 
 #[test]

@@ -13,10 +13,10 @@ use crate::join::ToolFact;
 use crate::time::Timestamp;
 
 /// How long a result waits for its fact, in milliseconds.
-const PATIENCE: i64 = 400;
+const PATIENCE: i64 = 1_000;
 /// How long results wait in vain, all in all, until a fact comes: a stream with thousands of results that no file has must
 /// not be held up.
-const ALL_PATIENCE: i64 = 2_000;
+const ALL_PATIENCE: i64 = 4_000;
 /// So much is kept of facts whose results have not come.
 const ALL_FACTS: usize = 64 << 20;
 /// What an entry takes beside its texts.

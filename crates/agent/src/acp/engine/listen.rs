@@ -125,6 +125,12 @@ impl Engine {
         if let AgentMessage::Answer { id, outcome: Err(_) } = &said {
             self.fails(id);
         }
+        if let AgentMessage::Update { update: Update::Call(call), .. } | AgentMessage::Asks { call, .. } =
+            &said
+            && let Some(exchange) = &mut self.exchange
+        {
+            exchange.account.read_session_before(&call.id);
+        }
         self.tell(&line, |_| Input::Acp(Box::new(message)));
         self.act_on(said);
     }
