@@ -82,16 +82,21 @@ impl Keyboard {
     }
 }
 
-/// Reads the answer to a question, as long as there is one: none when `over` says that no answer counts any more, or when
+/// Asks by `ask`, and reads the answer as long as there is one: none when `over` says that no answer counts any more, or when
 /// nobody types any more. The terminal itself edits the line, because whoever waits for the editor cannot be woken.
-pub fn answer(over: impl Fn() -> bool) -> io::Result<Option<String>> {
-    answer_on(rustix::stdio::stdin(), over)
+pub fn answer(ask: impl FnOnce() -> io::Result<()>, over: impl Fn() -> bool) -> io::Result<Option<String>> {
+    answer_on(rustix::stdio::stdin(), ask, over)
 }
 
 /// The same on any terminal.
-pub fn answer_on(terminal: BorrowedFd<'_>, over: impl Fn() -> bool) -> io::Result<Option<String>> {
-    // What was typed before the question could be seen is no answer to it.
+pub fn answer_on(
+    terminal: BorrowedFd<'_>,
+    ask: impl FnOnce() -> io::Result<()>,
+    over: impl Fn() -> bool,
+) -> io::Result<Option<String>> {
+    // What was typed before the question could be seen is no answer to it; what is typed as soon as it is there is one.
     forget_typed(terminal);
+    ask()?;
     let mut typed = Vec::new();
     while !typed.contains(&b'\n') {
         if over() {

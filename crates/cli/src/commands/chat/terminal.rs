@@ -201,11 +201,10 @@ impl Chat<'_> {
         let mut most = Some(asked::FIRST_LINES);
         loop {
             let (text, _) = asked::shown(&ask.tool, &title, &what, most, self.colours);
-            output::write(|out| write!(out, "{text}{QUESTION}"))?;
-            match (
-                editor::answer(|| ask.withdrawn().is_some())?.as_deref().map(Answer::parse),
-                ask.withdrawn(),
-            ) {
+            output::write(|out| write!(out, "{text}"))?;
+            let question = || output::write(|out| write!(out, "{QUESTION}"));
+            let answer = editor::answer(question, || ask.withdrawn().is_some())?;
+            match (answer.as_deref().map(Answer::parse), ask.withdrawn()) {
                 (None, Some(why)) => {
                     let why = format!("{why}: it is rejected.");
                     output::write(|out| writeln!(out, "\n  {}", self.colours.paint(Paint::Yellow, why)))?;

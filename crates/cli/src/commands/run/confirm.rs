@@ -154,8 +154,9 @@ impl Person {
         self.print("\n")?;
         loop {
             let (text, _) = asked::shown(asked.tool(), "", &what, most, colours);
-            self.print(&format!("{text}{QUESTION}"))?;
-            let answer = editor::answer_on(self.terminal.as_fd(), || late() || signals::have_come())?;
+            self.print(&text)?;
+            let over = || late() || signals::have_come();
+            let answer = editor::answer_on(self.terminal.as_fd(), || self.print(QUESTION), over)?;
             match answer.as_deref().map(Answer::parse) {
                 Some(Answer::Once) => return Ok(Verdict::GO_ON),
                 Some(Answer::No(reason)) => {
