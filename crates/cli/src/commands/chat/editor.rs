@@ -156,9 +156,25 @@ impl Helper for Commands {}
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::os::fd::AsFd;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+
+    #[test]
+    fn what_is_typed_as_soon_as_the_question_is_there_answers_it_and_what_was_before_does_not() {
+        use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+        let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&keyboard).unwrap();
+        unlockpt(&keyboard).unwrap();
+        let name = ptsname(&keyboard, Vec::new()).unwrap();
+        let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY;
+        let terminal = rustix::fs::open(name.as_c_str(), flags, rustix::fs::Mode::empty()).unwrap();
+        let types = |keys: &[u8]| rustix::io::write(&keyboard, keys).map(drop).map_err(io::Error::from);
+        types(b"early\n").unwrap();
+        let answer = answer_on(terminal.as_fd(), || types(b"yes\n"), || false).unwrap();
+        assert_eq!(answer.as_deref(), Some("yes"));
+    }
 
     #[test]
     fn commands_are_completed_and_prompts_are_not() {
