@@ -134,12 +134,22 @@ impl Account {
 
     /// What the session file says and the stream does not.
     pub(crate) fn read_session(&mut self) {
-        let (Some(session), Some(id)) = (&mut self.session, self.interpreter.session_id()) else { return };
-        session.session(id);
-        for fact in session.news() {
-            self.feed(Input::Fact(fact));
+        if let Some(session) = self.tail() {
+            session.read_on();
+            self.feed_rest_of_session();
+            self.wait_no_longer();
         }
-        // A result that nobody speaks of does not wait for ever.
+    }
+
+    /// The session file, once it is known which one that is.
+    fn tail(&mut self) -> Option<&mut SessionTail> {
+        let (session, id) = (self.session.as_mut()?, self.interpreter.session_id()?);
+        session.session(id);
+        Some(session)
+    }
+
+    /// A result that nobody speaks of does not wait for ever.
+    fn wait_no_longer(&mut self) {
         if self.interpreter.waits() {
             self.tick();
         }
@@ -148,27 +158,27 @@ impl Account {
     /// Reads what the session file says, and feeds only what a result waits for: of an agent that is ahead of whoever listens to it,
     /// the file tells things that have not been heard of. Whether something is left for [`Self::feed_rest_of_session`].
     pub(crate) fn read_session_as_waited_for(&mut self) -> bool {
-        let (Some(session), Some(id)) = (&mut self.session, self.interpreter.session_id()) else {
-            return false;
-        };
-        session.session(id);
-        session.look();
+        let Some(session) = self.tail() else { return false };
+        if !session.has_news() {
+            session.read_on();
+        }
         while self.interpreter.waits() {
             let Some(fact) = self.session.as_mut().and_then(SessionTail::next_of_news) else { break };
             self.feed(Input::Fact(fact));
         }
-        // A result that nobody speaks of does not wait for ever.
-        if self.interpreter.waits() {
-            self.tick();
-        }
+        self.wait_no_longer();
+        self.has_more_of_session()
+    }
+
+    /// Whether something is left of what was read.
+    pub(crate) fn has_more_of_session(&self) -> bool {
         self.session.as_ref().is_some_and(SessionTail::has_news)
     }
 
     /// The agent is about to be heard on a call: what the session file says before the end of that call comes first, the record of the
     /// answer that it is in for example.
     pub(crate) fn read_session_before(&mut self, call: &str) {
-        let (Some(session), Some(id)) = (&mut self.session, self.interpreter.session_id()) else { return };
-        session.session(id);
+        let Some(session) = self.tail() else { return };
         session.read_on();
         while let Some(fact) = self.session.as_mut().and_then(|session| session.next_before(call)) {
             self.feed(Input::Fact(fact));

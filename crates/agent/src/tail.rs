@@ -195,20 +195,13 @@ impl SessionTail {
 
     /// What has been written since the last time.
     pub(crate) fn news(&mut self) -> VecDeque<Fact> {
-        let _later = self.read();
+        self.read_on();
         std::mem::take(&mut self.fresh)
     }
 
     /// Reads on.
     pub(crate) fn read_on(&mut self) {
         let _later = self.read();
-    }
-
-    /// Reads on, unless there is something left of what was read.
-    pub(crate) fn look(&mut self) {
-        if self.fresh.is_empty() {
-            self.read_on();
-        }
     }
 
     /// The first of what was read, unless that is the end of this call.

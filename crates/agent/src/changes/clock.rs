@@ -109,7 +109,7 @@ mod tests {
     fn file_written_at_once_is_never_stamped_before_the_start() {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join("file");
-        for round in 0..500 {
+        for round in 0..2000 {
             let start = scan_start(root.path());
             std::fs::write(&file, round.to_string()).unwrap();
             let stamp = file.metadata().unwrap().modified().unwrap();
@@ -122,9 +122,6 @@ mod tests {
     #[test]
     fn file_written_just_before_is_stamped_before_the_start() {
         let root = tempfile::tempdir().unwrap();
-        if !keeps_fine_time(root.path()) {
-            return;
-        }
         let file = root.path().join("file");
         for round in 0..200 {
             std::fs::write(&file, round.to_string()).unwrap();

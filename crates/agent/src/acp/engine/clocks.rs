@@ -11,7 +11,6 @@ use crate::account::{Account, NOBODY_TELLS};
 use crate::acp::hooks::Deciders;
 use crate::acp::turn::Exchange;
 use crate::supervise::protocol::Gentle;
-use crate::tail::SessionTail;
 
 /// How long to wait at the most, whatever was told.
 const LONGEST_WAIT: Duration = Duration::from_millis(500);
@@ -24,8 +23,7 @@ impl Engine {
     /// Waits until the agent, the keeper or somebody else has something to say, or a clock rings.
     pub(super) fn wait(&mut self) {
         let stopped = self.exchange.as_ref().is_some_and(|exchange| exchange.stop.is_some());
-        let more = |account: &Account| account.session.as_ref().is_some_and(SessionTail::has_news);
-        let more = self.exchange.as_ref().is_some_and(|exchange| more(&exchange.account));
+        let more = self.exchange.as_ref().is_some_and(|exchange| exchange.account.has_more_of_session());
         let ready = (more || !self.lines.is_empty()) && (stopped || !self.waits_for_fact());
         // A reader that is behind is waited for.
         let ready = ready && self.hand_out();
