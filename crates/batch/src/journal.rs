@@ -167,7 +167,7 @@ impl Journal {
             if !file.metadata()?.is_file() {
                 return Err(io::Error::other("it is not a regular file, and has to be read again").into());
             }
-            if locks::try_lock(&file)? == Lock::Others {
+            if locks::lock_within(&file, locks::LINGERS)? == Lock::Others {
                 return Err(NoJournal::InUse);
             }
             // Whoever had it may have put another in its place.

@@ -91,7 +91,7 @@ impl Server {
     ) -> Result<Self, ServeError> {
         let broken = |error| ServeError::State(settings.state.clone(), error);
         files::create_private_dir(&settings.state).map_err(broken)?;
-        let lock = locks::take(&settings.state.join("lock")).map_err(broken)?;
+        let lock = locks::take_from_the_dead(&settings.state.join("lock")).map_err(broken)?;
         let lock = lock.ok_or_else(|| ServeError::InUse(settings.state.clone()))?;
         let tokens = Tokens::open(&settings.state).map_err(broken)?;
         let root = |error| ServeError::Root(settings.root.clone().unwrap_or_default(), error);

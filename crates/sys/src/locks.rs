@@ -14,6 +14,10 @@ use rustix::io::Errno;
 /// How often a lock is tried that somebody holds.
 const LOOK: Duration = Duration::from_millis(5);
 
+/// How long a lock may outlive its holder. Whoever is killed while it starts a program leaves its locks to the process that
+/// is to become the program, until that begins.
+pub const LINGERS: Duration = Duration::from_secs(2);
+
 /// Whether somebody has a lock now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lock {
@@ -76,6 +80,17 @@ pub fn take(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
+/// The same, if nobody has it who lives: for what is refused to the user where another holds it.
+pub fn take_from_the_dead(path: &Path) -> io::Result<Option<File>> {
+    let deadline = Instant::now() + LINGERS;
+    loop {
+        match take(path)? {
+            None if Instant::now() < deadline => std::thread::sleep(LOOK),
+            other => return Ok(other),
+        }
+    }
+}
+
 /// The same for a file that must be there.
 pub fn take_existing(path: &Path) -> io::Result<Option<File>> {
     take_by(path, |path| OpenOptions::new().read(true).write(true).open(path))
@@ -124,6 +139,22 @@ mod tests {
         });
         drop(other);
         assert!(take_existing(&path).unwrap().is_some());
+    }
+
+    #[test]
+    fn what_a_killed_process_had_is_free_when_what_it_was_starting_begins() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let inherited = take(&path).unwrap().unwrap().try_clone().unwrap();
+        assert!(take(&path).unwrap().is_none());
+        let begins = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            drop(inherited);
+        });
+        assert!(take_from_the_dead(&path).unwrap().is_some());
+        begins.join().unwrap();
+        let _somebody = take(&path).unwrap().unwrap();
+        assert!(take_from_the_dead(&path).unwrap().is_none());
     }
 
     #[test]

@@ -214,12 +214,13 @@ impl Folders {
         fs::create_dir_all(below)?;
         for name in files::names_in(below)? {
             let dir = below.join(name);
-            if locks::take_existing(&dir.join("lock")).is_ok_and(|lock| lock.is_some()) {
+            // Held until it is gone: one who begins there just now then makes it anew.
+            if let Ok(Some(_held)) = locks::take_existing(&dir.join("lock")) {
                 remove(&dir);
             }
         }
         let dir = tempfile::Builder::new().prefix("worker-").tempdir_in(below)?.keep();
-        let lock = locks::take(&dir.join("lock"))?;
+        let lock = locks::take_from_the_dead(&dir.join("lock"))?;
         let lock = lock.ok_or_else(|| io::Error::other("somebody else holds a new directory"))?;
         Ok(Self { dir, _lock: lock, kept: Mutex::default() })
     }

@@ -44,10 +44,16 @@ fn killed_at_random_moments_every_job_is_done_once_in_the_results_and_nothing_is
         seed ^= seed >> 7;
         seed ^= seed << 17;
         let mut command = desk.command("jobs.jsonl", &["--jobs", "4"]);
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().unwrap();
         // At its very start, or when it has got so much further, and then at any moment.
-        let further = done_so_far() + seed as usize % (count / kills as usize + 2);
-        Deadline::after(Duration::from_secs(30)).wait_until(|| done_so_far() >= further);
+        let further = (done_so_far() + seed as usize % (count / kills as usize + 2)).min(count);
+        let mut ended = None;
+        let reached = Deadline::after(Duration::from_secs(30)).wait_until(|| {
+            ended = child.try_wait().unwrap();
+            ended.is_some() || done_so_far() >= further
+        });
+        assert!(reached, "{} of {further} are done", done_so_far());
+        assert!(ended.is_none_or(|status| status.success()), "it ended by itself: {ended:?}");
         std::thread::sleep(Duration::from_millis((seed >> 20) % 150));
         child.kill().unwrap();
         child.wait().unwrap();
