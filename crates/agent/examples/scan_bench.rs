@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     git(root.path(), &["add", "-A"])?;
     std::thread::sleep(Duration::from_millis(50));
 
-    let since = scan_start(root.path());
+    let since = scan_start(root.path(), Instant::now());
     measure("nothing changed", rounds, || scan(root.path(), since));
     for number in 0..100.min(files) {
         fs::write(file(root.path(), number * (files / 100).max(1)), "changed")?;

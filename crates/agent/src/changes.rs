@@ -19,7 +19,7 @@ use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-pub use clock::{Moment, scan_start};
+pub use clock::scan_start;
 
 use known::Known;
 use walk::Walked;

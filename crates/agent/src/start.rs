@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::account::Account;
 use crate::acp;
-use crate::changes::Moment;
+use crate::changes;
 use crate::disk::Disk;
 use crate::engine::{Engine, Limits};
 use crate::env::Environment;
@@ -60,7 +60,7 @@ impl Gemini {
                 "Use --transport acp with --allow, --deny, --ask and --rules, or --allow-tool and --deny-tool without.",
             ));
         }
-        let (started, moment) = (Instant::now(), Moment::now());
+        let started = Instant::now();
         let request = prices::settle(request, environment)?;
         let (mut ready, again) = prepare::prepare(self, &request, environment)?;
         let recorder = recorder(&request, &self.described(), &ready)?;
@@ -70,7 +70,7 @@ impl Gemini {
                 .warnings
                 .push("On this system processes that leave their group can outlive the run".to_owned());
         }
-        launch(ready, again, recorder, keeper, &request, (started, moment)).map_err(|error| {
+        launch(ready, again, recorder, keeper, &request, started).map_err(|error| {
             RunError::failed(FailureKind::Crashed, format!("the run could not be started: {error}"))
         })
     }
@@ -82,7 +82,7 @@ fn launch(
     recorder: Option<Recorder>,
     keeper: Option<PathBuf>,
     request: &Request,
-    (started, moment): (Instant, Moment),
+    started: Instant,
 ) -> std::io::Result<Run> {
     let Ready { launch, home, dir, run_dir, warnings, .. } = ready;
     let stdout = Follower::open(launch.stdout.as_ref())?;
@@ -96,7 +96,8 @@ fn launch(
     asked_to_stop.set_nonblocking(true)?;
     let over = Over::default();
     let (queue, events, queued) = Queue::new();
-    let since = moment.scan_start(&dir);
+    let began = request.began.unwrap_or(started);
+    let since = changes::scan_start(&dir, began);
     let locks = Locks { home: home.as_ref().map(|home| home.lock()), run: Some(run_dir.lock()) };
     let custody = Custody::take(&launch, keeper.as_deref(), locks)?;
     let about = About { mark: launch.mark.clone(), stderr: launch.stderr.clone().into() };
@@ -106,7 +107,7 @@ fn launch(
     let sessions = Sessions::default();
     let limits = Limits {
         timeout: request.timeout,
-        began: request.began.unwrap_or(started),
+        began,
         first_event: request.first_event_timeout,
         stall: request.stall_timeout,
         output: request.max_output,

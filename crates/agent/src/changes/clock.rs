@@ -17,43 +17,27 @@ const TICK: Duration = Duration::from_millis(20);
 /// How often the clock that stamps files is looked at.
 const LOOK: Duration = Duration::from_micros(500);
 
-/// A moment of this machine's clock, with which what is older can be told from what comes.
-#[derive(Clone, Copy, Debug)]
-pub struct Moment(SystemTime);
-
-impl Moment {
-    #[must_use]
-    pub fn now() -> Self {
-        Self(SystemTime::now())
-    }
-
-    /// A time such that every change below `root` from now on is stamped with it or later, and every change before the moment
-    /// is stamped earlier. Touches nothing. Where the moment has only just passed, it waits until files are stamped with a
-    /// later time: a tick of their clock at most.
-    ///
-    /// Where that clock cannot be read, or is coarse, the time is early: a change just before may count, none after is missed.
-    #[must_use]
-    pub fn scan_start(self, root: &Path) -> SystemTime {
-        if !keeps_fine_time(root) {
-            return self.0 - COARSE;
-        }
-        let began = Instant::now();
-        loop {
-            match stamping_clock() {
-                None => return self.0 - TICK,
-                Some(clock) if clock >= self.0 => return self.0,
-                // Somebody has set the clock.
-                Some(clock) if began.elapsed() > TICK => return clock,
-                Some(_) => std::thread::sleep(LOOK),
-            }
-        }
-    }
-}
-
-/// The time of [`Moment::scan_start`] for this moment.
+/// A time such that every change below `root` from now on is stamped with it or later, and every change before `began`, or 20
+/// ms ago if that is later, is stamped earlier. Touches nothing. What has begun just now waits until files are stamped with
+/// a later time: a tick of their clock at most.
+///
+/// Where that clock cannot be read, or is coarse, the time is early: a change just before may count, none after is missed.
 #[must_use]
-pub fn scan_start(root: &Path) -> SystemTime {
-    Moment::now().scan_start(root)
+pub fn scan_start(root: &Path, began: Instant) -> SystemTime {
+    let start = SystemTime::now() - began.elapsed().min(TICK);
+    if !keeps_fine_time(root) {
+        return start - COARSE;
+    }
+    let waited = Instant::now();
+    loop {
+        match stamping_clock() {
+            None => return start - TICK,
+            Some(clock) if clock >= start => return start,
+            // Somebody has set the clock.
+            Some(clock) if waited.elapsed() > TICK => return clock,
+            Some(_) => std::thread::sleep(LOOK),
+        }
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -110,7 +94,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join("file");
         for round in 0..2000 {
-            let start = scan_start(root.path());
+            let start = scan_start(root.path(), Instant::now());
             std::fs::write(&file, round.to_string()).unwrap();
             let stamp = file.metadata().unwrap().modified().unwrap();
             assert!(stamp >= start, "round {round}: {stamp:?} is before {start:?}");
@@ -125,7 +109,7 @@ mod tests {
         let file = root.path().join("file");
         for round in 0..200 {
             std::fs::write(&file, round.to_string()).unwrap();
-            let start = scan_start(root.path());
+            let start = scan_start(root.path(), Instant::now());
             let data = file.metadata().unwrap();
             let stamp = data.modified().unwrap().max(changed(&data).unwrap());
             assert!(stamp < start, "round {round}: {stamp:?} is not before {start:?}");
@@ -135,6 +119,6 @@ mod tests {
     #[test]
     fn file_system_that_cannot_be_asked_is_allowed_for() {
         let now = SystemTime::now();
-        assert!(scan_start(Path::new("/nonexistent/directory")) <= now - COARSE + TICK);
+        assert!(scan_start(Path::new("/nonexistent/directory"), Instant::now()) <= now - COARSE + TICK);
     }
 }

@@ -48,7 +48,7 @@ impl Tree {
     /// A time after everything so far and before everything from now on.
     fn start(&self) -> SystemTime {
         std::thread::sleep(Duration::from_millis(30));
-        scan_start(self.root.path())
+        scan_start(self.root.path(), Instant::now())
     }
 }
 

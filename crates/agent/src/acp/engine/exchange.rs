@@ -63,7 +63,7 @@ impl Engine {
     }
 
     fn account(&mut self) -> Account {
-        let since = changes::scan_start(&self.dir);
+        let since = changes::scan_start(&self.dir, Instant::now());
         let mut warnings = std::mem::take(&mut self.warnings);
         warnings.append(&mut self.ward.warnings);
         let late = self.late_warnings();

@@ -257,7 +257,7 @@ fn repository_that_makes_git_run_its_own_programs_runs_none_here() {
     std::fs::remove_file(repository.at(".git/objects").join(first).join(rest)).unwrap();
     let marker = trap(&repository);
 
-    let since = super::super::scan_start(&repository.at(""));
+    let since = super::super::scan_start(&repository.at(""), std::time::Instant::now());
     std::fs::remove_file(repository.at("kept/a")).unwrap();
     let changes = super::super::scan(&repository.at(""), since);
     assert_eq!(changes.deleted, [PathBuf::from("kept/a")]);
