@@ -50,7 +50,7 @@ export function show(root, route, signal) {
       return wanted.every((word) => text.includes(word));
     });
     put(list, shown.length ? el("ul", { class: "rows sessions" }, shown.map(({ session, snippets }) => row(session, snippets, query)))
-      : empty(query ? "Nothing was found." : all.length ? "No session fits that." : "Gemini CLI keeps no sessions here."));
+      : empty(all.length ? "No session fits that." : query ? "Nothing was found." : "Gemini CLI keeps no sessions here."));
   };
 
   const load = async () => {

@@ -8,6 +8,8 @@ import { me, heading, trouble, mayAct, empty, address } from "./app.js";
 const APPROVALS = { plan: "looks and plans", "auto-edit": "edits files", yolo: "does everything" };
 /** The box for folders that are not trusted. */
 export const TRUST = "Run here although the folder is not trusted";
+// What few need: folded until one of them is given.
+const SELDOM = ["schema", "max_cost", "max_tokens"];
 const NUMBERS = { max_cost: "Give dollars, such as 0.50.", max_tokens: "Give a number, such as 200000." };
 
 // What the next form begins with. Not in its address: that has no room for a long prompt, and anybody can write one.
@@ -41,12 +43,12 @@ export function show(root, route, signal) {
     approval: el("select", null, (me.approvals.length ? me.approvals : ["default"]).map((mode) => el("option", { value: mode, selected: mode === approval }, `${mode}: ${APPROVALS[mode] ?? (chat ? "asks before it acts" : "only reads")}`))),
     model: input({ list: "models", value: given("model"), placeholder: "as set" }),
     trust: el("input", { type: "checkbox" }),
-    schema: el("textarea", { rows: "4", spellcheck: "false", placeholder: '{"type": "object", \u2026}' }),
-    max_cost: input({ inputmode: "decimal", placeholder: "no limit" }),
-    max_tokens: input({ inputmode: "numeric", placeholder: "no limit" }),
+    schema: el("textarea", { rows: "4", spellcheck: "false", value: from.schema ?? "", placeholder: '{"type": "object", \u2026}' }),
+    max_cost: input({ inputmode: "decimal", value: from.max_cost ?? "", placeholder: "no limit" }),
+    max_tokens: input({ inputmode: "numeric", value: from.max_tokens ?? "", placeholder: "no limit" }),
   };
   const told = el("div");
-  const typed = () => ({ prompt: controls.prompt.value, dir: controls.dir.value, model: controls.model.value, untrusted: from.untrusted, isBeginning: from.isBeginning, touched });
+  const typed = () => ({ ...Object.fromEntries(["prompt", "dir", "model", ...SELDOM].map((key) => [key, controls[key].value])), untrusted: from.untrusted, isBeginning: from.isBeginning, touched });
   // One key for one form: pressed twice it is still one start.
   let key = onceKey();
   const form = el("form", { class: "start", novalidate: true, onsubmit: (event) => { event.preventDefault(); begin(); } },
@@ -57,7 +59,7 @@ export function show(root, route, signal) {
     el("div", { class: "pair" }, field("approval", "Approval", controls.approval, "What the model may do without asking."), field("model", "Model", controls.model, "Empty: as Gemini CLI is set.")),
     from.untrusted ? el("p", { class: "warning", "data-untrusted": true }, "The run before failed because its folder is not trusted. Tick the box to run there all the same.") : null,
     field("trust", TRUST, controls.trust, "Without the folder's own settings, MCP servers and hooks."),
-    el("details", null, el("summary", null, "Limits and form of the answer"),
+    el("details", { open: SELDOM.some((key) => controls[key].value) }, el("summary", null, "Limits and form of the answer"),
       el("div", { class: "pair" }, field("max_cost", "Most it may cost, in $", controls.max_cost, "No model is called any more after that."), field("max_tokens", "Most tokens", controls.max_tokens, "Of all calls together.")),
       chat ? null : field("schema", "Schema of the answer", controls.schema, "A JSON schema; the answer then is data.")),
     told, el("p", { class: "acts" }, el("button", { type: "submit", class: "primary", id: "go", "data-acts": true }, chat ? "Open the chat" : "Start"),

@@ -28,7 +28,7 @@ const cost = (row, currency) => (row.cost === undefined ? (row.unpriced?.length 
 /** The figures, to be read out and copied. */
 function table(by, keys, answer) {
   const line = (label, row) => el("tr", null, el("th", { scope: "row" }, el("bdi", null, visible(label))), COLUMNS.map(([key]) => el("td", { "data-column": key }, figure(row[key]))), el("td", { "data-column": "cost" }, cost(row, answer.currency)));
-  const plain = () => [[by, ...COLUMNS.map(([key]) => key), "cost", answer.currency].slice(0, -1), ...keys.map((key) => [key, answer.rows[key]]).concat([["total", answer.total]]).map(([key, row]) => [key.replaceAll("\t", " "), ...COLUMNS.map(([name]) => row[name] ?? 0), row.cost ?? ""])].map((cells) => cells.join("\t")).join("\n");
+  const plain = () => [[by, ...COLUMNS.map(([key]) => key), "cost", answer.currency].slice(0, -1), ...keys.map((key) => [key, answer.rows[key]]).concat([["total", answer.total]]).map(([key, row]) => [key.replace(/[\t\r\n]/g, " "), ...COLUMNS.map(([name]) => row[name] ?? 0), row.cost ?? ""])].map((cells) => cells.join("\t")).join("\n");
   return el("details", { class: "data", open: keys.length <= 14 },
     el("summary", null, "Figures"),
     el("div", { class: "wide", tabindex: "0" }, el("table", { class: "figures", "data-by": by },

@@ -31,6 +31,21 @@ fn a_session_is_found_by_a_word_and_read_with_the_word_marked() {
     let exported = "fetch(document.querySelector(\"a[href*='export?as=markdown']\").href).then((answer) => answer.text())";
     let exported = place.asks(exported);
     assert!(exported.as_str().unwrap().contains("heron"), "{exported}");
+    // The list is filtered by words and by folder.
+    place.go("#/sessions");
+    place.sees(".rows a");
+    let filters = |words: &str| {
+        format!(
+            "(() => {{ const field = document.querySelector('[aria-label=\"Filter the list\"]'); field.value = {};
+                field.dispatchEvent(new Event('input')); return document.querySelectorAll('.rows a').length; }})()",
+            json!(words)
+        )
+    };
+    assert_eq!(place.asks(&filters("BIRDS tell")), json!(1));
+    assert_eq!(place.asks(&filters("birds fish")), json!(0));
+    assert_eq!(place.texts(".empty"), ["No session fits that."]);
+    assert_eq!(place.asks(&filters("")), json!(1));
+    assert_eq!(place.asks("document.querySelectorAll('select[aria-label=Folder] option').length"), json!(2));
     // Nothing is found, and that is said.
     place.go("#/sessions?q=flamingo");
     place.waits("document.querySelector('.empty')?.textContent.includes('Nothing was found')");
@@ -60,6 +75,16 @@ fn usage_is_drawn_and_told_with_the_right_figures() {
     }
     assert_eq!(place.texts("table[data-by=model] tbody th"), [MODEL]);
     assert_eq!(place.texts("[data-sum=tokens]"), [grouped(total["total"].as_u64().unwrap())]);
+    // They can be taken elsewhere.
+    place.asks("navigator.clipboard.writeText = async (text) => { window.copied = text; }");
+    place.browser.click("details:has(table[data-by=model]) .tools button").unwrap();
+    place.waits("window.copied");
+    let copied = place.asks("window.copied");
+    let lines: Vec<Vec<&str>> =
+        copied.as_str().unwrap().lines().map(|line| line.split('\t').collect()).collect();
+    assert_eq!((lines[0][0], lines[1][0], lines[2][0], lines.len()), ("model", MODEL, "total", 3), "{copied}");
+    assert!(lines.iter().all(|line| line.len() == lines[0].len()), "{copied}");
+    assert!(lines[1].contains(&"240000") && lines[1].contains(&"6000") && lines[1].contains(&"0.087"), "{copied}");
     // The bar of the one day that has any is as high as the plot; its parts are as the figures are.
     let drawn: Value = place.asks(
         "(() => { const plot = document.querySelector('.plot svg'); const all = [...plot.querySelectorAll('.bar rect:not(.area)')];

@@ -102,6 +102,52 @@ fn what_the_server_does_not_take_is_told_at_the_field() {
 }
 
 #[test]
+fn a_run_from_the_page_gives_data_by_its_schema_and_keeps_to_its_budget() {
+    let submits = json!({"result": {"n": 3}});
+    let scenario = Scenario::new()
+        .turn(Turn::new().call("mcp_answer_submit_result", submits))
+        .turn(Turn::new().call("list_directory", json!({"dir_path": "."})))
+        .turn(Turn::say("Too much already."));
+    let mut place = Place::new("limits", scenario);
+    place.go("#/start");
+    place.browser.fill("#start-prompt", "How many?").unwrap();
+    place.fills_the_rest("default");
+    let asked = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    place.browser.click("form details > summary").unwrap();
+    place.browser.fill("#start-schema", &asked.to_string()).unwrap();
+    place.browser.fill("#start-max_cost", "2,50").unwrap();
+    place.browser.fill("#start-max_tokens", "900000").unwrap();
+    // A look at the other form loses none of it.
+    for words in ["A conversation instead", "A single run instead"] {
+        assert_eq!(place.texts("form .acts a"), [words]);
+        place.browser.click("form .acts a").unwrap();
+        place.waits(&format!("!document.querySelector('form .acts a').textContent.includes({words:?})"));
+    }
+    let kept = "['schema', 'max_cost', 'max_tokens'].map((key) => document.querySelector(`#start-${key}`).value)";
+    assert_eq!(place.asks(kept), json!([asked.to_string(), "2,50", "900000"]));
+    place.sees("#start-schema");
+    place.browser.click("#go").unwrap();
+    place.sees(".view[data-view=run][data-state]");
+    place.ends("success");
+    place.sees("section[aria-label=Data] pre");
+    let shown = place.texts("section[aria-label=Data] pre").concat();
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), json!({"n": 3}));
+    assert_eq!(place.lab.server.requests("lab").len(), 1);
+
+    place.go("#/start");
+    place.browser.fill("#start-prompt", "And more?").unwrap();
+    place.fills_the_rest("default");
+    place.browser.click("form details > summary").unwrap();
+    place.browser.fill("#start-max_tokens", "1").unwrap();
+    place.browser.click("#go").unwrap();
+    place.sees(".view[data-view=run][data-state]");
+    place.ends("failed");
+    place.waits("document.querySelector('.failure')?.innerText.includes('of 1 tokens')");
+    assert_eq!(place.lab.server.requests("lab").len(), 2);
+    place.is_harmless();
+}
+
+#[test]
 fn nothing_is_put_into_a_field_that_somebody_is_in() {
     let mut place = Place::new("fingers", Scenario::new().turn(Turn::say("Hello.")));
     place.starts("Say hello", "default");
