@@ -57,6 +57,8 @@ impl Local {
         if let Some(pool) = self.pool {
             pool.close_blocking();
         }
+        // Somebody may still have been there at the beginning whose batch was killed just before.
+        self.places.iter().for_each(Places::sweep);
     }
 
     fn start(&self, ask: Ask) -> Result<Run, RunError> {

@@ -23,6 +23,8 @@ pub trait Perform: Send + Sync + 'static {
         let (spare, shared) = (over.clone(), over);
         let work = move || {
             let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.perform(&job, &watch)));
+            // Whoever is told may end all of it, and has to be the last one with it.
+            drop(self);
             shared.done(done.unwrap_or_else(|_panicked| {
                 let failure = Failure::new(FailureKind::Crashed, "the job's own thread broke down");
                 Done::not_begun(failure, Where::Shared)

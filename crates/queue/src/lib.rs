@@ -31,4 +31,4 @@ pub use error::{QueueError, Trouble};
 pub use gather::{Gathered, Gathering};
 pub use names::{Label, Name};
 pub use queue::{Layout, Queue};
-pub use work::{Begun, Delivery, Refused, Worker};
+pub use work::{Begun, Delivery, Held, Refused, Worker};

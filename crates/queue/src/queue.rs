@@ -124,10 +124,24 @@ impl Queue {
         label: &Label,
         payload: &[u8],
     ) -> Result<bool, QueueError> {
+        self.put_in_turn(batch, job, attempt, label, payload, || ())
+    }
+
+    /// The same, and tells when it is on its way: what is put from then on comes behind it.
+    pub fn put_in_turn(
+        &self,
+        batch: &Name,
+        job: &str,
+        attempt: u32,
+        label: &Label,
+        payload: &[u8],
+        sent: impl FnMut(),
+    ) -> Result<bool, QueueError> {
         self.wait(async {
             let ticket = Ticket::new(batch, job, attempt);
             let message = parcel::pack(self, &ticket, "job", payload).await?;
-            self.store("a job is put into the queue", ticket.job_subject(label), message).await
+            let subject = ticket.job_subject(label);
+            self.store_in_turn("a job is put into the queue", subject, message, sent).await
         })
     }
 
@@ -180,15 +194,27 @@ impl Queue {
         subject: String,
         payload: Vec<u8>,
     ) -> Result<bool, QueueError> {
+        self.store_in_turn(doing, subject, payload, || ()).await
+    }
+
+    async fn store_in_turn(
+        &self,
+        doing: &'static str,
+        subject: String,
+        payload: Vec<u8>,
+        mut sent: impl FnMut(),
+    ) -> Result<bool, QueueError> {
         let begin = Instant::now();
         let payload = bytes::Bytes::from(payload);
         loop {
             let message = PublishMessage::build().payload(payload.clone()).expected_last_subject_sequence(0);
-            let sent = match self.jetstream.send_publish(subject.clone(), message).await {
+            let handed_over = self.jetstream.send_publish(subject.clone(), message).await;
+            sent();
+            let stored = match handed_over {
                 Ok(acknowledged) => acknowledged.await,
                 Err(error) => Err(error),
             };
-            match sent {
+            match stored {
                 Ok(_) => return Ok(true),
                 Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => return Ok(false),
                 Err(error) if begin.elapsed() > PATIENCE || is_for_ever(&error) => {

@@ -16,6 +16,8 @@ use crate::{Queue, QueueError, parcel};
 
 /// With several labels, how long one is waited for before the next is asked.
 const TURN: Duration = Duration::from_millis(300);
+/// So long the connection may take for what a worker says last of a job.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Takes jobs with certain labels.
 #[derive(Debug)]
@@ -38,9 +40,15 @@ pub struct Refused {
 
 /// What a message turned out to be.
 enum Taken {
-    Job(Box<Delivery>),
+    Job(Box<Held>),
     Refused(Refused),
     Nothing,
+}
+
+/// A job that is held, and has still to be [opened](Self::open). Dropped, it goes to another worker when the lease is over.
+pub struct Held {
+    opened: parcel::Opened,
+    delivery: Delivery,
 }
 
 /// A job that is held. Dropped without a word, it goes to another worker when the lease is over.
@@ -123,6 +131,11 @@ impl Queue {
 impl Worker {
     /// The next job, if one comes in this time, and nothing is [refused](Self::refused) before.
     pub fn next(&mut self, wait: Duration) -> Result<Option<Delivery>, QueueError> {
+        self.hold(wait)?.map(Held::open).transpose()
+    }
+
+    /// The same before what was put in is fetched, which may take its time.
+    pub fn hold(&mut self, wait: Duration) -> Result<Option<Held>, QueueError> {
         let begin = Instant::now();
         let several = self.labels.len() > 1;
         loop {
@@ -132,7 +145,7 @@ impl Worker {
             self.next = index + 1;
             let Some((_, consumer)) = self.labels.get(index) else { return Ok(None) };
             match self.queue.wait(take(&self.queue, consumer, turn))? {
-                Taken::Job(delivery) => return Ok(Some(*delivery)),
+                Taken::Job(held) => return Ok(Some(*held)),
                 Taken::Refused(refused) => {
                     self.refused.push(refused);
                     return Ok(None);
@@ -171,20 +184,12 @@ async fn take(queue: &Queue, consumer: &Consumer<pull::Config>, wait: Duration) 
 async fn hold(queue: &Queue, message: jetstream::Message) -> Result<Taken, QueueError> {
     let times = message.info().map_or(1, |info| u32::try_from(info.delivered).unwrap_or(u32::MAX));
     let raw = message.payload.to_vec();
-    let mut opened = match parcel::open(&message.subject, &raw) {
+    let opened = match parcel::open(&message.subject, &raw) {
         Ok(opened) => opened,
         // Whoever put it there: nobody can work on it, and it would come again and again.
-        Err(error) => return refuse(&message, &error).await,
+        Err(error) => return refuse(queue, &message, &error).await,
     };
-    let payload = match opened.payload(queue, Instant::now()).await {
-        Err(error) if times > queue.layout.deliveries => Err(error),
-        payload => payload?,
-    };
-    let (payload, lost) = match payload {
-        Ok(payload) => (payload, None),
-        Err(error) => (Vec::new(), Some(error.to_string())),
-    };
-    let ticket = opened.ticket;
+    let ticket = opened.ticket.clone();
     let (_, acker) = message.split();
     let acker = Arc::new(acker);
     let begun = Arc::default();
@@ -195,14 +200,15 @@ async fn hold(queue: &Queue, message: jetstream::Message) -> Result<Taken, Queue
         begun: Arc::clone(&begun),
     };
     let renewal = tokio::spawn(renewal.each(queue.layout.lease / 3));
-    let delivery =
-        Delivery { queue: queue.clone(), ticket, payload, lost, raw, times, acker, begun, renewal };
-    Ok(Taken::Job(Box::new(delivery)))
+    let (queue, payload, lost) = (queue.clone(), Vec::new(), None);
+    let delivery = Delivery { queue, ticket, payload, lost, raw, times, acker, begun, renewal };
+    Ok(Taken::Job(Box::new(Held { opened, delivery })))
 }
 
 /// Takes a message out of the queue.
-async fn refuse(message: &jetstream::Message, error: &QueueError) -> Result<Taken, QueueError> {
+async fn refuse(queue: &Queue, message: &jetstream::Message, error: &QueueError) -> Result<Taken, QueueError> {
     message.ack_with(AckKind::Term).await.map_err(server("a message is taken out"))?;
+    flush(&queue.client).await;
     Ok(Taken::Refused(Refused { subject: message.subject.to_string(), reason: error.to_string() }))
 }
 
@@ -233,6 +239,33 @@ async fn tell(client: &async_nats::Client, batch: &str, begun: &Begun) {
     let Ok(message) = serde_json::to_vec(begun) else { return };
     if let Err(error) = client.publish(names::begun(batch), message.into()).await {
         tracing::debug!(%error, "nobody was told of who works on a job");
+    }
+}
+
+/// Waits until what was said is on its way: whoever says it may end the next moment. A server that is away hears nothing anyway.
+async fn flush(client: &async_nats::Client) {
+    let _said_or_not = tokio::time::timeout(LAST_WORDS, client.flush()).await;
+}
+
+impl Held {
+    /// The batch that it belongs to.
+    pub fn batch(&self) -> &str {
+        self.delivery.batch()
+    }
+
+    /// Fetches what was put in.
+    pub fn open(self) -> Result<Delivery, QueueError> {
+        let Self { mut opened, mut delivery } = self;
+        let queue = delivery.queue.clone();
+        let payload = match queue.wait(opened.payload(&queue, Instant::now())) {
+            Err(error) if delivery.is_exhausted() => Err(error),
+            payload => payload?,
+        };
+        match payload {
+            Ok(payload) => delivery.payload = payload,
+            Err(error) => delivery.lost = Some(error.to_string()),
+        }
+        Ok(delivery)
     }
 }
 
@@ -289,7 +322,11 @@ impl Delivery {
 
     /// Takes it out of the queue without a result: nobody wants one any more.
     pub fn discard(self) -> Result<(), QueueError> {
-        self.queue.wait(self.acker.ack_with(AckKind::Term)).map_err(server("a job is taken out"))
+        self.queue.wait(async {
+            self.acker.ack_with(AckKind::Term).await.map_err(server("a job is taken out"))?;
+            flush(&self.queue.client).await;
+            Ok(())
+        })
     }
 
     /// Tells whoever listens that somebody works on it, now and for as long as it is held.
@@ -316,7 +353,9 @@ impl Delivery {
             if let Some(begun) = begun {
                 tell(&queue.client, self.batch(), &Begun { returned: true, ..begun }).await;
             }
-            self.acker.ack_with(AckKind::Nak(None)).await.map_err(server("a job is given back"))
+            self.acker.ack_with(AckKind::Nak(None)).await.map_err(server("a job is given back"))?;
+            flush(&queue.client).await;
+            Ok(())
         })
     }
 

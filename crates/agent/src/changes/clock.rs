@@ -24,17 +24,20 @@ const LOOK: Duration = Duration::from_micros(500);
 /// Where that clock cannot be read, or is coarse, the time is early: a change just before may count, none after is missed.
 #[must_use]
 pub fn scan_start(root: &Path, began: Instant) -> SystemTime {
-    let start = SystemTime::now() - began.elapsed().min(TICK);
+    // In this order: whatever comes between, the start is never before it began.
+    let ago = began.elapsed().min(TICK);
+    let start = SystemTime::now() - ago;
     if !keeps_fine_time(root) {
         return start - COARSE;
     }
     let waited = Instant::now();
     loop {
+        let late = waited.elapsed() > TICK;
         match stamping_clock() {
             None => return start - TICK,
             Some(clock) if clock >= start => return start,
             // Somebody has set the clock.
-            Some(clock) if waited.elapsed() > TICK => return clock,
+            Some(clock) if late => return clock,
             Some(_) => std::thread::sleep(LOOK),
         }
     }

@@ -217,13 +217,15 @@ impl Far {
 
     fn put_all(&self, ordered: &Mutex<Receiver<(Key, Job)>>) {
         loop {
-            // Whoever has the lock waits for all; the others wait for the lock.
-            let Ok((key, job)) = lock(ordered).recv() else { return };
-            self.put(&key, &job);
+            // Whoever has the lock waits for all, and keeps it until its job is on its way: they are in their order.
+            let turn = lock(ordered);
+            let Ok((key, job)) = turn.recv() else { return };
+            self.put(&key, &job, turn);
         }
     }
 
-    fn put(&self, key: &Key, job: &Job) {
+    fn put<T>(&self, key: &Key, job: &Job, turn: T) {
+        let mut turn = Some(turn);
         let letter = match pack(job, |folder| self.keep(folder)) {
             Ok(letter) => letter,
             Err(Fault { message, hint }) => {
@@ -236,7 +238,8 @@ impl Far {
         };
         // A server that is away comes back; who wants to go takes the job away meanwhile.
         while !self.is_closing() && lock(&self.desk).pending.contains_key(key) {
-            match self.queue.put(&self.batch, &key.0, key.1, &self.label, &bytes) {
+            let sent = || drop(turn.take());
+            match self.queue.put_in_turn(&self.batch, &key.0, key.1, &self.label, &bytes, sent) {
                 Ok(_) => return,
                 Err(error @ (QueueError::Broken(_) | QueueError::Name(_))) => {
                     return self.fails(key, Failure::new(FailureKind::Input, error.to_string()));

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use alhena::batch::local::{Local, Way};
 use alhena::batch::meaning::{Fault, Meaning};
 use alhena::batch::perform::{Done as Ended, Perform, Stop, Watch, Where};
 use alhena::{Approval, Failure, FailureKind, PoolOptions, Request, Status};
-use alhena_queue::{Cancelled, Delivery, Label, Layout, Name, Queue, Worker};
+use alhena_queue::{Cancelled, Delivery, Held, Label, Layout, Name, Queue, QueueError, Worker};
 
 use super::Args;
 use super::hold;
@@ -62,9 +62,12 @@ struct Shop {
     broken: Mutex<Option<Failure>>,
 }
 
+#[derive(Clone)]
 struct Running {
-    batch: String,
+    batch: Arc<str>,
     watch: Arc<Watch>,
+    /// It was stopped because its batch was cancelled.
+    cancelled: Arc<AtomicBool>,
 }
 
 pub fn open(args: Args) -> Done {
@@ -174,10 +177,8 @@ impl Shop {
     fn watch_over(&self, idle: Option<Duration>) {
         loop {
             std::thread::sleep(LOOK);
+            self.stop_cancelled();
             let running = self.running();
-            for running in running.values().filter(|running| self.cancelled.has(&running.batch)) {
-                running.watch.stop(Stop::Gently);
-            }
             let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
             let is_idle = running.is_empty() && idle.is_some_and(|idle| last >= idle);
             if running.is_empty() && (self.phase() != GOING || is_idle) {
@@ -185,6 +186,21 @@ impl Shop {
                 self.phase.fetch_max(DRAINING, Ordering::AcqRel);
                 return;
             }
+        }
+    }
+
+    fn stop_cancelled(&self) {
+        let goes_on = |running: &&Running| !running.cancelled.load(Ordering::Acquire);
+        let heard: Vec<Running> = self
+            .running()
+            .values()
+            .filter(goes_on)
+            .filter(|running| self.cancelled.has(&running.batch))
+            .cloned()
+            .collect();
+        for running in heard.iter().filter(|running| self.is_cancelled(&running.batch)) {
+            running.cancelled.store(true, Ordering::Release);
+            running.watch.stop(Stop::Gently);
         }
     }
 
@@ -208,13 +224,12 @@ impl Shop {
     fn take_all(&self, mut worker: Worker) {
         let mut lost = false;
         while self.phase() == GOING {
-            let next = worker.next(WAIT);
+            let held = worker.hold(WAIT);
             for refused in worker.refused() {
                 self.told.refused(&refused.subject, &refused.reason);
             }
-            match next {
-                Ok(Some(delivery)) => self.take(delivery),
-                Ok(None) => {}
+            match held.and_then(|held| held.map_or(Ok(()), |held| self.take(held))) {
+                Ok(()) => {}
                 Err(error) => {
                     if !std::mem::replace(&mut lost, true) {
                         self.told.complain(&error.to_string(), error.hint().unwrap_or_default());
@@ -230,7 +245,16 @@ impl Shop {
     }
 
     /// One job, from its delivery to its result.
-    fn take(&self, delivery: Delivery) {
+    fn take(&self, held: Held) -> Result<(), QueueError> {
+        // Before anything else: nobody goes home meanwhile.
+        let (number, running) = self.register(held.batch());
+        let done = held.open().map(|delivery| self.work_on(delivery, &running));
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.running().remove(&number);
+        done
+    }
+
+    fn work_on(&self, delivery: Delivery, running: &Running) {
         let batch = delivery.batch().to_owned();
         let read = match delivery.lost() {
             Some(why) => Err(Fault::new(format!("what the job says cannot be had: {why}"), AGAIN)),
@@ -246,7 +270,6 @@ impl Shop {
             Ok(letter) => letter,
             Err(fault) => return self.refuse(delivery, fault, &which),
         };
-        let (number, watch) = self.register(&batch);
         if self.phase() != GOING {
             self.told.left(&which, "returned", "this worker ends");
             self.note(delivery.give_back());
@@ -256,28 +279,30 @@ impl Shop {
             self.told.began(&which);
             delivery.tell_begun(&self.name);
             let begin = Instant::now();
-            let ended = self.perform(&letter, &watch);
+            let ended = self.perform(&letter, &running.watch);
             let ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
-            self.end(delivery, &letter, ended, &which, ms);
+            let was_cancelled = running.cancelled.load(Ordering::Acquire);
+            self.end(delivery, &letter, ended, &which, (ms, was_cancelled));
         }
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-        self.running().remove(&number);
     }
 
-    fn register(&self, batch: &str) -> (u64, Arc<Watch>) {
-        let (number, watch) = (self.next.fetch_add(1, Ordering::AcqRel), Arc::new(Watch::unheard()));
-        self.running().insert(number, Running { batch: batch.to_owned(), watch: watch.clone() });
-        (number, watch)
+    fn register(&self, batch: &str) -> (u64, Running) {
+        let number = self.next.fetch_add(1, Ordering::AcqRel);
+        let watch = Arc::new(Watch::unheard());
+        let running = Running { batch: batch.into(), watch, cancelled: Arc::default() };
+        self.running().insert(number, running.clone());
+        (number, running)
     }
 
+    /// What was cancelled just before this worker came may not have been heard yet, and neither what was opened again since.
     fn is_cancelled(&self, batch: &str) -> bool {
-        // What was cancelled just before this worker came may not have been heard yet.
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let heard = self.cancelled.has(batch);
+        let is_new = self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(batch.to_owned());
         let asked = || {
             let name: Name = batch.parse().ok()?;
             self.queue.batch(&name).ok()?.map(|batch| batch.cancelled)
         };
-        self.cancelled.has(batch) || seen.insert(batch.to_owned()) && asked() == Some(true)
+        (heard || is_new) && asked().unwrap_or(heard)
     }
 
     fn perform(&self, letter: &Letter, watch: &Watch) -> Ended {
@@ -313,11 +338,27 @@ impl Shop {
         ended
     }
 
-    fn end(&self, delivery: Delivery, letter: &Letter, ended: Ended, which: &Which, ms: u64) {
+    fn end(
+        &self,
+        delivery: Delivery,
+        letter: &Letter,
+        ended: Ended,
+        which: &Which,
+        (ms, was_cancelled): (u64, bool),
+    ) {
         let was_stopped = ended.outcome.status == Status::Cancelled;
-        if was_stopped && self.cancelled.has(&which.batch) {
-            self.told.left(which, "dropped", "its batch was cancelled");
-            return self.note(delivery.discard());
+        if was_stopped && was_cancelled {
+            return match self.is_cancelled(&which.batch) {
+                true => {
+                    self.told.left(which, "dropped", "its batch was cancelled");
+                    self.note(delivery.discard());
+                }
+                // Whoever opened it again waits for a result.
+                false => {
+                    self.told.left(which, "returned", "its batch was cancelled, and goes on");
+                    self.note(delivery.give_back());
+                }
+            };
         }
         if was_stopped && self.phase() != GOING {
             self.told.left(which, "returned", "this worker ends");
