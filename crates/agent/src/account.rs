@@ -291,11 +291,12 @@ impl Account {
         }
     }
 
-    /// What a CLI that has ended left to be heard: its telemetry, and what it complained of.
-    pub(crate) fn hear_last_of(&mut self, ward: &Ward) {
+    /// What a CLI that has ended left to be heard: its telemetry, and what it complained of. False if it measured nothing.
+    pub(crate) fn hear_last_of(&mut self, ward: &Ward) -> bool {
         let measured = telemetry::read(&ward.run_dir.path().join(telemetry::FILE));
         self.warnings.extend(measured.warnings);
-        if !measured.statistics.is_empty() {
+        let has_measured = !measured.statistics.is_empty();
+        if has_measured {
             self.feed(Input::Statistics(Box::new(measured.statistics)));
         }
         self.warnings.extend(ward.complaints());
@@ -306,6 +307,7 @@ impl Account {
             );
         }
         self.warn_all();
+        has_measured
     }
 
     /// What the run would have failed of if it ended now.

@@ -32,6 +32,10 @@ use crate::ward::Ward;
 const GRACE: Duration = Duration::from_secs(10);
 /// How long what a stopped CLI has written is read.
 const READING_AFTER_STOP: Duration = Duration::from_secs(3);
+/// So long a reader may take nothing meanwhile.
+const SLOW_READER: Duration = Duration::from_secs(1);
+/// So much of what it wrote until its end is read in any case.
+const LAST_WORDS: u64 = 4 << 20;
 
 /// The limits of a run.
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +90,8 @@ struct RunState {
     /// Whoever could ask for a stop is gone.
     nobody_can_ask: bool,
     retries: Retries,
+    /// Another CLI is to go on, if this one still waits by then for the API when its tools have ended.
+    moves: Option<(Stop, Instant)>,
 }
 
 /// A stop that was begun.
@@ -117,16 +123,28 @@ impl RunState {
             waited_for_reader: Duration::ZERO,
             nobody_can_ask: false,
             retries,
+            moves: None,
         }
     }
 
-    /// Whether to read on: after a stop only for a while, since nobody waits for the rest.
-    fn may_read(&self) -> bool {
-        self.stop.is_none_or(|stop| !stop.at_once && stop.at.elapsed() < READING_AFTER_STOP)
+    /// Whether whoever reads has had its time after a stop: longer if it takes something now and then.
+    fn has_waited_enough(&self) -> bool {
+        let Some(stop) = self.stop else { return false };
+        let (time, idle) = (stop.at.elapsed(), self.waited_for_reader);
+        let enough = time > READING_AFTER_STOP && (stop.after_end || idle > SLOW_READER);
+        stop.at_once || enough || time > READING_AFTER_STOP * 3
     }
 }
 
 impl Engine {
+    /// Whether to read on: after a stop what a CLI says until its end, and of a flood only so much as there is time for.
+    fn may_read(&self, watch: &RunState) -> bool {
+        let Some(stop) = watch.stop else { return true };
+        let rest = self.stdout.len().saturating_sub(self.stdout.position());
+        let speaks = !stop.after_end && (self.ward.ended.is_none() || rest <= LAST_WORDS);
+        !stop.at_once && (speaks || stop.at.elapsed() < READING_AFTER_STOP)
+    }
+
     /// Runs to the end.
     pub(crate) fn run(mut self) {
         let mut watch = RunState::new(self.started, Retries::new(&self.ward.stderr));

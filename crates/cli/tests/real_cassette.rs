@@ -10,6 +10,7 @@
 )]
 
 mod common;
+mod lab;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -66,9 +67,10 @@ fn comparable(outcome: &Value, desk: &Desk) -> Value {
     without(&mut outcome, &["session_id", "duration_ms", "latency_ms", "call_id", "stderr"]);
     let fields = outcome.as_object_mut().unwrap();
     if let Some(warnings) = fields.get_mut("warnings").and_then(Value::as_array_mut) {
-        // The second says only that the machine is slow.
-        let own = ["Played back: ", "Gemini CLI did not exit after its result"];
-        warnings.retain(|warning| !own.iter().any(|own| warning.as_str().unwrap().starts_with(own)));
+        warnings.retain(|warning| {
+            let warning = warning.as_str().unwrap();
+            !warning.starts_with("Played back: ") && !lab::says_only_slow(warning)
+        });
     }
     outcome
 }

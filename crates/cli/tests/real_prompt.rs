@@ -9,7 +9,7 @@ use alhena::agent::{Prompt, PromptBy};
 use alhena::scripted::{RecordedRequest, Scenario, Turn};
 use alhena::{Outcome, Request, Status};
 use alhena_testbed::versions;
-use lab::Lab;
+use lab::{Lab, warnings};
 use serde_json::json;
 
 /// The prompts that reached the model, without the CLI's own first message.
@@ -20,7 +20,7 @@ fn sent(lab: &Lab) -> Vec<String> {
 
 fn succeeded(outcome: &Outcome) {
     assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
-    assert_eq!(outcome.warnings, [""; 0]);
+    assert_eq!(warnings(outcome), [""; 0]);
 }
 
 #[test]

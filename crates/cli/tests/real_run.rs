@@ -14,6 +14,9 @@ use alhena_testbed::versions;
 use lab::Lab;
 use serde_json::json;
 
+/// How long a test of twenty runs may take.
+const MANY_RUNS: Duration = Duration::from_secs(900);
+
 fn on_each_version(name: &str, scenario: impl Fn() -> Scenario, test: impl Fn(&Lab)) {
     for version in versions() {
         let lab = Lab::real(&format!("{name} on {version}"), &version, scenario());
@@ -393,11 +396,8 @@ fn real_cli_a_system_prompt_reaches_the_model() {
 
 #[test]
 fn real_cli_20_runs_with_a_megabyte_prompt_and_a_late_reader_are_complete() {
-    let lab = Lab::real(
-        "late reader",
-        "0.61.0",
-        Scenario::new().turn(Turn::new().text("The ").text("end.")).after(After::Repeat),
-    );
+    let scenario = Scenario::new().turn(Turn::new().text("The ").text("end.")).after(After::Repeat);
+    let lab = Lab::real_for("late reader", "0.61.0", scenario, MANY_RUNS);
     let lab = Arc::new(lab);
     let prompt = Arc::new("Lorem ipsum dolor. ".repeat(1_000_000 / 19));
     let threads: Vec<_> = (0..2)
@@ -427,7 +427,7 @@ fn real_cli_the_users_home_is_the_same_after_20_runs_except_for_sessions_and_reg
             .turn(Turn::say("done"))
             .after(After::Repeat)
     };
-    let lab = Lab::real("home", "0.61.0", scenario());
+    let lab = Lab::real_for("home", "0.61.0", scenario(), MANY_RUNS);
     for (name, text) in
         [("GEMINI.md", "be brief\n"), ("policies/mine.toml", ""), ("commands/x.toml", "prompt = \"x\"\n")]
     {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use alhena::scripted::{Scenario, Turn};
 use alhena::{Approval, EventKind, FailureKind, Outcome, Request, Status};
 use alhena_testbed::run_bounded;
-use lab::{ALHENA, Lab};
+use lab::{ALHENA, Lab, warnings};
 use serde_json::{Map, Value, json};
 
 const TOOL: &str = "mcp_answer_submit_result";
@@ -64,7 +64,7 @@ fn real_cli_a_valid_answer_ends_the_run_without_another_word_of_the_model() {
     let (events, outcome) = lab.run_with_events(request(&lab).record(&recording));
     succeeded(&outcome, &json!({"n": 3}));
     assert_eq!(calls(&lab), 1);
-    assert_eq!(outcome.warnings, [""; 0]);
+    assert_eq!(warnings(&outcome), [""; 0]);
     let ok: Vec<bool> = events
         .iter()
         .filter_map(|event| match &event.kind {

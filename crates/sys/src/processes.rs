@@ -9,6 +9,7 @@ use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
@@ -125,14 +126,19 @@ pub fn output_pipe(pid: u32) -> Option<String> {
     output.starts_with("pipe:").then_some(output)
 }
 
-/// Where the stack and the arguments of a process began; none where the kernel does not tell.
-fn start_addresses(pid: u32) -> Option<[String; 2]> {
+/// What the kernel tells of a process behind its name.
+fn stat_fields(pid: u32) -> Option<Vec<String>> {
     let line = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let after = line.iter().rposition(|byte| *byte == b')')?;
     let rest = String::from_utf8_lossy(line.get(after + 1..)?).into_owned();
-    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    Some(rest.split_ascii_whitespace().map(str::to_owned).collect())
+}
+
+/// Where the stack and the arguments of a process began; none where the kernel does not tell.
+fn start_addresses(pid: u32) -> Option<[String; 2]> {
+    let fields = stat_fields(pid)?;
     // The 28th and the 48th field of all; the first of these is the third.
-    let found = [25, 45].map(|index| fields.get(index).map(|field| (*field).to_owned()).unwrap_or_default());
+    let found = [25, 45].map(|index| fields.get(index).cloned().unwrap_or_default());
     found.iter().all(|address| !matches!(address.as_str(), "" | "0")).then_some(found)
 }
 
@@ -171,7 +177,30 @@ pub fn end_of(pid: Pid) -> io::Result<OwnedFd> {
 /// What a process was started with; none when that may not be read.
 #[must_use]
 pub fn environment(pid: u32) -> Option<Vec<(OsString, OsString)>> {
-    Some(parse_environment(&fs::read(format!("/proc/{pid}/environ")).ok()?))
+    Some(parse_environment(&raw_environment(pid).ok()?))
+}
+
+/// How long a process may take to become the program that it is started for.
+const BECOMING: Duration = Duration::from_secs(1);
+
+/// A process that becomes another program has no environment for a moment: that is not to say that it has none.
+fn raw_environment(pid: u32) -> io::Result<Vec<u8>> {
+    let begin = Instant::now();
+    loop {
+        let bytes = fs::read(format!("/proc/{pid}/environ"))?;
+        if !bytes.is_empty() || !is_becoming(pid) || begin.elapsed() > BECOMING {
+            return Ok(bytes);
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// Whether it has memory, but not yet a place for its environment.
+fn is_becoming(pid: u32) -> bool {
+    let fields = stat_fields(pid).unwrap_or_default();
+    // The 23rd and the 51st field of all; the first of these is the third.
+    let [memory, end] = [20, 48].map(|index| fields.get(index).map(String::as_str));
+    memory.is_some_and(|size| size != "0") && end == Some("0")
 }
 
 fn parse_environment(bytes: &[u8]) -> Vec<(OsString, OsString)> {
@@ -209,7 +238,7 @@ pub fn with_variable(name: &str, value: &str) -> Vec<u32> {
     let wanted = format!("{name}={value}");
     let this = std::process::id();
     let has_it = |pid: &u32| {
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let environment = raw_environment(*pid).unwrap_or_default();
         environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
     };
     all().into_iter().filter(|pid| *pid != this && has_it(pid) && alive(*pid)).collect()
@@ -318,6 +347,24 @@ mod tests {
         assert!(!alive(pid));
         assert!(with_variable("TEST_OF_SYS", &value).is_empty());
         assert!(!descendants(this).contains(&pid));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_process_has_its_environment_as_soon_as_it_is_started() {
+        for round in 0..200 {
+            let value = format!("{}-{round}", std::process::id());
+            let mut child = Command::new("sleep").arg("30").env("TEST_OF_BECOMING", &value).spawn().unwrap();
+            assert_eq!(with_variable("TEST_OF_BECOMING", &value), [child.id()]);
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        // One that was emptied stays so.
+        let mut child = Command::new("sleep").arg("30").env_clear().spawn().unwrap();
+        assert_eq!(environment(child.id()), Some(Vec::new()));
+        assert!(!is_becoming(child.id()), "it was waited for");
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

@@ -15,6 +15,11 @@ use crate::rate_limit::Patience;
 use crate::run::{Item, Listener, Queue, Weigh};
 use crate::tail::SessionTail;
 
+/// How long an agent may be silent instead of answering a cancel: 10 ms are usual (0.61.0).
+const PATIENCE_WITH_CANCEL: Duration = Duration::from_secs(5);
+/// The same for one that goes on to talk.
+const LONGEST_CANCEL: Duration = Duration::from_secs(20);
+
 /// Where what comes out goes: to a run, or to a turn of a conversation.
 pub(super) enum Outlet {
     /// Nobody is there who could be asked.
@@ -100,6 +105,8 @@ pub(super) struct Exchange {
     pub dropped: Malformed,
     /// Why it is being stopped, and since when.
     pub stop: Option<(Stop, Instant)>,
+    /// How much the agent had said since then when it was looked at last, and since when it is no more.
+    pub said: (u64, Instant),
     /// When the agent answered the prompt: what is left is what others say of it.
     pub answered: Option<Instant>,
     /// How much was on standard error before.
@@ -115,6 +122,15 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
+    /// Whether an agent that has said so much in all leaves a cancel without an answer for too long.
+    pub(super) fn ignores_cancel(&mut self, said: u64) -> bool {
+        let Some((_, since)) = self.stop else { return false };
+        if self.said.0 != said {
+            self.said = (said, Instant::now());
+        }
+        since.elapsed() > LONGEST_CANCEL || since.max(self.said.1).elapsed() > PATIENCE_WITH_CANCEL
+    }
+
     /// Hands out what there is; false when some has to wait for its reader.
     pub(super) fn hand_out(&mut self) -> bool {
         if self.is_held_back() {

@@ -31,13 +31,23 @@ impl Engine {
                 watch.waits_until = Instant::now() + attempt.waits.unwrap_or_default();
             }
             Meanwhile::TooLong => self.stop(stop, watch),
-            // A tool that runs beside it is not to be lost: then the CLI may try.
-            Meanwhile::Move if self.account.interpreter.tool_open() => {}
-            Meanwhile::Move => {
-                self.stop(stop, watch);
-                // It has nothing to say goodbye to, and would take its session back.
-                self.ward.stop(Gentle::AtOnce);
-            }
+            Meanwhile::Move => watch.moves = Some((stop, Instant::now() + attempt.waits.unwrap_or_default())),
+        }
+    }
+
+    /// All that was said is read: another CLI may go on. A tool that runs beside is not to be lost: it is waited for, and the
+    /// CLI may try meanwhile.
+    pub(super) fn move_now(&mut self, watch: &mut RunState) {
+        let Some((stop, waits_until)) = watch.moves else { return };
+        if watch.stop.is_some() || self.ward.ended.is_some() {
+            watch.moves = None;
+        } else if !self.account.interpreter.tool_open() {
+            watch.moves = None;
+            self.stop(stop, watch);
+            // It has nothing to say goodbye to, and would take its session back.
+            self.ward.stop(Gentle::AtOnce);
+        } else if Instant::now() >= waits_until {
+            watch.moves = None;
         }
     }
 

@@ -33,12 +33,13 @@ impl Engine {
             }
             self.account.read_session();
             self.account.hear_meter(&self.ward);
-            let more = watch.may_read() && self.read_once(watch);
+            let more = self.may_read(watch) && self.read_once(watch);
             self.read_retries(watch);
             if let Some(recorder) = &mut self.account.recorder {
                 recorder.follow_stderr();
             }
             if !more && self.account.waiting.is_empty() {
+                self.move_now(watch);
                 return Progress::AllRead;
             }
             if Instant::now() >= until {
@@ -126,7 +127,7 @@ impl Engine {
             match self.read(watch) {
                 Progress::AllRead => break,
                 Progress::ReaderIsBehind if self.queue.listener() == Listener::Gone => break,
-                Progress::ReaderIsBehind if !watch.may_read() => break,
+                Progress::ReaderIsBehind if watch.has_waited_enough() => break,
                 Progress::ReaderIsBehind => {
                     let before = self.queue.queued();
                     std::thread::sleep(READER_IS_BEHIND);

@@ -237,7 +237,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let pid = root.path().join("pid");
         let script = format!("trap '' TERM; sleep 600 & echo $! > {}; wait", pid.display());
-        let no_answer = ask(&mut shell(&script), Duration::from_millis(500), 100).unwrap_err();
+        let no_answer = ask(&mut shell(&script), Duration::from_secs(5), 100).unwrap_err();
         assert!(matches!(no_answer, NoAnswer::TooLate), "{no_answer:?}");
         let child: u32 = fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
         assert!(gone(child), "the sleeping grandchild lives on");

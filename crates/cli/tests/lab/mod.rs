@@ -110,6 +110,16 @@ impl Lab {
     }
 }
 
+/// Whether a warning says only that the machine is slow.
+pub fn says_only_slow(warning: &str) -> bool {
+    warning.starts_with("Gemini CLI did not exit after its result")
+}
+
+/// The warnings that say more than that.
+pub fn warnings(outcome: &Outcome) -> Vec<String> {
+    outcome.warnings.iter().filter(|warning| !says_only_slow(warning)).cloned().collect()
+}
+
 pub fn all(run: &mut Run) -> Vec<Event> {
     let mut events = Vec::new();
     while let Some(item) = run.next_item_blocking() {

@@ -8,7 +8,7 @@ use alhena::{Approval, FailureKind, Outcome, Request, Status};
 use alhena_testbed::run_bounded;
 use serde_json::{Value, json};
 
-use super::lab::Lab;
+use super::lab::{Lab, warnings};
 use super::{converse, follow, lab, nobody};
 
 const TOOL: &str = "mcp_answer_submit_result";
@@ -57,7 +57,7 @@ fn learned(lab: &Lab, outcome: &Outcome) -> Learned {
         }),
         text: outcome.text.all().to_owned(),
         usage: serde_json::to_value(outcome.usage.all).unwrap(),
-        warnings: outcome.warnings.clone(),
+        warnings: warnings(outcome),
         tool_calls: outcome.tool_calls,
         calls: calls(lab),
     }

@@ -8,7 +8,13 @@ use alhena::{EventKind, Status, TurnItem};
 use alhena_testbed::{Deadline, processes_with_env};
 use serde_json::json;
 
+use super::lab::Lab;
 use super::{converse, follow, lab, nobody};
+
+/// How many runs have a directory.
+fn directories(lab: &Lab) -> usize {
+    std::fs::read_dir(lab.home.path().join("alhena/state/runs")).into_iter().flatten().count()
+}
 
 fn until_nothing_is_left(mark: &str) {
     let entry = format!("ALHENA_RUN={mark}");
@@ -145,15 +151,15 @@ fn real_cli_nothing_of_a_conversation_is_left_when_it_is_closed_or_dropped_while
         if closes {
             talk.close_blocking();
             assert_eq!(processes_with_env(&format!("ALHENA_RUN={mark}")), Vec::<u32>::new());
+            assert_eq!(directories(&lab), 0);
         } else {
             drop(talk);
             until_nothing_is_left(&mark);
+            let deadline = Deadline::after(Duration::from_secs(30));
+            assert!(deadline.wait_until(|| directories(&lab) == 0), "{} directories", directories(&lab));
         }
         let (_, outcome) = follow(turn, nobody);
         assert_eq!(outcome.status, Status::Cancelled, "{:?}", outcome.failure);
-        let left: Vec<_> =
-            std::fs::read_dir(lab.home.path().join("alhena/runs")).into_iter().flatten().collect();
-        assert!(left.is_empty() || !closes, "{left:?}");
     }
 }
 
@@ -175,7 +181,5 @@ fn real_cli_nothing_is_left_when_alhena_is_killed_while_a_warm_agent_runs_a_comm
     alhena.wait().unwrap();
     let deadline = Deadline::after(Duration::from_secs(30));
     assert!(deadline.wait_until(|| processes_with_env(&home).is_empty()), "{:?}", processes_with_env(&home));
-    let runs = lab.home.path().join("alhena/runs");
-    let left = || std::fs::read_dir(&runs).into_iter().flatten().count();
-    assert!(deadline.wait_until(|| left() == 0), "{} directories", left());
+    assert!(deadline.wait_until(|| directories(&lab) == 0), "{} directories", directories(&lab));
 }

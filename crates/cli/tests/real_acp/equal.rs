@@ -10,7 +10,7 @@ use alhena::{Approval, EventKind, FailureKind, Outcome, Request, Status};
 use serde_json::{Value, json};
 
 use super::lab;
-use super::lab::Lab;
+use super::lab::{Lab, warnings};
 
 /// What has to be equal.
 #[derive(Debug, PartialEq)]
@@ -66,7 +66,7 @@ fn learn(lab: &Lab, transport: Transport, request: Request) -> (Learned, Arc<Out
         usage: usage(&outcome),
         models: outcome.models.clone(),
         tool_calls: outcome.tool_calls,
-        warnings: outcome.warnings.clone(),
+        warnings: warnings(&outcome),
     };
     (learned, outcome)
 }
@@ -314,7 +314,8 @@ fn real_cli_a_time_limit_is_equal() {
     let learn = |transport: Transport| {
         let lab =
             lab(&format!("timeout {transport:?}"), Scenario::new().turn(Turn::new().text("part ").hang()));
-        let outcome = lab.run(lab.request("go").transport(transport).timeout(Duration::from_secs(8)));
+        // The start of the CLI counts.
+        let outcome = lab.run(lab.request("go").transport(transport).timeout(Duration::from_secs(30)));
         (outcome.status, outcome.text.all().to_owned(), outcome.failure.as_ref().map(|failure| failure.kind))
     };
     assert_eq!(learn(Transport::Headless), learn(Transport::Acp));

@@ -4,12 +4,12 @@ use std::process::Command;
 use std::time::Duration;
 
 use alhena::scripted::{Scenario, Turn};
-use alhena_testbed::{run_bounded, tools};
+use alhena_testbed::{Deadline, run_bounded, tools};
 use serde_json::{Value, json};
 
 use super::client::{agent, modules};
 use super::lab::Lab;
-use super::{lab, until_nothing_is_left};
+use super::{directories, lab, until_no_process_is_left_but};
 
 /// What acpx says to these arguments, which it has to be content with.
 fn acpx(lab: &Lab, args: &[&str]) -> String {
@@ -21,6 +21,16 @@ fn acpx(lab: &Lab, args: &[&str]) -> String {
     let said = done.stdout_text();
     assert!(done.succeeded(), "{args:?}: {}\n{said}\n{}", done.ending(), done.stderr_text());
     said
+}
+
+/// acpx gives Alhena two seconds to end, then kills it with its keeper and its guard: what is left is
+/// removed by the next run.
+fn until_nothing_is_left(lab: &Lab) {
+    until_no_process_is_left_but(lab, 0);
+    if !Deadline::after(Duration::from_secs(2)).wait_until(|| directories(lab) == 0) {
+        lab.run(lab.request("next").timeout(Duration::from_millis(1)));
+        assert_eq!(directories(lab), 0);
+    }
 }
 
 /// Its process in the background ends a second after the last prompt: the next one loads the session again.

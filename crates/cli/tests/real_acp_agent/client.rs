@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use alhena_testbed::tools;
+use alhena_testbed::{Deadline, tools};
 use serde_json::{Value, json};
 
 use crate::lab::{ALHENA, Lab};
@@ -165,6 +165,10 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
+        // It ends when Alhena has, which has the test's standard error and would outlive one that is killed.
+        self.end();
+        let patience = Duration::from_secs(if std::thread::panicking() { 5 } else { 60 });
+        let _ended = Deadline::after(patience).wait_until(|| !matches!(self.child.try_wait(), Ok(None)));
         let _gone = self.child.kill();
         let _gone = self.child.wait();
     }

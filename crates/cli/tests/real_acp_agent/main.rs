@@ -35,11 +35,19 @@ fn until_nothing_is_left(lab: &Lab) {
 
 /// The same while so many processes of the client and of Alhena itself are there.
 fn until_nothing_is_left_but(lab: &Lab, expected: usize) {
+    until_no_process_is_left_but(lab, expected);
+    let left = || directories(lab);
+    assert!(Deadline::after(Duration::from_secs(30)).wait_until(|| left() == 0), "{} directories", left());
+}
+
+fn until_no_process_is_left_but(lab: &Lab, expected: usize) {
     let mark = mark(lab);
-    let deadline = Deadline::after(Duration::from_secs(60));
     let left = || processes_with_env(&mark);
+    let deadline = Deadline::after(Duration::from_secs(60));
     assert!(deadline.wait_until(|| left().len() <= expected), "{:?}", left());
-    let runs = lab.home.path().join("alhena/runs");
-    let left = || std::fs::read_dir(&runs).into_iter().flatten().count();
-    assert!(deadline.wait_until(|| left() == 0), "{} directories", left());
+}
+
+/// How many runs have a directory.
+fn directories(lab: &Lab) -> usize {
+    std::fs::read_dir(lab.home.path().join("alhena/state/runs")).into_iter().flatten().count()
 }

@@ -184,10 +184,9 @@ fn real_cli_a_program_that_is_gone_leaves_nothing() {
 
 #[test]
 fn real_cli_what_a_program_was_asked_is_withdrawn_as_soon_as_no_answer_counts() {
-    let lab = lab(
-        "chat control late",
-        [shell("touch never"), Turn::new().text("On ").hang(), shell("touch never")],
-    );
+    // Behind the second question, too: its time may be over before its turn is interrupted.
+    let goes_on = || Turn::new().text("On ").hang();
+    let lab = lab("chat control late", [shell("touch never"), goes_on(), shell("touch never"), goes_on()]);
     let mut program = Program::start(&lab, &["--permission-timeout", "500ms"]);
     program.prompt("shell");
     let question = program.next("control_request");

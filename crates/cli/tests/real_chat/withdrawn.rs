@@ -10,7 +10,7 @@ use crate::{agents, chat, lab, nothing_is_left, shell};
 fn real_cli_a_question_that_nobody_answers_in_time_leaves_the_screen_and_the_next_line_is_a_prompt() {
     let lab =
         lab("chat unanswered", [shell("touch never"), Turn::say("Then not."), Turn::say("The next answer.")]);
-    let mut screen = Screen::start(chat(&lab, &["--permission-timeout", "1s"]));
+    let mut screen = Screen::start(chat(&lab, &["--permission-timeout", "10s"]));
     screen.say("make never");
     screen.wait_for("or a reason: ");
     // Half an answer is none, and no part of the next prompt.

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use alhena::scripted::{RecordedRequest, Scenario, Turn};
-use alhena::{Approval, EventKind, FailureKind, Run, Status};
+use alhena::{Approval, EventKind, FailureKind, Pool, PoolOptions, Run, Status};
 use alhena_testbed::Deadline;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use super::{VERSION, agents, answer, asked, nothing_is_left, pool, run, start};
+use super::{VERSION, agents, answer, asked, nothing_is_left, pool, run, start, well_before_the_next_hour};
 use crate::lab::Lab;
 
 /// `hangs`: some text and no end. `silent`: nothing at all. `works`: a command that does not end. Everything else is answered.
@@ -42,12 +43,12 @@ fn was_asked(lab: &Lab, word: &str) -> usize {
 }
 
 fn kill(pid: u32) {
-    let status = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
-    assert!(status.success());
+    let _gone = kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), Signal::KILL);
 }
 
 #[test]
 fn real_cli_a_stopped_prompt_ends_its_session_and_not_its_process() {
+    well_before_the_next_hour();
     let lab = lab("stopped");
     let pool = pool(1);
     let before = run(&lab, &pool, lab.request("alder")).session_id.clone();
@@ -148,40 +149,47 @@ fn real_cli_nothing_is_left_of_a_pool_that_is_closed_or_dropped_while_it_works()
 
 #[test]
 fn real_cli_a_process_without_work_ends_and_one_that_had_its_sessions_is_replaced() {
-    let lab = lab("idle");
-    let options = alhena::PoolOptions::default().processes(1).sessions(2).reuse(false);
-    let pool = alhena::Pool::new(options.idle(Duration::from_millis(100))).unwrap();
-    assert_eq!(answer(&lab, &pool, lab.request("alder")), "heard alder");
+    let lab = Lab::real("idle", VERSION, Scenario::dynamic(held));
+    let options = PoolOptions::default().processes(1).sessions(2).reuse(false);
+    let pool = Pool::new(options.idle(Duration::from_millis(100))).unwrap();
+    assert_eq!(process_of(&lab, &pool, "alder").len(), 1);
     until(|| agents(&lab).is_empty());
     drop(pool);
     nothing_is_left(&lab);
-    let options = alhena::PoolOptions::default().processes(1).sessions(2).reuse(false);
-    let pool = alhena::Pool::new(options).unwrap();
-    let mut processes = Vec::new();
-    for word in ["alder", "birch", "cedar"] {
-        let running = start(&lab, &pool, lab.request(word));
-        until(|| {
-            asked(&lab).iter().filter(|request| request.prompt() == Some(word)).count()
-                > usize::from(word == "alder")
-        });
-        processes.extend(agents(&lab));
-        assert_eq!(running.outcome_blocking().text.all(), format!("heard {word}"));
-    }
+    let options = PoolOptions::default().processes(1).sessions(2).reuse(false);
+    let pool = Pool::new(options).unwrap();
+    let mut processes: Vec<u32> =
+        ["birch", "cedar", "dogwood"].iter().flat_map(|word| process_of(&lab, &pool, word)).collect();
     processes.dedup();
     assert_eq!(processes.len(), 2, "{processes:?}");
 }
 
+/// Answers a word when the gate of that name is opened: until then its process can be looked at.
+fn held(request: &RecordedRequest) -> Turn {
+    let word = request.prompt().unwrap_or_default();
+    Turn::new().gate(word).text(format!("heard {word}"))
+}
+
+/// The process that serves a word which is [`held`], and was never asked before.
+fn process_of(lab: &Lab, pool: &Pool, word: &str) -> Vec<u32> {
+    let running = start(lab, pool, lab.request(word));
+    until(|| was_asked(lab, word) == 1);
+    // While it is asked its process is there, and no other.
+    let process = agents(lab);
+    lab.server.release("lab", word);
+    let outcome = running.outcome_blocking();
+    let expected = format!("heard {word}");
+    assert_eq!((outcome.status, outcome.text.all()), (Status::Success, &*expected), "{:?}", outcome.failure);
+    process
+}
+
 /// The processes that served so many prompts, one after the other.
-fn processes_of(lab: &Lab, options: alhena::PoolOptions, prompts: usize) -> Vec<u32> {
-    let pool = alhena::Pool::new(options.processes(1)).unwrap();
+fn processes_of(lab: &Lab, options: PoolOptions, prompts: usize) -> Vec<u32> {
+    let pool = Pool::new(options.processes(1)).unwrap();
     let mut processes = Vec::new();
     for number in 0..prompts {
-        // While it is asked its process is there, and no other.
         let word = format!("{}-of-{prompts}-{:?}", number, std::time::Instant::now());
-        let running = start(lab, &pool, lab.request(&word));
-        until(|| was_asked(lab, &word) == 1);
-        processes.extend(agents(lab));
-        assert_eq!(running.outcome_blocking().text.all(), format!("heard {word}"));
+        processes.extend(process_of(lab, &pool, &word));
     }
     pool.close_blocking();
     nothing_is_left(lab);
@@ -191,13 +199,8 @@ fn processes_of(lab: &Lab, options: alhena::PoolOptions, prompts: usize) -> Vec<
 
 #[test]
 fn real_cli_a_process_is_replaced_when_it_holds_too_much_memory_or_is_too_old() {
-    let slow = |request: &RecordedRequest| {
-        // Long enough to be looked at.
-        let said = format!("heard {}", request.prompt().unwrap_or_default());
-        Turn::new().sleep(Duration::from_millis(300)).text(said)
-    };
-    let lab = Lab::real("replaced", VERSION, Scenario::dynamic(slow));
-    let options = alhena::PoolOptions::default;
+    let lab = Lab::real("replaced", VERSION, Scenario::dynamic(held));
+    let options = PoolOptions::default;
     assert_eq!(processes_of(&lab, options(), 3).len(), 1);
     // No Node has so little.
     assert_eq!(processes_of(&lab, options().memory(1 << 20), 2).len(), 2);
@@ -209,8 +212,8 @@ fn real_cli_a_process_is_replaced_when_it_holds_too_much_memory_or_is_too_old() 
 fn real_cli_a_process_that_gets_too_old_without_a_prompt_is_ended() {
     let lab = lab("old");
     // It is younger than that when it has served its prompt, unless the machine is very slow; it ends in either case.
-    let options = alhena::PoolOptions::default().processes(1).idle(Duration::from_secs(3600));
-    let pool = alhena::Pool::new(options.age(Duration::from_secs(20))).unwrap();
+    let options = PoolOptions::default().processes(1).idle(Duration::from_secs(3600));
+    let pool = Pool::new(options.age(Duration::from_secs(20))).unwrap();
     assert_eq!(answer(&lab, &pool, lab.request("alder")), "heard alder");
     until(|| agents(&lab).is_empty());
     nothing_is_left(&lab);

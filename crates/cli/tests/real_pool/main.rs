@@ -10,8 +10,9 @@ mod served;
 mod shared;
 mod soak;
 
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use alhena::scripted::{RecordedRequest, Scenario, Turn};
 use alhena::{Outcome, Pool, PoolOptions, Request, Run};
@@ -57,8 +58,9 @@ fn agents(lab: &Lab) -> Vec<u32> {
             line.split(|byte| *byte == 0).any(|word| word == b"--acp")
         })
         .collect();
-    let is_child = |pid: &u32| parent(*pid).is_some_and(|parent| agents.contains(&parent));
-    agents.iter().copied().filter(|pid| !is_child(pid)).collect()
+    // One without a parent is gone.
+    let is_none = |pid: &u32| parent(*pid).is_none_or(|parent| agents.contains(&parent));
+    agents.iter().copied().filter(|pid| !is_none(pid)).collect()
 }
 
 fn parent(pid: u32) -> Option<u32> {
@@ -78,15 +80,27 @@ fn nothing_is_left(lab: &Lab) {
         "{:?}",
         processes_with_env(&home_of(lab))
     );
-    for place in ["alhena/runs", "alhena/homes"] {
-        let left: Vec<_> = std::fs::read_dir(lab.home.path().join(place))
-            .into_iter()
+    let left = || -> Vec<PathBuf> {
+        ["alhena/state/runs", "alhena/state/homes"]
+            .iter()
+            .flat_map(|place| std::fs::read_dir(lab.home.path().join(place)))
             .flatten()
             .flatten()
             .map(|entry| entry.path())
             .filter(|path| path.file_name().is_some_and(|name| name != "bin"))
-            .collect();
-        assert_eq!(left, Vec::<std::path::PathBuf>::new());
+            .collect()
+    };
+    // A pool that was dropped cleans up behind its last process.
+    assert!(Deadline::after(Duration::from_secs(30)).wait_until(|| left().is_empty()), "{:?}", left());
+}
+
+/// A session is not used again in another hour: whoever wants it to be begins when enough of one is left.
+fn well_before_the_next_hour() {
+    const HOUR: u64 = 60 * 60;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let left = HOUR - now % HOUR;
+    if left < 120 {
+        std::thread::sleep(Duration::from_secs(left));
     }
 }
 

@@ -4,11 +4,14 @@ use alhena::scripted::{Scenario, Turn, Usage};
 use alhena::{Approval, EventKind, Status};
 use serde_json::json;
 
-use super::{VERSION, agents, answer, asked, lab, nothing_is_left, pool, run, start};
+use super::{
+    VERSION, agents, answer, asked, lab, nothing_is_left, pool, run, start, well_before_the_next_hour,
+};
 use crate::lab::{Lab, all};
 
 #[test]
 fn real_cli_prompts_in_one_folder_use_one_session_and_none_hears_of_another() {
+    well_before_the_next_hour();
     let lab = lab("one session");
     let pool = pool(1);
     let mut sessions = Vec::new();
@@ -101,6 +104,7 @@ fn kinds(events: &[alhena::Event]) -> Vec<String> {
 
 #[test]
 fn real_cli_a_session_is_not_used_again_after_a_tool_a_failure_or_a_change_of_the_folder() {
+    well_before_the_next_hour();
     let scenario = Scenario::dynamic(|request: &alhena::scripted::RecordedRequest| {
         let prompt = request.prompt().unwrap_or_default();
         match (prompt, request.responses().next().is_some()) {

@@ -62,7 +62,7 @@ fn real_cli_the_name_of_a_folders_context_file_does_not_reach_a_prompt_in_anothe
     }
 }
 
-/// Speaks as Gemini CLI does, takes its time to open a session, and notes when it is asked for two at once.
+/// Speaks as Gemini CLI does, opens sessions when it may, and notes when it is asked for two at once.
 const SLOW_TO_OPEN: &str = r#"#!/usr/bin/env node
 const fs = require("fs"), say = (message) => console.log(JSON.stringify({jsonrpc: "2.0", ...message}));
 let opening = 0, sessions = 0;
@@ -71,7 +71,12 @@ require("readline").createInterface({input: process.stdin}).on("line", (line) =>
     if (method === "initialize") say({id, result: {protocolVersion: 1, agentInfo: {name: "gemini-cli", version: "0.61.0"}}});
     else if (method === "session/new") {
         fs.appendFileSync(process.env.NOTES, opening++ ? "two at once\n" : "one\n");
-        setTimeout(() => { opening--; say({id, result: {sessionId: `session-${++sessions}`}}); }, 1000);
+        const open = () => {
+            if (!fs.existsSync(process.env.MAY_OPEN)) return setTimeout(open, 10);
+            opening--;
+            say({id, result: {sessionId: `session-${++sessions}`}});
+        };
+        open();
     } else if (method === "session/prompt") {
         const update = {sessionUpdate: "agent_message_chunk", content: {type: "text", text: "Hi."}};
         say({method: "session/update", params: {sessionId: params.sessionId, update}});
@@ -109,7 +114,9 @@ fn a_process_is_asked_for_one_session_at_a_time() {
     std::fs::write(&entry, SLOW_TO_OPEN).unwrap();
     std::fs::set_permissions(&entry, std::fs::Permissions::from_mode(0o755)).unwrap();
     let notes = lab.home.path().join("notes");
+    let may_open = lab.home.path().join("may-open");
     lab.env.set("NOTES", &notes);
+    lab.env.set("MAY_OPEN", &may_open);
     lab.gemini = Finder::new().env(lab.env.clone()).path(&entry).find().unwrap();
 
     let pool = pool(1);
@@ -124,7 +131,11 @@ fn a_process_is_asked_for_one_session_at_a_time() {
     assert!(Deadline::after(Duration::from_secs(60)).wait_until(is_opening));
     first.stop();
     assert_eq!(first.outcome_blocking().status, Status::Cancelled);
-    let outcome = run(&lab, &pool, inside("second"));
+    let second = start(&lab, &pool, inside("second"));
+    // Time to ask for its session while the first is not there yet, for one who would.
+    std::thread::sleep(Duration::from_secs(1));
+    std::fs::write(&may_open, "").unwrap();
+    let outcome = second.outcome_blocking();
     assert_eq!((outcome.status, outcome.text.all()), (Status::Success, "Hi."), "{:?}", outcome.failure);
     assert_eq!(noted(), "one\none\n");
     pool.close_blocking();

@@ -75,9 +75,9 @@ fn real_cli_the_time_limit_counts_what_is_waited_for_and_the_limit_of_silence_do
     let limited = request(&lab, wait(280)).max_attempts(1).timeout(seconds(20));
     let outcome = lab.run(limited);
     assert_eq!(outcome.status, Status::Timeout, "{:?}", outcome.failure);
-    let lab = super::lab("silence", Scenario::new().turn(minute(8)).turn(Turn::say("Done.")));
-    // The CLI itself waits for these 8 s.
-    let outcome = lab.run(request(&lab, wait(60)).stall_timeout(seconds(5)));
+    let lab = super::lab("silence", Scenario::new().turn(minute(15)).turn(Turn::say("Done.")));
+    // The CLI itself waits for these 15 s.
+    let outcome = lab.run(request(&lab, wait(60)).stall_timeout(seconds(12)));
     super::is_success(&outcome);
 }
 

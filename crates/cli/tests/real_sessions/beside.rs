@@ -68,19 +68,20 @@ fn real_cli_a_run_beside_the_users_own_cli_is_complete_and_neither_session_is_lo
     let start = format!("GOOGLE_GEMINI_BASE_URL={url}/user '{gemini}' --yolo --model gemini-2.5-flash");
     tmux.run(&["new-session", "-d", "-s", "user", "-x", "120", "-y", "40", &start]);
     tmux.wait_for("Type your message");
-    let heard = || {
+    // By what is said: the turn before may still ask for something.
+    let heard = |text: &str| {
         let requests = lab.server.requests("lab");
-        requests.iter().filter(|request| request.run == "user" || request.run == "/user").count()
+        let mut users = requests.iter().filter(|request| request.run == "user" || request.run == "/user");
+        users.any(|request| request.raw_body.contains(text))
     };
     let say = |text: &str| {
-        let before = heard();
         tmux.run(&["set-buffer", text]);
         tmux.run(&["paste-buffer", "-p", "-t", "user"]);
         tmux.wait_for(text);
         // Right after a paste the CLI takes Enter for a part of it.
         let sent = Deadline::after(Duration::from_secs(60)).wait_until(|| {
             std::thread::sleep(Duration::from_secs(1));
-            heard() > before || {
+            heard(text) || {
                 tmux.run(&["send-keys", "-t", "user", "Enter"]);
                 false
             }

@@ -3,7 +3,7 @@
 use alhena::scripted::Scenario;
 use alhena::{EventKind, Status};
 
-use crate::lab::Lab;
+use crate::lab::{Lab, warnings};
 
 #[test]
 fn real_cli_a_failed_request_is_warned_of_before_the_next_one_is_answered() {
@@ -18,5 +18,5 @@ fn real_cli_a_failed_request_is_warned_of_before_the_next_one_is_answered() {
     );
     let answer = place(&|kind| matches!(kind, EventKind::Text { delta } if delta == "recovered"));
     assert!(warning.is_some() && warning < answer, "{events:?}");
-    assert_eq!(outcome.warnings.len(), 1, "{:?}", outcome.warnings);
+    assert_eq!(warnings(&outcome).len(), 1, "{:?}", outcome.warnings);
 }

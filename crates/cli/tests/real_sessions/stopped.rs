@@ -56,7 +56,8 @@ fn waits() -> Turn {
 fn stopped(lab: &Lab, way: Way, moment: &Moment, more: &[&str]) -> Option<Outcome> {
     let mut args = vec!["--model", "gemini-2.5-flash", "--approval", "yolo", "--as", "events"];
     if let Way::Timeout = way {
-        args.extend(["--timeout", "20s"]);
+        // The start of the CLI counts.
+        args.extend(["--timeout", "45s"]);
     }
     args.extend(more);
     args.push("Do it");

@@ -12,11 +12,13 @@ use crate::event::ToolError;
 use crate::join::ToolFact;
 use crate::time::Timestamp;
 
-/// How long a result waits for its fact, in milliseconds.
+/// How long a result waits for its fact, in milliseconds, where nothing was heard of the session file.
 const PATIENCE: i64 = 1_000;
+/// The same where it speaks: its record comes with the result, but a machine that is busy may be late with it.
+const PATIENCE_WITH_SESSION: i64 = 4_000;
 /// How long results wait in vain, all in all, until a fact comes: a stream with thousands of results that no file has must
 /// not be held up.
-const ALL_PATIENCE: i64 = 4_000;
+const ALL_PATIENCE: i64 = 8_000;
 /// So much is kept of facts whose results have not come.
 const ALL_FACTS: usize = 64 << 20;
 /// What an entry takes beside its texts.
@@ -102,7 +104,11 @@ impl Waiting {
     /// When the first one has waited long enough for its fact.
     pub(super) fn until(&self) -> Option<Timestamp> {
         let since = self.first.as_ref()?.since?;
-        Some(Timestamp::from_millis(since.as_millis().saturating_add(PATIENCE.min(self.patience))))
+        Some(Timestamp::from_millis(since.as_millis().saturating_add(self.patience_now().min(self.patience))))
+    }
+
+    fn patience_now(&self) -> i64 {
+        if self.heard_of_session { PATIENCE_WITH_SESSION } else { PATIENCE }
     }
 
     /// The file that the disk should be asked about.
@@ -199,7 +205,7 @@ impl Waiting {
         if now < until {
             return None;
         }
-        self.patience = self.patience.saturating_sub(PATIENCE).max(0);
+        self.patience = self.patience.saturating_sub(self.patience_now()).max(0);
         // A file that was never there will not be there for the next one either.
         if !self.heard_of_session {
             self.patience = 0;

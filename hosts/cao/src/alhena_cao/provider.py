@@ -132,7 +132,15 @@ class GeminiCliProvider(BaseProvider):
 
     @property
     def assume_processing_on_dispatch(self) -> bool:
+        """CAO asks just before it notes that something is sent, and tells us a little later: in between, the status of somebody
+        who looked before would count for the new turn, to its end."""
+        self._sent = _sent_now()
         return True
+
+    @property
+    def allow_raw_transcript_fallback(self) -> bool:
+        """The screen is no answer."""
+        return False
 
     @property
     def extraction_retries(self) -> int:
@@ -203,7 +211,7 @@ class GeminiCliProvider(BaseProvider):
 
     def notify_status_buffer_reset(self, epoch: int) -> None:
         """Something is about to be sent: what is on the screen is the turn before."""
-        self._sent = Sent(time.monotonic(), int(time.time() * 1000))
+        self._sent = _sent_now()
 
     def mark_input_received(self) -> None:
         super().mark_input_received()
@@ -350,6 +358,10 @@ class GeminiCliProvider(BaseProvider):
             # A command of the CLI's own is no turn.
             return self._status_now(buffer, None)
         return STATUS.get(str(status), TerminalStatus.UNKNOWN)
+
+
+def _sent_now() -> Sent:
+    return Sent(time.monotonic(), int(time.time() * 1000))
 
 
 def _tail(pane: Pane) -> str:

@@ -16,8 +16,6 @@ use crate::supervise::protocol::Gentle;
 const LONGEST_WAIT: Duration = Duration::from_millis(500);
 /// How long to wait for a reader that is behind, or for what others say of a turn that is over, before looking again.
 const SOON: Duration = Duration::from_millis(5);
-/// How long an agent may take to answer a cancel: 10 ms are usual (0.61.0).
-const PATIENCE_WITH_CANCEL: Duration = Duration::from_secs(5);
 
 impl Engine {
     /// Waits until the agent, the keeper or somebody else has something to say, or a clock rings.
@@ -82,9 +80,9 @@ impl Engine {
         if self.closing || self.ward.ended.is_some() {
             return;
         }
-        let cancelled =
-            self.exchange.as_ref().and_then(|exchange| exchange.stop.filter(|_| exchange.answered.is_none()));
-        if cancelled.is_some_and(|(_, since)| since.elapsed() > PATIENCE_WITH_CANCEL) {
+        let said = self.stdout.len();
+        let cancelled = self.exchange.as_mut().filter(|exchange| exchange.answered.is_none());
+        if cancelled.is_some_and(|exchange| exchange.ignores_cancel(said)) {
             self.end_process(Gentle::AtOnce);
         }
         if let Some(exchange) = self.exchange.as_mut().filter(|exchange| exchange.may_be_silent()) {

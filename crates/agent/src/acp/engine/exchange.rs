@@ -50,6 +50,7 @@ impl Engine {
             waits_until: now,
             dropped: Malformed::default(),
             stop: None,
+            said: (0, now),
             answered: None,
             stderr_before,
             output_before: if terms.is_some() { self.stdout.len() } else { 0 },

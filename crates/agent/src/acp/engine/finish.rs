@@ -135,7 +135,9 @@ impl Engine {
             account.say_if_lost(&finished.sessions);
             account.ask_disk_at_last(self.ward.has_started());
             match self.once {
-                true => account.hear_last_of(&self.ward),
+                true if account.hear_last_of(&self.ward) => {}
+                // It had no time to say goodbye.
+                true => self.count_last(account),
                 // What the CLI measured is of all turns.
                 false => self.hear_last(account),
             }
