@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use alhena::{Outcome, Status};
+use alhena::{EventKind, Outcome, Status};
 use alhena_testbed::script::Ending;
 use alhena_testbed::{Deadline, Script, Step};
 use lab::HostileLab;
@@ -26,11 +26,11 @@ fn says_what_was_not_read(outcome: &Outcome) -> bool {
 fn a_fast_stream_does_not_hold_up_the_time_limit() {
     let hostile =
         HostileLab::new("flood timeout", Script::new([Step::Init, Step::Deltas(FLOOD), Step::Hang]));
-    let began = Instant::now();
+    let (began, limit) = (Instant::now(), Duration::from_secs(10));
     let dir = hostile.lab.home.path().join("recording");
-    let request = hostile.lab.request("hello").timeout(Duration::from_secs(2)).record(&dir);
+    let request = hostile.lab.request("hello").timeout(limit).record(&dir);
     let outcome = hostile.lab.run(request);
-    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+    assert!(began.elapsed() < limit + SOON, "{:?}", began.elapsed());
     assert_eq!(outcome.status, Status::Timeout);
     assert!(says_what_was_not_read(&outcome), "{:?}", outcome.warnings);
     assert_eq!(hostile.hostile.survivors().unwrap(), [0u32; 0]);
@@ -55,32 +55,40 @@ fn a_stop_is_heard_while_the_output_of_an_agent_that_is_gone_is_still_read() {
     assert!(says_what_was_not_read(&outcome), "{:?}", outcome.warnings);
 }
 
+/// Ignores ^C, and exits on the SIGTERM that comes when patience with that is over. Whoever is ended at once gets none, and has no
+/// exit code: that shows it on a busy machine, too, where a time would not.
+fn ignores_the_first() -> [Step; 2] {
+    [Step::IgnoreSignals(vec![2, 1]), Step::ExitOnSignals { signals: vec![15], code: 7 }]
+}
+
 #[test]
 fn a_second_request_to_stop_ends_at_once_what_ignores_the_first() {
-    let deaf = Step::IgnoreSignals(vec![15, 2, 1]);
-    let hostile = HostileLab::new("at once", Script::new([deaf, Step::Init, Step::Hang]));
+    let steps = ignores_the_first().into_iter().chain([Step::Init, Step::Hang]);
+    let hostile = HostileLab::new("at once", Script::new(steps));
     let mut run = hostile.lab.start(hostile.lab.request("hello"));
-    run.next_blocking().unwrap();
+    // Before that there is no ^C.
+    while !matches!(run.next_blocking().unwrap().kind, EventKind::Started { .. }) {}
     let stopper = run.stopper();
     stopper.stop();
     let began = Instant::now();
     stopper.stop_at_once();
     let outcome = run.outcome_blocking();
-    // Patience with ^C and with SIGTERM is four seconds.
-    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
-    assert_eq!(outcome.status, Status::Cancelled);
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+    assert_eq!((outcome.status, outcome.exit_code), (Status::Cancelled, None));
     assert!(stopper.is_over());
     assert_eq!(hostile.hostile.survivors().unwrap(), [0u32; 0]);
 }
 
 #[test]
 fn a_result_that_was_written_before_the_stop_counts_even_if_the_reader_is_behind() {
-    let steps = [Step::Init, Step::Deltas(3 << 20), Step::Result, Step::Hang];
+    let written = Step::Touch("written".into());
+    let steps = [Step::Init, Step::Deltas(3 << 20), Step::Result, written, Step::Hang];
     let hostile = HostileLab::new("behind", Script::new(steps));
     let mut run = hostile.lab.start(hostile.lab.request("hello"));
     run.next_blocking().unwrap();
     // Nobody takes an event until all is written: the queue is full, and the result is not read.
-    std::thread::sleep(Duration::from_secs(3));
+    let written = hostile.lab.workspace().join("written");
+    assert!(Deadline::after(Duration::from_secs(60)).wait_until(|| written.exists()));
     run.stop();
     let outcome = run.outcome_blocking();
     assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
@@ -114,6 +122,13 @@ fn exit_code(alhena: &mut Child) -> Option<i32> {
     status.unwrap().code()
 }
 
+/// Whether a process has a handler for a signal.
+fn catches(pid: u32, signal: Signal) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    u64::from_str_radix(caught.trim(), 16).unwrap() & (1 << (signal.as_raw() - 1)) != 0
+}
+
 /// A tool that runs for ever.
 fn long_tool() -> Step {
     Step::Line(
@@ -136,28 +151,25 @@ fn a_reader_that_goes_away_while_a_tool_runs_ends_the_run() {
 
 #[test]
 fn a_second_signal_ends_at_once_what_ignores_the_first() {
-    let deaf = Step::IgnoreSignals(vec![15, 2, 1]);
-    let hostile = HostileLab::new("twice", Script::new([deaf, Step::Init, long_tool(), Step::Hang]));
+    let steps = ignores_the_first().into_iter().chain([Step::Init, long_tool(), Step::Hang]);
+    let hostile = HostileLab::new("twice", Script::new(steps));
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let mut command = hostile.lab.command(&["--as", "events", "go"]);
         let mut alhena = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut stdout = BufReader::new(alhena.stdout.take().unwrap());
         let mut lines = stdout.by_ref().lines().map(Result::unwrap);
         assert!(lines.any(|line| line.contains("tool_call")));
-        kill_process(Pid::from_child(&alhena), signal).unwrap();
-        let began = Instant::now();
-        // Two signals of one kind that nobody has seen yet are one.
-        let mut signals = 1;
-        while alhena.try_wait().unwrap().is_none() && signals < 4 {
-            std::thread::sleep(Duration::from_millis(150));
-            let _gone = kill_process(Pid::from_child(&alhena), signal);
-            signals += 1;
-        }
+        // Two signals of one kind that nobody has seen yet are one; and who is told to end when all is over may say no last word.
+        let ended = Deadline::after(SOON).wait_until(|| {
+            kill_process(Pid::from_child(&alhena), signal).unwrap();
+            std::thread::sleep(Duration::from_millis(100));
+            hostile.hostile.survivors().unwrap().is_empty()
+        });
+        assert!(ended);
         assert_eq!(exit_code(&mut alhena), Some(130));
-        // Patience with ^C and with SIGTERM is four seconds.
-        assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
-        let last = lines.last().unwrap();
-        assert!(last.contains(r#""status":"cancelled""#), "{last}");
+        let last: serde_json::Value = serde_json::from_str(&lines.last().unwrap()).unwrap();
+        let outcome: Outcome = serde_json::from_value(last["outcome"].clone()).unwrap();
+        assert_eq!((outcome.status, outcome.exit_code), (Status::Cancelled, None), "{signal:?}");
         assert_eq!(hostile.hostile.survivors().unwrap(), [0u32; 0]);
     }
 }
@@ -235,7 +247,8 @@ fn a_signal_while_the_prompt_is_awaited_is_a_run_that_was_cancelled() {
     let mut alhena = command.spawn().unwrap();
     let _never_closed = alhena.stdin.take().unwrap();
     // Before it has begun it dies as any program would.
-    std::thread::sleep(Duration::from_millis(500));
+    let begun = || catches(alhena.id(), Signal::INT);
+    assert!(Deadline::after(Duration::from_secs(60)).wait_until(begun));
     kill_process(Pid::from_child(&alhena), Signal::INT).unwrap();
     assert_eq!(exit_code(&mut alhena), Some(130));
     let mut text = String::new();

@@ -66,7 +66,8 @@ fn real_cli_every_job_has_one_result_whoever_is_killed() {
             .map(|job| format!("{{\"id\": \"j{job}\", \"prompt\": \"marker-{job}-end\", \"model\": \"gemini-2.5-flash\"}}\n"))
             .collect();
         fleet.write("jobs.jsonl", &all);
-        let worker = ["--jobs", "2", "--transport", "auto"];
+        // Short, because jobs of those who are killed wait for its end.
+        let worker = ["--jobs", "2", "--lease", "4s", "--transport", "auto"];
         let flags = Flags { workers: 2, worker: &worker, submit: &[], pause: 2000 };
         let harm = through_chaos(fleet, seed, count, limit, &flags);
         fleet.each_heard_its_own(count, seed);

@@ -110,6 +110,8 @@ pub enum Step {
     Reveal(String),
     /// Makes an empty file, so that a test knows how far it got.
     Touch(String),
+    /// Does nothing until there is such a file: until a test has done its part.
+    WaitFor(String),
     /// Does nothing for a while.
     Sleep(u64),
     /// Does nothing until killed.

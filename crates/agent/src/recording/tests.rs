@@ -132,7 +132,7 @@ fn happening(line: impl Strategy<Value = String>) -> impl Strategy<Value = Happe
     });
     let input = prop_oneof![
         // Mostly forwards, by steps around the time that a result waits.
-        4 => (0_i64..3_000).prop_map(|at| Input::Time(Timestamp::from_millis(at))),
+        4 => (0_i64..12_000).prop_map(|at| Input::Time(Timestamp::from_millis(at))),
         4 => fact().prop_map(Input::Fact),
         1 => Just(Input::SessionEnded),
         1 => ("[ -~]{0,6}", disk()).prop_map(|(path, state)| Input::Disk { path, state }),

@@ -22,8 +22,8 @@ fn alhena() -> PathBuf {
 
 pub const LONG: Duration = Duration::from_secs(120);
 
-/// Says what it was asked. `slow` takes a second, `hang` does not end, `fail` fails, `costs` used a model with a price, and `where` says
-/// where it is, `key` with what key, and `told` what it was instructed.
+/// Says what it was asked. `slow` takes a second, `held` ends when it is [let go](Fleet::let_go), `hang` does not end, `fail` fails,
+/// `costs` used a model with a price, and `where` says where it is, `key` with what key, and `told` what it was instructed.
 const STAND_IN: &str = r#"#!/bin/sh
 prompt=; next=
 for word in "$@"; do
@@ -38,6 +38,7 @@ done
 printf '%s\n' '{"type":"init","timestamp":"2026-11-15T17:49:10.686Z","session_id":"11111111-1111-4111-8111-111111111111","model":"m"}'
 case "$prompt" in
     *slow*) sleep 1 ;;
+    *held*) while [ ! -e "${0%/*}/go" ]; do sleep 0.05; done ;;
     *hang*) sleep 600 ;;
     *write*) cat given.txt > made.txt; mkdir -p out; echo built > out/built.txt; printf '\377' > out/bytes; echo out > .gitignore ;;
     *where*) prompt="$prompt $PWD" ;;
@@ -106,6 +107,16 @@ impl Fleet {
         fs::write(path, text).unwrap();
     }
 
+    /// Lets those end that were asked with `held`, and those that will be.
+    pub fn let_go(&self) {
+        fs::write(self.path("bin/go"), "").unwrap();
+    }
+
+    /// Holds those that begin from now on.
+    pub fn hold(&self) {
+        fs::remove_file(self.path("bin/go")).unwrap();
+    }
+
     pub fn urls(&self) -> String {
         urls(&self.servers)
     }
@@ -164,9 +175,6 @@ impl Fleet {
         let root = self.path("root").display().to_string();
         let mut args = vec!["worker", "--nats", &urls, "--name", name, "--gemini", &gemini, "--root", &root];
         args.push("--json");
-        if !more.contains(&"--lease") {
-            args.extend(["--lease", "4s"]);
-        }
         if !more.contains(&"--transport") {
             args.extend(["--transport", "cold"]);
         }

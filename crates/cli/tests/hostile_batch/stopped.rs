@@ -1,5 +1,6 @@
 //! ^C: once, no more jobs begin; twice, those that run are stopped. The journal is right either way.
 
+use std::fs::{self, File};
 use std::process::{Child, Stdio};
 
 use alhena_testbed::{Deadline, Step};
@@ -29,7 +30,8 @@ fn begins(desk: &Desk, first: impl IntoIterator<Item = Step>) -> Child {
     all.extend(first);
     desk.jobs(&[steps("first", all), json!({"prompt": "second"})]);
     let mut command = desk.command("jobs.jsonl", &["--jobs", "1"]);
-    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let said = File::create(desk.work().join("said")).unwrap();
+    let child = command.stdout(Stdio::null()).stderr(said).spawn().unwrap();
     is_there(began);
     child
 }
@@ -37,8 +39,14 @@ fn begins(desk: &Desk, first: impl IntoIterator<Item = Step>) -> Child {
 #[test]
 fn once_lets_those_that_run_finish_and_the_same_command_goes_on() {
     let desk = Desk::new("once");
-    let child = begins(&desk, [Step::Sleep(700), Step::Text("done".into()), Step::Result]);
+    let go = desk.work().join("go");
+    let held = Step::WaitFor(go.to_str().unwrap().to_owned());
+    let child = begins(&desk, [held, Step::Text("done".into()), Step::Result]);
     interrupt(&child);
+    let said = || fs::read_to_string(desk.work().join("said")).unwrap();
+    let drains = Deadline::after(LIMIT).wait_until(|| said().contains("no more jobs begin"));
+    assert!(drains, "{}", said());
+    fs::write(go, "").unwrap();
     assert_eq!(code(child), Some(130));
     assert_eq!(desk.statuses().into_iter().collect::<Vec<_>>(), [("1".to_owned(), "success".to_owned())]);
     assert_eq!(desk.prompts(), ["first"]);
@@ -85,7 +93,7 @@ fn a_pipe_into_which_nobody_writes_is_not_waited_for_when_somebody_wants_to_go()
     interrupt(&child);
     assert_eq!(code(child), Some(130));
     let mut child = desk.command("jobs.pipe", &[]).stdout(Stdio::null()).spawn().unwrap();
-    std::fs::write(&pipe, "{\"prompt\": \"through a pipe\"}\n").unwrap();
+    fs::write(&pipe, "{\"prompt\": \"through a pipe\"}\n").unwrap();
     assert!(child.wait().unwrap().success());
     assert_eq!(desk.prompts(), ["through a pipe"]);
     desk.nothing_is_left();

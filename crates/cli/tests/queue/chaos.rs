@@ -24,7 +24,9 @@ fn one(seed: u64, count: usize, servers: Vec<NatsServer>) {
     let limit = Duration::from_secs(240 + count as u64);
     let mut fleet = Fleet::for_long("chaos", servers, limit + Duration::from_secs(60));
     fleet.write("jobs.jsonl", &jobs(count));
-    let flags = Flags { workers: 3, worker: &["--jobs", "2"], submit: &[], pause: 600 };
+    // Short, because jobs of those who are killed wait for its end.
+    let worker = ["--jobs", "2", "--lease", "4s"];
+    let flags = Flags { workers: 3, worker: &worker, submit: &[], pause: 600 };
     let harm = through_chaos(&mut fleet, seed, count, limit, &flags);
     fleet.each_heard_its_own(count, seed);
     fleet.nothing_is_left();

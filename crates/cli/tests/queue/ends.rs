@@ -47,14 +47,18 @@ fn a_worker_finishes_what_it_has_on_the_first_signal_and_gives_it_back_on_the_se
     let fleet = fleet("signals");
     fleet.write(
         "jobs.jsonl",
-        "{\"id\": \"s\", \"prompt\": \"slow one\"}\n{\"id\": \"t\", \"prompt\": \"slow two\"}\n",
+        "{\"id\": \"s\", \"prompt\": \"held one\"}\n{\"id\": \"t\", \"prompt\": \"held two\"}\n",
     );
     let mut first = fleet.worker("w1", &["--jobs", "1"]);
     let mut submitted = fleet.submit(&[]);
     first.says("\"began\"");
-    let ended = first.leave();
+    first.signal("-TERM");
+    first.says("no more jobs are taken");
+    fleet.let_go();
+    let ended = first.finish(LONG);
     assert_eq!((ended.code(), ended.stdout.matches("\"success\"").count()), (Some(0), 1), "{ended:?}");
 
+    fleet.hold();
     let mut second = fleet.worker("w2", &["--jobs", "1", "--lease", "600s"]);
     second.says("\"began\"");
     second.signal("-INT");
@@ -62,10 +66,10 @@ fn a_worker_finishes_what_it_has_on_the_first_signal_and_gives_it_back_on_the_se
     second.signal("-INT");
     let ended = second.finish(LONG);
     assert_eq!(ended.code(), Some(130), "{ended:?}");
-    // At once, though its lease would hold for long: unless it was done at that moment.
+    assert!(submitted.has_ended().is_none());
+    // At once, though its lease would hold for long.
+    fleet.let_go();
     let third = fleet.worker("w3", &["--lease", "600s"]);
-    let ended = submitted.has_ended();
-    assert!(ended.is_none_or(|status| status.success()));
     assert_eq!(submitted.finish(LONG).code(), Some(0));
     assert_eq!(fleet.results().len(), 2);
     third.leave();
@@ -75,33 +79,39 @@ fn a_worker_finishes_what_it_has_on_the_first_signal_and_gives_it_back_on_the_se
 #[test]
 fn a_submitter_that_is_told_to_stop_takes_back_what_nobody_began() {
     let fleet = fleet("takes back");
-    let slow: String =
-        (0..8).map(|job| format!("{{\"id\": \"{job}\", \"prompt\": \"slow {job}\"}}\n")).collect();
-    fleet.write("jobs.jsonl", &slow);
-    let mut worker = fleet.worker("w1", &["--jobs", "1"]);
-    let submitted = fleet.submit(&[]);
-    worker.says("\"began\"");
+    let held: String =
+        (0..8).map(|job| format!("{{\"id\": \"{job}\", \"prompt\": \"held {job}\"}}\n")).collect();
+    fleet.write("jobs.jsonl", &held);
+    let worker = fleet.worker("w1", &["--jobs", "1"]);
+    let are_open = |jobs: u64| {
+        assert!(alhena_testbed::Deadline::after(LONG).wait_until(|| progress(&fleet)["open"] == jobs));
+    };
+    let mut submitted = fleet.submit(&[]);
+    // Until it has heard that somebody began a job, it takes that back, too.
+    submitted.says("1 running · 7 in the queue");
     submitted.signal("-INT");
+    submitted.says("no more jobs begin");
+    are_open(1);
+    fleet.let_go();
     let ended = submitted.finish(LONG);
     assert_eq!(ended.code(), Some(130), "{ended:?}");
-    let done = fleet.count_results();
-    assert!((1..8).contains(&done), "{done}");
-    assert_eq!(progress(&fleet)["open"], 0);
+    assert_eq!(fleet.count_results(), 1);
+    are_open(0);
     // Twice: it does not wait, and finds later what was done without it.
+    fleet.hold();
     let mut submitted = fleet.submit(&[]);
-    let before = worker.stdout().matches("\"began\"").count();
-    while worker.stdout().matches("\"began\"").count() == before {
-        assert!(submitted.has_ended().is_none());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    submitted.says("1 running · 6 in the queue");
     submitted.signal("-INT");
     submitted.says("no more jobs begin");
     submitted.signal("-INT");
     assert_eq!(submitted.finish(LONG).code(), Some(130));
+    assert_eq!(fleet.count_results(), 1);
+    fleet.let_go();
+    are_open(0);
     let ended = fleet.submit(&[]).finish(LONG);
     assert_eq!((ended.code(), fleet.results().len()), (Some(0), 8), "{ended:?}");
     let began = worker.leave().stdout.matches("\"began\"").count();
-    assert!(began <= 9, "{began}");
+    assert_eq!(began, 8, "nothing was done twice");
     fleet.nothing_is_left();
 }
 
@@ -149,8 +159,9 @@ fn the_first_failure_takes_the_rest_out_of_the_queue_when_it_is_to() {
     assert_eq!(ended.code(), Some(1), "{ended:?}");
     let done = fleet.count_results();
     assert!((1..10).contains(&done), "{done}: {ended:?}");
-    assert_eq!(progress(&fleet)["open"], 0);
+    // It says that it is done with the last one only when the result is there.
     worker.leave();
+    assert_eq!(progress(&fleet)["open"], 0);
     fleet.nothing_is_left();
 }
 
@@ -164,7 +175,10 @@ fn when_all_have_cost_what_they_may_the_rest_leaves_the_queue_and_is_done_when_m
     assert_eq!(ended.code(), Some(9), "{ended:?}");
     let done = fleet.count_results();
     assert!((1..12).contains(&done), "{done}: {ended:?}");
-    assert_eq!(progress(&fleet)["open"], 0);
+    // The worker says that it is done with the last one only when the result is there; no other was left to be done.
+    let is_empty = || progress(&fleet)["open"] == 0;
+    assert!(alhena_testbed::Deadline::after(LONG).wait_until(is_empty));
+    assert_eq!(progress(&fleet)["results"], done);
     let rest = fleet.submit(&["--max-cost", "5"]).finish(LONG);
     assert_eq!((rest.code(), fleet.results().len()), (Some(0), 12), "{rest:?}");
     assert!(
@@ -204,7 +218,8 @@ fn a_job_that_ends_its_workers_is_buried_and_the_others_are_done() {
 fn a_server_that_goes_away_and_comes_back_costs_time_and_nothing_else() {
     let mut fleet = fleet("server away");
     fleet.write("jobs.jsonl", &jobs(6));
-    let mut worker = fleet.worker("w1", &["--jobs", "1"]);
+    // Short, because what was on its way to or from the server waits for its end.
+    let mut worker = fleet.worker("w1", &["--jobs", "1", "--lease", "4s"]);
     let submitted = fleet.submit(&[]);
     worker.says("\"done\"");
     fleet.servers[0].kill();
@@ -305,12 +320,16 @@ fn whoever_waits_for_workers_that_are_gone_is_told_each_time() {
     fleet.write("others.jsonl", &jobs(1));
     let mut submitted = fleet.submit(&[]);
     let mut worker = fleet.worker("w1", &["--jobs", "1", "--lease", "1s"]);
-    let has_hang = |worker: &mut crate::fleet::Started| {
+    let has_hang = |worker: &crate::fleet::Started, since: usize| {
         let began =
             || worker.stdout().matches("\"began\"").count() > worker.stdout().matches("\"done\"").count();
         assert!(alhena_testbed::Deadline::after(LONG).wait_until(|| fleet.count_results() == 1 && began()));
+        // Of a worker that was killed before the submitter heard of it nobody is told.
+        let heard = |said: &str| said.contains("1/2 done · 0 failed · 1 running");
+        let shown = || submitted.stderr().get(since..).is_some_and(heard);
+        assert!(alhena_testbed::Deadline::after(LONG).wait_until(shown), "{}", submitted.stderr());
     };
-    has_hang(&mut worker);
+    has_hang(&worker, 0);
     // Whoever is told is the clock for those who must not be.
     let waits = |more: &[&str]| {
         let mut args = vec!["batch", "others.jsonl", "--nats", &urls];
@@ -331,11 +350,12 @@ fn whoever_waits_for_workers_that_are_gone_is_told_each_time() {
         let start = format!("no worker takes jobs: start one with `alhena worker --nats {urls}`");
         let said = || submitted.stderr().matches(&start).count() == times;
         assert!(alhena_testbed::Deadline::after(LONG).wait_until(said), "{times}: {}", submitted.stderr());
+        let since = submitted.stderr().len();
         worker = fleet.worker("w1", &["--jobs", "1", "--lease", "1s"]);
-        has_hang(&mut worker);
+        has_hang(&worker, since);
     }
-    submitted.says("1 running");
     submitted.signal("-INT");
+    submitted.says("no more jobs begin");
     submitted.signal("-INT");
     let ended = submitted.finish(LONG);
     assert_eq!((ended.code(), ended.stderr.matches("no worker takes").count()), (Some(130), 2), "{ended:?}");

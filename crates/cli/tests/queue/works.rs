@@ -31,8 +31,14 @@ fn jobs_are_done_by_workers_and_their_results_are_in_the_journal_and_had_from_an
     let name = ended.stderr.lines().find_map(|line| line.strip_prefix("batch ")?.split(' ').next()).unwrap();
     assert!(name.starts_with("results-"), "{name}");
     let urls = fleet.urls();
-    let status = fleet.run(&["batch", "status", name, "--nats", &urls, "--json"]);
-    let status: Value = serde_json::from_str(&status.stdout).unwrap();
+    let mut status = Value::Null;
+    // A worker says that it is done with the last one when the result is there.
+    let is_empty = || {
+        let told = fleet.run(&["batch", "status", name, "--nats", &urls, "--json"]);
+        status = serde_json::from_str(&told.stdout).unwrap();
+        status["progress"]["open"] == 0
+    };
+    assert!(alhena_testbed::Deadline::after(crate::fleet::LONG).wait_until(is_empty));
     assert_eq!(status["name"], name);
     assert_eq!(
         status["progress"],
@@ -253,11 +259,12 @@ fn folders_and_repositories_travel_and_come_back_as_patches() {
 fn what_the_api_tells_one_worker_all_keep_to_and_the_job_is_done_then() {
     let fleet = fleet("limited");
     fleet.write("jobs.jsonl", "{\"id\": \"l\", \"prompt\": \"limited\"}\n");
+    // Before, because the limit lasts five seconds.
+    let address = alhena_queue::Address::of(Some(&fleet.urls()), |_| None).unwrap();
+    let queue = alhena_queue::Queue::connect(&address, alhena_queue::Layout::default()).unwrap();
     let mut worker = fleet.worker("w1", &[]);
     let submitted = fleet.submit(&[]);
     worker.says("\"rate_limited\"");
-    let address = alhena_queue::Address::of(Some(&fleet.urls()), |_| None).unwrap();
-    let queue = alhena_queue::Queue::connect(&address, alhena_queue::Layout::default()).unwrap();
     let held = queue.held("shared default").unwrap();
     assert!(held.is_some_and(|held| held <= std::time::Duration::from_secs(5)), "{held:?}");
     assert_eq!(queue.held("other default").unwrap(), None);

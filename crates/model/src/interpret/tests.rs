@@ -796,6 +796,32 @@ fn the_verdict_waits_for_the_result_and_time_comes_from_the_best_source() {
 }
 
 #[test]
+fn a_result_waits_longer_for_a_session_file_that_speaks() {
+    let spoken = Fact::Thought { message: "m".into(), at: None, subject: "Yes".into(), text: "I am here".into() };
+    let exit_code_at = |spoken: Option<&Fact>, late: i64| {
+        let mut out = Vec::new();
+        let mut interpreter = Interpreter::with(Witnesses { session: true, disk: false });
+        interpreter.feed(Input::Time(Timestamp::from_millis(0)), &mut out);
+        let shell = call("run_shell_command", "c", json!({"command": "false"}));
+        spoken.into_iter().for_each(|fact| interpreter.feed(Input::Fact(fact.clone()), &mut out));
+        [init(), shell, success("c")]
+            .iter()
+            .for_each(|line| interpreter.line(line.to_string().as_bytes(), &mut out));
+        interpreter.feed(Input::Time(Timestamp::from_millis(late)), &mut out);
+        let fact = Box::new(crate::ToolFact { exit_code: Some(7), ..crate::ToolFact::default() });
+        let fact = Fact::Tool { message: "m".into(), id: "c".into(), fact, call: None };
+        interpreter.feed(Input::Fact(fact), &mut out);
+        interpreter.line(result().to_string().as_bytes(), &mut out);
+        let end = End { exit: Exit::Code(0), stderr: String::new(), duration_ms: None };
+        interpreter.conclude(&end, &mut out).commands[0].exit_code
+    };
+    assert_eq!(exit_code_at(None, 900), Some(7));
+    assert_eq!(exit_code_at(None, 1_100), None);
+    assert_eq!(exit_code_at(Some(&spoken), 3_900), Some(7));
+    assert_eq!(exit_code_at(Some(&spoken), 4_100), None);
+}
+
+#[test]
 fn events_without_a_time_get_the_readers() {
     let mut out = Vec::new();
     let mut interpreter = Interpreter::default();

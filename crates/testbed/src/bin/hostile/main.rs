@@ -107,6 +107,11 @@ fn take(step: Step, out: &mut Output) -> Result<(), String> {
             // On a full disk the name at least is there.
             let _ = std::fs::File::create(path);
         }
+        Step::WaitFor(path) => {
+            while !std::path::Path::new(&path).exists() {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
         Step::Sleep(milliseconds) => std::thread::sleep(Duration::from_millis(milliseconds)),
         Step::Hang => os::hang(),
         Step::Spin => loop {
