@@ -140,13 +140,16 @@ done < <(compgen -e)
 
 # A cancelled job is a cancelled run: alhena stops the agent and everything that it started.
 child=
-trap '[ -z "$child" ] || kill -TERM "$child" 2>/dev/null || true' INT TERM
+cancelled=
+trap 'if [ -z "$child" ]; then cancelled=1; else kill -TERM "$child" 2>/dev/null || true; fi' INT TERM
 
 commands_on=$(random)
 printf '::stop-commands::%s\n' "$commands_on"
 code=0
 env "${environment[@]}" "$alhena" "${arguments[@]}" - <"$work/prompt" 2>"$work/stderr" &
 child=$!
+# It may have come before anybody knew whom to tell. Twice is not told: a second signal means at once.
+if [ -n "$cancelled" ]; then kill -TERM "$child" 2>/dev/null || true; fi
 wait "$child" || code=$?
 # A signal ends `wait`, too: then it is waited for again.
 while kill -0 "$child" 2>/dev/null; do

@@ -66,21 +66,17 @@ impl Exchange {
 impl Terminal {
     /// The last turn's answer, or what there is of it so far. Where it has none, why.
     pub fn last_answer(&self) -> Result<Answer, TerminalError> {
-        // What has ended meanwhile is noted by looking.
-        let _noted = self.status_now();
+        self.catch_up();
         match self.journal().last() {
             Some(turn) => self.answer_to(turn, None),
             None => {
+                let answer = self.answer_without_turn();
                 let record = self.record()?;
-                let answer =
-                    self.answer_without_turn(&record).map_err(|error| match last_exchange(&record) {
-                        Some(_) => error,
-                        None => no_answer(&format!("{} has had no turn: there is no answer", self.name()))
-                            .with_hint(format!(
-                                "`{}` asks it something.",
-                                self.command_line("ask", &["TEXT"])
-                            )),
-                    })?;
+                let answer = answer.map_err(|error| match last_exchange(&record) {
+                    Some(_) => error,
+                    None => no_answer(&format!("{} has had no turn: there is no answer", self.name()))
+                        .with_hint(format!("`{}` asks it something.", self.command_line("ask", &["TEXT"]))),
+                })?;
                 let is_new = |path: PathBuf| !SessionTurn::each_since(&path, record.created).is_empty();
                 let resumed = answer.source == Source::Session && !sessions_of(&record).any(is_new);
                 let warning = resumed.then(|| BEFORE.to_owned());
@@ -91,7 +87,7 @@ impl Terminal {
 
     /// The answer of one turn, or what there is of it so far. Where it has none, why.
     pub fn answer_of(&self, turn: u64) -> Result<Answer, TerminalError> {
-        let _noted = self.status_now();
+        self.catch_up();
         let mut turns = self.journal().turns().into_iter().skip_while(|one| one.id != turn);
         let Some(turn) = turns.next() else {
             let message = format!("{} has no turn {turn}", self.name());
@@ -133,7 +129,7 @@ impl Terminal {
                 })
             }
             Some(end) if end.how == How::Answered && said.queries == 0 => {
-                self.answer_without_turn(&record).map(|answer| Answer { turn: Some(id), ..answer })
+                self.answer_without_turn().map(|answer| Answer { turn: Some(id), ..answer })
             }
             Some(_) => {
                 let why = warning.unwrap_or_else(|| "the model returned no text".to_owned());
@@ -143,11 +139,13 @@ impl Terminal {
     }
 
     /// What the session and the screen have last, whoever asked for it.
-    fn answer_without_turn(&self, record: &Record) -> Result<Answer, TerminalError> {
+    fn answer_without_turn(&self) -> Result<Answer, TerminalError> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let look = self.live().and_then(|live| live.capture_pane(History::All)).ok();
-            let exchange = last_exchange(record);
+            // Each time: when the agent ends, its session goes to the store.
+            let record = self.record()?;
+            let exchange = last_exchange(&record);
             let over = Instant::now() >= deadline;
             match (&exchange, &look) {
                 (Some(exchange), look)
@@ -175,9 +173,9 @@ impl Terminal {
 
     /// All turns: from the session if it can be found, else those that the screen and its history show.
     pub fn turns(&self) -> Result<(Vec<Turn>, Source), TerminalError> {
-        let record = self.record()?;
         // It has what the screen has, once this has returned.
         let source = self.last_answer().map(|answer| answer.source);
+        let record = self.record()?;
         let look = self.live().and_then(|live| live.capture_pane(History::All));
         let seen = look.map(|look| look.capture().turns()).unwrap_or_default();
         match session_of(&record).filter(|_| source == Ok(Source::Session)) {

@@ -179,7 +179,7 @@ impl Terminals {
     }
 
     /// The agents that do not do something yet; one that waits for somebody if there are none.
-    fn all_but(&self, until: Until) -> Result<Vec<Terminal>, TerminalError> {
+    pub fn all_but(&self, until: Until) -> Result<Vec<Terminal>, TerminalError> {
         let mut waiting = Vec::new();
         let mut others = Vec::new();
         for terminal in self.list()? {

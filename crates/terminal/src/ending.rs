@@ -5,8 +5,10 @@
 
 use std::time::{Duration, Instant};
 
+use alhena_agent::dirs::Dirs;
+use alhena_agent::run_dir::{self, Holder};
 use alhena_agent::supervise::mark::marked;
-use alhena_sys::processes;
+use alhena_sys::{Process, processes};
 use rustix::process::Signal;
 use serde::Serialize;
 
@@ -15,11 +17,13 @@ use crate::error::TerminalError;
 use crate::fit;
 use crate::screen::Status;
 use crate::store::{Cause, Phase, Record, TerminalEnd};
-use crate::terminal::{History, Terminal};
+use crate::terminal::{History, TICK, Terminal};
 use crate::tmux::SESSION;
 
-/// How long the process in the pane may take to sweep and to publish.
-const SWEEP: Duration = Duration::from_secs(12);
+/// How long the process in the pane, or its guard, may take to sweep and to publish.
+pub(crate) const SWEEP: Duration = Duration::from_secs(12);
+/// How long the end is waited for where nobody is left to tell it.
+const NOBODY: Duration = Duration::from_secs(3);
 
 /// How a terminal was ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -51,9 +55,41 @@ impl Terminal {
     /// Waits until an agent that goes has gone: its session is in the store then. Not for ever, and not long where nobody is
     /// left to put anything there.
     pub fn wait_until_gone(&self) -> Result<(), TerminalError> {
-        let record = self.record()?;
-        let lives = record.agent.is_some_and(|agent| agent.alive());
-        self.wait_for_end(Instant::now() + if lives { SWEEP } else { Duration::from_secs(3) }).map(|_| ())
+        let patience = self.patience(&self.record()?);
+        self.wait_for_end(Instant::now() + patience).map(|_| ())
+    }
+
+    /// Notes what has ended meanwhile, which is done by looking, and waits for the session of one that has just exited.
+    pub(crate) fn catch_up(&self) {
+        if self.status_now().is_ok_and(|reading| reading.status == Status::Exited) {
+            let _not_for_ever = self.wait_for_publisher(Instant::now() + SWEEP);
+        }
+    }
+
+    /// Waits while somebody is left to publish the session of one that has exited: for a moment it is neither where the CLI
+    /// wrote it nor in the store.
+    pub(crate) fn wait_for_publisher(&self, deadline: Instant) -> Result<(), TerminalError> {
+        let goes = |record: &Record| record.phase != Phase::Ended && self.is_held(record);
+        // It may only have looked so: a CLI that starts again is gone for a moment, too.
+        while goes(&self.record()?)
+            && self.status_now()?.status == Status::Exited
+            && Instant::now() < deadline
+        {
+            self.wait_for_end(deadline.min(Instant::now() + TICK))?;
+        }
+        Ok(())
+    }
+
+    fn patience(&self, record: &Record) -> Duration {
+        if self.is_held(record) { SWEEP } else { NOBODY }
+    }
+
+    /// Whether somebody is left who sweeps and publishes: the process in the pane, or its guard, which holds the run's lock.
+    fn is_held(&self, record: &Record) -> bool {
+        let runs = || Dirs::of(&self.terminals.inner.environment).map(|dirs| dirs.runs());
+        let guarded =
+            |mark: &String| runs().is_some_and(|runs| run_dir::holder(&runs, mark) == Holder::Somebody);
+        record.agent.is_some_and(Process::alive) || record.mark.as_ref().is_some_and(guarded)
     }
 
     fn has_left(&self) -> Result<bool, TerminalError> {
@@ -141,10 +177,9 @@ impl Terminal {
         }
         if let Some(agent) = record.agent {
             agent.signal(Signal::TERM);
-            let patience = if agent.alive() { SWEEP } else { Duration::from_secs(3) };
-            if !self.wait_for_end(Instant::now() + patience)? && agent.alive() {
+            if !self.wait_for_end(Instant::now() + self.patience(record))? && agent.alive() {
                 agent.signal(Signal::KILL);
-                self.wait_for_end(Instant::now() + Duration::from_secs(3))?;
+                self.wait_for_end(Instant::now() + self.patience(record))?;
             }
         }
         Ok(())

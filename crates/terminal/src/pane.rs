@@ -313,11 +313,12 @@ pub fn guard(step: &str) -> io::Result<()> {
     }
     sweep(&watch.mark, Life::Thread);
     let finished = watch.plan.as_ref().map(finish_home).unwrap_or_default();
+    let cause = Some(Cause::Killed);
+    let sessions = finished.published;
+    // Before the run's lock goes with its directory: as long as somebody holds that, this is waited for.
+    say_ended(&watch.record, TerminalEnd { sessions, cause, signal: Some(9), ..TerminalEnd::default() });
     for path in &watch.remove {
         let _gone = std::fs::remove_dir_all(path);
     }
-    let cause = Some(Cause::Killed);
-    let sessions = finished.published;
-    say_ended(&watch.record, TerminalEnd { sessions, cause, signal: Some(9), ..TerminalEnd::default() });
     Ok(())
 }

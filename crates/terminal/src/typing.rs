@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::error::{TerminalError, TerminalErrorKind};
 use crate::screen::{Draft, Reading, Status};
-use crate::terminal::{History, Live, Terminal, Until, status_name};
+use crate::terminal::{History, Live, TICK, Terminal, Until, status_name};
 use crate::turn::How;
 use crate::wording::{At, Slash, Wording, cleaned, notices};
 
@@ -204,9 +204,16 @@ impl Terminal {
         if reading.status != Status::Processing || open || self.says_working() {
             return Ok(reading);
         }
-        match self.wait(Until::Settled, TAKE_BACK) {
-            Err(error) if error.kind == TerminalErrorKind::Timeout => Ok(reading),
-            rested => rested,
+        let deadline = Instant::now() + PATIENCE;
+        // In pieces: a person may give it something to do meanwhile.
+        loop {
+            match self.wait(Until::Settled, TICK) {
+                Err(error) if error.kind == TerminalErrorKind::Timeout => {}
+                rested => return rested,
+            }
+            if self.says_working() || Instant::now() >= deadline {
+                return Ok(reading);
+            }
         }
     }
 

@@ -1,6 +1,8 @@
 //! Bounds on time: nothing in a test waits for ever, whatever the agent does.
 
-use std::io::{self, Read, Seek};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
@@ -102,7 +104,7 @@ impl Finished {
 /// Output goes through files: a process that inherited stdout and lives on cannot make this wait. The command stays in
 /// this process group, so that whoever ends a test or presses ^C ends it too.
 pub fn run_bounded(command: &mut Command, limit: Duration) -> io::Result<Finished> {
-    let (mut stdout, mut stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    let (stdout, stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
     command.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?).stdin(Stdio::null());
     let program = command.get_program().to_string_lossy().into_owned();
     let mut child =
@@ -118,12 +120,13 @@ pub fn run_bounded(command: &mut Command, limit: Duration) -> io::Result<Finishe
         }
         std::thread::sleep(Duration::from_millis(5));
     };
-    Ok(Finished { status, stdout: contents(&mut stdout)?, stderr: contents(&mut stderr)?, timed_out })
+    Ok(Finished { status, stdout: contents(&stdout)?, stderr: contents(&stderr)?, timed_out })
 }
 
-fn contents(file: &mut std::fs::File) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    file.rewind()?;
-    file.read_to_end(&mut bytes)?;
+/// Read without moving in it: whoever lives on writes where the file is, which is the same for both.
+fn contents(file: &File) -> io::Result<Vec<u8>> {
+    let size = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
+    let mut bytes = vec![0; size];
+    file.read_exact_at(&mut bytes, 0)?;
     Ok(bytes)
 }

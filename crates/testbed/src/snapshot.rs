@@ -65,7 +65,11 @@ impl Snapshot {
             for found in std::fs::read_dir(root.join(&directory))? {
                 let found = found?;
                 let path = directory.join(found.file_name());
-                let entry = entry(&found.path())?;
+                let entry = match entry(&found.path()) {
+                    // It has gone since it was found.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                    entry => entry?,
+                };
                 if matches!(entry, Entry::Directory(_)) {
                     waiting.push(path.clone());
                 }

@@ -111,7 +111,7 @@ fn a_command_that_does_not_end_is_killed_with_its_descendants() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("pid");
     let script = format!("setsid sleep 100 & echo $! > {}; wait", file.display());
-    let done = run_bounded(Command::new("sh").arg("-c").arg(script), Duration::from_secs(1)).unwrap();
+    let done = run_bounded(Command::new("sh").arg("-c").arg(script), Duration::from_secs(5)).unwrap();
     assert_eq!(
         (done.timed_out, done.succeeded(), done.ending().as_str()),
         (true, false, "it ran out of time")

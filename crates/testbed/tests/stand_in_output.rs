@@ -1,7 +1,7 @@
 //! Each way in which the stand-in writes badly is what its name says.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
-use std::io::Write;
+use std::io::{Seek, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -219,6 +219,14 @@ fn nothing_two_results_or_more_after_the_result() {
     );
 }
 
+/// A stdin that has it all at once: a pipe may get its first byte after the half second that is waited for it.
+fn holding(bytes: &[u8]) -> Stdio {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(bytes).unwrap();
+    file.rewind().unwrap();
+    file.into()
+}
+
 #[test]
 fn each_start_is_dumped() {
     let hostile = Hostile::new(Script::normal()).unwrap().version("9.9.9-preview");
@@ -227,9 +235,7 @@ fn each_start_is_dumped() {
     let directory = std::env::temp_dir().canonicalize().unwrap();
     let mut command = hostile.command();
     command.args(["-p", "two\nlines", "--yolo"]).env("SEEN", "yes").current_dir(&directory);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all("größe".as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
+    let output = command.stdin(holding("größe".as_bytes())).output().unwrap();
     assert_eq!(
         events(&output.stdout)[1],
         json!({"type": "message", "role": "user", "content": "größe\n\ntwo\nlines"})
@@ -250,9 +256,7 @@ fn each_start_is_dumped() {
 fn a_large_stdin_is_dumped_as_a_hash() {
     let hostile = Hostile::new(Script::new([])).unwrap();
     let bytes = vec![b'y'; 3_000_000];
-    let mut child = hostile.command().stdin(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(&bytes).unwrap();
-    child.wait().unwrap();
+    hostile.command().stdin(holding(&bytes)).status().unwrap();
     let seen = StdinSeen { bytes: 3_000_000, sha256: sha256(&bytes), text: None };
     assert_eq!(hostile.starts().unwrap()[0].stdin, Some(seen));
 }

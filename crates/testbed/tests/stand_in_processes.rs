@@ -242,7 +242,7 @@ fn a_child_can_clear_its_environment() {
 #[test]
 fn a_storm_changes_its_processes_all_the_time() {
     let hostile =
-        hostile([Step::ForkStorm { processes: 20, for_ms: 400, every_ms: 10 }, ready(), Step::Hang]);
+        hostile([Step::ForkStorm { processes: 20, for_ms: 3000, every_ms: 10 }, ready(), Step::Hang]);
     let process = start(&hostile);
     let first = hostile.survivors().unwrap();
     let calm = || {
@@ -282,7 +282,7 @@ fn every_process_dies_at_the_end_of_its_lifetime() {
     let children =
         [Child::default().new_session().daemon().ignores_signals(), Child::default().cleared_environment()];
     let steps = [deaf].into_iter().chain(children.map(Step::Spawn)).chain([Step::Hang]);
-    let hostile = hostile(steps).lifetime(Duration::from_secs(1));
+    let hostile = hostile(steps).lifetime(Duration::from_secs(5));
     let done = run_bounded(&mut hostile.command(), LIMIT).unwrap();
     assert_eq!(done.status.signal(), Some(libc::SIGALRM));
     assert_eq!(hostile.pids().unwrap().len(), 3);

@@ -103,7 +103,8 @@ fn follow_prints_what_is_there_when_the_first_session_appears() {
     let desk = desk_with(&[]);
     let args = ["sessions", "follow", "--json"];
     let mut started = Started::new(&desk, desk.command(&args), b"");
-    std::thread::sleep(Duration::from_millis(500));
+    let waits = || started.said_so_far().contains("Waiting for a session");
+    assert!(Deadline::after(Duration::from_secs(30)).wait_until(waits), "{}", started.said_so_far());
     let name = "session-2026-11-15T20-29-3e9f236b.jsonl";
     fs::copy(recorded("0.61.0", &format!("plain/{name}")), chats(&desk).join(name)).unwrap();
     wait_for_events(&mut started, &["prompt", "tool_call", "tool_result", "usage", "text", "usage"]);

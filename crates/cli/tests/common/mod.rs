@@ -3,8 +3,8 @@
 
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{Read, Seek, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::io::{Seek, Write};
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
@@ -124,7 +124,12 @@ impl Started {
 
     /// What it has printed so far.
     pub fn so_far(&mut self) -> String {
-        contents(&mut self.stdout)
+        contents(&self.stdout)
+    }
+
+    /// What it has said so far, on stderr.
+    pub fn said_so_far(&self) -> String {
+        contents(&self.stderr)
     }
 
     pub fn finish(mut self, desk: &Desk, args: &[&str], limit: Duration) -> Transcript {
@@ -135,21 +140,21 @@ impl Started {
             ended.is_some()
         }) {
             kill_tree(self.child.id());
-            panic!("`alhena {}` took longer than {limit:?}: {}", args.join(" "), contents(&mut self.stderr));
+            panic!("`alhena {}` took longer than {limit:?}: {}", args.join(" "), contents(&self.stderr));
         }
         Transcript {
             status: ended.unwrap(),
-            stdout: contents(&mut self.stdout),
-            stderr: contents(&mut self.stderr),
+            stdout: contents(&self.stdout),
+            stderr: contents(&self.stderr),
             root: desk.root(),
         }
     }
 }
 
-fn contents(file: &mut File) -> String {
-    let mut bytes = Vec::new();
-    file.rewind().unwrap();
-    file.read_to_end(&mut bytes).unwrap();
+/// Read without moving in it: the child writes where the file is, which is the same for both.
+fn contents(file: &File) -> String {
+    let mut bytes = vec![0; file.metadata().unwrap().len() as usize];
+    file.read_exact_at(&mut bytes, 0).unwrap();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 

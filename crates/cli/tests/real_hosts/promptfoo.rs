@@ -201,10 +201,10 @@ fn an_abort_of_promptfoo_leaves_nothing_behind() {
     let sleep = Turn::new().call("run_shell_command", json!({"command": "sleep 300", "description": "rest"}));
     let place = Place::new("promptfoo-abort", [("sleep", Scenario::new().turn(sleep))]);
     let cases = eval(&place, &build(&place), "test/abort.yaml", |command| {
-        command.env("PROMPTFOO_EVAL_TIMEOUT_MS", "15000");
+        command.env("PROMPTFOO_EVAL_TIMEOUT_MS", "45000");
     });
     let error = cases[0]["error"].as_str().unwrap();
-    assert!(error.contains("timed out after 15000ms"), "{error}");
+    assert!(error.contains("timed out after 45000ms"), "{error}");
     assert_eq!(place.requests("sleep").len(), 1, "the command had begun");
     place.assert_nothing_left();
 }

@@ -11,7 +11,7 @@ fn ten_terminals_at_once_each_get_their_own_answers() {
         let prompt = request.prompt().unwrap_or_default();
         Turn::say(format!("You said {}.", prompt.rsplit("</session_context>").next().unwrap_or_default()))
     };
-    let place = Place::alone("ten", Scenario::dynamic(echo));
+    let place = Place::new("ten", Scenario::dynamic(echo));
     std::thread::scope(|scope| {
         for number in 0..10 {
             let place = &place;

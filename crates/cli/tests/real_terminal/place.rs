@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use alhena::agent::env::Environment;
@@ -32,16 +31,6 @@ pub struct Place {
     pub tmux: PathBuf,
     pub server: String,
     _watchdog: Watchdog,
-    _turn: Turn,
-}
-
-/// Tests with many agents run alone: ten starts at once take all that two cores have.
-static MACHINE: RwLock<()> = RwLock::new(());
-
-/// Held as long as the place is: with the others, or alone.
-enum Turn {
-    Shared { _guard: RwLockReadGuard<'static, ()> },
-    Alone { _guard: RwLockWriteGuard<'static, ()> },
 }
 
 impl Place {
@@ -50,29 +39,6 @@ impl Place {
     }
 
     pub fn with(name: &str, scenario: Scenario, trust: Trust) -> Self {
-        let guard = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
-        Self::make(name, scenario, trust, Turn::Shared { _guard: guard })
-    }
-
-    /// While no other test runs.
-    pub fn alone(name: &str, scenario: Scenario) -> Self {
-        let guard = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
-        Self::make(name, scenario, Trust::Trusted, Turn::Alone { _guard: guard })
-    }
-
-    /// For longer, on whatever tmux is wanted.
-    pub fn soak(name: &str, scenario: Scenario, time: Duration) -> Self {
-        let guard = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
-        let mut place = Self::make(name, scenario, Trust::Trusted, Turn::Shared { _guard: guard });
-        place._watchdog = Watchdog::new(name, time + Duration::from_secs(240));
-        if let Some(tmux) = std::env::var_os("ALHENA_SOAK_TMUX") {
-            place.tmux = tmux.into();
-            place.terminals = place.again();
-        }
-        place
-    }
-
-    fn make(name: &str, scenario: Scenario, trust: Trust, turn: Turn) -> Self {
         let watchdog = Watchdog::new(name, Duration::from_secs(240));
         let home = PrivateHome::with(trust).unwrap();
         let api = Server::start().unwrap();
@@ -87,7 +53,18 @@ impl Place {
         let tmux = tools::tmux().unwrap();
         let gemini = RealCli::get("0.61.0").unwrap().bin;
         let terminals = open(&env, &tmux, &server);
-        Self { home, api, env, terminals, gemini, tmux, server, _watchdog: watchdog, _turn: turn }
+        Self { home, api, env, terminals, gemini, tmux, server, _watchdog: watchdog }
+    }
+
+    /// For longer, on whatever tmux is wanted.
+    pub fn soak(name: &str, scenario: Scenario, time: Duration) -> Self {
+        let mut place = Self::new(name, scenario);
+        place._watchdog = Watchdog::new(name, time + Duration::from_secs(240));
+        if let Some(tmux) = std::env::var_os("ALHENA_SOAK_TMUX") {
+            place.tmux = tmux.into();
+            place.terminals = place.again();
+        }
+        place
     }
 
     /// As another process would see it.
@@ -209,12 +186,17 @@ pub fn answer(terminal: &Terminal, text: &str) -> String {
     terminal.last_answer().unwrap().text
 }
 
-/// A command as people type it: its exit code, what it printed, what it said.
-pub fn type_in(place: &Place, args: &[&str]) -> (i32, String, String) {
+/// A command as people type it.
+pub fn command(place: &Place, args: &[&str]) -> Command {
     let mut command = Command::new(ALHENA);
     command.env_clear().envs(place.env.iter()).current_dir(place.work());
     command.args(["terminal", "--server", &place.server, "--tmux", place.tmux.to_str().unwrap()]).args(args);
-    let done = run_bounded(&mut command, Duration::from_secs(120)).unwrap();
+    command
+}
+
+/// What comes of one: its exit code, what it printed, what it said.
+pub fn type_in(place: &Place, args: &[&str]) -> (i32, String, String) {
+    let done = run_bounded(&mut command(place, args), Duration::from_secs(120)).unwrap();
     (done.status.code().unwrap(), done.stdout_text(), done.stderr_text())
 }
 

@@ -1,7 +1,7 @@
 //! States that a screen alone does not tell: turns without an answer, messages that are held up, agents that have left.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant, SystemTime};
 
 use alhena::agent::home::McpServer;
 use alhena::scripted::{RecordedRequest, Scenario, Turn};
@@ -26,7 +26,7 @@ fn scripted(request: &RecordedRequest) -> Turn {
         () if told("no model") => {
             Turn::error(404, json!({"code": 404, "message": "no such model", "status": "NOT_FOUND"}))
         }
-        () if told("slow") => Turn::new().delay(Duration::from_millis(1500)).text("Slowly."),
+        () if told("slow") => Turn::new().gate("go").text("Slowly."),
         () => Turn::say("Well."),
     }
 }
@@ -71,28 +71,40 @@ fn a_turn_without_an_answer_says_why_and_is_never_given_the_one_before() {
     assert_eq!(how, expected.map(Some));
 }
 
-/// What a second process is told while something goes on: when, the status, and how the last turn ended.
-type Sample = (Instant, Status, Option<How>);
+/// What a second process is told while something goes on: the status, and how the last turn ended.
+#[derive(Clone, Debug)]
+struct Sample {
+    asked: SystemTime,
+    told: SystemTime,
+    status: Status,
+    ended: Option<How>,
+}
 
-/// Asks for the status of the first terminal all the time, from two sides, while something is done.
-fn observed<T>(place: &Place, act: impl FnOnce() -> T) -> (T, Vec<Sample>) {
-    let over = AtomicBool::new(false);
+/// How many observers there are: of so many samples nobody knows on which side of a moment they began.
+const OBSERVERS: usize = 2;
+
+/// Asks for the status of the first terminal all the time, from two sides, while something is done. That one sees how many
+/// samples there are.
+fn observed<T>(place: &Place, act: impl FnOnce(&AtomicUsize) -> T) -> (T, Vec<Sample>) {
+    let (over, taken) = (AtomicBool::new(false), AtomicUsize::new(0));
     let watch = || {
         let mut samples = Vec::new();
         let terminals = place.again();
         while !over.load(Ordering::Relaxed) {
-            let asked = Instant::now();
+            let asked = SystemTime::now();
             if let Some(Ok(reading)) = terminals.list().unwrap().first().map(Terminal::status) {
-                samples.push((asked, reading.status, reading.turn.and_then(|turn| turn.ended)));
+                let (told, status) = (SystemTime::now(), reading.status);
+                samples.push(Sample { asked, told, status, ended: reading.turn.and_then(|turn| turn.ended) });
+                taken.fetch_add(1, Ordering::Relaxed);
             }
             std::thread::sleep(Duration::from_millis(30));
         }
         samples
     };
     std::thread::scope(|scope| {
-        let observers = [scope.spawn(watch), scope.spawn(watch)];
+        let observers = [(); OBSERVERS].map(|()| scope.spawn(watch));
         // Whatever goes wrong, the observers have to end.
-        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act));
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| act(&taken)));
         over.store(true, Ordering::Relaxed);
         let samples = observers.map(|observer| observer.join().unwrap()).concat();
         (done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)), samples)
@@ -109,24 +121,28 @@ fn a_launch_is_ready_when_slow_servers_have_started_and_until_then_everybody_is_
     let place = Place::new("slow servers", Scenario::dynamic(scripted));
     let mut wanted = place.wanted("");
     wanted.request.mcp_servers.push(slow_server());
-    let (terminal, samples) = observed(&place, || place.terminals.launch(wanted).unwrap());
-    assert!(place.work().join("started.txt").exists(), "launched before the server had started");
-    let wrong: Vec<_> = samples.iter().filter(|(_, status, _)| Until::Idle.is_met(*status)).collect();
-    // The launch itself looks a moment later than the others may.
-    let ready = samples.last().unwrap().0;
-    assert!(wrong.iter().all(|(at, ..)| ready - *at < Duration::from_millis(1500)), "{wrong:?}");
-    assert!(samples.len() > 20);
+    let (terminal, samples) = observed(&place, |_| place.terminals.launch(wanted).unwrap());
+    let started = std::fs::read_to_string(place.work().join("started.txt"));
+    let started = started.expect("launched before the server had started").trim().parse().unwrap();
+    let started = SystemTime::UNIX_EPOCH + Duration::from_nanos(started);
+    let before: Vec<_> = samples.iter().filter(|sample| sample.told < started).collect();
+    let wrong: Vec<_> = before.iter().filter(|sample| Until::Idle.is_met(sample.status)).collect();
+    assert!(wrong.is_empty(), "{started:?}: {wrong:?}");
+    assert!(before.len() > 5 && samples.len() > 20, "{} of {}", before.len(), samples.len());
     assert_eq!(terminal.status().unwrap().status, Status::Idle);
 
-    let (reading, samples) = observed(&place, || {
+    let ((sent, reading), samples) = observed(&place, |taken| {
         terminal.send("Be slow", Force::OnlyWhenReady).unwrap();
-        (Instant::now(), terminal.wait(Until::Settled, LONG).unwrap())
+        let (sent, before) = (SystemTime::now(), taken.load(Ordering::Relaxed));
+        let enough = || taken.load(Ordering::Relaxed) > before + OBSERVERS + 1;
+        assert!(Deadline::after(LONG).wait_until(enough));
+        place.api.release("api", "go");
+        (sent, terminal.wait(Until::Settled, LONG).unwrap())
     });
-    let (sent, reading) = reading;
     assert_eq!((reading.status, reading.message.as_deref()), (Status::Completed, Some("Slowly.")));
     assert_eq!(terminal.last_answer().unwrap().text, "Slowly.");
-    let during = samples.iter().filter(|(at, _, ended)| *at > sent && ended.is_none());
-    let wrong: Vec<_> = during.clone().filter(|(_, status, _)| *status != Status::Processing).collect();
+    let during = samples.iter().filter(|sample| sample.asked > sent && sample.ended.is_none());
+    let wrong: Vec<_> = during.clone().filter(|sample| sample.status != Status::Processing).collect();
     assert!(wrong.is_empty() && during.count() > 1, "{wrong:?}");
 }
 
@@ -138,24 +154,26 @@ fn a_launch_whose_servers_never_start_says_which_and_one_with_a_prompt_works_on_
     place.launch().kill().unwrap();
     let mut hangs = place.wanted("");
     hangs.request.mcp_servers.push(McpServer::process("hangs", "sleep", ["600"]));
-    hangs.timeout = (began.elapsed() * 3).max(Duration::from_secs(12));
+    hangs.timeout = (began.elapsed() * 3).max(Duration::from_secs(30));
     let error = place.terminals.launch(hangs).unwrap_err();
     assert_eq!(error.kind, TerminalErrorKind::Timeout);
     assert!(error.message.ends_with("Its MCP servers are starting: hangs"), "{error}");
 
     let mut wanted = place.wanted("Be slow");
     wanted.request.mcp_servers.push(slow_server());
-    let (reading, samples) = observed(&place, || {
+    let (reading, samples) = observed(&place, |taken| {
         let terminal = place.terminals.launch(wanted).unwrap();
+        assert!(Deadline::after(LONG).wait_until(|| taken.load(Ordering::Relaxed) > 10));
+        place.api.release("api", "go");
         terminal.wait(Until::Settled, LONG).unwrap()
     });
     let told = (reading.status, reading.message.as_deref());
     assert_eq!(told, (Status::Completed, Some("Slowly.")), "{:?}: {:?}", reading.turn, reading.warning);
     // From its very beginning: it starts, and then it works.
-    let during = samples.iter().filter(|(_, _, ended)| ended.is_none());
+    let during = samples.iter().filter(|sample| sample.ended.is_none());
     let wrong: Vec<_> = during
         .clone()
-        .filter(|(_, status, _)| !matches!(status, Status::Starting | Status::Processing))
+        .filter(|sample| !matches!(sample.status, Status::Starting | Status::Processing))
         .collect();
     assert!(wrong.is_empty() && during.count() > 10, "{wrong:?}");
 }
@@ -204,6 +222,7 @@ fn a_message_whose_sender_was_killed_before_it_could_note_its_arrival_is_answere
     let line = json!({"turn": 1, "at": moment, "event": "sent", "text": "Be slow", "sender": dead});
     let records = place.home.path().join("alhena/state/terminals").join(&place.server);
     std::fs::write(records.join(format!("{}.turns", terminal.id())), format!("{line}\n")).unwrap();
+    place.api.release("api", "go");
     let reading = place.again().find(terminal.id()).unwrap().wait(Until::Settled, LONG).unwrap();
     assert_eq!((reading.status, reading.warning), (Status::Completed, None));
     assert_eq!(reading.turn.unwrap().ended, Some(How::Answered));

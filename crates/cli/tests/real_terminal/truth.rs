@@ -93,7 +93,7 @@ fn served_before(number: usize, run: &str) -> usize {
 
 #[test]
 fn in_fifty_turns_with_random_pauses_no_status_is_ever_wrong() {
-    let place = Place::alone("truth", Scenario::dynamic(scripted));
+    let place = Place::new("truth", Scenario::dynamic(scripted));
     let wrong: Vec<String> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..TERMINALS)
             .map(|number| {

@@ -1,11 +1,15 @@
 //! A turn in one command, and waiting for whoever is first.
 
+use std::fs::{self, File};
+use std::process::Stdio;
+
 use alhena::scripted::{After, Scenario, Turn, When};
 use alhena::terminal::{Force, Until};
-use serde_json::json;
+use alhena_testbed::Deadline;
+use serde_json::{Value, json};
 
 use crate::person::paste;
-use crate::place::{LONG, Place, json_of, type_in};
+use crate::place::{LONG, Place, command, json_of, type_in};
 
 #[test]
 fn ask_prints_the_answer_of_its_own_turn_and_its_exit_code_says_how_it_ended() {
@@ -87,15 +91,26 @@ fn wait_any_comes_back_with_the_first_that_is_done_and_says_which() {
     slow.send("Slow", Force::OnlyWhenReady).unwrap();
     quick.send("Quick", Force::OnlyWhenReady).unwrap();
     let (code, _, err) = type_in(&place, &["wait", "--any", "--timeout", "1s"]);
-    assert_eq!((code, err.lines().next()), (124, Some("error: none of slow, quick was done after 1.0 s")));
+    assert_eq!(code, 124, "{err}");
+    assert!(
+        err.starts_with("Waiting for slow, quick.\nerror: none of slow, quick was done after 1.0 s\n"),
+        "{err}"
+    );
     std::thread::scope(|scope| {
-        let any = scope.spawn(|| json_of(&place, &["wait", "--any"]));
+        let said = place.home.path().join("any.txt");
+        let mut any = command(&place, &["wait", "--any", "--json"]);
+        any.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(&said).unwrap());
+        let any = any.spawn().unwrap();
         let named = scope.spawn(|| type_in(&place, &["wait", "--any", "slow", "quick"]));
+        // Not before it has chosen: one that is done already is not waited for.
+        let chosen = || fs::read_to_string(&said).unwrap() == "Waiting for slow, quick.\n";
+        assert!(Deadline::after(LONG).wait_until(chosen), "{}", fs::read_to_string(&said).unwrap());
         place.api.release("api", "go");
-        let (code, first) = any.join().unwrap();
+        let done = any.wait_with_output().unwrap();
+        let first: Value = serde_json::from_slice(&done.stdout).unwrap();
         assert_eq!(
-            (code, &first["name"], &first["status"]),
-            (0, &json!("quick"), &json!("completed")),
+            (done.status.code(), &first["name"], &first["status"]),
+            (Some(0), &json!("quick"), &json!("completed")),
             "{first}"
         );
         assert_eq!(named.join().unwrap(), (0, "quick: completed\n".to_owned(), String::new()));

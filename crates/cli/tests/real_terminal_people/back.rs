@@ -71,8 +71,11 @@ fn an_agent_that_crashed_is_listed_with_why_and_comes_back_under_its_name() {
     // The server goes, with everything in it. What the list says to type works as it is printed.
     place.tmux(&["kill-server"]);
     let told = || type_in(&place, &["list"]).1;
-    let said = Deadline::after(LONG).wait_until(|| told().contains("--resume "));
-    let listed = told();
+    let mut listed = String::new();
+    let said = Deadline::after(LONG).wait_until(|| {
+        listed = told();
+        listed.contains("--resume ")
+    });
     assert!(said, "{listed}");
     let (_, id) = listed.split_once("--resume ").unwrap();
     assert_eq!(id.split_once('`').unwrap().0.len(), 8, "a short id: {listed}");

@@ -1,5 +1,7 @@
 //! What an agent was asked, and what came of it.
 
+use std::time::Duration;
+
 use alhena::scripted::{After, Scenario, Turn, When};
 use alhena_testbed::Deadline;
 use serde_json::{Value, json};
@@ -26,7 +28,9 @@ fn logs_list_turns_with_their_ends_and_what_a_person_typed_in_the_pane() {
         ask(&agent, "One\nof two lines");
         ask(&agent, "Fail");
         place.tmux(&["send-keys", "-t", &place.pane_of(&agent), "-l", "By hand"]);
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        let typed = || place.capture(&agent).contains("By hand");
+        assert!(Deadline::after(LONG).wait_until(typed), "{}", place.capture(&agent));
+        std::thread::sleep(Duration::from_millis(200));
         place.tmux(&["send-keys", "-t", &place.pane_of(&agent), "Enter"]);
         let answered = || place.capture(&agent).contains("Typed and answered.");
         assert!(Deadline::after(LONG).wait_until(answered), "{}", place.capture(&agent));

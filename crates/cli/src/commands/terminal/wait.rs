@@ -34,6 +34,15 @@ pub fn execute(args: &Args, terminals: &Terminals, json: bool) -> Result<ExitCod
     let named = args.terminals.iter().map(|name| terminals.find(name));
     let named = named.collect::<Result<Vec<Terminal>, TerminalError>>()?;
     let (terminal, reading) = match (args.any, named.as_slice()) {
+        (true, []) => {
+            let chosen = terminals.all_but(args.until)?;
+            // Whoever named none is told whom they wait for: one that begins later does not count.
+            let names: Vec<&str> = chosen.iter().map(Terminal::name).collect();
+            if !names.is_empty() {
+                say(format_args!("Waiting for {}.", names.join(", ")));
+            }
+            terminals.wait_any(chosen, args.until, args.timeout)?
+        }
         (true, _) => terminals.wait_any(named, args.until, args.timeout)?,
         (false, [one]) => (one.clone(), one.wait(args.until, args.timeout)?),
         (false, _) => {
