@@ -94,6 +94,16 @@ export function heading(title, ...more) {
   return el("div", { class: "heading" }, el("h1", { id: "title", tabindex: "-1" }, title), more);
 }
 
+/** A title, a state and what can be done, in the head of a view. What stays is the same element: a button that is made anew under a finger is not pressed. */
+export function retitle(node, title, state, ...acts) {
+  const [h1, mark] = node.children, shown = acts.filter(Boolean);
+  if (h1.firstElementChild?.textContent !== title) put(h1, el("bdi", null, title));
+  if (!mark) h1.after(badge(state));
+  else if (mark.dataset.state !== (state ?? "unknown")) mark.replaceWith(badge(state));
+  for (const one of [...node.children].slice(2)) if (!shown.includes(one)) one.remove();
+  shown.forEach((one, at) => { if (node.children[at + 2] !== one) node.insertBefore(one, node.children[at + 2] ?? null); });
+}
+
 /** A problem, for people. */
 export function trouble(error) {
   if (error?.name === "AbortError") return el("span");

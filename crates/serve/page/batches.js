@@ -56,10 +56,12 @@ export function showOne(root, route, signal) {
       ["Used", used(batch)], ["A minute", batch.state === "running" && batch.per_minute ? batch.per_minute.toFixed(1) : null], ["Left", batch.state === "running" && batch.left_ms ? span(batch.left_ms) : null], ["Held by the rate limit", batch.held_ms ? span(batch.held_ms) : null],
     ]));
     put(running, batch.state === "running" && batch.running?.length ? el("section", { "aria-label": "At work" }, el("h2", null, "At work"), el("ul", { class: "plain" }, batch.running.slice(0, 50).map((job) => el("li", null, el("b", null, visible(job.id)), ` ${span(job.for_ms)} `, el("bdi", null, oneLine(job.doing, 120)))))) : null);
-    if (done(batch) === seen) return;
-    seen = done(batch);
-    if (seen <= FEW) await load();
-    else if (!results.firstChild) put(results, button(`Show ${figure(seen)} results`, load));
+    const count = done(batch);
+    if (count === seen) return;
+    if (count <= FEW) await load();
+    else if (!results.firstChild) put(results, button(`Show ${figure(count)} results`, load));
+    // What could not be loaded is asked for again.
+    seen = count;
   });
   const load = async () => {
     const rows = listed(await get(`${base}/results`, { signal, as: "text" }) || "[]", "results");

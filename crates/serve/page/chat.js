@@ -3,7 +3,7 @@
 import { el, put, keep, say, ask } from "./dom.js";
 import { oneLine, visible, compact, name, long } from "./text.js";
 import { get, post, patch, remove, follow, path } from "./api.js";
-import { me, now, badge, heading, folder, facts, trouble, act, mayAct, attempt, ageing, spent, settle } from "./app.js";
+import { me, now, heading, retitle, folder, facts, trouble, act, mayAct, attempt, ageing, spent, settle } from "./app.js";
 import { Transcript, failure } from "./transcript.js";
 import { diffView } from "./diff.js";
 
@@ -73,7 +73,10 @@ export function show(root, route, signal) {
   // There may be no such conversation.
   if (sending) sending.hidden = true;
   put(root, heading("Chat"), head, told, transcript.node, asked, sending, below);
+  const closing = act("Close", close, { id: "close" });
   const open = new Map();
+  // What was answered is not asked again by what the server said before.
+  const answered = new Set();
   let chat;
 
   typed.addEventListener("keydown", (event) => {
@@ -110,6 +113,11 @@ export function show(root, route, signal) {
   };
 
   const resolved = (permission) => {
+    answered.add(permission);
+    shut(permission);
+  };
+
+  const shut = (permission) => {
     const card = open.get(permission);
     if (!card) return;
     const focused = card.contains(document.activeElement);
@@ -123,7 +131,7 @@ export function show(root, route, signal) {
   };
 
   const pend = (permission) => {
-    if (open.has(permission.id)) return;
+    if (open.has(permission.id) || answered.has(permission.id)) return;
     const card = question(permission, answer);
     open.set(permission.id, card);
     settle(card);
@@ -137,10 +145,10 @@ export function show(root, route, signal) {
     root.dataset.state = chat.state;
     const working = chat.state === "working" || chat.state === "waiting" || chat.state === "starting";
     const closed = chat.state === "closed";
-    keep(root.querySelector(".heading"), [chat.state, chat.title, item?.title], () => [el("h1", { id: "title", tabindex: "-1" }, el("bdi", null, oneLine(chat.title || item?.title || "Chat", 120))), badge(chat.state), closed ? null : act("Close", close, { id: "close" })]);
-    const select = el("select", { "aria-label": "Approval", onchange: () => attempt(told, async () => { chat = { ...chat, ...(await patch(base, { mode: select.value })) }; draw(); }) },
+    retitle(root.querySelector(".heading"), oneLine(chat.title || item?.title || "Chat", 120), chat.state, closed ? null : closing);
+    const select = el("select", { "aria-label": "Approval", onchange: () => attempt(told, async () => { await patch(base, { mode: select.value }); await load(); }) },
       [...new Set([...(chat.mode ? [chat.mode] : []), ...me.approvals])].map((mode) => el("option", { value: mode, selected: mode === chat.mode }, mode)));
-    const model = el("input", { type: "text", value: chat.model ?? "", "aria-label": "Model", list: "models", placeholder: "as set", onchange: () => attempt(told, async () => { chat = { ...chat, ...(await patch(base, { model: model.value })) }; draw(); }) });
+    const model = el("input", { type: "text", value: chat.model ?? "", "aria-label": "Model", list: "models", placeholder: "as set", onchange: () => attempt(told, async () => { await patch(base, { model: model.value }); await load(); }) });
     const editing = head.contains(document.activeElement) && ["INPUT", "SELECT"].includes(document.activeElement.tagName);
     const figures = item ?? chat;
     if (!editing) keep(head, [chat.dir, chat.model, chat.mode, chat.turns, closed, chat.session_id, figures.tokens, figures.cost_usd], () => facts([
@@ -160,11 +168,16 @@ export function show(root, route, signal) {
     keep(below, closed, () => closed ? [chat.failure ? failure(chat.failure) : null, el("p", { class: "note" }, "This conversation is closed. ", chat.session_id && mayAct() ? el("a", { href: `#/start?${new URLSearchParams({ chat: "1", resume: chat.session_id, dir: chat.dir ?? "" })}` }, "Go on in a new one") : null)] : null);
     for (const permission of chat.permissions ?? []) pend(permission);
     const pending = new Set((chat.permissions ?? []).map((permission) => permission.id));
-    for (const known of [...open.keys()]) if (!pending.has(known)) resolved(known);
+    for (const known of [...open.keys()]) if (!pending.has(known)) shut(known);
   };
 
+  // Answers overtake each other: nothing is drawn over what was asked for later.
+  let sent = 0, drawn = 0;
   const load = async () => {
-    chat = await get(base, { signal });
+    const number = ++sent, answer = await get(base, { signal });
+    if (number < drawn) return;
+    drawn = number;
+    chat = answer;
     draw();
   };
 

@@ -84,14 +84,15 @@ function help() {
   ask("Keys", el("dl", { class: "keys" }, keys.filter(([key]) => mayAct() || !["s", "y", "r", "x", "i", "g a"].includes(key)).map(([key, what]) => el("div", null, el("dt", null, key.split(" ").map((one) => el("kbd", null, one))), el("dd", null, what)))), [["", "Close"]]);
 }
 
-let prefix = 0;
+// When `g` was pressed, not when it was heard: a page that is busy hears late.
+let prefix = -Infinity;
 function pressed(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || document.querySelector("dialog[open]")) return;
   const inField = event.target.matches?.("input, textarea, select");
   if (event.key === "Escape" && inField) return event.target.blur();
   if (inField) return;
-  if (Date.now() - prefix < 1500) {
-    prefix = 0;
+  if (event.timeStamp - prefix < 1500) {
+    prefix = -Infinity;
     const to = MENU.find(([, , key]) => key === event.key);
     if (to && (to[0] !== "start" || mayAct())) {
       event.preventDefault();
@@ -100,7 +101,7 @@ function pressed(event) {
     return;
   }
   const acts = {
-    g: () => { prefix = Date.now(); },
+    g: () => { prefix = event.timeStamp; },
     "?": help,
     s: () => mayAct() && (location.hash = "#/start"),
     "/": () => main.querySelector("input[type=search]")?.focus(),

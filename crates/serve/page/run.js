@@ -3,10 +3,13 @@
 import { el, put, keep, say, ask } from "./dom.js";
 import { oneLine, visible, name, long, moment, span, figure, money } from "./text.js";
 import { get, post, follow, path } from "./api.js";
-import { now, badge, runState, heading, folder, facts, trouble, act, mayAct, attempt, ageing } from "./app.js";
+import { now, runState, heading, retitle, folder, facts, trouble, act, mayAct, attempt, ageing } from "./app.js";
 import { Transcript } from "./transcript.js";
 import { tally } from "./diff.js";
 import { formLink, TRUST } from "./start.js";
+
+/** How far a run is, in order. */
+const STATES = ["queued", "running", "finished"];
 
 export function show(root, route, signal) {
   const id = route.id;
@@ -14,8 +17,13 @@ export function show(root, route, signal) {
   const transcript = new Transcript();
   put(root, heading("Run"), head, told, stale, files, transcript.node, end);
   // Of a long prompt the run has only the beginning; its event, if it came so far, has all.
-  let run, prompt, live = false, asked = false;
+  let run, prompt, live = false;
   const changed = new Map();
+  const stopping = act("Stop", () => stop(), { class: "danger", id: "stop" });
+  const resuming = el("a", { class: "button", id: "resume" }, "Resume");
+  /** The same once more: a folder that is not trusted, for example, is nothing to resume. */
+  const again = formLink("Start again", "",
+    () => ({ prompt: prompt ?? run.prompt, dir: run.dir ?? "", model: run.model ?? "", untrusted: isUntrusted(), isBeginning: prompt === undefined && run.prompt.endsWith("\u2026") }), { class: "button", id: "again" });
 
   const draw = () => {
     const item = now.find("run", id);
@@ -23,10 +31,11 @@ export function show(root, route, signal) {
     const going = run.state !== "finished";
     const outcome = run.outcome;
     root.dataset.state = state;
-    keep(root.querySelector(".heading"), [run.prompt, state, asked, run.session_id, run.failure?.kind], () => [el("h1", { id: "title", tabindex: "-1" }, el("bdi", null, oneLine(run.prompt || id, 200))), badge(state),
-      going ? act(asked ? "Stop at once" : "Stop", stop, { class: "danger", id: "stop" }) : null,
-      !going && run.session_id && mayAct() ? el("a", { class: "button", id: "resume", href: resumeAddress() }, "Resume") : null,
-      !going && state !== "success" && mayAct() ? startAgain() : null]);
+    const approval = run.approval ? { approval: run.approval } : {};
+    resuming.href = `#/start?${new URLSearchParams({ resume: run.session_id ?? "", dir: run.dir ?? "", ...(run.model ? { model: run.model } : {}), ...approval })}`;
+    again.href = `#/start${run.approval ? `?${new URLSearchParams(approval)}` : ""}`;
+    retitle(root.querySelector(".heading"), oneLine(run.prompt || id, 200), state,
+      going && stopping, !going && run.session_id && mayAct() && resuming, !going && state !== "success" && mayAct() && again);
     const cost = outcome?.cost_usd ?? (going ? item?.cost_usd : undefined) ?? run.cost_usd;
     const tokens = outcome?.usage?.total ?? (going ? item?.tokens : undefined) ?? run.tokens;
     const doing = going ? item?.doing ?? run.doing ?? "" : null;
@@ -43,7 +52,7 @@ export function show(root, route, signal) {
       ["Recording", going ? null : el("a", { href: path`/v1/runs/${id}/recording`, download: `run-${id}.tar` }, "tar")],
     ]));
     // Why it failed stands at the end of the transcript.
-    keep(end, [Boolean(outcome), transcript.isOver], () => [
+    keep(end, [Boolean(outcome), isUntrusted(), transcript.isOver], () => [
       outcome && isUntrusted() && mayAct() ? el("p", { class: "note" }, `To run there all the same: Start again, and tick \u201c${TRUST}\u201d.`) : null, result(outcome)]);
   };
 
@@ -65,25 +74,26 @@ export function show(root, route, signal) {
         file.diff ? tally(file.diff) : null, file.verified ? null : el("em", null, " not on the disk"), file.claimed === false ? el("em", null, " by nobody's word") : null)))) : null);
   };
 
-  const resumeAddress = () => `#/start?${new URLSearchParams({ resume: run.session_id, dir: run.dir ?? "", ...(run.model ? { model: run.model } : {}), ...(run.approval ? { approval: run.approval } : {}) })}`;
-
-  /** The same once more: a folder that is not trusted, for example, is nothing to resume. */
-  const startAgain = () => formLink("Start again", new URLSearchParams(run.approval ? { approval: run.approval } : {}).toString(),
-    () => ({ prompt: prompt ?? run.prompt, dir: run.dir ?? "", model: run.model ?? "", untrusted: isUntrusted(), isBeginning: prompt === undefined && run.prompt.endsWith("\u2026") }), { class: "button", id: "again" });
   const isUntrusted = () => (run.outcome?.failure ?? run.failure)?.kind === "untrusted";
 
   const stop = async () => {
     await attempt(told, async () => {
-      run = { ...run, ...(await post(path`/v1/runs/${id}/cancel`)) };
-      asked = true;
-      draw();
+      const answer = await post(path`/v1/runs/${id}/cancel`);
+      stopping.textContent = "Stop at once";
+      take({ ...run, ...answer });
       say("Asked it to stop.");
     });
   };
 
-  const load = async () => {
-    run = await get(path`/v1/runs/${id}`, { signal });
+  // No run goes back: what says that it does was under way for longer.
+  const take = (answer) => {
+    if (STATES.indexOf(answer.state) < STATES.indexOf(run?.state)) return;
+    run = answer;
     draw();
+  };
+
+  const load = async () => {
+    take(await get(path`/v1/runs/${id}`, { signal }));
     drawFiles();
   };
 

@@ -3,7 +3,7 @@
 import { el, put, keep, ask } from "./dom.js";
 import { oneLine, visible, long } from "./text.js";
 import { get, post, path, LONG } from "./api.js";
-import { badge, address, folder, ageing, heading, empty, facts, act, mayAct, attempt, trouble, poll, fillRows, settle } from "./app.js";
+import { badge, address, folder, ageing, heading, retitle, empty, facts, act, mayAct, attempt, trouble, poll, fillRows, settle } from "./app.js";
 
 export function show(root, _route, signal) {
   const list = el("div");
@@ -59,9 +59,11 @@ export function showOne(root, route, signal) {
     send();
   });
   const send = () => attempt(told, async () => {
-    if (!typed.value.trim()) return;
-    await post(`${base}/send`, { text: typed.value }, { patience: LONG });
-    typed.value = "";
+    const text = typed.value;
+    if (!text.trim()) return;
+    await post(`${base}/send`, { text }, { patience: LONG });
+    // What was written meanwhile is the next one.
+    if (typed.value === text) typed.value = "";
     again();
   });
   // Only what was seen is answered: another question may have come by now.
@@ -76,12 +78,13 @@ export function showOne(root, route, signal) {
     const sure = await ask("Let this agent leave?", el("p", null, "It is asked to, and ended if it does not. Its session stays."), [["yes", "Let it leave", "danger"], ["", "Keep it"]]);
     if (sure) await attempt(told, async () => { await post(`${base}/exit`); location.hash = "#/terminals"; });
   };
+  const leaving = act("Exit", exit, { id: "exit" });
 
   /** There is nothing to be sent to any more, or there never was. */
   const gone = (error) => {
     if (error.status === 404) {
       if (sending) sending.hidden = true;
-      root.querySelector("#exit")?.remove();
+      leaving?.remove();
     }
     throw error;
   };
@@ -109,10 +112,10 @@ export function showOne(root, route, signal) {
     if (screen.textContent !== text) screen.textContent = text;
     screen.hidden = !look;
     if (look?.columns) fit(screen, look.columns);
+    retitle(root.querySelector(".heading"), oneLine(terminal.name ?? route.id, 80), terminal.status, leaving);
     const state = JSON.stringify([terminal.status, terminal.model, terminal.approval, terminal.why]);
     if (head.dataset.shown !== state) {
       head.dataset.shown = state;
-      put(root.querySelector(".heading"), el("h1", { id: "title", tabindex: "-1" }, el("bdi", null, oneLine(terminal.name ?? route.id, 80))), badge(terminal.status), act("Exit", exit, { id: "exit" }));
       put(head, facts([["Folder", folder(terminal.dir)], ["Model", visible(terminal.model ?? "")], ["Approval", visible(terminal.approval ?? "")], ["Gemini CLI", visible(terminal.gemini_version ?? "")], ["Age", ageing(terminal.started ?? terminal.created)], ["Gone", terminal.why ? oneLine(terminal.why, 160) : null]]));
     }
     if (sending) sending.hidden = terminal.status === "exited";

@@ -65,14 +65,17 @@ impl Tokens {
 
     /// The token for this access; a new one where there is none.
     pub fn get(&self, access: Access) -> io::Result<String> {
+        self.read(access)?.map_or_else(|| self.renew(access), Ok)
+    }
+
+    /// The token that is there. One that others could read is none.
+    fn read(&self, access: Access) -> io::Result<Option<String>> {
         let path = self.dir.join(access.file());
         match files::read_if_there(&path)? {
             Some(bytes) if is_private(&path)? => {
-                let text = String::from_utf8_lossy(&bytes).trim().to_owned();
-                if is_token(&text) { Ok(text) } else { self.renew(access) }
+                Ok(Some(String::from_utf8_lossy(&bytes).trim().to_owned()).filter(|text| is_token(text)))
             }
-            // One that others could read is none.
-            _ => self.renew(access),
+            _ => Ok(None),
         }
     }
 
@@ -80,13 +83,14 @@ impl Tokens {
     pub fn renew(&self, access: Access) -> io::Result<String> {
         let token = random()?;
         let path = self.dir.join(access.file());
-        // Another file, whose mode is nobody's but ours.
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+        // Another file, whose mode is nobody's but ours. It is whole when it has the name: whoever looks meanwhile finds a token.
+        let new = self.dir.join(format!(".{}", new_id(access.file())?));
+        let renewed = files::write_private(&new, format!("{token}\n").as_bytes())
+            .and_then(|()| std::fs::rename(&new, &path));
+        if renewed.is_err() {
+            let _or_was_not_made = std::fs::remove_file(&new);
         }
-        files::write_private(&path, format!("{token}\n").as_bytes())?;
-        Ok(token)
+        renewed.map(|()| token)
     }
 
     /// What the bearer of this token may do. It takes the same time for every wrong token.
@@ -129,9 +133,11 @@ impl Tokens {
         match (self.stamp(access), &*known) {
             (Some(stamp), Some(known)) if known.file == stamp => {}
             (Some(file), _) => {
+                // Who asks to come in makes no token: it would take the place of one that was just told to somebody.
                 *known = self
-                    .get(access)
+                    .read(access)
                     .ok()
+                    .flatten()
                     .map(|token| Known { file, digest: Sha256::digest(token.as_bytes()).into() });
             }
             // Without a file nobody comes in.
@@ -243,6 +249,19 @@ mod tests {
         assert_eq!((tokens.access(&old), tokens.access(&new)), (None, Some(Access::Full)));
         std::fs::remove_file(dir.path().join("token")).unwrap();
         assert_eq!(tokens.access(&new), None);
+    }
+
+    #[test]
+    fn who_asks_to_come_in_makes_no_token() {
+        let dir = tempfile::tempdir().unwrap();
+        let tokens = Tokens::open(dir.path()).unwrap();
+        let old = tokens.get(Access::Full).unwrap();
+        // As somebody else may leave it, or be about to write it.
+        std::fs::write(dir.path().join("token"), "").unwrap();
+        assert_eq!((tokens.access(&old), tokens.access("")), (None, None));
+        assert_eq!(std::fs::read(dir.path().join("token")).unwrap(), b"");
+        assert!(is_token(&tokens.get(Access::Full).unwrap()));
+        assert_eq!(files::names_in(dir.path()).unwrap(), ["read-token", "token"]);
     }
 
     #[test]

@@ -30,6 +30,7 @@ fn the_agent_in_a_terminal_is_seen_sent_a_message_and_answered() {
     place.browser.press(&["Enter"]).unwrap();
     // It asks; what it would do is in view, and is not done.
     place.sees(".asked");
+    place.waits("document.querySelector('.asked')?.textContent.includes('echo hello > said.txt')");
     place.waits("document.querySelector('.screen').textContent.includes('Say hello to a file')");
     let said = place.lab.workspace().join("said.txt");
     assert!(!said.exists());

@@ -31,6 +31,7 @@ fn one_tool_is_allowed_and_another_rejected_with_a_reason() {
     // What would be done is in view, and is not done yet.
     assert!(!kept.exists());
     assert_eq!(place.texts(".asked .diff .added"), ["+yes"]);
+    place.asks("document.querySelector('#close').dataset.seen = 'from the beginning'");
     place.waits("document.querySelector('.tool > summary .state')?.textContent === 'waits for an answer'");
     place.waits("document.title === '(1) Alhena'");
     place.browser.click(".asked [data-decide=allow]").unwrap();
@@ -55,6 +56,8 @@ fn one_tool_is_allowed_and_another_rejected_with_a_reason() {
     place.browser.press(&["Enter"]).unwrap();
     place.waits("document.querySelectorAll('.transcript .prompt').length === 2");
     place.waits("document.querySelectorAll('.transcript .turn').length === 2");
+    // What was there all the time is the same button: one that is made anew under a finger is not pressed.
+    assert_eq!(place.asks("document.querySelector('#close').dataset.seen"), json!("from the beginning"));
     place.browser.click("#close").unwrap();
     place.browser.click("dialog button.danger").unwrap();
     place.waits("document.querySelector('.view').dataset.state === 'closed'");

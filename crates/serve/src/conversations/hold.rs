@@ -246,13 +246,14 @@ pub fn close(app: &App, held: &Arc<Held>) {
 }
 
 impl Held {
-    /// The turn is over for whoever hears of it: who sends the next prompt at once waits here until there is room for it.
+    /// The turn is over for whoever hears of it: who sends the next prompt or asks for the conversation at once waits here until
+    /// there is room for it, and until that says so too.
     fn turn_ends(&self, number: u64, outcome: &Outcome) {
         let mut turning = self.turning();
+        let mut view = self.locked();
         let event = json!({ "type": "turn_finished", "at": Timestamp::now(), "outcome": outcome });
         self.tell(number, event);
         turning.is_on = false;
-        let mut view = self.locked();
         if turning.is_open {
             view.settle();
         }

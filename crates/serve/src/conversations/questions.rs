@@ -20,11 +20,14 @@ pub fn asked(app: &App, held: &Held, number: u64, permission: Permission) {
     let id = turning.asked;
     let view = PermissionView::of(id.to_string(), permission.question());
     turning.waiting.insert(id, permission);
-    held.tell(number, json!({ "type": "permission", "at": view.asked_at, "permission": &view }));
-    app.conversations.changed(held, |told| {
+    {
+        // Whoever sees the event and asks for the conversation waits here until that says so too.
+        let mut told = held.locked();
+        held.tell(number, json!({ "type": "permission", "at": view.asked_at, "permission": &view }));
         told.permissions.push(view);
         told.state = State::Waiting;
-    });
+    }
+    app.conversations.news.tell();
 }
 
 /// It does not wait for the answer any longer.
@@ -47,13 +50,16 @@ pub fn resolved(app: &App, held: &Held, turn: u64, id: u64, decision: &str, reas
     if let (Some(reason), Some(fields)) = (reason, event.as_object_mut()) {
         fields.insert("reason".to_owned(), reason.into());
     }
-    held.tell(turn, event);
-    app.conversations.changed(held, |view| {
+    {
+        // As in `asked`.
+        let mut view = held.locked();
+        held.tell(turn, event);
         view.permissions.retain(|permission| permission.id != id.to_string());
         if view.permissions.is_empty() && view.state == State::Waiting {
             view.state = State::Working;
         }
-    });
+    }
+    app.conversations.news.tell();
 }
 
 /// Answers a question.
