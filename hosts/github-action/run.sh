@@ -146,16 +146,23 @@ trap 'if [ -z "$child" ]; then cancelled=1; else kill -TERM "$child" 2>/dev/null
 commands_on=$(random)
 printf '::stop-commands::%s\n' "$commands_on"
 code=0
-env "${environment[@]}" "$alhena" "${arguments[@]}" - <"$work/prompt" 2>"$work/stderr" &
-child=$!
-# It may have come before anybody knew whom to tell. Twice is not told: a second signal means at once.
-if [ -n "$cancelled" ]; then kill -TERM "$child" 2>/dev/null || true; fi
-wait "$child" || code=$?
-# A signal ends `wait`, too: then it is waited for again.
-while kill -0 "$child" 2>/dev/null; do
-  code=0
+if [ -n "$cancelled" ]; then
+  code=130
+  echo "cancelled before it began" >"$work/stderr"
+else
+  env "${environment[@]}" "$alhena" "${arguments[@]}" - <"$work/prompt" 2>"$work/stderr" &
+  child=$!
+  # It may have come before anybody knew whom to tell. Twice is not told: a second signal means at once.
+  if [ -n "$cancelled" ]; then kill -TERM "$child" 2>/dev/null || true; fi
   wait "$child" || code=$?
-done
+  # A signal ends `wait`, too: then it is waited for again.
+  while kill -0 "$child" 2>/dev/null; do
+    code=0
+    wait "$child" || code=$?
+  done
+  # Who is ended that early says nothing of it.
+  if [ -n "$cancelled" ] && [ "$code" -eq 143 ]; then code=130; fi
+fi
 child=
 cat -- "$work/stderr"
 printf '\n::%s::\n' "$commands_on"

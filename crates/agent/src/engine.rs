@@ -30,11 +30,13 @@ use crate::ward::Ward;
 
 /// How long the CLI may take to exit after its `result`.
 const GRACE: Duration = Duration::from_secs(10);
-/// How long what a stopped CLI has written is read.
+/// How long what a CLI that was stopped has left is read, if it is a flood.
 const READING_AFTER_STOP: Duration = Duration::from_secs(3);
+/// How long anything is read after a stop whose CLI is gone.
+const READING_AT_MOST: Duration = Duration::from_secs(9);
 /// So long a reader may take nothing meanwhile.
 const SLOW_READER: Duration = Duration::from_secs(1);
-/// So much of what it wrote until its end is read in any case.
+/// What it wrote until its end is read for longer if it is no more than this.
 const LAST_WORDS: u64 = 4 << 20;
 
 /// The limits of a run.
@@ -87,6 +89,8 @@ struct RunState {
     cut_short: bool,
     /// How long a reader that took nothing has kept us since the CLI was gone.
     waited_for_reader: Duration,
+    /// The same since it last took something.
+    reader_is_idle: Duration,
     /// Whoever could ask for a stop is gone.
     nobody_can_ask: bool,
     retries: Retries,
@@ -121,6 +125,7 @@ impl RunState {
             stop: None,
             cut_short: false,
             waited_for_reader: Duration::ZERO,
+            reader_is_idle: Duration::ZERO,
             nobody_can_ask: false,
             retries,
             moves: None,
@@ -130,9 +135,9 @@ impl RunState {
     /// Whether whoever reads has had its time after a stop: longer if it takes something now and then.
     fn has_waited_enough(&self) -> bool {
         let Some(stop) = self.stop else { return false };
-        let (time, idle) = (stop.at.elapsed(), self.waited_for_reader);
-        let enough = time > READING_AFTER_STOP && (stop.after_end || idle > SLOW_READER);
-        stop.at_once || enough || time > READING_AFTER_STOP * 3
+        let time = stop.at.elapsed();
+        let enough = time > READING_AFTER_STOP && (stop.after_end || self.reader_is_idle > SLOW_READER);
+        stop.at_once || enough || time > READING_AT_MOST
     }
 }
 
@@ -141,8 +146,15 @@ impl Engine {
     fn may_read(&self, watch: &RunState) -> bool {
         let Some(stop) = watch.stop else { return true };
         let rest = self.stdout.len().saturating_sub(self.stdout.position());
-        let speaks = !stop.after_end && (self.ward.ended.is_none() || rest <= LAST_WORDS);
-        !stop.at_once && (speaks || stop.at.elapsed() < READING_AFTER_STOP)
+        let time = stop.at.elapsed();
+        let last_words = !stop.after_end && rest <= LAST_WORDS && time < READING_AT_MOST;
+        let speaks = !stop.after_end && !self.is_gone();
+        !stop.at_once && (speaks || last_words || time < READING_AFTER_STOP)
+    }
+
+    /// Whether the CLI is gone. A keeper that was lost does not tell.
+    fn is_gone(&self) -> bool {
+        self.ward.ended.is_some() || self.ward.over
     }
 
     /// Runs to the end.
@@ -243,7 +255,7 @@ impl Engine {
             return;
         }
         let at = Instant::now();
-        let after_end = self.ward.ended.is_some();
+        let after_end = self.is_gone();
         let written = self.stdout.len();
         watch.stop = Some(Stopped { why, at, written, told: false, at_once: false, after_end });
         if after_end {

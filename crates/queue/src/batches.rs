@@ -12,6 +12,9 @@ use crate::error::server;
 use crate::names::{self, Name};
 use crate::{Queue, QueueError};
 
+/// So long a server may take that is asked by somebody who cannot wait.
+const AT_ONCE: Duration = Duration::from_secs(2);
+
 /// A batch, as it was announced.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -102,6 +105,14 @@ impl Queue {
         value.map(|value| serde_json::from_slice(&value)).transpose().map_err(|error| {
             QueueError::Broken(format!("what is kept of batch {name} cannot be read: {error}"))
         })
+    }
+
+    /// Whether a batch is cancelled. None if nobody says so at once, or nothing is known of it.
+    pub fn is_cancelled(&self, name: &Name) -> Option<bool> {
+        let value = self.wait(async {
+            tokio::time::timeout(AT_ONCE, self.batches.get(name.to_string())).await.ok()?.ok()?
+        })?;
+        serde_json::from_slice(&value).ok().map(|batch: Batch| batch.cancelled)
     }
 
     /// The names of all batches.

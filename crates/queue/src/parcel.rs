@@ -17,6 +17,8 @@ const INLINE: usize = 256 << 10;
 /// Nobody sends more, and what claims to be more is not read.
 const LARGEST: usize = 1 << 30;
 
+/// So long a server may say nothing while a file is fetched.
+const SILENCE: Duration = Duration::from_secs(20);
 /// So long a server of a cluster may not know what another has taken.
 const COMES: Duration = Duration::from_secs(2);
 
@@ -124,14 +126,19 @@ async fn fetch(queue: &Queue, name: &str, since: Instant) -> Result<Vec<u8>, Que
         tokio::time::sleep(COMES / 8).await;
     };
     let object = queue.files.get(name).await.map_err(server("a file is fetched"))?;
+    let mut object = object.take(size as u64 + 1);
     let mut bytes = Vec::with_capacity(size);
-    let read = object.take(size as u64 + 1).read_to_end(&mut bytes).await;
-    match read {
-        Ok(read) if read == size => Ok(bytes),
-        Err(error) if error.kind() != std::io::ErrorKind::InvalidData => {
-            Err(server("a file is fetched")(error))
+    loop {
+        // The client itself waits for ever for a server that has gone away.
+        let read = tokio::time::timeout(SILENCE, object.read_buf(&mut bytes)).await;
+        match read.map_err(|_| server("a file is fetched")("the server says nothing"))? {
+            Ok(0) if bytes.len() == size => return Ok(bytes),
+            Ok(1..) => {}
+            Err(error) if error.kind() != std::io::ErrorKind::InvalidData => {
+                return Err(server("a file is fetched")(error));
+            }
+            Ok(0) | Err(_) => return Err(QueueError::Broken(format!("{name} is not what was sent"))),
         }
-        Ok(_) | Err(_) => Err(QueueError::Broken(format!("{name} is not what was sent"))),
     }
 }
 

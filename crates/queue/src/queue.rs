@@ -127,7 +127,7 @@ impl Queue {
         self.put_in_turn(batch, job, attempt, label, payload, || ())
     }
 
-    /// The same, and tells when it is on its way: what is put from then on comes behind it.
+    /// The same, and tells when it is on its way: what is put from then on comes behind it, unless it has to be sent again.
     pub fn put_in_turn(
         &self,
         batch: &Name,

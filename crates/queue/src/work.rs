@@ -206,7 +206,11 @@ async fn hold(queue: &Queue, message: jetstream::Message) -> Result<Taken, Queue
 }
 
 /// Takes a message out of the queue.
-async fn refuse(queue: &Queue, message: &jetstream::Message, error: &QueueError) -> Result<Taken, QueueError> {
+async fn refuse(
+    queue: &Queue,
+    message: &jetstream::Message,
+    error: &QueueError,
+) -> Result<Taken, QueueError> {
     message.ack_with(AckKind::Term).await.map_err(server("a message is taken out"))?;
     flush(&queue.client).await;
     Ok(Taken::Refused(Refused { subject: message.subject.to_string(), reason: error.to_string() }))

@@ -65,7 +65,17 @@ impl Tokens {
 
     /// The token for this access; a new one where there is none.
     pub fn get(&self, access: Access) -> io::Result<String> {
-        self.read(access)?.map_or_else(|| self.renew(access), Ok)
+        if let Some(token) = self.read(access)? {
+            return Ok(token);
+        }
+        // Two may find none: the first one's counts, unless what is there is no token.
+        match self.make(access, |new, path| std::fs::hard_link(new, path)) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match self.read(access)? {
+                Some(token) => Ok(token),
+                None => self.renew(access),
+            },
+            made => made,
+        }
     }
 
     /// The token that is there. One that others could read is none.
@@ -81,16 +91,18 @@ impl Tokens {
 
     /// A new token in place of the one that was.
     pub fn renew(&self, access: Access) -> io::Result<String> {
+        self.make(access, |new, path| std::fs::rename(new, path))
+    }
+
+    fn make(&self, access: Access, put: fn(&Path, &Path) -> io::Result<()>) -> io::Result<String> {
         let token = random()?;
         let path = self.dir.join(access.file());
         // Another file, whose mode is nobody's but ours. It is whole when it has the name: whoever looks meanwhile finds a token.
         let new = self.dir.join(format!(".{}", new_id(access.file())?));
-        let renewed = files::write_private(&new, format!("{token}\n").as_bytes())
-            .and_then(|()| std::fs::rename(&new, &path));
-        if renewed.is_err() {
-            let _or_was_not_made = std::fs::remove_file(&new);
-        }
-        renewed.map(|()| token)
+        let made =
+            files::write_private(&new, format!("{token}\n").as_bytes()).and_then(|()| put(&new, &path));
+        let _or_has_its_name = std::fs::remove_file(&new);
+        made.map(|()| token)
     }
 
     /// What the bearer of this token may do. It takes the same time for every wrong token.
@@ -249,6 +261,21 @@ mod tests {
         assert_eq!((tokens.access(&old), tokens.access(&new)), (None, Some(Access::Full)));
         std::fs::remove_file(dir.path().join("token")).unwrap();
         assert_eq!(tokens.access(&new), None);
+    }
+
+    #[test]
+    fn whoever_looks_for_a_token_first_finds_the_same() {
+        for _ in 0..50 {
+            let dir = tempfile::tempdir().unwrap();
+            let get =
+                || Tokens { dir: dir.path().to_owned(), known: Mutex::default() }.get(Access::Full).unwrap();
+            let all: Vec<String> = std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..4).map(|_| scope.spawn(get)).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            assert!(all.iter().all(|token| *token == get()), "{all:?}");
+            assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -188,19 +189,30 @@ fn raw_environment(pid: u32) -> io::Result<Vec<u8>> {
     let begin = Instant::now();
     loop {
         let bytes = fs::read(format!("/proc/{pid}/environ"))?;
-        if !bytes.is_empty() || !is_becoming(pid) || begin.elapsed() > BECOMING {
+        if !bytes.is_empty() || begin.elapsed() > BECOMING {
             return Ok(bytes);
+        }
+        if !is_becoming(pid) {
+            // It may have become it since.
+            return fs::read(format!("/proc/{pid}/environ"));
         }
         std::thread::sleep(Duration::from_micros(200));
     }
 }
 
-/// Whether it has memory, but not yet a place for its environment.
+/// Whether it has memory, but not yet a place for its environment, where the kernel tells.
 fn is_becoming(pid: u32) -> bool {
-    let fields = stat_fields(pid).unwrap_or_default();
+    static TELLS: LazyLock<bool> =
+        LazyLock::new(|| has_place(std::process::id()).is_some_and(|(_, place)| place));
+    *TELLS && has_place(pid) == Some((true, false))
+}
+
+/// Whether a process has memory, and a place for its environment.
+fn has_place(pid: u32) -> Option<(bool, bool)> {
+    let fields = stat_fields(pid)?;
     // The 23rd and the 51st field of all; the first of these is the third.
-    let [memory, end] = [20, 48].map(|index| fields.get(index).map(String::as_str));
-    memory.is_some_and(|size| size != "0") && end == Some("0")
+    let is_set = |index: usize| fields.get(index).is_some_and(|field| field != "0");
+    Some((is_set(20), is_set(48)))
 }
 
 fn parse_environment(bytes: &[u8]) -> Vec<(OsString, OsString)> {

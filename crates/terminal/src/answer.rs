@@ -66,7 +66,8 @@ impl Exchange {
 impl Terminal {
     /// The last turn's answer, or what there is of it so far. Where it has none, why.
     pub fn last_answer(&self) -> Result<Answer, TerminalError> {
-        self.catch_up();
+        // What has ended meanwhile is noted by looking.
+        let _noted = self.status_now();
         match self.journal().last() {
             Some(turn) => self.answer_to(turn, None),
             None => {
@@ -87,7 +88,8 @@ impl Terminal {
 
     /// The answer of one turn, or what there is of it so far. Where it has none, why.
     pub fn answer_of(&self, turn: u64) -> Result<Answer, TerminalError> {
-        self.catch_up();
+        // What has ended meanwhile is noted by looking.
+        let _noted = self.status_now();
         let mut turns = self.journal().turns().into_iter().skip_while(|one| one.id != turn);
         let Some(turn) = turns.next() else {
             let message = format!("{} has no turn {turn}", self.name());

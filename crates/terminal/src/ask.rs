@@ -97,6 +97,7 @@ impl Terminal {
         if ended.is_none() && !waits && !overtaken {
             return None;
         }
+        self.wait_for_session();
         let answer = self.answer_of(turn);
         let ended = match (ended, &answer) {
             (None, Ok(_)) if overtaken && !waits => Some(How::Answered),

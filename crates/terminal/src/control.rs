@@ -14,6 +14,7 @@ pub(crate) use self::connection::Connection;
 pub(crate) use self::plain::Plain;
 use crate::command_line::quoted;
 use crate::error::TerminalError;
+use crate::screen::Title;
 use crate::tmux::Tmux;
 use crate::watcher::Client;
 
@@ -46,7 +47,7 @@ impl Default for Activity {
 impl Activity {
     /// Whether the title says that the agent works.
     pub(crate) fn says_working(&self) -> bool {
-        self.title.as_deref().is_some_and(|title| title.starts_with('✦'))
+        matches!(Title::read(self.title.as_deref()), Title::Working)
     }
 }
 

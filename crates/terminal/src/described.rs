@@ -1,10 +1,7 @@
 //! Terminals as programs are told of them.
 
-use std::time::Instant;
-
 use serde::Serialize;
 
-use crate::ending::SWEEP;
 use crate::error::TerminalError;
 use crate::screen::{Reading, Status};
 use crate::store::{Record, TerminalEnd};
@@ -40,16 +37,10 @@ impl Terminals {
     /// All terminals, with what is told of them.
     pub fn listed(&self) -> Result<Vec<(Terminal, Listed)>, TerminalError> {
         let mut rows = Vec::new();
-        // For all of them together: those of a server that has ended go at the same time.
-        let deadline = Instant::now() + SWEEP;
         for terminal in self.list()? {
             // Somebody may end one meanwhile.
-            let Ok(reading) = terminal.status_now() else { continue };
-            let gone = reading.status == Status::Exited;
-            if gone {
-                let _not_for_ever = terminal.wait_for_publisher(deadline);
-            }
-            if let Ok(record) = terminal.record() {
+            if let (Ok(reading), Ok(record)) = (terminal.status_now(), terminal.record()) {
+                let gone = reading.status == Status::Exited;
                 let why = gone.then(|| record.why_gone());
                 let session_id = if gone { terminal.session_id() } else { None };
                 rows.push((terminal, Listed { described: Described { record, reading }, why, session_id }));

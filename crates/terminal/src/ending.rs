@@ -21,7 +21,7 @@ use crate::terminal::{History, TICK, Terminal};
 use crate::tmux::SESSION;
 
 /// How long the process in the pane, or its guard, may take to sweep and to publish.
-pub(crate) const SWEEP: Duration = Duration::from_secs(12);
+const SWEEP: Duration = Duration::from_secs(12);
 /// How long the end is waited for where nobody is left to tell it.
 const NOBODY: Duration = Duration::from_secs(3);
 
@@ -59,16 +59,15 @@ impl Terminal {
         self.wait_for_end(Instant::now() + patience).map(|_| ())
     }
 
-    /// Notes what has ended meanwhile, which is done by looking, and waits for the session of one that has just exited.
-    pub(crate) fn catch_up(&self) {
+    /// Waits for the session of one that has just exited, if somebody is left to publish it: for a moment it is neither where
+    /// the CLI wrote it nor in the store. Not for ever, and for nothing else.
+    pub fn wait_for_session(&self) {
         if self.status_now().is_ok_and(|reading| reading.status == Status::Exited) {
             let _not_for_ever = self.wait_for_publisher(Instant::now() + SWEEP);
         }
     }
 
-    /// Waits while somebody is left to publish the session of one that has exited: for a moment it is neither where the CLI
-    /// wrote it nor in the store.
-    pub(crate) fn wait_for_publisher(&self, deadline: Instant) -> Result<(), TerminalError> {
+    fn wait_for_publisher(&self, deadline: Instant) -> Result<(), TerminalError> {
         let goes = |record: &Record| record.phase != Phase::Ended && self.is_held(record);
         // It may only have looked so: a CLI that starts again is gone for a moment, too.
         while goes(&self.record()?)

@@ -51,7 +51,8 @@ pub struct LogEntry {
 impl Terminal {
     /// All turns, the first one first; those of a session that was resumed too.
     pub fn log(&self) -> Result<Vec<LogEntry>, TerminalError> {
-        self.catch_up();
+        // What has ended meanwhile is noted by looking.
+        let _noted = self.status_now();
         let record = self.record()?;
         let mut seen = HashSet::new();
         let sessions =

@@ -56,6 +56,8 @@ mod title;
 mod tools;
 mod transcript;
 
+pub(crate) use title::Title;
+
 use alhena_model::Hint;
 use serde::{Deserialize, Serialize};
 

@@ -25,6 +25,8 @@ pub(crate) const AFTER_PASTE: Duration = Duration::from_millis(120);
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// How long it may take to take back what it did not show in time.
 const TAKE_BACK: Duration = Duration::from_secs(3);
+/// How long a screen may take to be drawn anew. Whoever wants the agent to leave waits longer than that.
+const REST: Duration = Duration::from_secs(8);
 /// How long others may be typing.
 pub(crate) const OTHERS: Duration = Duration::from_secs(30);
 const ATTEMPTS: usize = 5;
@@ -204,7 +206,7 @@ impl Terminal {
         if reading.status != Status::Processing || open || self.says_working() {
             return Ok(reading);
         }
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + REST;
         // In pieces: a person may give it something to do meanwhile.
         loop {
             match self.wait(Until::Settled, TICK) {

@@ -105,7 +105,7 @@ pub(super) struct Exchange {
     pub dropped: Malformed,
     /// Why it is being stopped, and since when.
     pub stop: Option<(Stop, Instant)>,
-    /// How much the agent had said since then when it was looked at last, and since when it is no more.
+    /// How much the agent had said in all when it was looked at last, and since when it is no more.
     pub said: (u64, Instant),
     /// When the agent answered the prompt: what is left is what others say of it.
     pub answered: Option<Instant>,
@@ -124,11 +124,13 @@ pub(super) struct Exchange {
 impl Exchange {
     /// Whether an agent that has said so much in all leaves a cancel without an answer for too long.
     pub(super) fn ignores_cancel(&mut self, said: u64) -> bool {
-        let Some((_, since)) = self.stop else { return false };
+        let Some((why, since)) = self.stop else { return false };
         if self.said.0 != said {
             self.said = (said, Instant::now());
         }
-        since.elapsed() > LONGEST_CANCEL || since.max(self.said.1).elapsed() > PATIENCE_WITH_CANCEL
+        // Who was asked to stop may have a conversation to lose; who had its time has had it.
+        let heard = if why == Stop::Cancelled { since.max(self.said.1) } else { since };
+        since.elapsed() > LONGEST_CANCEL || heard.elapsed() > PATIENCE_WITH_CANCEL
     }
 
     /// Hands out what there is; false when some has to wait for its reader.

@@ -31,23 +31,28 @@ impl Engine {
                 watch.waits_until = Instant::now() + attempt.waits.unwrap_or_default();
             }
             Meanwhile::TooLong => self.stop(stop, watch),
-            Meanwhile::Move => watch.moves = Some((stop, Instant::now() + attempt.waits.unwrap_or_default())),
+            // A tool that runs beside it is not to be lost: then the CLI may try, unless the tool ends first.
+            Meanwhile::Move if self.account.interpreter.tool_open() => {
+                watch.moves = Some((stop, Instant::now() + attempt.waits.unwrap_or_default()));
+            }
+            Meanwhile::Move => self.move_on(stop, watch),
         }
     }
 
-    /// All that was said is read: another CLI may go on. A tool that runs beside is not to be lost: it is waited for, and the
-    /// CLI may try meanwhile.
-    pub(super) fn move_now(&mut self, watch: &mut RunState) {
+    fn move_on(&mut self, stop: Stop, watch: &mut RunState) {
+        self.stop(stop, watch);
+        // It has nothing to say goodbye to, and would take its session back.
+        self.ward.stop(Gentle::AtOnce);
+    }
+
+    /// All that was said is read: if no tool runs any more, and the CLI still waits, another one goes on.
+    pub(super) fn move_if_it_can(&mut self, watch: &mut RunState) {
         let Some((stop, waits_until)) = watch.moves else { return };
-        if watch.stop.is_some() || self.ward.ended.is_some() {
+        if watch.stop.is_some() || self.is_gone() || Instant::now() >= waits_until {
             watch.moves = None;
         } else if !self.account.interpreter.tool_open() {
             watch.moves = None;
-            self.stop(stop, watch);
-            // It has nothing to say goodbye to, and would take its session back.
-            self.ward.stop(Gentle::AtOnce);
-        } else if Instant::now() >= waits_until {
-            watch.moves = None;
+            self.move_on(stop, watch);
         }
     }
 

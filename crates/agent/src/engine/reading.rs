@@ -39,7 +39,7 @@ impl Engine {
                 recorder.follow_stderr();
             }
             if !more && self.account.waiting.is_empty() {
-                self.move_now(watch);
+                self.move_if_it_can(watch);
                 return Progress::AllRead;
             }
             if Instant::now() >= until {
@@ -131,8 +131,10 @@ impl Engine {
                 Progress::ReaderIsBehind => {
                     let before = self.queue.queued();
                     std::thread::sleep(READER_IS_BEHIND);
-                    if self.queue.queued() == before {
-                        watch.waited_for_reader += READER_IS_BEHIND;
+                    watch.reader_is_idle += READER_IS_BEHIND;
+                    match self.queue.queued() == before {
+                        true => watch.waited_for_reader += READER_IS_BEHIND,
+                        false => watch.reader_is_idle = Duration::ZERO,
                     }
                 }
                 Progress::ThereIsMore => {}

@@ -244,7 +244,11 @@ impl Far {
                 Err(error @ (QueueError::Broken(_) | QueueError::Name(_))) => {
                     return self.fails(key, Failure::new(FailureKind::Input, error.to_string()));
                 }
-                Err(error) => say(format_args!("{error}; once more")),
+                Err(error) => {
+                    // The others need not wait for it.
+                    drop(turn.take());
+                    say(format_args!("{error}; once more"));
+                }
             }
             std::thread::sleep(PAUSE);
         }

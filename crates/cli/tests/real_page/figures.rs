@@ -82,9 +82,16 @@ fn usage_is_drawn_and_told_with_the_right_figures() {
     let copied = place.asks("window.copied");
     let lines: Vec<Vec<&str>> =
         copied.as_str().unwrap().lines().map(|line| line.split('\t').collect()).collect();
-    assert_eq!((lines[0][0], lines[1][0], lines[2][0], lines.len()), ("model", MODEL, "total", 3), "{copied}");
+    assert_eq!(
+        (lines[0][0], lines[1][0], lines[2][0], lines.len()),
+        ("model", MODEL, "total", 3),
+        "{copied}"
+    );
     assert!(lines.iter().all(|line| line.len() == lines[0].len()), "{copied}");
-    assert!(lines[1].contains(&"240000") && lines[1].contains(&"6000") && lines[1].contains(&"0.087"), "{copied}");
+    assert!(
+        lines[1].contains(&"240000") && lines[1].contains(&"6000") && lines[1].contains(&"0.087"),
+        "{copied}"
+    );
     // The bar of the one day that has any is as high as the plot; its parts are as the figures are.
     let drawn: Value = place.asks(
         "(() => { const plot = document.querySelector('.plot svg'); const all = [...plot.querySelectorAll('.bar rect:not(.area)')];

@@ -123,7 +123,8 @@ fn a_run_from_the_page_gives_data_by_its_schema_and_keeps_to_its_budget() {
         place.browser.click("form .acts a").unwrap();
         place.waits(&format!("!document.querySelector('form .acts a').textContent.includes({words:?})"));
     }
-    let kept = "['schema', 'max_cost', 'max_tokens'].map((key) => document.querySelector(`#start-${key}`).value)";
+    let kept =
+        "['schema', 'max_cost', 'max_tokens'].map((key) => document.querySelector(`#start-${key}`).value)";
     assert_eq!(place.asks(kept), json!([asked.to_string(), "2,50", "900000"]));
     place.sees("#start-schema");
     place.browser.click("#go").unwrap();

@@ -797,7 +797,8 @@ fn the_verdict_waits_for_the_result_and_time_comes_from_the_best_source() {
 
 #[test]
 fn a_result_waits_longer_for_a_session_file_that_speaks() {
-    let spoken = Fact::Thought { message: "m".into(), at: None, subject: "Yes".into(), text: "I am here".into() };
+    let spoken =
+        Fact::Thought { message: "m".into(), at: None, subject: "Yes".into(), text: "I am here".into() };
     let exit_code_at = |spoken: Option<&Fact>, late: i64| {
         let mut out = Vec::new();
         let mut interpreter = Interpreter::with(Witnesses { session: true, disk: false });

@@ -6,7 +6,7 @@
 
 /// The state in the title.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Title {
+pub(crate) enum Title {
     Ready,
     Working,
     ActionRequired,

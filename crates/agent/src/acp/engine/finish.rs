@@ -135,9 +135,14 @@ impl Engine {
             account.say_if_lost(&finished.sessions);
             account.ask_disk_at_last(self.ward.has_started());
             match self.once {
-                true if account.hear_last_of(&self.ward) => {}
-                // It had no time to say goodbye.
-                true => self.count_last(account),
+                true => {
+                    let has_measured = account.hear_last_of(&self.ward);
+                    // It had no time to say goodbye. Where no session tells of the rest, this would count for all.
+                    if !has_measured && self.telemetry.is_some() && account.session.is_some() {
+                        self.count_last(account);
+                        account.warn_all();
+                    }
+                }
                 // What the CLI measured is of all turns.
                 false => self.hear_last(account),
             }

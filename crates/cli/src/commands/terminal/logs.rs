@@ -33,6 +33,7 @@ pub struct Args {
 
 pub fn execute(args: &Args, terminals: &Terminals, json: bool) -> Result<ExitCode, TerminalError> {
     let terminal = terminals.find(&args.terminal)?;
+    terminal.wait_for_session();
     let mut entries = terminal.log()?;
     let all = entries.len();
     let last = args.n.map_or(all, |n| usize::try_from(n).unwrap_or(all));
@@ -61,6 +62,9 @@ fn follow(
     loop {
         // In this order: what was said last is there when the agent has gone.
         let gone = terminal.status_now().map_or(true, |reading| reading.status == Status::Exited);
+        if gone {
+            terminal.wait_for_session();
+        }
         // Whoever put it away took its log along.
         let Ok(entries) = terminal.log() else { return Ok(ExitCode::SUCCESS) };
         for entry in entries.iter().skip(told).take_while(|entry| gone || entry.ended.is_some()) {

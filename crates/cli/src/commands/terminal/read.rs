@@ -37,6 +37,7 @@ pub fn execute(args: &Args, terminals: &Terminals, json: bool) -> Result<ExitCod
             false => print(&super::shown(look.text.trim_end())),
         });
     }
+    terminal.wait_for_session();
     if !args.all {
         let answer = match args.turn {
             Some(turn) => terminal.answer_of(turn)?,

@@ -191,16 +191,15 @@ impl Shop {
 
     fn stop_cancelled(&self) {
         let goes_on = |running: &&Running| !running.cancelled.load(Ordering::Acquire);
-        let heard: Vec<Running> = self
-            .running()
-            .values()
-            .filter(goes_on)
-            .filter(|running| self.cancelled.has(&running.batch))
-            .cloned()
-            .collect();
-        for running in heard.iter().filter(|running| self.is_cancelled(&running.batch)) {
-            running.cancelled.store(true, Ordering::Release);
-            running.watch.stop(Stop::Gently);
+        let mut heard: HashMap<Arc<str>, Vec<Running>> = HashMap::new();
+        for running in self.running().values().filter(goes_on).filter(|one| self.cancelled.has(&one.batch)) {
+            heard.entry(running.batch.clone()).or_default().push(running.clone());
+        }
+        for (_, all) in heard.iter().filter(|(batch, _)| self.is_cancelled(batch)) {
+            for running in all {
+                running.cancelled.store(true, Ordering::Release);
+                running.watch.stop(Stop::Gently);
+            }
         }
     }
 
@@ -298,11 +297,11 @@ impl Shop {
     fn is_cancelled(&self, batch: &str) -> bool {
         let heard = self.cancelled.has(batch);
         let is_new = self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(batch.to_owned());
-        let asked = || {
-            let name: Name = batch.parse().ok()?;
-            self.queue.batch(&name).ok()?.map(|batch| batch.cancelled)
-        };
-        (heard || is_new) && asked().unwrap_or(heard)
+        (heard || is_new) && self.ask_cancelled(batch).unwrap_or(heard)
+    }
+
+    fn ask_cancelled(&self, batch: &str) -> Option<bool> {
+        self.queue.is_cancelled(&batch.parse::<Name>().ok()?)
     }
 
     fn perform(&self, letter: &Letter, watch: &Watch) -> Ended {
@@ -348,15 +347,15 @@ impl Shop {
     ) {
         let was_stopped = ended.outcome.status == Status::Cancelled;
         if was_stopped && was_cancelled {
-            return match self.is_cancelled(&which.batch) {
-                true => {
-                    self.told.left(which, "dropped", "its batch was cancelled");
-                    self.note(delivery.discard());
-                }
+            return match self.ask_cancelled(&which.batch) {
                 // Whoever opened it again waits for a result.
-                false => {
+                Some(false) => {
                     self.told.left(which, "returned", "its batch was cancelled, and goes on");
                     self.note(delivery.give_back());
+                }
+                Some(true) | None => {
+                    self.told.left(which, "dropped", "its batch was cancelled");
+                    self.note(delivery.discard());
                 }
             };
         }
