@@ -6,7 +6,7 @@ mod lab;
 use std::io::{Seek, Write};
 
 use alhena::agent::{Prompt, PromptBy};
-use alhena::scripted::{RecordedRequest, Scenario, Turn};
+use alhena::scripted::{After, RecordedRequest, Scenario, Turn};
 use alhena::{Outcome, Request, Status};
 use alhena_testbed::versions;
 use lab::{Lab, warnings};
@@ -35,6 +35,18 @@ fn real_cli_a_positional_prompt_arrives_whole_whatever_flags_stand_beside_it() {
         succeeded(&lab.run(request));
         assert_eq!(sent(&lab), ["Say \"hi\"\nto me, mcp"], "{version}");
     }
+}
+
+/// Elsewhere that warning is left out, because a slow machine gives it: it is not to be given always.
+#[test]
+fn real_cli_that_has_ended_is_noticed_at_once() {
+    let lab = Lab::real("exits", "0.61.0", Scenario::new().turn(Turn::say("Hi")).after(After::Repeat));
+    let mut told = Vec::new();
+    let is_noticed = (0..5).any(|_| {
+        told = lab.run(lab.request("Hello")).warnings.clone();
+        told.is_empty()
+    });
+    assert!(is_noticed, "{told:?}");
 }
 
 #[test]
