@@ -141,24 +141,27 @@ done < <(compgen -e)
 # A cancelled job is a cancelled run: alhena stops the agent and everything that it started.
 child=
 cancelled=
-trap 'if [ -z "$child" ]; then cancelled=1; else kill -TERM "$child" 2>/dev/null || true; fi' INT TERM
+untold=
+heard=
+trap 'cancelled=1; heard=1; if [ -z "$child" ]; then untold=1; else kill -TERM "$child" 2>/dev/null || true; fi' INT TERM
 
 commands_on=$(random)
 printf '::stop-commands::%s\n' "$commands_on"
 code=0
 if [ -n "$cancelled" ]; then
   code=130
-  echo "cancelled before it began" >"$work/stderr"
+  echo "error: cancelled before it began" >"$work/stderr"
 else
   env "${environment[@]}" "$alhena" "${arguments[@]}" - <"$work/prompt" 2>"$work/stderr" &
   child=$!
   # It may have come before anybody knew whom to tell. Twice is not told: a second signal means at once.
-  if [ -n "$cancelled" ]; then kill -TERM "$child" 2>/dev/null || true; fi
-  wait "$child" || code=$?
-  # A signal ends `wait`, too: then it is waited for again.
-  while kill -0 "$child" 2>/dev/null; do
+  if [ -n "$untold" ]; then kill -TERM "$child" 2>/dev/null || true; fi
+  # A signal ends `wait`, too: then it is waited for again, also if it has ended since.
+  while :; do
+    heard=
     code=0
     wait "$child" || code=$?
+    if [ -z "$heard" ]; then break; fi
   done
   # Who is ended that early says nothing of it.
   if [ -n "$cancelled" ] && [ "$code" -eq 143 ]; then code=130; fi
@@ -217,8 +220,9 @@ kind=$(field '.failure.kind | strings')
 failure=$(field '.failure.message | strings')
 hint=$(field '.failure.hint | strings')
 if [ "$code" -ne 0 ] && { [ -z "$status" ] || [ "$status" = success ]; }; then
-  status=failed
   # It did not get as far as an outcome.
+  status=failed
+  if [ "$code" -eq 130 ]; then status=cancelled; fi
   failure=$(grep -m1 '^error: ' "$work/stderr" | cut -c8-1000 || true)
   hint=$(grep -m1 '^hint: ' "$work/stderr" | cut -c7-1000 || true)
   kind=$(kind_of "$code")

@@ -272,7 +272,7 @@ impl Engine {
         self.stop(Stop::Cancelled, watch);
         let Some(stop) = watch.stop.as_mut().filter(|stop| !stop.at_once) else { return };
         stop.at_once = true;
-        if self.ward.ended.is_none() {
+        if !self.is_gone() {
             self.ward.stop(Gentle::AtOnce);
         }
     }

@@ -127,7 +127,7 @@ async fn fetch(queue: &Queue, name: &str, since: Instant) -> Result<Vec<u8>, Que
     };
     let object = queue.files.get(name).await.map_err(server("a file is fetched"))?;
     let mut object = object.take(size as u64 + 1);
-    let mut bytes = Vec::with_capacity(size);
+    let mut bytes = Vec::with_capacity(size + 1);
     loop {
         // The client itself waits for ever for a server that has gone away.
         let read = tokio::time::timeout(SILENCE, object.read_buf(&mut bytes)).await;

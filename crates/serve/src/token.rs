@@ -69,7 +69,7 @@ impl Tokens {
             return Ok(token);
         }
         // Two may find none: the first one's counts, unless what is there is no token.
-        match self.make(access, |new, path| std::fs::hard_link(new, path)) {
+        match self.make(access, |new, path| files::move_file(new, path, files::Existing::Keep)) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match self.read(access)? {
                 Some(token) => Ok(token),
                 None => self.renew(access),

@@ -318,7 +318,7 @@ class RealCli(unittest.TestCase):
         logging.disable(logging.NOTSET)
         with self.assertLogs("alhena_aiwf", logging.INFO) as logs:
             result = self.provider().generate("- write\n- the files", {})
-        told = [record.getMessage() for record in logs.records]
+        told = [record.getMessage() for record in logs.records if record.levelno == logging.INFO]
         self.assertRegex(told[0], r"^Gemini CLI session [0-9a-f-]{36}, models gemini-2\.5-flash$")
         self.assertRegex(told[1], r"^Gemini CLI ended with success after \d+ ms: \{'prompt': \d+, ")
         self.assertIsInstance(result, ProviderResult)

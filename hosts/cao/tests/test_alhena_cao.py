@@ -219,7 +219,8 @@ class Screens(unittest.TestCase):
         self.assertEqual(ours.get_status(ANSWERED), TerminalStatus.COMPLETED)
         ours.notify_status_buffer_reset(1)
         ours.mark_input_received()
-        self.assertEqual(ours.get_status(ANSWERED), TerminalStatus.PROCESSING)
+        with mock.patch.object(cao_provider, "UNSEEN", 600.0):
+            self.assertEqual(ours.get_status(ANSWERED), TerminalStatus.PROCESSING)
         with mock.patch.object(cao_provider, "UNSEEN", 0.0):
             self.assertEqual(ours.get_status(ANSWERED), TerminalStatus.COMPLETED)
 
@@ -486,8 +487,8 @@ class InCao(unittest.TestCase):
                     said = self.server.call("GET", f"/terminals/{terminal}/output", mode="last")["output"]
                     self.assertEqual(said, expected)
                 if message == "Take your time":
-                    # The answer takes 3 s; a sample counts when it was asked for and told within them.
-                    inside = [one for one in samples if sent < one[0] and one[2] < min(ended, sent + 2.0)]
+                    # The answer takes 12 s since the first Enter; a sample counts when it was asked for and told within them.
+                    inside = [one for one in samples if sent < one[0] and one[2] < min(ended, sent + 5.0)]
                     self.assertTrue(inside, "nobody looked while it worked")
                     wrong += [one for one in inside if one[1] != "processing"]
         finally:

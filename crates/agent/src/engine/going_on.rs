@@ -1,6 +1,6 @@
 //! A run goes on after the API limited its requests: it waits, and another CLI takes up the session.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use alhena_model::{End, Input, Stop, Timestamp};
 use alhena_sys::growth::Growth;
@@ -16,13 +16,16 @@ use crate::supervise::custody::{Custody, Locks};
 use crate::supervise::protocol::Gentle;
 use crate::tail::SessionTail;
 
+/// How long the CLI waits that does not say so.
+const SOME_TIME: Duration = Duration::from_secs(5);
+
 impl Engine {
     /// Gemini CLI says that it tries again, perhaps after a while.
     pub(super) fn hear_of_attempt(&mut self, attempt: &Attempt, watch: &mut RunState) {
         let (told, meanwhile) = self.patience.hear(attempt);
         self.account.tick();
         self.account.feed(Input::Warning(told));
-        if self.ward.ended.is_some() || watch.stop.is_some() {
+        if self.is_gone() || watch.stop.is_some() {
             return;
         }
         let stop = Stop::RateLimit { retry_after_ms: attempt.asked.map(|time| time.as_millis() as u64) };
@@ -31,28 +34,23 @@ impl Engine {
                 watch.waits_until = Instant::now() + attempt.waits.unwrap_or_default();
             }
             Meanwhile::TooLong => self.stop(stop, watch),
-            // A tool that runs beside it is not to be lost: then the CLI may try, unless the tool ends first.
-            Meanwhile::Move if self.account.interpreter.tool_open() => {
-                watch.moves = Some((stop, Instant::now() + attempt.waits.unwrap_or_default()));
+            Meanwhile::Move => {
+                watch.moves = Some((stop, Instant::now() + attempt.waits.unwrap_or(SOME_TIME)))
             }
-            Meanwhile::Move => self.move_on(stop, watch),
         }
     }
 
-    fn move_on(&mut self, stop: Stop, watch: &mut RunState) {
-        self.stop(stop, watch);
-        // It has nothing to say goodbye to, and would take its session back.
-        self.ward.stop(Gentle::AtOnce);
-    }
-
-    /// All that was said is read: if no tool runs any more, and the CLI still waits, another one goes on.
+    /// All that was said is read: if no tool runs, and the CLI still waits, another one goes on. A tool that runs beside is not to be
+    /// lost: then the CLI may try, unless the tool ends first.
     pub(super) fn move_if_it_can(&mut self, watch: &mut RunState) {
         let Some((stop, waits_until)) = watch.moves else { return };
         if watch.stop.is_some() || self.is_gone() || Instant::now() >= waits_until {
             watch.moves = None;
         } else if !self.account.interpreter.tool_open() {
             watch.moves = None;
-            self.move_on(stop, watch);
+            self.stop(stop, watch);
+            // It has nothing to say goodbye to, and would take its session back.
+            self.ward.stop(Gentle::AtOnce);
         }
     }
 

@@ -29,7 +29,7 @@ fn scenario() -> Scenario {
             Turn::error(400, json!({"code": 400, "message": "no such thing", "status": "INVALID_ARGUMENT"}))
                 .when(asked("Fail now")),
         )
-        .turn(Turn::new().delay(Duration::from_secs(3)).text("Late.").when(asked("Take your time")))
+        .turn(Turn::new().delay(Duration::from_secs(12)).text("Late.").when(asked("Take your time")))
         .turn(Turn::say(MARKDOWN).when(asked("Draw it")))
         .turn(
             Turn::new()

@@ -110,7 +110,7 @@ impl Place {
     /// Nothing that was started here lives on, whatever session it moved to.
     pub fn assert_nothing_left(&self) {
         let gone =
-            Deadline::after(Duration::from_secs(10)).wait_until(|| processes_with_env(&self.mark).is_empty());
+            Deadline::after(Duration::from_secs(60)).wait_until(|| processes_with_env(&self.mark).is_empty());
         assert!(gone, "still alive: {:?}", processes_with_env(&self.mark));
     }
 }

@@ -44,6 +44,10 @@ SECOND_LOOK = 0.2
 PICK_UP = 30.0
 # The same where its session cannot be found.
 UNSEEN = 5.0
+# How long a shell may take to start something.
+START = 10.0
+# How long a pane may take to have a shell that answers.
+SHELL = 60.0
 # What `alhena` ends with when it knows nothing of an agent.
 NOT_FOUND = 2
 READY = {TerminalStatus.IDLE, TerminalStatus.COMPLETED}
@@ -148,9 +152,9 @@ class GeminiCliProvider(BaseProvider):
 
     async def initialize(self) -> bool:
         """Shell, warm-up, launch, ready (D-38 to D-41)."""
-        if not await wait_for_shell(self.terminal_id, timeout=10.0):
-            raise TimeoutError("Shell initialization timed out after 10 seconds")
-        self._shell = await asyncio.to_thread(self._warm_up, 10.0)
+        if not await wait_for_shell(self.terminal_id, timeout=SHELL):
+            raise TimeoutError(f"Shell initialization timed out after {SHELL:.0f} seconds")
+        self._shell = await asyncio.to_thread(self._warm_up, SHELL)
         command = await asyncio.to_thread(self._command)
         # Imported late: the monitor imports the list of providers.
         from cli_agent_orchestrator.services.status_monitor import status_monitor
@@ -291,11 +295,12 @@ class GeminiCliProvider(BaseProvider):
         began, stable, pane = time.monotonic(), 0, None
         while time.monotonic() - began < timeout:
             time.sleep(0.3)
+            looked = time.monotonic()
             pane = self._look()
             if pane is None:
                 continue
             reading = self._classify(pane)
-            if pane.command == self._shell and time.monotonic() - began > 3.0:
+            if pane.command == self._shell and looked - began > START:
                 raise ProviderError(f"Gemini CLI was not started, or has ended:\n{_tail(pane)}")
             if reading.get("status") == "waiting":
                 raise ProviderError(f"Gemini CLI asks first:\n{_tail(pane)}")

@@ -4,6 +4,8 @@ use alhena_model::Input;
 
 use super::Engine;
 use crate::account::Account;
+use crate::acp::responses::Responses;
+use crate::tail::SessionTail;
 use crate::telemetry::TelemetryTail;
 
 impl Engine {
@@ -42,6 +44,19 @@ impl Engine {
         account.warnings.extend(responses.warnings());
         responses.leave_unnamed();
         responses.aside().into_iter().for_each(|fact| account.feed(Input::Fact(fact)));
+    }
+
+    /// The same where the agent was ended before it told what it had measured.
+    pub(super) fn count_without_goodbye(&mut self, account: &mut Account) {
+        // Where no session tells of the rest, what was asked for beside would count for all.
+        match self.telemetry.is_some() && account.session.as_ref().is_some_and(SessionTail::found) {
+            true => self.count_last(account),
+            false => {
+                let _nothing_more = self.is_still_counting();
+                account.warnings.extend(self.responses.iter_mut().flat_map(Responses::warnings));
+            }
+        }
+        account.warn_all();
     }
 
     /// What events tell late of answers that were cut off; where answers are recorded it is known before.

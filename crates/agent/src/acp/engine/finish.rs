@@ -137,10 +137,8 @@ impl Engine {
             match self.once {
                 true => {
                     let has_measured = account.hear_last_of(&self.ward);
-                    // It had no time to say goodbye. Where no session tells of the rest, this would count for all.
-                    if !has_measured && self.telemetry.is_some() && account.session.is_some() {
-                        self.count_last(account);
-                        account.warn_all();
+                    if !has_measured {
+                        self.count_without_goodbye(account);
                     }
                 }
                 // What the CLI measured is of all turns.

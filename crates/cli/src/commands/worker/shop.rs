@@ -195,7 +195,7 @@ impl Shop {
         for running in self.running().values().filter(goes_on).filter(|one| self.cancelled.has(&one.batch)) {
             heard.entry(running.batch.clone()).or_default().push(running.clone());
         }
-        for (_, all) in heard.iter().filter(|(batch, _)| self.is_cancelled(batch)) {
+        for (_, all) in heard.iter().filter(|(batch, _)| self.is_cancelled(batch) != Some(false)) {
             for running in all {
                 running.cancelled.store(true, Ordering::Release);
                 running.watch.stop(Stop::Gently);
@@ -261,9 +261,16 @@ impl Shop {
         };
         let id = read.as_ref().map_or(delivery.job(), |letter| &letter.id).to_owned();
         let which = Which { batch: batch.clone(), id, attempt: delivery.attempt() };
-        if self.is_cancelled(&batch) {
-            self.told.left(&which, "dropped", "its batch was cancelled");
-            return self.note(delivery.discard());
+        match self.is_cancelled(&batch) {
+            Some(false) => {}
+            Some(true) => {
+                self.told.left(&which, "dropped", "its batch was cancelled");
+                return self.note(delivery.discard());
+            }
+            // It may have been opened again: then it comes once more when the lease is over.
+            None => {
+                return self.told.left(&which, "returned", "its batch was cancelled, and nobody says more");
+            }
         }
         let letter = match read {
             Ok(letter) => letter,
@@ -278,7 +285,13 @@ impl Shop {
             self.told.began(&which);
             delivery.tell_begun(&self.name);
             let begin = Instant::now();
-            let ended = self.perform(&letter, &running.watch);
+            let ended = match self.perform(&letter, &running.watch) {
+                Ok(ended) => ended,
+                Err(error) => {
+                    self.told.left(&which, "returned", &error.to_string());
+                    return self.note(delivery.give_back());
+                }
+            };
             let ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
             let was_cancelled = running.cancelled.load(Ordering::Acquire);
             self.end(delivery, &letter, ended, &which, (ms, was_cancelled));
@@ -293,21 +306,32 @@ impl Shop {
         (number, running)
     }
 
-    /// What was cancelled just before this worker came may not have been heard yet, and neither what was opened again since.
-    fn is_cancelled(&self, batch: &str) -> bool {
+    /// What was cancelled just before this worker came may not have been heard yet, and neither what was opened again since. None
+    /// if it was cancelled, and nobody says whether it is now.
+    fn is_cancelled(&self, batch: &str) -> Option<bool> {
         let heard = self.cancelled.has(batch);
         let is_new = self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(batch.to_owned());
-        (heard || is_new) && self.ask_cancelled(batch).unwrap_or(heard)
+        match (heard || is_new).then(|| self.ask_cancelled(batch)) {
+            Some(None) if heard => None,
+            asked => Some(asked.flatten().unwrap_or_default()),
+        }
     }
 
     fn ask_cancelled(&self, batch: &str) -> Option<bool> {
         self.queue.is_cancelled(&batch.parse::<Name>().ok()?)
     }
 
-    fn perform(&self, letter: &Letter, watch: &Watch) -> Ended {
-        let mut folder = None;
+    /// Does it; an error if the server did not give what it takes, which says nothing about the job.
+    fn perform(&self, letter: &Letter, watch: &Watch) -> Result<Ended, QueueError> {
+        let (mut folder, mut away) = (None, None);
         let unpack = |name: &str| {
-            let fetch = || self.queue.file(name).map_err(io::Error::other);
+            let fetch = || {
+                self.queue.file(name).map_err(|error| {
+                    let told = io::Error::other(error.to_string());
+                    away = Some(error).filter(|error| matches!(error, QueueError::Server { .. }));
+                    told
+                })
+            };
             let unpacked = self
                 .folders
                 .get(name, fetch)
@@ -320,7 +344,7 @@ impl Shop {
             Ok(job) => job,
             Err(Fault { message, hint }) => {
                 let failure = Failure::new(FailureKind::Input, message).with_hint(hint);
-                return Ended::not_begun(failure, Where::Shared);
+                return away.map_or_else(|| Ok(Ended::not_begun(failure, Where::Shared)), Err);
             }
         };
         let model = job.options.get("model").and_then(serde_json::Value::as_str);
@@ -329,12 +353,12 @@ impl Shop {
         let local = self.local.read().unwrap_or_else(PoisonError::into_inner);
         let Some(local) = local.as_ref().filter(|_| watch.asked().is_none()) else {
             let failure = Failure::new(FailureKind::Cancelled, "the worker ends");
-            return Ended::not_begun(failure, Where::Shared);
+            return Ok(Ended::not_begun(failure, Where::Shared));
         };
         let ended = local.perform(&job, watch);
         hold::tell(&self.queue, &clock, &ended.outcome);
         drop(folder);
-        ended
+        Ok(ended)
     }
 
     fn end(
@@ -348,14 +372,14 @@ impl Shop {
         let was_stopped = ended.outcome.status == Status::Cancelled;
         if was_stopped && was_cancelled {
             return match self.ask_cancelled(&which.batch) {
-                // Whoever opened it again waits for a result.
-                Some(false) => {
-                    self.told.left(which, "returned", "its batch was cancelled, and goes on");
-                    self.note(delivery.give_back());
-                }
-                Some(true) | None => {
+                Some(true) => {
                     self.told.left(which, "dropped", "its batch was cancelled");
                     self.note(delivery.discard());
+                }
+                // Whoever opened it again waits for a result. Of a batch that is forgotten nobody else gets anything.
+                Some(false) | None => {
+                    self.told.left(which, "returned", "its batch was cancelled");
+                    self.note(delivery.give_back());
                 }
             };
         }
