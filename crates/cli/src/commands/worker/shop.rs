@@ -1,7 +1,8 @@
 //! A worker at work: some take jobs and do them, one looks who has to stop.
 
+mod job;
+
 use std::collections::{HashMap, HashSet};
-use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -11,18 +12,17 @@ use std::time::{Duration, Instant};
 use alhena::agent::dirs::Dirs;
 use alhena::agent::env::Environment;
 use alhena::batch::local::{Local, Way};
-use alhena::batch::meaning::{Fault, Meaning};
-use alhena::batch::perform::{Done as Ended, Perform, Stop, Watch, Where};
-use alhena::{Approval, Failure, FailureKind, PoolOptions, Request, Status};
-use alhena_queue::{Cancelled, Delivery, Held, Label, Layout, Name, Queue, QueueError, Worker};
+use alhena::batch::meaning::Meaning;
+use alhena::batch::perform::{Stop, Watch};
+use alhena::{Approval, Failure, FailureKind, PoolOptions, Request};
+use alhena_queue::{Cancelled, Held, Label, Layout, Name, Queue, QueueError, Worker};
 
 use super::Args;
-use super::hold;
-use super::told::{Told, Which};
+use super::told::Told;
 use crate::command_error::{CommandError, Done};
 use crate::commands::batch::OptionsOfRun;
 use crate::commands::run::find;
-use crate::far::{Answer, Folders, Gate, Letter, OptionsOfWorker};
+use crate::far::{Folders, Gate, OptionsOfWorker};
 use crate::nats;
 use crate::signals::Interrupts;
 
@@ -32,9 +32,6 @@ const WAIT: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(200);
 /// After a server that gives nothing.
 const PAUSE: Duration = Duration::from_secs(1);
-
-/// What to do about a job that is lost on its way.
-const AGAIN: &str = "Put it in again, with `alhena batch --again failed`.";
 
 /// How far a worker is.
 const GOING: u8 = 0;
@@ -253,51 +250,6 @@ impl Shop {
         done
     }
 
-    fn work_on(&self, delivery: Delivery, running: &Running) {
-        let batch = delivery.batch().to_owned();
-        let read = match delivery.lost() {
-            Some(why) => Err(Fault::new(format!("what the job says cannot be had: {why}"), AGAIN)),
-            None => Letter::read(delivery.payload()),
-        };
-        let id = read.as_ref().map_or(delivery.job(), |letter| &letter.id).to_owned();
-        let which = Which { batch: batch.clone(), id, attempt: delivery.attempt() };
-        match self.is_cancelled(&batch) {
-            Some(false) => {}
-            Some(true) => {
-                self.told.left(&which, "dropped", "its batch was cancelled");
-                return self.note(delivery.discard());
-            }
-            // It may have been opened again: then it comes once more when the lease is over.
-            None => {
-                return self.told.left(&which, "returned", "its batch was cancelled, and nobody says more");
-            }
-        }
-        let letter = match read {
-            Ok(letter) => letter,
-            Err(fault) => return self.refuse(delivery, fault, &which),
-        };
-        if self.phase() != GOING {
-            self.told.left(&which, "returned", "this worker ends");
-            self.note(delivery.give_back());
-        } else if delivery.is_exhausted() {
-            self.bury(delivery, &letter, &which);
-        } else {
-            self.told.began(&which);
-            delivery.tell_begun(&self.name);
-            let begin = Instant::now();
-            let ended = match self.perform(&letter, &running.watch) {
-                Ok(ended) => ended,
-                Err(error) => {
-                    self.told.left(&which, "returned", &error.to_string());
-                    return self.note(delivery.give_back());
-                }
-            };
-            let ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
-            let was_cancelled = running.cancelled.load(Ordering::Acquire);
-            self.end(delivery, &letter, ended, &which, (ms, was_cancelled));
-        }
-    }
-
     fn register(&self, batch: &str) -> (u64, Running) {
         let number = self.next.fetch_add(1, Ordering::AcqRel);
         let watch = Arc::new(Watch::unheard());
@@ -319,130 +271,5 @@ impl Shop {
 
     fn ask_cancelled(&self, batch: &str) -> Option<bool> {
         self.queue.is_cancelled(&batch.parse::<Name>().ok()?)
-    }
-
-    /// Does it; an error if the server did not give what it takes, which says nothing about the job.
-    fn perform(&self, letter: &Letter, watch: &Watch) -> Result<Ended, QueueError> {
-        let (mut folder, mut away) = (None, None);
-        let unpack = |name: &str| {
-            let fetch = || {
-                self.queue.file(name).map_err(|error| {
-                    let told = io::Error::other(error.to_string());
-                    away = Some(error).filter(|error| matches!(error, QueueError::Server { .. }));
-                    told
-                })
-            };
-            let unpacked = self
-                .folders
-                .get(name, fetch)
-                .map_err(|error| Fault::new(format!("the folder of the job cannot be had: {error}"), ""))?;
-            let path = unpacked.path().to_owned();
-            folder = Some(unpacked);
-            Ok(path)
-        };
-        let job = match self.gate.admit(letter, unpack) {
-            Ok(job) => job,
-            Err(Fault { message, hint }) => {
-                let failure = Failure::new(FailureKind::Input, message).with_hint(hint);
-                return away.map_or_else(|| Ok(Ended::not_begun(failure, Where::Shared)), Err);
-            }
-        };
-        let model = job.options.get("model").and_then(serde_json::Value::as_str);
-        let clock = hold::clock(&self.quota, model);
-        hold::wait(&self.queue, &clock, watch);
-        let local = self.local.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(local) = local.as_ref().filter(|_| watch.asked().is_none()) else {
-            let failure = Failure::new(FailureKind::Cancelled, "the worker ends");
-            return Ok(Ended::not_begun(failure, Where::Shared));
-        };
-        let ended = local.perform(&job, watch);
-        hold::tell(&self.queue, &clock, &ended.outcome);
-        drop(folder);
-        Ok(ended)
-    }
-
-    fn end(
-        &self,
-        delivery: Delivery,
-        letter: &Letter,
-        ended: Ended,
-        which: &Which,
-        (ms, was_cancelled): (u64, bool),
-    ) {
-        let was_stopped = ended.outcome.status == Status::Cancelled;
-        if was_stopped && was_cancelled {
-            return match self.ask_cancelled(&which.batch) {
-                Some(true) => {
-                    self.told.left(which, "dropped", "its batch was cancelled");
-                    self.note(delivery.discard());
-                }
-                // Whoever opened it again waits for a result. Of a batch that is forgotten nobody else gets anything.
-                Some(false) | None => {
-                    self.told.left(which, "returned", "its batch was cancelled");
-                    self.note(delivery.give_back());
-                }
-            };
-        }
-        if was_stopped && self.phase() != GOING {
-            self.told.left(which, "returned", "this worker ends");
-            return self.note(delivery.give_back());
-        }
-        if let Some(failure) = ended.outcome.failure.as_ref().filter(|failure| is_ours(failure.kind, letter))
-        {
-            // Every other job would fail here the same way: better nobody takes them than this one.
-            self.told.left(which, "returned", &failure.message);
-            *self.broken.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure.clone());
-            self.phase.fetch_max(DRAINING, Ordering::AcqRel);
-            return self.note(delivery.give_back());
-        }
-        self.told.done(which, &ended.outcome, ms);
-        self.answer(delivery, Answer::of(letter, &self.name, ended), Delivery::finish);
-    }
-
-    /// A letter that nobody here can read: whoever waits for its answer is told.
-    fn refuse(&self, delivery: Delivery, Fault { message, hint }: Fault, which: &Which) {
-        self.told.left(which, "refused", &message);
-        let failure = Failure::new(FailureKind::Input, message).with_hint(hint);
-        let (letter, ended) = (Letter::unread(delivery.job()), Ended::not_begun(failure, Where::Shared));
-        self.answer(delivery, Answer::of(&letter, &self.name, ended), Delivery::finish);
-    }
-
-    /// A job that ended every worker before: nobody else has to.
-    fn bury(&self, delivery: Delivery, letter: &Letter, which: &Which) {
-        let message = format!("{} workers were given it, and none came back", delivery.times() - 1);
-        self.told.left(which, "buried", &message);
-        let failure = Failure::new(FailureKind::Crashed, message)
-            .with_hint("It is kept in the stream alhena-dead; try it alone with `alhena run`.");
-        let ended = Ended::not_begun(failure, Where::Nowhere);
-        self.answer(delivery, Answer::of(letter, &self.name, ended), Delivery::bury);
-    }
-
-    fn answer(
-        &self,
-        delivery: Delivery,
-        answer: Answer,
-        how: fn(Delivery, &[u8]) -> Result<bool, alhena_queue::QueueError>,
-    ) {
-        let sent = serde_json::to_vec(&answer).map_err(|error| error.to_string());
-        let sent = sent.and_then(|bytes| how(delivery, &bytes).map_err(|error| error.to_string()));
-        if let Err(error) = sent {
-            self.told.complain(&format!("a result was not stored, and the job goes to another: {error}"), "");
-        }
-    }
-
-    fn note(&self, done: Result<(), alhena_queue::QueueError>) {
-        if let Err(error) = done {
-            self.told.complain(&error.to_string(), error.hint().unwrap_or_default());
-        }
-    }
-}
-
-/// Whether it is this machine that is at fault, and no job can do anything about it.
-fn is_ours(kind: FailureKind, letter: &Letter) -> bool {
-    match kind {
-        FailureKind::DiskFull => true,
-        // Which CLI is missing: that of all jobs, or one that this job asked for?
-        FailureKind::NotInstalled => !letter.is_offline(),
-        _ => false,
     }
 }
