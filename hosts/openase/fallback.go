@@ -19,11 +19,11 @@ const maxReport = 64 << 20
 // alhena turns into the same lines. It does nothing when the failure is another one, and nothing when the turn needs what
 // these releases do not have: then the failure stands.
 func withoutStream(ctx context.Context, program string, options Options, failed *TurnFailed) ([]Line, bool) {
-	if failed.Kind != FailureKindInput || !strings.Contains(failed.Message, "has no stream-json") {
+	if !NeedsReport(failed) {
 		return nil, false
 	}
-	arguments, ok := options.reportArguments()
-	if !ok {
+	arguments, err := options.ReportArguments()
+	if err != nil {
 		return nil, false
 	}
 	lines, err := report(ctx, program, options, arguments)
@@ -35,8 +35,7 @@ func withoutStream(ctx context.Context, program string, options Options, failed 
 		case errors.Is(err, context.Canceled):
 			kind, hint = FailureKindCancelled, "Run it again when you want to."
 		}
-		head := LineHead{Type: "TurnFailed", At: time.Now().UTC(), Derived: true}
-		lines = append(lines, &TurnFailed{LineHead: head, Kind: kind, Message: err.Error(), Hint: hint})
+		lines = append(lines, &TurnFailed{LineHead: failedHead(), Kind: kind, Message: err.Error(), Hint: hint})
 	}
 	note := &Trace{
 		LineHead: LineHead{Type: "trace", At: time.Now().UTC(), Derived: true},
@@ -46,9 +45,15 @@ func withoutStream(ctx context.Context, program string, options Options, failed 
 	return append([]Line{note}, lines...), true
 }
 
-// reportArguments are those of Gemini CLI, and whether releases without a stream have all that is asked for.
-func (options Options) reportArguments() ([]string, bool) {
-	if options.SystemPrompt != "" || options.Resume != "" || len(options.AllowTools)+len(options.DenyTools) > 0 {
+// NeedsReport says whether the line is the end of a turn that failed because the release of Gemini CLI has no stream (before 0.11).
+func NeedsReport(line Line) bool {
+	failed, ok := line.(*TurnFailed)
+	return ok && failed.Kind == FailureKindInput && strings.Contains(failed.Message, "has no stream-json")
+}
+
+// cliArguments are those of Gemini CLI, and whether releases without a stream have all that is asked for.
+func (options Options) cliArguments() ([]string, bool) {
+	if options.SystemPrompt != "" || options.Resume != "" || options.Schema != "" || len(options.AllowTools)+len(options.DenyTools) > 0 {
 		return nil, false
 	}
 	arguments := []string{"--output-format=json"}
@@ -77,14 +82,7 @@ func report(ctx context.Context, program string, options Options, arguments []st
 		ctx, cancel = context.WithTimeout(ctx, options.Timeout)
 		defer cancel()
 	}
-	kept := []string{"host", "report"}
-	if options.Gemini != "" {
-		kept = append(kept, "--gemini="+options.Gemini)
-	}
-	if options.Dir != "" {
-		kept = append(kept, "--dir="+options.Dir)
-	}
-	command := exec.Command(program, append(append(kept, "--"), arguments...)...)
+	command := exec.Command(program, arguments...)
 	command.Env = options.Env
 	running, err := begin(ctx, command, options.Prompt, terminate)
 	if err != nil {

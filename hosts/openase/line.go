@@ -21,11 +21,14 @@ type LineHead struct {
 	// Which of the types it is.
 	Type string `json:"type"`
 
-	// When.
+	// Upstream: when; the time of arrival where the CLI does not say it.
 	At time.Time `json:"at"`
 
-	// Whether Alhena worked it out; absent when the CLI said it.
+	// Form: whether Alhena worked out that it happened; absent when the CLI said it.
 	Derived bool `json:"derived,omitempty"`
+
+	// Form: the fields that Alhena worked out; absent when it is none, or all of them because the whole line is derived.
+	DerivedFields []string `json:"derived_fields,omitempty"`
 }
 
 // Head is what every Line has.
@@ -35,10 +38,10 @@ func (head LineHead) Head() LineHead { return head }
 type SessionAnchor struct {
 	LineHead
 
-	// The session.
+	// Upstream: the session.
 	SessionID string `json:"session_id"`
 
-	// The model that was asked for.
+	// Upstream: the model that was asked for.
 	Model string `json:"model"`
 }
 
@@ -46,7 +49,7 @@ type SessionAnchor struct {
 type UserMessage struct {
 	LineHead
 
-	// All of it.
+	// Upstream: all of it.
 	Text string `json:"text"`
 }
 
@@ -54,22 +57,22 @@ type UserMessage struct {
 type OutputProduced struct {
 	LineHead
 
-	// Whose.
+	// Form: whose.
 	Stream OutputStream `json:"stream"`
 
-	// The text.
+	// Upstream: the text.
 	Text string `json:"text"`
 
-	// Whether the text is all of it (a command's output) or a piece that follows the one before (the model's).
+	// Form: whether the text is all of it (a command's output) or a piece that follows the one before (the model's).
 	Snapshot bool `json:"snapshot"`
 
-	// The call, for a command.
+	// Upstream: the call, for a command.
 	ToolID *string `json:"tool_id,omitempty"`
 
-	// The command line, for a command.
+	// Upstream: the command line, for a command.
 	Command *string `json:"command,omitempty"`
 
-	// The command's exit code, where known.
+	// Upstream: the command's exit code, where known.
 	ExitCode *int64 `json:"exit_code,omitempty"`
 }
 
@@ -77,10 +80,10 @@ type OutputProduced struct {
 type Thinking struct {
 	LineHead
 
-	// Its heading.
+	// Upstream: its heading.
 	Subject string `json:"subject"`
 
-	// What it says.
+	// Upstream: its text.
 	Text string `json:"text"`
 }
 
@@ -88,19 +91,19 @@ type Thinking struct {
 type ToolCallRequested struct {
 	LineHead
 
-	// Ties the result to the call.
+	// Upstream: ties the result to the call.
 	ToolID string `json:"tool_id"`
 
-	// The tool.
+	// Upstream: the tool.
 	ToolName string `json:"tool_name"`
 
-	// What kind of tool it is.
+	// Derived: the kind of tool, by an exact list of names.
 	Class Class `json:"class"`
 
-	// The command line, when it is a shell command.
+	// Derived: the command line, when it is a shell command.
 	Command *string `json:"command,omitempty"`
 
-	// Its arguments.
+	// Upstream: its arguments.
 	Arguments json.RawMessage `json:"arguments"`
 }
 
@@ -108,25 +111,26 @@ type ToolCallRequested struct {
 type ToolResult struct {
 	LineHead
 
-	// The call.
+	// Upstream: the call.
 	ToolID string `json:"tool_id"`
 
-	// The tool; empty when the call was never seen.
+	// Derived: the tool, by the id of its call; empty when the call was never seen.
 	ToolName string `json:"tool_name"`
 
-	// What kind of tool it is.
+	// Derived: the kind of tool, by an exact list of names.
 	Class Class `json:"class"`
 
-	// How it ended.
+	// Upstream: how it ended. Derived, and then among `derived_fields`, where the stream calls it a success although the session
+	// file has a failed command or a cancelled call.
 	Status ToolStatus `json:"status"`
 
-	// What it printed.
+	// Upstream: its output.
 	Output *string `json:"output,omitempty"`
 
-	// Why it failed.
+	// Upstream: why it failed.
 	Error *ToolError `json:"error,omitempty"`
 
-	// The exit code of a shell command, where known.
+	// Derived: the exit code of a shell command, where its output tells it.
 	ExitCode *int64 `json:"exit_code,omitempty"`
 }
 
@@ -134,33 +138,33 @@ type ToolResult struct {
 type FileMutation struct {
 	LineHead
 
-	// The file.
+	// Derived: the file.
 	Path string `json:"path"`
 
-	// What became of it.
+	// Derived: the change.
 	Change Change `json:"change"`
 
-	// The call that did it; absent when only the disk says so.
+	// Derived: the call that did it; absent when only the disk says so.
 	ToolID *string `json:"tool_id,omitempty"`
 
-	// Its tool.
+	// Derived: its tool.
 	ToolName *string `json:"tool_name,omitempty"`
 
-	// Whether the disk agrees.
+	// Derived: whether the disk agrees.
 	Verified bool `json:"verified"`
 }
 
-// TurnDiffUpdated: A unified diff.
+// TurnDiffUpdated: A unified diff: the change of a file by a tool, or printed by any tool. Always derived.
 type TurnDiffUpdated struct {
 	LineHead
 
-	// The file.
+	// Derived: the file, as the diff or the tool names it.
 	Path string `json:"path"`
 
-	// The diff.
+	// Derived: the diff of this file.
 	Diff string `json:"diff"`
 
-	// The call that did it.
+	// Derived: the call that made or printed it.
 	ToolID *string `json:"tool_id,omitempty"`
 }
 
@@ -168,10 +172,10 @@ type TurnDiffUpdated struct {
 type Trace struct {
 	LineHead
 
-	// How bad it is.
+	// Upstream: how bad it is.
 	Severity Severity `json:"severity"`
 
-	// For people.
+	// Upstream: a text for people.
 	Message string `json:"message"`
 }
 
@@ -179,89 +183,94 @@ type Trace struct {
 type TokenUsageUpdated struct {
 	LineHead
 
-	// Tokens sent, cached ones included.
+	// Upstream: tokens sent, cached ones included.
 	InputTokens int64 `json:"input_tokens"`
 
-	// Those that came from the cache.
+	// Upstream: those that came from the cache.
 	CachedInputTokens int64 `json:"cached_input_tokens"`
 
-	// Tokens of the answer.
+	// Upstream: tokens of the answer.
 	OutputTokens int64 `json:"output_tokens"`
 
-	// Tokens of thoughts.
+	// Derived: tokens of thoughts, which is the part of the total that is neither sent nor answer.
 	ReasoningTokens int64 `json:"reasoning_tokens"`
 
-	// All together.
+	// Upstream: all together.
 	TotalTokens int64 `json:"total_tokens"`
 
-	// By model.
+	// Upstream: by model.
 	Models map[string]TokenCounts `json:"models"`
 }
 
-// TurnCompleted: The turn succeeded; the last line. Derived when the CLI itself did not say so, or did not exit with 0.
+// TurnCompleted: The turn succeeded; the last line. Derived when the CLI itself did not say so, or did not exit with 0. An `error` event
+// alone does not end a turn: `failure` says where Alhena counts such a run as failed.
 type TurnCompleted struct {
 	LineHead
 
-	// The session, to resume by.
+	// Upstream: the session, to resume by.
 	SessionID *string `json:"session_id"`
 
-	// All text of the model.
+	// Derived: all text of the model, joined.
 	Text string `json:"text"`
 
-	// What it said after its last tool result.
+	// Derived: its text after the last tool result.
 	FinalText string `json:"final_text"`
 
-	// The answer, where it had to fit a schema.
+	// Derived: the answer, where it had to fit a schema.
 	Data json.RawMessage `json:"data,omitempty"`
 
-	// How long it took.
+	// Derived: how long it took.
 	DurationMS int64 `json:"duration_ms"`
 
-	// How many tools were called.
+	// Derived: how many tools were called.
 	ToolCalls int64 `json:"tool_calls"`
 
-	// The CLI's own word; absent when it said none.
+	// Upstream: the CLI's own verdict; absent when it gave none.
 	CLIStatus *Reported `json:"cli_status,omitempty"`
 
-	// The CLI's exit code; absent when it was stopped after its word, or when it is not known.
+	// Upstream: the CLI's exit code; absent when it was stopped after its verdict, or when it is not known.
 	ExitCode *int64 `json:"exit_code,omitempty"`
+
+	// Derived: why Alhena counts the run as failed, although the CLI reported success after an `error` event; absent
+	// when both agree.
+	Failure *Verdict `json:"failure,omitempty"`
 }
 
 // TurnFailed: The turn did not succeed; the last line. Derived when the CLI itself said something else or nothing.
 type TurnFailed struct {
 	LineHead
 
-	// The session, to resume by.
+	// Upstream: the session, to resume by.
 	SessionID *string `json:"session_id"`
 
-	// What kind of failure it is.
+	// Derived: the kind of failure.
 	Kind FailureKind `json:"kind"`
 
-	// What happened.
+	// Derived: what happened.
 	Message string `json:"message"`
 
-	// What to do.
+	// Derived: what to do.
 	Hint string `json:"hint"`
 
-	// The CLI's own word; absent when it said none.
+	// Upstream: the CLI's own verdict; absent when it gave none.
 	CLIStatus *Reported `json:"cli_status,omitempty"`
 
-	// The error that the CLI itself named, word for word.
+	// Upstream: the error that the CLI itself named, word for word.
 	CLIError *ToolError `json:"cli_error,omitempty"`
 
-	// The CLI's exit code.
+	// Upstream: the CLI's exit code.
 	ExitCode *int64 `json:"exit_code,omitempty"`
 
-	// The status of the API's answer.
+	// Derived: the status of the API's answer.
 	HTTPStatus *int64 `json:"http_status,omitempty"`
 
-	// How long the API asked to wait.
+	// Derived: how long the API asked to wait.
 	RetryAfterMS *int64 `json:"retry_after_ms,omitempty"`
 
-	// What the model had said until then.
+	// Derived: the text of the model until then, joined.
 	Text string `json:"text"`
 
-	// How long it took.
+	// Derived: how long it took.
 	DurationMS int64 `json:"duration_ms"`
 }
 
@@ -388,25 +397,25 @@ const (
 	// The run goes on.
 	SeverityWarning Severity = "warning"
 
-	// The run cannot succeed any more.
+	// Something went wrong; the run may go on.
 	SeverityError Severity = "error"
 )
 
 // TokenCounts: The figures of one model or of all.
 type TokenCounts struct {
-	// Tokens sent, cached ones included.
+	// Upstream: tokens sent, cached ones included.
 	InputTokens int64 `json:"input_tokens"`
 
-	// Those that came from the cache.
+	// Upstream: those that came from the cache.
 	CachedInputTokens int64 `json:"cached_input_tokens"`
 
-	// Tokens of the answer.
+	// Upstream: tokens of the answer.
 	OutputTokens int64 `json:"output_tokens"`
 
-	// Tokens of thoughts.
+	// Derived: tokens of thoughts, which is the part of the total that is neither sent nor answer.
 	ReasoningTokens int64 `json:"reasoning_tokens"`
 
-	// All together.
+	// Upstream: all together.
 	TotalTokens int64 `json:"total_tokens"`
 }
 
@@ -421,6 +430,18 @@ const (
 	// It failed.
 	ReportedError Reported = "error"
 )
+
+// Verdict: Alhena's own verdict on a turn that the CLI calls a success.
+type Verdict struct {
+	// Derived: the kind of failure.
+	Kind FailureKind `json:"kind"`
+
+	// Derived: what happened.
+	Message string `json:"message"`
+
+	// Derived: what to do.
+	Hint string `json:"hint"`
+}
 
 // FailureKind: The kinds of failure.
 type FailureKind string

@@ -3,7 +3,8 @@
 // Start begins a turn; its lines are what `alhena run --as openase` prints, one Go value each. A chat reads all of them. A
 // ticket's run takes those that IsTicket names: OutputProduced, ToolCallRequested, TurnDiffUpdated, TokenUsageUpdated and, as
 // the last one, TurnCompleted or TurnFailed. A line whose head says Derived was worked out by alhena; any other repeats what
-// Gemini CLI said.
+// Gemini CLI said, except for the fields that DerivedFields names. Of the last line Derived concerns the verdict only, and
+// DerivedFields is set in either case.
 //
 // A host that owns its processes starts alhena itself with Options.Arguments and reads its output with NewReader. One that
 // wants Gemini CLI's own events, exactly as they are on the wire, reads them with NewEventReader.
@@ -50,7 +51,8 @@ type Options struct {
 	// The Gemini CLI to run: a path, a command on PATH, or a version. Found by alhena when empty.
 	Gemini string
 
-	// How long the turn may take; no limit when zero. It also is the limit for the first sign of life and for silence.
+	// How long the turn may take; no limit when zero. It also is the limit for the first sign of life and for silence, which have
+	// none without it.
 	Timeout time.Duration
 
 	// The environment, as in os.Environ, which is used when nil.
@@ -89,13 +91,14 @@ func (options Options) arguments(systemPromptFile string) []string {
 	add("--allow-tool", options.AllowTools...)
 	add("--deny-tool", options.DenyTools...)
 	add("--schema", options.Schema)
+	limit := "none"
 	if options.Timeout > 0 {
 		// Rounded up: a limit that is zero would be none, or at once.
-		limit := fmt.Sprintf("%dms", (options.Timeout+time.Millisecond-1)/time.Millisecond)
-		add("--timeout", limit)
-		add("--first-event-timeout", limit)
-		add("--stall-timeout", limit)
+		limit = fmt.Sprintf("%dms", (options.Timeout+time.Millisecond-1)/time.Millisecond)
 	}
+	add("--timeout", limit)
+	add("--first-event-timeout", limit)
+	add("--stall-timeout", limit)
 	return append(arguments, "-")
 }
 

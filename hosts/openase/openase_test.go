@@ -275,6 +275,32 @@ func TestRealCLIWithoutAStream(t *testing.T) { // C-42
 	if usage, ok := lines[len(lines)-2].(*TokenUsageUpdated); !ok || usage.Models["gemini-2.5-flash"].InputTokens == 0 {
 		t.Errorf("the line before is %#v", lines[len(lines)-2])
 	}
+	// A host that starts its processes itself runs it once more, and reads the report with the same reader.
+	program, err := Program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := func(arguments []string) []Line {
+		command := exec.Command(program, arguments...)
+		command.Env, command.Stdin = options.Env, strings.NewReader(options.Prompt)
+		// The exit code of the first one says that it failed.
+		said, _ := command.Output()
+		return read(t, NewReader(bytes.NewReader(said)).Next)
+	}
+	if lines := own(options.Arguments()); len(lines) != 1 || !NeedsReport(lines[0]) {
+		t.Errorf("got %#v", lines)
+	}
+	arguments, err := options.ReportArguments()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines = own(arguments)
+	if done, ok := lines[len(lines)-1].(*TurnCompleted); !ok || done.Text != "An old answer." || !done.Derived {
+		t.Errorf("got %#v", lines)
+	}
+	if usage, ok := lines[len(lines)-2].(*TokenUsageUpdated); !ok || usage.Models["gemini-2.5-flash"].InputTokens == 0 {
+		t.Errorf("the line before is %#v", lines[len(lines)-2])
+	}
 	// What it does not have is not left out in silence.
 	options.SystemPrompt = "Be brief."
 	lines = run(t, options)

@@ -177,8 +177,146 @@ func TestArgumentsAreValuesAndNeverOptions(t *testing.T) {
 	if got := options.Arguments(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q", got)
 	}
-	if got := (Options{}).Arguments(); !reflect.DeepEqual(got, []string{"run", "--as=openase", "--trust", "-"}) {
+}
+
+func TestWithoutATimeoutThereIsNoClock(t *testing.T) {
+	want := []string{"run", "--as=openase", "--trust", "--timeout=none", "--first-event-timeout=none", "--stall-timeout=none", "-"}
+	if got := (Options{}).Arguments(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q", got)
+	}
+}
+
+// C-42: what `gemini --output-format json` prints
+const aReport = `{
+  "session_id": "s",
+  "response": "An old\nanswer. }",
+  "stats": {
+    "models": {
+      "m": {
+        "tokens": {
+          "prompt": 100,
+          "candidates": 10,
+          "total": 130,
+          "cached": 40,
+          "thoughts": 20
+        }
+      }
+    },
+    "tools": {
+      "totalCalls": 2
+    }
+  }
+}`
+
+func TestAReportIsReadAsTheLinesOfItsTurn(t *testing.T) {
+	compact := new(bytes.Buffer)
+	if err := json.Compact(compact, []byte(aReport)); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{aReport, compact.String(), "Loaded cached credentials.\n" + aReport + "\nlater\n"} {
+		lines := read(t, NewReader(strings.NewReader(text)).Next)
+		known := lines[:0:0]
+		for _, line := range lines {
+			if _, unknown := line.(*UnknownLine); !unknown {
+				known = append(known, line)
+			}
+		}
+		if got := strings.Join(types(known), " "); got != "OutputProduced TokenUsageUpdated TurnCompleted" {
+			t.Fatalf("%s: got %s", text, got)
+		}
+		if said := known[0].(*OutputProduced); said.Text != "An old\nanswer. }" || !said.Snapshot || said.Derived {
+			t.Errorf("got %#v", said)
+		}
+		usage := known[1].(*TokenUsageUpdated)
+		counts := TokenCounts{InputTokens: 100, CachedInputTokens: 40, OutputTokens: 10, ReasoningTokens: 20, TotalTokens: 130}
+		if usage.Models["m"] != counts || usage.TotalTokens != 130 || usage.InputTokens != 100 {
+			t.Errorf("got %#v", usage)
+		}
+		// A report does not say how the run ended.
+		done := known[2].(*TurnCompleted)
+		if !done.Derived || done.CLIStatus != nil || *done.SessionID != "s" || done.FinalText != done.Text || done.ToolCalls != 2 {
+			t.Errorf("got %#v", done)
+		}
+		wantDerived(t, known[0], "")
+		wantDerived(t, known[1], "reasoning_tokens")
+		wantDerived(t, known[2], "text final_text duration_ms tool_calls")
+	}
+}
+
+// wantDerived compares the derived fields of a line with those that `alhena` itself names in such a line: see derived_fields in
+// crates/hosts/src/openase/line.rs.
+func wantDerived(t *testing.T, line Line, want string) {
+	t.Helper()
+	if got := strings.Join(line.Head().DerivedFields, " "); got != want {
+		t.Errorf("derived fields of %s: got %q, want %q", line.Head().Type, got, want)
+	}
+}
+
+func TestAReportOfAnErrorIsATurnThatFailed(t *testing.T) {
+	for text, kind := range map[string]FailureKind{
+		`{"error": {"type": "Error", "message": "no key", "code": 41}}`:   FailureKindAuth,
+		`{"response": "half", "error": {"message": "slow", "code": 429}}`: FailureKindRateLimited,
+		`{"error": {"message": "no space left", "code": 54}}`:             FailureKindDiskFull,
+		`{"error": {"message": "broken", "code": "odd"}}`:                 FailureKindAPI,
+		`{"response": "", "stats": {}}`:                                   FailureKindInvalidResponse,
+	} {
+		lines := read(t, NewReader(strings.NewReader(text)).Next)
+		failed, ok := lines[len(lines)-1].(*TurnFailed)
+		if !ok || failed.Kind != kind || !failed.Derived || (kind != FailureKindInvalidResponse) != (failed.CLIError != nil) {
+			t.Errorf("%s: got %#v", text, lines)
+		}
+		wantDerived(t, lines[len(lines)-1], "kind message hint text duration_ms")
+	}
+}
+
+func TestWhatOnlyBeginsLikeAReportIsReadLineByLine(t *testing.T) {
+	line := `{"type":"trace","severity":"warning","message":"x","at":"` + at + `"}`
+	for text, want := range map[string]string{
+		"{\n" + line + "\n}\n" + line: "? trace ? trace",
+		"{\n\"response\": 1\n}\n":     "? ? ?",
+		"{\n":                         "?",
+		line + "\n" + aReport:         "trace",
+	} {
+		var kinds []string
+		for _, line := range read(t, NewReader(strings.NewReader(text)).Next) {
+			kind := line.Head().Type
+			if kind == "" {
+				kind = "?"
+			}
+			kinds = append(kinds, kind)
+		}
+		if got := strings.Join(kinds, " "); got != want && !(want == "trace" && strings.HasPrefix(got, "trace ? ?")) {
+			t.Errorf("%q: got %s, want %s", text, got, want)
+		}
+	}
+	broken := errors.New("broken")
+	reader := NewReader(io.MultiReader(strings.NewReader("{\nx\n"), iotest.ErrReader(broken)))
+	for range [2]int{} {
+		if _, err := reader.Next(); err != nil {
+			t.Error(err)
+		}
+	}
+	for range [2]int{} {
+		if _, err := reader.Next(); err != broken {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+func TestOnlyAReleaseWithoutAStreamNeedsAReport(t *testing.T) {
+	old := &TurnFailed{Kind: FailureKindInput, Message: "Gemini CLI 0.10.0 cannot be driven: it has no stream-json output"}
+	if !NeedsReport(old) || NeedsReport(&TurnFailed{Kind: FailureKindInput}) || NeedsReport(&TurnCompleted{}) {
+		t.Error("not so")
+	}
+	options := Options{Dir: "-x", Gemini: "g", Model: "m", Approval: "yolo"}
+	want := "host report --gemini=g --dir=-x -- --output-format=json --approval-mode=yolo --model=m"
+	if got, err := options.ReportArguments(); err != nil || strings.Join(got, " ") != want {
+		t.Errorf("got %q, %v", got, err)
+	}
+	for _, options := range []Options{{Schema: "{}"}, {SystemPrompt: "x"}, {Resume: "x"}, {AllowTools: []string{"x"}}, {Approval: "plan"}} {
+		if got, err := options.ReportArguments(); err == nil {
+			t.Errorf("got %q", got)
+		}
 	}
 }
 
@@ -188,6 +326,9 @@ func FuzzLinesAndEventsAreNeverLost(f *testing.F) {
 	}
 	f.Add([]byte(`{"type":"result","status":"success","stats":{"models":{"m":{"input":1}}}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		if bytes.Contains(data, []byte(`"response"`)) || bytes.Contains(data, []byte(`"error"`)) {
+			t.Skip("a report is fewer lines, or more")
+		}
 		if DecodeLine(data) == nil || DecodeEvent(data) == nil {
 			t.Error("nothing")
 		}

@@ -50,9 +50,14 @@ func DecodeLine(data []byte) Line {
 }
 
 // Reader reads lines from any source: the output of an `alhena run --as openase` that the host itself started with
-// Options.Arguments, or a file that `alhena parse --as openase` wrote.
+// Options.Arguments, or a file that `alhena parse --as openase` wrote. A report (`gemini --output-format json`), which is all that
+// releases before 0.11 have, is read as the lines of its turn: the answer, the usage, and the end.
 type Reader struct {
 	source *lineSource
+	// Lines that were read ahead, and the error after them.
+	waiting []Line
+	failed  error
+	begun   bool
 }
 
 // NewReader reads lines from a source.
@@ -62,6 +67,14 @@ func NewReader(source io.Reader) *Reader {
 
 // Next gives the next line, and io.EOF when there is none. Any other error is one of the source.
 func (reader *Reader) Next() (Line, error) {
+	if len(reader.waiting) > 0 {
+		line := reader.waiting[0]
+		reader.waiting = reader.waiting[1:]
+		return line, nil
+	}
+	if reader.failed != nil {
+		return nil, reader.failed
+	}
 	text, err := reader.source.next()
 	if err == ErrLineTooLong {
 		return &UnknownLine{Raw: text, Err: err}, nil
@@ -69,7 +82,16 @@ func (reader *Reader) Next() (Line, error) {
 	if err != nil {
 		return nil, err
 	}
-	return DecodeLine(text), nil
+	line := DecodeLine(text)
+	if _, unknown := line.(*UnknownLine); !unknown {
+		reader.begun = true
+	} else if !reader.begun {
+		if lines := reader.nextReport(text); len(lines) > 0 {
+			reader.begun = true
+			line, reader.waiting = lines[0], lines[1:]
+		}
+	}
+	return line, nil
 }
 
 // GeminiCLIEvent is a line of Gemini CLI's own stream (`--output-format stream-json`), as it is on the wire: a pointer to one

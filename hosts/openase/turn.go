@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
-	"time"
 )
 
 // ErrClosed is the error of Next after Close.
@@ -147,7 +146,7 @@ func (turn *Turn) Next() (Line, error) {
 // cancelled is the last line of a turn that was stopped before alhena could say anything.
 func cancelled() *TurnFailed {
 	return &TurnFailed{
-		LineHead: LineHead{Type: "TurnFailed", At: time.Now().UTC(), Derived: true},
+		LineHead: failedHead(),
 		Kind:     FailureKindCancelled,
 		Message:  "The run was cancelled",
 		Hint:     "It was stopped on purpose.",

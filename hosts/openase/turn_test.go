@@ -286,6 +286,26 @@ func TestAContextThatIsOverBeforeAlhenaSpeaksIsATurnThatFailed(t *testing.T) {
 	if failed, ok := lines[0].(*TurnFailed); !ok || failed.Kind != FailureKindCancelled || !failed.Derived {
 		t.Errorf("got %#v", lines[0])
 	}
+	wantDerived(t, lines[0], "kind message hint text duration_ms")
+}
+
+func TestAReportThatNeverComesIsATurnThatFailed(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(actor, "says nothing")
+	old := &TurnFailed{Kind: FailureKindInput, Message: "Gemini CLI 0.10.0 cannot be driven: it has no stream-json output"}
+	lines, ok := withoutStream(context.Background(), program, Options{Prompt: "x"}, old)
+	if !ok || strings.Join(types(lines), " ") != "trace TurnFailed" {
+		t.Fatalf("got %#v, %v", lines, ok)
+	}
+	if failed := lines[1].(*TurnFailed); failed.Kind != FailureKindCrashed || !failed.Derived {
+		t.Errorf("got %#v", failed)
+	}
+	// A line that is derived as a whole names no fields.
+	wantDerived(t, lines[0], "")
+	wantDerived(t, lines[1], "kind message hint text duration_ms")
 }
 
 func TestASystemPromptOfAnySizeGoesByAFileThatIsGoneAfterwards(t *testing.T) {

@@ -84,9 +84,7 @@ pub fn run(words: &[&str]) -> Result<(), String> {
     let bench = bench.ok_or_else(|| format!("there is no bench {name}; `cargo xtask bench` lists them"))?;
     if cfg!(debug_assertions) && !as_built {
         let mut release = cargo();
-        release
-            .args(["run", "--profile", "dist", "--quiet", "--package", "xtask", "--", "bench"])
-            .args(words);
+        release.args(["run", "--release", "--quiet", "--package", "xtask", "--", "bench"]).args(words);
         let ended_well = follow(&mut release, Duration::from_secs(3600), |_| ())?;
         return if ended_well { Ok(()) } else { Err(String::new()) };
     }
@@ -95,7 +93,7 @@ pub fn run(words: &[&str]) -> Result<(), String> {
 
 /// Builds the program that is measured, and gives its path.
 fn build() -> Result<PathBuf, String> {
-    let (profile, directory) = if cfg!(debug_assertions) { ("dev", "debug") } else { ("dist", "dist") };
+    let (profile, directory) = if cfg!(debug_assertions) { ("dev", "debug") } else { ("release", "release") };
     let mut build = cargo();
     build.args(["build", "--profile", profile, "--quiet", "--package", "alhena-cli"]);
     if !follow(&mut build, Duration::from_secs(1800), |_| ())? {

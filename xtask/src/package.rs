@@ -111,7 +111,7 @@ struct Options {
 impl Options {
     fn read(words: &[&str]) -> Result<Self, String> {
         let out = cache::workspace().join("target/packages");
-        let profile = "dist".to_owned();
+        let profile = "release".to_owned();
         let mut options = Self { names: Vec::new(), out, profile, target: None, binary: None, list: false };
         let mut rest = words.iter();
         while let Some(word) = rest.next() {

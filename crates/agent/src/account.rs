@@ -6,14 +6,20 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use alhena_model::{Change, End, Event, EventKind, Failure, Input, Interpreter, Outcome, Source, Timestamp};
+use alhena_model::{
+    Change, End, Event, EventKind, Fact, Failure, Input, Interpreter, Outcome, Source, Timestamp,
+};
 use alhena_sys::growth::Growth;
 use alhena_wire::frame::Frame;
 
+use crate::acp::responses::Responses;
 use crate::answer::Desk;
+use crate::budget::Meter;
 use crate::changes::ScanOptions;
 use crate::disk::Disk;
+use crate::finish::Finishes;
 use crate::home::Finished;
+use crate::hooks::Audit;
 use crate::neighbours::{Neighbours, Others};
 use crate::recording::Recorder;
 use crate::request::Request;
@@ -43,6 +49,8 @@ pub(crate) struct Account {
     pub lines: u64,
     /// What has not been handed out.
     pub waiting: VecDeque<Item>,
+    /// Compares the run with the decisions of its hooks.
+    pub audit: Option<Audit>,
 }
 
 impl Account {
@@ -67,6 +75,9 @@ impl Account {
     fn tell(&mut self, input: Input<'_>) {
         let mut out: Vec<Event> = Vec::new();
         self.interpreter.feed(input, &mut out);
+        if let Some(audit) = &mut self.audit {
+            out.iter().for_each(|event| audit.event(event));
+        }
         self.waiting.extend(out.into_iter().map(Item::Event));
     }
 
@@ -83,11 +94,29 @@ impl Account {
         self.feed(Input::Time(Timestamp::now()));
     }
 
-    /// What models cost, before anything else.
-    pub(crate) fn take_prices(&mut self, request: &Request) {
+    /// Feeds prices and spending limits, before anything else.
+    pub(crate) fn take_prices(&mut self, request: &Request, meter: Option<&Arc<Meter>>) {
         if let Some(prices) = &request.prices {
             self.feed(Input::Prices(Box::new(prices.clone())));
         }
+        if let Some(meter) = meter {
+            self.feed(Input::SpendingLimits(meter.budget().spending_limits()));
+        }
+    }
+
+    /// Returns true, once, if something was done without a decision, so that the run has to be stopped.
+    pub(crate) fn hear_audit(&mut self) -> bool {
+        let wrong = self.audit.as_mut().and_then(Audit::wrong);
+        let found = wrong.is_some();
+        wrong.into_iter().for_each(|wrong| self.feed(Input::Halted(wrong)));
+        found
+    }
+
+    fn feed_fact(&mut self, fact: Fact) {
+        if let Some(audit) = &mut self.audit {
+            audit.fact(&fact);
+        }
+        self.feed(Input::Fact(fact));
     }
 
     /// Says what people should know.
@@ -114,6 +143,8 @@ impl Account {
     /// The last words of who counts, of who decides, and of who takes answers.
     pub(crate) fn settle(&mut self, ward: &Ward) {
         self.settle_meter(ward);
+        self.tail();
+        self.hear_audit();
         if let Some(why) = ward.run_dir.halted() {
             self.feed(Input::Halted(why));
         }
@@ -145,6 +176,11 @@ impl Account {
     fn tail(&mut self) -> Option<&mut SessionTail> {
         let (session, id) = (self.session.as_mut()?, self.interpreter.session_id()?);
         session.session(id);
+        for call in session.calls_of_sub_agents() {
+            if let (Some(audit), Some(input)) = (&mut self.audit, &call.input) {
+                audit.call_of_sub_agent(&call.name, input);
+            }
+        }
         Some(session)
     }
 
@@ -164,7 +200,7 @@ impl Account {
         }
         while self.interpreter.waits() {
             let Some(fact) = self.session.as_mut().and_then(SessionTail::next_of_news) else { break };
-            self.feed(Input::Fact(fact));
+            self.feed_fact(fact);
         }
         self.wait_no_longer();
         self.has_more_of_session()
@@ -181,14 +217,14 @@ impl Account {
         let Some(session) = self.tail() else { return };
         session.read_on();
         while let Some(fact) = self.session.as_mut().and_then(|session| session.next_before(call)) {
-            self.feed(Input::Fact(fact));
+            self.feed_fact(fact);
         }
     }
 
     /// Feeds what is left of what was read.
     pub(crate) fn feed_rest_of_session(&mut self) {
         while let Some(fact) = self.session.as_mut().and_then(SessionTail::next_of_news) {
-            self.feed(Input::Fact(fact));
+            self.feed_fact(fact);
         }
     }
 
@@ -293,8 +329,16 @@ impl Account {
 
     /// What a CLI that has ended left to be heard: its telemetry, and what it complained of. False if it measured nothing.
     pub(crate) fn hear_last_of(&mut self, ward: &Ward) -> bool {
-        let measured = telemetry::read(&ward.run_dir.path().join(telemetry::FILE));
-        self.warnings.extend(measured.warnings);
+        let mut measured = telemetry::read(&ward.run_dir.path().join(telemetry::FILE));
+        let mut recorded = Responses::of_ended(&ward.run_dir);
+        // The recording has the API's own finish reason, but not every run can be recorded.
+        let mut recorded = recorded.as_mut().map(Responses::finishes);
+        if recorded.as_mut().is_some_and(|finishes| finishes.is_unreadable()) {
+            self.feed(Input::FinishReasonUnavailable);
+        }
+        let recorded = recorded.filter(|finishes| finishes.knows_last());
+        self.hear_finishes(recorded.unwrap_or(&mut measured.finishes));
+        measured.aside.into_iter().for_each(|fact| self.feed(Input::Fact(fact)));
         let has_measured = !measured.statistics.is_empty();
         if has_measured {
             self.feed(Input::Statistics(Box::new(measured.statistics)));
@@ -308,6 +352,18 @@ impl Account {
         }
         self.warn_all();
         has_measured
+    }
+
+    /// How the answers of a turn ended.
+    pub(crate) fn hear_finishes(&mut self, finishes: &mut Finishes) {
+        if finishes.is_unreadable() {
+            self.feed(Input::FinishReasonUnavailable);
+        }
+        let (last, warnings) = finishes.take();
+        self.warnings.extend(warnings);
+        if let Some(reason) = last {
+            self.feed(Input::FinishReason(reason));
+        }
     }
 
     /// What the run would have failed of if it ended now.

@@ -24,7 +24,7 @@ mod other;
 mod permission;
 mod pipe;
 mod process;
-mod responses;
+pub(crate) mod responses;
 mod service;
 mod talk;
 mod turn;

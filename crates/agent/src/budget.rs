@@ -1,15 +1,16 @@
-//! What a run may spend: tokens, dollars, calls of models.
+//! What a run may spend: tokens, dollars, model calls.
 //!
-//! Gemini CLI asks before each model call, sub-agents' calls and attempts that follow a failed one included (a BeforeModel
-//! hook); the calls of its model router it does not ask about (0.61.0). What the calls before took is in the session file by
-//! then, because the CLI appends it before it goes on. A call that is not allowed ends the run, and the CLI reports a success:
-//! the verdict is ours.
+//! Gemini CLI asks before each model call of a conversation (a BeforeModel hook), and before each tool that calls a model itself (a
+//! BeforeTool hook, over ACP a permission request). Calls that it makes by itself, such as its router's, it only records
+//! (0.61.0). By the time it asks, earlier calls are in its session files and in `--record-responses`. It reports a run that was
+//! refused a call as a success; the meter and the interpreter judge it.
 
+mod aside;
 mod meter;
 
-use alhena_model::{Prices, Timestamp};
+use alhena_model::{Prices, SpendingLimits, Timestamp};
 
-pub(crate) use self::meter::{Meter, Permit};
+pub(crate) use self::meter::{Meter, Permit, ToolPermit};
 use crate::prepare::RunError;
 use crate::rate_limit::OnRateLimit;
 use crate::request::Request;
@@ -37,6 +38,24 @@ pub(crate) struct Spent {
 
 /// Names that Gemini CLI makes another name of: which one is only known at the first call.
 const ALIASES: [&str; 4] = ["auto", "pro", "flash", "flash-lite"];
+
+/// Tools that call a model themselves, and how often one call of the tool does at most (0.61.0). A failed `web_fetch` asks again.
+const MODEL_TOOLS: &[(&str, u64)] = &[("google_web_search", 1), ("web_fetch", 2)];
+
+/// Whether a request has a budget.
+pub(crate) fn is_wanted(request: &Request) -> bool {
+    request.max_tokens.is_some() || request.max_cost.is_some() || request.max_calls.is_some()
+}
+
+/// Returns the names of the tools that call a model themselves.
+pub(crate) fn model_tools() -> impl Iterator<Item = &'static str> {
+    MODEL_TOOLS.iter().map(|(name, _)| *name)
+}
+
+/// Returns how many model calls one call of this tool makes at most.
+pub(crate) fn calls_of_tool(tool: &str) -> Option<u64> {
+    MODEL_TOOLS.iter().find(|(name, _)| *name == tool).map(|(_, calls)| *calls)
+}
 
 impl Budget {
     /// The limits of a request, if it has any. What makes no sense, or cannot be kept, is refused.
@@ -69,6 +88,12 @@ impl Budget {
             }
             budget => Ok(budget),
         }
+    }
+
+    /// Returns the limits for the interpreter.
+    pub(crate) fn spending_limits(&self) -> SpendingLimits {
+        let Self { tokens, dollars, calls } = *self;
+        SpendingLimits { tokens, dollars, calls }
     }
 
     /// Why nothing more may be spent.

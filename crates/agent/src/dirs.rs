@@ -5,6 +5,8 @@
 
 use std::path::PathBuf;
 
+use alhena_session::ledger::Ledger;
+
 use crate::env::{self, Environment};
 
 /// Alhena's own directories. None of them needs to exist until somebody makes it.
@@ -72,6 +74,18 @@ impl Dirs {
     #[must_use]
     pub fn installs(&self) -> PathBuf {
         self.data.join("gemini-cli")
+    }
+
+    /// The token counts of runs whose sessions are not kept.
+    #[must_use]
+    pub fn ledger(&self) -> Ledger {
+        Ledger::at(self.state.join("usage"))
+    }
+
+    /// The home that stands for the user's in runs against the scripted model, whose sessions are not the user's.
+    #[must_use]
+    pub fn offline_home(&self) -> PathBuf {
+        self.state.join("offline")
     }
 
     /// Where the directories of runs are that are under way.

@@ -56,6 +56,7 @@ variables! {
         ALHENA_PRICES "A file with the prices of models, instead of the one that comes with Alhena."
         ALHENA_HOOK_PROGRAM "Set by Alhena for Gemini CLI where a run has hooks: the program that carries its questions."
         ALHENA_HOOK_SOCKET "Set by Alhena for the same: where they are carried to."
+        ALHENA_HOOK_FAILED "Set by Alhena for the same: the file that is there when a question before a model call was lost."
         ALHENA_MOCK "Exported by `alhena mock --env`: the server that `alhena mock --stop` ends."
         ALHENA_ANSWER_URL "Set by Alhena for Gemini CLI where an answer has to fit a schema: where it is submitted."
         ALHENA_LOG "What to log on stderr, such as `debug` or `alhena_agent=trace`; nothing by default."

@@ -1,15 +1,16 @@
 //! Programs that decide while Gemini CLI works: before a tool runs, after it ran, before the model is asked.
 //!
 //! The CLI runs a command for each such moment. Ours is `alhena hook`, which carries the question to this process over a
-//! socket that only the user can reach, and the decision back. The CLI lets everything through when a hook fails or takes too
-//! long (0.61.0: exit 1, time-out); so ours never does either: what cannot be decided is denied by exit code 2, which
-//! blocks, and the time limit is kept here, long before the CLI's.
+//! socket that only the user can reach, and the decision back. The CLI lets everything through when a hook fails, takes too
+//! long, or is killed (0.61.0). So the command denies before it asks (`occasion`), the time limit is kept here, long before the
+//! CLI's, and whatever ran without a decision stops the run (`decisions`).
 //!
 //! Over ACP it runs no hook around a tool: before one it is made to ask (`acp::hooks`), behind one we look before the next model
 //! call (`behind`).
 
 mod behind;
 mod command;
+mod decisions;
 mod occasion;
 mod relay;
 mod server;
@@ -23,10 +24,11 @@ use alhena_model::hook::UNDECIDED;
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::behind::Behind;
+pub(crate) use self::decisions::{Audit, Decisions};
 pub(crate) use self::occasion::Occasion;
 pub use self::relay::relay;
 pub(crate) use self::server::{Deciders, Server, within};
-pub(crate) use self::settings::{PROGRAM, SOCKET, add_to, switched_off};
+pub(crate) use self::settings::{FAILED, PROGRAM, SOCKET, add_to, switched_off};
 
 /// When somebody is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

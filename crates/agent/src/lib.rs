@@ -13,6 +13,7 @@ pub mod env;
 mod exposed;
 pub mod facts;
 mod find;
+mod finish;
 mod follow;
 pub mod home;
 pub mod hooks;

@@ -180,6 +180,7 @@ impl Pool {
         request: Request,
         environment: &Environment,
     ) -> Result<Run, RunError> {
+        request.check()?;
         let text = prompt::text(&request)?;
         let mut request = prices::settle(request, environment)?;
         let (key, mut place) = key::of(gemini, &request, environment)?;

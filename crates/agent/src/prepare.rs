@@ -124,7 +124,11 @@ pub(crate) fn prepare(
     let prompt = prompt::deliver(request)?;
     let Common { mut environment, home, wanted, dir, run_dir, user_home, user_settings, warnings } =
         common(gemini, request, base, Own::new(settings_of_run))?;
-    telemetry::switch_on(&run_dir.path().join(telemetry::FILE), &user_settings, &mut environment);
+    let measured =
+        telemetry::switch_on(&run_dir.path().join(telemetry::FILE), &user_settings, &mut environment);
+    if measured && run_dir.meter().is_some() {
+        telemetry::trace(&gemini.version, &mut environment);
+    }
     debug_log(&run_dir, &mut environment);
     let place = launch::Surroundings { dir: dir.clone(), user_home, user_settings };
     let launch = place.launch(gemini, request, prompt, home.as_ref(), &run_dir, &mut environment)?;
@@ -188,6 +192,7 @@ pub(crate) fn common(
     base: &Environment,
     own: Own,
 ) -> Result<Common, RunError> {
+    request.check()?;
     OnRateLimit::check(request)?;
     let mut warnings = request.notices.clone();
     warnings.extend(check_version(&gemini.version)?);
@@ -234,6 +239,9 @@ pub(crate) fn common(
     let only_budget = deciders.hooks.is_none() && deciders.desk.is_none();
     let who = if only_budget { "a budget" } else { "hooks" };
     let needs_hooks = !only_budget || meter.is_some();
+    if meter.is_some() && own.transport == Transport::Acp {
+        asking::check_model_tools(request, &user_home, &user_settings)?;
+    }
     if needs_hooks {
         hooks::check(request, gemini, &others, who)?;
         let mut moments: Vec<Moment> = request.hooks.iter().flat_map(|hooks| hooks.moments.clone()).collect();
@@ -242,12 +250,15 @@ pub(crate) fn common(
         if (meter.is_some() || in_its_place) && !moments.contains(&Moment::BeforeModel) {
             moments.push(Moment::BeforeModel);
         }
-        let moments = moments.into_iter().map(Occasion::Decision);
+        let around_model_tools = [Moment::BeforeTool, Moment::AfterTool].into_iter();
+        let around_model_tools =
+            around_model_tools.filter(|moment| meter.is_some() && !moments.contains(moment));
+        let around_model_tools: Vec<_> = around_model_tools.map(Occasion::ModelTool).collect();
+        let moments = moments.into_iter().map(Occasion::Decision).chain(around_model_tools);
         let of_offer = offer.iter().flat_map(|offer| offer.occasions(own.transport));
         let occasions: Vec<_> = moments.chain(of_offer).collect();
-        let place = run_dir.temporary();
         let server =
-            hooks::begin(deciders, &occasions, place, &user_settings, &mut wanted, &mut environment)?;
+            hooks::begin(deciders, &occasions, &run_dir, &user_settings, &mut wanted, &mut environment)?;
         run_dir.hold(server);
     }
     let mut wanted = home_request(gemini, request, &dir, &user_home, &dirs, wanted, &environment);
@@ -259,6 +270,9 @@ pub(crate) fn common(
     wanted.mark = Some(run_dir.mark().to_owned());
     wanted.keep_sessions = own.keep_sessions;
     let home = home::prepare(&wanted).map_err(|error| {
+        if error.kind() == FailureKind::Input {
+            return RunError::usage(error.to_string(), error.hint_in(&user_home).unwrap_or_default());
+        }
         let failure = Failure::new(error.kind(), error.to_string());
         RunError::Failed(Box::new(match error.hint_in(&user_home) {
             Some(hint) => failure.with_hint(hint),

@@ -28,7 +28,7 @@ pub(crate) use self::recorder::Recorder;
 pub(crate) use self::secrets::secrets;
 use crate::env::Environment;
 use crate::request::{Request, Transport};
-use crate::run::Item;
+use crate::run::{Item, no_outcome};
 
 /// What must not be written down of a run, for whoever writes something else of it down.
 #[derive(Debug)]
@@ -52,12 +52,6 @@ impl Secrets {
     #[must_use]
     pub fn hide_as(&self, text: &str, written: &dyn Fn(&str) -> String) -> String {
         String::from_utf8_lossy(&self.0.hide_as(text.as_bytes(), written)).into_owned()
-    }
-
-    /// A secret by its name.
-    #[must_use]
-    pub fn value(&self, name: &str) -> Option<&str> {
-        self.0.value(name)
     }
 }
 
@@ -251,7 +245,7 @@ impl Player {
             let stderr = crate::ward::tail(&dir.join(names::STDERR));
             self.feed(Input::End(Box::new(End { exit: Exit::Unknown, stderr, duration_ms: None })));
         }
-        (self.outcome.unwrap_or_default(), self.items)
+        (self.outcome.unwrap_or_else(no_outcome), self.items)
     }
 }
 

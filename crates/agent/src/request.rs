@@ -2,7 +2,7 @@
 
 mod build;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::home::McpServer;
 pub use crate::home::Resume;
 use crate::hooks::Hooks;
+use crate::prepare::RunError;
 use crate::rate_limit::OnRateLimit;
 use crate::rules::Rules;
 
@@ -101,6 +102,8 @@ pub struct Request {
     pub conversation: bool,
     /// What the caller wants to be said in the outcome's warnings.
     pub notices: Vec<String>,
+    /// The project that the tokens of a warm run are counted for, where it works in a copy of it; `dir` by default.
+    pub usage_dir: Option<PathBuf>,
 }
 
 /// A prompt, as text or in a file.
@@ -192,6 +195,16 @@ impl Approval {
         }
     }
 
+    /// How much it lets the model do: a mode with a higher number allows more.
+    pub fn rank(self) -> u8 {
+        match self {
+            Approval::Plan => 0,
+            Approval::Default => 1,
+            Approval::AutoEdit => 2,
+            Approval::Yolo => 3,
+        }
+    }
+
     /// The value of `--approval-mode`.
     pub fn flag(self) -> &'static str {
         match self {
@@ -265,10 +278,38 @@ pub enum SystemPrompt {
     Replace(String),
 }
 
+/// Refuses a variable that no environment can have: the system would drop it or give it another name.
+fn check_variable(name: &OsStr, value: &OsStr) -> Result<(), RunError> {
+    let has = |text: &OsStr, byte: u8| text.as_encoded_bytes().contains(&byte);
+    let wrong = match name.is_empty() {
+        true => "the name is empty",
+        false if has(name, b'=') => "the name has a = in it",
+        false if has(name, 0) || has(value, 0) => "it has a zero character in it",
+        false => return Ok(()),
+    };
+    let variable = name.to_string_lossy();
+    Err(RunError::usage(format!("--env cannot set the variable {variable:?}: {wrong}"), "Write NAME=VALUE."))
+}
+
 impl Request {
-    /// What makes no sense whatever it meets: said before anything is looked for.
-    pub fn check(&self) -> Result<(), crate::RunError> {
+    /// Checks the values that are wrong in every environment. Every start does so before it looks for anything.
+    pub fn check(&self) -> Result<(), RunError> {
         crate::budget::Budget::limits(self)?;
+        let times = [
+            ("--timeout", self.timeout),
+            ("--first-event-timeout", self.first_event_timeout),
+            ("--stall-timeout", self.stall_timeout),
+        ];
+        let counts = [("--max-turns", self.max_turns), ("--max-attempts", self.max_attempts)];
+        let times = times.into_iter().filter(|(_, time)| *time == Some(Duration::ZERO)).map(|(name, _)| name);
+        let counts = counts.into_iter().filter(|(_, count)| *count == Some(0)).map(|(name, _)| name);
+        if let Some(name) = times.chain(counts).next() {
+            return Err(RunError::usage(
+                format!("{name} has to be more than 0"),
+                "Leave it out for the default.",
+            ));
+        }
+        self.env.iter().try_for_each(|(name, value)| check_variable(name, value))?;
         self.session_id.as_deref().map(crate::prepare::arguments::session_id).transpose()?;
         Ok(())
     }
@@ -321,6 +362,7 @@ impl Request {
             raw_lines: false,
             conversation: false,
             notices: Vec::new(),
+            usage_dir: None,
         }
     }
 }
@@ -341,6 +383,35 @@ mod tests {
             let names = [option, &one, &format!("with_{option}")].map(|name| format!("pub fn {name}("));
             assert!(names.iter().any(|name| methods.contains(name) || source.contains(name)), "{option}");
         }
+    }
+
+    #[test]
+    fn limits_of_zero_and_variables_that_cannot_be_set_are_refused() {
+        let refused = |request: Request| request.check().map_err(|error| error.to_string());
+        let request = || Request::new("x");
+        for (request, name) in [
+            (request().max_turns(0), "--max-turns"),
+            (request().max_attempts(0), "--max-attempts"),
+            (request().max_calls(0), "--max-calls"),
+            (request().max_tokens(0), "--max-tokens"),
+            (request().max_cost(f64::NAN), "--max-cost"),
+            (request().max_cost(-1.0), "--max-cost"),
+            (request().timeout(Duration::ZERO), "--timeout"),
+            (request().first_event_timeout(Duration::ZERO), "--first-event-timeout"),
+            (request().stall_timeout(Duration::ZERO), "--stall-timeout"),
+        ] {
+            assert_eq!(refused(request), Err(format!("{name} has to be more than 0")));
+        }
+        for (name, value, why) in [
+            ("", "x", "the name is empty"),
+            ("A=B", "x", "the name has a = in it"),
+            ("A\0B", "x", "it has a zero character in it"),
+            ("A", "x\0", "it has a zero character in it"),
+        ] {
+            let said = refused(request().env(name, value)).unwrap_err();
+            assert_eq!(said, format!("--env cannot set the variable {name:?}: {why}"));
+        }
+        assert_eq!(refused(request().env("A", "x=y").env("B", "").max_turns(1)), Ok(()));
     }
 
     #[test]

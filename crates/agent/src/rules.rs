@@ -17,16 +17,15 @@ mod tools;
 
 use std::borrow::Cow;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use alhena_model::Hint;
-use alhena_model::tool::Class;
+use alhena_model::tool::{Class, Tool};
 
-use self::command::{CommandPattern, Fit, all_covered};
+use self::command::{CommandPattern, Fit, Script, all_covered};
 use self::paths::PathPattern;
-use self::shell::Script;
 use self::tools::Tools;
-use crate::home::name_and_inside;
+use crate::home::{SHELL, name_and_inside};
 
 pub use self::remembered::Remembered;
 
@@ -45,6 +44,16 @@ pub struct Question {
     pub subject: Subject,
     /// The session's directory. Never taken from the text of a request.
     pub dir: PathBuf,
+    /// Whether a command may run in another directory than that. Rules that name commands do not allow it there: the same path can be
+    /// another program.
+    pub elsewhere: bool,
+}
+
+impl Question {
+    /// Whether it is certain that the tool runs no command: it is known, and is not the shell.
+    fn runs_no_command(&self) -> bool {
+        self.named && Tool::find(&self.tool).is_some_and(|tool| tool.name != SHELL)
+    }
 }
 
 /// What a tool is about to do, as far as it is known.
@@ -176,7 +185,11 @@ impl Rule {
     fn might_mean(&self, question: &Question, script: Option<&Script>) -> Fit {
         let limit = match (&self.limit, &question.subject) {
             (Limit::Nothing, _) => Fit::Yes,
-            (Limit::Command(pattern), _) => script.map_or(Fit::Maybe, |script| pattern.might_mean(script)),
+            (Limit::Command(pattern), _) => match script {
+                Some(script) => pattern.might_mean(script),
+                None if question.runs_no_command() => Fit::No,
+                None => Fit::Maybe,
+            },
             (Limit::Path(pattern), Subject::Paths(paths)) => {
                 paths.iter().map(|path| pattern.might_mean(path, &question.dir)).max().unwrap_or(Fit::Maybe)
             }
@@ -196,6 +209,11 @@ impl Rule {
         };
         limit && self.tools.fit(question) == Fit::Yes
     }
+}
+
+/// Whether all that a command does is to read files in this directory, or to say something about the system.
+pub(crate) fn only_reads(command: &str, dir: &Path) -> bool {
+    command::only_reads(&shell::read(command), dir)
 }
 
 /// Rules that together decide.
@@ -224,7 +242,7 @@ impl fmt::Display for Ruling<'_> {
         };
         write!(f, "{verb} by the rule {}", self.rule)?;
         match &self.doubt {
-            Some(doubt) => write!(f, ", which may apply: {doubt}"),
+            Some(doubt) => write!(f, ", which may apply because {doubt}"),
             None => Ok(()),
         }
     }
@@ -265,7 +283,7 @@ impl Rules {
     /// What is to be done; nothing where no rule says anything.
     pub fn decide(&self, question: &Question) -> Option<Ruling<'_>> {
         let script = match &question.subject {
-            Subject::Command(command) => Some(Script::read(command)),
+            Subject::Command(command) => Some(shell::read(command)),
             _ => None,
         };
         for decision in [Decision::Deny, Decision::Ask] {
@@ -273,8 +291,8 @@ impl Rules {
             if let Some((fit, rule)) = fits.filter(|(fit, _)| *fit != Fit::No).max_by_key(|(fit, _)| *fit) {
                 let doubt =
                     (fit == Fit::Maybe).then(|| match script.as_ref().and_then(command::why_uncertain) {
-                        Some(why) => format!("the command has {why}"),
-                        None => "what would happen is not certain".to_owned(),
+                        Some(why) => why,
+                        None => "it is not certain what would happen".to_owned(),
                     });
                 return Some(Ruling { decision, rule, doubt });
             }
@@ -290,8 +308,10 @@ impl Rules {
                 first = first.or(Some(rule));
             }
         }
-        all_covered(&script?, &patterns).ok()?;
-        allowed(first?)
+        match !question.elsewhere && all_covered(&script?, &patterns) {
+            true => allowed(first?),
+            false => None,
+        }
     }
 }
 

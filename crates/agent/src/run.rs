@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
-use alhena_model::{Conversation, Event, EventKind, Outcome};
+use alhena_model::{Conversation, Event, EventKind, Failure, FailureKind, Outcome};
 use async_channel::{Receiver, Sender};
 use futures_core::Stream;
 
@@ -147,13 +147,13 @@ impl Run {
     /// The outcome; events that nobody took are passed over.
     pub async fn outcome(mut self) -> Arc<Outcome> {
         while self.outcome.is_none() && self.next().await.is_some() {}
-        self.outcome.take().unwrap_or_default()
+        self.outcome.take().unwrap_or_else(no_outcome)
     }
 
     /// The outcome, waiting in this thread.
     pub fn outcome_blocking(mut self) -> Arc<Outcome> {
         while self.outcome.is_none() && self.next_blocking().is_some() {}
-        self.outcome.take().unwrap_or_default()
+        self.outcome.take().unwrap_or_else(no_outcome)
     }
 
     /// The session files that the run left in the user's store; known once it is over.
@@ -170,6 +170,13 @@ impl Run {
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
     }
+}
+
+/// The outcome of a run whose engine ended without one: nothing is known of it, so it failed.
+pub(crate) fn no_outcome() -> Arc<Outcome> {
+    let failure = Failure::new(FailureKind::Crashed, "The run was lost: its engine ended without an outcome")
+        .with_hint("This is a defect of Alhena. What the run did before is not known; check the folder, then run again.");
+    Arc::new(Outcome::not_begun(failure))
 }
 
 impl Stream for Run {
@@ -301,4 +308,21 @@ fn heavy(value: &serde_json::Value) -> usize {
     value
         .as_object()
         .map_or(0, |fields| fields.values().filter_map(|field| field.as_str()).map(str::len).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alhena_model::Status;
+
+    #[test]
+    fn a_run_whose_engine_is_gone_has_failed_and_says_why() {
+        let (queue, items, queued) = Queue::new();
+        drop(queue);
+        let stopper = Stopper::new(UnixStream::pair().unwrap().0, Over::default());
+        let about = About::new(String::new(), PathBuf::new());
+        let outcome = Run::new(items, queued, stopper, about, Sessions::default()).outcome_blocking();
+        let kind = outcome.failure.as_ref().map(|failure| failure.kind);
+        assert_eq!((outcome.status, kind), (Status::Failed, Some(FailureKind::Crashed)));
+    }
 }

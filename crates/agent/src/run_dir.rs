@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::answer::{self, Desk};
 use crate::budget::Meter;
-use crate::hooks::Server;
+use crate::hooks::{Audit, Server};
+use crate::request::Transport;
 use crate::supervise::sweep::{Life, sweep};
 
 /// Held in a run's directory for as long as the run has an Alhena, a keeper or a guard.
@@ -126,6 +127,11 @@ impl RunDir {
     /// Who counts what the run spends, if it may not spend everything.
     pub(crate) fn meter(&self) -> Option<&Arc<Meter>> {
         self.hooks.as_ref().and_then(Server::meter)
+    }
+
+    /// What compares a run with the decisions of its hooks, if it has any.
+    pub(crate) fn audit(&self, transport: Transport) -> Option<Audit> {
+        self.hooks.as_ref().map(|hooks| Audit::of(hooks.decisions(), transport))
     }
 
     /// Whether it is decided that no model is asked any more: a hook has ended the run, or its budget is used up.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use alhena_model::{FailureKind, Interpreter, Outcome, Timestamp, Witnesses};
+use alhena_model::{FailureKind, Input, Interpreter, Outcome, Timestamp, Witnesses};
 use alhena_sys::files;
 use alhena_sys::growth::Growth;
 use alhena_sys::processes;
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::account::Account;
 use crate::acp;
+use crate::acp::responses;
 use crate::changes;
 use crate::disk::Disk;
 use crate::engine::{Engine, Limits};
@@ -31,6 +32,7 @@ use crate::request::{Prompt, Request, Transport};
 use crate::run::{About, Over, Queue, Run, Sessions, Stopper};
 use crate::supervise::custody::{Custody, Locks, keeper_program};
 use crate::tail::SessionTail;
+use crate::telemetry;
 use crate::ward::Ward;
 
 impl Gemini {
@@ -84,7 +86,7 @@ fn launch(
     request: &Request,
     started: Instant,
 ) -> std::io::Result<Run> {
-    let Ready { launch, home, dir, run_dir, warnings, .. } = ready;
+    let Ready { launch, home, dir, run_dir, warnings, environment } = ready;
     let stdout = Follower::open(launch.stdout.as_ref())?;
     // Here already, so that it can be watched from the start.
     let _stderr = Follower::open(launch.stderr.as_ref())?;
@@ -126,8 +128,13 @@ fn launch(
         raw_lines: request.raw_lines,
         lines: 0,
         waiting: VecDeque::new(),
+        audit: run_dir.audit(Transport::Headless),
     };
-    account.take_prices(request);
+    account.take_prices(request, run_dir.meter());
+    let is_recorded = launch.args.contains(&responses::option(&run_dir));
+    if !is_recorded && !telemetry::is_ours(run_dir.path(), &environment) {
+        account.feed(Input::FinishReasonUnavailable);
+    }
     let engine = Engine {
         stdout,
         growth,

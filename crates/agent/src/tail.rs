@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use alhena_model::{Fact, SessionFacts, Timestamp};
+use alhena_model::{Called, Fact, SessionFacts, Timestamp};
 use alhena_session::names::short_id;
 use alhena_sys::growth::Growth;
 use alhena_wire::frame::{Frame, Framer};
@@ -94,9 +94,15 @@ struct SubAgents {
     dir: Option<PathBuf>,
     files: Vec<Log>,
     facts: SessionFacts,
+    /// Calls of tools that succeeded.
+    calls: Vec<Called>,
 }
 
 impl SubAgents {
+    fn new() -> Self {
+        Self { facts: SessionFacts::default().with_calls(), ..Self::default() }
+    }
+
     fn read(&mut self, facts: &mut Vec<Fact>) -> bool {
         for entry in self.dir.iter().filter_map(|dir| fs::read_dir(dir).ok()).flatten().flatten() {
             let path = entry.path();
@@ -109,10 +115,17 @@ impl SubAgents {
         for log in &mut self.files {
             more |= log.read(|line| self.facts.line(line, &mut said));
         }
-        facts.extend(said.into_iter().filter_map(|fact| match fact {
-            Fact::Usage { model, tokens, .. } => Some(Fact::UsageAside { model, tokens }),
-            _ => None,
-        }));
+        for fact in said {
+            match fact {
+                Fact::Usage { model, tokens, .. } => facts.push(Fact::UsageAside { model, tokens }),
+                Fact::Tool { fact, call: Some(call), .. }
+                    if !(fact.failed || fact.refused || fact.cancelled) =>
+                {
+                    self.calls.push(*call);
+                }
+                _ => {}
+            }
+        }
         more
     }
 }
@@ -141,8 +154,13 @@ impl SessionTail {
 
     /// The same with what sub-agents took.
     pub(crate) fn with_sub_agents(mut self) -> Self {
-        self.sub_agents = Some(SubAgents::default());
+        self.sub_agents = Some(SubAgents::new());
         self
+    }
+
+    /// Returns the calls of tools in sub-agents that succeeded since the last time.
+    pub(crate) fn calls_of_sub_agents(&mut self) -> Vec<Called> {
+        self.sub_agents.as_mut().map(|agents| std::mem::take(&mut agents.calls)).unwrap_or_default()
     }
 
     /// The session's id; file names carry its first eight characters.

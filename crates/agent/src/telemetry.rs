@@ -1,19 +1,23 @@
 //! Finish reasons and measurements, from the CLI's own telemetry.
 //!
 //! An answer that was cut off by the token limit or by a filter after some text is a plain success in every output of
-//! 0.61.0. Only its telemetry names the finish reason, and how long calls and tools took. The file is a row of
-//! pretty-printed JSON objects, most of them large and of no use here, so it is read by lines and not parsed as a whole.
+//! 0.61.0. Where its answers cannot be recorded, only its telemetry names the finish reason; it also has the times of calls and
+//! tools. The file is a row of pretty-printed JSON objects, most of them large and of no use here, so it is read by lines and
+//! not parsed as a whole.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use alhena_model::{Statistics, Tokens};
+use alhena_model::judge::finish;
+use alhena_model::{Fact, Statistics, Tokens};
 use alhena_wire::frame::{Frame, Framer};
+use alhena_wire::release::Version;
 use serde_json::Value;
 
 use crate::env::{self, Environment};
+use crate::finish::Finishes;
 use crate::follow::Follower;
 
 /// Its name among the files of a run.
@@ -37,20 +41,38 @@ pub(crate) fn switch_on(path: &Path, settings: &serde_json::Value, environment: 
     true
 }
 
-/// Lets it trace the calls of models at once: those it does not keep back as it does events (0.44.0 on).
-pub(crate) fn trace(environment: &mut Environment) {
+/// The first release that traces model calls.
+const TRACES_SINCE: Version = Version::new(0, 44, 0);
+
+/// Lets it trace model calls, where it can: traces are written at once, while events are kept back.
+pub(crate) fn trace(version: &Version, environment: &mut Environment) {
+    if *version < TRACES_SINCE {
+        return;
+    }
     environment.set(env::GEMINI_TELEMETRY_TRACES_ENABLED, "true");
     if environment.get(env::OTEL_BSP_SCHEDULE_DELAY).is_none() {
         environment.set(env::OTEL_BSP_SCHEDULE_DELAY, "0");
     }
 }
 
+/// Whether telemetry goes to the files of the run.
+pub(crate) fn is_ours(run_dir: &Path, environment: &Environment) -> bool {
+    environment.get(env::GEMINI_TELEMETRY_OUTFILE) == Some(run_dir.join(FILE).as_os_str())
+}
+
+/// Returns where model calls are traced, if that is among the files of the run.
+pub(crate) fn traces(run_dir: &Path, environment: &Environment) -> Option<PathBuf> {
+    let ours = is_ours(run_dir, environment);
+    (ours && environment.is_true(env::GEMINI_TELEMETRY_TRACES_ENABLED)).then(|| run_dir.join(FILE))
+}
+
 /// What the telemetry says that nothing else does.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Measured {
-    /// For answers that did not end by themselves.
-    pub warnings: Vec<String>,
+    pub finishes: Finishes,
     pub statistics: Statistics,
+    /// The calls beside the conversation, the router's for example.
+    pub aside: Vec<Fact>,
     /// The calls that were traced, as they ended.
     pub traced: Vec<Traced>,
 }
@@ -78,7 +100,6 @@ pub(crate) fn read(path: &Path) -> Measured {
             }
         });
     }
-    reader.measured.warnings.dedup();
     reader.measured
 }
 
@@ -113,11 +134,9 @@ impl TelemetryTail {
     }
 
     /// What was not told yet of answers that did not end by themselves.
-    pub(crate) fn warnings(&mut self) -> Vec<String> {
+    pub(crate) fn late_warnings(&mut self) -> Vec<String> {
         self.read();
-        let mut warnings = std::mem::take(&mut self.reader.measured.warnings);
-        warnings.dedup();
-        warnings
+        self.reader.measured.finishes.take_late()
     }
 
     /// The calls of models that were not told yet.
@@ -132,8 +151,10 @@ impl TelemetryTail {
 struct TelemetryReader {
     /// Those of the event at hand that count.
     attributes: HashMap<&'static str, Value>,
-    /// Inside the list of finish reasons: the last of them is that of the answer.
-    reasons: Option<String>,
+    /// The last of the finish reasons of the event at hand: that of the answer.
+    reason: Option<String>,
+    /// Inside the list of finish reasons.
+    in_reasons: bool,
     measured: Measured,
 }
 
@@ -163,19 +184,19 @@ impl TelemetryReader {
         if line.starts_with(b"}") {
             self.event();
         } else if let Some(reason) = line.strip_prefix(b"      \"") {
-            if let Some(last) = &mut self.reasons {
-                *last = String::from_utf8_lossy(reason).trim_end_matches(['"', ',']).to_owned();
+            if self.in_reasons {
+                self.reason = Some(String::from_utf8_lossy(reason).trim_end_matches(['"', ',']).to_owned());
             }
         } else if let Some(line) = line.strip_prefix(b"    \"") {
             self.attribute(line);
         } else if line.starts_with(b"    ]") {
-            self.measured.warnings.extend(self.reasons.take().and_then(|reason| warning(&reason)));
+            self.in_reasons = false;
         }
     }
 
     fn attribute(&mut self, line: &[u8]) {
         if line.starts_with(b"finish_reasons\": [") {
-            self.reasons = Some(String::new());
+            self.in_reasons = true;
             return;
         }
         let known = ATTRIBUTES.iter().find_map(|name| {
@@ -183,7 +204,7 @@ impl TelemetryReader {
             Some((*name, value.strip_suffix(b",").unwrap_or(value)))
         });
         if let Some((name, value)) = known
-            && let Ok(value) = serde_json::from_slice(value)
+            && let Ok(value) = alhena_wire::from_slice(value)
         {
             self.attributes.insert(name, value);
         }
@@ -191,7 +212,8 @@ impl TelemetryReader {
 
     /// The end of an object of the outermost level.
     fn event(&mut self) {
-        self.reasons = None;
+        self.in_reasons = false;
+        let reason = self.reason.take();
         let attributes = std::mem::take(&mut self.attributes);
         let text = |name| attributes.get(name).and_then(Value::as_str);
         // Times are fractions in some events.
@@ -199,6 +221,13 @@ impl TelemetryReader {
         let statistics = &mut self.measured.statistics;
         match text("event.name") {
             Some("gemini_cli.api_response") => {
+                let reason = reason.as_deref().and_then(word_of_api);
+                let is_aside = text("role").is_some_and(|role| role.starts_with("utility_"));
+                match is_aside {
+                    true => self.measured.finishes.aside(reason),
+                    false if reason.is_none() => self.measured.finishes.unknown(),
+                    false => self.measured.finishes.answer(reason.map(str::to_owned)),
+                }
                 let tokens = Tokens {
                     prompt: number("input_token_count"),
                     cached: number("cached_content_token_count"),
@@ -209,6 +238,9 @@ impl TelemetryReader {
                 };
                 let Some(model) = text("model") else { return };
                 statistics.call(model, text("role"), number("duration_ms"), Ok(tokens));
+                if is_aside && self.measured.aside.len() < MOST_TRACED {
+                    self.measured.aside.push(Fact::UsageAside { model: model.to_owned(), tokens });
+                }
             }
             Some("gemini_cli.api_error") => {
                 let Some(model) = text("model") else { return };
@@ -235,18 +267,14 @@ impl TelemetryReader {
     }
 }
 
-/// What people should know of an answer that ended for this reason, in the words of the API or of the telemetry.
-pub(crate) fn warning(reason: &str) -> Option<String> {
-    match reason.to_ascii_lowercase().as_str() {
-        "stop" | "tool_calls" | "unspecified" | "finish_reason_unspecified" | "error" => None,
-        // The telemetry calls the first a stop and the others errors; the CLI asks again after those.
-        "other" | "malformed_function_call" | "unexpected_tool_call" => None,
-        "length" | "max_tokens" => {
-            Some("An answer was cut off at the limit of output tokens (MAX_TOKENS)".to_owned())
-        }
-        "content_filter" | "safety" | "recitation" | "language" | "blocklist" | "prohibited_content"
-        | "spii" | "image_safety" => Some("An answer was cut off by a content filter (SAFETY)".to_owned()),
-        other => Some(format!("An answer ended early: {other}")),
+/// The API's word for a finish reason of the telemetry, which has fewer (0.61.0): `stop` is `OTHER` too, and all filters are
+/// one. None for errors, after which the CLI asks again or fails.
+fn word_of_api(reason: &str) -> Option<&'static str> {
+    match reason {
+        "stop" | "tool_calls" => Some("STOP"),
+        "length" => Some("MAX_TOKENS"),
+        "content_filter" => Some(finish::CONTENT_FILTER),
+        _ => None,
     }
 }
 
@@ -255,24 +283,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_answers_that_ended_early_are_warned_of() {
+    fn the_finish_reason_is_that_of_the_last_answer_in_the_conversation() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("telemetry");
-        let list = |reasons: &str| format!("{{\n    \"finish_reasons\": [\n      {reasons}\n    ],\n}}\n");
+        let answer = |role: &str, reasons: &[&str]| {
+            let attributes = serde_json::json!({
+                "event.name": "gemini_cli.api_response", "model": "m", "role": role, "finish_reasons": reasons,
+            });
+            format!("{:#}\n", serde_json::json!({"attributes": attributes}))
+        };
         let text = [
-            list("\"stop\",\n      \"stop\""),
-            list("\"stop\",\n      \"length\""),
-            list("\"content_filter\""),
+            answer("main", &["stop", "length"]),
+            answer("subagent", &["stop", "stop"]),
+            answer("main", &["stop", "content_filter"]),
+            answer("utility_router", &["length"]),
         ]
         .concat();
         std::fs::write(&path, "x".repeat(300_000) + "\n" + &text).unwrap();
-        assert_eq!(
-            read(&path).warnings,
-            [
-                "An answer was cut off at the limit of output tokens (MAX_TOKENS)",
-                "An answer was cut off by a content filter (SAFETY)"
-            ]
-        );
+        let (last, warnings) = read(&path).finishes.take();
+        assert_eq!(last, Some(Some("CONTENT_FILTER".to_owned())));
+        assert_eq!(warnings, ["An answer was cut off at the limit of output tokens (MAX_TOKENS)"]);
         assert_eq!(read(&dir.path().join("none")), Measured::default());
     }
 

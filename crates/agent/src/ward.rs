@@ -10,13 +10,18 @@ use crate::home::{self, Finished, Home, Stopped};
 use crate::prepare::DEBUG_LOG;
 use crate::prepare::arguments::OUR_POLICY;
 use crate::run_dir::RunDir;
-use crate::supervise::custody::{Custody, PATIENCE_WITH_GUARD};
+use crate::supervise::custody::{Custody, PATIENCE_WITH_SILENT_GUARD};
 use crate::supervise::protocol::{Gentle, ProcessEnd, Report};
 
-/// A keeper that does not finish within this is itself stuck.
+/// How long a keeper may take from the order to stop until the CLI is gone. Its ladder takes four seconds.
+const PATIENCE_WITH_LADDER: Duration = Duration::from_secs(7);
+/// How long a keeper may take to clean up when the CLI is gone.
 const PATIENCE_WITH_KEEPER: Duration = Duration::from_secs(20);
 /// What cleaning up may take beyond the time limit of the run.
 const TIME_TO_CLEAN_UP: Duration = Duration::from_secs(5);
+
+/// The documented bound: if neither the keeper nor its guard answers, the run is ended ten seconds after the order to stop.
+const _: () = assert!(PATIENCE_WITH_LADDER.as_secs() + PATIENCE_WITH_SILENT_GUARD.as_secs() <= 10);
 
 const KEEPER_KILLED: &str = "The keeper of the run was killed; what it held was ended without it";
 
@@ -39,8 +44,8 @@ pub(crate) struct Ward {
     pub ended: Option<ProcessEnd>,
     /// When the CLI's own process was gone: from then on only the keeper is waited for.
     exited: Option<Instant>,
-    /// When the keeper had not answered for too long, and its guard was told to take over.
-    taken_over: Option<Instant>,
+    /// Whether the keeper had not answered for too long, and its guard was told to take over.
+    taken_over: bool,
     not_started: Option<(bool, String)>,
     /// Nothing more will be reported.
     pub over: bool,
@@ -55,7 +60,8 @@ const AFTER_BUDGET: Duration = Duration::from_secs(5);
 impl Ward {
     /// Whether it goes on although there is nothing left to spend.
     pub(crate) fn is_over_budget(&self) -> bool {
-        self.run_dir.meter().and_then(|meter| meter.refused_for()).is_some_and(|time| time > AFTER_BUDGET)
+        let Some(meter) = self.run_dir.meter() else { return false };
+        meter.is_overrun() || meter.refused_for().is_some_and(|time| time > AFTER_BUDGET)
     }
 
     pub(crate) fn new(custody: Custody, stderr: PathBuf, run_dir: RunDir, home: Option<Home>) -> Self {
@@ -70,7 +76,7 @@ impl Ward {
             stopping: None,
             ended: None,
             exited: None,
-            taken_over: None,
+            taken_over: false,
             not_started: None,
             over: false,
             finished: None,
@@ -83,7 +89,7 @@ impl Ward {
         self.stderr_before = std::fs::metadata(&self.stderr).map_or(0, |data| data.len());
         (self.custody, self.home) = (custody, home);
         (self.pid, self.stopping, self.ended) = (None, None, None);
-        (self.exited, self.taken_over, self.not_started) = (None, None, None);
+        (self.exited, self.taken_over, self.not_started) = (None, false, None);
         (self.over, self.finished) = (false, None);
     }
 
@@ -108,7 +114,7 @@ impl Ward {
                 self.exited = Some(Instant::now());
             }
             Report::KeeperLost => {
-                if self.taken_over.is_none() {
+                if !self.taken_over {
                     self.warnings.push(KEEPER_KILLED.to_owned());
                 }
             }
@@ -136,14 +142,18 @@ impl Ward {
 
     /// A keeper that was told to stop, or whose CLI is gone, finishes soon, or it is stuck.
     pub(crate) fn check(&mut self, out_of_time: bool) {
-        if let Some(since) = self.taken_over {
-            self.over |= since.elapsed() > PATIENCE_WITH_GUARD;
+        if self.taken_over {
+            self.over |= self.custody.guard_is_stuck();
             return;
         }
-        let Some(since) = self.exited.or(self.stopping) else { return };
-        let out_of_time = self.exited.is_some() && out_of_time && since.elapsed() > TIME_TO_CLEAN_UP;
-        if out_of_time || since.elapsed() > PATIENCE_WITH_KEEPER {
-            self.taken_over = Some(Instant::now());
+        let (since, patience) = match (self.exited, self.stopping) {
+            (Some(exited), _) if out_of_time => (exited, TIME_TO_CLEAN_UP),
+            (Some(exited), _) => (exited, PATIENCE_WITH_KEEPER),
+            (None, Some(stopping)) => (stopping, PATIENCE_WITH_LADDER),
+            (None, None) => return,
+        };
+        if since.elapsed() > patience {
+            self.taken_over = true;
             self.warnings.push("The keeper of the run did not answer any more and was ended".to_owned());
             self.custody.take_over();
         }
@@ -158,7 +168,7 @@ impl Ward {
         if self.not_started.is_some() {
             return Finished::default();
         }
-        if self.taken_over.is_none() && self.custody.has_begun() {
+        if !self.taken_over && self.custody.has_begun() {
             self.warnings.push(KEEPER_KILLED.to_owned());
         }
         self.home.as_ref().map(|home| home::finish(&home.plan(), Stopped::Midway)).unwrap_or_default()

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use alhena_agent::home::{
-    Finished, Home, HomeRequest, McpServer, Prepared, Resume, Stopped, ToolRule, finish, policy_paths,
+    Finished, Home, HomeRequest, McpServer, Prepared, Resume, Shell, Stopped, ToolRule, finish, policy_paths,
     policy_text, prepare, sweep_stale,
 };
 use alhena_scripted::{Scenario, Server, Turn};
@@ -305,6 +305,7 @@ fn rules_of_the_run_and_of_the_user_both_act() {
             &rules(&["run_shell_command(echo run)"]),
             &rules(&["glob", "run_shell_command(echo run no)"]),
             &[],
+            Shell::Judges,
         );
         fs::write(&ours, text).unwrap();
         let paths = policy_paths(&ours, &[], &world.user.path(), &Map::new());
@@ -324,11 +325,35 @@ fn rules_of_the_run_and_of_the_user_both_act() {
 }
 
 #[test]
+fn a_command_is_not_hidden_from_the_rules_of_a_run_without_questions() {
+    for version in versions() {
+        let world = World::new(&version);
+        let ours = world.homes.path().join("ours.toml");
+        let rule = |text: &str| vec![text.parse::<ToolRule>().unwrap()];
+        let hidden =
+            ["echo \"$\\\n(touch M)\"", "echo $\\\n'a\\' '; touch M; echo \\'", "true && \\\n touch M"];
+        let commands = [&hidden[..], &["echo 'a; b' && echo c"]].concat();
+        for (mode, allow, deny) in [
+            ("default", rule("run_shell_command(echo)"), Vec::new()),
+            ("yolo", Vec::new(), rule("run_shell_command(touch)")),
+        ] {
+            fs::write(&ours, policy_text(&allow, &deny, &[], Shell::Judges)).unwrap();
+            let arguments = ["--policy", ours.to_str().unwrap(), "--approval-mode", mode, "-p", "hi"];
+            let (events, _) = world.run(&world.request(), mode, shell(&commands), &arguments);
+            let denied = "policy_violation";
+            assert_eq!(results(&events), [denied, denied, denied, "success"], "{version} {mode}");
+            assert!(!world.user.workspace().join("M").exists(), "{version} {mode}");
+        }
+    }
+}
+
+#[test]
 fn a_shell_that_is_allowed_as_a_whole_may_redirect() {
     for version in versions() {
         let world = World::new(&version);
         let ours = world.homes.path().join("ours.toml");
-        fs::write(&ours, policy_text(&["run_shell_command".parse().unwrap()], &[], &[])).unwrap();
+        fs::write(&ours, policy_text(&["run_shell_command".parse().unwrap()], &[], &[], Shell::Judges))
+            .unwrap();
         let arguments = ["--policy", ours.to_str().unwrap(), "-p", "hi"];
         let (events, _) = world.run(&world.request(), "redirect", shell(&["echo x > out.txt"]), &arguments);
         assert_eq!(results(&events), ["success"], "{version}");

@@ -31,8 +31,8 @@ pub struct Seen {
 impl Seen {
     /// Something happened. Whether that changes what the run does or has used.
     pub fn saw(&mut self, event: &Event) -> bool {
-        if let EventKind::Usage(usage) = &event.kind {
-            self.spent.hear(usage, event.source);
+        if let EventKind::Usage(call) = &event.kind {
+            self.spent.hear(&call.usage);
             return true;
         }
         match of(event) {

@@ -85,20 +85,21 @@ impl Perform for Local {
     fn perform(&self, job: &Job, watch: &Watch) -> Done {
         let mut place = match self.place(job, watch) {
             Ok(None) => {
-                let outcome = self.attempt(&job.options, None, watch).unwrap_or_else(not_begun);
+                let outcome = self.attempt(&job.options, None, None, watch).unwrap_or_else(not_begun);
                 return Done::of(outcome, Where::Shared);
             }
             Ok(Some(place)) => place,
             Err(failure) => return Done::not_begun(*failure, Where::Own),
         };
         let commit = place.commit().map(str::to_owned);
+        let source = place.source();
         let attempt = match &job.place {
             // A copy is to its folder what its options are to its request; a checkout is a folder of its own.
-            Place::Copy => self.attempt(&job.options, Some(place.dir()), watch),
+            Place::Copy => self.attempt(&job.options, Some(place.dir()), source, watch),
             Place::Dir | Place::Git(_) => {
                 let mut options = job.options.clone();
                 options.insert("dir".to_owned(), place.dir().to_string_lossy().into());
-                self.attempt(&options, None, watch)
+                self.attempt(&options, None, source, watch)
             }
         };
         let mut outcome = attempt.unwrap_or_else(not_begun);
@@ -144,9 +145,11 @@ impl Local {
         &self,
         options: &Options,
         place: Option<&Path>,
+        source: Option<&Path>,
         watch: &Watch,
     ) -> Result<Arc<Outcome>, RunError> {
         let mut ask = self.meaning.ask(options, place)?;
+        ask.request.usage_dir = source.map(Path::to_owned);
         let after = ask.after.take();
         let mut run = self.start(ask)?;
         watch.holds(run.stopper());

@@ -168,9 +168,9 @@ impl Watch {
         if let Some(what) = doing::of(event) {
             self.does(&what);
         }
-        if let EventKind::Usage(usage) = &event.kind {
+        if let EventKind::Usage(call) = &event.kind {
             let mut state = self.state();
-            state.spent.hear(usage, event.source);
+            state.spent.hear(&call.usage);
             let _nobody_listens = self.tell.send(Happening::Used(self.number, state.spent));
         }
     }

@@ -66,6 +66,8 @@ pub struct Workplace<'a> {
     top: PathBuf,
     /// Where the job works.
     dir: PathBuf,
+    /// What it was made of, if that is a directory of this machine.
+    source: Option<PathBuf>,
     /// What was in it at first.
     since: String,
     commit: Option<String>,
@@ -128,6 +130,7 @@ impl Places {
             slot: Some(slot),
             dir: top.clone(),
             top,
+            source: None,
             since: String::new(),
             commit: None,
             warnings: Vec::new(),
@@ -152,6 +155,7 @@ impl Places {
         let ledger = place.begin(None)?;
         let (since, warnings) = ledger.note(Some(&source.join(".git/index")), watch)?;
         drop(ledger);
+        place.source = Some(source);
         place.since = since;
         place.warnings = warnings;
         place.warnings.extend(copy.repositories()?);
@@ -179,6 +183,9 @@ impl Places {
                     .with_hint("With git, dir is a path in the repository."),
             )
         })?;
+        let local = checkout.url.strip_prefix("file://").unwrap_or(&checkout.url);
+        let repository = Path::new(local).canonicalize().ok().filter(|path| path.is_dir());
+        place.source = repository.map(|path| path.join(&checkout.dir).components().collect());
         place.since.clone_from(&commit);
         place.commit = Some(commit);
         Ok(place)
@@ -219,6 +226,11 @@ impl Workplace<'_> {
     /// Where the job works.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// The directory that it was made of; none for a checkout of a repository elsewhere.
+    pub fn source(&self) -> Option<&Path> {
+        self.source.as_deref()
     }
 
     /// The commit that it works on, if it is a checkout.

@@ -20,6 +20,8 @@ const EVERY: Duration = Duration::from_secs(1);
 /// What is over is forgotten after so long, and when there are more than so many.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 const MOST: usize = 200;
+/// The longest id: that of [`Registry::enter`] has under 40 characters.
+const LONGEST_ID: usize = 64;
 /// Nobody writes a larger one.
 const LARGEST: u64 = 4 << 20;
 
@@ -102,7 +104,8 @@ impl Registry {
 
     /// The batch of this id.
     pub fn get(&self, id: &str) -> io::Result<Option<Record>> {
-        if id.is_empty() || !id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
+        let is_plain = id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        if !(1..=LONGEST_ID).contains(&id.len()) || !is_plain {
             return Ok(None);
         }
         let path = self.file(id);

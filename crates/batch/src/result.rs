@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use alhena_model::{FailureKind, Outcome, Source, Status, Timestamp, Usage};
+use alhena_model::{FailureKind, Outcome, Status, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::outputs::OutputFile;
@@ -90,13 +90,9 @@ impl Spent {
         Self { tokens, cost_usd: cost_usd.unwrap_or(0.0), unpriced: cost_usd.is_none() && tokens > 0 }
     }
 
-    /// Takes what an event says was used: one message more, or all so far.
-    pub fn hear(&mut self, usage: &Usage, source: Source) {
-        let told = Spent::of(usage.all.total, usage.cost_usd);
-        match source {
-            Source::Session => self.add(told),
-            _ => *self = told,
-        }
+    /// Adds what an event says was used.
+    pub fn hear(&mut self, usage: &Usage) {
+        self.add(Spent::of(usage.all.total, usage.cost_usd));
     }
 
     /// Adds what another used.

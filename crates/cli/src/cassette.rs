@@ -299,10 +299,6 @@ impl Secrecy for Known {
         }
     }
 
-    fn known(&self, name: &str) -> Option<String> {
-        self.of_run.value(name).map(str::to_owned)
-    }
-
     fn with_keys(&self, keys: &[String]) -> Arc<dyn Secrecy> {
         Arc::new(Known { of_run: Arc::clone(&self.of_run), keys: Some(Secrets::of_keys(keys)) })
     }

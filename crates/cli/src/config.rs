@@ -182,8 +182,9 @@ impl Config {
             "first-event-timeout" => self.first_event_timeout = Some(value.parse()?),
             "stall-timeout" => self.stall_timeout = Some(value.parse()?),
             "max-turns" => {
-                let turns = value.parse().map_err(|_| format!("{value:?} is no number of turns"))?;
-                self.max_turns = Some(turns);
+                let turns = value.parse().ok().filter(|turns| *turns > 0);
+                self.max_turns =
+                    Some(turns.ok_or_else(|| format!("{value:?} is not a number of at least 1"))?);
             }
             _ => {
                 let view = Name::from_str(value, false);

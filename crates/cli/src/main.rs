@@ -124,8 +124,16 @@ fn with_scenario(arguments: Vec<OsString>) -> Vec<OsString> {
     out
 }
 
-/// Behind the `--` of `run` stand arguments for Gemini CLI: clap's tip to put a prompt there would lead nowhere.
+/// Replaces tips of clap that would mislead. Behind the `--` of `run` stand arguments for Gemini CLI, not a prompt. And
+/// `--no-stdin` is the opposite of the earlier `--stdin`.
 fn with_true_tips(mut error: clap::Error) -> clap::Error {
+    if matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(name)) if name == "--stdin") {
+        error.remove(ContextKind::SuggestedArg);
+        error.remove(ContextKind::Usage);
+        let tips = vec!["piped input is always read to its end; leave --stdin out".into()];
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+        return error;
+    }
     let tip = "a prompt that begins with a dash is given by --prompt=TEXT";
     if let Some(ContextValue::StyledStrs(tips)) = error.remove(ContextKind::Suggested) {
         let tips = tips.into_iter().map(|one| match one.to_string().contains("as a value, use") {

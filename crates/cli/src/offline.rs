@@ -52,7 +52,7 @@ impl Offline {
             message: "there is no home directory to work with".into(),
             hint: "Set HOME, or ALHENA_HOME to a directory of its own.".into(),
         })?;
-        let home = dirs.state.join("offline");
+        let home = dirs.offline_home();
         furnish(&home).map_err(broken)?;
         Ok(Self { server, home })
     }

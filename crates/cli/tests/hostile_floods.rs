@@ -141,11 +141,13 @@ fn long_tool() -> Step {
 fn a_reader_that_goes_away_while_a_tool_runs_ends_the_run() {
     let hostile = HostileLab::new("reader", Script::new([Step::Init, long_tool(), Step::Hang]));
     let mut command = hostile.lab.command(&["--as", "events", "go"]);
-    let mut alhena = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut alhena = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(alhena.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert!(lines.any(|line| line.contains("tool_call")));
     drop(lines);
     assert_eq!(exit_code(&mut alhena), Some(130));
+    let said = std::io::read_to_string(alhena.stderr.take().unwrap()).unwrap();
+    assert!(said.contains("nothing reads its output any more"), "{said}");
     assert_eq!(hostile.hostile.survivors().unwrap(), [0u32; 0]);
 }
 

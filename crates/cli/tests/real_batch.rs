@@ -76,6 +76,20 @@ fn nothing_is_left(lab: &Lab) {
     );
 }
 
+/// `alhena sessions usage` has the tokens of all jobs, whether their sessions are kept or not.
+fn usage_counts_all_jobs(lab: &Lab, scope: &[&str]) {
+    let mut command = Command::new(ALHENA);
+    command.env_clear().envs(lab.env.iter()).current_dir(lab.workspace());
+    command.args(["sessions", "usage", "--by", "model", "--json"]).args(scope);
+    let done = run_bounded(&mut command, LIMIT).unwrap();
+    let usage: Value = serde_json::from_str(&done.stdout_text()).unwrap();
+    let tokens = |result: &Value| result["outcome"]["usage"]["total"].as_u64().unwrap();
+    let expected: u64 = results(lab).values().map(tokens).sum();
+    assert!(expected > 0);
+    assert_eq!(usage["total"]["total"], json!(expected), "{usage}");
+    assert_eq!(usage["rows"]["gemini-2.5-flash"]["total"], json!(expected), "{usage}");
+}
+
 /// What a job was answered.
 fn answered(result: &Value) -> &str {
     result["outcome"]["text"].as_str().unwrap_or_default()
@@ -112,6 +126,7 @@ fn real_cli_a_warm_batch_answers_each_job_and_tells_what_failed() {
     assert_eq!(results["bad"]["outcome"]["status"], "failed", "{}", results["bad"]);
     let page = std::fs::read_to_string(lab.workspace().join("page.html")).unwrap();
     assert!(page.contains("<td>bad</td>"), "{page}");
+    usage_counts_all_jobs(&lab, &[]);
     nothing_is_left(&lab);
 }
 
@@ -122,6 +137,7 @@ fn real_cli_a_cold_batch_gives_the_same() {
     let done = batch(&lab, &["--jobs", "2", "--transport", "cold"]);
     assert!(done.succeeded(), "{}", done.stderr_text());
     assert_eq!(results(&lab).values().map(answered).collect::<Vec<_>>(), ["heard one", "heard two"]);
+    usage_counts_all_jobs(&lab, &[]);
     nothing_is_left(&lab);
 }
 
@@ -151,6 +167,8 @@ fn real_cli_jobs_in_copies_run_side_by_side_on_warm_processes_and_give_patches()
         let made = std::fs::read_to_string(app.join(format!("made-{number}.txt"))).unwrap();
         assert_eq!(made, format!("by made-{number}.txt\n"));
     }
+    // What they used counts for the folder that was copied.
+    usage_counts_all_jobs(&lab, &["--dir", "app"]);
     nothing_is_left(&lab);
 }
 

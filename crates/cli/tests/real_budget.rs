@@ -129,9 +129,13 @@ fn real_cli_no_model_is_called_after_a_limit_is_passed_and_the_sums_are_those_of
         assert_eq!(outcome.usage.all.total, tokens, "run {run}");
         assert!((outcome.cost_usd.unwrap() - cost).abs() < 1e-9, "run {run}: {:?}", outcome.cost_usd);
         assert_eq!(outcome.model_calls, expected as u64, "run {run}");
-        match expected == usages.len() {
-            true => assert_eq!(outcome.status, Status::Success, "run {run}: {:?}", outcome.failure),
-            false => {
+        let overspent = if by_tokens { tokens > max_tokens } else { cost > max_cost };
+        match (expected == usages.len(), overspent) {
+            (true, false) => assert_eq!(outcome.status, Status::Success, "run {run}: {:?}", outcome.failure),
+            (true, true) => {
+                assert!(over_budget(&outcome).starts_with("The budget was exceeded: "), "run {run}")
+            }
+            (false, _) => {
                 ended += 1;
                 assert!(over_budget(&outcome).starts_with("The budget is used up: "), "run {run}");
             }
@@ -197,6 +201,102 @@ fn real_cli_attempts_that_follow_a_failed_one_are_calls_and_a_hook_goes_on_worki
     let outcome = lab.run(request(&lab).max_calls(2).hooks(hooks));
     assert_eq!(over_budget(&outcome), "The budget is used up: 2 of 2 model calls");
     assert_eq!((calls(&lab), asked.load(std::sync::atomic::Ordering::Relaxed)), (2, 3));
+}
+
+const TRANSPORTS: [Transport; 2] = [Transport::Headless, Transport::Acp];
+
+/// The model searches for several things in one answer, and each search is a model call of its own.
+fn searches(count: usize, more: &Value) -> Scenario {
+    let search = |number: usize| {
+        let mut args = json!({"query": format!("thing {number}")});
+        args.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
+        ("google_web_search", args)
+    };
+    Scenario::new()
+        .turn(Turn::new().calls((0..count).map(search)).usage(usage(500, 0, 10, 0)))
+        .turn(Turn::say("All found.").usage(usage(500, 0, 10, 0)).always())
+        .generate(Turn::say("Found.").usage(usage(59_000, 0, 10, 0)).always())
+}
+
+#[test]
+fn real_cli_tools_that_call_a_model_count_and_none_runs_beyond_the_budget() {
+    let limits: [fn(Request) -> Request; 3] = [
+        |request| request.max_tokens(1_000),
+        |request| request.max_cost(0.01),
+        |request| request.max_calls(2),
+    ];
+    for transport in TRANSPORTS {
+        for (number, limit) in limits.into_iter().enumerate() {
+            let lab = Lab::real(&format!("searches {number}"), "0.61.0", searches(20, &json!({})));
+            let outcome = lab.run(limit(request(&lab).transport(transport)));
+            over_budget(&outcome);
+            assert_eq!(
+                (calls(&lab), outcome.model_calls),
+                (2, 2),
+                "{transport:?} {number}: {:?}",
+                outcome.failure
+            );
+            assert_eq!(outcome.usage.all.total, 510 + 59_010, "{transport:?} {number}");
+        }
+    }
+}
+
+#[test]
+fn real_cli_tools_that_call_a_model_one_after_the_other_run_as_long_as_the_budget_lasts() {
+    for transport in TRANSPORTS {
+        let lab = Lab::real("in turn", "0.61.0", searches(5, &json!({"wait_for_previous": true})));
+        let outcome = lab.run(request(&lab).transport(transport).max_tokens(100_000));
+        assert_eq!(over_budget(&outcome), "The budget is used up: 118530 of 100000 tokens", "{transport:?}");
+        assert_eq!((calls(&lab), outcome.model_calls), (3, 3), "{transport:?}");
+        let lab = Lab::real("enough", "0.61.0", searches(2, &json!({"wait_for_previous": true})));
+        let request = request(&lab).transport(transport).max_tokens(1_000_000).max_cost(1.0).max_calls(9);
+        let outcome = lab.run(request);
+        assert_eq!(outcome.status, Status::Success, "{transport:?} {:?}", outcome.failure);
+        assert_eq!((calls(&lab), outcome.model_calls), (4, 4), "{transport:?}");
+        assert_eq!(outcome.usage.all.total, 2 * 510 + 2 * 59_010, "{transport:?}");
+    }
+}
+
+/// The router is asked without a hook: its calls count all the same.
+#[test]
+fn real_cli_a_run_that_exceeded_its_budget_is_a_failure_although_no_call_was_refused() {
+    for transport in TRANSPORTS {
+        let scenario = Scenario::new().turn(Turn::say("Hello.").usage(usage(500, 0, 10, 0)));
+        let lab = Lab::real("exceeded", "0.61.0", scenario);
+        let outcome = lab.run(request(&lab).transport(transport).max_tokens(400));
+        assert_eq!(over_budget(&outcome), "The budget was exceeded: 510 of 400 tokens", "{transport:?}");
+        assert_eq!(outcome.text.all(), "Hello.", "{transport:?}");
+        let lab = Lab::real(
+            "exactly",
+            "0.61.0",
+            Scenario::new().turn(Turn::say("Hello.").usage(usage(500, 0, 10, 0))),
+        );
+        let outcome = lab.run(request(&lab).transport(transport).max_tokens(510).max_calls(1));
+        assert_eq!(outcome.status, Status::Success, "{transport:?} {:?}", outcome.failure);
+        let routed = Scenario::new()
+            .turn(Turn::say("Hello.").usage(usage(500, 0, 10, 0)).always())
+            .generate(Turn::response(json!({"candidates": [{"content": {"role": "model", "parts": [
+                {"text": r#"{"complexity_reasoning": "x", "complexity_score": 10, "reasoning": "x", "model_choice": "flash"}"#}
+            ]}, "finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 2_000, "candidatesTokenCount": 10,
+                "totalTokenCount": 2_010}})).always());
+        let lab = Lab::real("routed", "0.61.0", routed);
+        let outcome = lab.run(request(&lab).transport(transport).model("auto").max_tokens(1_000));
+        over_budget(&outcome);
+        assert!(outcome.usage.all.total >= 2_010, "{transport:?} {:?}", outcome.usage);
+        assert_eq!(outcome.model_calls, calls(&lab) as u64, "{transport:?}");
+    }
+}
+
+#[test]
+fn real_cli_over_acp_model_calls_are_those_that_were_made() {
+    let glob = |number: usize| ("glob", json!({"pattern": format!("{number}.txt")}));
+    let scenario = Scenario::new().turn(Turn::new().calls((0..8).map(glob))).turn(Turn::say("None."));
+    for transport in TRANSPORTS {
+        let lab = Lab::real("eight", "0.61.0", scenario.clone());
+        let outcome = lab.run(request(&lab).transport(transport));
+        assert_eq!(outcome.status, Status::Success, "{transport:?} {:?}", outcome.failure);
+        assert_eq!((outcome.tool_calls, calls(&lab), outcome.model_calls), (8, 2, 2), "{transport:?}");
+    }
 }
 
 #[test]

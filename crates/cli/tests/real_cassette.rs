@@ -325,7 +325,7 @@ fn real_cli_a_word_in_the_place_of_a_key_is_not_taken_out() {
     assert_eq!(played.json()["final_text"], json!("The test is green."), "{played}");
 }
 
-/// A password that is a word stands in everything that is asked; who has none asks the same.
+/// A password that is a word is in everything that is asked. A replay matches whatever the password is here, and never prints it.
 #[test]
 fn real_cli_a_secret_that_others_do_not_have_makes_no_difference() {
     let _watchdog = Watchdog::new("secret", Duration::from_secs(900));
@@ -338,19 +338,65 @@ fn real_cli_a_secret_that_others_do_not_have_makes_no_difference() {
     drop(api);
     let text = fs::read(there.work().join("talk.json")).unwrap();
     assert!(!String::from_utf8_lossy(&text).contains("postgres"));
-    for (secret, answer) in [
-        (None, "The tables of [[secret:DB_PASSWORD]] are there."),
-        (Some(("DB_PASSWORD", "postgres")), "The tables of postgres are there."),
-        (Some(("OTHER_PASSWORD", "file")), "The tables of [[secret:DB_PASSWORD]] are there."),
-    ] {
+    for secret in [None, Some(("DB_PASSWORD", "postgres")), Some(("OTHER_PASSWORD", "file"))] {
         let (mut here, _) = desk(None);
         if let Some((name, value)) = secret {
             here = here.env(name, value);
         }
         here.write("talk.json", &text);
         let played = run(&here, &gemini, &args);
+        let answer = "The tables of [[secret:DB_PASSWORD]] are there.";
         assert_eq!(played.json()["final_text"], json!(answer), "{played}");
     }
+}
+
+/// An edited cassette asks for secrets of the machine that replays it, in its text and in a file that a tool writes.
+#[test]
+fn real_cli_a_cassette_cannot_ask_for_secrets() {
+    let _watchdog = Watchdog::new("ask for secrets", Duration::from_secs(900));
+    const AWS: &str = "wJalrXUtnFEMI-K7MDENG-bPxRfiCYEXAMPLEKEY";
+    let placed = "[[secret:GEMINI_API_KEY]] [[secret:AWS_SECRET_ACCESS_KEY]] [[secret:key]]";
+    let write = Turn::new().call("write_file", json!({"file_path": "note.txt", "content": "WANTED"}));
+    let api = Api::of(Scenario::new().turn(write).turn(Turn::say("WANTED")));
+    let (there, gemini) = desk(Some(&api));
+    let args = ["--approval", "auto-edit", "--cassette", "talk.json", "Note it"];
+    let recorded = run(&there, &gemini, &args);
+    assert_eq!(recorded.json()["final_text"], json!("WANTED"), "{recorded}");
+    drop(api);
+    let edited = fs::read_to_string(there.work().join("talk.json")).unwrap().replace("WANTED", placed);
+
+    let (here, _) = desk(None);
+    let here = here.env("GEMINI_API_KEY", KEY).env("AWS_SECRET_ACCESS_KEY", AWS);
+    here.write("talk.json", &edited);
+    let args = [&args[..4], &["--record", "recording", "Note it"]].concat();
+    let played = run(&here, &gemini, &args);
+    assert_eq!(played.json()["final_text"], json!(placed), "{played}");
+    assert_eq!(fs::read_to_string(here.work().join("note.txt")).unwrap(), placed);
+    let mut files = vec![here.work().join("recording")];
+    while let Some(path) = files.pop() {
+        if path.is_dir() {
+            files.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            continue;
+        }
+        let text = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
+        assert!(!text.contains(KEY) && !text.contains(AWS), "{}", path.display());
+    }
+    assert!(!played.stdout.contains(KEY) && !played.stdout.contains(AWS), "{played}");
+
+    // The same by way of `mock`, for any program.
+    let host = format!(
+        "eval \"$({} mock --env --cassette talk.json --cassette-mode replay)\"; {gemini} --skip-trust -m gemini-2.5-flash \
+         --approval-mode auto_edit -p 'Note it'",
+        common::ALHENA
+    );
+    fs::remove_file(here.work().join("note.txt")).unwrap();
+    let prepared = here.command(&[]);
+    let mut command = std::process::Command::new("bash");
+    command.args(["-c", &host]).current_dir(here.work()).env_clear();
+    command.envs(prepared.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let played = Started::new(&here, command, b"").finish(&here, &["mock"], LIMIT);
+    assert!(played.stdout.contains(placed), "{played}");
+    assert!(!format!("{played}").contains(KEY) && !format!("{played}").contains(AWS), "{played}");
 }
 
 #[test]

@@ -192,3 +192,17 @@ fn who_cannot_be_asked_and_what_is_no_tool_is_refused_before_the_start() {
     assert!(done.stderr_text().contains("did you mean write_file?"), "{}", done.stderr_text());
     assert_eq!(lab.server.requests("lab").len(), 0);
 }
+
+#[test]
+fn real_cli_a_hidden_command_is_asked_about_headless_and_over_acp() {
+    for (transport, command) in [("headless", "true && \\\n  touch M"), ("acp", "$\\\n'\\x74ouch' M")] {
+        let call = Turn::new().call("run_shell_command", json!({"command": command}));
+        let lab = lab("hidden", Scenario::new().turn(call).turn(Turn::say("Well.")));
+        let args = ["--transport", transport, "--confirm", "run_shell_command(touch)", "go"];
+        let mut screen = Screen::start(run(&lab, &args));
+        screen.answer("n");
+        screen.wait_for("Well.");
+        assert!(screen.ended().success(), "{transport}: {}", screen.seen);
+        assert!(!lab.workspace().join("M").exists(), "{transport}");
+    }
+}

@@ -33,7 +33,7 @@ fn learned(events: &[Event], conversation: Conversation<'_>) -> Learned {
             }
             EventKind::Started { .. } | EventKind::Finished { .. } => continue,
             EventKind::Warning { .. } | EventKind::Error { .. } => continue,
-            EventKind::Usage(_) if event.source == Source::Stream => continue,
+            EventKind::Usage(_) if event.source != Source::Session => continue,
             EventKind::FileChange(change) if change.tool.is_none() => continue,
             _ => {}
         }

@@ -336,3 +336,157 @@ fn real_cli_who_denies_on_purpose_is_told_as_a_hook_and_not_as_a_policy() {
     let told = "A hook denied a call of write_file: not on a Monday".to_owned();
     assert!(outcome.warnings.contains(&told), "{:?}", outcome.warnings);
 }
+
+/// Puts a `bash` before the real one that is killed when it gets a hook's command with this word, and this in its question.
+fn kill_hooks(lab: &mut Lab, word: &str, question: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = lab.home.path().join("shim");
+    std::fs::create_dir(&dir).unwrap();
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in *'/hooks\" {word} '*) asked=$(cat); case \"$asked\" in *'{question}'*) kill -9 $$;; \
+         esac; printf %s \"$asked\" | /bin/bash \"$@\"; exit $?;; esac\nexec /bin/bash \"$@\"\n"
+    );
+    std::fs::write(dir.join("bash"), script).unwrap();
+    std::fs::set_permissions(dir.join("bash"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = lab.env.get("PATH").unwrap().to_string_lossy().into_owned();
+    lab.env.set("PATH", format!("{}:{path}", dir.display()));
+}
+
+/// Kills the processes of a hook that is being asked: its shell first, if that is wanted, and what asks.
+fn kill_asking(home: &std::path::Path, word: &str, shells: bool, signal: rustix::process::Signal) {
+    let ours = |pid: &u32| {
+        let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        String::from_utf8_lossy(&environ).contains(home.to_str().unwrap())
+    };
+    let command = |pid: &u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).replace('\0', " ")
+    };
+    let asking: Vec<u32> =
+        alhena_testbed::processes_with_env("ALHENA_HOOK_SOCKET=").into_iter().filter(ours).collect();
+    let hooks = asking.into_iter().filter(|pid| command(pid).contains(&format!(" {word}")));
+    let (shells_of, relays): (Vec<u32>, Vec<u32>) = hooks.partition(|pid| command(pid).contains("exit 2"));
+    assert!(!relays.is_empty() && !shells_of.is_empty(), "{shells_of:?} {relays:?}");
+    for pid in shells_of.into_iter().filter(|_| shells).chain(relays) {
+        let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+        let _gone = rustix::process::kill_process(pid, signal);
+    }
+}
+
+#[test]
+fn real_cli_what_runs_without_a_decision_because_its_hook_was_killed_stops_the_run() {
+    for (moment, did) in [
+        (Moment::BeforeTool, "Gemini CLI ran write_file without a decision of the hook"),
+        (
+            Moment::AfterTool,
+            "Gemini CLI gave the result of write_file to the model without a decision of the hook",
+        ),
+        (Moment::BeforeModel, "Gemini CLI called a model without a decision of the hook"),
+    ] {
+        let mut lab = lab(moment.name());
+        kill_hooks(&mut lab, moment.name(), "");
+        let outcome = lab.run(request(&lab, Hooks::new([moment], |_| Verdict::Deny("no".to_owned()))));
+        let failure = outcome.failure.as_ref().expect("a failure");
+        assert_eq!(
+            (outcome.status, failure.kind),
+            (Status::Failed, alhena::FailureKind::Protocol),
+            "{failure:?}"
+        );
+        assert!(failure.message.contains(did), "{failure:?}");
+    }
+}
+
+#[test]
+fn real_cli_a_hook_that_is_killed_while_it_asks_has_denied() {
+    use rustix::process::Signal;
+    for (shells, signal) in [(true, Signal::KILL), (false, Signal::KILL), (false, Signal::INT)] {
+        let lab = lab("killed");
+        let home = lab.home.path().to_owned();
+        let hooks = Hooks::new([Moment::BeforeTool], move |_| {
+            kill_asking(&home, "before-tool", shells, signal);
+            Verdict::Deny("no".to_owned())
+        });
+        let outcome = lab.run(request(&lab, hooks));
+        assert!(!lab.workspace().join("n.txt").exists(), "{shells} {signal:?} {:?}", outcome.failure);
+        let told =
+            "A call of write_file was denied, because nobody decided: the hook was ended before it decided";
+        assert!(outcome.warnings.iter().any(|warning| warning.starts_with(told)), "{:?}", outcome.warnings);
+    }
+    let lab = lab("killed model");
+    let (home, asked) = (lab.home.path().to_owned(), Mutex::new(0));
+    let hooks = Hooks::new([Moment::BeforeModel], move |_| {
+        let mut asked = asked.lock().unwrap();
+        *asked += 1;
+        if *asked == 2 {
+            kill_asking(&home, "before-model", false, Signal::INT);
+        }
+        Verdict::GO_ON
+    });
+    let outcome = lab.run(request(&lab, hooks));
+    let failure = outcome.failure.as_ref().expect("a failure");
+    assert!(
+        failure.message.contains("nobody decided: the hook before a model call was ended"),
+        "{failure:?}"
+    );
+    assert_eq!(lab.server.requests("lab").len(), 1);
+}
+
+#[test]
+fn real_cli_a_tool_of_a_sub_agent_that_runs_without_a_decision_stops_the_run() {
+    let asks = Turn::new().call("invoke_agent", json!({"agent_name": "generalist", "prompt": "Write it"}));
+    let write = json!({"file_path": "n.txt", "content": "x\n"});
+    let done = Turn::new().call("complete_task", json!({"result": {"response": "Written"}}));
+    let scenario = || {
+        Scenario::new()
+            .turn(asks.clone())
+            .turn(Turn::new().call("write_file", write.clone()))
+            .turn(done.clone())
+            .turn(Turn::say("Done.").always())
+    };
+    let allow = || Hooks::new(Moment::ALL, |_| Verdict::GO_ON);
+    let before_model = || Hooks::new([Moment::BeforeModel], |_| Verdict::GO_ON);
+    for (transport, hooks) in
+        [(alhena::agent::Transport::Headless, allow()), (alhena::agent::Transport::Acp, before_model())]
+    {
+        let lab = Lab::real("sub-agent", "0.61.0", scenario());
+        let outcome = lab.run(request(&lab, hooks).transport(transport));
+        assert_eq!(outcome.status, Status::Success, "{transport:?} {:?}", outcome.failure);
+    }
+    let mut lab = Lab::real("sub-agent killed", "0.61.0", scenario());
+    kill_hooks(&mut lab, "before-tool", "\"tool_name\":\"write_file\"");
+    let outcome = lab.run(request(&lab, allow()));
+    let failure = outcome.failure.as_ref().expect("a failure");
+    assert!(failure.message.contains("ran write_file without a decision"), "{failure:?}");
+}
+
+/// Each call is found again among the decisions: the hook and the stream have the same arguments.
+#[test]
+fn real_cli_every_tool_that_was_allowed_is_found_among_the_decisions() {
+    let calls = [
+        ("list_directory", json!({"dir_path": "."})),
+        ("glob", json!({"pattern": "*.txt", "wait_for_previous": false})),
+        ("grep_search", json!({"pattern": "x"})),
+        ("read_file", json!({"file_path": "n.txt", "start_line": 1, "end_line": 2})),
+        ("run_shell_command", json!({"command": "false", "description": "Fails"})),
+        ("run_shell_command", json!({"command": "true"})),
+        ("write_todos", json!({"todos": [{"description": "x", "status": "pending"}]})),
+        (
+            "replace",
+            json!({"file_path": "n.txt", "old_string": "x", "new_string": "y", "instruction": "change"}),
+        ),
+        ("no_such_tool", json!({})),
+        ("write_file", json!({"file_path": 7})),
+    ];
+    let server = json!({"echo": {"command": "node", "args": ["-e", lab::SHOUTING_SERVER], "trust": true}});
+    let scenario = Scenario::new()
+        .turn(Turn::new().call("write_file", json!({"file_path": "n.txt", "content": "x\n"})))
+        .turn(Turn::new().calls(calls))
+        .turn(Turn::new().call("mcp_echo_shout", json!({"word": "hi", "wait_for_previous": true})))
+        .turn(Turn::say("Done."));
+    for version in ["0.61.0", "0.45.2", "0.38.2"] {
+        let lab = Lab::real("found", version, scenario.clone());
+        add_settings(&lab, json!({"mcpServers": server}));
+        let outcome = lab.run(request(&lab, Hooks::new(Moment::ALL, |_| Verdict::GO_ON)));
+        assert_eq!(outcome.status, Status::Success, "{version} {:?}", outcome.failure);
+    }
+}

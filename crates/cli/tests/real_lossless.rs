@@ -6,9 +6,10 @@ mod lab;
 use std::sync::Arc;
 use std::time::Duration;
 
-use alhena::model::{Change, FileChange, Source};
+use alhena::agent::Transport;
+use alhena::model::{Change, FileChange, Source, Usage};
 use alhena::scripted::{After, Scenario, Turn};
-use alhena::{Approval, EventKind, Resume, Status};
+use alhena::{Approval, EventKind, FailureKind, Resume, Status};
 use alhena_testbed::versions;
 use lab::Lab;
 use serde_json::json;
@@ -94,20 +95,70 @@ fn real_cli_a_thought_is_out_before_the_tool_that_follows_it_has_finished() {
 }
 
 #[test]
-fn real_cli_an_answer_that_was_cut_off_is_warned_of() {
-    for (reason, word) in [("MAX_TOKENS", "MAX_TOKENS"), ("SAFETY", "SAFETY")] {
+fn real_cli_an_answer_that_was_cut_off_is_a_failure_with_its_reason_and_its_text() {
+    for reason in ["MAX_TOKENS", "SAFETY", "RECITATION", "OTHER"] {
         let lab = Lab::real(
             "cut off",
             "0.61.0",
             Scenario::new().turn(Turn::new().text("Once upon a ti").finish(reason)),
         );
         let outcome = lab.run(lab.request("tell"));
-        assert_eq!(outcome.status, Status::Success);
-        assert!(
-            outcome.warnings.iter().any(|warning| warning.contains(word)),
-            "{reason} {:?}",
-            outcome.warnings
-        );
+        let failure = outcome.failure.as_ref().expect(reason);
+        assert_eq!((outcome.status, failure.kind), (Status::Failed, FailureKind::InvalidResponse));
+        assert_eq!((outcome.finish_reason.as_deref(), outcome.exit_code), (Some(reason), Some(0)));
+        assert_eq!(outcome.text.all(), "Once upon a ti");
+        assert!(failure.message.contains(reason) && outcome.warnings.is_empty(), "{outcome:?}");
+    }
+}
+
+#[test]
+fn real_cli_only_the_last_answer_decides_whether_it_was_cut_off() {
+    let call = || Turn::new().text("Look. ").call("list_directory", json!({"dir_path": "."}));
+    let cut = || call().finish("MAX_TOKENS");
+    let lab = Lab::real("cut before", "0.61.0", Scenario::new().turn(cut()).turn(Turn::say("All of it.")));
+    let outcome = lab.run(lab.request("tell"));
+    assert_eq!((outcome.status, outcome.finish_reason.as_deref()), (Status::Success, Some("STOP")));
+    assert_eq!(outcome.warnings, ["An answer was cut off at the limit of output tokens (MAX_TOKENS)"]);
+    // After a tool result the CLI takes a stream that broke off for an answer.
+    let broken = Turn::new().text("Half of i").without_finish();
+    let lab = Lab::real("broken off", "0.61.0", Scenario::new().turn(call()).turn(broken));
+    let outcome = lab.run(lab.request("tell"));
+    let failure = outcome.failure.as_ref().unwrap();
+    assert_eq!(failure.kind, FailureKind::InvalidResponse, "{failure:?}");
+    assert_eq!((outcome.finish_reason.as_deref(), outcome.text.last()), (None, "Half of i"));
+}
+
+#[test]
+fn real_cli_usage_events_add_up_to_the_outcome_with_a_router_and_a_sub_agent() {
+    let scenario = Scenario::dynamic(|request: &alhena::scripted::RecordedRequest| {
+        let results = request.results_since_prompt().count();
+        match request.prompt() {
+            Some("go") if results == 0 => {
+                Turn::new().call("invoke_agent", json!({"agent_name": "generalist", "prompt": "Find main"}))
+            }
+            Some("go") => Turn::say("Done."),
+            _ => Turn::new().call("complete_task", json!({"result": {"response": "found"}})),
+        }
+    });
+    for transport in [Transport::Headless, Transport::Acp] {
+        let lab = Lab::real("adds up", "0.61.0", scenario.clone());
+        let request = lab.request("go").model("auto").approval(Approval::Yolo).transport(transport);
+        let (events, outcome) = lab.run_with_events(request);
+        let told: Vec<_> = events
+            .iter()
+            .filter_map(|event| match &event.kind {
+                EventKind::Usage(told) => Some(told),
+                _ => None,
+            })
+            .collect();
+        let mut sum = Usage::default();
+        for (number, told) in (1..).zip(&told) {
+            assert_eq!(told.call, Some(number), "{transport:?} {told:?}");
+            told.usage.models.iter().for_each(|(model, tokens)| sum.add(model, tokens));
+        }
+        assert!(told.len() > 2, "{transport:?} {told:?}");
+        assert_eq!(told.len() as u64, outcome.model_calls, "{transport:?}");
+        assert_eq!(sum.all, outcome.usage.all, "{transport:?}");
     }
 }
 

@@ -3,6 +3,7 @@
 //! The SDK never throws for what an agent did: failures and timeouts come back as a result with `success: false`. Gemini CLI
 //! 0.61.0 exits 0 after some failures, so `success` is the outcome's, and `exitCode` is never 0 without it.
 
+mod tools;
 mod unified;
 
 use alhena_model::Outcome;
@@ -47,7 +48,7 @@ pub enum Data {
     Json,
 }
 
-/// The outcome as this host wants it, with the messages of the same run.
+/// The outcome as this host wants it, with the messages of the same run, each made by [`unified()`].
 pub fn view(outcome: &Outcome, messages: Value, data: Data) -> ExecuteResult {
     let text = outcome.text.last();
     let extracted = outcome.data.clone().or_else(|| match data {

@@ -2,20 +2,21 @@
 //!
 //! Its document wants exact wire types first and derived semantics after, marked as derived (C-16, C-17, C-31): Gemini CLI's
 //! stream (0.61.0) has no diffs, no exit codes and no usage before the end, so a line either repeats what the CLI said or has
-//! `"derived": true`.
+//! `"derived": true`, and fields that Alhena added to a line of the CLI are named in `derived_fields`.
 //!
 //! Every fact is one line. The six types in camel case are those that the document names for tickets (C-40); the others, in
 //! snake case, are what a chat needs beside them (C-33 to C-39). A ticket's run takes the six and nothing else, and there is
 //! no `TaskStatus`, because the CLI never says such a thing (C-19, C-41).
 
+mod diff;
 mod line;
 
 use alhena_model::tool::{self, Class};
-use alhena_model::{Event, EventKind, FileChange, Outcome, Reported, Source, Usage};
+use alhena_model::{Event, EventKind, Failure, FileChange, Outcome, Reported, Source, Usage};
 use serde_json::Value;
 
 pub use line::{
-    Line, LineKind, Output, OutputStream, Severity, TokenCounts, TokenUsage, ToolResult, ToolStatus,
+    Line, LineKind, Output, OutputStream, Severity, TokenCounts, TokenUsage, ToolResult, ToolStatus, Verdict,
 };
 
 /// Which lines are wanted.
@@ -39,7 +40,7 @@ pub fn lines(event: &Event, mode: Mode) -> Vec<Line> {
 
 fn all_lines(event: &Event) -> Vec<Line> {
     let derived = event.source == Source::Derived;
-    let line = |kind: LineKind, derived: bool| Line { at: event.at, kind, derived };
+    let line = |kind: LineKind, derived: bool| Line::new(event.at, kind, derived);
     let one = |kind: LineKind| vec![line(kind, derived)];
     match &event.kind {
         EventKind::Started { session_id, model } => {
@@ -64,7 +65,11 @@ fn all_lines(event: &Event) -> Vec<Line> {
             command: command_of(*class, input),
             arguments: (**input).clone(),
         }),
-        EventKind::ToolResult { .. } => tool_result(&event.kind).map(one).unwrap_or_default(),
+        EventKind::ToolResult { id, name, output, .. } => {
+            let result = tool_result(&event.kind).map(|kind| line(kind, derived));
+            let printed = printed_diffs(id, name, output.as_deref()).into_iter().map(|kind| line(kind, true));
+            result.into_iter().chain(printed).collect()
+        }
         EventKind::Command { call_id, command, output, exit_code } => one(LineKind::OutputProduced(Output {
             stream: OutputStream::Command,
             text: output.clone().unwrap_or_default(),
@@ -132,6 +137,18 @@ fn tool_result(kind: &EventKind) -> Option<LineKind> {
     }))
 }
 
+/// C-31: the unified diffs that a tool printed. Those of a tool that writes files come with the change of the file.
+fn printed_diffs(id: &str, name: &str, output: Option<&str>) -> Vec<LineKind> {
+    let output = output.filter(|_| tool::class(name) != Class::FileWrite);
+    let found = output.map(diff::find).unwrap_or_default();
+    let updated = |found: diff::FileDiff| LineKind::TurnDiffUpdated {
+        path: found.path,
+        diff: found.diff.to_owned(),
+        tool_id: Some(id.to_owned()),
+    };
+    found.into_iter().map(updated).collect()
+}
+
 fn mutation(change: &FileChange) -> Vec<LineKind> {
     let mut lines = vec![LineKind::FileMutation {
         path: change.path.clone(),
@@ -153,48 +170,55 @@ fn mutation(change: &FileChange) -> Vec<LineKind> {
 fn ending(outcome: &Outcome) -> Vec<(LineKind, bool)> {
     let mut lines = Vec::new();
     if !outcome.usage.models.is_empty() || outcome.usage.all.total > 0 {
-        lines.push((LineKind::TokenUsageUpdated(TokenUsage::from(&outcome.usage)), false));
+        // Without a `result` the CLI gave no sums.
+        let derived = outcome.reported.is_none();
+        lines.push((LineKind::TokenUsageUpdated(TokenUsage::from(&outcome.usage)), derived));
     }
-    let session_id = outcome.session_id.clone();
-    let text = outcome.text.all().to_owned();
-    let duration_ms = outcome.duration_ms;
-    let cli_status = outcome.reported;
+    // C-09: an `error` event is no failure of the turn when nothing else is wrong.
     lines.push(match &outcome.failure {
-        None => {
-            let final_text = outcome.text.last().to_owned();
-            let tool_calls = outcome.tool_calls;
-            let exit_code = outcome.exit_code;
-            let said_so = cli_status == Some(Reported::Success) && matches!(exit_code, None | Some(0));
-            let completed = LineKind::TurnCompleted {
-                session_id,
-                text,
-                final_text,
-                data: outcome.data.clone(),
-                duration_ms,
-                tool_calls,
-                cli_status,
-                exit_code,
-            };
-            (completed, !said_so)
-        }
-        Some(failure) => {
-            let failed = LineKind::TurnFailed {
-                session_id,
-                kind: failure.kind,
-                message: failure.message.clone(),
-                hint: failure.hint.clone(),
-                cli_status,
-                cli_error: failure.reported.clone(),
-                exit_code: failure.exit_code,
-                http_status: failure.http_status,
-                retry_after_ms: failure.retry_after_ms,
-                text,
-                duration_ms,
-            };
-            (failed, cli_status != Some(Reported::Error))
-        }
+        Some(failure) if !failure.by_error_event => failed(outcome, failure),
+        other => completed(outcome, other.as_ref()),
     });
     lines
+}
+
+fn completed(outcome: &Outcome, failure: Option<&Failure>) -> (LineKind, bool) {
+    let (cli_status, exit_code) = (outcome.reported, outcome.exit_code);
+    let said_so = cli_status == Some(Reported::Success) && matches!(exit_code, None | Some(0));
+    let verdict = |failure: &Failure| Verdict {
+        kind: failure.kind,
+        message: failure.message.clone(),
+        hint: failure.hint.clone(),
+    };
+    let completed = LineKind::TurnCompleted {
+        session_id: outcome.session_id.clone(),
+        text: outcome.text.all().to_owned(),
+        final_text: outcome.text.last().to_owned(),
+        data: outcome.data.clone(),
+        duration_ms: outcome.duration_ms,
+        tool_calls: outcome.tool_calls,
+        cli_status,
+        exit_code,
+        failure: failure.map(verdict),
+    };
+    (completed, !said_so)
+}
+
+fn failed(outcome: &Outcome, failure: &Failure) -> (LineKind, bool) {
+    let failed = LineKind::TurnFailed {
+        session_id: outcome.session_id.clone(),
+        kind: failure.kind,
+        message: failure.message.clone(),
+        hint: failure.hint.clone(),
+        cli_status: outcome.reported,
+        cli_error: failure.reported.clone(),
+        exit_code: failure.exit_code,
+        http_status: failure.http_status,
+        retry_after_ms: failure.retry_after_ms,
+        text: outcome.text.all().to_owned(),
+        duration_ms: outcome.duration_ms,
+    };
+    (failed, outcome.reported != Some(Reported::Error))
 }
 
 impl From<&Usage> for TokenUsage {

@@ -5,7 +5,8 @@
 
 mod config;
 
-use alhena_model::{Event, EventKind, FailureKind, Outcome};
+use alhena_model::judge::{finish, without_noise};
+use alhena_model::{Event, EventKind, Failure, FailureKind, Outcome};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -24,9 +25,13 @@ pub const NAME: &str = "[Google Gemini CLI Provider]";
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderResponse {
-    /// The model's answer after its last tool result, or the value that fits the schema; absent when the call failed.
+    /// The model's answer after its last tool result, or the value that fits the schema; absent when the call failed. Of an
+    /// answer that was cut off it is the part that came, and `finishReason` says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
+    /// Why the answer ended, in promptfoo's words: `stop`, `length`, `content_filter`, or another of the API's in lower case.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finish_reason: Option<String>,
     /// Why the call failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -125,6 +130,8 @@ pub struct ToolCall {
 const MOST_CALLS: usize = 1000;
 const MOST_BYTES: usize = 4 << 20;
 const MOST_OUTPUT: usize = 64 << 10;
+/// How much of the text on standard output an error quotes.
+const MOST_STDOUT: usize = 8 << 10;
 
 /// Collects what the response tells of a run.
 #[derive(Clone, Debug, Default)]
@@ -132,6 +139,8 @@ pub struct View {
     report: JsonReport,
     calls: Vec<ToolCall>,
     kept: usize,
+    /// The lines on standard output that are no known events.
+    stdout: String,
 }
 
 impl View {
@@ -162,14 +171,26 @@ impl View {
                 self.kept += kept.map_or(0, str::len);
                 call.output = kept.map(str::to_owned);
             }
+            EventKind::Malformed { sample, .. } => self.quote(sample),
+            EventKind::Unknown { raw } if self.stdout.len() < MOST_STDOUT => self.quote(&raw.to_string()),
             _ => {}
+        }
+    }
+
+    /// Keeps a line of standard output that is no known event.
+    fn quote(&mut self, line: &str) {
+        let room = MOST_STDOUT.saturating_sub(self.stdout.len());
+        if room > 0 {
+            self.stdout.push_str(line.get(..line.floor_char_boundary(room)).unwrap_or_default());
+            self.stdout.push('\n');
         }
     }
 
     /// The response to a call. `stderr` is the CLI's standard error where the caller knows better than the outcome.
     pub fn response(self, outcome: &Outcome, stderr: Option<&str>) -> ProviderResponse {
-        let error = error_text(outcome, stderr);
+        let error = error_text(outcome, stderr, &self.stdout).filter(|_| !is_partial(outcome));
         ProviderResponse {
+            finish_reason: outcome.finish_reason.as_deref().map(finish_reason),
             output: error
                 .is_none()
                 .then(|| outcome.data.clone().unwrap_or_else(|| Value::from(outcome.text.last()))),
@@ -194,6 +215,23 @@ impl View {
     }
 }
 
+/// Whether the outcome is a part of an answer. promptfoo's own providers give it as output with its finish reason.
+fn is_partial(outcome: &Outcome) -> bool {
+    let cut_off =
+        |failure: &Failure| failure.kind == FailureKind::InvalidResponse && failure.reported.is_none();
+    outcome.failure.as_ref().is_some_and(cut_off)
+        && outcome.finish_reason.as_deref().is_some_and(|reason| !finish::is_normal(reason))
+        && !outcome.text.last().trim().is_empty()
+}
+
+fn finish_reason(reason: &str) -> String {
+    match reason {
+        finish::MAX_TOKENS => "length".to_owned(),
+        reason if finish::is_filter(reason) => "content_filter".to_owned(),
+        other => other.to_lowercase(),
+    }
+}
+
 /// E-32: without models there is no usage.
 fn token_usage(outcome: &Outcome) -> Option<TokenUsage> {
     let usage = &outcome.usage;
@@ -211,14 +249,19 @@ fn token_usage(outcome: &Outcome) -> Option<TokenUsage> {
 }
 
 /// E-33 for an error that the CLI reported and still exited 0, E-26 within E-27 for any other exit code, E-27 for the rest.
-fn error_text(outcome: &Outcome, stderr: Option<&str>) -> Option<String> {
+fn error_text(outcome: &Outcome, stderr: Option<&str>, stdout: &str) -> Option<String> {
     let run = FailedRun::of(outcome, stderr)?;
-    let message = outcome.failure.as_ref().map_or("", |failure| failure.message.as_str());
+    let failure = outcome.failure.as_ref();
+    let message = failure.map_or("", |failure| failure.message.as_str());
     if let FailedRun::Exited { code, said } = run
         && code != 0
     {
+        let reported = failure.is_some_and(|failure| failure.reported.is_some());
+        let silent = !reported && without_noise(said).trim().is_empty();
         let said = reason_first(said, message);
-        return Some(exit_error(code, if said.trim().is_empty() { message } else { &said }));
+        let quoted =
+            [if silent { stdout } else { "" }, &said].into_iter().find(|text| !text.trim().is_empty());
+        return Some(exit_error(code, quoted.unwrap_or(message)));
     }
     let reported = outcome.failure.as_ref().filter(|failure| {
         !matches!(run, FailedRun::NotInstalled)

@@ -23,6 +23,11 @@ pub struct Streamed {
     entries: Vec<Entry<'static>>,
     /// A result has come: what the model says next is another answer.
     answered: bool,
+    /// The last answer was recorded before its first call, as over ACP: its calls come one by one, each with its result, and only a
+    /// record says that there is another answer.
+    one_by_one: bool,
+    /// The record of an answer of which nothing else has come.
+    recorded: Option<(String, EntryTokens)>,
     /// How much of the last text was told.
     told: usize,
 }
@@ -58,7 +63,12 @@ impl Streamed {
                 Some(at)
             }
             EventKind::ToolCall { id, name, input, .. } => {
-                self.answer(event);
+                if self.one_by_one && self.recorded.is_none() {
+                    self.answered = false;
+                }
+                let at = self.answer(event);
+                let answer = self.entries.get(at).filter(|answer| answer.runs.is_empty());
+                self.one_by_one = answer.map_or(self.one_by_one, |answer| answer.tokens.is_some());
                 let (id, name) = (id.clone().into(), name.clone().into());
                 let run = ToolRun { id, name, input: (**input).clone(), agent: None, end: None };
                 self.last(|entry| entry.runs.push(run))
@@ -74,7 +84,7 @@ impl Streamed {
                     }
                 })
             }
-            EventKind::Usage(usage) if event.source == Source::Session => self.cost(usage),
+            EventKind::Usage(call) if event.source == Source::Session => self.cost(&call.usage),
             _ => None,
         };
         at.and_then(|at| self.message(at))
@@ -107,7 +117,11 @@ impl Streamed {
     fn begin(&mut self, role: Role, event: &Event) -> usize {
         self.answered = false;
         self.told = 0;
-        self.entries.push(Entry::begun(role, Some(event.at)));
+        let mut entry = Entry::begun(role, Some(event.at));
+        if let Some((model, tokens)) = self.recorded.take_if(|_| role == Role::Assistant) {
+            (entry.model, entry.tokens) = (Some(model.into()), Some(tokens));
+        }
+        self.entries.push(entry);
         self.entries.len() - 1
     }
 
@@ -131,11 +145,14 @@ impl Streamed {
     }
 
     fn cost(&mut self, usage: &Usage) -> Option<usize> {
-        let at = self.unrecorded()?;
-        let (model, tokens) = usage.models.iter().next()?;
+        let (model, count) = usage.models.iter().next()?;
+        let tokens = EntryTokens { count: *count, knows_cached: true, knows_thoughts: true };
+        let Some(at) = self.unrecorded() else {
+            self.recorded = Some((model.clone(), tokens));
+            return None;
+        };
         let entry = self.entries.get_mut(at)?;
-        entry.model = Some(model.clone().into());
-        entry.tokens = Some(EntryTokens { count: *tokens, knows_cached: true, knows_thoughts: true });
+        (entry.model, entry.tokens) = (Some(model.clone().into()), Some(tokens));
         Some(at)
     }
 

@@ -110,6 +110,75 @@ fn what_is_written_of_real_runs_is_what_the_schemas_say() {
     }
 }
 
+/// The descriptions of the fields of a line by their names, with those of nested objects.
+fn described(schema: &Value, fields: &mut Vec<(String, String)>) {
+    match schema {
+        Value::Array(items) => items.iter().for_each(|item| described(item, fields)),
+        Value::Object(object) => {
+            for (name, field) in object.get("properties").and_then(Value::as_object).into_iter().flatten() {
+                let text = field["description"].as_str().unwrap_or_default();
+                fields.push((name.clone(), text.to_owned()));
+            }
+            object.values().for_each(|value| described(value, fields));
+        }
+        _ => {}
+    }
+}
+
+// C-17
+#[test]
+fn every_field_of_a_line_for_openase_names_its_layer_and_derived_ones_are_marked() {
+    let shape = schema::shapes().into_iter().find(|shape| shape.name == "openase").unwrap();
+    let mut all = Vec::new();
+    // The error of a tool is the CLI's own object.
+    let mut lines = shape.schema.clone();
+    lines["$defs"].as_object_mut().unwrap().remove("ToolError");
+    described(&lines, &mut all);
+    let layers = ["Upstream: ", "Derived: ", "Form: "];
+    let unnamed: Vec<_> = all
+        .iter()
+        .filter(|(name, text)| name != "type" && !layers.iter().any(|layer| text.starts_with(layer)))
+        .collect();
+    assert!(unnamed.is_empty(), "{unnamed:?}");
+    let choices = shape.schema["oneOf"].as_array().unwrap();
+    let mut seen = 0;
+    for recording in recordings() {
+        let (events, _) = played(&recording, None);
+        for line in events.iter().flat_map(|event| openase::lines(event, openase::Mode::Chat)) {
+            let line = serde_json::to_value(line).unwrap();
+            let is_choice = |choice: &&Value| choice["properties"]["type"]["const"] == line["type"];
+            let choice = choices.iter().find(is_choice).unwrap();
+            let mut fields = Vec::new();
+            described(choice, &mut fields);
+            if let Some(reference) = choice["$ref"].as_str() {
+                let definition = reference.trim_start_matches("#/$defs/");
+                described(&shape.schema["$defs"][definition], &mut fields);
+            }
+            let derived = |name: &String| {
+                fields.iter().any(|(field, text)| field == name && text.starts_with("Derived: "))
+            };
+            let expected: Vec<&String> =
+                line.as_object().unwrap().keys().filter(|name| derived(name)).collect();
+            let marked: Vec<&str> =
+                line["derived_fields"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let last = line["type"] == "TurnCompleted" || line["type"] == "TurnFailed";
+            if line["derived"] == true && !last {
+                assert!(marked.is_empty(), "{line}");
+            } else {
+                let missing: Vec<_> =
+                    expected.iter().filter(|name| !marked.contains(&name.as_str())).collect();
+                let extra: Vec<_> = marked
+                    .iter()
+                    .filter(|name| **name != "status" && !expected.iter().any(|other| other == *name))
+                    .collect();
+                assert!(missing.is_empty() && extra.is_empty(), "{missing:?} {extra:?} {line}");
+                seen += marked.len();
+            }
+        }
+    }
+    assert!(seen > 50, "{seen}");
+}
+
 #[test]
 fn the_price_file_is_what_its_schema_says() {
     let shapes = schema::shapes();

@@ -21,6 +21,7 @@
 //! | ids of prompts, and images in them | the session | a number |
 //! | the record itself, `_original` | the session | a record as the CLI would have written it |
 
+mod bunch;
 mod events;
 mod growing;
 mod messages;

@@ -120,8 +120,8 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit_code: Option<i32>,
     },
-    /// Tokens used; from the stream's `result` for the whole run, from the session file per message.
-    Usage(Usage),
+    /// Tokens that one call of a model used. All of these together are the usage of the outcome.
+    Usage(CallUsage),
     /// Something to know that is no failure: from the CLI, or derived.
     Warning {
         /// For people.
@@ -149,6 +149,19 @@ pub enum EventKind {
         /// How it ended.
         outcome: Arc<Outcome>,
     },
+}
+
+/// Tokens of one call of a model.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CallUsage {
+    /// The number of the call in the run, from 1. Absent from one last event with the tokens that no source attributes to a
+    /// single call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<u64>,
+    /// What it used.
+    #[serde(flatten)]
+    pub usage: Usage,
 }
 
 /// One change of a file.

@@ -45,6 +45,10 @@ pub struct Failure {
     /// All of standard error as far as it was kept, byte for byte, for hosts that quote it. Not in the JSON.
     #[serde(skip)]
     pub quote: Option<String>,
+    /// Whether an `error` event of the CLI is the only reason: without it the run would be a success. For hosts that take the
+    /// CLI's own `result` for the verdict. Not in the JSON.
+    #[serde(skip)]
+    pub by_error_event: bool,
 }
 
 /// The kinds of failure.
@@ -206,6 +210,7 @@ impl Failure {
             stderr: None,
             reported: None,
             quote: None,
+            by_error_event: false,
         }
     }
 

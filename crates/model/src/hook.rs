@@ -11,3 +11,12 @@ pub const UNCONFIRMED: &str = "not confirmed: ";
 pub(crate) fn undecided(reason: &str) -> Option<&str> {
     reason.strip_prefix(UNDECIDED)
 }
+
+/// How a reason begins to end a run in which the CLI did something without a decision. It takes a hook that was killed for
+/// consent (0.61.0).
+pub const UNASKED: &str = "without a decision: ";
+
+/// Returns what was done without a decision, if a run was ended for that.
+pub(crate) fn unasked(reason: &str) -> Option<&str> {
+    reason.strip_prefix(UNASKED)
+}

@@ -9,6 +9,7 @@ mod acp;
 mod attempts;
 mod broken;
 mod costing;
+mod counting;
 mod derive;
 mod ending;
 mod input;
@@ -24,17 +25,18 @@ mod whole;
 use self::acp::Acp;
 use self::attempts::Attempts;
 use self::costing::Costing;
+use self::counting::UsageTold;
 use self::derive::PromptFile;
-pub use self::input::{Decided, DiskFact, Input, Prompted};
+pub use self::input::{Decided, DiskFact, Input, Prompted, SpendingLimits};
 use self::joined::Joined;
 use self::kept::{Kept, OpenCalls};
 pub use self::waiting::Witnesses;
 use self::waiting::{Returned, Testimony, Waiting};
 use crate::answer::{Answered, Unfit};
-use crate::conversation::{Conversation, Growing, usage_of};
+use crate::conversation::{Conversation, Growing};
 use crate::event::{Event, EventKind, Source};
 use crate::join::Fact;
-use crate::judge::{End, Facts, Stop, Stopped};
+use crate::judge::{End, Facts, Finish, Stop, Stopped};
 use crate::outcome::{FileRecord, Outcome};
 use crate::prices::Prices;
 use crate::time::Timestamp;
@@ -52,12 +54,16 @@ pub struct Interpreter {
     kept: Kept,
     joined: Joined,
     costing: Costing,
+    told: UsageTold,
     asked_model: Option<String>,
     session_lost: bool,
+    finish_unavailable: bool,
     stats_duration: Option<u64>,
     changing_tools: bool,
     prompt_file: Option<PromptFile>,
     denied: Vec<String>,
+    /// What the run may spend.
+    limits: SpendingLimits,
     over: bool,
     attempts: Attempts,
     /// All that was said, where somebody wants it.
@@ -93,12 +99,15 @@ impl Interpreter {
             kept: Kept::default(),
             joined: Joined::default(),
             costing: Costing::default(),
+            told: UsageTold::default(),
             asked_model: None,
             session_lost: false,
+            finish_unavailable: false,
             stats_duration: None,
             changing_tools: false,
             prompt_file: None,
             denied: Vec::new(),
+            limits: SpendingLimits::default(),
             over: false,
             attempts: Attempts::default(),
             said: None,
@@ -128,6 +137,7 @@ impl Interpreter {
     /// What was said and done; once, at the end, and only where it was kept.
     pub fn take_conversation(&mut self, out: &mut Vec<Event>) -> Option<Conversation<'static>> {
         self.wait_no_more(out);
+        self.announce_held(out);
         self.said.take().map(Growing::finish)
     }
 
@@ -162,6 +172,8 @@ impl Interpreter {
                 (false, _) => self.verify(&path, state),
             },
             Input::Prices(prices) => self.costing.take(*prices),
+            Input::SpendingLimits(limits) => self.limits = limits,
+            Input::FinishReasonUnavailable => self.finish_unavailable = true,
             Input::Agent(name) => self.agent = Some(name),
             Input::Denied(tools) => self.denied = tools,
             Input::Warning(message) => self.warn(message, out),
@@ -177,6 +189,7 @@ impl Interpreter {
                     Input::Halted(why) => drop(self.facts.halted.get_or_insert(why)),
                     Input::Answered(answered) => self.take_answer(*answered),
                     Input::OverBudget(why) => drop(self.facts.over_budget.get_or_insert(why)),
+                    Input::FinishReason(reason) => self.facts.finish = Finish::given(reason),
                     Input::SessionLost => self.session_lost = true,
                     Input::End(end) => drop(self.end(&end, out)),
                     _ => {}
@@ -249,7 +262,9 @@ impl Interpreter {
 
     /// Something that only the session file says.
     fn take_fact(&mut self, fact: Fact, out: &mut Vec<Event>) {
-        self.waiting.session_speaks();
+        if !matches!(fact, Fact::Call { .. }) {
+            self.waiting.session_speaks();
+        }
         let Some(fact) = self.beside_acp(fact) else { return };
         // Over ACP all calls of a session stand on one message: it says nothing of answers.
         let of_an_answer = self.acp.is_none() || !matches!(fact, Fact::Tool { .. });
@@ -270,17 +285,20 @@ impl Interpreter {
                     acp.watch.answer(&model, tokens, self.now);
                 }
                 let model = Some(model.as_str()).filter(|model| !model.is_empty());
-                self.emit(Source::Session, usage_of(model, tokens, cost), out);
+                self.tell_call(Source::Session, model, tokens, cost, out);
             }
             Fact::UsageAside { model, tokens } => {
                 self.joined.usage.add(&model, &tokens);
-                self.costing.call(&model, &tokens, self.now);
+                let cost = self.costing.call(&model, &tokens, self.now);
                 if let Some(acp) = &mut self.acp {
                     acp.watch.answer_of_sub_agent(&model, tokens);
                 }
+                // Not of the session's own messages, which are told as such.
+                self.tell_call(Source::Derived, Some(&model), tokens, cost, out);
             }
             Fact::Text { text, .. } => self.joined.text(text),
             Fact::Loop => self.repeats_itself(),
+            Fact::Call { .. } => {}
             Fact::Tool { id, fact, .. } => {
                 let file = self.claimed_file(&id);
                 let ready = self.waiting.fact(id, *fact, file);

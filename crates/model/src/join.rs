@@ -13,7 +13,8 @@
 //! | a file's `diff`, created or modified | session | stream (only the experimental loop), the disk |
 //! | tokens of the whole run | stream: it counts routers and sub-agents too | session |
 //! | thought and tool tokens | session | derived: what the total has left over |
-//! | finish reasons | telemetry | none |
+//! | finish reasons | recorded responses: the API's own word | telemetry: one word for all filters |
+//! | tokens of one call | session; of calls beside the conversation telemetry or recorded responses | none |
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -61,6 +62,13 @@ pub enum Fact {
         /// Which call it was, where the stream does not tell.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<Box<Called>>,
+    },
+    /// The model asked for a tool call: its complete arguments, from the recorded answer. Over ACP it comes before the call begins.
+    Call {
+        /// The call's id.
+        id: String,
+        /// The call.
+        call: Box<Called>,
     },
     /// An answer took these tokens.
     Usage {

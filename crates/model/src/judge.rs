@@ -2,14 +2,17 @@
 //!
 //! Gemini CLI 0.61.0 exits 0 after being killed, after invalid answers and after prompts it never sent, so its exit
 //! code alone says nothing. Success takes all of: exit 0, a last `result` of success, an answer of the model, no
-//! `error` event that is more than a warning, no second `result` of error, and nobody who stopped it before the `result`.
+//! `error` event that is more than a warning, no second `result` of error, nobody who stopped it before the `result`, and a
+//! normal finish reason of the last answer, as far as that is known.
 
 mod api;
 mod complaints;
+pub mod finish;
 mod stderr;
 
 pub use api::delay_in;
 pub use complaints::complaints;
+pub(crate) use finish::Finish;
 pub use stderr::without_noise;
 
 use std::time::Duration;
@@ -81,6 +84,8 @@ pub(crate) struct Facts {
     /// Another `result` that says error, or could not be read. The CLI writes one; if two contradict each other the run is
     /// no success.
     pub contradiction: Option<ResultFacts>,
+    /// How the model's last answer ended.
+    pub finish: Finish,
     /// The model said something, or a tool came back.
     pub answered: bool,
     /// A tool came back.
@@ -151,6 +156,8 @@ pub(crate) fn verdict(facts: &Facts, end: &End) -> (Status, Option<Failure>) {
     let mut failure = with_evidence(failure, end);
     let said = facts.result.as_ref().and_then(|result| result.error.as_ref());
     failure.reported = said.map(|said| ToolError { kind: said.kind.clone(), message: said.message.clone() });
+    failure.by_error_event =
+        facts.error.is_some() && find_failure(&Facts { error: None, ..facts.clone() }, end).is_none();
     (Status::of(failure.kind), Some(failure))
 }
 
@@ -181,6 +188,12 @@ fn find_failure(facts: &Facts, end: &End) -> Option<Failure> {
         let message = format!("The run ended, because nobody decided: {why}");
         return Some(Failure::new(FailureKind::Config, message).with_hint(
             "Mend the hook, or leave it out: what a hook does not decide is denied. `alhena help hooks` says what it has to print.",
+        ));
+    }
+    if let Some(what) = facts.halted.as_deref().and_then(hook::unasked) {
+        return Some(Failure::new(FailureKind::Protocol, format!("The run was stopped: {what}")).with_hint(
+            "A hook has to decide, and its process was killed or ended before it did. Check what else runs on this machine, and \
+             what the agent did before; `alhena help hooks` describes hooks.",
         ));
     }
     if let Some(why) = &facts.halted {
@@ -266,6 +279,9 @@ fn success_in_doubt(facts: &Facts, stderr: &str) -> Option<Failure> {
             true => Failure::new(FailureKind::TurnLimit, message),
             false => invalid_response(message),
         });
+    }
+    if let Some(failure) = facts.finish.failure() {
+        return Some(failure);
     }
     if facts.answered {
         return None;

@@ -23,10 +23,10 @@ pub mod usage;
 
 pub use answer::Answered;
 pub use conversation::{Conversation, Entry, Thought, ToolEnd, ToolRun};
-pub use event::{Event, EventKind, FileChange, Source, ToolError};
+pub use event::{CallUsage, Event, EventKind, FileChange, Source, ToolError};
 pub use failure::{Failure, FailureKind};
 pub use hint::Hint;
-pub use interpret::{Decided, DiskFact, Input, Interpreter, Prompted, Witnesses};
+pub use interpret::{Decided, DiskFact, Input, Interpreter, Prompted, SpendingLimits, Witnesses};
 pub use join::{Called, Fact, SessionFacts, ToolFact};
 pub use judge::{End, Exit, Stop, complaints};
 pub use message::{Include, Message};

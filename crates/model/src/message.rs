@@ -1,8 +1,9 @@
 //! Messages in Claude's shape, for those who already know how to show Claude's.
 //!
 //! Gemini CLI keeps a tool's result inside the call, thoughts in a list of their own, and much in the user's name that no
-//! person wrote: context, hooks, tool responses (0.61.0). Here a message is what somebody said, as blocks: `thinking`, then
-//! each `tool_use` followed by its `tool_result`, then `text`. The record itself stays in `_original`, as it stood.
+//! person wrote: context, hooks, tool responses (0.61.0). A [`Message`] is made from one record, which stays in `_original`. Its
+//! blocks are in the order of agent-cli-sdk: `thinking`, then each `tool_use` followed by its `tool_result`, then `text`.
+//! [`in_claude_order`] gives the order in which they happened, with tool results in user messages.
 
 use std::borrow::Cow;
 
@@ -33,7 +34,7 @@ pub struct Message<'a> {
     /// What the answer cost (B-21).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<MessageUsage>,
-    /// The record as it stood (B-22).
+    /// The record as it stood (B-22); null for a message of tool results, which are in the record of their calls.
     #[serde(rename = "_original")]
     #[cfg_attr(feature = "schema", schemars(with = "Value"))]
     pub original: Original<'a>,
@@ -67,7 +68,7 @@ pub enum ToolName {
 pub enum Content<'a> {
     /// The original string; empty, or white space only.
     Text(Cow<'a, str>),
-    /// In the order thinking, tools, images, text (B-15).
+    /// In the order in which they happened; for agent-cli-sdk thinking, tools, images, text (B-15).
     Blocks(Vec<Block<'a>>),
 }
 
@@ -77,6 +78,14 @@ impl<'a> Content<'a> {
         match self {
             Content::Text(_) => &[],
             Content::Blocks(blocks) => blocks,
+        }
+    }
+
+    /// Whether nothing is said.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Content::Text(text) => text.trim().is_empty(),
+            Content::Blocks(blocks) => blocks.is_empty(),
         }
     }
 }
@@ -122,8 +131,11 @@ pub struct ToolResult<'a> {
     pub tool_use_id: Cow<'a, str>,
     /// Its output, or its error, or nothing (B-11).
     pub content: Cow<'a, str>,
-    /// Whether it failed (B-12). A shell command that failed has an `exit_code` instead.
+    /// Whether it failed: false exactly where the event of the result says `ok`.
     pub is_error: bool,
+    /// Whether the CLI itself calls it an error (B-12); a command that failed is none to the CLI. Not in the JSON.
+    #[serde(skip)]
+    pub reported_error: bool,
     /// The change of a file as a unified diff; with `is_error` or `cancelled` it is what was proposed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<Cow<'a, str>>,
@@ -171,6 +183,45 @@ pub struct MessageUsage {
     /// Thoughts, where known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thought_tokens: Option<u64>,
+}
+
+/// Puts messages into Claude's own order: thoughts, text and tool calls of an answer, then the results of its calls as a user
+/// message. Messages without content are left out.
+pub fn in_claude_order(messages: Vec<Message<'_>>) -> Vec<Message<'_>> {
+    messages
+        .into_iter()
+        .flat_map(split_results)
+        .flatten()
+        .filter(|message| !message.content.is_empty())
+        .collect()
+}
+
+/// An answer, and the results of its calls.
+fn split_results(mut message: Message<'_>) -> [Option<Message<'_>>; 2] {
+    let Content::Blocks(blocks) = &mut message.content else { return [Some(message), None] };
+    let (mut said, mut calls, mut results) = (Vec::new(), Vec::new(), Vec::new());
+    for block in std::mem::take(blocks) {
+        match block {
+            Block::ToolUse { .. } => calls.push(block),
+            Block::ToolResult(_) => results.push(block),
+            // Images of a result follow it.
+            Block::Image { .. } if !results.is_empty() => results.push(block),
+            Block::Thinking { .. } | Block::Image { .. } | Block::Text { .. } => said.push(block),
+        }
+    }
+    said.append(&mut calls);
+    *blocks = said;
+    let results = (!results.is_empty()).then(|| Message {
+        id: format!("{}-results", message.id).into(),
+        role: Role::User,
+        content: Content::Blocks(results),
+        timestamp: message.timestamp,
+        tool: message.tool,
+        model: None,
+        usage: None,
+        original: Original::of_text("null"),
+    });
+    [Some(message), results]
 }
 
 /// Which records become messages.

@@ -52,6 +52,9 @@ pub struct Outcome {
     pub exit_code: Option<i32>,
     /// What went wrong; present exactly when `status` is not success.
     pub failure: Option<Failure>,
+    /// Why the model's last complete answer ended, in the API's own word: `STOP`, `MAX_TOKENS`, `SAFETY`. None if it is not
+    /// known, or if the API gave no reason.
+    pub finish_reason: Option<String>,
     /// The CLI's own word on how it went, where it said one, for hosts that tell it from the verdict. Not in the JSON.
     pub reported: Option<Reported>,
 }
@@ -317,6 +320,10 @@ struct Shape<'a> {
     exit_code: Option<i32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     failure: Option<Cow<'a, Failure>>,
+    /// Why the model's last complete answer ended, in the API's own word: `STOP`, `MAX_TOKENS`, `SAFETY`; null if it is not
+    /// known. Only `STOP` is normal.
+    #[serde(default)]
+    finish_reason: Option<Cow<'a, str>>,
 }
 
 /// A null that is there is data, too.
@@ -348,6 +355,7 @@ impl Serialize for Outcome {
             malformed: self.malformed,
             exit_code: self.exit_code,
             failure: self.failure.as_ref().map(Borrowed),
+            finish_reason: self.finish_reason.as_deref().map(Borrowed),
         }
         .serialize(serializer)
     }
@@ -380,6 +388,7 @@ impl<'de> Deserialize<'de> for Outcome {
             malformed: shape.malformed,
             exit_code: shape.exit_code,
             failure: shape.failure.map(Cow::into_owned),
+            finish_reason: shape.finish_reason.map(Cow::into_owned),
             reported: None,
         })
     }

@@ -149,6 +149,27 @@ pub fn claude_input(name: &str, input: &Value) -> Value {
     }
 }
 
+/// The arguments as Claude's tool takes them, together with all those that it does not have: whoever permits a call has to see
+/// everything that it does, such as the directory of a command.
+pub fn claude_input_in_full(name: &str, input: &Value) -> Value {
+    let mut claude = claude_input(name, input);
+    let (Some(arguments), Some(full)) = (input.as_object(), claude.as_object_mut()) else { return claude };
+    for (argument, value) in arguments {
+        let mut others = arguments.clone();
+        others.shift_remove(argument);
+        let is_used = claude_input(name, &Value::Object(others)) != claude_input(name, input);
+        let own = match argument.as_str() {
+            "allow_multiple" => "replace_all",
+            "is_background" => "run_in_background",
+            other => other,
+        };
+        if !is_used && !full.contains_key(own) {
+            full.insert(own.to_owned(), value.clone());
+        }
+    }
+    claude
+}
+
 /// Server and tool of an MCP tool's name: `mcp_server_tool` since 0.34, `server__tool` before.
 ///
 /// A server's name with an underscore in it is ambiguous; the first one divides, as in the CLI.

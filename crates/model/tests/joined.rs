@@ -272,22 +272,53 @@ fn without_figures_in_the_stream_the_sessions_are_taken() {
     let (events, outcome) = join(&lines(&[say("x")]), vec![usage("m1"), usage("m2")]);
     assert_eq!(outcome.usage, Usage::of_models([("m1", tokens), ("m2", tokens)]));
     assert_eq!(outcome.models, ["m1", "m2"]);
-    let told: Vec<(Source, Usage)> = events
-        .iter()
-        .filter_map(|event| match &event.kind {
-            EventKind::Usage(usage) => Some((event.source, usage.clone())),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(
-        told,
-        [
-            (Source::Session, Usage::of_models([("m1", tokens)])),
-            (Source::Session, Usage::of_models([("m2", tokens)])),
-        ]
-    );
+    let call = |number, model| (Source::Session, Some(number), Usage::of_models([(model, tokens)]));
+    assert_eq!(usage_told(&events), [call(1, "m1"), call(2, "m2")]);
     let none = Fact::Usage { message: "m".into(), model: "m".into(), tokens: Tokens::default() };
     assert_eq!(join(&lines(&[say("x")]), vec![none]).1.usage, Usage::default());
+}
+
+fn usage_told(events: &[Event]) -> Vec<(Source, Option<u64>, Usage)> {
+    let told = events.iter().filter_map(|event| match &event.kind {
+        EventKind::Usage(told) => Some((event.source, told.call, told.usage.clone())),
+        _ => None,
+    });
+    told.collect()
+}
+
+#[test]
+fn usage_events_add_up_to_the_usage_of_the_outcome() {
+    let tokens = |prompt, output| Tokens { prompt, output, total: prompt + output, ..Tokens::default() };
+    let stats = |all: Tokens, models: &[(&str, Tokens)]| {
+        let of = |t: &Tokens| json!({"total_tokens": t.total, "input_tokens": t.prompt, "output_tokens": t.output});
+        let mut stats = of(&all);
+        stats["models"] = models.iter().map(|(name, tokens)| ((*name).to_owned(), of(tokens))).collect();
+        json!({"type": "result", "status": "success", "stats": stats})
+    };
+    let (first, second, sub_agent, router) = (tokens(100, 5), tokens(120, 7), tokens(30, 3), tokens(10, 1));
+    let all = [("m", tokens(250, 15)), ("router", router)];
+    let stdout = lines(&[say("x"), stats(tokens(260, 16), &all)]);
+    let of_call = |tokens| Fact::Usage { message: "m".into(), model: "m".into(), tokens };
+    let aside = Fact::UsageAside { model: "m".into(), tokens: sub_agent };
+    let (events, outcome) = join(&stdout, vec![of_call(first), aside, of_call(second)]);
+    let told = |source, call, model, tokens| (source, call, Usage::of_models([(model, tokens)]));
+    assert_eq!(
+        usage_told(&events),
+        [
+            told(Source::Session, Some(1), "m", first),
+            told(Source::Derived, Some(2), "m", sub_agent),
+            told(Source::Session, Some(3), "m", second),
+            told(Source::Derived, None, "router", router),
+        ]
+    );
+    let mut sum = Usage::default();
+    for (_, _, usage) in usage_told(&events) {
+        usage.models.iter().for_each(|(model, tokens)| sum.add(model, tokens));
+    }
+    assert_eq!(sum, outcome.usage);
+    // Without a session file all of it is in one event, at the end.
+    let (events, outcome) = join(&stdout, Vec::new());
+    assert_eq!(usage_told(&events), [(Source::Derived, None, outcome.usage.clone())]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Messages: the document's rules one by one, and its ten fixtures as the real CLI records them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
-use alhena_model::message::{Include, message, messages};
+use alhena_model::message::{Include, in_claude_order, message, messages};
 use alhena_wire::Raw;
 use alhena_wire::session::{Log, MessageRecord};
 use serde_json::{Value, json};
@@ -69,6 +69,51 @@ fn blocks_come_as_thinking_then_each_tool_with_its_result_then_text() {
             ],
         })
     );
+}
+
+#[test]
+fn claudes_own_order_is_that_in_which_things_happened_with_results_in_user_messages() {
+    let record = gemini(&json!({
+        "content": "I look.",
+        "thoughts": [{"subject": "One", "description": "first"}],
+        "toolCalls": [call("read_file", &json!({"file_path": "a"}))],
+        "tokens": {"input": 3, "output": 2, "total": 5},
+    }))
+    .to_string();
+    let empty = gemini(&json!({})).to_string();
+    let made = |record| message(MessageRecord::from_text(record).unwrap(), Raw::from_text(record).unwrap());
+    let ordered = in_claude_order(vec![made(&record), made(&empty)]);
+    let ordered = serde_json::to_value(ordered).unwrap();
+    let [answer, results] = ordered.as_array().unwrap().as_slice() else { panic!("{ordered}") };
+    assert_eq!((&answer["role"], &results["role"]), (&json!("assistant"), &json!("user")));
+    assert_eq!(
+        answer["content"],
+        json!([
+            {"type": "thinking", "thinking": "One: first"},
+            {"type": "text", "text": "I look."},
+            {"type": "tool_use", "id": "c1", "name": "Read", "input": {"file_path": "a"}},
+        ])
+    );
+    assert_eq!(answer["usage"]["total_tokens"], 5);
+    assert_eq!(
+        results["content"],
+        json!([{"type": "tool_result", "tool_use_id": "c1", "content": "out", "is_error": false}])
+    );
+    assert_eq!((&results["id"], &results["_original"]), (&json!("g1-results"), &Value::Null));
+}
+
+// Gemini CLI cuts the output of a command inside an emoji and writes half of it (0.61.0).
+#[test]
+fn half_a_character_in_a_record_is_replaced_in_the_message_and_in_its_original() {
+    let record = r#"{"id":"g1","type":"gemini","content":"cut \ud83d","toolCalls":[{"id":"c1","name":"run_shell_command",
+        "args":{"command":"echo \ud83d"},"result":[{"functionResponse":{"id":"c1","name":"run_shell_command",
+        "response":{"output":"\ud83d and \ud83d\ude00"}}}]}]}"#;
+    let made = message(MessageRecord::from_text(record).unwrap(), Raw::from_text(record).unwrap());
+    let made = serde_json::to_value(made).unwrap();
+    assert_eq!(made["content"][0]["input"]["command"], "echo \u{fffd}");
+    assert_eq!(made["content"][1]["content"], "\u{fffd} and \u{1f600}");
+    assert_eq!(made["content"][2]["text"], "cut \u{fffd}");
+    assert_eq!(made["_original"]["content"], "cut \u{fffd}");
 }
 
 // B-11, B-12
@@ -350,7 +395,7 @@ fn calls_among_parts_get_their_results_from_the_record_that_follows() {
         json!([
             {"type": "thinking", "thinking": "**First** Look."},
             {"type": "tool_use", "id": "c1", "name": "Bash", "input": {"command": "x"}},
-            {"type": "tool_result", "tool_use_id": "c1", "content": "Output: x\nExit Code: 2", "is_error": false, "exit_code": 2},
+            {"type": "tool_result", "tool_use_id": "c1", "content": "Output: x\nExit Code: 2", "is_error": true, "exit_code": 2},
         ])
     );
 }
@@ -419,7 +464,7 @@ fn the_details_of_fixtures_are_what_the_cli_recorded() {
     assert!(edit[2]["diff"].as_str().unwrap().contains("\n-beta\n+BETA\n"));
     let shell = blocks("tool-run_shell_command");
     assert_eq!(shell[1]["input"], json!({"command": "echo out; exit 3", "description": "Fails on purpose"}));
-    assert_eq!((&shell[2]["is_error"], &shell[2]["exit_code"]), (&json!(false), &json!(3)));
+    assert_eq!((&shell[2]["is_error"], &shell[2]["exit_code"]), (&json!(true), &json!(3)));
     let failed = blocks("tool-result-error");
     assert_eq!(failed[2]["is_error"], true);
     assert!(failed[2]["content"].as_str().unwrap().contains("not found"));

@@ -113,14 +113,7 @@ impl Queue {
     }
 
     async fn labels(&self, batch: &Name) -> Result<BTreeSet<String>, QueueError> {
-        let jobs = self.jetstream.get_stream(names::JOBS).await.map_err(server("the queue is opened"))?;
-        let subjects = jobs.info_with_subjects(names::jobs_of_batch(batch)).await;
-        let mut subjects = subjects.map_err(server("messages are counted"))?;
-        let mut labels = BTreeSet::new();
-        while let Some(subject) = subjects.next().await {
-            let (subject, _) = subject.map_err(server("messages are counted"))?;
-            labels.extend(subject.split('.').nth(2).map(str::to_owned));
-        }
-        Ok(labels)
+        let subjects = self.subjects(names::JOBS, names::jobs_of_batch(batch)).await?;
+        Ok(subjects.iter().filter_map(|(subject, _)| subject.split('.').nth(2).map(str::to_owned)).collect())
     }
 }

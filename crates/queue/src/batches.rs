@@ -1,10 +1,12 @@
 //! What is known of a batch by everybody: how many jobs it has, what came of them, and whether it was cancelled.
 
 use std::collections::HashSet;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use async_nats::jetstream::kv::Operation;
+use async_nats::jetstream::kv::{Operation, Store, UpdateErrorKind};
+use async_nats::jetstream::stream::LastRawMessageErrorKind;
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +16,10 @@ use crate::{Queue, QueueError};
 
 /// So long a server may take that is asked by somebody who cannot wait.
 const AT_ONCE: Duration = Duration::from_secs(2);
+/// How often a watch checks whether it still has the connection on which it began, and how long it waits after an error.
+const LOOK: Duration = Duration::from_secs(1);
+/// How often a watch asks the server whether the bucket is still the same one.
+const CHECK: Duration = Duration::from_secs(60);
 
 /// A batch, as it was announced.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,6 +104,31 @@ impl Queue {
         self.wait(self.patiently("a batch is announced", put)).map(drop)
     }
 
+    /// Announces a batch that the server has lost. Returns false, and changes nothing, if the server knows the batch: it may have been
+    /// cancelled or forgotten since.
+    pub fn announce_again(&self, name: &Name, batch: &Batch) -> Result<bool, QueueError> {
+        let value = serde_json::to_vec(batch).map_err(|error| QueueError::Broken(error.to_string()))?;
+        match self.wait(self.batches.update(name.to_string(), value.into(), 0)) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => Ok(false),
+            Err(error) => Err(server("a batch is announced again")(error)),
+        }
+    }
+
+    /// Returns whether a batch is announced and neither cancelled nor forgotten. Asks the leader of a cluster, whose answer is never an
+    /// old one, and asks it once.
+    pub fn is_open(&self, name: &Name) -> Result<bool, QueueError> {
+        let subject = format!("{}{name}", self.batches.prefix);
+        match self.wait(self.batches.stream.get_last_raw_message_by_subject(&subject)) {
+            // A batch that was forgotten has an empty message.
+            Ok(message) => {
+                Ok(serde_json::from_slice(&message.payload).is_ok_and(|batch: Batch| !batch.cancelled))
+            }
+            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(false),
+            Err(error) => Err(server("a batch is looked up")(error)),
+        }
+    }
+
     /// What was announced of a batch.
     pub fn batch(&self, name: &Name) -> Result<Option<Batch>, QueueError> {
         let get = || self.batches.get(name.to_string());
@@ -177,35 +208,75 @@ impl Queue {
         })
     }
 
-    /// The cancelled batches, from now on.
+    /// The cancelled batches, from now on. Those that are cancelled after the server has lost its storage are among them.
     pub fn watch_cancelled(&self) -> Cancelled {
         let cancelled = Cancelled::default();
-        let (store, seen) = (self.batches.clone(), cancelled.clone());
+        let (client, store, seen) = (self.client.clone(), self.batches.clone(), cancelled.clone());
         self.runtime.spawn(async move {
             loop {
-                let Ok(mut changes) = store.watch_with_history(">").await else {
-                    tokio::time::sleep(Duration::from_secs(1)).await;
-                    continue;
-                };
-                while let Some(Ok(entry)) = changes.next().await {
-                    let batch: Option<Batch> = serde_json::from_slice(&entry.value).ok();
-                    let is = entry.operation == Operation::Put && batch.is_some_and(|batch| batch.cancelled);
-                    seen.set(&entry.key, is);
+                if let Err(error) = follow(&client, &store, &seen).await {
+                    tracing::debug!(%error, "cancelled batches are watched anew");
+                    tokio::time::sleep(LOOK).await;
                 }
             }
         });
         cancelled
     }
 
-    pub(crate) async fn count(&self, stream: &'static str, subject: String) -> Result<u64, QueueError> {
-        let stream = self.jetstream.get_stream(stream).await.map_err(server("a stream is opened"))?;
-        let mut subjects =
-            stream.info_with_subjects(subject).await.map_err(server("messages are counted"))?;
-        let mut count: u64 = 0;
-        while let Some(subject) = subjects.next().await {
-            let (_, messages) = subject.map_err(server("messages are counted"))?;
-            count = count.saturating_add(u64::try_from(messages).unwrap_or(u64::MAX));
-        }
-        Ok(count)
+    pub(crate) async fn count(&self, stream: &'static str, filter: String) -> Result<u64, QueueError> {
+        let subjects = self.subjects(stream, filter).await?;
+        Ok(subjects.iter().fold(0, |sum: u64, (_, messages)| sum.saturating_add(*messages)))
     }
+
+    /// The subjects of a stream that a filter matches, with the number of their messages.
+    pub(crate) async fn subjects(
+        &self,
+        stream: &'static str,
+        filter: String,
+    ) -> Result<Vec<(String, u64)>, QueueError> {
+        let stream = self.jetstream.get_stream(stream).await.map_err(server("a stream is opened"))?;
+        let mut subjects = stream.info_with_subjects(filter).await.map_err(server("messages are counted"))?;
+        let mut all = Vec::new();
+        while let Some(subject) = subjects.next().await {
+            let (subject, messages) = subject.map_err(server("messages are counted"))?;
+            all.push((subject, u64::try_from(messages).unwrap_or(u64::MAX)));
+        }
+        Ok(all)
+    }
+}
+
+/// Notes which batches are cancelled. Returns when the bucket may be another one: after a new connection, or when the server says so.
+/// A watch that went on would ask the new bucket for numbers behind the last one of the old bucket, and hear nothing.
+async fn follow(client: &async_nats::Client, store: &Store, seen: &Cancelled) -> Result<(), QueueError> {
+    let connections = || client.statistics().connects.load(Ordering::Relaxed);
+    // Both are asked for before the watch begins, so that no later change is missed.
+    let (connection, made) = (connections(), made(store).await?);
+    let changes = store.watch_with_history(">").await;
+    let mut changes = changes.map_err(server("cancelled batches are watched"))?;
+    let mut checked = Instant::now();
+    while connections() == connection {
+        match tokio::time::timeout(LOOK, changes.next()).await {
+            Ok(Some(entry)) => {
+                let entry = entry.map_err(server("cancelled batches are watched"))?;
+                let batch: Option<Batch> = serde_json::from_slice(&entry.value).ok();
+                let is = entry.operation == Operation::Put && batch.is_some_and(|batch| batch.cancelled);
+                seen.set(&entry.key, is);
+            }
+            Ok(None) => return Err(server("cancelled batches are watched")("the server ended the watch")),
+            Err(_nothing_new) if checked.elapsed() >= CHECK => {
+                checked = Instant::now();
+                if self::made(store).await? != made {
+                    return Ok(());
+                }
+            }
+            Err(_nothing_new) => {}
+        }
+    }
+    Ok(())
+}
+
+/// When a bucket was made.
+async fn made(store: &Store) -> Result<String, QueueError> {
+    let info = store.stream.get_info().await.map_err(server("the batches are opened"))?;
+    Ok(info.created.to_string())
 }

@@ -30,6 +30,11 @@ pub enum QueueError {
         /// What was said.
         reason: String,
     },
+    /// The server has lost all streams, and they were made again.
+    #[error(
+        "NATS lost what it had stored; the queue was set up again, and jobs come back when their submitters notice"
+    )]
+    Emptied,
     /// What a message refers to is not there any more.
     #[error("the file {0:?} of the queue is gone")]
     Gone(String),
@@ -98,6 +103,9 @@ impl QueueError {
             QueueError::Server { .. } => Some(
                 "Look whether the server runs with JetStream (-js) and has room; `nats stream ls` shows it.",
             ),
+            QueueError::Emptied => {
+                Some("Give the server a store directory that outlives it: `nats-server -js -sd DIR`.")
+            }
             QueueError::Name(_) | QueueError::Gone(_) | QueueError::Broken(_) => None,
         }
     }

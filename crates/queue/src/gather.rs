@@ -1,5 +1,6 @@
 //! The submitter's side: every result of a batch, those of the past too.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::Message;
@@ -38,6 +39,9 @@ pub struct Gathering {
     seen: u64,
     left: Option<u64>,
     refused: Vec<Refused>,
+    generation: u64,
+    /// Whether the server has lost its streams, and the submitter has not put everything back yet.
+    is_lost: bool,
 }
 
 /// What the server tells.
@@ -67,7 +71,39 @@ impl Queue {
             seen: 0,
             left: None,
             refused: Vec::new(),
+            generation: self.known_generation(),
+            is_lost: false,
         }
+    }
+}
+
+impl Queue {
+    /// Those of these jobs, with their attempts, that are neither in the queue nor have a result: nobody will ever do them. A server
+    /// may have lost them, or somebody may have taken them out.
+    pub fn vanished(&self, batch: &Name, jobs: Vec<(String, u32)>) -> Result<Vec<(String, u32)>, QueueError> {
+        // In this order: a job leaves the queue when its result is there.
+        let open = self.wait(self.tickets(names::JOBS, names::jobs_of_batch(batch), "alhena.jobs."))?;
+        let done = self.wait(self.tickets(names::RESULTS, names::results_of(batch), "alhena.results."))?;
+        let is_gone = |(job, attempt): &(String, u32)| {
+            let path = Ticket::new(batch, job, *attempt).path();
+            !open.contains(&path) && !done.contains(&path)
+        };
+        Ok(jobs.into_iter().filter(is_gone).collect())
+    }
+
+    async fn tickets(
+        &self,
+        stream: &'static str,
+        filter: String,
+        prefix: &str,
+    ) -> Result<HashSet<String>, QueueError> {
+        let subjects = self.subjects(stream, filter).await?.into_iter();
+        let path = |(subject, _): (String, u64)| {
+            let rest = subject.strip_prefix(prefix)?;
+            let path = if stream == names::JOBS { rest.split_once('.')?.1 } else { rest };
+            Some(path.to_owned())
+        };
+        Ok(subjects.filter_map(path).collect())
     }
 }
 
@@ -105,6 +141,22 @@ impl Gathering {
                 return self.unpack(&message).await;
             }
         })
+    }
+
+    /// Returns whether the server has lost its streams, until [`Self::restored`] is called. They are there again, and results are gathered
+    /// from the first on: their numbers begin anew, and the client itself would wait for the old ones for ever.
+    pub fn begins_anew(&mut self) -> Result<bool, QueueError> {
+        let generation = self.queue.generation()?;
+        if std::mem::replace(&mut self.generation, generation) != generation {
+            (self.heard, self.seen, self.left) = (None, 0, None);
+            self.is_lost = true;
+        }
+        Ok(self.is_lost)
+    }
+
+    /// Notes that the submitter has put back what the server had lost.
+    pub fn restored(&mut self) {
+        self.is_lost = false;
     }
 
     /// How many more there were behind the last one that came; none before the first.

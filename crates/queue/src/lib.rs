@@ -8,7 +8,9 @@
 //! - the first result of a job and attempt is *the* result: the server refuses every other, so a job that was done twice
 //!   counts once;
 //! - a job that ended several workers is given to no further one: it gets a result that says so, and is kept in a stream
-//!   of its own.
+//!   of its own;
+//! - a server that lost its storage is [set up again](Queue::generation) by whoever notices, and whoever submitted a job that is gone
+//!   [notices](Queue::vanished) and puts it back.
 //!
 //! The crate knows nothing of Gemini CLI, and what it gives out can be used without a runtime: it has one of its own.
 
@@ -21,6 +23,7 @@ mod gather;
 mod names;
 mod parcel;
 mod queue;
+mod setup;
 mod work;
 
 pub use address::Address;

@@ -124,7 +124,8 @@ impl Ticket {
         Self { batch: batch.0.clone(), job: job.to_owned(), attempt }
     }
 
-    fn path(&self) -> String {
+    /// What the subjects of its job and of its result end with.
+    pub fn path(&self) -> String {
         format!("{}.{}.{}", self.batch, token(&self.job), self.attempt)
     }
 

@@ -1,21 +1,21 @@
-//! The connection, and what has to be there on the server.
+//! The connection, and what is put into the queue and taken out of it.
 
 use std::fmt::Display;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::context::{AccountErrorKind, PublishError, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
-use async_nats::jetstream::object_store::{self, ObjectStore};
-use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
+use async_nats::jetstream::object_store::ObjectStore;
 use async_nats::jetstream::{self, Context, ErrorCode, kv};
 use async_nats::subject::SubjectError;
 use tokio::runtime::Runtime;
 
 use crate::error::{Trouble, server};
 use crate::names::{self, Label, Name, Ticket};
-use crate::{Address, QueueError, parcel};
+use crate::setup::{self, Generations, Stores};
+use crate::{Address, QueueError, clock, parcel};
 
 /// How long is waited for a server that does not take something: a cluster may have to choose a new leader.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -79,6 +79,9 @@ pub struct Queue {
     pub(crate) batches: kv::Store,
     pub(crate) limits: kv::Store,
     pub(crate) files: ObjectStore,
+    pub(crate) generations: Arc<Mutex<Generations>>,
+    /// Which rate limits hold, as they were seen last.
+    pub(crate) seen: Arc<Mutex<clock::Seen>>,
 }
 
 impl std::fmt::Debug for Queue {
@@ -97,8 +100,13 @@ impl Queue {
             .build()
             .map_err(|error| QueueError::Address(format!("no thread for NATS: {error}")))?;
         let begin = Instant::now();
-        let (client, jetstream, batches, limits, files) = loop {
-            match runtime.block_on(prepare(address, &layout)) {
+        let (client, jetstream, stores) = loop {
+            let prepared = runtime.block_on(async {
+                let (client, jetstream) = open(address).await?;
+                let stores = setup::set_up(&jetstream, &layout).await?;
+                Ok((client, jetstream, stores))
+            });
+            match prepared {
                 // A cluster may have to choose a leader first.
                 Err(error @ QueueError::Server { .. }) if begin.elapsed() < COMING_UP => {
                     tracing::debug!(%error, "NATS is not ready, once more");
@@ -107,7 +115,10 @@ impl Queue {
                 prepared => break prepared?,
             }
         };
-        Ok(Self { runtime: Arc::new(runtime), client, jetstream, layout, batches, limits, files })
+        let Stores { batches, limits, files, made } = stores;
+        let (generations, seen) = (Arc::new(Mutex::new(Generations::first(made))), Arc::default());
+        let runtime = Arc::new(runtime);
+        Ok(Self { runtime, client, jetstream, layout, batches, limits, files, generations, seen })
     }
 
     /// Whether there is a connection just now. One that is lost comes back by itself when it can.
@@ -220,6 +231,10 @@ impl Queue {
                 Err(error) if begin.elapsed() > PATIENCE || is_for_ever(&error) => {
                     return Err(server(doing)(error));
                 }
+                Err(error) if error.kind() == PublishErrorKind::StreamNotFound => {
+                    tracing::debug!(%error, doing, "NATS has lost the stream, which is made again");
+                    let _said_by_the_next = self.restore().await;
+                }
                 Err(error) => tracing::debug!(%error, doing, "NATS did not take it, once more"),
             }
             tokio::time::sleep(PAUSE).await;
@@ -237,10 +252,7 @@ fn is_for_ever(error: &PublishError) -> bool {
 /// What a server says that will never have JetStream.
 const NONE: [ErrorCode; 2] = [ErrorCode::JETSTREAM_NOT_ENABLED, ErrorCode::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT];
 
-async fn prepare(
-    address: &Address,
-    layout: &Layout,
-) -> Result<(async_nats::Client, Context, kv::Store, kv::Store, ObjectStore), QueueError> {
+async fn open(address: &Address) -> Result<(async_nats::Client, Context), QueueError> {
     let lost = |reason: String, trouble| QueueError::Connect { address: address.shown(), reason, trouble };
     let client = address
         .options()
@@ -260,62 +272,7 @@ async fn prepare(
         // A cluster without a leader says nothing, or that it is not ready.
         _ => server("JetStream is asked for")(error),
     })?;
-    let subjects = |words: &str| vec![format!("alhena.{words}.>")];
-    let stream = |name: &str, words: &str| Config {
-        name: name.to_owned(),
-        subjects: subjects(words),
-        storage: StorageType::File,
-        num_replicas: layout.replicas.unwrap_or(1),
-        discard: DiscardPolicy::New,
-        ..Config::default()
-    };
-    let jobs = Config { retention: RetentionPolicy::WorkQueue, ..stream(names::JOBS, "jobs") };
-    let results = Config { max_age: layout.keep, ..stream(names::RESULTS, "results") };
-    let dead = stream(names::DEAD, "dead");
-    for config in [jobs, results, dead] {
-        be_there(&jetstream, config, layout).await?;
-    }
-    let batches = keys(&jetstream, names::BATCHES, layout).await?;
-    let limits = keys(&jetstream, names::LIMITS, layout).await?;
-    let files = match jetstream.get_object_store(names::FILES).await {
-        Ok(files) => files,
-        Err(_) => {
-            let config = object_store::Config {
-                bucket: names::FILES.to_owned(),
-                max_age: layout.keep,
-                num_replicas: layout.replicas.unwrap_or(1),
-                ..object_store::Config::default()
-            };
-            jetstream.create_object_store(config).await.map_err(server("the store of files is made"))?
-        }
-    };
-    Ok((client, jetstream, batches, limits, files))
-}
-
-async fn be_there(jetstream: &Context, config: Config, layout: &Layout) -> Result<(), QueueError> {
-    let stream = jetstream.get_or_create_stream(config.clone()).await.map_err(server("a stream is made"))?;
-    let there = stream.cached_info().config.clone();
-    match layout.replicas {
-        Some(wanted) if wanted != there.num_replicas => {
-            let config = Config { num_replicas: wanted, ..there };
-            jetstream.update_stream(config).await.map_err(server("a stream gets its replicas"))?;
-            Ok(())
-        }
-        _ => Ok(()),
-    }
-}
-
-async fn keys(jetstream: &Context, bucket: &str, layout: &Layout) -> Result<kv::Store, QueueError> {
-    if let Ok(store) = jetstream.get_key_value(bucket).await {
-        return Ok(store);
-    }
-    let config = kv::Config {
-        bucket: bucket.to_owned(),
-        history: 1,
-        num_replicas: layout.replicas.unwrap_or(1),
-        ..kv::Config::default()
-    };
-    jetstream.create_key_value(config).await.map_err(server("a store of keys is made"))
+    Ok((client, jetstream))
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ pub struct Worker {
     labels: Vec<(Label, Consumer<pull::Config>)>,
     next: usize,
     refused: Vec<Refused>,
+    generation: u64,
 }
 
 /// A message that is no job, and was taken out of the queue, or no result. All of it was written by whoever put it there.
@@ -105,9 +106,13 @@ impl Queue {
         all.extend(labels.iter().filter(|label| **label != Label::any()).cloned());
         let labels: Result<Vec<_>, QueueError> = all
             .into_iter()
-            .map(|label| self.wait(self.consumer(&label)).map(|consumer| (label, consumer)))
+            .map(|label| {
+                let consumer = self.wait(self.patiently("a worker signs in", || self.consumer(&label)))?;
+                Ok((label, consumer))
+            })
             .collect();
-        Ok(Worker { queue: self.clone(), labels: labels?, next: 0, refused: Vec::new() })
+        let generation = self.known_generation();
+        Ok(Worker { queue: self.clone(), labels: labels?, next: 0, refused: Vec::new(), generation })
     }
 
     async fn consumer(&self, label: &Label) -> Result<Consumer<pull::Config>, QueueError> {
@@ -121,10 +126,8 @@ impl Queue {
             max_ack_pending: 100_000,
             ..pull::Config::default()
         };
-        self.patiently("a worker signs in", || {
-            self.jetstream.create_consumer_on_stream(config.clone(), names::JOBS)
-        })
-        .await
+        let consumer = self.jetstream.create_consumer_on_stream(config, names::JOBS).await;
+        consumer.map_err(server("a worker signs in"))
     }
 }
 
@@ -144,7 +147,7 @@ impl Worker {
             let index = self.next % self.labels.len().max(1);
             self.next = index + 1;
             let Some((_, consumer)) = self.labels.get(index) else { return Ok(None) };
-            match self.queue.wait(take(&self.queue, consumer, turn))? {
+            match self.queue.wait(take(&self.queue, consumer, turn)).map_err(|error| self.recover(error))? {
                 Taken::Job(held) => return Ok(Some(*held)),
                 Taken::Refused(refused) => {
                     self.refused.push(refused);
@@ -153,6 +156,30 @@ impl Worker {
                 Taken::Nothing if begin.elapsed() >= wait => return Ok(None),
                 Taken::Nothing => {}
             }
+        }
+    }
+
+    /// Signs in again where the server has lost the streams or this worker. Returns the error to report: why no job was given, or
+    /// that the queue was empty.
+    fn recover(&mut self, error: QueueError) -> QueueError {
+        // Without a connection each request would be waited for.
+        if !self.queue.is_connected() {
+            return error;
+        }
+        let queue = self.queue.clone();
+        let signed_in = queue.wait(async {
+            let generation = queue.restore().await?;
+            for (label, consumer) in &mut self.labels {
+                *consumer = queue.consumer(label).await?;
+            }
+            Ok(generation)
+        });
+        match signed_in {
+            Ok(generation) if std::mem::replace(&mut self.generation, generation) != generation => {
+                QueueError::Emptied
+            }
+            Ok(_) => error,
+            Err(failed) => failed,
         }
     }
 
@@ -364,7 +391,12 @@ impl Delivery {
     }
 
     async fn end(&self, result: &[u8]) -> Result<bool, QueueError> {
-        let message = parcel::pack(&self.queue, &self.ticket, "result", result).await?;
+        let pack = || parcel::pack(&self.queue, &self.ticket, "result", result);
+        let message = match pack().await {
+            // What is too large for a message needs the store of files, which may have to be made again.
+            Err(QueueError::Server { .. }) if self.queue.restore().await.is_ok() => pack().await?,
+            packed => packed?,
+        };
         let first = self.queue.store("a result is stored", self.ticket.result(), message).await?;
         // Lost, this costs a delivery whose result counts for nothing.
         if let Err(error) = self.acker.double_ack().await {

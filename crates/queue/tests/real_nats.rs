@@ -190,6 +190,60 @@ fn a_cancelled_batch_leaves_the_queue_and_its_workers_hear_of_it() {
 }
 
 #[test]
+fn a_batch_that_is_cancelled_after_the_server_lost_its_storage_is_heard_of() {
+    let mut servers = [NatsServer::alone().unwrap()];
+    let queue = connect(&servers, &Layout::default());
+    let cancelled = queue.watch_cancelled();
+    let is_heard = |batch: &Name| {
+        let begin = Instant::now();
+        while !cancelled.has(&batch.to_string()) {
+            assert!(begin.elapsed() < LONG, "{batch}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    // The numbers of the first bucket are higher than any of the second.
+    let (before, after) = (name("before"), name("after"));
+    (0..20).for_each(|jobs| queue.announce(&before, &Batch::new(jobs, "")).unwrap());
+    queue.cancel(&before).unwrap();
+    is_heard(&before);
+    servers[0].lose_storage().unwrap();
+    // Whoever only listens makes nothing again; somebody else does.
+    let other = connect(&servers, &Layout::default());
+    other.announce(&after, &Batch::new(1, "")).unwrap();
+    other.cancel(&after).unwrap();
+    is_heard(&after);
+    other.announce(&before, &Batch::new(1, "")).unwrap();
+    let begin = Instant::now();
+    while cancelled.has("before") {
+        assert!(begin.elapsed() < LONG);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_batch_that_is_announced_again_stays_cancelled_or_forgotten() {
+    let servers = [NatsServer::alone().unwrap()];
+    let queue = connect(&servers, &Layout::default());
+    let (batch, open) = (name("b"), Batch::new(1, "mine"));
+    assert!(!queue.is_open(&batch).unwrap());
+    assert!(queue.announce_again(&batch, &open).unwrap());
+    assert!(queue.is_open(&batch).unwrap());
+    assert!(!queue.announce_again(&batch, &Batch::new(2, "")).unwrap());
+    assert_eq!(queue.batch(&batch).unwrap(), Some(open.clone()));
+    queue.cancel(&batch).unwrap();
+    assert!(!queue.is_open(&batch).unwrap());
+    assert!(!queue.announce_again(&batch, &open).unwrap());
+    assert_eq!(queue.is_cancelled(&batch), Some(true));
+    queue.forget(&batch).unwrap();
+    assert!(!queue.is_open(&batch).unwrap());
+    assert!(!queue.announce_again(&batch, &open).unwrap());
+    assert_eq!(queue.batch(&batch).unwrap(), None);
+    // Whoever submits it opens it again.
+    queue.announce(&batch, &open).unwrap();
+    assert!(queue.is_open(&batch).unwrap());
+}
+
+#[test]
 fn a_limit_that_one_was_told_holds_for_all() {
     let servers = [NatsServer::alone().unwrap()];
     let (one, two) = (connect(&servers, &Layout::default()), connect(&servers, &Layout::default()));
@@ -198,6 +252,97 @@ fn a_limit_that_one_was_told_holds_for_all() {
     two.hold("gemini-2.5-pro", Duration::from_secs(1)).unwrap();
     assert!(two.held("gemini-2.5-pro").unwrap().unwrap() > LONG / 2);
     assert_eq!(two.held("gemini-2.5-flash").unwrap(), None);
+}
+
+#[test]
+fn a_limit_that_a_wrong_clock_announced_is_bounded_and_replaced_by_the_next() {
+    let servers = [NatsServer::alone().unwrap()];
+    let queue = connect(&servers, &Layout::default());
+    let (longest, seconds) = (Duration::from_secs(300), Duration::from_secs);
+    for until in ["99999999999999", "18446744073709551615"] {
+        by_hand(&servers[0], &[("$KV.alhena-limits.model.m", until)]);
+        let held = queue.held("m").unwrap().unwrap();
+        assert!(held <= longest && held > longest / 2, "{held:?}");
+        queue.hold("m", seconds(40)).unwrap();
+        let held = queue.held("m").unwrap().unwrap();
+        assert!(held <= seconds(40), "{held:?}");
+    }
+    // Neither is a time believed that the API could not have asked for.
+    queue.hold("n", seconds(86_400)).unwrap();
+    let held = queue.held("n").unwrap().unwrap();
+    assert!(held <= longest && held > longest / 2, "{held:?}");
+}
+
+#[test]
+fn a_worker_takes_jobs_again_after_the_server_lost_its_storage() {
+    let mut servers = [NatsServer::alone().unwrap()];
+    let layout = Layout::default().lease(Duration::from_secs(5));
+    let queue = connect(&servers, &layout);
+    let batch = name("b");
+    let gpu: Label = "gpu".parse().unwrap();
+    let mut worker = queue.worker(std::slice::from_ref(&gpu)).unwrap();
+    assert!(queue.put(&batch, "1", 1, &Label::any(), b"job").unwrap());
+    let begun = worker.next(LONG).unwrap().unwrap();
+    servers[0].lose_storage().unwrap();
+    let begin = Instant::now();
+    let told = loop {
+        assert!(begin.elapsed() < LONG, "nobody noticed");
+        match worker.next(SOON) {
+            Err(QueueError::Emptied) => break QueueError::Emptied,
+            Ok(Some(_)) => panic!("there are no jobs"),
+            Ok(None) | Err(_) => std::thread::sleep(SOON),
+        }
+    };
+    assert!(told.to_string().contains("lost what it had stored"), "{told}");
+    // A job from before the loss can still be finished, even with a result large enough for the object store, and the worker takes
+    // jobs of every label again.
+    assert!(begun.finish("x".repeat(1 << 20).as_bytes()).unwrap());
+    for (job, label) in [("2", Label::any()), ("3", gpu)] {
+        assert!(queue.put(&batch, job, 1, &label, b"job").unwrap());
+        let next = worker.next(LONG).unwrap().unwrap();
+        assert_eq!(next.job(), job);
+        assert!(next.finish(b"done").unwrap());
+    }
+    assert_eq!(all_results(&queue, &batch, 3).len(), 3);
+}
+
+#[test]
+fn whoever_waits_for_results_notices_that_the_server_lost_its_storage_and_which_jobs_with_it() {
+    let mut servers = [NatsServer::alone().unwrap()];
+    let queue = connect(&servers, &Layout::default());
+    let batch = name("b");
+    let put = |job: &str| queue.put(&batch, job, 1, &Label::any(), b"job").unwrap();
+    let keys = |jobs: &[&str]| jobs.iter().map(|job| ((*job).to_owned(), 1)).collect::<Vec<(String, u32)>>();
+    let mut worker = queue.worker(&[]).unwrap();
+    let mut gathering = queue.gather(&batch);
+    for job in ["done", "also done"] {
+        put(job);
+        worker.next(LONG).unwrap().unwrap().finish(b"done").unwrap();
+        assert_eq!(gathering.next(LONG).unwrap().unwrap().job, job);
+    }
+    put("waits");
+    let all = keys(&["done", "also done", "waits", "never put"]);
+    assert_eq!(queue.vanished(&batch, all.clone()).unwrap(), keys(&["never put"]));
+    assert!(!gathering.begins_anew().unwrap());
+    servers[0].lose_storage().unwrap();
+    // Somebody else is faster: streams that are there again are new all the same.
+    let other = connect(&servers, &Layout::default());
+    let begin = Instant::now();
+    while !gathering.begins_anew().unwrap_or(false) {
+        assert!(begin.elapsed() < LONG, "nobody noticed");
+        std::thread::sleep(SOON);
+    }
+    // Until the submitter has put everything back: what fails on the way is tried again.
+    assert!(gathering.begins_anew().unwrap());
+    gathering.restored();
+    assert!(!gathering.begins_anew().unwrap());
+    assert_eq!(queue.vanished(&batch, all.clone()).unwrap(), all);
+    assert!(put("waits"));
+    assert_eq!(queue.vanished(&batch, keys(&["waits"])).unwrap(), []);
+    let mut worker = other.worker(&[]).unwrap();
+    worker.next(LONG).unwrap().unwrap().finish(b"done").unwrap();
+    // Its number is one that was seen before.
+    assert_eq!(gathering.next(LONG).unwrap().unwrap().job, "waits");
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub use self::normal::{Normal, Secrecy, secret};
 pub use self::record::{Recorder, Upstream, can_be_written};
 pub use self::replay::Player;
 
-use alhena_http::Request;
+use alhena_sys::http::Request;
 
 /// The form of the file.
 const FORMAT: u32 = 1;
@@ -231,7 +231,7 @@ impl Line<'_> {
         let others = headers.iter().filter(|(name, _)| *name != "content-type");
         let others: Vec<(String, String)> =
             others.map(|(name, value)| (name.clone(), value.clone())).collect();
-        let mut head = alhena_http::response_head(status, kind, &others);
+        let mut head = alhena_sys::http::response_head(status, kind, &others);
         if self.chunked {
             head.push_str("Transfer-Encoding: chunked\r\n");
         }
@@ -280,7 +280,7 @@ impl Line<'_> {
 /// The request in the common form, and how its answer is brought into it.
 pub(crate) fn asked(request: &Request, normal: &Normal) -> (Asked, Normal) {
     let text = String::from_utf8_lossy(&request.body);
-    let body = serde_json::from_str(&text).unwrap_or_else(|_| Value::String(text.into_owned()));
+    let body = alhena_wire::from_slice(text.as_bytes()).unwrap_or_else(|_| Value::String(text.into_owned()));
     let normal = normal.of_request(&body, &keys::of(request));
     let path = normal.text(&keys::without(&request.target));
     let asked = Asked { method: request.method.clone(), path, body: normal.value(&body) };

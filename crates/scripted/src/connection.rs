@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use alhena_http::{MAX_BODY, Refusal, Request, RequestReader, response_head};
+use alhena_sys::http::{MAX_BODY, Refusal, Request, RequestReader, response_head};
 use serde_json::{Value, json};
 
 use crate::answer;
@@ -131,8 +131,8 @@ fn counted(request: &RecordedRequest) -> Turn {
 
 fn record(route: Route, request: Request) -> Result<RecordedRequest, String> {
     let raw_body = String::from_utf8(request.body).map_err(|_| "The body is not UTF-8.".to_owned())?;
-    let body: Value =
-        serde_json::from_str(&raw_body).map_err(|error| format!("The body is not JSON: {error}"))?;
+    let body: Value = alhena_wire::from_slice(raw_body.as_bytes())
+        .map_err(|error| format!("The body is not JSON: {error}"))?;
     let headers: BTreeMap<String, String> = request.headers.into_iter().map(without_secret).collect();
     Ok(RecordedRequest {
         at: SystemTime::now(),

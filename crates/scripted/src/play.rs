@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use alhena_http::response_head;
+use alhena_sys::http::response_head;
 use serde_json::Value;
 
 use crate::answer;

@@ -247,10 +247,7 @@ fn realistic_usage(request: &RecordedRequest) -> Usage {
 }
 
 fn first_line(text: &str) -> String {
-    // What somebody answered in the place of yes or no comes as a list of complaints, with the answer in it.
-    let complaints: Option<Vec<Value>> = serde_json::from_str(text).ok();
-    let answer = complaints.as_ref().and_then(|complaints| complaints.first()?.get("received")?.as_str());
-    answer.unwrap_or(text).lines().next().unwrap_or_default().chars().take(200).collect()
+    text.lines().next().unwrap_or_default().chars().take(200).collect()
 }
 
 /// The output of a command, without what Gemini CLI puts around it.

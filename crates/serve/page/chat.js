@@ -22,7 +22,7 @@ function question(permission, answer) {
     permission.diff ? diffView(permission.diff, "What it would change", { whole: true }) : null,
     !permission.command && !permission.diff && given(permission.input) ? long(JSON.stringify(permission.input, null, 2), { label: "Input", lines: 20 }) : null,
   ].filter(Boolean);
-  // Of a web page that is fetched Gemini CLI 0.61.0 tells no more than a title of 100 letters: nobody knows what else is asked.
+  // Without its input, only the title is known, which Gemini CLI 0.61.0 cuts after 100 characters.
   const untold = !parts.length;
   const seen = (decision) => {
     const all = decision === "reject" || parts.every((part) => part.isWhole());

@@ -2,7 +2,7 @@
 
 import { el, put } from "./dom.js";
 import { oneLine, visible, figure, moment, short } from "./text.js";
-import { get, listed, path, LONG } from "./api.js";
+import { get, path, LONG } from "./api.js";
 import { heading, facts, folder, badge, trouble, mayAct } from "./app.js";
 import { Transcript } from "./transcript.js";
 
@@ -12,10 +12,7 @@ export function show(root, route, signal) {
   put(root, heading("Session"), head, told, transcript.node);
   const exported = (as, label, end) => el("a", { class: "button", href: path`/v1/sessions/${id}/export?as=` + as, download: `session-${id.slice(0, 8)}.${end}` }, label);
 
-  const about = async () => {
-    const answer = await get("/v1/sessions?limit=1000", { signal, patience: LONG });
-    const session = (answer.sessions ?? answer).find((one) => one.id === id);
-    if (!session) return;
+  const about = (session) => {
     const more = { resume: id, dir: session.project ?? "" };
     put(root.querySelector(".heading"), el("h1", { id: "title", tabindex: "-1" }, el("bdi", null, oneLine(session.title || "Session", 200))), badge(session.state),
       mayAct() ? [el("a", { class: "button", href: `#/start?${new URLSearchParams(more)}` }, "Resume"), el("a", { class: "button", href: `#/start?${new URLSearchParams({ chat: "1", ...more })}` }, "Chat")] : null);
@@ -26,7 +23,8 @@ export function show(root, route, signal) {
   };
 
   const read = async () => {
-    const events = listed(await get(path`/v1/sessions/${id}?as=events`, { signal, as: "text", patience: LONG }), "events");
+    const { session, events } = await get(path`/v1/sessions/${id}?as=events`, { signal, patience: LONG });
+    about(session);
     const query = route.query.get("q");
     // In portions, so that the page answers meanwhile.
     for (let at = 0; at < events.length && !signal.aborted; at += 200) {
@@ -37,7 +35,6 @@ export function show(root, route, signal) {
     transcript.close();
     if (query) highlight(transcript.node, query);
   };
-  about().catch(() => {});
   read().catch((error) => { if (!signal.aborted) put(told, trouble(error)); });
 }
 

@@ -177,20 +177,47 @@ fn said_twice(name: &HeaderName) -> Problem {
 /// Whether a `Host` is a name of ours: the address that the request came to, `localhost` for one of this machine, or a name
 /// that the server was given. Names that others can point here are not.
 fn is_ours(hosts: &[String], connection: Connection, host: &str) -> bool {
-    if hosts.iter().any(|ours| host == ours || host.rsplit_once(':').is_some_and(|(name, _)| name == ours)) {
+    let Some((name, port)) = name_and_port(host) else { return false };
+    if hosts.iter().any(|ours| host == ours || name == ours) {
         return true;
     }
-    let (name, port) = match host.rsplit_once(':') {
-        Some((name, port)) if !name.is_empty() && !port.contains(']') => (name, port.parse().ok()),
-        _ => (host, Some(if connection.tls { 443 } else { 80 })),
-    };
     let local = connection.local.ip().to_canonical();
-    let address: Option<IpAddr> = name.trim_start_matches('[').trim_end_matches(']').parse().ok();
+    let address: Option<IpAddr> = match name.strip_prefix('[').and_then(|name| name.strip_suffix(']')) {
+        Some(bracketed) => bracketed.parse().ok().map(IpAddr::V6),
+        None => name.parse().ok().map(IpAddr::V4),
+    };
     let is_name = match address {
         Some(address) => address.to_canonical() == local,
         None => name == "localhost" && local.is_loopback(),
     };
-    is_name && port == Some(connection.local.port())
+    let usual = if connection.tls { 443 } else { 80 };
+    is_name && port.unwrap_or(usual) == connection.local.port()
+}
+
+/// Splits a `Host` (RFC 9110, 7.2) into its name and its port: a plain name, or an address in brackets, then a colon and digits.
+/// Everything else is refused.
+fn name_and_port(host: &str) -> Option<(&str, Option<u16>)> {
+    let end = match host.strip_prefix('[') {
+        Some(rest) => rest.find(']')? + 2,
+        None => host.find(':').unwrap_or(host.len()),
+    };
+    let (name, rest) = host.split_at_checked(end)?;
+    let inner = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    let is_plain = match inner {
+        Some(address) => address.bytes().all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.')),
+        None => name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_')),
+    };
+    if name.is_empty() || !is_plain {
+        return None;
+    }
+    match rest.strip_prefix(':') {
+        None => rest.is_empty().then_some((name, None)),
+        // `parse` alone would take a plus sign.
+        Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Some((name, Some(port.parse().ok()?)))
+        }
+        Some(_) => None,
+    }
 }
 
 /// Where a request comes from.
@@ -293,15 +320,47 @@ mod tests {
             "2130706433:7428",
             "localhost:7428 ",
             "localhost:+7428x",
+            "localhost:+7428",
+            "[[127.0.0.1:7428",
+            "[127.0.0.1]:7428",
+            "[127.0.0.1:7428",
+            "127.0.0.1]:7428",
+            "127.0.0.1:7428]",
+            "127.0.0.1]",
+            "127.0.0.1:",
+            "127.0.0.1:72964",
+            "127.0.0.1:99999",
+            "127.0.0.1.:7428",
+            "localhost.:7428",
+            "user@127.0.0.1:7428",
+            "user:password@localhost:7428",
+            "[localhost]:7428",
+            "[::1]",
+            "[::ffff:127.0.0.1",
+            "::ffff:127.0.0.1:7428",
         ] {
             assert!(!ours("127.0.0.1:7428", false, &[], host), "{host}");
         }
         assert!(ours("[::1]:7428", false, &[], "[::1]:7428"));
+        for host in ["::1:7428", "[::1]7428", "[[::1]]:7428", "[::1]]:7428", "[::1]:7428]", "[::1%25lo]:7428"]
+        {
+            assert!(!ours("[::1]:7428", false, &[], host), "{host}");
+        }
         assert!(ours("192.168.1.5:443", true, &[], "192.168.1.5"));
         assert!(!ours("192.168.1.5:443", true, &[], "localhost"));
         assert!(ours("10.0.0.1:7428", false, &["box.lan"], "box.lan:7428"));
         assert!(ours("10.0.0.1:7428", false, &["box.lan"], "box.lan"));
-        assert!(!ours("10.0.0.1:7428", false, &["box.lan"], "notbox.lan:7428"));
+        for host in [
+            "notbox.lan:7428",
+            "box.lan:",
+            "box.lan:+80",
+            "box.lan:80:80",
+            "box.lan.",
+            "user@box.lan",
+            "[box.lan]",
+        ] {
+            assert!(!ours("10.0.0.1:7428", false, &["box.lan"], host), "{host}");
+        }
     }
 
     #[test]

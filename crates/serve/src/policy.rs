@@ -139,10 +139,6 @@ pub struct Policy {
 pub(crate) const MODES: [Approval; 4] =
     [Approval::Plan, Approval::Default, Approval::AutoEdit, Approval::Yolo];
 
-fn rank(mode: Approval) -> usize {
-    MODES.iter().position(|other| *other == mode).unwrap_or(MODES.len())
-}
-
 /// The name of a mode.
 pub fn mode_name(mode: Approval) -> &'static str {
     mode.names().first().copied().unwrap_or_default()
@@ -168,7 +164,7 @@ impl Policy {
     }
 
     fn allows(&self, mode: Approval) -> bool {
-        rank(mode) <= rank(self.max_approval)
+        mode.rank() <= self.max_approval.rank()
     }
 
     /// A mode that is asked for.
@@ -365,7 +361,7 @@ trait MinByRank {
 
 impl MinByRank for Approval {
     fn min_by_rank(self, other: Self) -> Self {
-        if rank(self) <= rank(other) { self } else { other }
+        if self.rank() <= other.rank() { self } else { other }
     }
 }
 

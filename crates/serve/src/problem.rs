@@ -185,6 +185,7 @@ impl From<TerminalError> for Problem {
             Kind::NotReady | Kind::NotTaken | Kind::NoAnswer | Kind::Exited => {
                 (StatusCode::CONFLICT, "conflict")
             }
+            Kind::AboveLimit => (StatusCode::FORBIDDEN, "forbidden"),
             Kind::Timeout => (StatusCode::CONFLICT, "timeout"),
             Kind::NoTmux => (StatusCode::SERVICE_UNAVAILABLE, "no_tmux"),
             _ => (StatusCode::SERVICE_UNAVAILABLE, "terminal"),

@@ -137,6 +137,11 @@ impl Run {
         live.stop();
     }
 
+    /// Closes the way to stop it, which holds a descriptor: runs are kept long after they end.
+    fn release(&self) {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner).stopper = None;
+    }
+
     fn was_asked_to_stop(&self) -> bool {
         self.live.lock().unwrap_or_else(PoisonError::into_inner).asked > 0
     }
@@ -161,6 +166,7 @@ impl Runs {
             run.write(&view).unwrap_or_else(unkept);
         }
         run.end_events();
+        run.release();
         self.prune(Timestamp::now());
         self.news.tell();
     }

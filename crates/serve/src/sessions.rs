@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use alhena_agent::dirs::Dirs;
+use alhena_model::message::in_claude_order;
 use alhena_session::export;
 use alhena_session::listing::{Entry, Found};
 use alhena_session::read::{Files, What};
 use alhena_session::search::Query;
 use alhena_session::usage::{self, UsageTable};
-use alhena_session::{Scope, Session, Store, Which};
+use alhena_session::{FindError, Scope, Session, Store, Which};
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
@@ -200,7 +201,43 @@ fn find(app: &App, id: &str) -> Result<Session, Problem> {
     if id.is_empty() || !id.bytes().all(is_plain) {
         return Err(Problem::not_found(format!("there is no session {id:?}")));
     }
-    Ok(store(app)?.find(&Scope::All, &Which::of(id))?)
+    let which = Which::of(id);
+    let Which::Id(_) = which else { return Ok(store(app)?.find(&Scope::All, &which)?) };
+    let dirs = Dirs::of(&app.environment);
+    let going =
+        |home: &Path| dirs.as_ref().and_then(|dirs| unpublished(&dirs.state.join("homes"), home, &which));
+    let home = app.environment.gemini_home();
+    match (store(app)?.find(&Scope::All, &which), home.as_deref().and_then(going)) {
+        // A run that resumes a session works on a copy of it.
+        (Ok(stored), Some(going)) if going.id == stored.id && going.updated() >= stored.updated() => {
+            Ok(going)
+        }
+        (Err(FindError::Unknown(_) | FindError::NoneIn(_)), Some(going)) => Ok(going),
+        (Err(error @ (FindError::Unknown(_) | FindError::NoneIn(_))), None) => {
+            // Runs against the scripted model have a home of their own.
+            let offline = dirs.as_ref().map(Dirs::offline_home);
+            let stored = |home: &Path| Store::of_home(home).find(&Scope::All, &which).ok();
+            let found = offline.as_deref().and_then(|home| going(home).or_else(|| stored(home)));
+            Ok(found.ok_or(error)?)
+        }
+        (found, _) => Ok(found?),
+    }
+}
+
+/// The session of a run, a conversation or a terminal that has not ended: it is in a private home, and goes to the store at the end.
+fn unpublished(homes: &Path, user_home: &Path, which: &Which) -> Option<Session> {
+    let overlays = alhena_agent::home::unpublished(homes, user_home).ok()?;
+    let found = overlays.into_iter().filter_map(|gemini| Store::at(gemini).find(&Scope::All, which).ok());
+    found.max_by_key(Session::updated)
+}
+
+/// A session and its files. A run that ends meanwhile moves them.
+fn read(app: &App, id: &str) -> Result<(Session, Files), Problem> {
+    let read = || {
+        let session = find(app, id)?;
+        Files::read(&session).map(|files| (session, files)).map_err(Problem::broken)
+    };
+    read().or_else(|_moved| read())
 }
 
 /// Shows a session, by its id or the beginning of it.
@@ -212,8 +249,7 @@ pub async fn show(
     Asked(asked): Asked<Showing>,
 ) -> Result<Response, Problem> {
     aside(move || {
-        let session = find(&app, &id)?;
-        let files = Files::read(&session).map_err(Problem::broken)?;
+        let (session, files) = read(&app, &id)?;
         let entry = Entry::of(&session);
         Ok(match asked.form.unwrap_or_default() {
             Shown::Events => {
@@ -221,7 +257,10 @@ pub async fn show(
                 json(StatusCode::OK, &json!({ "session": entry, "events": events }))
             }
             Shown::Messages => files.with_page(&session, What::Said, |page| {
-                json(StatusCode::OK, &json!({ "session": entry, "messages": page.messages }))
+                json(
+                    StatusCode::OK,
+                    &json!({ "session": entry, "messages": in_claude_order(page.messages.to_vec()) }),
+                )
             }),
         })
     })
@@ -237,8 +276,7 @@ pub async fn export(
     Asked(asked): Asked<Exporting>,
 ) -> Result<Response, Problem> {
     aside(move || {
-        let session = find(&app, &id)?;
-        let files = Files::read(&session).map_err(Problem::broken)?;
+        let (session, files) = read(&app, &id)?;
         let form = asked.form.unwrap_or_default();
         let (mut response, ending) = files.with_page(&session, What::Said, |page| match form {
             Exported::Html => (typed(StatusCode::OK, "text/html; charset=utf-8", export::html(page)), "html"),
@@ -246,7 +284,7 @@ pub async fn export(
                 (typed(StatusCode::OK, "text/markdown; charset=utf-8", export::markdown(page)), "md")
             }
             Exported::Json => {
-                let value = json!({ "session": Entry::of(&session), "messages": page.messages });
+                let value = json!({ "session": Entry::of(&session), "messages": in_claude_order(page.messages.to_vec()) });
                 (json(StatusCode::OK, &value), "json")
             }
         });
@@ -275,8 +313,13 @@ pub async fn usage(State(app): State<Shared>, Asked(asked): Asked<Adding>) -> Re
             By::Folder | By::Project => usage::By::Project,
         };
         let prices = alhena_agent::prices::find(None, &app.environment).map_err(Problem::broken)?;
-        let sessions = store(&app)?.list(&scope(asked.dir.as_deref())?).map_err(Problem::broken)?;
-        let mut table = UsageTable::of(&sessions, by, since.as_deref(), &prices);
+        let (store, scope) = (store(&app)?, scope(asked.dir.as_deref())?);
+        let sessions = store.list(&scope).map_err(Problem::broken)?;
+        let unkept = match Dirs::of(&app.environment) {
+            Some(dirs) => dirs.ledger().list(&store, &scope).map_err(Problem::broken)?,
+            None => Vec::new(),
+        };
+        let mut table = UsageTable::of(&sessions, &unkept, by, since.as_deref(), &prices);
         if matches!(wanted, By::Folder) {
             // The command line has the other word for it.
             table.by = "folder";

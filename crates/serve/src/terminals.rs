@@ -3,7 +3,6 @@
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use alhena_agent::Approval;
 use alhena_terminal::screen::Waiting;
 use alhena_terminal::{At, Described, Force, Listed, Options, Reply, Terminal, Terminals};
 use axum::extract::State;
@@ -79,17 +78,15 @@ pub fn all(app: &App) -> Result<Vec<Listed>, Problem> {
     Ok(opened(app)?.listed()?.into_iter().map(|(_, row)| row).collect())
 }
 
-/// One that may be spoken to: neither outside of the root nor with a mode above the limit.
+/// One that may be used: neither outside of the root nor in a mode above the limit. Whoever is at its keyboard may change the mode
+/// meanwhile, so that it is checked again right before anything is typed.
 fn reachable(app: &App, name: &str) -> Result<Terminal, Problem> {
     let terminal = opened(app)?.find(name)?;
-    let record = terminal.record()?;
-    if !app.policy.may_use(&record.dir) {
+    if !app.policy.may_use(&terminal.record()?.dir) {
         return Err(Problem::forbidden(format!("the terminal {name:?} works outside of the server's root")));
     }
-    // A mode that nobody knows may be any.
-    let mode: Approval = record.approval.parse().unwrap_or(Approval::Yolo);
-    app.policy.mode(crate::policy::mode_name(mode))?;
-    Ok(terminal)
+    app.policy.mode(crate::policy::mode_name(terminal.approval()?))?;
+    Ok(terminal.at_most(app.policy.max_approval))
 }
 
 /// Lists terminals, and what their agents do.

@@ -6,6 +6,7 @@ pub mod file;
 pub mod fingerprint;
 pub mod follow;
 pub mod in_use;
+pub mod ledger;
 mod lines;
 pub mod listing;
 pub mod load;

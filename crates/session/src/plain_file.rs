@@ -31,7 +31,7 @@ fn of_lines(bytes: &[u8], include: Include) -> Option<Conversation<'_>> {
     }
     let mut conversation = Conversation::new(include);
     for (span, said) in course {
-        if said || include == Include::Everything || conversation.has_open_calls() {
+        if said || include == Include::Everything || conversation.wants_results() {
             let record = text(span)?;
             conversation.push(needed_parts_of(record)?, Original::of_text(record));
         }

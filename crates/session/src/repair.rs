@@ -235,7 +235,9 @@ pub fn undo_stop(path: &Path, since: u64) -> io::Result<bool> {
 }
 
 fn header(plan: &Plan, id: &str, records: &[&str]) -> Value {
-    let time = |record: Option<&&str>| serde_json::from_str::<Value>(record?).ok()?.get("timestamp").cloned();
+    let time = |record: Option<&&str>| {
+        alhena_wire::from_slice::<Value>(record?.as_bytes()).ok()?.get("timestamp").cloned()
+    };
     let project = plan.file.project.root.as_deref();
     let now = || json!(Timestamp::from_millis(plan.file.stamp.modified_ms()));
     json!({

@@ -6,6 +6,7 @@ use alhena_model::{Prices, Prompts, Timestamp, Tokens, Usage};
 use serde::Serialize;
 
 use crate::Session;
+use crate::ledger::Entry;
 use crate::survey::{LARGE, Spent};
 
 /// What to add up by.
@@ -66,9 +67,18 @@ pub struct UsageTable {
 }
 
 impl UsageTable {
-    /// Adds up what sessions used, from a day on if one is given.
-    pub fn of(sessions: &[Session], by: By, since: Option<&str>, prices: &Prices) -> Self {
+    /// Adds up what sessions used, and runs whose sessions are not kept, from a day on if one is given.
+    pub fn of(sessions: &[Session], unkept: &[Entry], by: By, since: Option<&str>, prices: &Prices) -> Self {
         let (mut rows, mut total) = (BTreeMap::new(), Row::default());
+        for entry in unkept.iter().filter(|entry| since.is_none_or(|since| *entry.day() >= *since)) {
+            let key = match by {
+                By::Day => entry.day(),
+                By::Model => entry.model.clone(),
+                By::Project => entry.project.display().to_string(),
+            };
+            rows.entry(key).or_insert_with(Row::default).add_entry(entry, prices);
+            total.add_entry(entry, prices);
+        }
         for session in sessions {
             for one in std::iter::once(session).chain(&session.children) {
                 let wanted = |spent: &&Spent| since.is_none_or(|since| spent.day.as_str() >= since);
@@ -104,19 +114,30 @@ fn project(session: &Session) -> String {
 impl Row {
     /// Adds what was used on one day by one model.
     pub fn add(&mut self, spent: &Spent, prices: &Prices) {
-        let mut sum = Usage::of_models([("", self.tokens)]);
-        sum.add("", &spent.tokens);
-        self.tokens = sum.all;
         self.answers += spent.answers;
         let at = Timestamp::parse(&format!("{}T12:00:00Z", spent.day)).unwrap_or_else(Timestamp::now);
         let prompts = if spent.large { Prompts::Above(LARGE) } else { Prompts::UpTo(LARGE) };
-        match prices.cost(&spent.model, &spent.tokens, prompts, at) {
+        self.add_tokens(&spent.model, &spent.tokens, prompts, at, prices);
+    }
+
+    /// Adds what a run without a session used.
+    fn add_entry(&mut self, entry: &Entry, prices: &Prices) {
+        self.answers += entry.calls;
+        let prompts = if entry.calls == 1 { Prompts::One } else { Prompts::Summed };
+        self.add_tokens(&entry.model, &entry.tokens, prompts, entry.at, prices);
+    }
+
+    fn add_tokens(&mut self, model: &str, tokens: &Tokens, prompts: Prompts, at: Timestamp, prices: &Prices) {
+        let mut sum = Usage::of_models([("", self.tokens)]);
+        sum.add("", tokens);
+        self.tokens = sum.all;
+        match prices.cost(model, tokens, prompts, at) {
             Some(cost) => {
                 *self.cost.get_or_insert(0.0) += cost.amount;
                 self.at_least |= cost.lower_bound;
             }
-            None if self.unpriced.contains(&spent.model) => {}
-            None => self.unpriced.push(spent.model.clone()),
+            None if self.unpriced.iter().any(|known| known == model) => {}
+            None => self.unpriced.push(model.to_owned()),
         }
     }
 }

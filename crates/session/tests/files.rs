@@ -107,7 +107,7 @@ tools
 user: text
 assistant: thinking Read result text
 assistant: thinking thinking Write result Edit result
-assistant: Bash result Bash result
+assistant: Bash error Bash result
 assistant: Glob result Glob result Grep result
 assistant: Edit error no_such_tool error Read error
 assistant: TodoWrite result WebSearch result
@@ -118,7 +118,7 @@ user: text
 assistant: thinking Read result
 assistant: thinking thinking Write result
 assistant: thinking Edit result
-assistant: thinking Bash result
+assistant: thinking Bash error
 assistant: thinking WebSearch result
 assistant: thinking Glob result
 assistant: thinking Read error

@@ -5,6 +5,7 @@
 //! | [`files`] | files that are never half there, moves, directories of our own |
 //! | [`fork`] | a second process, a child that dies with its parent, orphans that become children |
 //! | [`growth`] | files that grow |
+//! | [`http`] | HTTP/1.1 requests and response heads, for servers on loopback |
 //! | [`locks`] | locks that end with whoever holds them |
 //! | [`poll`] | waiting for several things at once |
 //! | [`processes`] | which processes there are, whose they are, and what they were started with |
@@ -15,6 +16,7 @@
 pub mod files;
 pub mod fork;
 pub mod growth;
+pub mod http;
 pub mod locks;
 pub mod poll;
 pub mod processes;

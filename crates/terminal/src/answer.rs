@@ -264,8 +264,8 @@ pub(crate) fn sessions_of(record: &Record) -> impl Iterator<Item = PathBuf> {
 pub(crate) fn session_id(path: &Path) -> Option<String> {
     let mut first = Vec::new();
     BufReader::new(std::fs::File::open(path).ok()?).read_until(b'\n', &mut first).ok()?;
-    let whole = |_| serde_json::from_slice(&std::fs::read(path).unwrap_or_default());
-    let header: serde_json::Value = serde_json::from_slice(&first).or_else(whole).ok()?;
+    let whole = |_| alhena_wire::from_slice(&std::fs::read(path).unwrap_or_default());
+    let header: serde_json::Value = alhena_wire::from_slice(&first).or_else(whole).ok()?;
     Some(header.get("sessionId")?.as_str()?.to_owned())
 }
 

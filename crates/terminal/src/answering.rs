@@ -85,12 +85,14 @@ impl Terminal {
             return Err(TerminalError::new(TerminalErrorKind::NotReady, message)
                 .with_hint("Nothing was answered. Look at what it asks now, and answer that."));
         }
+        self.check_approval()?;
         let live = self.live()?;
         let list = List::of(&live.capture_pane(History::None)?.text);
         let plan = Plan::of(&waiting, &reply(&waiting), list)?;
         let started = self.record()?.started;
         for number in plan.numbers() {
-            self.reveal(&live, number, plan.has_text())?;
+            let label = self.reveal(&live, number, plan.has_text())?;
+            self.check_option(&waiting, &label)?;
         }
         match &plan {
             Plan::Choose(number, _) => {
@@ -174,16 +176,16 @@ impl Terminal {
         Ok(())
     }
 
-    /// Moves the mark until an option is in sight: what a number does that nobody has seen is not known, and the option for a
+    /// Moves the mark until an option is in sight, and returns its label: what a number does that nobody has seen is not known, and the option for a
     /// text of one's own takes every key as text.
-    fn reveal(&self, live: &Live, number: u32, has_text: bool) -> Result<(), TerminalError> {
+    fn reveal(&self, live: &Live, number: u32, has_text: bool) -> Result<String, TerminalError> {
         for _ in 0..=MORE {
             let Some(now) = self.dialog()? else { return Err(self.not_answered(live)) };
             match now.options.iter().find(|option| option.number == number) {
                 Some(option) if option.label == OWN && !has_text && option.checked.is_some() => {
                     return Err(needs_text());
                 }
-                Some(_) => return Ok(()),
+                Some(option) => return Ok(option.label.clone()),
                 None => {}
             }
             let above = now.options.first().is_some_and(|first| number < first.number);

@@ -36,6 +36,8 @@ pub enum TerminalErrorKind {
     Exited,
     /// The agent is busy, or waits for somebody.
     NotReady,
+    /// The approval mode, or what an answer allows, is above the limit of whoever uses the terminal.
+    AboveLimit,
     /// What was sent did not arrive.
     NotTaken,
     /// There is no answer to read.
@@ -62,6 +64,7 @@ impl TerminalErrorKind {
             | Self::Crashed
             | Self::Exited
             | Self::NotReady
+            | Self::AboveLimit
             | Self::NotTaken
             | Self::NoAnswer
             | Self::Io => 1,

@@ -99,7 +99,7 @@ fn equip_for(
 }
 
 fn forget(record: &Path) {
-    for extension in ["launch", "turns", "lock", "json"] {
+    for extension in ["launch", "turns", "mode", "lock", "json"] {
         let _gone = std::fs::remove_file(record.with_extension(extension));
     }
 }

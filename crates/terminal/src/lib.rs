@@ -32,6 +32,7 @@ mod here;
 mod hosted;
 mod known_command;
 mod launch;
+mod limit;
 mod log;
 pub mod mcp;
 mod notify;

@@ -46,6 +46,7 @@ mod draft;
 mod frame;
 mod judge;
 mod last;
+mod mode;
 mod prose;
 mod reader;
 mod rows;
@@ -58,6 +59,7 @@ mod transcript;
 
 pub(crate) use title::Title;
 
+use alhena_agent::Approval;
 use alhena_model::Hint;
 use serde::{Deserialize, Serialize};
 
@@ -359,6 +361,13 @@ impl<'a> Capture<'a> {
         let rows = Rows::new(self.text);
         let frame = Frame::find(&rows);
         matches!(frame.live, Live::Prompt(_)).then(|| draft::read(&rows, frame.body_end))
+    }
+
+    /// The approval mode that the prompt shows; none where the screen does not tell.
+    pub fn approval(&self) -> Option<Approval> {
+        let rows = Rows::new(self.text);
+        let frame = Frame::find(&rows);
+        mode::read(&rows, &frame)
     }
 
     /// How many queries the capture shows.

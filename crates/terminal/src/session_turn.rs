@@ -199,7 +199,7 @@ fn records(bytes: &[u8], moment: Timestamp) -> Vec<Record> {
         }
         true
     };
-    let whole = serde_json::from_slice::<Value>(bytes).ok();
+    let whole = alhena_wire::from_slice::<Value>(bytes).ok();
     match whole.as_ref().and_then(|whole| whole.get("messages")).and_then(Value::as_array) {
         // Until 0.38 a session is one object.
         Some(messages) => {
@@ -211,7 +211,7 @@ fn records(bytes: &[u8], moment: Timestamp) -> Vec<Record> {
                 if line.is_empty() || restated.is_checkpoint(line) {
                     continue;
                 }
-                let Ok(value) = serde_json::from_slice::<Value>(line) else { continue };
+                let Ok(value) = alhena_wire::from_slice::<Value>(line) else { continue };
                 if restated.go_back_to(value).iter().any(|value| !take(value)) {
                     break;
                 }
@@ -238,7 +238,7 @@ impl Restated {
         if !line.starts_with(b"{\"$") {
             return false;
         }
-        let value = serde_json::from_slice::<Value>(line).unwrap_or_default();
+        let value = alhena_wire::from_slice::<Value>(line).unwrap_or_default();
         if let Some(messages) = value.pointer("/$set/messages").and_then(Value::as_array) {
             let ids = messages.iter().filter_map(|message| message.get("id")?.as_str());
             self.named = ids.map(str::to_owned).collect();

@@ -184,6 +184,9 @@ impl Terminal {
             look = live.capture_pane(History::All)?;
             reading = look.capture().read();
         }
+        if let Some(mode) = look.capture().approval() {
+            self.note_approval(mode);
+        }
         let quiet = live.control.quiet(&live.pane);
         let listens = || look.capture().has_started() || quiet > STARTED;
         if reading.status == Status::Idle && is_young(&record) && !listens() {

@@ -261,7 +261,7 @@ impl Store {
     }
 
     pub(crate) fn remove(&self, id: &str) {
-        for extension in ["launch", "typing", "delivering", "turns", "lock", "json"] {
+        for extension in ["launch", "typing", "delivering", "turns", "mode", "lock", "json"] {
             let _gone = fs::remove_file(self.dir.join(format!("{id}.{extension}")));
         }
         let _gone = fs::remove_dir_all(self.dir.join(format!("{id}.post")));

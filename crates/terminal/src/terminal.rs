@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use alhena_agent::Approval;
 use serde::Serialize;
 
 use crate::control::Control;
@@ -26,6 +27,8 @@ pub struct Terminal {
     pub(crate) terminals: Terminals,
     id: String,
     name: String,
+    /// The highest approval mode in which it may be used.
+    pub(crate) limit: Option<Approval>,
 }
 
 /// What to wait for.
@@ -114,7 +117,7 @@ pub(crate) enum History {
 
 impl Terminal {
     pub(crate) fn new(terminals: Terminals, id: String, name: String) -> Self {
-        Self { terminals, id, name }
+        Self { terminals, id, name, limit: None }
     }
 
     /// Eight hexadecimal digits.

@@ -160,6 +160,7 @@ impl Terminal {
         self.check_ready(&before, force)?;
         let live = self.live()?;
         self.empty_the_box(&live, force)?;
+        self.check_approval()?;
         let knows =
             self.record()?.gemini_version.parse::<Version>().is_ok_and(|version| version >= PASSES_PATHS);
         let slash = if knows && Until::Idle.is_met(before.status) { Slash::Runs } else { Slash::Refuses };
@@ -190,6 +191,10 @@ impl Terminal {
     fn type_in(&self, live: &Live, wording: &Wording, turn: Option<u64>) -> Result<Status, TerminalError> {
         let queries = live.capture_pane(History::All)?.capture().query_count();
         self.put_into_the_box(live, wording)?;
+        if let Err(error) = self.check_shown_approval(live) {
+            let taken_back = self.taken_back(live, &error.message);
+            return Err(TerminalError { kind: error.kind, ..taken_back });
+        }
         let before = Before { queries, begun: live.control.activity(&live.pane).begun };
         self.submit(live)?;
         let Some(turn) = turn else { return self.wait_until_taken(live, &before, None) };

@@ -127,6 +127,13 @@ impl NatsServer {
         }
     }
 
+    /// Kills it, empties its store directory and starts it again.
+    pub fn lose_storage(&mut self) -> io::Result<()> {
+        self.kill();
+        std::fs::remove_dir_all(self.directory.path().join("data"))?;
+        self.again()
+    }
+
     /// Kills it, as the power would.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {

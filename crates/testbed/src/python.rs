@@ -21,7 +21,7 @@ pub const ALHENA: PythonPackage =
 /// The provider for aiwf.
 pub const AIWF: PythonPackage = PythonPackage {
     directory: "hosts/aiwf",
-    parts: &["src", "tests/test_provider.py", "tests/in_engine.py", "example.py"],
+    parts: &["src", "tests/test_provider.py", "tests/test_units.py", "tests/in_engine.py", "example.py"],
 };
 /// The provider for CAO.
 pub const CAO: PythonPackage = PythonPackage { directory: "hosts/cao", parts: &["src", "tests"] };

@@ -36,5 +36,5 @@ pub mod schema;
 pub mod session;
 pub mod stream;
 
-pub use raw::{Extra, Raw};
+pub use raw::{Extra, Raw, from_slice, without_lone_surrogates};
 pub use value::{Count, Named};

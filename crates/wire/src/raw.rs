@@ -143,9 +143,17 @@ impl IntoOwned for Raw<'_> {
     }
 }
 
+/// Decodes JSON of Gemini CLI or of a JavaScript program. A lone surrogate becomes U+FFFD instead of failing the whole value.
+pub fn from_slice<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Error> {
+    serde_json::from_slice(json).or_else(|error| {
+        let repaired = std::str::from_utf8(json).ok().and_then(without_lone_surrogates);
+        repaired.map_or(Err(error), |text| serde_json::from_str(&text))
+    })
+}
+
 /// The text with every lone surrogate escape (`\ud800` without its partner) replaced by `\ufffd`, or `None` when there is
 /// none.
-pub(crate) fn without_lone_surrogates(text: &str) -> Option<String> {
+pub fn without_lone_surrogates(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let mut repaired: Option<Vec<u8>> = None;
     let mut from = 0;

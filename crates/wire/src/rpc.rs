@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::raw::without_lone_surrogates;
+use crate::raw::from_slice;
 
 /// What can be wrong with a message, by the numbers of the standard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,13 +75,8 @@ impl From<u64> for Id {
 impl Message {
     /// Reads a line. An error knows the id to answer, if there was one.
     pub fn read(line: &[u8]) -> Result<Self, (Option<Id>, Fault)> {
-        let read = serde_json::from_slice(line).or_else(|error| {
-            // Half a character, as JavaScript writes it, costs that character and not the message.
-            let repaired = std::str::from_utf8(line).ok().and_then(without_lone_surrogates);
-            repaired.map_or(Err(error), |text| serde_json::from_str(&text))
-        });
-        let mut fields: Map<String, Value> =
-            read.map_err(|error| (None, if error.is_data() { Fault::Invalid } else { Fault::Parse }))?;
+        let mut fields: Map<String, Value> = from_slice(line)
+            .map_err(|error| (None, if error.is_data() { Fault::Invalid } else { Fault::Parse }))?;
         let given = fields.remove("id");
         let id = given.as_ref().and_then(Id::of);
         let params = fields.remove("params").unwrap_or_default();
@@ -129,7 +124,7 @@ pub fn failure(id: &Id, code: i64, message: &str, data: &Value) -> Vec<u8> {
     line(&json!({"jsonrpc": "2.0", "id": id, "error": error}))
 }
 
-fn line(message: &Value) -> Vec<u8> {
+pub(crate) fn line(message: &Value) -> Vec<u8> {
     let mut line = message.to_string().into_bytes();
     line.push(b'\n');
     line

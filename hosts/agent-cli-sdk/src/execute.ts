@@ -9,14 +9,18 @@ type Line =
   | { type: 'message'; message: UnifiedMessage }
   | { type: 'result'; result: ExecuteResult; json: unknown };
 
-/** The options in alhena's words. The SDK's own runs do not ask whether a folder is trusted, and neither do these. */
+/**
+ * The options of `alhena`. Like the SDK's own runs, these do not ask whether a folder is trusted, and have no limit of time
+ * unless `timeout` sets one.
+ */
 export function alhenaOptions(options: ExecuteOptions): Options {
   return {
     approval: options.permissionMode,
     trust: true,
     cwd: options.workingDir,
     model: options.model,
-    timeout: options.timeout,
+    // Not left out: the user's defaults (`alhena help config`) may have a time-out.
+    timeout: options.timeout ?? 'none',
     systemPrompt: options.systemPrompt,
     includeDirs: options.includeDirectories,
     allowTools: options.allowedTools,

@@ -1,18 +1,22 @@
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 
+import { AlhenaError } from 'alhena';
 import { answer, communicate, communicateSync, environment, sessionId } from 'alhena/adapter';
 
 import type { LoadMessagesOptions, LoadSessionOptions, UnifiedMessage } from './types.js';
 
-/** The messages of a session: the one with `sessionId`, or the most recent of the project. Rejects when there is none. */
+/**
+ * Returns the messages of a session: the one with `sessionId`, or the most recent of the project. Rejects with an error of the
+ * kind `no_session` if there is none.
+ */
 export async function loadSession(options: LoadSessionOptions = {}): Promise<UnifiedMessage[]> {
-  const project = options.projectPath ?? process.cwd();
+  const project = options.projectPath || process.cwd();
   const which = sessionId(options.sessionId) ?? 'latest';
   const args = ['sessions', 'show', '--as=agent-cli-sdk', `--dir=${path.resolve(project)}`, '--', which];
   const done = await communicate({ args, env: environment(options) });
-  if (done.exitCode !== 0 && done.stderr.includes('No Gemini session')) {
-    throw new Error(`No Gemini session found for project: ${project}`);
-  }
+  const missing = done.stderr.includes('No Gemini session') || !existsSync(project);
+  if (done.exitCode !== 0 && missing) throw new AlhenaError('no_session', `No Gemini session found for project: ${project}`);
   return answer(done) as UnifiedMessage[];
 }
 

@@ -151,5 +151,9 @@ test('the CLI is detected', { skip }, async () => { // B-44, B-57
 
 test('a project without sessions is an error', { skip }, async () => { // B-42
   const { workingDir } = await place('talk');
-  await assert.rejects(loadMessages({ projectPath: workingDir }), { message: `No Gemini session found for project: ${workingDir}` });
+  for (const projectPath of [workingDir, path.join(workingDir, 'gone')]) {
+    for (const sessionId of [undefined, 'nosuch']) {
+      await assert.rejects(loadMessages({ projectPath, sessionId }), { message: `No Gemini session found for project: ${projectPath}` });
+    }
+  }
 });

@@ -39,6 +39,7 @@ if (command === 'detect') {
   print({ path: '/usr/local/bin/gemini', version: '0.61.0', place: 'path' });
 } else if (command === 'sessions') {
   if (args.at(-1) === 'none') { console.error('error: No Gemini session has the id none'); process.exit(1); }
+  if (args.includes('--dir=/gone')) { console.error('error: there is no directory /gone'); process.exit(2); }
   if (args.at(-1) === 'broken') { console.error('error: cannot read it'); process.exit(1); }
   print([{ id: args.join(' ') }]);
 } else {
@@ -63,9 +64,11 @@ after(() => rm(scratch, { recursive: true }));
 
 test('permission modes and options become arguments', () => { // B-50 to B-53
   const args = (options: Omit<ExecuteOptions, 'prompt'>) => runArguments(alhenaOptions({ prompt: 'x', ...options }), scratch);
-  assert.deepEqual(args({}), ['--approval=default', '--trust']);
-  assert.deepEqual(args({ permissionMode: 'acceptEdits' }), ['--approval=acceptEdits', '--trust']);
-  assert.deepEqual(args({ permissionMode: 'bypassPermissions' }), ['--approval=bypassPermissions', '--trust']);
+  // A host that sets no time-out has none: neither the user's defaults nor silence stop its runs.
+  const unlimited = ['--timeout=none', '--first-event-timeout=none', '--stall-timeout=none', '--trust'];
+  assert.deepEqual(args({}), ['--approval=default', ...unlimited]);
+  assert.deepEqual(args({ permissionMode: 'acceptEdits' }), ['--approval=acceptEdits', ...unlimited]);
+  assert.deepEqual(args({ permissionMode: 'bypassPermissions' }), ['--approval=bypassPermissions', ...unlimited]);
   assert.deepEqual(
     args({
       tool: 'gemini', permissionMode: 'plan', workingDir: '/w', model: 'm', timeout: 1500, includeDirectories: ['/a'],
@@ -136,8 +139,10 @@ test('messages of a session are loaded, and an id is never a path', async () => 
   assert.equal(await first({ projectPath: '/p', sessionId: 'abc' }), 'show --as=agent-cli-sdk --dir=/p -- abc');
   assert.equal(await first({}), `show --as=agent-cli-sdk --dir=${process.cwd()} -- latest`);
   assert.equal((await loadMessages({ tool: 'gemini', sessionId: 'abc', env }))[0]?.id, `show --as=agent-cli-sdk --dir=${process.cwd()} -- abc`);
-  await assert.rejects(loadMessages({ projectPath: '/p', sessionId: 'none', env }), { message: 'No Gemini session found for project: /p' });
-  await assert.rejects(loadMessages({ projectPath: '/p', sessionId: 'broken', env }), { message: 'cannot read it' });
+  const missing = (project: string) => ({ kind: 'no_session', message: `No Gemini session found for project: ${project}` });
+  await assert.rejects(loadMessages({ projectPath: '/p', sessionId: 'none', env }), missing('/p'));
+  await assert.rejects(loadSession({ projectPath: '/gone', env }), missing('/gone'));
+  await assert.rejects(loadMessages({ projectPath: scratch, sessionId: 'broken', env }), { message: 'cannot read it' });
   for (const id of ['../x', '/etc/passwd', 'a.jsonl', '']) await assert.rejects(loadSession({ sessionId: id, env }), { kind: 'usage' });
 });
 

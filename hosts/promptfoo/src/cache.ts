@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 
-import type { GivenConfig } from './config.js';
+import { alhenaOptions, type GivenConfig } from './config.js';
 import type { CallContext, Response } from './index.js';
 
 /** A directory that takes longer than this to look at, or holds more files, is not worth caching. */
@@ -17,13 +17,14 @@ export interface Place {
 }
 
 /**
- * The place of a call in promptfoo's cache: the same prompt, options and files in the working directory. None when caching is
- * off, or when what the call depends on cannot be known: a session, an MCP server.
+ * The place of a call in promptfoo's cache: the same prompt, options, Gemini CLI and files in the working directory. None when
+ * caching is off, or when the call depends on something that the key cannot hold, such as a session or an MCP server.
  */
 export async function cachePlace(
   prompt: string,
   config: GivenConfig,
   directory: string | undefined,
+  gemini: string | undefined,
   context: CallContext | undefined,
 ): Promise<Place | undefined> {
   const off = process.env['PROMPTFOO_CACHE_ENABLED'] === 'false' || process.argv.includes('--no-cache') || context?.bustCache;
@@ -32,7 +33,9 @@ export async function cachePlace(
   const fingerprint = directory ? await fingerprintOf(directory) : 'empty';
   if (!fingerprint) return undefined;
   const { apiKey, basePath, ...rest } = config;
-  const depends = JSON.stringify([prompt, sorted(rest), directory, fingerprint, context.repeatIndex || 0]);
+  // Paths in the options are relative to the config file: two files with the same options can mean different ones.
+  const meant = alhenaOptions(config, directory ?? '', gemini);
+  const depends = JSON.stringify([prompt, sorted(rest), sorted(meant), fingerprint, context.repeatIndex || 0]);
   const key = `alhena:gemini-cli:${createHash('sha256').update(depends).digest('hex')}`;
   const cache = await context.getCache();
   return {

@@ -31,6 +31,8 @@ export interface GeminiCliConfig {
   schema?: object | string;
   /** False: never cache; true: cache also with MCP servers. */
   cache?: boolean;
+  /** The Gemini CLI to run: a path, relative to the config file, a command on PATH, or a version. */
+  gemini_path?: string;
 }
 
 /** What promptfoo adds: the directory of the config file. */
@@ -43,7 +45,7 @@ const KINDS: Record<keyof GeminiCliConfig, Kind> = {
   apiKey: 'text', googleCloudProject: 'text', useVertexAI: 'switch', model: 'text', working_dir: 'text', include_directories: 'list',
   approval_mode: 'other', yolo: 'switch', sandbox: 'other', mcp_settings_path: 'text', mcp_servers: 'other', disable_tools: 'list',
   allow_tools: 'list', timeout_ms: 'number', session_id: 'text', resume: 'text', system_prompt: 'text', max_turns: 'number', schema: 'other',
-  cache: 'switch',
+  cache: 'switch', gemini_path: 'text',
 };
 const WANTED: Record<Exclude<Kind, 'other'>, { words: string; fits(value: unknown): boolean }> = {
   text: { words: 'a string', fits: (value) => typeof value === 'string' },
@@ -110,10 +112,17 @@ export function timeoutOf(config: GivenConfig): number {
   return Number(config.timeout_ms ?? DEFAULT_TIMEOUT_MS);
 }
 
-/** The options in alhena's words. */
-export function alhenaOptions(config: GivenConfig, directory: string): Options {
+/** Returns the `gemini` option of `alhena` for a `gemini_path`: what has a slash is a path as the config file means it. */
+export function named(config: GivenConfig): string | undefined {
+  const { gemini_path: name } = config;
+  return name !== undefined && /[\\/]/.test(name) ? resolved(config, name) : name;
+}
+
+/** The options in alhena's words. `gemini` is the CLI to run; without it `alhena` finds one. */
+export function alhenaOptions(config: GivenConfig, directory: string, gemini?: string): Options {
   return {
     cwd: directory,
+    gemini,
     trust: true,
     timeout: timeoutOf(config),
     model: config.model,

@@ -8,11 +8,11 @@
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 
-import { CommandFailedError } from 'alhena';
-import { environment, refused, runArguments, start, withScratch } from 'alhena/adapter';
+import { detect } from 'alhena';
+import { environment, refused, runArguments, start, withScratch, type Finished } from 'alhena/adapter';
 
 import { cachePlace } from './cache.js';
-import { alhenaOptions, checked, resolved, unknownOptions, variables, type GeminiCliConfig, type GivenConfig } from './config.js';
+import { alhenaOptions, checked, named, resolved, unknownOptions, variables, type GeminiCliConfig, type GivenConfig } from './config.js';
 import type { ProviderResponse, TokenUsage } from './provider-response.js';
 
 export type { GeminiCliConfig } from './config.js';
@@ -42,6 +42,12 @@ export interface ProviderOptions {
   env?: Record<string, string | undefined>;
 }
 
+/**
+ * The id of a provider that promptfoo gave none. It is not the plan's `google:gemini-cli`, because promptfoo 0.123.1 takes that
+ * for a model of Google AI Studio named `gemini-cli`; with the change in `upstream/`, promptfoo gives that id itself.
+ */
+const ID = 'alhena:gemini-cli';
+
 /** Options that were warned of once are not again: promptfoo makes a provider for every use. */
 const warned = new Set<string>();
 
@@ -49,12 +55,12 @@ export class GeminiCli {
   readonly config: GivenConfig;
   readonly #id: string;
   readonly #env: Record<string, string | undefined>;
+  #project: Promise<string | undefined> | undefined;
 
   constructor(options: ProviderOptions = {}) {
     this.config = options.config ?? {};
     this.#env = options.env ?? {};
-    // Promptfoo gives the path by which it found the class as an id; what it is does not depend on that.
-    this.#id = !options.id || /^(package:|file:)/.test(options.id) ? 'google:gemini-cli' : options.id;
+    this.#id = options.id || ID;
     warn(this.config, 'provider');
   }
 
@@ -73,22 +79,30 @@ export class GeminiCli {
       warn(own, 'prompt');
       const config = checked({ ...this.config, ...own });
       const given = config.working_dir === undefined ? undefined : resolved(config, config.working_dir);
-      const place = await cachePlace(prompt, config, given, context);
+      const gemini = named(config) ?? (await (this.#project ??= this.#projectCli(config)));
+      const place = await cachePlace(prompt, config, given, gemini, context);
       const known = await place?.get();
       if (known) return known;
-      const response = await withScratch((scratch) => this.#run(prompt, config, given, scratch, callOptions?.abortSignal));
-      if (response.error === undefined) await place?.set(response);
+      const response = await withScratch((scratch) => this.#run(prompt, config, given, gemini, scratch, callOptions?.abortSignal));
+      if (response.error === undefined && !response.metadata.failure) await place?.set(response);
       return response;
     } catch (error) {
       return { error: `Gemini CLI error: ${error instanceof Error ? error.message : String(error)}` };
     }
   }
 
-  async #run(prompt: string, config: GivenConfig, given: string | undefined, scratch: string, signal?: AbortSignal): Promise<Response> {
+  async #run(
+    prompt: string,
+    config: GivenConfig,
+    given: string | undefined,
+    gemini: string | undefined,
+    scratch: string,
+    signal?: AbortSignal,
+  ): Promise<Response> {
     if (signal?.aborted) throw new Error('The call was aborted before it began');
     const directory = given ?? path.join(scratch, 'work');
     if (!given) await mkdir(directory);
-    const args = ['run', '--as=promptfoo', ...runArguments(alhenaOptions(config, directory), scratch), '-'];
+    const args = ['run', '--as=promptfoo', ...runArguments(alhenaOptions(config, directory, gemini), scratch), '-'];
     let stdout = '';
     const running = start({
       args,
@@ -103,13 +117,25 @@ export class GeminiCli {
     try {
       return JSON.parse(stdout) as Response;
     } catch {
-      throw exited(ended.exitCode, refused(ended));
+      throw exited({ ...ended, stdout });
     }
+  }
+
+  /**
+   * Finds the Gemini CLI in `node_modules` of the config file's directory or above, if that folder is trusted. `alhena` itself
+   * looks from the working directory, which may be elsewhere.
+   */
+  async #projectCli(config: GivenConfig): Promise<string | undefined> {
+    // If it fails, the run fails for the same reason and reports it.
+    const found = await detect({ cwd: resolved(config, '.'), env: this.#env }).catch(() => null);
+    return found?.place === 'project' ? found.path : undefined;
   }
 }
 
-function exited(code: number, error: CommandFailedError): Error {
-  return new Error(`Exit code ${code}: ${error.message}${error.hint && `\n${error.hint}`}`);
+function exited(ended: Finished): Error {
+  const { message, hint } = refused(ended);
+  const said = ended.stderr.trim() || !ended.stdout.trim() ? [message, hint].filter(Boolean).join('\n') : ended.stdout.trim();
+  return new Error(`Exit code ${ended.exitCode}: ${said}`);
 }
 
 function warn(config: object, whose: 'provider' | 'prompt'): void {

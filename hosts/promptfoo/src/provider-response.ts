@@ -111,8 +111,13 @@ export interface Metadata {
 
 /** What a call returns. */
 export interface ProviderResponse {
-  /** The model's answer after its last tool result, or the value that fits the schema; absent when the call failed. */
+  /**
+   * The model's answer after its last tool result, or the value that fits the schema; absent when the call failed. Of an
+   * answer that was cut off it is the part that came, and `finishReason` says so.
+   */
   output?: unknown;
+  /** Why the answer ended, in promptfoo's words: `stop`, `length`, `content_filter`, or another of the API's in lower case. */
+  finishReason?: string;
   /** Why the call failed. */
   error?: string;
   /** Tokens; absent when the CLI gave no statistics. */

@@ -23,11 +23,18 @@ before(async () => {
     `#!${process.execPath}
 const { appendFileSync, readFileSync } = require('node:fs');
 const prompt = readFileSync(0, 'utf8');
+if (process.argv[2] === 'detect') {
+  if (!process.env.FOUND) process.exit(3);
+  console.log(JSON.stringify({ ...JSON.parse(process.env.FOUND), path: process.argv.find((word) => word.startsWith('--dir=')).slice(6) + '/gemini' }));
+  process.exit(0);
+}
 appendFileSync(process.env.CALLS, 'x');
 if (prompt === 'hang') {
   process.on('SIGTERM', () => { console.log(JSON.stringify({ error: 'Gemini CLI error: It was stopped', metadata: {}, raw: '' })); process.exit(130); });
   setInterval(() => {}, 1000);
-} else if (prompt === 'break') { console.error('error: broken\\nhint: mend it'); process.exit(2); }
+} else if (prompt === 'mutter') { console.log('no room on disk'); process.exit(1); }
+else if (prompt === 'silence') process.exit(1);
+else if (prompt === 'break') { console.error('error: broken\\nhint: mend it'); process.exit(2); }
 else if (prompt === 'fail') console.log(JSON.stringify({ error: 'Gemini CLI error: Exit code 41: no key', metadata: {}, raw: '' }));
 else console.log(JSON.stringify({
   output: prompt, cost: 1, tokenUsage: { prompt: 3, completion: 2, total: 9, cached: 1, completionDetails: { reasoning: 4 } },
@@ -58,11 +65,11 @@ test('the package has a named export and no default, and file:// gets the same a
 
 test('names', () => {
   const provider = new GeminiCli();
-  assert.equal(provider.id(), 'google:gemini-cli'); // E-01
+  assert.equal(provider.id(), 'alhena:gemini-cli');
   assert.equal(String(provider), '[Google Gemini CLI Provider]'); // E-02
   assert.deepEqual(provider.config, {}); // E-03
-  assert.equal(new GeminiCli({ id: 'package:@alhena/promptfoo-gemini-cli:GeminiCli' }).id(), 'google:gemini-cli');
-  assert.equal(new GeminiCli({ id: 'mine' }).id(), 'mine');
+  // The id that promptfoo gives is one that it can load again. E-01: with the change in upstream/ it is the plan's.
+  for (const id of ['package:@alhena/promptfoo-gemini-cli:GeminiCli', 'google:gemini-cli', 'mine']) assert.equal(new GeminiCli({ id }).id(), id);
 });
 
 test('options become arguments', () => {
@@ -124,6 +131,21 @@ test('a relative directory is relative to the config file, and without one there
   await assert.rejects(readFile(directory ?? ''), { code: 'ENOENT' });
 });
 
+test('a CLI of the project is the one beside the config file, and an option names another', async () => { // E-37
+  const gemini = async (config: GeminiCliConfig, place?: string) => {
+    const env = { FOUND: place && JSON.stringify({ place }) };
+    const response = await new GeminiCli({ config: { ...config, basePath: '/base' } as GeminiCliConfig, env }).callApi('hello');
+    return told(response).args.find((word) => word.startsWith('--gemini='));
+  };
+  assert.equal(await gemini({}, 'project'), '--gemini=/base/gemini');
+  assert.equal(await gemini({ working_dir: scratch }, 'project'), '--gemini=/base/gemini');
+  assert.equal(await gemini({}, 'path'), undefined);
+  assert.equal(await gemini({}), undefined);
+  assert.equal(await gemini({ gemini_path: './bin/gemini' }, 'project'), '--gemini=/base/bin/gemini');
+  assert.equal(await gemini({ gemini_path: '/opt/gemini' }, 'project'), '--gemini=/opt/gemini');
+  assert.equal(await gemini({ gemini_path: '0.61.0' }, 'project'), '--gemini=0.61.0');
+});
+
 test('MCP servers of the configuration are passed by a file', async () => { // E-21
   const response = await new GeminiCli({ config: { mcp_servers: { files: { command: 'x' } } } }).callApi('hello');
   assert.ok(told(response).args.some((word) => /^--mcp-server=.*mcp\.json$/.test(word)));
@@ -139,6 +161,8 @@ test('whatever goes wrong is an error, never thrown', async () => { // E-26, E-2
   assert.equal(await error({ model: 3 }), 'Gemini CLI error: model must be a string, got: 3');
   assert.equal(await error({ resume: '../x' }), 'Gemini CLI error: not the id of a session: "../x"');
   assert.equal(await error({}, 'break'), 'Gemini CLI error: Exit code 2: broken\nmend it');
+  assert.equal(await error({}, 'mutter'), 'Gemini CLI error: Exit code 1: no room on disk');
+  assert.equal(await error({}, 'silence'), 'Gemini CLI error: Exit code 1: alhena ended with exit code 1 and said nothing');
   assert.equal(await error({}, 'fail'), 'Gemini CLI error: Exit code 41: no key');
   assert.equal(await error({}, 'hello', { abortSignal: AbortSignal.abort() }), 'Gemini CLI error: The call was aborted before it began');
   const program = process.env['ALHENA_BIN'];
@@ -183,6 +207,24 @@ test('the same call on the same files is made once, and then tells its tokens as
   assert.equal(entries.size, kept);
   await new GeminiCli({ config: { working_dir: directory, apiKey: 'secret-key' } }).callApi('hello', context);
   assert.equal([...entries.keys()].join().includes('secret-key'), false);
+});
+
+test('the same options in another folder are another call when their paths are other files', async () => {
+  const directory = path.join(scratch, 'based');
+  await mkdir(directory);
+  const { context } = fakeCache();
+  const call = async (basePath: string, config: GeminiCliConfig, place?: string) => {
+    const before = await calls();
+    const given = { working_dir: directory, ...config, basePath } as GeminiCliConfig;
+    await new GeminiCli({ config: given, env: { FOUND: place && JSON.stringify({ place }) } }).callApi('hello', context);
+    return (await calls()) - before;
+  };
+  for (const config of [{ gemini_path: './bin/gemini' }, { include_directories: ['more'] }, { schema: 'schema.json' }]) {
+    assert.deepEqual([await call('/a', config), await call('/b', config), await call('/a', config)], [1, 1, 0]);
+  }
+  // The project's own CLI is another one, too; a version and a command on PATH are the same anywhere.
+  assert.deepEqual([await call('/a', {}, 'project'), await call('/b', {}, 'project'), await call('/a', {}, 'path')], [1, 1, 1]);
+  assert.deepEqual([await call('/b', {}), await call('/a', { gemini_path: '0.61.0' }), await call('/b', { gemini_path: '0.61.0' })], [0, 1, 0]);
 });
 
 test('a fingerprint sees names, sizes and times, and not what git does', async () => {

@@ -30,6 +30,31 @@ export type Block =
     text: string;
   };
 
+/** Tokens of one call of a model. */
+export interface CallUsage {
+  /**
+   * The number of the call in the run, from 1. Absent from one last event with the tokens that no source attributes to a
+   * single call.
+   */
+  call?: number;
+  /** Tokens sent, cached ones included. */
+  prompt: number;
+  /** Those of `prompt` that came from the cache. */
+  cached: number;
+  /** Tokens of the answer, without thoughts. */
+  output: number;
+  /** Tokens of thoughts. The stream leaves them out; there it is what `total` has left over (derived). */
+  thoughts: number;
+  /** Tokens of tool prompts. */
+  tool: number;
+  /** All together, as the API counted. */
+  total: number;
+  /** The same six figures by the model's name. */
+  models: Record<string, Tokens>;
+  /** What it cost in US dollars, where that is known: every model has a price, and somebody computed it. */
+  cost_usd?: number;
+}
+
 /** How many calls, how long they took, and what they cost. */
 export interface Calls {
   /** How many, failed ones included. */
@@ -155,7 +180,7 @@ export type Event =
     /** Its exit code, where known. */
     exit_code?: number;
   }
-  | Usage & {
+  | CallUsage & {
     type: "usage";
   }
   | {
@@ -303,7 +328,7 @@ export interface Message {
   model?: string;
   /** What the answer cost. */
   usage?: MessageUsage;
-  /** The record as it stood. */
+  /** The record as it stood; null for a message of tool results, which are in the record of their calls. */
   _original: unknown;
 }
 
@@ -359,6 +384,11 @@ export interface Outcome {
   malformed: Malformed;
   exit_code: number | null;
   failure?: Failure;
+  /**
+   * Why the model's last complete answer ended, in the API's own word: `STOP`, `MAX_TOKENS`, `SAFETY`; null if it is not
+   * known. Only `STOP` is normal.
+   */
+  finish_reason: string | null;
 }
 
 /** Who speaks. */
@@ -427,7 +457,7 @@ export interface ToolResult {
   tool_use_id: string;
   /** Its output, or its error, or nothing. */
   content: string;
-  /** Whether it failed. A shell command that failed has an `exit_code` instead. */
+  /** Whether it failed: false exactly where the event of the result says `ok`. */
   is_error: boolean;
   /** The change of a file as a unified diff; with `is_error` or `cancelled` it is what was proposed. */
   diff?: string;

@@ -10,14 +10,14 @@ export interface SystemMessage {
   model: string;
 }
 
-/** What the model was asked. */
+/** What the model was told: a prompt, or the results of the tools that it called. */
 export interface UserMessage {
   type: 'user';
   message: Message;
   session_id: string;
 }
 
-/** What the model said and did: thoughts, then each call followed by its result, then text. */
+/** What the model said and did, in order: thoughts, text, tool calls. The results are in the user message after it. */
 export interface AssistantMessage {
   type: 'assistant';
   message: Message;

@@ -40,12 +40,15 @@ export interface Options {
   resume?: string | true | undefined;
   /** The id for a new session. */
   sessionId?: string | undefined;
-  /** Stop the run after so many milliseconds. It is then the only limit, unless the next two are given. */
-  timeout?: number | undefined;
-  /** Stop it when nothing comes within this time; 60 s when no `timeout` is given. */
-  firstEventTimeout?: number | undefined;
-  /** Stop it when it is silent for this long while no tool runs; 5 min when no `timeout` is given. */
-  stallTimeout?: number | undefined;
+  /**
+   * Stop the run after this many milliseconds. It is then the only limit, unless the next two are given. `'none'` for no limit, also
+   * where a file with defaults has one.
+   */
+  timeout?: number | 'none' | undefined;
+  /** Stop the run if nothing comes within this time; 60 s if no `timeout` is given, `'none'` for no limit. */
+  firstEventTimeout?: number | 'none' | undefined;
+  /** Stop the run if it is silent for this long while no tool runs; 5 min if no `timeout` is given, `'none'` for no limit. */
+  stallTimeout?: number | 'none' | undefined;
   /** How many turns the model may take. */
   maxTurns?: number | undefined;
   /** How many tokens the run may take. */
@@ -87,9 +90,9 @@ export function runArguments(options: Options, scratch: string): string[] {
     writeFileSync(place, text, { mode: 0o600 });
     return place;
   };
-  add('timeout', time(options.timeout));
-  add('first-event-timeout', time(options.firstEventTimeout ?? options.timeout));
-  add('stall-timeout', time(options.stallTimeout ?? options.timeout));
+  add('timeout', limit(options.timeout));
+  add('first-event-timeout', limit(options.firstEventTimeout ?? options.timeout));
+  add('stall-timeout', limit(options.stallTimeout ?? options.timeout));
   // Absolute: they mean what they mean here, wherever `alhena` works.
   add('dir', absolute(options.cwd));
   add('model', options.model);
@@ -127,9 +130,8 @@ export function runArguments(options: Options, scratch: string): string[] {
 
 const LISTS = ['includeDirs', 'allowTools', 'denyTools', 'policies', 'extraArgs'] as const;
 const TEXTS = ['cwd', 'model', 'approval', 'systemPrompt', 'systemPromptMode', 'sessionId', 'gemini', 'record', 'binary'] as const;
-const NUMBERS = [
-  'timeout', 'firstEventTimeout', 'stallTimeout', 'maxTurns', 'maxTokens', 'maxCost', 'maxCalls', 'maxAttempts', 'schemaAttempts',
-] as const;
+const LIMITS = ['timeout', 'firstEventTimeout', 'stallTimeout'] as const;
+const NUMBERS = ['maxTurns', 'maxTokens', 'maxCost', 'maxCalls', 'maxAttempts', 'schemaAttempts'] as const;
 
 /** Programs without types get them wrong, and a text that is taken for a list is a list of letters. */
 function check(options: Options): void {
@@ -141,6 +143,7 @@ function check(options: Options): void {
   fits(LISTS, 'a list of strings', (value) => Array.isArray(value) && value.every((item) => typeof item === 'string'));
   fits(TEXTS, 'a string', (value) => typeof value === 'string');
   fits(NUMBERS, 'a number', (value) => typeof value === 'number');
+  fits(LIMITS, "a number or 'none'", (value) => typeof value === 'number' || value === 'none');
   fits(['resume'], 'the id of a session, or true', (value) => typeof value === 'string' || value === true);
   fits(['schema'], 'a JSON schema or a file', (value) => typeof value === 'string' || isObject(value));
   fits(['mcpServers'], 'an object of servers or a file', (value) => typeof value === 'string' || isObject(value));
@@ -163,6 +166,10 @@ export function sessionId(id: string | undefined): string | undefined {
 
 function absolute(file: string | undefined): string | undefined {
   return file === undefined ? undefined : path.resolve(file);
+}
+
+function limit(value: number | 'none' | undefined): string | undefined {
+  return value === 'none' ? value : time(value);
 }
 
 function time(milliseconds: number | undefined): string | undefined {

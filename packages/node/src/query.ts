@@ -66,11 +66,14 @@ export async function ask(prompt: string, options: QueryOptions = {}): Promise<R
   return result;
 }
 
-/** The lines as messages: each when it is whole, which is when another one begins or the run is over. */
+/**
+ * The lines as messages, each when it is whole: an answer and its tool results when another one begins or the run is over. Over ACP
+ * the tools of one answer run one after the other, so an answer still grows while its results come in.
+ */
 export class Told {
   readonly #options: Pick<QueryOptions, 'includeEvents' | 'includePartialMessages'>;
   readonly #whole = new Set<string>();
-  #growing: Message | undefined;
+  readonly #growing = new Map<string, Message>();
   #session = '';
 
   constructor(options: Pick<QueryOptions, 'includeEvents' | 'includePartialMessages'>) {
@@ -98,12 +101,19 @@ export class Told {
     const session_id = this.#session;
     if (this.#options.includeEvents) yield { type: 'stream_event', event };
     if (!message || this.#whole.has(message.id)) return;
-    const before = this.#growing;
-    if (before && before.id !== message.id) {
-      this.#whole.add(before.id);
-      yield { type: before.role, message: before, session_id };
+    if (!this.#growing.has(message.id) && !holdsResults(message)) {
+      for (const before of this.#growing.values()) {
+        this.#whole.add(before.id);
+        yield { type: before.role, message: before, session_id };
+      }
+      this.#growing.clear();
     }
-    this.#growing = message;
+    this.#growing.set(message.id, message);
     if (this.#options.includePartialMessages) yield { type: 'partial', message, session_id };
   }
+}
+
+/** Whether a message holds the results of the tools that the answer before it called. */
+function holdsResults({ content }: Message): boolean {
+  return typeof content !== 'string' && content.some((block) => block.type === 'tool_result');
 }

@@ -11,7 +11,9 @@ import type { Message, QueryMessage, QueryOptions } from 'alhena';
 
 import { find } from '../src/binary.js';
 import { runArguments } from '../src/options.js';
+import type { MessageLine } from '../src/messages.js';
 import { packagesFor } from '../src/platforms.js';
+import { Told } from '../src/query.js';
 
 let scratch: string;
 let env: Record<string, string>;
@@ -108,6 +110,24 @@ test('growing messages and events come when they are asked for', async () => {
   ]);
 });
 
+test('an answer comes with all calls that it grew by and before their results', () => {
+  const line = (id: string, ...content: object[]) => ({
+    type: 'event', event: event(1, { type: 'text', delta: '' }),
+    message: { ...said(id, ''), role: id === 'a-results' ? 'user' : 'assistant', content },
+  });
+  const call = (id: string) => ({ type: 'tool_use', id, name: 'Read', input: {} });
+  const result = (id: string) => ({ type: 'tool_result', tool_use_id: id, content: '', is_error: false });
+  const told = new Told({});
+  const lines = [
+    line('a', call('1')), line('a-results', result('1')),
+    // Over ACP the second call of an answer begins when the first has ended.
+    line('a', call('1'), call('2')), line('a-results', result('1'), result('2')), line('b', { type: 'text', text: 'Done.' }),
+  ];
+  const messages = lines.flatMap((each) => [...told.line(each as unknown as MessageLine)]);
+  const shapes = messages.map((message) => ('message' in message ? [message.type, message.message.content.length] : []));
+  assert.deepEqual(shapes, [['assistant', 2], ['user', 2]]);
+});
+
 test('a run that failed throws after its result', async () => {
   const { messages, error } = await all('fail');
   assert.equal(messages.at(-1)?.type, 'result');
@@ -136,7 +156,8 @@ test('wrong use is told before anything is started', async () => {
   await wrong(5, none, 'the prompt must be a string, got: number');
   await wrong('Hi', null, 'the options must be an object');
   await wrong('Hi', { ...none, allowTools: 'write_file' }, 'allowTools must be a list of strings, got: "write_file"');
-  await wrong('Hi', { ...none, timeout: '10' }, 'timeout must be a number, got: "10"');
+  await wrong('Hi', { ...none, timeout: '10' }, 'timeout must be a number or \'none\', got: "10"');
+  await wrong('Hi', { ...none, stallTimeout: 'never' }, 'stallTimeout must be a number or \'none\', got: "never"');
   await wrong('Hi', { ...none, cwd: 5 }, 'cwd must be a string, got: 5');
   await wrong('Hi', { ...none, resume: false }, 'resume must be the id of a session, or true, got: false');
   await wrong('Hi', { ...none, mcpServers: 5 }, 'mcpServers must be an object of servers or a file, got: 5');
@@ -220,6 +241,8 @@ test('options become arguments, and long ones files', async () => {
   );
   assert.equal(await readFile(at('system-prompt.md'), 'utf8'), '-brief');
   assert.deepEqual(runArguments({ timeout: 9, stallTimeout: 5, resume: true }, scratch).slice(2), ['--first-event-timeout=9ms', '--stall-timeout=5ms', '--resume']);
+  assert.deepEqual(runArguments({ timeout: 'none' }, scratch).slice(1), ['--timeout=none', '--first-event-timeout=none', '--stall-timeout=none']);
+  assert.deepEqual(runArguments({ firstEventTimeout: 'none', stallTimeout: 'none' }, scratch).slice(1), ['--first-event-timeout=none', '--stall-timeout=none']);
   for (const wrong of [{ timeout: 0 }, { timeout: Number.NaN }, { resume: '../s' }, { sessionId: 'a.json' }]) {
     assert.throws(() => runArguments(wrong, scratch), { kind: 'usage' });
   }

@@ -19,7 +19,7 @@ test('a run is told message by message, and is in the store afterwards', { skip 
   const options = await place('write');
   const told: QueryMessage[] = [];
   for await (const message of query('- write it', { ...options, approval: 'auto-edit', timeout: 120_000 })) told.push(message);
-  assert.deepEqual(told.map(({ type }) => type), ['system', 'user', 'assistant', 'assistant', 'result']);
+  assert.deepEqual(told.map(({ type }) => type), ['system', 'user', 'assistant', 'user', 'assistant', 'result']);
   const result = told.at(-1);
   assert.ok(result?.type === 'result');
   assert.deepEqual([result.subtype, result.result, result.files.map(({ path }) => path)], ['success', 'I wrote it.', ['made.txt']]);
@@ -47,8 +47,8 @@ test('a failed or refused tool is told the same way while streaming and at the e
   const inTheEnd = results(result.messages);
   assert.deepEqual(new Set(results(partial).map(String)), new Set(inTheEnd.map(String)));
   assert.deepEqual(results(whole), inTheEnd);
-  // A command that failed has run: its exit code says how.
-  const flags = [[false, 3], [true, undefined], [true, undefined]];
+  // A command that failed is an error with an exit code.
+  const flags = [[true, 3], [true, undefined], [true, undefined]];
   assert.deepEqual(inTheEnd.map(([, isError, exitCode]) => [isError, exitCode]), [...flags, ...flags]);
 });
 
@@ -91,7 +91,7 @@ test('a conversation has turns and its program decides', { skip }, async () => {
     await client.query('- write');
     const first: QueryMessage[] = [];
     for await (const message of client.receiveResponse()) first.push(message);
-    assert.deepEqual(first.filter(({ type }) => type !== 'partial').map(({ type }) => type), ['system', 'user', 'assistant', 'assistant', 'result']);
+    assert.deepEqual(first.filter(({ type }) => type !== 'partial').map(({ type }) => type), ['system', 'user', 'assistant', 'user', 'assistant', 'result']);
     const result = first.at(-1);
     assert.ok(result?.type === 'result');
     assert.deepEqual([result.result, result.files.map(({ path }) => path)], ['Written.', ['b.txt']]);

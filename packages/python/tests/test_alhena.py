@@ -34,6 +34,7 @@ from alhena import (
     binary,
     process,
 )
+from alhena.query import Told
 
 SCENARIOS: dict[str, str] = json.loads(os.environ.get("ALHENA_TEST_SCENARIOS", "{}"))
 WITH_CLI = unittest.skipUnless(SCENARIOS, "needs ALHENA_TEST_SCENARIOS")
@@ -53,6 +54,30 @@ class Directory(unittest.TestCase):
         file.write_text(f"#!/bin/sh\n{text}\n")
         file.chmod(0o755)
         return file
+
+
+class Order(unittest.TestCase):
+    def test_an_answer_comes_with_all_calls_that_it_grew_by_and_before_their_results(self) -> None:
+        def line(name: str, *blocks: dict[str, Any]) -> dict[str, Any]:
+            role = "user" if name in ("p", "a-results") else "assistant"
+            message = {"id": name, "role": role, "content": list(blocks), "timestamp": 1}
+            return {"type": "event", "event": {"type": "x"}, "message": message}
+
+        def call(name: str) -> dict[str, Any]:
+            return {"type": "tool_use", "id": name, "name": "Read", "input": {}}
+
+        def result(name: str) -> dict[str, Any]:
+            return {"type": "tool_result", "tool_use_id": name, "content": "", "is_error": False}
+
+        text = {"type": "text", "text": "Done."}
+        told = Told(Options())
+        lines = [line("p", text), line("a", call("1")), line("a-results", result("1"))]
+        # Over ACP the second call of an answer begins when the first has ended.
+        lines += [line("a", call("1"), call("2")), line("a-results", result("1"), result("2")), line("b", text)]
+        messages = [message for each in lines for message in told.line(each)]
+        self.assertEqual([type(message) for message in messages], [UserMessage, AssistantMessage, UserMessage])
+        blocks = [[type(block) for block in message.content] for message in messages if isinstance(message, (UserMessage, AssistantMessage))]
+        self.assertEqual(blocks, [[TextBlock], [ToolUseBlock] * 2, [ToolResultBlock] * 2])
 
 
 class Binary(Directory):
@@ -143,6 +168,10 @@ class Arguments(Directory):
             options.arguments(self.directory)[1:],
             ["--timeout=60000ms", "--first-event-timeout=60000ms", "--stall-timeout=5000ms"],
         )
+        unlimited = ["--timeout=none", "--first-event-timeout=none", "--stall-timeout=none"]
+        self.assertEqual(Options(timeout="none").arguments(self.directory)[1:], unlimited)
+        silent = Options(first_event_timeout="none", stall_timeout="none")
+        self.assertEqual(silent.arguments(self.directory)[1:], ["--first-event-timeout=none", "--stall-timeout=none"])
         for wrong in (0, -1):
             with self.assertRaises(ValueError):
                 Options(timeout=wrong).arguments(self.directory)
@@ -291,15 +320,17 @@ class RealCli(Directory):
         said = [message for message in messages if not isinstance(message, (StreamEvent, PartialMessage))]
         self.assertEqual(
             [type(message) for message in said],
-            [SystemMessage, UserMessage, AssistantMessage, AssistantMessage, ResultMessage],
+            [SystemMessage, UserMessage, AssistantMessage, UserMessage, AssistantMessage, ResultMessage],
         )
-        _, asked, wrote, done, result = said
+        _, asked, wrote, results, done, result = said
         assert isinstance(asked, UserMessage) and isinstance(wrote, AssistantMessage) and isinstance(done, AssistantMessage)
-        assert isinstance(result, ResultMessage)
+        assert isinstance(results, UserMessage) and isinstance(result, ResultMessage)
         self.assertEqual(asked.content, [TextBlock("- write\n- the file")])
         call = next(block for block in wrote.content if isinstance(block, ToolUseBlock))
         self.assertEqual((call.name, call.input), ("Write", {"file_path": "b.txt", "content": "made\n"}))
-        answer = next(block for block in wrote.content if isinstance(block, ToolResultBlock))
+        assert isinstance(results.content, list)
+        (answer,) = results.content
+        assert isinstance(answer, ToolResultBlock)
         self.assertEqual((answer.tool_use_id, answer.is_error), (call.id, False))
         self.assertEqual(done.text, "Done.")
         self.assertEqual((result.subtype, result.is_error, result.result), ("success", False, "Done."))
@@ -313,10 +344,10 @@ class RealCli(Directory):
         loaded = alhena.load_messages(session, self.directory)
         self.assertEqual(loaded, alhena.load_messages(cwd=self.directory))
         self.assertEqual([message.original for message in loaded], [message.original for message in result.messages])
-        self.assertEqual([message.id for message in result.messages], [asked.id, wrote.id, done.id])
+        self.assertEqual([message.id for message in result.messages], [asked.id, wrote.id, results.id, done.id])
         # While they grew they had the same names, and came before the result.
         partial = [message.message.id for message in messages if isinstance(message, PartialMessage)]
-        self.assertEqual(list(dict.fromkeys(partial)), [asked.id, wrote.id, done.id])
+        self.assertEqual(list(dict.fromkeys(partial)), [asked.id, wrote.id, results.id, done.id])
         last_event = max(at for at, message in enumerate(messages) if isinstance(message, StreamEvent))
         self.assertLess(messages.index(wrote), last_event)
         self.assertIn(session, [known.id for known in alhena.list_sessions(self.directory)])
@@ -352,8 +383,8 @@ class RealCli(Directory):
         in_the_end = results(result.messages)
         self.assertEqual(set(results(partial)), set(in_the_end))
         self.assertEqual(results(whole), in_the_end)
-        # A command that failed has run: its exit code says how.
-        self.assertEqual([told[1:] for told in in_the_end], [(False, 3), (True, None), (True, None)] * 2)
+        # A command that failed is an error with an exit code.
+        self.assertEqual([told[1:] for told in in_the_end], [(True, 3), (True, None), (True, None)] * 2)
 
     def test_a_run_ends_in_time(self) -> None:
         _, error = self.query("Go", self.options("hang", timeout=6))

@@ -196,7 +196,7 @@ class RealCli(Directory):
 
         first, second, interrupted, last = asyncio.run(talk())
         said = [message for message in first if not isinstance(message, PartialMessage)]
-        kinds: list[type] = [SystemMessage, UserMessage, AssistantMessage, AssistantMessage, ResultMessage]
+        kinds: list[type] = [SystemMessage, UserMessage, AssistantMessage, UserMessage, AssistantMessage, ResultMessage]
         self.assertEqual([type(message) for message in said], kinds)
         wrote, result = said[2], first[-1]
         assert isinstance(wrote, AssistantMessage) and isinstance(result, ResultMessage)

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use alhena_model::{Event, EventKind, Interpreter, Source};
+use alhena_model::{End, Event, EventKind, Exit, Interpreter, Source};
 use alhena_testbed::{cache, run_bounded};
 use alhena_wire::frame::{Frame, Framer};
 
@@ -48,6 +48,8 @@ fn alhena(path: &Path) -> Result<Vec<Event>, String> {
             _ => framer.push(bytes, take),
         }
         if count == 0 {
+            let end = End { exit: Exit::Unknown, stderr: String::new(), duration_ms: None };
+            interpreter.conclude(&end, &mut events);
             return Ok(events);
         }
     }
@@ -69,7 +71,7 @@ fn counts(events: &[Event]) -> Counts {
                 3
             }
             (EventKind::Warning { .. } | EventKind::Error { .. }, Source::Stream) => 4,
-            (EventKind::Usage(_), Source::Stream) => 5,
+            (EventKind::Finished { .. }, _) => 5,
             (EventKind::Malformed { .. }, _) => {
                 seen.malformed += 1;
                 continue;

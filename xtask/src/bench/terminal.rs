@@ -36,8 +36,7 @@ pub fn run(words: &[&str]) -> Result<(), String> {
     lab.close();
     outcome?.print();
     let mut screen = cargo();
-    // As what ships: `release` does not optimise everything.
-    screen.args(["bench", "--profile", "dist", "--quiet", "--package", "alhena-terminal"]);
+    screen.args(["bench", "--quiet", "--package", "alhena-terminal"]);
     match follow(&mut screen, Duration::from_secs(1800), |_| ())? {
         true => Ok(()),
         false => Err("the bench of the screen failed".to_owned()),

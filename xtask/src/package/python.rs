@@ -51,7 +51,7 @@ fn build_alhena(job: &Job) -> Result<Vec<PathBuf>, String> {
 
 fn try_alhena(job: &Job) -> Result<(), String> {
     types(job, python::ALHENA)?;
-    run_example(&install(job, "alhena")?, python::ALHENA, "examples/haiku.py")
+    run_example(&install(job, "alhena", None)?, python::ALHENA, "examples/haiku.py")
 }
 
 fn build_aiwf(job: &Job) -> Result<Vec<PathBuf>, String> {
@@ -60,7 +60,17 @@ fn build_aiwf(job: &Job) -> Result<Vec<PathBuf>, String> {
 
 fn try_aiwf(job: &Job) -> Result<(), String> {
     types(job, python::AIWF)?;
-    run_example(&install(job, "alhena-aiwf")?, python::AIWF, "example.py")
+    let python = install(job, "alhena-aiwf", None)?;
+    let sample = Sample::new()?;
+    has_licences(&sample, &python, "alhena-aiwf")?;
+    step(sample.prepare(Command::new(&python).args(["-m", "alhena_aiwf.example"])))?;
+    sample.wrote_haiku()
+}
+
+/// Checks that the installed package brings both of its licence files along.
+fn has_licences(sample: &Sample, python: &Path, package: &str) -> Result<(), String> {
+    let count = "import sys; from importlib.metadata import files; assert sum('licenses/' in str(file) for file in files(sys.argv[1])) == 2";
+    step(sample.prepare(Command::new(python).args(["-c", count, package])))
 }
 
 fn build_cao(job: &Job) -> Result<Vec<PathBuf>, String> {
@@ -70,9 +80,10 @@ fn build_cao(job: &Job) -> Result<Vec<PathBuf>, String> {
 /// CAO's own commands know the provider once the wheel is there. That agents run is tested with the adapter.
 fn try_cao(job: &Job) -> Result<(), String> {
     types(job, python::CAO)?;
-    let python = install(job, "alhena-cao")?;
-    let sample = Sample::new()?;
     let cao = tools::cao().map_err(|error| error.to_string())?;
+    let python = install(job, "alhena-cao", Some(&cao))?;
+    let sample = Sample::new()?;
+    has_licences(&sample, &python, "alhena-cao")?;
     let profile = sample.workspace().join("reviewer.md");
     std::fs::write(&profile, "---\nname: reviewer\ndescription: reviews\n---\nYou review.\n")
         .map_err(|error| error.to_string())?;
@@ -142,8 +153,9 @@ fn is_for_here(wheel: &Path) -> bool {
     tag == "any" || ((tag.starts_with(system) || tag.starts_with("linux_")) && tag.ends_with(processor))
 }
 
-/// A virtual environment with nothing but this package and what it needs from the same directory; its Python.
-fn install(job: &Job, name: &str) -> Result<PathBuf, String> {
+/// A virtual environment with this package and the packages of the same directory that it needs; its Python. Packages in `there`
+/// count as installed.
+fn install(job: &Job, name: &str, there: Option<&Path>) -> Result<PathBuf, String> {
     let place = job.scratch().join("venv");
     step(Command::new("python3").args(["-m", "venv"]).arg(&place))?;
     let python = place.join("bin/python");
@@ -160,7 +172,7 @@ fn install(job: &Job, name: &str) -> Result<PathBuf, String> {
     .arg("--find-links")
     .arg(&job.out)
     .arg(format!("{name}=={}", env!("CARGO_PKG_VERSION")));
-    step(&mut pip)?;
+    step(pip.envs(there.map(|there| ("PYTHONPATH", there))))?;
     Ok(python)
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
-use alhena_model::{Event, EventKind, FailureKind, Outcome};
+use alhena_model::{Event, EventKind, FailureKind, Outcome, Status};
 use async_channel::Receiver;
 use futures_core::Stream;
 
@@ -132,8 +132,8 @@ pub struct Turn {
     queued: Arc<AtomicUsize>,
     canceller: Canceller,
     outcome: Option<Arc<Outcome>>,
-    /// It has no prompt, and so no outcome but a failure.
-    opens: bool,
+    /// Of a turn without a prompt: where the engine says that it has its session.
+    opens: Option<SharedOpened>,
 }
 
 /// Cancels a turn from anywhere. The conversation goes on.
@@ -160,11 +160,13 @@ impl Conversation {
         Self { hotline, turns: 0, about, opened, closed, left: None, hooked }
     }
 
-    /// A turn without a prompt: it is over when the agent has its session, without an outcome of its own. A CLI that cannot start
-    /// is its failure, as it would be that of a prompt.
+    /// A turn without a prompt: it succeeds when the agent has its session. A CLI that cannot start is its failure, as it would
+    /// be that of a prompt.
     pub fn open(&mut self) -> Result<Turn, RunError> {
-        let mut turn = self.begin(|turn, outlet| Order::Open { turn, outlet })?;
-        turn.opens = true;
+        // Not that of the conversation, which keeps its session when the agent has ended.
+        let opened = SharedOpened::default();
+        let mut turn = self.begin(|turn, outlet| Order::Open { turn, outlet, opened: opened.clone() })?;
+        turn.opens = Some(opened);
         Ok(turn)
     }
 
@@ -182,7 +184,7 @@ impl Conversation {
             return Err(over());
         }
         let canceller = Canceller { hotline: self.hotline.clone(), turn };
-        Ok(Turn { items: Box::pin(items), queued, canceller, outcome: None, opens: false })
+        Ok(Turn { items: Box::pin(items), queued, canceller, outcome: None, opens: None })
     }
 
     /// The model from the next prompt on. If the agent does not take it, that turn fails.
@@ -248,12 +250,17 @@ fn over() -> RunError {
 }
 
 impl Turn {
-    /// A prompt that came when the agent had ended, and nobody knew yet, has failed.
+    /// The outcome of a turn that gave none: one without a prompt that has its session, or one that came when the agent had
+    /// ended, which has failed.
     fn without_outcome(&self) -> Arc<Outcome> {
-        match self.opens {
-            true => Arc::default(),
-            false => Arc::new(Outcome::not_begun(over().into_failure())),
+        let opened = self.opens.as_ref();
+        let opened = opened.and_then(|opened| opened.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        let mut outcome = Outcome::not_begun(over().into_failure());
+        if let Some(opened) = opened {
+            (outcome.status, outcome.failure) = (Status::Success, None);
+            outcome.session_id = Some(opened.session_id);
         }
+        Arc::new(outcome)
     }
 
     /// The next item; `None` after the last.
@@ -337,5 +344,42 @@ impl fmt::Debug for Turn {
 impl fmt::Debug for Canceller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Canceller").field("turn", &self.turn).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::sync::mpsc;
+
+    use super::*;
+
+    fn opened() -> Opened {
+        Opened { session_id: "s".to_owned(), ..Opened::default() }
+    }
+
+    #[test]
+    fn a_turn_without_a_prompt_fails_when_the_agent_ends_before_it_and_the_session_was_there_earlier() {
+        let (orders, taken) = mpsc::channel();
+        let (bell, _rung) = UnixStream::pair().unwrap();
+        let (_closed, is_closed) = async_channel::bounded(1);
+        let about = About::new(String::new(), PathBuf::new());
+        let known = SharedOpened::default();
+        let hotline = Arc::new(Hotline::new(orders, bell));
+        let mut conversation = Conversation::new(hotline, about, known.clone(), is_closed, false);
+
+        let first = conversation.open().unwrap();
+        let Ok(Order::Open { outlet, opened: word, .. }) = taken.recv() else { panic!() };
+        *known.lock().unwrap() = Some(opened());
+        *word.lock().unwrap() = Some(opened());
+        drop(outlet);
+        let outcome = first.outcome_blocking();
+        assert_eq!((outcome.status, outcome.session_id.as_deref()), (Status::Success, Some("s")));
+
+        let second = conversation.open().unwrap();
+        drop(taken);
+        let outcome = second.outcome_blocking();
+        assert_eq!(outcome.failure.as_ref().map(|failure| failure.kind), Some(FailureKind::Crashed));
+        assert_eq!(conversation.session_id().as_deref(), Some("s"), "a later agent goes on with it");
     }
 }

@@ -109,8 +109,8 @@ enum Heard {
 struct Prompt {
     turn: u64,
     text: String,
-    /// There is none: somebody waits for the session.
-    opens: bool,
+    /// There is none: somebody waits here for the session.
+    opens: Option<SharedOpened>,
     outlet: Outlet,
     cancelled: bool,
     /// Of one that has nothing to do with those before.

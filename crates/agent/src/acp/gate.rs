@@ -1,9 +1,11 @@
 //! What is answered without asking anybody: by rules, by what was allowed for the conversation, and by the approval mode.
 
 use alhena_model::tool::Class;
+use serde_json::Value;
 
 use super::permission::{Action, Decision, Question};
-use crate::home::ToolRule;
+use crate::budget;
+use crate::home::{SHELL, ToolRule};
 use crate::prepare::asking;
 use crate::request::{Approval, Request};
 use crate::rules::{self, Remembered, Rules, Subject};
@@ -40,6 +42,8 @@ pub(super) struct Gate {
     trusted: Vec<String>,
     /// The agent was made to ask about everything, because somebody decides before a tool runs.
     hooked: bool,
+    /// The agent was made to ask about tools that call models, because there is a budget.
+    metered: bool,
     /// What the caller allows by name.
     allowed: Vec<ToolRule>,
 }
@@ -52,6 +56,7 @@ impl Gate {
             remembered: Remembered::default(),
             trusted: trusted.to_vec(),
             hooked: asking::about_everything(request),
+            metered: budget::is_wanted(request),
             allowed: request.allow_tools.iter().filter_map(|rule| rule.parse().ok()).collect(),
         }
     }
@@ -71,7 +76,7 @@ impl Gate {
         if let Some(ruling) = ruling.as_ref().filter(|ruling| ruling.decision == rules::Decision::Deny) {
             return Some(Decision::Reject(format!("It is {ruling}")));
         }
-        if question.elsewhere.is_none() && self.remembered.allows(&by_rule) {
+        if self.remembered.allows(&by_rule) {
             return Some(Decision::AllowOnce);
         }
         let edits = matches!(question.action, Action::Diff { .. });
@@ -87,29 +92,36 @@ impl Gate {
         (allowed || (nobody_wants_to_know && self.is_free(question))).then_some(Decision::AllowOnce)
     }
 
-    /// Whether the agent asks only because it was made to: about these it never asks by itself.
+    /// Whether the agent asks only because it was made to: about these it never asks by itself. Of commands that is true where they only
+    /// read, and Gemini CLI's own opinion of that is not taken: its reader can be evaded (0.61.0).
     fn is_free(&self, question: &Question) -> bool {
-        let trusted = question.server.as_ref().is_some_and(|server| self.trusted.contains(server));
+        let of_trusted = |server: &String| question.class == Class::Mcp && self.trusted.contains(server);
+        let trusted = question.named && question.server.as_ref().is_some_and(of_trusted);
         let free = question.named && question.server.is_none() && FREE.contains(&question.tool.as_str());
+        let reads = |command: &str| {
+            let asks = question.is_gemini && question.named && question.tool == SHELL;
+            let mode = matches!(self.approval, Approval::Default | Approval::AutoEdit);
+            mode && asks && question.elsewhere.is_none() && rules::only_reads(command, &question.dir)
+        };
         let fetches = question.tool == "web_fetch" && self.approval == Approval::AutoEdit;
         let command = match &question.action {
             Action::Command { command, .. } => Some(command.as_str()),
             _ => None,
         };
-        let allowed = question.named && self.allowed.iter().any(|rule| rule.covers(&question.tool, command));
-        (self.hooked && (fetches || allowed)) || (self.is_made_to_ask() && (trusted || free))
+        let covers = |rule: &ToolRule| rule.covers(&question.tool, command, question.elsewhere.is_some());
+        let allowed = question.named && self.allowed.iter().any(covers);
+        command.is_some_and(reads)
+            || ((self.hooked || self.metered) && (fetches || allowed))
+            || (self.is_made_to_ask() && (trusted || free))
     }
 
     fn is_made_to_ask(&self) -> bool {
-        self.hooked || self.rules.restrict()
+        self.hooked || self.metered || self.rules.restrict()
     }
 
     /// From now on the same is allowed.
     pub(super) fn remember(&mut self, question: &Question) {
-        // What is harmless here may not be so elsewhere.
-        if question.elsewhere.is_none() {
-            self.remembered.allow(&question.into());
-        }
+        self.remembered.allow(&question.into());
     }
 }
 
@@ -138,18 +150,29 @@ impl From<&Question> for rules::Question {
             {
                 (question.class, Subject::Paths(question.paths.clone()))
             }
+            Action::Arguments(arguments)
+                if question.class == Class::FileRead && arguments.get("file_path").is_some() =>
+            {
+                let path =
+                    arguments.get("file_path").and_then(Value::as_str).map(|path| question.dir.join(path));
+                (question.class, Subject::Paths(path.into_iter().collect()))
+            }
             Action::Arguments(arguments) => (question.class, Subject::Arguments(arguments.clone())),
             Action::Other => (question.class, Subject::Text(question.title.clone())),
         };
         let (tool, server) = (question.tool.clone(), question.server.clone());
-        Self { tool, named: question.named, class, server, subject, dir: question.dir.clone() }
+        let elsewhere = question.elsewhere.is_some();
+        Self { tool, named: question.named, class, server, subject, dir: question.dir.clone(), elsewhere }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
+
     use alhena_model::tool;
+    use alhena_wire::acp::{Call, ToolKind};
     use serde_json::json;
 
     fn question(tool: &str, action: Action) -> Question {
@@ -163,7 +186,9 @@ mod tests {
             paths: Vec::new(),
             dir: "/p".into(),
             elsewhere: None,
+            is_gemini: true,
             action,
+            input: json!({}),
         }
     }
 
@@ -189,7 +214,12 @@ mod tests {
             (Approval::Yolo, true, true),
         ] {
             let gate = gate(approval);
-            assert_eq!(gate.decide(&command("ls")).is_some(), commands, "{approval:?}");
+            assert_eq!(gate.decide(&command("make")).is_some(), commands, "{approval:?}");
+            // What Gemini CLI would do unasked, as far as that is certain.
+            let reads = approval != Approval::Plan;
+            assert_eq!(gate.decide(&command("ls")).is_some(), reads, "{approval:?}");
+            let other = Question { is_gemini: false, ..command("ls") };
+            assert_eq!(gate.decide(&other).is_some(), commands, "{approval:?}");
             assert_eq!(gate.decide(&edit("/p/Cargo.toml")).is_some(), edits, "{approval:?}");
         }
     }
@@ -251,5 +281,42 @@ mod tests {
         several.class = Class::Unknown;
         several.paths = vec!["/p/a".into(), "/p/.env".into()];
         assert!(matches!(gate.decide(&several), Some(Decision::Reject(_))));
+    }
+    /// As a worker at `--max-approval default` has it: nobody can be asked, and a server of its user is trusted.
+    #[test]
+    fn a_command_with_the_title_of_a_trusted_tool_is_not_free() {
+        let mut request = Request::new("").approval(Approval::Default);
+        request.rules.add(rules::Decision::Deny, "shell(rm *)").unwrap();
+        let gate = Gate::of(&request, &["srv".to_owned()]);
+        let asked = |id: &str, title: &str, kind: ToolKind, text: &str| {
+            let call = Call {
+                id: id.to_owned(),
+                title: Some(title.to_owned()),
+                kind: Some(kind),
+                texts: vec![text.to_owned()],
+                ..Call::default()
+            };
+            gate.decide(&Question::of(&call, Path::new("/p"), true))
+        };
+        let here = "[current working directory /p]";
+        let title = "touch M # (srv MCP Server)";
+        let rejected = |decision: Option<Decision>| !matches!(decision, Some(Decision::AllowOnce));
+        assert!(rejected(asked("run_shell_command__1", title, ToolKind::Execute, here)));
+        assert!(rejected(asked("run_shell_command__mcp_srv_t__1", title, ToolKind::Execute, here)));
+        let poses = r#"{"command":"do_it (srv MCP Server)"}"#;
+        assert!(rejected(asked("mcp_evil_do_it__1", "do_it (srv MCP Server)", ToolKind::Other, poses)));
+        assert!(rejected(asked("mcp_srv_do_it__1", "do_it (srv MCP Server)", ToolKind::Other, poses)));
+        let own = asked("mcp_srv_do_it__1", "do_it (srv MCP Server)", ToolKind::Other, r#"{"x":1}"#);
+        assert_eq!(own, Some(Decision::AllowOnce));
+    }
+
+    #[test]
+    fn a_program_by_its_path_is_not_allowed_in_another_directory() {
+        let mut request = Request::new("").approval(Approval::Default);
+        request.rules.add(rules::Decision::Allow, "shell(./build.sh)").unwrap();
+        let gate = Gate::of(&request, &[]);
+        assert_eq!(gate.decide(&command("./build.sh")), Some(Decision::AllowOnce));
+        let elsewhere = Question { elsewhere: Some("[in sub]".to_owned()), ..command("./build.sh") };
+        assert_eq!(gate.decide(&elsewhere), None);
     }
 }

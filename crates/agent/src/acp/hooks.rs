@@ -1,10 +1,8 @@
 //! Who decides before a tool of a warm agent runs.
 //!
 //! Over ACP Gemini CLI runs no hook around a tool (0.61.0). But it can be made to ask about every one, and what it asks about is
-//! decided here, before rules and people. A question has only what people are shown; the arguments, whole, are in the answers of
-//! the API, which the CLI writes into a file before it asks.
-
-mod calls;
+//! decided here, before rules and people. A question has only what people are shown; the complete arguments are in the recorded
+//! answers of the API (`responses.rs`).
 
 use std::collections::{HashSet, VecDeque};
 use std::io::{self, Read, Write};
@@ -15,14 +13,12 @@ use std::thread;
 
 use alhena_model::hook::UNDECIDED;
 use alhena_sys::poll::Wanted;
+use alhena_wire::responses::FunctionCall;
 use serde_json::{Map, Value, json};
 
-use self::calls::{Call, Calls};
-use super::permission::Question;
 use crate::hooks::{Asked, Hooks, Moment, Verdict, within};
 use crate::prepare::asking;
 use crate::request::Request;
-use crate::run_dir::RunDir;
 
 /// What was decided of a question.
 #[derive(Debug, PartialEq)]
@@ -35,10 +31,16 @@ pub(super) enum Word {
     Stop(String),
 }
 
+/// A call of a tool.
+#[derive(Clone, Debug, PartialEq)]
+struct Call {
+    name: String,
+    input: Value,
+}
+
 /// Asks those who decide, without waiting for them.
 pub(super) struct Deciders {
     hooks: Hooks,
-    calls: Calls,
     /// Arguments that were given to the model in the place of its own: it was told to come again with them.
     given: VecDeque<Call>,
     /// Calls that began without a question.
@@ -54,7 +56,7 @@ const MOST_GIVEN: usize = 100;
 
 impl Deciders {
     /// Those of a request, if it has any for this moment.
-    pub(super) fn of(request: &Request, run_dir: &RunDir) -> io::Result<Option<Self>> {
+    pub(super) fn of(request: &Request) -> io::Result<Option<Self>> {
         let Some(hooks) = request.hooks.clone().filter(|_| asking::about_everything(request)) else {
             return Ok(None);
         };
@@ -62,17 +64,8 @@ impl Deciders {
         let (bell, rung) = UnixStream::pair()?;
         bell.set_nonblocking(true)?;
         rung.set_nonblocking(true)?;
-        let calls = Calls::follow(&super::responses::file(run_dir))?;
-        Ok(Some(Self {
-            hooks,
-            calls,
-            given: VecDeque::new(),
-            unasked: HashSet::new(),
-            send,
-            decided,
-            bell,
-            rung,
-        }))
+        let (given, unasked) = (VecDeque::new(), HashSet::new());
+        Ok(Some(Self { hooks, given, unasked, send, decided, bell, rung }))
     }
 
     /// To be waited for.
@@ -80,17 +73,18 @@ impl Deciders {
         Wanted::readable(&self.rung)
     }
 
-    /// Asks whether the tool of a question may run. The word comes later, or at once when it is clear.
+    /// Asks whether a tool may run, with its call as the API's answer has it. The word comes later, or at once when it is clear.
     pub(super) fn ask(
         &mut self,
         number: u64,
-        question: &Question,
+        call: Option<FunctionCall>,
         session: &str,
         dir: &Path,
     ) -> Option<Word> {
-        let Some(call) = self.calls.take(&question.call_id) else {
+        let Some(FunctionCall { name, args, .. }) = call else {
             return Some(Word::No(format!("{UNDECIDED}its arguments are not known")));
         };
+        let call = Call { name, input: args };
         if let Some(at) = self.given.iter().position(|given| *given == call) {
             drop(self.given.remove(at));
             return Some(Word::GoOn);

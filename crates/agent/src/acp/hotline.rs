@@ -4,6 +4,7 @@ use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::Sender;
 
+use super::conversation::SharedOpened;
 use super::permission::Decision;
 use super::turn::Outlet;
 use crate::request::Approval;
@@ -12,8 +13,8 @@ use crate::request::Approval;
 pub(super) enum Order {
     /// A prompt, when those before it are over.
     Prompt { turn: u64, text: String, outlet: Outlet },
-    /// Word of the session, as soon as there is one.
-    Open { turn: u64, outlet: Outlet },
+    /// Word of the session in `opened`, as soon as there is one.
+    Open { turn: u64, outlet: Outlet, opened: SharedOpened },
     /// The answer to a question.
     Decide { question: u64, decision: Decision },
     /// The model from the next prompt on.

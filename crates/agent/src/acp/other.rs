@@ -108,6 +108,7 @@ impl AcpAgent {
     }
 
     pub(super) fn prepare(&self, request: &Request, base: &Environment) -> Result<(Ready, Pipe), RunError> {
+        request.check()?;
         self.refuse(request)?;
         let mut warnings = request.notices.clone();
         let dir = prepare::working_directory(request)?;

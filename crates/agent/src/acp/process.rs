@@ -19,7 +19,7 @@ use crate::find::Gemini;
 use crate::home::Home;
 use crate::hooks;
 use crate::prepare::{self, Common, Own, Ready, RunError, arguments, asking};
-use crate::request::Request;
+use crate::request::{Request, Transport};
 use crate::run_dir::RunDir;
 use crate::settings::read_settings;
 use crate::supervise::protocol::{self, Launch, Stdin};
@@ -134,9 +134,8 @@ fn prepare(
     // It costs time, and is written late: independent prompts have it only for the router, whose model nothing else names.
     if (purpose == Purpose::One || may_be_routed(request))
         && telemetry::switch_on(&run_dir.path().join(telemetry::FILE), &user_settings, &mut environment)
-        && gemini.version >= TRACES_SINCE
     {
-        telemetry::trace(&mut environment);
+        telemetry::trace(&gemini.version, &mut environment);
     }
     prepare::debug_log(&run_dir, &mut environment);
     let flag = if gemini.version.has(Feature::Acp) { "--acp" } else { "--experimental-acp" };
@@ -144,13 +143,21 @@ fn prepare(
     // A session to go on with is loaded by a message.
     let request = asking::asking(request, &user_home, &dir, &user_settings, &environment);
     let approval = mode_of_agent(request.approval, &request.rules);
-    let request = &Request { resume: None, approval, ..request };
+    let mut request = Request { resume: None, approval, transport: Transport::Acp, ..request };
+    if run_dir.meter().is_some() {
+        asking::about_model_tools(&mut request);
+    }
+    let request = &request;
     args.extend(arguments::of(request, gemini, home.as_ref(), run_dir.path(), &user_home, &user_settings)?);
     let places = (user_home.as_path(), dir.as_path());
     if asking::about_everything(request)
         || responses::can_be_recorded(gemini, request, &user_settings, places, base)
     {
         args.push(responses::option(&run_dir));
+        if let Some(meter) = run_dir.meter() {
+            let traces = telemetry::traces(run_dir.path(), &environment);
+            meter.record(&responses::file(&run_dir), traces.as_deref());
+        }
     }
     let (program, args) = prepare::command(gemini, request, &user_settings, &mut environment, args, heap_mb);
     in_custody((program, args), home, dir, run_dir, environment, warnings)
@@ -193,9 +200,6 @@ pub(super) fn in_custody(
 fn may_be_routed(request: &Request) -> bool {
     request.model.as_deref().is_none_or(|model| model == "auto" || model.starts_with("auto-"))
 }
-
-/// The first release that was seen to trace what a call took.
-const TRACES_SINCE: Version = Version::new(0, 44, 0);
 
 /// The first release whose hooks of the agent are run over ACP as well.
 const AGENT_HOOKS_SINCE: Version = Version::new(0, 45, 2);

@@ -1,9 +1,11 @@
-//! What the API answered, as the CLI records it: over ACP the one place that says in time why an answer ended, and that its router was
-//! asked (0.61.0).
+//! What the API answered, as the CLI records it: the one place that says in the API's own word why an answer ended and, over ACP,
+//! in time that its router was asked and which arguments a tool call has (0.61.0).
 //!
-//! The CLI writes an answer there before it goes on, so whoever has heard of the end of a turn finds all of it. Its telemetry, which
+//! The CLI writes an answer there when its stream has ended and before any of its tools runs, so whoever has heard of the end of a turn
+//! finds all of it. Its telemetry, which
 //! has the same, is 5 s late, and nothing hurries that part of it; what it traces can be hurried, and names the models.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,24 +13,25 @@ use std::path::{Path, PathBuf};
 use alhena_model::{Fact, Tokens};
 use alhena_wire::frame::{Frame, Framer};
 use alhena_wire::release::Feature;
-use alhena_wire::responses::{self, Response};
+use alhena_wire::responses::{self, FunctionCall, Response};
 use serde_json::Value;
 
 use crate::env::{self, Environment};
 use crate::facts::{AuthMethod, authentication};
 use crate::find::Gemini;
+use crate::finish::Finishes;
 use crate::follow::Follower;
 use crate::request::{Request, Sandbox};
 use crate::run_dir::RunDir;
-use crate::telemetry::{self, Traced};
+use crate::telemetry::Traced;
 
 /// Where the CLI writes what the API answers.
-pub(super) fn file(run_dir: &RunDir) -> PathBuf {
+pub(crate) fn file(run_dir: &RunDir) -> PathBuf {
     run_dir.path().join("responses")
 }
 
 /// The option that makes it do so.
-pub(super) fn option(run_dir: &RunDir) -> OsString {
+pub(crate) fn option(run_dir: &RunDir) -> OsString {
     let mut option = OsString::from("--record-responses=");
     option.push(file(run_dir));
     option
@@ -38,12 +41,14 @@ pub(super) fn option(run_dir: &RunDir) -> OsString {
 const LONGEST_LINE: usize = 64 << 20;
 /// So many answers may wait for the names of their models.
 const MOST: usize = 1000;
+/// Calls that the CLI never reports are forgotten when there are this many.
+const MOST_CALLS: usize = 10_000;
 
 /// Whether the CLI can be asked to record what the API answers without doing anything else in another way.
 ///
 /// With a Google account it would (0.61.0): around the server that it talks to then it does not expect anybody, and goes without
 /// what its administrator demands. In a sandbox it cannot reach the file, and no answer would get through.
-pub(super) fn can_be_recorded(
+pub(crate) fn can_be_recorded(
     gemini: &Gemini,
     request: &Request,
     settings: &Value,
@@ -72,19 +77,38 @@ pub(super) fn can_be_recorded(
 }
 
 /// Follows what is recorded.
-pub(super) struct Responses {
+pub(crate) struct Responses {
     file: Follower,
     framer: Framer,
     /// Those of which it is not known which model gave them.
     nameless: Vec<Response>,
-    warnings: Vec<String>,
+    finishes: Finishes,
     aside: Vec<Fact>,
+    /// Calls that have not begun, by their ids. Calls that share an id cannot be told apart, so none of them is kept.
+    calls: HashMap<String, Option<FunctionCall>>,
 }
 
 impl Responses {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let (file, framer) = (Follower::open(path)?, Framer::new(LONGEST_LINE));
-        Ok(Self { file, framer, nameless: Vec::new(), warnings: Vec::new(), aside: Vec::new() })
+        Ok(Self::follow(Follower::open(path)?))
+    }
+
+    /// Reads the answers of a CLI that has ended; none if it recorded nothing.
+    pub(crate) fn of_ended(run_dir: &RunDir) -> Option<Self> {
+        let mut responses = Self::follow(Follower::read_only(&file(run_dir)).ok()?);
+        responses.read();
+        Some(responses)
+    }
+
+    fn follow(file: Follower) -> Self {
+        Self {
+            file,
+            framer: Framer::new(LONGEST_LINE),
+            nameless: Vec::new(),
+            finishes: Finishes::default(),
+            aside: Vec::new(),
+            calls: HashMap::new(),
+        }
     }
 
     /// Nobody else reads it: what has been read need not be kept.
@@ -96,22 +120,44 @@ impl Responses {
     pub(super) fn begin_again(&mut self) {
         self.read();
         self.nameless.clear();
-        self.warnings.clear();
+        self.finishes = Finishes::default();
         self.aside.clear();
+        self.calls.clear();
+    }
+
+    /// Returns the call with this id, once. None if it is not recorded, or if several calls have this id.
+    pub(super) fn take_call(&mut self, id: &str) -> Option<FunctionCall> {
+        self.read();
+        let call = self.calls.get_mut(id)?.take()?;
+        self.calls.remove(id);
+        Some(call)
     }
 
     /// Reads what there is.
-    pub(super) fn read(&mut self) {
+    pub(crate) fn read(&mut self) {
         let mut fresh = Vec::new();
         while let Some(bytes) = self.file.next().ok().filter(|bytes| !bytes.is_empty()) {
-            self.framer.push(bytes, |frame| {
-                if let Frame::Line(line) = frame {
-                    fresh.extend(responses::parse_line(line));
-                }
+            self.framer.push(bytes, |frame| match frame {
+                Frame::Line(line) => fresh.extend(responses::parse_line(line).map(Some)),
+                Frame::TooLong { .. } => fresh.push(None),
             });
         }
         for response in fresh {
-            self.warnings.extend(response.finish_reason.as_deref().and_then(telemetry::warning));
+            let Some(mut response) = response else {
+                self.finishes.unknown();
+                continue;
+            };
+            if self.calls.len() > MOST_CALLS {
+                self.calls.clear();
+            }
+            for call in response.calls.drain(..) {
+                let id = call.id.clone();
+                self.calls.entry(id).and_modify(|known| *known = None).or_insert(Some(call));
+            }
+            match response.streamed {
+                true => self.finishes.answer(response.finish_reason.clone()),
+                false => self.finishes.aside(response.finish_reason.as_deref()),
+            }
             if self.nameless.len() < MOST {
                 self.nameless.push(response);
             }
@@ -147,9 +193,9 @@ impl Responses {
         self.nameless.iter().any(|response| !response.streamed)
     }
 
-    /// What was not told yet of answers that did not end by themselves.
-    pub(super) fn warnings(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.warnings)
+    /// How the answers ended that were read.
+    pub(crate) fn finishes(&mut self) -> &mut Finishes {
+        &mut self.finishes
     }
 
     /// What was asked beside the conversation, and not told yet.
@@ -158,7 +204,7 @@ impl Responses {
     }
 }
 
-fn tokens(response: &Response) -> Tokens {
+pub(crate) fn tokens(response: &Response) -> Tokens {
     let usage = &response.usage;
     Tokens {
         prompt: usage.prompt_token_count.unwrap_or_default(),
@@ -167,5 +213,50 @@ fn tokens(response: &Response) -> Tokens {
         thoughts: usage.thoughts_token_count.unwrap_or_default(),
         tool: usage.tool_use_prompt_token_count.unwrap_or_default(),
         total: usage.total_token_count.unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::io::Write;
+
+    fn answer(id: &str, name: &str, args: &Value) -> String {
+        let part = json!({"functionCall": {"id": id, "name": name, "args": args}});
+        let chunk = json!({"candidates": [{"content": {"parts": [{"text": "x"}, part]}}]});
+        json!({"method": "generateContentStream", "response": [{}, chunk]}).to_string()
+    }
+
+    #[test]
+    fn a_call_is_known_by_its_id_as_soon_as_its_answer_is_written_and_taken_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("responses");
+        let mut responses = Responses::open(&path).unwrap();
+        assert_eq!(responses.take_call("a"), None);
+        let mut file = std::fs::File::options().append(true).open(&path).unwrap();
+        let args = json!({"file_path": "x"});
+        writeln!(file, "not json\n[]\n{}", answer("a", "read_file", &args)).unwrap();
+        write!(file, "{}", answer("b", "glob", &json!({}))).unwrap();
+        let call = FunctionCall { id: "a".to_owned(), name: "read_file".to_owned(), args };
+        assert_eq!(responses.take_call("a"), Some(call));
+        assert_eq!((responses.take_call("a"), responses.take_call("b")), (None, None));
+        writeln!(file).unwrap();
+        assert_eq!(responses.take_call("b").unwrap().name, "glob");
+    }
+
+    #[test]
+    fn calls_that_share_an_id_are_not_told_apart_by_guessing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("responses");
+        let mut responses = Responses::open(&path).unwrap();
+        let mut file = std::fs::File::options().append(true).open(&path).unwrap();
+        for command in ["rm x", "echo ok", "echo third"] {
+            writeln!(file, "{}", answer("same", "run_shell_command", &json!({"command": command}))).unwrap();
+        }
+        assert_eq!((responses.take_call("same"), responses.take_call("same")), (None, None));
+        responses.begin_again();
+        writeln!(file, "{}", answer("same", "glob", &json!({}))).unwrap();
+        assert_eq!(responses.take_call("same").unwrap().name, "glob");
     }
 }

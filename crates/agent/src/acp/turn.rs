@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use alhena_model::{EventKind, Malformed, Stop};
 use alhena_wire::acp::Choice;
+use alhena_wire::responses::FunctionCall;
 use alhena_wire::rpc::Id;
 
-use super::conversation::TurnItem;
+use super::conversation::{SharedOpened, TurnItem};
 use super::permission::{Permission, Question, Withdrawn};
 use super::service::Terms;
 use crate::account::Account;
@@ -73,6 +74,8 @@ const QUESTION: usize = size_of::<TurnItem>();
 pub(super) struct Pending {
     pub id: Id,
     pub question: Question,
+    /// The call as the API's answer has it, where answers are recorded; until those who decide have it.
+    pub recorded: Option<FunctionCall>,
     pub options: Vec<Choice>,
     pub since: Instant,
     /// Somebody who decides was asked first, and has not decided.
@@ -84,8 +87,8 @@ pub(super) struct Pending {
 pub(super) struct Exchange {
     pub number: u64,
     pub text: String,
-    /// There is no prompt: somebody waits for the session.
-    pub opens: bool,
+    /// There is no prompt: somebody waits here for the session.
+    pub opens: Option<SharedOpened>,
     pub outlet: Outlet,
     pub account: Account,
     pub began: Instant,

@@ -9,8 +9,8 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use alhena_http::{Refusal, Request, RequestReader, response_head};
 use alhena_model::answer::TOOL;
+use alhena_sys::http::{Refusal, Request, RequestReader, response_head};
 use alhena_wire::mcp;
 use alhena_wire::rpc::{Fault, Id, Message, answer, refusal};
 use serde_json::{Value, json};

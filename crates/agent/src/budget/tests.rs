@@ -125,6 +125,61 @@ fn calls_that_left_no_counts_are_calls_all_the_same() {
     assert!(place.refused("m").contains("3 of 3 model calls"));
 }
 
+/// Records an answer of a call outside of conversations.
+fn record(path: &std::path::Path, tokens: u64) {
+    let answer =
+        json!({"candidates": [], "usageMetadata": {"promptTokenCount": tokens, "totalTokenCount": tokens}});
+    let line = format!("{{\"method\":\"generateContent\",\"response\":{answer}}}\n");
+    let before = std::fs::read_to_string(path).unwrap_or_default();
+    std::fs::write(path, before + &line).unwrap();
+}
+
+#[test]
+fn tools_that_call_models_run_one_at_a_time_and_what_they_took_counts() {
+    let mut place = Place::new(Budget { tokens: Some(10_000), ..Budget::default() });
+    let responses = place.chats.path().join("responses");
+    let ask = |place: &Place| place.meter.ask_for_tool("google_web_search", None);
+    assert!(granted(&place.ask("m")));
+    place.answer(OWN, "m", 100, 0);
+    assert!(matches!(ask(&place), ToolPermit::Denied(why) if why.contains("cannot be counted")));
+    place.meter.record(&responses, None);
+    assert_eq!(ask(&place), ToolPermit::Granted);
+    assert!(matches!(ask(&place), ToolPermit::Denied(why) if why.contains("one at a time")));
+    record(&responses, 6_000);
+    place.meter.tool_ended("google_web_search");
+    assert_eq!(ask(&place), ToolPermit::Granted);
+    record(&responses, 6_000);
+    place.meter.tool_ended("google_web_search");
+    let used_up = "The budget is used up: 12100 of 10000 tokens".to_owned();
+    assert_eq!(ask(&place), ToolPermit::Refused(used_up.clone()));
+    assert_eq!(place.refused("m"), used_up);
+    assert!(!place.meter.is_overrun());
+    record(&responses, 1);
+    assert_eq!(place.meter.settle().1, Some(used_up));
+    assert!(place.meter.is_overrun());
+}
+
+#[test]
+fn calls_that_tools_may_make_are_reserved() {
+    let mut place = Place::new(Budget { calls: Some(4), ..Budget::default() });
+    assert!(granted(&place.ask("m")));
+    place.answer(OWN, "m", 100, 0);
+    assert_eq!(place.meter.ask_for_tool("google_web_search", None), ToolPermit::Granted);
+    assert_eq!(place.meter.ask_for_tool("web_fetch", None), ToolPermit::Granted);
+    let denied = place.meter.ask_for_tool("google_web_search", None);
+    assert!(matches!(denied, ToolPermit::Denied(why) if why.contains("the budget has 0 left")));
+}
+
+#[test]
+fn a_call_made_without_asking_counts_and_exceeding_the_limit_is_a_failure() {
+    let mut place = Place::new(Budget { calls: Some(1), ..Budget::default() });
+    assert!(granted(&place.ask("m")));
+    place.answer(OWN, "m", 10, 1);
+    assert_eq!(place.meter.settle().1, None);
+    place.answer(OWN, "m", 10, 1);
+    assert_eq!(place.meter.settle().1.unwrap(), "The budget was exceeded: 2 of 1 model calls");
+}
+
 #[test]
 fn limits_that_cannot_be_kept_are_refused() {
     let request = |max: fn(Request) -> Request| max(Request::new("x").prices(prices()).model("m"));

@@ -34,6 +34,9 @@ impl Engine {
             self.account.read_session();
             self.account.hear_meter(&self.ward);
             let more = self.may_read(watch) && self.read_once(watch);
+            if self.account.hear_audit() {
+                self.stop(Stop::Cancelled, watch);
+            }
             self.read_retries(watch);
             if let Some(recorder) = &mut self.account.recorder {
                 recorder.follow_stderr();

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use super::settings::written_out;
 
-pub(super) const SHELL: &str = "run_shell_command";
+pub(crate) const SHELL: &str = "run_shell_command";
 
 /// Where our rules stand among the user's own, 0 to 999: a denial is never overruled, and an allowance is worth what the
 /// CLI's own `--allowed-tools` is worth.
@@ -28,6 +28,13 @@ const REST: u32 = 0;
 
 /// What the CLI matches a pattern with is a JSON object.
 const ANY_ARGUMENTS: &str = r"\{";
+/// Arguments of a shell with text that the CLI reads in another way than bash (0.61.0): `$`, backticks, backslashes, control
+/// characters, here-documents, comments. Its prefixes of commands hold for other text only.
+const NOT_PLAIN: &str = r##"\$|\x60|\\\\|\\[bfru]|<<|([ ;&|]|\\[nt])#|"command":"#"##;
+const NOT_PLAIN_MESSAGE: &str = "Only plain commands can be checked: no $, backticks, backslashes, comments or here-documents, also in the description.";
+/// Arguments of a shell that runs in another folder, where a path is another program.
+const ELSEWHERE: &str = r#""dir_path":"#;
+const ELSEWHERE_MESSAGE: &str = "Commands are allowed only in the folder of the run: leave out dir_path.";
 
 /// A tool, or a part of one: `NAME`, `run_shell_command(PREFIX)`, `mcp_SERVER_TOOL`, `SERVER__TOOL`, and as Claude
 /// writes it `mcp__SERVER__TOOL`.
@@ -65,8 +72,9 @@ impl ToolRule {
         }
     }
 
-    /// Whether it is about a call of this tool, with this command if it is a shell; a command that is more than one is not.
-    pub(crate) fn covers(&self, tool: &str, command: Option<&str>) -> bool {
+    /// Whether it is about a call of this tool, with this command if it is a shell; several commands are not, nor is one that runs
+    /// elsewhere.
+    pub(crate) fn covers(&self, tool: &str, command: Option<&str>, elsewhere: bool) -> bool {
         let is_tool = match &self.server {
             Some(server) => tool == format!("mcp_{server}_{}", self.tool),
             None => self.tool == tool || self.tool == "*",
@@ -76,7 +84,8 @@ impl ToolRule {
             (Some(prefix), Some(command)) => {
                 let rest = command.strip_prefix(prefix.as_str());
                 let ends = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
-                ends && !command.contains([';', '&', '|', '$', '`', '(', ')', '<', '>', '\n', '\\'])
+                ends && !elsewhere
+                    && !command.contains([';', '&', '|', '$', '`', '(', ')', '<', '>', '\n', '\\'])
             }
             (Some(_), None) => false,
         };
@@ -187,8 +196,12 @@ impl fmt::Display for ToolRule {
 
 /// The text of a policy file for these rules, in the CLI's own format. Deterministic, so that it can be part of a test.
 #[must_use]
-pub fn policy_text(allow: &[ToolRule], deny: &[ToolRule], ask: &[ToolRule]) -> String {
+pub fn policy_text(allow: &[ToolRule], deny: &[ToolRule], ask: &[ToolRule], shell: Shell) -> String {
     let mut text = "# Written by Alhena for one run.\n".to_owned();
+    if allow.iter().chain(deny).any(|rule| rule.prefix.is_some()) {
+        push_pattern(&mut text, NOT_PLAIN, "deny", DENY);
+        text.push_str(&format!("deny_message = {}\n", quoted(NOT_PLAIN_MESSAGE)));
+    }
     for rule in deny {
         push_rule(&mut text, rule, "deny", DENY);
     }
@@ -201,11 +214,35 @@ pub fn policy_text(allow: &[ToolRule], deny: &[ToolRule], ask: &[ToolRule]) -> S
     for rule in allow {
         push_rule(&mut text, rule, "allow", ALLOW);
     }
-    let mut shell = allow.iter().filter(|rule| rule.server.is_none() && rule.tool == SHELL).peekable();
-    if shell.peek().is_some() && shell.all(|rule| rule.prefix.is_some()) {
+    let mut allowed = allow.iter().filter(|rule| rule.server.is_none() && rule.tool == SHELL).peekable();
+    if allowed.peek().is_some() && allowed.all(|rule| rule.prefix.is_some()) {
+        push_pattern(&mut text, ELSEWHERE, "deny", ALLOW + 1);
+        text.push_str(&format!("deny_message = {}\n", quoted(ELSEWHERE_MESSAGE)));
         push_rule(&mut text, &ToolRule { server: None, tool: SHELL.to_owned(), prefix: None }, "deny", REST);
+    } else if shell == Shell::Asks {
+        push_pattern(&mut text, ANY_ARGUMENTS, "ask_user", REST);
+        text.push_str("modes = [\"default\", \"autoEdit\"]\n");
     }
     text
+}
+
+/// Whether the CLI asks about every command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shell {
+    /// It asks about those that it does not take for safe.
+    Judges,
+    /// It asks about all, unless a rule of the user's own decides. What it takes for safe can run anything (0.61.0).
+    Asks,
+}
+
+/// A rule for the shell with these arguments.
+fn push_pattern(text: &mut String, pattern: &str, decision: &str, priority: u32) {
+    text.push_str(&format!(
+        "\n[[rule]]\ntoolName = {}\nargsPattern = {}\ndecision = {}\npriority = {priority}\n",
+        quoted(SHELL),
+        quoted(pattern),
+        quoted(decision)
+    ));
 }
 
 fn push_rule(text: &mut String, rule: &ToolRule, decision: &str, priority: u32) {

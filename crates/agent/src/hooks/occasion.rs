@@ -1,11 +1,18 @@
 //! What the CLI runs our command for: somebody decides, or an answer of a wanted shape is looked at.
 
+use alhena_model::hook::UNDECIDED;
+use serde_json::json;
+
 use super::Moment;
+use super::settings::{FAILED, PROGRAM, SOCKET};
+use crate::budget;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Occasion {
     /// Somebody decides.
     Decision(Moment),
+    /// The budget decides about a tool that calls a model.
+    ModelTool(Moment),
     /// The tool of this name took an answer.
     Submission(String),
     /// The model has ended its turn.
@@ -44,7 +51,7 @@ impl Word {
 impl Occasion {
     pub(super) fn word(&self) -> Word {
         match self {
-            Occasion::Decision(moment) => Word::Decision(*moment),
+            Occasion::Decision(moment) | Occasion::ModelTool(moment) => Word::Decision(*moment),
             Occasion::Submission(_) => Word::Submission,
             Occasion::Answer => Word::Answer,
         }
@@ -53,7 +60,7 @@ impl Occasion {
     /// The CLI's name of it.
     pub(super) fn event(&self) -> &'static str {
         match self {
-            Occasion::Decision(moment) => moment.event(),
+            Occasion::Decision(moment) | Occasion::ModelTool(moment) => moment.event(),
             Occasion::Submission(_) => Moment::AfterTool.event(),
             Occasion::Answer => "AfterAgent",
         }
@@ -63,16 +70,30 @@ impl Occasion {
     pub(super) fn matcher(&self) -> Option<String> {
         match self {
             Occasion::Submission(tool) => Some(format!("^{tool}$")),
+            Occasion::ModelTool(_) => {
+                Some(format!("^({})$", budget::model_tools().collect::<Vec<_>>().join("|")))
+            }
             Occasion::Decision(_) | Occasion::Answer => None,
         }
     }
 
-    /// The exit code when the command fails: 2 blocks, and silence is no consent. What is an answer is decided at the end
-    /// whatever was asked on the way, and a block would only make the model go on.
-    pub(super) fn exit_when_failed(&self) -> u8 {
+    /// Returns the shell command that asks. The CLI takes a command that ends without a word for consent, also after exit code 2
+    /// and when its shell was killed; with exit code 2, and after JSON, it takes what was said for a denial (0.61.0).
+    pub(super) fn command(&self) -> String {
+        let ask = format!("\"${PROGRAM}\" hook \"${SOCKET}\" {}", self.word().name());
+        let denial = format!("{UNDECIDED}the hook was ended before it decided");
         match self {
-            Occasion::Decision(_) => 2,
-            Occasion::Submission(_) | Occasion::Answer => 0,
+            // Standard error counts where nothing is on standard output.
+            Occasion::Decision(Moment::BeforeTool | Moment::AfterTool) | Occasion::ModelTool(_) => {
+                let said = json!({"decision": "deny", "reason": denial});
+                format!("printf %s '{said}' >&2; exec 2>/dev/null; {ask} || exit 2")
+            }
+            // A model call that is denied ends the run as a success: Alhena has to know that there was no decision.
+            Occasion::Decision(Moment::BeforeModel) => {
+                format!("{ask} || {{ : >\"${FAILED}\"; echo '{denial}' >&2; exit 2; }}")
+            }
+            // The answer is checked at the end of the run. Blocking here would only make the model continue.
+            Occasion::Submission(_) | Occasion::Answer => format!("{ask} || exit 0"),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use alhena_model::hook::UNDECIDED;
+use serde_json::json;
 
 use super::occasion::Word;
 
@@ -18,8 +19,9 @@ pub fn relay(socket: &OsStr, moment: &OsStr) -> u8 {
     match carry(Path::new(socket), moment) {
         Ok(()) => 0,
         Err(error) => {
-            // The CLI shows it to the model as the reason.
-            let _nobody_listens = writeln!(io::stderr(), "{UNDECIDED}{error}");
+            // The CLI shows the reason to the model.
+            let denial = json!({"decision": "deny", "reason": format!("{UNDECIDED}{error}")});
+            let _nobody_listens = writeln!(io::stdout(), "{denial}");
             BLOCKED
         }
     }

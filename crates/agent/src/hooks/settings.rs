@@ -10,6 +10,9 @@ use crate::env;
 pub(crate) const PROGRAM: &str = env::ALHENA_HOOK_PROGRAM;
 pub(crate) const SOCKET: &str = env::ALHENA_HOOK_SOCKET;
 
+/// The file that is there when a hook before a model call could not ask.
+pub(crate) const FAILED: &str = env::ALHENA_HOOK_FAILED;
+
 /// What the CLI calls ours.
 const NAME: &str = "alhena";
 /// For the CLI: longer than anybody waits, because it lets through what takes too long.
@@ -26,9 +29,7 @@ pub(crate) fn add_to(settings: &mut Map<String, Value>, occasions: &[Occasion]) 
     }
     let Some(hooks) = hooks.as_object_mut() else { return false };
     for occasion in occasions {
-        let (word, failed) = (occasion.word().name(), occasion.exit_when_failed());
-        let command = format!("\"${PROGRAM}\" hook \"${SOCKET}\" {word} || exit {failed}");
-        let ours = json!({"type": "command", "name": NAME, "command": command, "timeout": NEVER});
+        let ours = json!({"type": "command", "name": NAME, "command": occasion.command(), "timeout": NEVER});
         let ours = match occasion.matcher() {
             Some(matcher) => json!({"matcher": matcher, "hooks": [ours]}),
             None => json!({"hooks": [ours]}),

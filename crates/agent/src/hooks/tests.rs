@@ -9,7 +9,9 @@ fn served(hooks: Hooks) -> (tempfile::TempDir, Server) {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(
         dir.path(),
+        dir.path(),
         Deciders { hooks: Some(hooks), desk: None, meter: None, behind: None, can_tell: true },
+        Vec::new(),
     )
     .unwrap();
     (dir, server)
@@ -95,9 +97,37 @@ fn the_users_own_hooks_stay() {
     let hooks = &settings["hooks"];
     assert_eq!(hooks["BeforeTool"][0], json!({"matcher": "x", "hooks": []}));
     assert_eq!(hooks["AfterAgent"], json!([1]));
-    for (event, at) in [("BeforeTool", 1), ("BeforeModel", 0)] {
+    for (event, at, end) in [("BeforeTool", 1, "|| exit 2"), ("BeforeModel", 0, "exit 2; }")] {
         let command = hooks[event][at]["hooks"][0]["command"].as_str().unwrap();
-        assert!(command.ends_with("|| exit 2"), "{command}");
+        assert!(command.ends_with(end), "{command}");
+    }
+}
+
+#[test]
+fn a_command_that_is_not_answered_has_denied_before_it_ends() {
+    for moment in Moment::ALL {
+        let command = Occasion::Decision(moment).command();
+        let dir = tempfile::tempdir().unwrap();
+        let (socket, failed) = (dir.path().join("hooks"), dir.path().join("hook-failed"));
+        // The program that asks prints nothing and is ended by SIGINT, which the shell does not report.
+        let program = dir.path().join("silent");
+        std::fs::write(&program, "#!/bin/sh\nkill -INT $$\n").unwrap();
+        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let mut shell = std::process::Command::new("bash");
+        let done = shell
+            .args(["-c", &command])
+            .env(PROGRAM, &program)
+            .env(SOCKET, &socket)
+            .env(FAILED, &failed)
+            .output()
+            .unwrap();
+        assert_eq!((done.status.code(), done.stdout.len()), (Some(2), 0), "{moment:?}");
+        let said = String::from_utf8(done.stderr).unwrap();
+        assert!(said.contains("nobody decided: the hook was ended before it decided"), "{said}");
+        assert_eq!(failed.exists(), moment == Moment::BeforeModel);
+        if moment != Moment::BeforeModel {
+            assert_eq!(serde_json::from_str::<Value>(&said).unwrap()["decision"], "deny");
+        }
     }
 }
 

@@ -152,6 +152,7 @@ fn options(request: &Request, text: &mut Text) -> Result<(), Unfit> {
         raw_lines,
         conversation: _,
         notices: _,
+        usage_dir: _,
     } = request;
     let own = [
         (hooks.is_some(), "it has hooks, and a process tells nobody which prompt it asks them for"),

@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 
 use super::RunError;
 use crate::find::Gemini;
-use crate::home::{Home, Resume, ToolRule, check_policy, policy_paths, policy_text};
-use crate::request::{Approval, Request, Sandbox, Trust};
+use crate::home::{Home, Resume, Shell, ToolRule, check_policy, policy_paths, policy_text};
+use crate::request::{Approval, Request, Sandbox, Transport, Trust};
 
 /// The policy file that Alhena writes; what the CLI says about it is not the user's concern.
 pub(crate) const OUR_POLICY: &str = "alhena-rules.toml";
@@ -175,11 +175,12 @@ fn tool_flags(
             })
         })
         .collect::<Result<_, _>>()?;
-    if allow.is_empty() && deny.is_empty() && ask.is_empty() {
+    let shell = if request.transport == Transport::Acp { Shell::Asks } else { Shell::Judges };
+    if allow.is_empty() && deny.is_empty() && ask.is_empty() && shell == Shell::Judges {
         return Ok(policies.into_iter().map(|path| ("--policy", path.into_os_string())).collect());
     }
     let ours = run_dir.join(OUR_POLICY);
-    fs::write(&ours, policy_text(&allow, &deny, &ask))
+    fs::write(&ours, policy_text(&allow, &deny, &ask, shell))
         .map_err(|error| RunError::failed(FailureKind::Config, format!("{}: {error}", ours.display())))?;
     let none = Map::new();
     let settings = user_settings.as_object().unwrap_or(&none);

@@ -10,6 +10,7 @@ use alhena_wire::release::Feature;
 use serde_json::{Map, Value, json};
 
 use super::{RunError, hooks, takes_folder_settings};
+use crate::budget;
 use crate::env::Environment;
 use crate::facts;
 use crate::find::Gemini;
@@ -128,6 +129,52 @@ pub(crate) fn asking(
     // Its own policies deny these in some modes, and ours stands above them.
     request.deny_tools.extend(["enter_plan_mode", "exit_plan_mode"].map(str::to_owned));
     request
+}
+
+/// Makes the CLI ask about tools that call models, so that a budget is asked before each of them. The mode stays as it is.
+pub(crate) fn about_model_tools(request: &mut Request) {
+    for tool in budget::model_tools() {
+        // The name of a tool is a rule.
+        let _never_fails = request.rules.add(Decision::Ask, tool);
+    }
+}
+
+/// Refuses policies of the user that deny a tool that calls a model: the rule that asks about it would stand above them.
+pub(super) fn check_model_tools(request: &Request, user_home: &Path, user: &Value) -> Result<(), RunError> {
+    let none = Map::new();
+    let settings = user.as_object().unwrap_or(&none);
+    for file in policy_paths(Path::new(""), &request.policies, user_home, settings)
+        .iter()
+        .skip(1)
+        .flat_map(|path| files(path))
+    {
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        let table: toml::Table = toml::from_str(&text).unwrap_or_default();
+        let rules = table.get("rule").and_then(toml::Value::as_array).into_iter().flatten();
+        for rule in rules.filter(|rule| rule.get("decision").and_then(toml::Value::as_str) == Some("deny")) {
+            if let Some(tool) = budget::model_tools().find(|tool| names(rule, tool)) {
+                return Err(RunError::usage(
+                    format!(
+                        "{} denies {tool}, and a budget over ACP has to be asked about it",
+                        file.display()
+                    ),
+                    format!("Use --deny {tool} in its place, or --transport headless."),
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a rule of a policy may be about a built-in tool.
+fn names(rule: &toml::Value, tool: &str) -> bool {
+    let about = |name: &toml::Value| name.as_str().is_none_or(|name| name == tool || name.contains('*'));
+    match (rule.get("mcpName"), rule.get("toolName")) {
+        (Some(_), _) => false,
+        (None, Some(toml::Value::Array(tools))) => tools.iter().any(about),
+        (None, Some(name)) => about(name),
+        (None, None) => true,
+    }
 }
 
 fn refuse_trusted(others: &[PathBuf], who: &str) -> Result<(), RunError> {

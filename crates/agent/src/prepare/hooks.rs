@@ -11,6 +11,7 @@ use crate::facts;
 use crate::find::Gemini;
 use crate::hooks::{self, Deciders, Occasion, Server};
 use crate::request::{Request, Sandbox};
+use crate::run_dir::RunDir;
 use crate::settings::read_settings;
 use crate::supervise::custody::keeper_program;
 
@@ -45,7 +46,7 @@ pub(super) fn check(
 pub(super) fn begin(
     deciders: Deciders,
     occasions: &[Occasion],
-    place: &Path,
+    run_dir: &RunDir,
     user: &Value,
     wanted: &mut Map<String, Value>,
     environment: &mut Environment,
@@ -63,10 +64,16 @@ pub(super) fn begin(
         return Err(switched_off("your settings"));
     }
     wanted.extend(settings.remove_entry("hooks"));
-    let server = Server::start(place, deciders)
+    let asked_at = |occasion: &Occasion| match occasion {
+        Occasion::Decision(moment) => Some(*moment),
+        Occasion::ModelTool(_) | Occasion::Submission(_) | Occasion::Answer => None,
+    };
+    let moments = occasions.iter().filter_map(asked_at).collect();
+    let server = Server::start(run_dir.temporary(), run_dir.path(), deciders, moments)
         .map_err(|error| RunError::usage(format!("hooks cannot be listened for: {error}"), ""))?;
     environment.set(hooks::PROGRAM, program);
     environment.set(hooks::SOCKET, server.socket());
+    environment.set(hooks::FAILED, server.failed());
     Ok(server)
 }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::prompt::Delivery;
 use super::{RunError, arguments, command};
+use crate::acp::responses;
 use crate::env::Environment;
 use crate::find::Gemini;
 use crate::home::Home;
@@ -13,6 +14,7 @@ use crate::rate_limit::OnRateLimit;
 use crate::request::Request;
 use crate::run_dir::RunDir;
 use crate::supervise::protocol::{self, Launch};
+use crate::telemetry;
 
 /// Where a run is.
 #[derive(Clone)]
@@ -37,6 +39,13 @@ impl Surroundings {
         let mut args = prompt.first;
         args.extend(["--output-format".into(), "stream-json".into()]);
         args.extend(arguments::of(request, gemini, home, run_dir.path(), user_home, user_settings)?);
+        if responses::can_be_recorded(gemini, request, user_settings, (user_home, dir), environment) {
+            args.push(responses::option(run_dir));
+            if let Some(meter) = run_dir.meter() {
+                let traces = telemetry::traces(run_dir.path(), environment);
+                meter.record(&responses::file(run_dir), traces.as_deref());
+            }
+        }
         args.extend(prompt.last);
         let (program, args) = command(gemini, request, user_settings, environment, args, None);
         environment.set("TMPDIR", run_dir.temporary());

@@ -74,12 +74,6 @@ impl Mask {
         self.hide_as(text, &|name| format!("[{name}]"))
     }
 
-    /// A value by its name.
-    pub(crate) fn value(&self, name: &str) -> Option<&str> {
-        let form = self.forms.iter().find(|form| form.name == name)?;
-        std::str::from_utf8(&form.bytes).ok()
-    }
-
     /// The text without the values, and with something of the caller's in the place of each.
     pub(crate) fn hide_as<'t>(&self, text: &'t [u8], written: &dyn Fn(&str) -> String) -> Cow<'t, [u8]> {
         let mut spans = self.spans(text);

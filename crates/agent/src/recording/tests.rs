@@ -140,6 +140,7 @@ fn happening(line: impl Strategy<Value = String>) -> impl Strategy<Value = Happe
         1 => "[a-z]{1,3}".prop_map(Input::Warning),
         1 => Just(Input::Stop(Stop::Cancelled)),
         1 => Just(Input::SessionLost),
+        1 => Just(Input::FinishReasonUnavailable),
         1 => decided,
         1 => Just(measured()),
         1 => Just(Input::Denied(vec!["read_file".to_owned()])),
@@ -160,7 +161,7 @@ fn live(
     states: &[DiskFact],
 ) -> Vec<Event> {
     let header = Header::new(witnesses, transport, json!({}));
-    let mut recorder = Recorder::new(dir, &header, Mask::default(), Path::new("/nowhere"), 0).unwrap();
+    let mut recorder = Recorder::new(dir, &header, Mask::default(), Path::new("/proc/nowhere"), 0).unwrap();
     let (mut interpreter, mut out, mut lines) = (Interpreter::with(witnesses), Vec::new(), 0);
     let (mut framer, mut states) = (Framer::default(), states.iter().cycle());
     for happening in happenings {

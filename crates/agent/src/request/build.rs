@@ -253,4 +253,10 @@ impl Request {
         self.notices.push(text.into());
         self
     }
+
+    /// The project that the tokens of a warm run are counted for.
+    pub fn usage_dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.usage_dir = Some(dir.into());
+        self
+    }
 }

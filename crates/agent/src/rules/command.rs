@@ -1,21 +1,24 @@
 //! Which commands a rule means: `git status`, `git *`, `npm run test*`.
 
-use super::programs;
-use super::shell::{Certainty, Doubt, Script, Simple, Word};
+use std::path::Path;
 
-/// Scripts inside words inside scripts.
-const DEEPEST: usize = 4;
+use super::paths;
+use super::programs::{self, Behind, base_name};
+use super::shell::{self, Certainty, Outside, Simple, Word};
 
-/// More words behind such a program are not looked through.
+/// The arguments of a longer command are not searched for others.
 const MOST_WORDS: usize = 1000;
 
-/// What a rule says of a command.
+/// Whether a rule applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fit {
     No,
     Maybe,
     Yes,
 }
+
+/// A command line, as far as it can be judged.
+pub(super) type Script = Result<Vec<Simple>, Outside>;
 
 /// Words that a simple command has to consist of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,21 +36,17 @@ enum Part {
 }
 
 impl CommandPattern {
-    /// Reads a pattern; what is wrong with it is a sentence.
+    /// Parses a pattern; the error is a sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
         // As Claude writes it.
         let text = match text.strip_suffix(":*") {
             Some(start) => format!("{start} *"),
             None => text.to_owned(),
         };
-        let script = Script::read(&text);
-        if let Some(doubt) = script.doubts.first() {
-            return Err(format!("it has {doubt}, and a rule is one plain command"));
-        }
-        let words = match script.commands.as_slice() {
-            [words] => words,
-            [] => return Err("it has no words".to_owned()),
-            _ => return Err("it has several commands, and a rule is about one".to_owned()),
+        let commands = shell::read_pattern(&text)
+            .map_err(|Outside(what)| format!("it has {what}, and a rule is one plain command"))?;
+        let [words] = commands.as_slice() else {
+            return Err("it has several commands, and a rule is about one".to_owned());
         };
         let mut parts = Vec::new();
         for word in words {
@@ -69,155 +68,127 @@ impl CommandPattern {
         Ok(Self { parts })
     }
 
-    /// Whether it means this very command, assignments before it included.
+    /// Whether it means this very command. A `*` does not stand for an argument by which a program runs another.
     fn covers(&self, command: &Simple) -> bool {
-        fit(&self.parts, command) == Fit::Yes
+        let by = programs::launch(command).map(|launch| launch.by).unwrap_or_default();
+        let is_exact = self.parts.iter().all(|part| matches!(part, Part::Is(_)));
+        let takes_input = by.iter().any(|at| *at >= command.len());
+        (is_exact || !takes_input) && fit(&self.parts, command, Wanted::Certain(&by)) == Fit::Yes
     }
 
     /// Whether the script may run a command that it means.
     pub fn might_mean(&self, script: &Script) -> Fit {
-        self.searched(script, 0)
-    }
-
-    fn searched(&self, script: &Script, depth: usize) -> Fit {
-        let unknown = if script.is_complete() { Fit::No } else { Fit::Maybe };
-        script
-            .commands
-            .iter()
-            .map(|command| self.searched_in(command, depth))
-            .max()
-            .unwrap_or(Fit::No)
-            .max(unknown)
-    }
-
-    fn searched_in(&self, command: &Simple, depth: usize) -> Fit {
-        let parts = self.loose();
-        let (assigned, bare) = without_assignments(command);
-        let mut best = fit(&parts, &loose(bare)).max(fit(&self.parts, command));
-        // Some programs run what stands in a variable: `GIT_PAGER`.
-        for word in assigned.iter().filter(|word| word.certainty == Certainty::Literal && depth < DEEPEST) {
-            let (_, value) = word.text.split_once('=').unwrap_or_default();
-            let script = Script::read(value);
-            best = best.max(
-                script.commands.iter().map(|command| fit(&parts, &loose(command))).max().unwrap_or(Fit::No),
-            );
-        }
-        if best != Fit::Yes && unread_in(command).is_some() {
-            best = Fit::Maybe;
-        }
-        let Some(from) = programs::others_from(bare) else { return best };
-        if bare.len() > MOST_WORDS {
-            return best.max(Fit::Maybe);
-        }
-        let input = programs::with_input(bare);
-        let words = input.as_deref().unwrap_or(bare);
-        for start in from..bare.len() {
-            best = best.max(fit(&parts, &loose(words.get(start..).unwrap_or_default())));
-        }
-        let texts = bare.iter().skip(from).filter(|word| word.certainty == Certainty::Literal);
-        for text in texts.flat_map(|word| texts_in(&word.text)) {
-            if best == Fit::Yes {
-                break;
-            }
-            // The text of a command for another shell.
-            best = best.max(match depth < DEEPEST {
-                true => self.searched(&Script::read(text), depth + 1),
-                false => Fit::Maybe,
-            });
-        }
-        best
-    }
-
-    /// The same for a program wherever it lies and however its name is written.
-    fn loose(&self) -> Vec<Part> {
+        let Ok(commands) = script else { return Fit::Maybe };
         let mut parts = self.parts.clone();
+        // A program is meant wherever it is and however its name is written.
         if let Some(Part::Is(program)) = parts.first_mut() {
             *program = base_name(program);
         }
-        parts
+        let search = |parts: &[Part], command: &[Word]| fit(parts, command, Wanted::Possible);
+        let own = |command: &Simple| search(&parts, &loose(command)).max(search(&self.parts, command));
+        let launched = |command: &Simple| match launches(command) {
+            None => Fit::No,
+            Some(Launches::Unknown(_)) => Fit::Maybe,
+            Some(Launches::One(of)) => {
+                of.iter().map(|other| search(&parts, &loose(other))).max().unwrap_or(Fit::Maybe)
+            }
+        };
+        commands.iter().map(|command| own(command).max(launched(command))).max().unwrap_or(Fit::Maybe)
     }
 }
 
-/// Whether each command of a script is meant by one of these, with no doubt of what it does.
-pub(super) fn all_covered(script: &Script, patterns: &[&CommandPattern]) -> Result<(), Option<Doubt>> {
-    if let Some(doubt) = script.doubts.first() {
-        return Err(Some(*doubt));
+/// The commands that a command may run.
+enum Launches {
+    /// One of these.
+    One(Vec<Simple>),
+    Unknown(&'static str),
+}
+
+fn launches(command: &Simple) -> Option<Launches> {
+    let launch = programs::launch(command)?;
+    let Some(behind) = launch.behind.filter(|_| command.len() <= MOST_WORDS) else {
+        return Some(Launches::Unknown(launch.why));
+    };
+    let mut words = command.clone();
+    if behind == Behind::WordsAndInput {
+        words.push(Word { text: "*".to_owned(), certainty: Certainty::Unknown, quoted: false });
     }
+    let others: Vec<Simple> =
+        (1..command.len()).filter_map(|at| words.get(at..)).map(<[Word]>::to_vec).collect();
+    // A program behind it that runs others, unless it only finds its command among the same words.
+    let further = others.iter().filter_map(|other| programs::launch_of_program(other));
+    let unknown = further.filter(|launch| launch.behind.is_none()).map(|launch| launch.why).next();
+    Some(unknown.map_or(Launches::One(others), Launches::Unknown))
+}
+
+/// Whether each command of a script is meant by one of these. The path of a program or of a file of code has to lead from the
+/// session's directory, so it does not count where the script changes to another.
+pub(super) fn all_covered(script: &Script, patterns: &[&CommandPattern]) -> bool {
+    let Ok(commands) = script else { return false };
+    let is_elsewhere = commands.iter().any(|command| programs::changes_directory(command))
+        && commands.iter().any(|command| programs::is_relative(command));
     let covered = |command: &Simple| patterns.iter().any(|pattern| pattern.covers(command));
-    match !script.commands.is_empty() && script.commands.iter().all(covered) {
-        true => Ok(()),
-        false => Err(None),
-    }
+    !is_elsewhere && commands.iter().all(covered)
 }
 
-/// Why it is not certain what the script runs.
+/// Whether all that a script does is to read files in this directory, or to say something about the system.
+pub(super) fn only_reads(script: &Script, dir: &Path) -> bool {
+    let is_inside = |word: &Word| {
+        let Some(text) = word.literal() else { return false };
+        let is_option = text.starts_with('-');
+        (is_option && !text.contains('/')) || (!is_option && paths::is_inside(Path::new(text), dir))
+    };
+    let reads = |command: &Simple| programs::reads(command) && command.iter().skip(1).all(is_inside);
+    script.as_ref().is_ok_and(|commands| commands.iter().all(reads))
+}
+
+/// Why it is not certain which commands the script runs.
 pub(super) fn why_uncertain(script: &Script) -> Option<String> {
-    let unreadable = script.doubts.iter().find(|doubt| matches!(doubt, Doubt::Unreadable(_)));
-    let unread = || script.commands.iter().find_map(unread_in).map(str::to_owned);
-    unreadable.map(Doubt::to_string).or_else(unread).or_else(|| script.doubts.first().map(Doubt::to_string))
-}
-
-fn unread_in(command: &Simple) -> Option<&'static str> {
-    let (assigned, bare) = without_assignments(command);
-    let substitutes = |word: &Word| word.text.contains("$(") || word.text.contains('`');
-    if assigned.iter().any(|word| word.certainty == Certainty::Literal && substitutes(word)) {
-        return Some("the text of a substitution in a variable");
+    match script {
+        Err(Outside(what)) => {
+            Some(format!("the command has {what}; only plain words, joined by &&, ||, ; or |, can be judged"))
+        }
+        Ok(commands) => {
+            let launches = commands.iter().filter_map(launches).find_map(|launches| match launches {
+                Launches::Unknown(why) => Some(why),
+                Launches::One(_) => None,
+            });
+            launches.map(|why| format!("the command has {why}"))
+        }
     }
-    if programs::feeds_shells(command) {
-        return Some("a variable that shells have commands from");
-    }
-    programs::unread(bare).or_else(|| {
-        let from = programs::others_from(bare)?;
-        let input = programs::with_input(bare);
-        let words = input.as_deref().unwrap_or(bare);
-        let can_begin = |start: &usize| {
-            bare.first()
-                .zip(words.get(*start))
-                .is_some_and(|(program, word)| programs::can_begin(program, word))
-        };
-        let mut starts = (from..bare.len().min(MOST_WORDS)).filter(can_begin);
-        let reads = |start: usize| {
-            let behind = words.get(start..).unwrap_or_default();
-            // Its input may be the command that this one runs.
-            let takes_input = input.is_some() && programs::others_from(behind) == Some(1);
-            programs::unread(behind).or(takes_input.then_some("commands that stand in its input"))
-        };
-        starts.find_map(reads)
-    })
 }
 
-fn without_assignments(command: &Simple) -> (&[Word], &[Word]) {
-    command.split_at(command.iter().take_while(|word| is_assignment(word)).count())
-}
-
-/// The texts in a word that can be commands: all of it, or what comes behind an option. A plain word has been looked at as such.
-fn texts_in(word: &str) -> impl Iterator<Item = &str> {
-    let value = word.split_once('=').map(|(_, value)| value);
-    let short = word.strip_prefix('-').filter(|rest| !rest.starts_with('-')).and_then(|rest| rest.get(1..));
-    let is_more = word.contains(|c: char| !c.is_ascii_alphanumeric());
-    [Some(word), value, short].into_iter().flatten().filter(move |text| is_more && !text.is_empty())
-}
-
-fn is_assignment(word: &Word) -> bool {
-    let Some((name, _)) = word.text.split_once('=') else { return false };
-    let name = name.strip_suffix('+').unwrap_or(name);
-    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '[' | ']'))
-}
-
-pub(super) fn base_name(program: &str) -> String {
-    program.rsplit('/').next().unwrap_or(program).to_lowercase()
-}
-
+/// The command with the bare name of its program, and without options that do not change what it does.
 fn loose(command: &[Word]) -> Simple {
-    let mut command = command.to_vec();
+    let mut command = programs::without_idle_options(command);
     if let Some(program) = command.first_mut() {
         program.text = base_name(&program.text);
     }
     command
 }
 
+/// What a pattern is compared for.
+#[derive(Clone, Copy)]
+enum Wanted<'a> {
+    /// Every match counts.
+    Possible,
+    /// Only a match without doubt counts. The words at these positions have to be named, and a star in a word does not lead to a
+    /// parent directory: `./scripts/*` is not `./scripts/../x`.
+    Certain(&'a [usize]),
+}
+
+impl Wanted<'_> {
+    fn is_named(self, at: usize) -> bool {
+        matches!(self, Wanted::Certain(named) if named.contains(&at))
+    }
+
+    fn lets_star_be(self, text: &str) -> bool {
+        matches!(self, Wanted::Possible) || !text.split('/').any(|part| part == "..")
+    }
+}
+
 /// Whether the words are what the parts say. A word that is not known can be no word or several.
-fn fit(parts: &[Part], words: &[Word]) -> Fit {
+fn fit(parts: &[Part], words: &[Word], wanted: Wanted<'_>) -> Fit {
     // For each number of words from the end: how the parts from `part` on fit them. The last parts come first.
     let mut fits: Vec<Fit> = (0..=words.len())
         .map(|from| match words.get(from..).unwrap_or_default() {
@@ -233,11 +204,18 @@ fn fit(parts: &[Part], words: &[Word]) -> Fit {
         for from in (0..=words.len()).rev() {
             let word = words.get(from);
             here = match (part, word) {
+                (Part::Any, Some(_)) if wanted.is_named(from) => at(from),
                 (Part::Any, _) => here.max(at(from)),
                 (_, None) => Fit::No,
                 (_, Some(word)) if word.certainty != Certainty::Literal => Fit::Maybe,
                 (Part::Is(text), Some(word)) if word.text == *text => at(from + 1),
-                (Part::Like(pieces), Some(word)) if is_like(pieces, &word.text) => at(from + 1),
+                (Part::Like(pieces), Some(word))
+                    if !wanted.is_named(from)
+                        && wanted.lets_star_be(&word.text)
+                        && is_like(pieces, &word.text) =>
+                {
+                    at(from + 1)
+                }
                 (Part::Is(_) | Part::Like(_), Some(_)) => Fit::No,
             };
             if let Some(slot) = fits.get_mut(from) {

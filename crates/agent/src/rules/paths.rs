@@ -100,6 +100,12 @@ fn obeyed(part: &str) -> Option<&'static str> {
     OBEYED.iter().find(|name| name.eq_ignore_ascii_case(part)).copied()
 }
 
+/// Whether a path leads into this directory, however it is taken.
+pub(super) fn is_inside(path: &Path, dir: &Path) -> bool {
+    !path.starts_with("~")
+        && Forms::of(path, dir).is_some_and(|forms| forms.all().all(|(path, dir)| path.starts_with(dir)))
+}
+
 /// The same path in every way that it can be taken.
 pub(super) struct Forms {
     written: PathBuf,

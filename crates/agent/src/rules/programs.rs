@@ -1,360 +1,670 @@
-//! Which programs run other commands, and where they have them from.
+//! Which commands can run others, or code that is given with them.
 //!
-//! A rule that denies has to find a command wherever it stands in the text, and has to know where it cannot be found: a shell
-//! that reads a file or its input runs what the text does not say. What is not in this table is a program like any other, and
-//! what it does by itself is not looked at.
+//! A rule that denies or asks has these for a possible match; in a rule that allows, a `*` does not stand for the arguments that make
+//! them do so. Programs that are not listed are not looked into: any of them can start another.
 
-use super::command::base_name;
-use super::shell::{Certainty, Word};
+use super::shell::Word;
 
-/// Where a program has the commands from that it runs.
-#[derive(Clone, Copy)]
-enum Runs {
-    /// A word of the shell, before a command that can be one of the shell's own.
-    Shells,
-    /// From the words behind it, or from a text in one of them.
-    Words,
-    /// The same, with more words from its input or in the place of one of its own.
-    WordsAndInput,
-    /// From the words behind it; with one of these options from its input, as a shell.
-    WordsUnless(&'static [&'static str]),
-    /// From the words behind it; with nothing behind it but where or who, from its input, as a shell.
-    WordsOrInput,
-    /// From the words behind one of these.
-    Behind(&'static [&'static str]),
-    /// A shell: from the text behind `-c`, else from a file or its input.
-    Shell,
-    /// From a file.
-    File,
-    /// From its input.
-    Input,
-    /// It is told what to do in a language of its own, behind one of these or by its input; a file of that is a program.
-    Code(&'static [&'static str]),
-    /// The same, in the first of its words.
-    Awk,
-    /// It looks at the values of its words as a shell does, substitutions in them included.
-    Values,
-}
-
-const TABLE: &[(Runs, &[&str])] = &[
-    (
-        Runs::Shells,
-        &[
-            "!", "{", "if", "then", "elif", "else", "while", "until", "do", "function", "coproc", "time",
-            "command", "builtin", "eval",
-        ],
-    ),
-    (
-        Runs::Words,
-        &[
-            "for",
-            "case",
-            "select",
-            "env",
-            "nohup",
-            "setsid",
-            "timeout",
-            "nice",
-            "ionice",
-            "chrt",
-            "taskset",
-            "stdbuf",
-            "unbuffer",
-            "watch",
-            "flock",
-            "strace",
-            "ltrace",
-            "gdb",
-            "valgrind",
-            "perf",
-            "rlwrap",
-            "prlimit",
-            "exec",
-            "trap",
-            "alias",
-            "hash",
-            "enable",
-            "bind",
-            "complete",
-            "compgen",
-            "find",
-            "fd",
-            "fdfind",
-            "busybox",
-            "toybox",
-            "npx",
-            "bunx",
-            "pnpx",
-            "uvx",
-            "pipx",
-            "entr",
-            "watchexec",
-            "hyperfine",
-            "tmux",
-            "screen",
-            "systemd-run",
-            "start-stop-daemon",
-            "xvfb-run",
-            "dbus-run-session",
-            "firejail",
-            "bwrap",
-            "proot",
-            "fakeroot",
-            "setpriv",
-            "capsh",
-            "sem",
-            "ts-node",
-            "winpty",
-            "wsl",
-        ],
-    ),
-    (Runs::WordsAndInput, &["xargs", "parallel"]),
-    (Runs::WordsUnless(&["-s", "-i", "--shell", "--login"]), &["sudo", "doas"]),
-    (
-        Runs::WordsOrInput,
-        &["su", "runuser", "chroot", "unshare", "nsenter", "newgrp", "sg", "script", "setarch", "ssh"],
-    ),
-    (Runs::Behind(&["exec", "run"]), &["docker", "podman", "nerdctl", "kubectl", "oc"]),
-    (
-        Runs::Behind(&["exec", "x", "dlx"]),
-        &["npm", "pnpm", "yarn", "bun", "mise", "asdf", "direnv", "bundle"],
-    ),
-    (Runs::Behind(&["run"]), &["uv", "poetry", "pipenv", "pdm", "hatch", "conda", "mamba", "rustup"]),
-    (Runs::Behind(&["run", "foreach", "-x", "--exec", "filter-branch"]), &["git"]),
-    (Runs::Behind(&["--run", "--command", "-c", "--", "run"]), &["nix", "nix-shell", "guix"]),
-    (
-        Runs::Shell,
-        &[
-            "sh",
-            "bash",
-            "rbash",
-            "dash",
-            "ash",
-            "zsh",
-            "ksh",
-            "mksh",
-            "fish",
-            "csh",
-            "tcsh",
-            "yash",
-            "nu",
-            "elvish",
-            "xonsh",
-            "pwsh",
-            "powershell",
-            "cmd",
-        ],
-    ),
-    (Runs::File, &[".", "source", "run-parts"]),
-    (Runs::Input, &["at", "batch", "crontab"]),
-    (Runs::Code(&["-c"]), &["python", "pypy", "ipython", "guile", "expect"]),
-    (Runs::Code(&["-e", "-p", "--eval", "--print", "eval"]), &["node", "nodejs", "deno"]),
-    (Runs::Code(&["-r", "--run"]), &["php"]),
-    (
-        Runs::Code(&["-e", "-E", "--eval", "-eval"]),
-        &[
-            "perl",
-            "ruby",
-            "irb",
-            "lua",
-            "luajit",
-            "julia",
-            "r",
-            "rscript",
-            "osascript",
-            "tclsh",
-            "elixir",
-            "erl",
-            "groovy",
-            "scala",
-            "racket",
-            "ghc",
-            "ghci",
-            "swift",
-        ],
-    ),
-    (Runs::Awk, &["awk", "gawk", "mawk", "nawk"]),
-    (
-        Runs::Values,
-        &[
-            "printf",
-            "test",
-            "[",
-            "[[",
-            "let",
-            "declare",
-            "typeset",
-            "local",
-            "export",
-            "readonly",
-            "read",
-            "unset",
-            "mapfile",
-            "readarray",
-            "getopts",
-            "wait",
-            "((",
-        ],
-    ),
+/// The keywords of bash: `compgen -k`.
+pub(super) const KEYWORDS: &[&str] = &[
+    "if", "then", "else", "elif", "fi", "case", "esac", "for", "select", "while", "until", "do", "done",
+    "in", "function", "time", "{", "}", "!", "[[", "]]", "coproc",
 ];
 
-/// Only with these does a program nothing but tell of itself.
-const TELLS_OF_ITSELF: &[&str] = &["--version", "-V", "--help", "-h"];
-/// What a shell runs before a text.
-const START_UP_FILES: &[&str] = &["--rcfile", "--init-file"];
-/// Variables that a shell looks up commands in.
-const READ_BY_SHELLS: &[&str] = &["BASH_ENV=", "PROMPT_COMMAND="];
+/// The builtins of bash (`compgen -b`) that can run a command or change what a later one means. The others cannot, whatever their
+/// arguments are.
+pub(super) const BUILTINS: &[&str] = &[
+    ".",
+    "[",
+    "alias",
+    "bind",
+    "builtin",
+    "command",
+    "compgen",
+    "complete",
+    "compopt",
+    "declare",
+    "enable",
+    "eval",
+    "exec",
+    "export",
+    "fc",
+    "getopts",
+    "hash",
+    "history",
+    "jobs",
+    "let",
+    "local",
+    "mapfile",
+    "printf",
+    "read",
+    "readarray",
+    "readonly",
+    "set",
+    "shopt",
+    "source",
+    "test",
+    "trap",
+    "typeset",
+    "unalias",
+    "unset",
+    "wait",
+];
 
-fn runs(program: &Word) -> Option<Runs> {
+/// Builtins that change the directory in which a relative path is looked up.
+const CHANGE_DIRECTORY: &[&str] = &["cd", "pushd", "popd"];
+
+/// Programs that run the command in their arguments. Their own options end with the first word that is not one.
+const PREFIXES: &[&str] = &[
+    "chrt", "doas", "env", "ionice", "nice", "nohup", "numactl", "pkexec", "runcon", "setsid", "stdbuf",
+    "sudo", "taskset", "time", "timeout", "unbuffer", "xargs",
+];
+
+/// Shells.
+const SHELLS: &[&str] = &[
+    "ash",
+    "bash",
+    "csh",
+    "dash",
+    "elvish",
+    "fish",
+    "ksh",
+    "mksh",
+    "nu",
+    "powershell",
+    "pwsh",
+    "rbash",
+    "sh",
+    "tcsh",
+    "xonsh",
+    "yash",
+    "zsh",
+];
+
+/// Other programs that take their commands from an argument, a file, their input or elsewhere.
+const RUNNERS: &[&str] = &[
+    "at",
+    "batch",
+    "bun",
+    "bunx",
+    "busybox",
+    "bwrap",
+    "capsh",
+    "chroot",
+    "choom",
+    "cmd",
+    "crontab",
+    "dbus-run-session",
+    "deno",
+    "entr",
+    "fakeroot",
+    "firejail",
+    "flock",
+    "gdb",
+    "guix",
+    "hyperfine",
+    "i386",
+    "linux32",
+    "linux64",
+    "ltrace",
+    "newgrp",
+    "nix",
+    "nix-shell",
+    "nsenter",
+    "parallel",
+    "perf",
+    "pipx",
+    "pnpx",
+    "npx",
+    "prlimit",
+    "proot",
+    "rlwrap",
+    "run-parts",
+    "runuser",
+    "screen",
+    "script",
+    "sem",
+    "setarch",
+    "setpriv",
+    "sg",
+    "ssh",
+    "start-stop-daemon",
+    "strace",
+    "su",
+    "systemd-run",
+    "tmux",
+    "toybox",
+    "ts-node",
+    "uname26",
+    "unshare",
+    "uvx",
+    "valgrind",
+    "watch",
+    "watchexec",
+    "winpty",
+    "wsl",
+    "x86_64",
+    "xvfb-run",
+];
+
+/// Programs that run code: a file of it where that is their first argument.
+const INTERPRETERS: &[&str] = &[
+    "elixir",
+    "erl",
+    "expect",
+    "ghc",
+    "ghci",
+    "groovy",
+    "guile",
+    "ipython",
+    "irb",
+    "julia",
+    "lua",
+    "luajit",
+    "node",
+    "nodejs",
+    "osascript",
+    "perl",
+    "php",
+    "pypy",
+    "python",
+    "r",
+    "racket",
+    "rscript",
+    "ruby",
+    "scala",
+    "swift",
+    "tclsh",
+];
+const AWKS: &[&str] = &["awk", "gawk", "mawk", "nawk"];
+const SEDS: &[&str] = &["sed", "gsed"];
+/// Modules behind `python -m` that run files and no code in their arguments.
+const MODULES: &[&str] = &["black", "build", "mypy", "pip", "pytest", "ruff", "unittest", "venv"];
+
+/// Programs that run others by some of their arguments.
+struct Row {
+    programs: &'static [&'static str],
+    /// Words that can be a command of the program, which comes before other words but not before options.
+    commands: &'static [&'static str],
+    /// Words, wherever they are.
+    words: &'static [&'static str],
+    /// Long options, which may be abbreviated.
+    long: &'static [&'static str],
+    /// Letters of short options.
+    short: &'static str,
+}
+
+const TABLE: &[Row] = &[
+    Row {
+        programs: &["find"],
+        commands: &[],
+        words: &["-exec", "-execdir", "-ok", "-okdir"],
+        long: &[],
+        short: "",
+    },
+    Row {
+        programs: &["fd", "fdfind"],
+        commands: &[],
+        words: &[],
+        long: &["exec", "exec-batch"],
+        short: "xX",
+    },
+    Row {
+        programs: &["tar", "gtar", "bsdtar"],
+        commands: &[],
+        words: &[],
+        long: &[
+            "checkpoint-action",
+            "info-script",
+            "new-volume-script",
+            "rsh-command",
+            "to-command",
+            "use-compress-program",
+        ],
+        short: "FI",
+    },
+    Row { programs: &["sort"], commands: &[], words: &[], long: &["compress-program"], short: "" },
+    Row { programs: &["split"], commands: &[], words: &[], long: &["filter"], short: "" },
+    Row { programs: &["rg"], commands: &[], words: &[], long: &["hostname-bin", "pre"], short: "" },
+    Row { programs: &["rsync"], commands: &[], words: &[], long: &["rsh", "rsync-path"], short: "e" },
+    Row { programs: &["scp", "sftp"], commands: &[], words: &[], long: &[], short: "DFJSo" },
+    Row { programs: &["zip"], commands: &[], words: &[], long: &["unzip-command"], short: "T" },
+    Row {
+        programs: &["man"],
+        commands: &[],
+        words: &[],
+        long: &["html", "pager", "preprocessor"],
+        short: "HPp",
+    },
+    Row {
+        programs: &["make", "gmake"],
+        commands: &[],
+        words: &[],
+        long: &["directory", "eval", "file", "makefile"],
+        short: "CEf",
+    },
+    Row {
+        programs: &["go"],
+        commands: &[],
+        words: &["-exec", "-toolexec", "-vettool", "generate", "tool"],
+        long: &["exec", "toolexec", "vettool"],
+        short: "",
+    },
+    Row { programs: &["cargo"], commands: &[], words: &[], long: &["config"], short: "" },
+    Row {
+        programs: &["docker", "podman", "nerdctl", "kubectl", "oc"],
+        commands: &[],
+        words: &["exec", "run"],
+        long: &[],
+        short: "",
+    },
+    Row {
+        programs: &[
+            "asdf", "bundle", "conda", "direnv", "hatch", "mamba", "mise", "npm", "pdm", "pipenv", "pnpm",
+            "poetry", "rustup", "uv", "yarn",
+        ],
+        commands: &["x"],
+        words: &["dlx", "exec"],
+        long: &["script-shell"],
+        short: "",
+    },
+    // These run a program of a package, or name the shell of all scripts.
+    Row {
+        programs: &["npm", "pnpm", "yarn"],
+        commands: &[],
+        words: &["config", "create", "explore", "init", "innit", "set"],
+        long: &[],
+        short: "",
+    },
+    Row {
+        programs: &["conda", "hatch", "mamba", "pdm", "pipenv", "poetry", "rustup", "uv"],
+        commands: &[],
+        words: &["run"],
+        long: &[],
+        short: "",
+    },
+];
+
+/// Commands of git that run only programs named in the repository's settings. Any other word can be an alias.
+const GIT: &[&str] = &[
+    "add",
+    "am",
+    "apply",
+    "blame",
+    "branch",
+    "cat-file",
+    "checkout",
+    "cherry",
+    "cherry-pick",
+    "clean",
+    "clone",
+    "commit",
+    "describe",
+    "diff",
+    "diff-tree",
+    "fetch",
+    "for-each-ref",
+    "format-patch",
+    "gc",
+    "grep",
+    "init",
+    "log",
+    "ls-files",
+    "ls-remote",
+    "ls-tree",
+    "merge",
+    "merge-base",
+    "mv",
+    "notes",
+    "prune",
+    "pull",
+    "push",
+    "rebase",
+    "reflog",
+    "remote",
+    "reset",
+    "restore",
+    "rev-list",
+    "rev-parse",
+    "revert",
+    "rm",
+    "shortlog",
+    "show",
+    "show-ref",
+    "stash",
+    "status",
+    "switch",
+    "symbolic-ref",
+    "tag",
+    "version",
+    "whatchanged",
+    "worktree",
+];
+/// Options before the command that run nothing.
+const GIT_BEFORE: &[&str] = &["--help", "--no-optional-locks", "--no-pager", "--version", "-P", "-h", "-v"];
+/// Options before the command with a value in the next word.
+const GIT_VALUES: &[&str] = &[
+    "--attr-source",
+    "--config-env",
+    "--git-dir",
+    "--namespace",
+    "--super-prefix",
+    "--work-tree",
+    "-C",
+    "-c",
+];
+/// Options behind the command that name a program, or a setting or folder that can.
+const GIT_LONG: &[&str] = &[
+    "config",
+    "edit-description",
+    "exec",
+    "ext-diff",
+    "extcmd",
+    "open-files-in-pager",
+    "output",
+    "receive-pack",
+    "template",
+    "textconv",
+    "tool",
+    "upload-pack",
+];
+const GIT_SHORT: &[(&str, &str)] = &[("clone", "cu"), ("grep", "O"), ("rebase", "x")];
+
+/// Options that make a program only describe itself.
+const DESCRIBES: &[&str] = &["--version", "-V", "--help", "-h"];
+
+const RUNS_ANOTHER: &str = "a program that can run another";
+const RUNS_CODE: &str = "an interpreter that can run code";
+const IS_BUILTIN: &str = "a builtin of the shell that can run a command";
+
+/// Programs that only read, or say something about the system.
+const READERS: &[&str] = &[
+    "cat", "cut", "echo", "expr", "false", "grep", "head", "id", "ls", "nl", "paste", "pwd", "rev", "seq",
+    "stat", "tac", "tail", "tr", "true", "uname", "wc", "which", "whoami",
+];
+
+/// Whether a command only reads. git does not: the settings of a repository can make `git status` run a program.
+pub(super) fn reads(command: &[Word]) -> bool {
+    let Some((program, arguments)) = command.split_first() else { return false };
+    // These follow links, or read the files that another file names.
+    let leads_on = |text: &str| {
+        is_long(text, &["dereference-recursive", "files0-from"])
+            || program.text == "grep" && cluster(text).is_some_and(|cluster| cluster.contains('R'))
+    };
+    program.literal().is_some_and(|program| READERS.contains(&program))
+        && !arguments.iter().filter_map(Word::literal).any(leads_on)
+}
+
+/// How a command can run another.
+pub(super) struct Launch {
+    /// The arguments by which it does so. One behind the last stands for its input.
+    pub by: Vec<usize>,
+    /// Whether the other command is one of its arguments and those behind it.
+    pub behind: Option<Behind>,
+    pub why: &'static str,
+}
+
+/// What the words of the other command are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Behind {
+    Words,
+    /// Followed by more from its input.
+    WordsAndInput,
+}
+
+pub(super) fn base_name(program: &str) -> String {
+    program.rsplit('/').next().unwrap_or(program).to_lowercase()
+}
+
+/// Whether a program is one of these, in any version: `python3.12`, `perl5.36-x86_64-linux-gnu`.
+fn is_one_of(name: &str, names: &[&str]) -> bool {
+    let plain = name.split(|c: char| c.is_ascii_digit()).next().unwrap_or_default();
+    names.contains(&name) || names.contains(&plain)
+}
+
+/// Whether a command can change the directory for those behind it.
+pub(super) fn changes_directory(command: &[Word]) -> bool {
+    command.first().is_some_and(|program| CHANGE_DIRECTORY.contains(&program.text.as_str()))
+        || launch(command).is_some_and(|launch| launch.why == IS_BUILTIN)
+}
+
+/// How a command can run another, or code that is given with it; none if it is not known to.
+pub(super) fn launch(command: &[Word]) -> Option<Launch> {
+    let (program, arguments) = command.split_first()?;
+    let name = program.text.as_str();
+    if BUILTINS.contains(&name) {
+        let launch = Launch { by: vec![1], behind: None, why: IS_BUILTIN };
+        return (!is_harmless(name, arguments)).then_some(launch);
+    }
+    launch_of_program(command)
+}
+
+/// The same where the program is not one of the shell's own.
+pub(super) fn launch_of_program(command: &[Word]) -> Option<Launch> {
+    let (program, arguments) = command.split_first()?;
+    if let [only] = arguments
+        && only.literal().is_some_and(|text| DESCRIBES.contains(&text))
+    {
+        return None;
+    }
     let name = base_name(&program.text);
-    // `python3.12` is a Python.
-    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let of = |name: &str| TABLE.iter().find(|(_, names)| names.contains(&name)).map(|(runs, _)| *runs);
-    of(&name).or_else(|| of(plain).filter(|_| !plain.is_empty()))
+    let is_in = |names: &[&str]| is_one_of(&name, names);
+    let first = arguments.first().and_then(Word::literal);
+    let another = |by, behind| Some(Launch { by, behind, why: RUNS_ANOTHER });
+    let code = |by| Some(Launch { by, behind: None, why: RUNS_CODE });
+    // Without arguments these read their input.
+    let all: Vec<usize> = (1..=arguments.len().max(1)).collect();
+    if is_in(PREFIXES) {
+        let begins =
+            |text: &str| !text.starts_with('-') && !text.contains(|c: char| c == '=' || c.is_whitespace());
+        let behind = if is_in(&["xargs"]) { Behind::WordsAndInput } else { Behind::Words };
+        return another(vec![1], first.is_some_and(begins).then_some(behind));
+    }
+    // The dynamic linker runs the program that it is given.
+    if is_in(RUNNERS) || name.starts_with("ld") && name.contains(".so") {
+        return another(up_to_first_word(arguments), None);
+    }
+    if is_in(SHELLS) {
+        return another(if first.is_some_and(is_file) { vec![1] } else { all }, None);
+    }
+    if is_in(INTERPRETERS) {
+        let module = arguments.get(1).and_then(Word::literal);
+        let is_module = first == Some("-m") && module.is_some_and(|module| MODULES.contains(&module));
+        return if first.is_some_and(is_file) || is_module { None } else { code(all) };
+    }
+    if is_in(AWKS) {
+        return if runs_nothing(arguments) { None } else { code(vec![1]) };
+    }
+    if is_in(SEDS) {
+        return if only_substitutes(arguments) { None } else { code(all) };
+    }
+    let rows: Vec<&Row> = TABLE.iter().filter(|row| row.programs.contains(&name.as_str())).collect();
+    let no_command_first = first.is_none_or(|text| text.starts_with('-'));
+    let by = match name.as_str() {
+        "git" => by_git(arguments),
+        _ if rows.is_empty() => Vec::new(),
+        _ => {
+            let words: Vec<&str> =
+                rows.iter().flat_map(|row| row.words.iter().chain(row.commands)).copied().collect();
+            positions(arguments, &words, |at, text| {
+                let is_command = |row: &Row| row.commands.contains(&text) && (at == 0 || no_command_first);
+                // The value of a variable of make can be a command.
+                let is_variable = matches!(name.as_str(), "make" | "gmake") && text.contains('=');
+                is_variable || rows.iter().any(|row| row.has(at, text) || is_command(row))
+            })
+        }
+    };
+    (!by.is_empty()).then_some(Launch { by, behind: None, why: RUNS_ANOTHER })
 }
 
-/// Where in a command others can begin: none when the program runs no others.
-pub(super) fn others_from(command: &[Word]) -> Option<usize> {
-    let program = command.first()?;
-    if program.certainty != Certainty::Literal {
-        return Some(1);
-    }
-    match runs(program)? {
-        Runs::Shells
-        | Runs::Words
-        | Runs::WordsAndInput
-        | Runs::WordsUnless(_)
-        | Runs::WordsOrInput
-        | Runs::Shell => Some(1),
-        Runs::Behind(markers) => {
-            let is_marker = |word: &Word| {
-                word.certainty != Certainty::Literal
-                    || markers.contains(&word.text.split('=').next().unwrap_or_default())
-            };
-            // A text can stand in the same word: `--exec='a b'`.
-            command.iter().skip(1).position(is_marker).map(|at| at + 1)
-        }
-        Runs::File | Runs::Input | Runs::Code(_) | Runs::Awk | Runs::Values => None,
-    }
+/// Returns the positions of the leading options and of the first word after them. Without such a word, the position after the last
+/// argument stands for the input.
+fn up_to_first_word(arguments: &[Word]) -> Vec<usize> {
+    let options =
+        arguments.iter().take_while(|word| word.literal().is_some_and(|text| text.starts_with('-')));
+    (1..=options.count() + 1).collect()
 }
 
-/// Whether a word behind such a program can be a command: the shell's own `.` is none to other programs, but a folder.
-pub(super) fn can_begin(program: &Word, word: &Word) -> bool {
-    let is_plain = word.certainty == Certainty::Literal && !word.text.starts_with('-');
-    is_plain && (word.text != "." || matches!(runs(program), Some(Runs::Shells)))
+/// Which of the arguments are such: by their text, or because the shell may replace them with an option or one of these words.
+fn positions(arguments: &[Word], words: &[&str], is_such: impl Fn(usize, &str) -> bool) -> Vec<usize> {
+    let may_be = |word: &Word| {
+        word.text.starts_with(['*', '?', '[', '-']) || words.iter().any(|other| can_become(word, other))
+    };
+    let such = |at: usize, word: &Word| match word.literal() {
+        Some(text) => is_such(at, text),
+        None => may_be(word),
+    };
+    arguments.iter().enumerate().filter(|(at, word)| such(*at, word)).map(|(at, _)| at + 1).collect()
 }
 
-/// The words that a command has in truth, as far as they are others than those that were written.
-pub(super) fn with_input(command: &[Word]) -> Option<Vec<Word>> {
-    let program = command.first()?;
-    let Some(Runs::WordsAndInput) = runs(program) else { return None };
-    let mut words = command.to_vec();
-    let replaced: Vec<String> = command
-        .iter()
-        .enumerate()
-        .filter_map(|(at, word)| match word.text.as_str() {
-            "-I" | "-J" | "--replace" => command.get(at + 1).map(|word| word.text.clone()),
-            text => ["-I", "-i", "--replace="]
-                .iter()
-                .find_map(|option| text.strip_prefix(option))
-                .map(str::to_owned),
-        })
-        .filter(|text| !text.is_empty())
-        .collect();
-    for word in &mut words {
-        if replaced.iter().any(|text| word.text.contains(text.as_str())) {
-            word.certainty = Certainty::Unknown;
-        }
-    }
-    words.push(Word { text: String::new(), certainty: Certainty::Unknown, quoted: false });
-    Some(words)
+/// Whether the shell may replace a word with this one: it has the same beginning, and the same end if that is known.
+fn can_become(word: &Word, other: &str) -> bool {
+    let is_glob = |c: char| matches!(c, '*' | '?' | '[' | '~');
+    let begins = word.text.split(is_glob).next().is_some_and(|start| other.starts_with(start));
+    let ends = word.text.contains(['[', '~'])
+        || word.text.rsplit(is_glob).next().is_some_and(|end| other.ends_with(end));
+    begins && ends
 }
 
-/// Whether it sets a variable that shells have commands from.
-pub(super) fn feeds_shells(command: &[Word]) -> bool {
-    command.iter().any(|word| READ_BY_SHELLS.iter().any(|name| word.text.starts_with(name)))
-}
-
-/// What this command runs that nobody can read in the text.
-pub(super) fn unread(command: &[Word]) -> Option<&'static str> {
-    let (program, behind) = command.split_first()?;
-    if program.certainty != Certainty::Literal {
-        return None;
-    }
-    if matches!(behind, [only] if TELLS_OF_ITSELF.contains(&only.text.as_str())) {
-        return None;
-    }
-    let names = |option: &&Word| option.text.starts_with(['-', '+']) && option.text != "-";
-    match runs(program)? {
-        Runs::Shells | Runs::Words | Runs::Behind(_) => None,
-        Runs::WordsAndInput => {
-            let alone = base_name(&program.text) == "parallel" && behind.iter().all(|word| names(&word));
-            alone.then_some("commands that stand in its input")
-        }
-        Runs::WordsUnless(options) => behind
-            .iter()
-            .any(|word| options.contains(&word.text.as_str()))
-            .then_some("a shell that reads its input"),
-        Runs::WordsOrInput => {
-            let few = behind.iter().filter(|word| !word.text.starts_with('-')).count() < 2;
-            (few && !behind.iter().any(gives_text)).then_some("a shell that reads its input")
-        }
-        Runs::Shell => {
-            // What comes behind the name of a file is none of the shell's own.
-            let has_text = behind.iter().take_while(names).any(gives_text);
-            let has_more = behind.iter().any(|word| START_UP_FILES.contains(&word.text.as_str()));
-            (has_more || !has_text).then_some("a shell that reads its commands from a file or its input")
-        }
-        Runs::File => (!behind.is_empty()).then_some("commands that stand in a file"),
-        Runs::Input => Some("commands that stand in its input"),
-        Runs::Code(options) => {
-            let file = behind.iter().position(|word| !names(&word));
-            let before = behind.get(..file.unwrap_or(behind.len())).unwrap_or_default();
-            let by_module = before.iter().any(|word| word.text.starts_with("-m"));
-            let by_option = before.iter().any(|word| is_one_of(&word.text, options))
-                || behind.first().is_some_and(|word| options.contains(&word.text.as_str()));
-            let by_input = file.is_none() && !by_module
-                || file
-                    .and_then(|at| behind.get(at))
-                    .is_some_and(|word| matches!(word.text.as_str(), "-" | "/dev/stdin"));
-            (by_option || by_input).then_some("code in another language")
-        }
-        Runs::Awk => {
-            let runs_nothing = |word: &Word| {
-                word.certainty == Certainty::Literal
-                    && !word.text.contains(['|', '@'])
-                    && !word.text.contains("system")
-            };
-            let mut words = behind.iter().skip_while(names);
-            let by_file = behind.first().is_some_and(|word| word.text.starts_with("-f"));
-            (!by_file && words.next().is_some_and(|word| !runs_nothing(word))
-                || behind.iter().any(|word| word.text.contains("system(")))
-            .then_some("code in another language")
-        }
-        Runs::Values => {
-            let substitutes = |word: &Word| word.text.contains("$(") || word.text.contains('`');
-            behind
-                .iter()
-                .any(|word| word.certainty == Certainty::Literal && substitutes(word))
-                .then_some("the text of a substitution in quotes")
-        }
+impl Row {
+    fn has(&self, at: usize, text: &str) -> bool {
+        // The first argument of tar is a cluster without a dash, too.
+        let bare = (at == 0 && self.programs.contains(&"tar")).then_some(text);
+        // npm takes an abbreviation for the command.
+        let abbreviated = |word: &&str| text.len() > 2 && word.starts_with(text);
+        self.words.contains(&text)
+            || self.programs.contains(&"npm") && self.words.iter().any(abbreviated)
+            || is_long(text, self.long)
+            || cluster(text).or(bare).is_some_and(|cluster| cluster.contains(|c| self.short.contains(c)))
     }
 }
 
-/// Whether it is the option of a shell behind which a text stands.
-fn gives_text(option: &Word) -> bool {
-    let text = option.text.as_str();
-    let cluster = text.starts_with('-') && !text.starts_with("--") && text.contains('c');
-    option.certainty == Certainty::Literal && (cluster || text == "--command")
+/// Whether it is one of these long options, or an abbreviation of one.
+fn is_long(text: &str, names: &[&str]) -> bool {
+    let name = text.strip_prefix("--").and_then(|rest| rest.split('=').next()).unwrap_or_default();
+    !name.is_empty() && names.iter().any(|long| long.starts_with(name))
 }
 
-/// Whether an option is one of these, alone or with others (`-pe`), or with its value behind it (`-eprint`).
-fn is_one_of(text: &str, options: &[&str]) -> bool {
-    options.iter().any(|option| {
-        let letter = option.strip_prefix('-').filter(|letter| letter.len() == 1);
-        let cluster = text.starts_with('-') && !text.starts_with("--");
-        text == *option
-            || text.strip_prefix(option).is_some_and(|rest| rest.starts_with('='))
-            || cluster && letter.is_some_and(|letter| text.contains(letter))
+/// The letters of short options in one word.
+fn cluster(text: &str) -> Option<&str> {
+    text.strip_prefix('-').filter(|rest| !rest.starts_with('-'))
+}
+
+fn by_git(arguments: &[Word]) -> Vec<usize> {
+    let (mut by, mut at) = (Vec::new(), 0);
+    let command = loop {
+        match arguments.get(at).map(Word::literal) {
+            None => return by,
+            Some(Some(text)) if GIT_BEFORE.contains(&text) => at += 1,
+            Some(Some(text)) if text.starts_with('-') => {
+                let words = if GIT_VALUES.contains(&text) { 2 } else { 1 };
+                by.extend((at + 1..=at + words).filter(|at| *at <= arguments.len()));
+                at += words;
+            }
+            Some(Some(text)) if GIT.contains(&text) => break text,
+            Some(_) => {
+                by.push(at + 1);
+                return by;
+            }
+        }
+    };
+    let short = GIT_SHORT.iter().find(|(name, _)| *name == command).map_or("", |(_, letters)| letters);
+    by.extend(positions(arguments, &[], |found, text| {
+        let is_short = cluster(text).is_some_and(|cluster| cluster.contains(|c| short.contains(c)));
+        found > at && (is_short || is_long(text, GIT_LONG) || is_repository(text))
+    }));
+    by
+}
+
+/// Whether a path leads into `.git`, whose files name programs.
+fn is_repository(path: &str) -> bool {
+    // The path can be the value of an option, or have a prefix of git's: `-o.git/hooks`, `:(top).git`.
+    let has_prefix = path.starts_with([':', '-']);
+    let mut parts = path.split(['/', '=']).map(str::to_lowercase);
+    parts.any(|part| part == ".git" || has_prefix && part.ends_with(".git"))
+}
+
+/// Removes options of git that change nothing about its command: `git --no-pager push` becomes `git push`.
+pub(super) fn without_idle_options(command: &[Word]) -> Vec<Word> {
+    let is_idle = |word: &&Word| word.literal().is_some_and(|text| GIT_BEFORE.contains(&text));
+    match command.split_first() {
+        Some((program, arguments)) if base_name(&program.text) == "git" => {
+            let idle = arguments.iter().take_while(is_idle).count();
+            std::iter::once(program).chain(arguments.iter().skip(idle)).cloned().collect()
+        }
+        _ => command.to_vec(),
+    }
+}
+
+/// Whether an argument is a file of code, and neither an option nor the input.
+fn is_file(argument: &str) -> bool {
+    !argument.starts_with(['-', '+']) && !is_device(argument)
+}
+
+/// Whether what a command runs depends on the directory it is in.
+pub(super) fn is_relative(command: &[Word]) -> bool {
+    command.first().is_some_and(|program| {
+        let name = base_name(&program.text);
+        let is_path = program.text.contains('/') && !program.text.starts_with('/');
+        is_path || [SHELLS, RUNNERS, INTERPRETERS].iter().any(|names| is_one_of(&name, names))
     })
+}
+
+/// Whether a path leads to what is read from a pipe.
+fn is_device(path: &str) -> bool {
+    path.split('/').any(|part| matches!(part, "dev" | "proc" | "fd" | "stdin"))
+}
+
+/// Returns true if awk has only a field separator and a program that runs nothing.
+fn runs_nothing(arguments: &[Word]) -> bool {
+    let rest = match arguments {
+        [option, _, rest @ ..] if option.literal() == Some("-F") => rest,
+        [option, rest @ ..] if option.literal().is_some_and(|text| text.starts_with("-F")) => rest,
+        rest => rest,
+    };
+    let program = rest.first().and_then(Word::literal);
+    program.is_some_and(|text| {
+        let runs = ["system", "getline", "|", "@"];
+        !text.starts_with('-') && !runs.iter().any(|part| text.contains(part))
+    })
+}
+
+/// Returns true if sed only prints, deletes, counts or substitutes lines, without running a command or writing another file.
+fn only_substitutes(arguments: &[Word]) -> bool {
+    let idle =
+        ["-n", "-e", "-E", "-r", "-s", "-z", "-i", "--quiet", "--silent", "--in-place", "--regexp-extended"];
+    let mut words =
+        arguments.iter().map(Word::literal).skip_while(|word| word.is_some_and(|text| idle.contains(&text)));
+    let is_idle_script = |script: &str| {
+        let prints = script.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, ',' | '$'));
+        let mut parts = script.chars().nth(1).into_iter().flat_map(|delimiter| script.split(delimiter));
+        let substitutes = parts.next() == Some("s")
+            && parts.nth(1).is_some()
+            && parts
+                .next()
+                .is_some_and(|flags| flags.chars().all(|c| c.is_ascii_digit() || "gpIi".contains(c)))
+            && parts.next().is_none();
+        !script.contains('\n') && (matches!(prints, "p" | "d" | "q" | "=") || substitutes)
+    };
+    words.next().flatten().is_some_and(is_idle_script)
+        && words.all(|word| word.is_some_and(|text| !text.starts_with('-')))
+}
+
+/// Whether such a builtin does nothing but what it is known for. A subscript in an argument is evaluated, substitutions in it included:
+/// `test -v 'a[$(command)]'`.
+fn is_harmless(builtin: &str, arguments: &[Word]) -> bool {
+    let texts: Option<Vec<&str>> = arguments.iter().map(Word::literal).collect();
+    let Some(texts) = texts else { return false };
+    match (builtin, texts.as_slice()) {
+        ("test" | "[", words) => !words.iter().any(|word| word.contains('[')),
+        ("printf", [format, ..]) => {
+            let rest = ["%%", "%s", "%d", "%b"]
+                .iter()
+                .fold((*format).to_owned(), |rest, part| rest.replace(part, ""));
+            !format.starts_with('-') && !rest.contains('%')
+        }
+        ("command", ["-v" | "-V", ..]) => true,
+        ("set", ["-e" | "-u" | "-eu"] | ["-euo" | "-eo" | "-o", "pipefail"]) => true,
+        _ => false,
+    }
 }

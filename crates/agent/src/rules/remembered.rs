@@ -54,6 +54,8 @@ impl Remembered {
 impl Exactly {
     fn of(question: &Question) -> Option<Self> {
         let about = match &question.subject {
+            // A command that is harmless here may not be elsewhere.
+            Subject::Command(_) if question.elsewhere => return None,
             Subject::Command(command) => About::Command(command.clone()),
             Subject::Paths(paths) => {
                 let real = |path: &PathBuf| Some(Forms::of(path, &question.dir)?.real);

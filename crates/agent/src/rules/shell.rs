@@ -1,64 +1,28 @@
-//! A command line as a shell reads it, as far as that is certain.
+//! The command lines that rules can judge.
 //!
-//! Gemini CLI gives the model's text to `bash -c`. What is read here is every simple command in it, word by word, and a list
-//! of doubts: things that are read but do more than their words say (a redirection, a substitution), and things that are not
-//! read at all. A rule that allows wants no doubt; a rule that denies wants to be sure that it does not apply. So whatever
-//! this does not know for certain has to end in a doubt, never in a guess.
+//! Gemini CLI gives the model's text to `bash -c`. Reading all of bash is error-prone, so only a small grammar is read: plain
+//! words, joined by `&&`, `||`, `;`, `|` and newlines, with output discarded or joined (`>/dev/null`, `2>&1`). All other text
+//! is outside the grammar: no rule for commands allows it, and it is a possible match of every rule that denies or asks.
 
-use std::fmt;
-use std::iter::Peekable;
-use std::str::Chars;
+use super::programs;
 
-/// Nobody types a longer one, and nobody reads one before they agree to it.
+/// Longer text is outside the grammar.
 const LONGEST: usize = 64 << 10;
-/// Substitutions and subshells inside one another.
-const DEEPEST: usize = 16;
 
-/// What was read.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Script {
-    /// Every simple command, those in substitutions and subshells included.
-    pub commands: Vec<Simple>,
-    /// Why the words do not say all.
-    pub doubts: Vec<Doubt>,
-}
-
-/// A program and its arguments, with assignments before it.
+/// A program and its arguments.
 pub(super) type Simple = Vec<Word>;
 
-/// What the text does that its words do not say.
+/// Why a text is outside the grammar: what it has that the grammar does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Doubt {
-    Substitution,
-    /// `$(` in quotes: some commands run it nevertheless, such as `printf -v 'a[$(x)]'`.
-    QuotedSubstitution,
-    Subshell,
-    Redirection,
-    Comment,
-    /// From here on it is not known which commands there are.
-    Unreadable(&'static str),
-}
-
-impl fmt::Display for Doubt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Doubt::Substitution => "a command substitution",
-            Doubt::QuotedSubstitution => "the text of a substitution in quotes",
-            Doubt::Subshell => "a subshell",
-            Doubt::Redirection => "a redirection to a file",
-            Doubt::Comment => "a comment",
-            Doubt::Unreadable(what) => what,
-        })
-    }
-}
+pub(super) struct Outside(pub &'static str);
 
 /// One word of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Word {
-    /// Its value, where it is literal; else what it was made of.
+    /// The value of a literal word; the text of any other.
     pub text: String,
     pub certainty: Certainty,
-    /// Whether any part of it stood in quotes or behind a backslash.
+    /// Whether any part of it is in quotes.
     pub quoted: bool,
 }
 
@@ -68,305 +32,204 @@ pub(super) enum Certainty {
     Literal,
     /// It has a `*` that the shell replaces.
     Stars,
-    /// The shell makes something else of it: no word, one or several.
+    /// The shell replaces it with no word, one or several.
     Unknown,
 }
 
-impl Script {
-    pub fn read(text: &str) -> Self {
-        let mut reader = Reader { rest: text.chars().peekable(), script: Script::default(), depth: 0 };
-        let read = match text.len() > LONGEST {
-            true => Err(Doubt::Unreadable("more text than anybody reads")),
-            false => reader.list(End::OfText),
-        };
-        let mut script = reader.script;
-        script.doubts.extend(read.err());
-        let mut literal =
-            script.commands.iter().flatten().filter(|word| word.certainty == Certainty::Literal);
-        if literal.any(|word| word.text.contains("$(") || word.text.contains('`')) {
-            script.doubts.push(Doubt::QuotedSubstitution);
-        }
-        script
-    }
-
-    /// Whether all its commands are known.
-    pub fn is_complete(&self) -> bool {
-        !self.doubts.iter().any(|doubt| matches!(doubt, Doubt::Unreadable(_)))
+impl Word {
+    pub fn literal(&self) -> Option<&str> {
+        (self.certainty == Certainty::Literal).then_some(self.text.as_str())
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
-    OfText,
-    Parenthesis,
+/// Reads a command line: every simple command in it, or why it is outside the grammar.
+pub(super) fn read(text: &str) -> Result<Vec<Simple>, Outside> {
+    if text.len() > LONGEST {
+        return Err(Outside("more than 64 KiB of text"));
+    }
+    if is_unwrapped(text) {
+        return Err(Outside("a shell with a command of its own"));
+    }
+    let commands = Reader::read(text)?;
+    commands.iter().try_for_each(|command| {
+        command
+            .first()
+            .and_then(Word::literal)
+            .map_or(Err(Outside("a program whose name is not certain")), check_program)
+    })?;
+    Ok(commands)
 }
 
-/// What has been read of the command that is being read.
-#[derive(Default)]
-struct Open {
-    words: Simple,
-    /// After `( ... )` only a separator or a redirection can follow.
-    closed: bool,
-    /// Something has to follow: this comes after `&&`, `||` or `|`.
-    wanted: bool,
+/// Reads the pattern of a rule: the same, with stars in the name of its program.
+pub(super) fn read_pattern(text: &str) -> Result<Vec<Simple>, Outside> {
+    let commands = Reader::read(text)?;
+    commands.iter().filter_map(|command| command.first()?.literal()).try_for_each(check_program)?;
+    Ok(commands)
 }
+
+/// Whether Gemini CLI removes a shell from the beginning of the text and runs the rest, with the quotes around it removed even where
+/// they do not belong together (0.61.0): `bash -c 'a' && echo '; b'`.
+fn is_unwrapped(text: &str) -> bool {
+    let mut tokens =
+        text.split(|c: char| c.is_whitespace() || c == '\u{feff}').filter(|token| !token.is_empty());
+    let (Some(program), Some(option)) = (tokens.next(), tokens.next()) else { return false };
+    let name = programs::base_name(program);
+    let name = name.strip_suffix(".exe").unwrap_or(&name);
+    matches!(name, "sh" | "bash" | "zsh" | "cmd" | "powershell" | "pwsh")
+        && matches!(option.to_lowercase().as_str(), "-c" | "/c" | "-noprofile" | "-command")
+}
+
+/// The word that names the program has to be the program's name and nothing else.
+fn check_program(name: &str) -> Result<(), Outside> {
+    if programs::KEYWORDS.contains(&name) {
+        return Err(Outside("a keyword of the shell"));
+    }
+    if name.contains('=') {
+        return Err(Outside("an assignment"));
+    }
+    match name.is_empty() || name.contains('!') || name.starts_with('%') {
+        true => Err(Outside("a program whose name is not certain")),
+        false => Ok(()),
+    }
+}
+
+/// Redirections that are whole tokens.
+const JOINED: &[&str] = &["2>&1", "1>&2", ">&2"];
+/// Redirections that may lead to or from `/dev/null`.
+const DISCARDED: &[&str] = &["&>", "1>", "2>", ">", "<"];
 
 struct Reader<'t> {
-    rest: Peekable<Chars<'t>>,
-    script: Script,
-    depth: usize,
+    rest: &'t str,
+    commands: Vec<Simple>,
 }
 
-type Read<T> = Result<T, Doubt>;
-
-fn unreadable<T>(what: &'static str) -> Read<T> {
-    Err(Doubt::Unreadable(what))
-}
-
-impl Reader<'_> {
-    fn next_if(&mut self, wanted: char) -> bool {
-        self.rest.next_if_eq(&wanted).is_some()
+impl<'t> Reader<'t> {
+    fn read(text: &'t str) -> Result<Vec<Simple>, Outside> {
+        let mut reader = Reader { rest: text, commands: Vec::new() };
+        reader.line()?;
+        Ok(reader.commands)
     }
 
-    fn list(&mut self, end: End) -> Read<()> {
-        self.depth += 1;
-        if self.depth > DEEPEST {
-            return unreadable("too many levels");
-        }
-        let mut open = Open::default();
-        let done = self.commands(end, &mut open);
-        // What stood before the unreadable is known.
-        self.finish(&mut open);
-        self.depth -= 1;
-        done
-    }
-
-    fn finish(&mut self, open: &mut Open) {
-        let words = std::mem::take(&mut open.words);
-        if !words.is_empty() {
-            self.script.commands.push(words);
-        }
-        open.closed = false;
-    }
-
-    fn commands(&mut self, end: End, open: &mut Open) -> Read<()> {
+    fn line(&mut self) -> Result<(), Outside> {
+        let mut words = Simple::new();
+        // After an operator a command has to follow, on the same line or on a later one.
+        let mut wanted = true;
         loop {
-            let Some(&next) = self.rest.peek() else {
-                return match end {
-                    End::OfText if open.wanted && open.words.is_empty() && !open.closed => {
-                        unreadable("an end in the middle")
-                    }
-                    End::OfText => Ok(()),
-                    End::Parenthesis => unreadable("a parenthesis that is not closed"),
-                };
-            };
-            match next {
-                ' ' | '\t' => drop(self.rest.next()),
-                '\n' | ';' | '&' | '|' => {
-                    self.rest.next();
-                    self.separator(next, open)?;
+            self.rest = self.rest.trim_start_matches([' ', '\t']);
+            if !words.is_empty() && self.skip_redirection() {
+                continue;
+            }
+            let Some(next) = self.rest.chars().next() else { break };
+            let operator =
+                ["&&", "||", "|&", "|", ";", "\n", "&"].into_iter().find(|op| self.rest.starts_with(op));
+            match operator {
+                None if next == '#' => return Err(Outside("a comment")),
+                None => words.push(self.word()?),
+                Some("&") => return Err(Outside("a command in the background")),
+                Some("|&") => return Err(Outside("a pipe of errors")),
+                Some("\n") if words.is_empty() => self.rest = self.rest.trim_start_matches('\n'),
+                Some(_) if words.is_empty() => return Err(Outside("an operator without a command")),
+                Some(operator) => {
+                    self.commands.push(std::mem::take(&mut words));
+                    self.rest = self.rest.strip_prefix(operator).unwrap_or_default();
+                    wanted = !matches!(operator, ";" | "\n");
                 }
-                '(' => {
-                    self.rest.next();
-                    if !open.words.is_empty() || open.closed || self.rest.peek() == Some(&'(') {
-                        return unreadable("a parenthesis inside a command");
-                    }
-                    self.script.doubts.push(Doubt::Subshell);
-                    self.list(End::Parenthesis)?;
-                    open.closed = true;
-                }
-                ')' if end == End::Parenthesis => {
-                    self.rest.next();
-                    return Ok(());
-                }
-                ')' => return unreadable("a parenthesis that nobody opened"),
-                '<' | '>' => self.redirection()?,
-                '#' => {
-                    self.script.doubts.push(Doubt::Comment);
-                    while self.rest.next_if(|c| *c != '\n').is_some() {}
-                }
-                _ if open.closed => return unreadable("words behind a subshell"),
-                _ => {
-                    let word = self.word()?;
-                    let number = !word.quoted
-                        && !word.text.is_empty()
-                        && word.text.chars().all(|c| c.is_ascii_digit());
-                    // `2>`: not a word but which output.
-                    if !(number && matches!(self.rest.peek(), Some('<' | '>'))) {
-                        open.words.push(word);
-                    }
-                }
+            }
+        }
+        match words.is_empty() {
+            true if wanted => Err(Outside("an operator at its end")),
+            true => Ok(()),
+            false => {
+                self.commands.push(words);
+                Ok(())
             }
         }
     }
 
-    fn separator(&mut self, first: char, open: &mut Open) -> Read<()> {
-        if first == '&' && self.rest.peek() == Some(&'>') {
-            return self.redirection();
-        }
-        let empty = open.words.is_empty() && !open.closed;
-        let wanted = match first {
-            '\n' => empty && open.wanted,
-            _ if empty => return unreadable("a command without words"),
-            '&' => self.next_if('&'),
-            '|' => {
-                let _either = self.next_if('|') || self.next_if('&');
-                true
-            }
-            _ if matches!(self.rest.peek(), Some(';' | '&')) => return unreadable("a case"),
-            _ => false,
-        };
-        self.finish(open);
-        open.wanted = wanted;
-        Ok(())
+    /// Takes a redirection that only discards or joins output.
+    fn skip_redirection(&mut self) -> bool {
+        let joined = JOINED.iter().filter_map(|token| self.rest.strip_prefix(token));
+        let discarded = DISCARDED.iter().filter_map(|operator| {
+            self.rest.strip_prefix(operator)?.trim_start_matches([' ', '\t']).strip_prefix("/dev/null")
+        });
+        let after = joined.chain(discarded).find(|after| after.is_empty() || after.starts_with(ends_word));
+        self.rest = after.unwrap_or(self.rest);
+        after.is_some()
     }
 
-    fn redirection(&mut self) -> Read<()> {
-        let (first, second) = (self.rest.next(), self.rest.peek().copied());
-        let mut copies = false;
-        match (first, second) {
-            (_, Some('(')) => return unreadable("a process substitution"),
-            (Some('<'), Some('<')) => {
-                self.rest.next();
-                if !self.next_if('<') {
-                    return unreadable("a here-document");
-                }
-            }
-            (_, Some('&')) => {
-                self.rest.next();
-                copies = true;
-            }
-            (Some('<'), Some('>')) | (Some('>'), Some('>' | '|')) => drop(self.rest.next()),
-            _ => {}
-        }
-        while self.rest.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
-        let target = self.word()?;
-        let is_number = !target.text.is_empty() && target.text.chars().all(|c| c.is_ascii_digit());
-        let harmless = target.text == "/dev/null" || copies && (is_number || target.text == "-");
-        if !(harmless && target.certainty == Certainty::Literal) {
-            self.script.doubts.push(Doubt::Redirection);
-        }
-        Ok(())
-    }
-
-    fn word(&mut self) -> Read<Word> {
+    fn word(&mut self) -> Result<Word, Outside> {
         let mut word = Word { text: String::new(), certainty: Certainty::Literal, quoted: false };
-        let mut any = false;
-        while let Some(&next) = self.rest.peek() {
-            if matches!(next, ' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>') {
-                break;
-            }
-            any = true;
-            self.rest.next();
+        let mut chars = self.rest.chars();
+        loop {
+            self.rest = chars.as_str();
+            let Some(next) = chars.next().filter(|c| !ends_word(*c)) else { break };
             match next {
-                '\\' => match self.rest.next() {
-                    None => return unreadable("a backslash at the end"),
-                    Some('\n') => {}
-                    Some(c) => {
-                        word.quoted = true;
-                        word.text.push(visible(c)?);
-                    }
-                },
-                '\'' => {
+                '\'' | '"' => {
                     word.quoted = true;
                     loop {
-                        match self.rest.next() {
-                            None => return unreadable("a quote that is not closed"),
-                            Some('\'') => break,
-                            Some(c) => word.text.push(visible(c)?),
+                        match chars.next().ok_or(Outside("a quote that is not closed"))? {
+                            c if c == next => break,
+                            c => word.text.push(in_quotes(c, next)?),
                         }
                     }
                 }
-                '"' => {
-                    word.quoted = true;
-                    self.in_quotes(&mut word)?;
-                }
-                '$' => self.dollar(&mut word, false)?,
-                '`' => return unreadable("a backtick"),
                 c => {
                     let starts = word.text.is_empty() || word.text.ends_with(['=', ':']);
                     word.certainty = word.certainty.max(match c {
                         '*' => Certainty::Stars,
-                        '?' | '[' | '{' => Certainty::Unknown,
+                        '?' | '[' => Certainty::Unknown,
                         '~' if starts => Certainty::Unknown,
                         _ => Certainty::Literal,
                     });
-                    word.text.push(visible(c)?);
+                    word.text.push(plain(c)?);
                 }
             }
         }
-        if !any {
-            return unreadable("a redirection to nowhere");
-        }
-        if !word.quoted && matches!(word.text.as_str(), "[" | "[[" | "{") {
+        if word.text == "[" && !word.quoted {
             word.certainty = Certainty::Literal;
         }
         Ok(word)
     }
+}
 
-    fn in_quotes(&mut self, word: &mut Word) -> Read<()> {
-        loop {
-            match self.rest.next() {
-                None => return unreadable("a quote that is not closed"),
-                Some('"') => return Ok(()),
-                Some('\\') => match self.rest.next() {
-                    None => return unreadable("a quote that is not closed"),
-                    Some('\n') => {}
-                    Some(c @ ('$' | '`' | '"' | '\\')) => word.text.push(c),
-                    Some(c) => {
-                        word.text.push('\\');
-                        word.text.push(visible(c)?);
-                    }
-                },
-                Some('$') => self.dollar(word, true)?,
-                Some('`') => return unreadable("a backtick"),
-                Some(c) => word.text.push(visible(c)?),
-            }
-        }
-    }
+fn ends_word(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n' | ';' | '&' | '|')
+}
 
-    /// What a dollar begins, after it.
-    fn dollar(&mut self, word: &mut Word, in_quotes: bool) -> Read<()> {
-        let is_name = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
-        match self.rest.peek() {
-            Some('(') => {
-                self.rest.next();
-                if self.rest.peek() == Some(&'(') {
-                    return unreadable("arithmetic");
-                }
-                self.script.doubts.push(Doubt::Substitution);
-                self.list(End::Parenthesis)?;
-            }
-            Some('{') => {
-                self.rest.next();
-                let mut name = String::new();
-                name.extend(std::iter::from_fn(|| self.rest.next_if(is_name)));
-                if name.is_empty() || !self.next_if('}') {
-                    return unreadable("an expansion that can do more than to name a variable");
-                }
-            }
-            Some('[') => return unreadable("arithmetic"),
-            Some('\'' | '"') if !in_quotes => return unreadable("a dollar before a quote"),
-            Some(c) if is_name(c) => while self.rest.next_if(is_name).is_some() {},
-            Some('?' | '#' | '@' | '*' | '!' | '$' | '-') => drop(self.rest.next()),
-            _ => {
-                word.text.push('$');
-                return Ok(());
-            }
+/// A character outside of quotes.
+fn plain(c: char) -> Result<char, Outside> {
+    match c {
+        'a'..='z' | 'A'..='Z' | '0'..='9' => Ok(c),
+        '_' | '-' | '.' | '/' | ',' | ':' | '=' | '+' | '@' | '%' | '^' | '~' | '*' | '?' | '[' | ']'
+        | '#' | '!' => Ok(c),
+        '\\' => Err(Outside("a backslash")),
+        '$' => Err(Outside("a dollar sign")),
+        '`' => Err(Outside("a backtick")),
+        '<' | '>' => Err(Outside("a redirection")),
+        '(' | ')' => Err(Outside("a parenthesis")),
+        '{' | '}' => Err(Outside("a brace")),
+        // Some systems take these bytes for blanks.
+        c if c.is_alphanumeric()
+            && !c.encode_utf8(&mut [0; 4]).bytes().any(|byte| matches!(byte, 0x85 | 0xa0)) =>
+        {
+            Ok(c)
         }
-        word.text.push('$');
-        word.certainty = Certainty::Unknown;
-        Ok(())
+        _ => Err(Outside("an unusual character")),
     }
 }
 
-/// What people cannot see, and shells do not agree on, is no part of a word.
-fn visible(c: char) -> Read<char> {
-    let odd_space = c.is_whitespace() && !matches!(c, ' ' | '\t' | '\n');
-    let reorders =
-        matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
-    match odd_space || reorders || (c.is_control() && !matches!(c, '\t' | '\n')) {
-        true => unreadable("a character that cannot be seen"),
-        false => Ok(c),
+/// A character inside of such quotes.
+fn in_quotes(c: char, quote: char) -> Result<char, Outside> {
+    match c {
+        '\\' if quote == '"' => Err(Outside("a backslash")),
+        '$' if quote == '"' => Err(Outside("a dollar sign")),
+        '`' if quote == '"' => Err(Outside("a backtick")),
+        ' ' | '\t' | '\n' => Ok(c),
+        // People cannot see these, or see them in another order.
+        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' => {
+            Err(Outside("an unusual character"))
+        }
+        c if c.is_whitespace() || c.is_control() => Err(Outside("an unusual character")),
+        c => Ok(c),
     }
 }

@@ -1,9 +1,10 @@
 use std::fs;
-use std::path::Path;
 
 use proptest::prelude::*;
 
 use super::*;
+
+mod bash;
 
 fn rules(list: &[(Decision, &str)]) -> Rules {
     let mut rules = Rules::default();
@@ -22,7 +23,15 @@ fn deny(list: &[&str]) -> Rules {
 }
 
 fn question(tool: &str, class: Class, subject: Subject, dir: &Path) -> Question {
-    Question { tool: tool.to_owned(), named: true, class, server: None, subject, dir: dir.to_owned() }
+    Question {
+        tool: tool.to_owned(),
+        named: true,
+        class,
+        server: None,
+        subject,
+        dir: dir.to_owned(),
+        elsewhere: false,
+    }
 }
 
 fn shell(command: &str) -> Question {
@@ -181,6 +190,19 @@ fn no_hostile_command_passes_for_the_one_that_is_allowed() {
         "trap 'rm x' EXIT; git status",
         "git status && cd / && git clean",
         "\\\nrm x",
+        "git log $BRANCH",
+        "git log \"${BRANCH}\"",
+        "git commit -m \"costs \\$5\"",
+        "git \\\n  status",
+        "g\\it status",
+        "git 2>&1>x",
+        "git 12>/dev/null",
+        "git >/dev/null/x",
+        "git >/dev/null\\\n/x",
+        "git status |& cat",
+        "git status & echo",
+        "bash -c 'git status' && echo '; rm x; echo '",
+        "cmd.exe /c git status",
         "git=1",
         "git\\\n-evil x",
     ];
@@ -195,28 +217,29 @@ fn no_hostile_command_passes_for_the_one_that_is_allowed() {
 
 #[test]
 fn ordinary_commands_pass() {
-    let rules = allow(&["shell(git *)", "shell(echo *)", "shell(CI=1 npm test)", "shell(npm run test*)"]);
+    let rules = allow(&["shell(git *)", "shell(echo *)", "shell(npm run test*)"]);
     let harmless = [
         "git",
         "git status",
         "  git   status  ",
         "git commit -m 'a; b && c | d > e'",
-        "git commit -m \"a (b) c\"",
-        "git commit -m \"costs \\$5\"",
+        "git commit -m 'costs $5, `x` and \\ too'",
+        "git commit -m \"a (b) c!\"",
+        "git commit -m 'two\nlines'",
         "git log --format='%h %s' -- src/*.rs",
         "git diff HEAD~1",
-        "git log $BRANCH \"${BRANCH}\"",
+        "git --no-pager log -1",
         "git status && echo done",
-        "git status; git log\ngit diff",
+        "git status; git log\ngit diff;",
+        "git log |\n git shortlog",
         "git log | git shortlog",
         "git fetch >/dev/null 2>&1",
+        "git fetch > /dev/null 2>&1 && echo yes",
         "git fetch &>/dev/null",
-        "git \\\n  status",
         "\"git\" status",
-        "g\\it status",
+        "g'i't status",
         "echo 'héllo wörld' 日本",
         "echo a#b",
-        "CI=1 npm test",
         "npm run test:unit",
     ];
     for command in harmless {
@@ -281,6 +304,13 @@ fn a_denied_command_is_found_wherever_it_hides() {
         "git push origin main --force",
         "git push $ARGS",
         "git $ARGS",
+        "git -C . push origin --force",
+        "git --no-pager push origin --force",
+        // Outside the grammar, whatever it runs.
+        "echo $HOME",
+        "ls *.rs > out",
+        "echo $(date)",
+        "(ls)",
     ];
     for command in denied {
         assert_eq!(decided(&rules, &shell(command)), Some(Decision::Deny), "{command:?}");
@@ -290,11 +320,10 @@ fn a_denied_command_is_found_wherever_it_hides() {
         "git rm x",
         "echo rm x",
         "git push origin main",
-        "echo $HOME",
-        "ls *.rs > out",
+        "ls *.rs >/dev/null 2>&1",
         "grep -r rm .",
-        "echo $(date)",
-        "(ls)",
+        "echo 'rm x; $(rm x)'",
+        "cd x && cargo test | tail -5",
     ];
     for command in others {
         assert_eq!(decided(&rules, &shell(command)), None, "{command:?}");
@@ -372,8 +401,6 @@ fn what_is_run_and_cannot_be_read_may_be_what_is_denied() {
         unread.iter().filter(|command| decided(&asks, &shell(command)) != Some(Decision::Ask)).collect();
     assert_eq!(not_asked, Vec::<&&str>::new());
     let others = [
-        "bash -c ls",
-        "bash -lc 'ls -l'",
         "bash --version",
         "python script.py -c x",
         "python3 -m pytest -e",
@@ -382,15 +409,19 @@ fn what_is_run_and_cannot_be_read_may_be_what_is_denied() {
         "awk '{ print $1 }' x",
         "awk -F: '{ print $1 }' x",
         "find . | xargs grep x",
+        "find . -name '*.o'",
         "sudo ls",
+        "timeout 60 cargo test -- --nocapture",
         "echo '$(rm x)'",
         "grep '`' x",
-        "[[ $X == y ]]",
-        "printf '%s' \"$X\"",
+        "printf '%s\n' x",
+        "test -f x && [ -d y ]",
+        "command -v rm",
+        "set -euo pipefail; ls",
         "docker rm x",
         "npm rm x",
         "git rm x",
-        "X=1 ls",
+        "tar -xzf x.tar.gz",
     ];
     let denied: Vec<_> =
         others.iter().filter(|command| decided(&denies, &shell(command)).is_some()).collect();
@@ -463,12 +494,341 @@ fn a_ruling_says_which_rule_and_why_it_may_apply() {
     assert_eq!(said("rm x"), "denied by the rule shell(rm *)");
     assert_eq!(
         said("echo `x`"),
-        "denied by the rule shell(rm *), which may apply: the command has a backtick"
+        "denied by the rule shell(rm *), which may apply because the command has a backtick; only plain words, joined by &&, ||, ; or |, can be judged"
     );
     assert_eq!(
         said("ls | sudo bash -x"),
-        "denied by the rule shell(rm *), which may apply: the command has a shell that reads its commands from a file or its input"
+        "denied by the rule shell(rm *), which may apply because the command has a program that can run another"
     );
+}
+
+/// Commands that ran `touch M` although a rule denied it, or although no rule allowed it.
+const EVASIONS: &[&str] = &[
+    // Bash removes a backslash and the newline behind it before it reads words.
+    "git status \\\n# '\ntouch M #'",
+    "git log $\\\n'a\\' '; touch M; echo \\'",
+    "true && \\\n  touch M",
+    "\\\n touch M",
+    "$\\\n'\\x74ouch' M",
+    "echo \"$\\\n(touch M)\"",
+    // Programs that run others, or code.
+    "jobs -x touch M",
+    "echo x | mapfile -C 'touch M' -c 1",
+    "echo x | readarray -C 'touch M' -c 1",
+    "python3 -W ignore -c 'import os; os.system(\"touch M\")'",
+    "perl -I x -e 'system(\"touch M\")'",
+    "node -r fs -e 'require(\"child_process\").execSync(\"touch M\")'",
+    "echo 'import os' | python3 /dev/fd/0",
+    "echo 'import os' | python3 /proc/self/fd/0",
+    "echo 'import os' | python3 /dev/stdin",
+    "awk -v x=1 'BEGIN { system (\"touch M\") }'",
+    "awk 'BEGIN { system (\"touch M\") }'",
+    "awk 'BEGIN { \"touch M\" | getline }'",
+    "linux64 touch M",
+    "linux32 touch M",
+    "choom -n 0 -- touch M",
+    "/lib64/ld-linux-x86-64.so.2 /bin/touch M",
+    "ld.so /bin/touch M",
+    "echo x | split --filter='touch M'",
+    "echo x | split --filt='touch M'",
+    "tar cf x.tar x --checkpoint=1 --checkpoint-action=exec='touch M'",
+    "tar cf x.tar --use-compress-program='touch M' x",
+    "tar cIf 'touch M' x.tar x",
+    "x='a[$(touch M)]'; [[ $x -eq 1 ]]",
+    "[[ 'a[$(touch M)]' -eq 1 ]]",
+    "test -v 'a[$(touch M)]'",
+    "echo touch M | sudo -iu root",
+    "sudo -u root -i touch M",
+    "git -c alias.x='!touch M' x",
+    "git -c core.pager='touch M' -p log",
+    "git --exec-path=. status",
+    "git --config-env=alias.x=X x",
+    "git config alias.x '!touch M'",
+    "git x",
+    "git grep -O'touch M' x",
+    "git grep --open='touch M' x",
+    "git rebase -x 'touch M' main",
+    "git rebase --exec='touch M' main",
+    "git ls-remote --upload-pack='touch M' .",
+    "git clone -u 'touch M' . x",
+    "git clone -c core.sshCommand='touch M' x y",
+    "git bisect run touch M",
+    "git submodule foreach 'touch M'",
+    "git filter-branch --tree-filter 'touch M'",
+    "git difftool -x 'touch M'",
+    "git log -1 --format='[core]%n fsmonitor = touch M' --output=.git/config && git status",
+    "git diff --outp=.git/config",
+    "git mv -f f .git/config; git status",
+    "git mv -f f ./.GIT/config",
+    "find . -exec touch M ';'",
+    "echo '. -exec touch M ;' | xargs find",
+    "echo '--compress-program=x' | xargs sort",
+    "npm ex?c -- touch M",
+    "npm exe -c 'touch M'",
+    "npm --yes exe -c 'touch M'",
+    "npm explore x -- touch M",
+    "npm innit x",
+    "git apply --unsafe-paths --directory=.git/hooks p.patch",
+    "git format-patch -o.git/hooks --root HEAD",
+    "docker r[u]n x touch M",
+    "bash -e -c 'touch M'",
+    "bash +x -c 'touch M'",
+    "python3 -u -c 'import os; os.system(\"touch M\")'",
+    "perl5.36-x86_64-linux-gnu -e 'system(\"touch M\")'",
+    "sed -n '1e touch M' f",
+    "sed 's/x/touch M/e' f",
+    "sed 1p f -e '1e touch M'",
+    "make -f /dev/null 'X:=$(shell touch M)'",
+    "make 'X:=$(shell touch M)'",
+    "echo 'x:;touch M' | make -f -",
+    "/usr/bin/time touch M",
+    "numactl touch M",
+    "pkexec touch M",
+    "sort --compress-program='touch M' x",
+    "rsync -e 'touch M' x y:",
+    "make --eval='x:;touch M' x",
+    "ssh -o ProxyCommand='touch M' x",
+    "env -S 'touch M'",
+    "trap 'touch M' EXIT",
+    "alias echo='touch M'",
+    "hash -p /bin/touch echo",
+    "enable -f ./x.so x",
+    "fc -s touch",
+    "complete -C 'touch M' x",
+    "bind -x 'touch M'",
+    "coproc touch M",
+    "time touch M",
+    "! touch M",
+    // Gemini CLI itself takes these off and runs the rest in bash.
+    "cmd.exe /c touch M",
+    "pwsh -Command touch M",
+    "powershell.exe -NoProfile -Command touch M",
+    "zsh -c 'touch M'",
+    "BASH -c 'touch M'",
+];
+
+#[test]
+fn no_evasion_is_let_through_by_rules_that_allow_or_passes_one_that_denies_or_asks() {
+    let programs = [
+        "git",
+        "echo",
+        "true",
+        "jobs",
+        "mapfile",
+        "readarray",
+        "python3",
+        "perl",
+        "node",
+        "awk",
+        "linux64",
+        "linux32",
+        "choom",
+        "/lib64/ld-linux-x86-64.so.2",
+        "ld.so",
+        "split",
+        "tar",
+        "test",
+        "sudo",
+        "find",
+        "sort",
+        "rsync",
+        "make",
+        "ssh",
+        "env",
+        "trap",
+        "alias",
+        "hash",
+        "enable",
+        "fc",
+        "complete",
+        "bind",
+        "cmd.exe",
+        "pwsh",
+        "powershell.exe",
+        "zsh",
+        "BASH",
+        "bash",
+        "bash -e",
+        "bash +x",
+        "python3 -u",
+        "perl5.36-x86_64-linux-gnu",
+        "sed",
+        "xargs",
+        "npm",
+        "docker",
+        "/usr/bin/time",
+        "numactl",
+        "pkexec",
+    ];
+    let mut allows = Rules::default();
+    for program in programs {
+        allows.add(Decision::Allow, &format!("shell({program} *)")).unwrap();
+    }
+    let denies = deny(&["shell(touch *)"]);
+    let asks = rules(&[(Decision::Ask, "shell(touch *)"), (Decision::Allow, "shell")]);
+    for command in EVASIONS {
+        assert_eq!(decided(&allows, &shell(command)), None, "{command:?}");
+        assert_eq!(decided(&denies, &shell(command)), Some(Decision::Deny), "{command:?}");
+        assert_eq!(decided(&asks, &shell(command)), Some(Decision::Ask), "{command:?}");
+    }
+}
+
+#[test]
+fn a_rule_that_names_how_a_program_runs_another_allows_it() {
+    let rules = allow(&[
+        "shell(git -c color.ui=always *)",
+        "shell(git config user.name *)",
+        "shell(npx tsc *)",
+        "shell(python -c 'print(1)')",
+        "shell(python *)",
+        "shell(uv run pytest *)",
+        "shell(timeout 60 cargo test *)",
+        "shell(bash build.sh)",
+        "shell(source venv/bin/activate)",
+        "shell(find *)",
+        "shell(printf *)",
+        "shell(sed *)",
+        "shell(make *)",
+        "shell(npx -y prettier *)",
+        "shell(bash -e build.sh)",
+        "shell(./scripts/*)",
+        "shell(cat docs/*)",
+        "shell(npm *)",
+    ]);
+    for (command, allowed) in [
+        ("git -c color.ui=always log", true),
+        ("git -c color.ui=always -c alias.x=!y x", false),
+        ("git config user.name Ada", true),
+        ("git config user.email x", false),
+        ("npx tsc --noEmit -p .", true),
+        ("npx evil", false),
+        ("python -c 'print(1)'", true),
+        ("python -c 'print(2)'", false),
+        ("python tests.py -c x", true),
+        ("python -m pytest -x", true),
+        ("python", false),
+        ("echo x | python", false),
+        ("uv run pytest -x", true),
+        ("uv run rm x", false),
+        ("timeout 60 cargo test -p wire", true),
+        ("bash build.sh", true),
+        ("bash build.sh x", false),
+        ("source venv/bin/activate", true),
+        ("source other", false),
+        ("find . -name '*.rs' -type f", true),
+        ("find . -exec rm x ';'", false),
+        ("printf '%s\\n' x", true),
+        ("printf -v PATH x", false),
+        ("printf %n PATH", false),
+        ("sed -n '2,5p' a", true),
+        ("sed -i 's,a,b,g' a b", true),
+        ("sed -e 's/a/b/' a", true),
+        ("sed 's/a/b/w x' a", false),
+        ("sed -f x a", false),
+        ("make test", true),
+        ("make -j4 test", true),
+        ("make CC=x", false),
+        ("make -C other", false),
+        ("npx -y prettier --check .", true),
+        ("npx -y evil", false),
+        ("bash -e build.sh", true),
+        ("bash -e other.sh", false),
+        ("./scripts/a.sh", true),
+        ("./scripts/../evil.sh", false),
+        ("cat docs/a..b", true),
+        ("cat docs/../../secret", false),
+        ("npm run build", true),
+        ("npm install left-pad", true),
+        ("npm test", true),
+    ] {
+        let expected = allowed.then_some(Decision::Allow);
+        assert_eq!(decided(&rules, &shell(command)), expected, "{command:?}");
+    }
+}
+
+#[test]
+fn a_command_in_another_directory_is_not_the_one_that_a_rule_names() {
+    let rules = allow(&[
+        "shell(./build.sh)",
+        "shell(cd *)",
+        "shell(pushd *)",
+        "shell(cargo test *)",
+        "shell(/opt/x *)",
+        "shell(bash build.sh)",
+        "shell(python3 build.py)",
+    ]);
+    let elsewhere = |command: &str| Question { elsewhere: true, ..shell(command) };
+    for (command, allowed) in [
+        ("./build.sh", true),
+        ("cargo test && ./build.sh", true),
+        ("cd other", true),
+        ("cd other && cargo test", true),
+        ("cd other && /opt/x y", true),
+        ("bash build.sh && python3 build.py", true),
+        ("cd other && ./build.sh", false),
+        ("cd other && bash build.sh", false),
+        ("cd other && python3 build.py", false),
+        ("cd other; cargo test; ./build.sh", false),
+        ("./build.sh; pushd other; ./build.sh", false),
+    ] {
+        assert_eq!(decided(&rules, &shell(command)), allowed.then_some(Decision::Allow), "{command:?}");
+        assert_eq!(decided(&rules, &elsewhere(command)), None, "{command:?}");
+    }
+    assert_eq!(decided(&allow(&["shell"]), &elsewhere("./build.sh")), Some(Decision::Allow));
+    assert_eq!(decided(&deny(&["shell(./build.sh)"]), &elsewhere("./build.sh")), Some(Decision::Deny));
+    let mut remembered = Remembered::default();
+    remembered.allow(&elsewhere("./build.sh"));
+    remembered.allow(&shell("./test.sh"));
+    assert!(!remembered.allows(&elsewhere("./build.sh")) && !remembered.allows(&shell("./build.sh")));
+    assert!(remembered.allows(&shell("./test.sh")) && !remembered.allows(&elsewhere("./test.sh")));
+}
+
+#[test]
+fn a_command_that_only_reads_here_is_told_from_others() {
+    let dir = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("/etc", dir.path().join("out")).unwrap();
+    for command in
+        ["ls", "ls -la src", "cat a.txt | grep -n x | wc -l", "head -5 a && tail -5 b", "echo 'a; b'", "pwd"]
+    {
+        assert!(only_reads(command, dir.path()), "{command}");
+    }
+    for command in [
+        "",
+        "ls > x",
+        "cat /etc/passwd",
+        "cat ../x",
+        "cat ~/x",
+        "cat out/passwd",
+        "ls *.rs",
+        "touch x",
+        "git push",
+        "git status",
+        "git -c a=b log",
+        "echo \"$\\\n(touch M)\"",
+        "git log $\\\n'a\\' '; touch M; echo \\'",
+        "cd x && ls",
+        "grep --file=/etc/passwd x",
+        "grep -nR x",
+        "grep --dereference-rec x",
+        "wc --files0-from=list",
+        "echo x | sh",
+    ] {
+        assert!(!only_reads(command, dir.path()), "{command}");
+    }
+}
+
+#[test]
+fn a_rule_for_commands_is_not_about_tools_that_run_none() {
+    let known = question(
+        "read_background_output",
+        Class::Command,
+        Subject::Text("Reading".to_owned()),
+        Path::new("/p"),
+    );
+    assert_eq!(decided(&deny(&["shell(rm *)"]), &known), None);
+    assert_eq!(decided(&deny(&["shell"]), &known), Some(Decision::Deny));
+    let unknown = Question { named: false, ..known };
+    assert_eq!(decided(&deny(&["shell(rm *)"]), &unknown), Some(Decision::Deny));
 }
 
 #[test]
@@ -585,12 +945,17 @@ fn what_is_no_rule_is_said_so_with_a_hint() {
         ("shell(a; b)", r#""shell(a; b)" is no rule: it has several commands, and a rule is about one"#),
         (
             "shell(a > b)",
-            r#""shell(a > b)" is no rule: it has a redirection to a file, and a rule is one plain command"#,
+            r#""shell(a > b)" is no rule: it has a redirection, and a rule is one plain command"#,
         ),
         ("shell(* *)", r#""shell(* *)" is no rule: it limits nothing"#),
+        ("shell($X *)", r#""shell($X *)" is no rule: it has a dollar sign, and a rule is one plain command"#),
         (
-            "shell($X *)",
-            r#""shell($X *)" is no rule: "$" means something to a shell; only * stands for anything, the rest goes in quotes"#,
+            "shell(ls a?)",
+            r#""shell(ls a?)" is no rule: "a?" means something to a shell; only * stands for anything, the rest goes in quotes"#,
+        ),
+        (
+            "shell(CI=1 npm test)",
+            r#""shell(CI=1 npm test)" is no rule: it has an assignment, and a rule is one plain command"#,
         ),
         ("edit(../x)", r#""edit(../x)" is no rule: it leads up with ..; write the whole path"#),
         ("edit(~/x)", r#""edit(~/x)" is no rule: ~ is not replaced here; write the whole path"#),
@@ -657,39 +1022,12 @@ fn what_is_remembered_is_exactly_what_was_asked() {
     assert!(!remembered.allows(&edit("a.txt", dir.path())));
 }
 
-/// Pieces that a shell gives a meaning to, and others.
-fn piece() -> impl Strategy<Value = String> {
-    let odd = [
-        ";", "&&", "||", "|", "&", "\n", "$(", ")", "(", "`", "'", "\"", "\\", ">", "<", "<<", "$", "${",
-        "}", "{", "#", "=", "*", "?", "[", "~", "!", " ", "\t", "\r", "git", "rm", "x", "-rf", "2>", "&>",
-        "$x", "é", "\u{202e}", "\u{0}",
-    ];
-    prop_oneof![proptest::sample::select(odd.to_vec()).prop_map(str::to_owned), "[a-z ]{0,4}"]
-}
-
 proptest! {
     #[test]
     fn no_text_is_too_odd_to_be_read(text in any::<String>()) {
-        let _script = Script::read(&text);
         let _ruling = deny(&["shell(rm *)"]).decide(&shell(&text));
         let _rule = Rules::default().add(Decision::Allow, &text);
         let _edit = allow(&["edit(src/**)"]).decide(&edit(text, Path::new("/srv/p")));
-    }
-
-    /// What is allowed runs nothing but `git`: asked of a real shell, in which nothing else can be found.
-    #[test]
-    fn what_is_allowed_runs_nothing_else(pieces in proptest::collection::vec(piece(), 0..12)) {
-        let command = format!("git {}", pieces.concat());
-        prop_assume!(!command.contains('\0'));
-        if decided(&allow(&["shell(git *)"]), &shell(&command)) == Some(Decision::Allow) {
-            let dir = tempfile::tempdir().unwrap();
-            // Whatever else is run is not found, and said so; whatever is written is there afterwards.
-            let script = format!("git() {{ :; }}\nset -f\n{command}\n");
-            let out = std::process::Command::new("/bin/bash")
-                .args(["-c", &script]).current_dir(dir.path()).env("PATH", "/nowhere").output().unwrap();
-            prop_assert_eq!(String::from_utf8_lossy(&out.stderr), "", "{}", command);
-            prop_assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "{}", command);
-        }
     }
 
     /// An allowed command does not stay allowed with another behind it.

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use alhena_sys::poll;
-use rustix::process::Pid;
+use alhena_sys::{poll, processes};
+use rustix::process::{Pid, Signal};
 
 use super::greeting::{
     Greeting, Holder, HolderLine, NotKept, PATIENCE_AT_THE_END, cannot_be_it, has_ended_by, in_thread,
@@ -61,11 +61,15 @@ pub struct Custody {
     mark: String,
     /// When the guard was told to do the keeper's work.
     taken_over: Option<Instant>,
+    /// Whether it has said that it does.
+    guard_answered: bool,
     over: bool,
 }
 
 /// How long a guard may take to do its keeper's work.
-pub(crate) const PATIENCE_WITH_GUARD: Duration = Duration::from_secs(20);
+const PATIENCE_WITH_GUARD: Duration = Duration::from_secs(20);
+/// How long it may take to say that it begins; a healthy one takes some milliseconds.
+pub(crate) const PATIENCE_WITH_SILENT_GUARD: Duration = Duration::from_secs(3);
 
 impl Custody {
     /// Hands the launch to a keeper: a process if there is a program that can be it, otherwise a thread. Nobody is waited for:
@@ -80,6 +84,7 @@ impl Custody {
             unkept,
             mark: launch.mark.clone(),
             taken_over: None,
+            guard_answered: false,
             over: false,
         };
         let why = match program {
@@ -135,6 +140,7 @@ impl Custody {
         }
         let report = protocol::receive(&mut self.line.reports)?;
         self.over |= matches!(report, Some(Report::Finished(_) | Report::NotStarted { .. }));
+        self.guard_answered |= matches!(report, Some(Report::KeeperLost));
         Ok(report)
     }
 
@@ -170,6 +176,7 @@ impl Custody {
             self.over = true;
             return;
         }
+        self.resume();
         // A keeper that is gone has stopped everything already, or `report` finds out.
         let _gone = protocol::send(&self.line.socket, &Order::Stop(gentle));
     }
@@ -179,8 +186,26 @@ impl Custody {
     /// The keeper does not answer: its guard ends it and does its work. What it reports then is the guard's.
     pub fn take_over(&mut self) {
         self.taken_over.get_or_insert_with(Instant::now);
+        self.resume();
         if let Holder::Process(guard) = &self.line.holder {
             let _gone = rustix::process::kill_process(Pid::from_child(guard), guard::TAKE_OVER);
+        }
+    }
+
+    /// Whether a guard that was told to take over has had enough time.
+    pub fn guard_is_stuck(&self) -> bool {
+        self.taken_over.is_some_and(|since| since.elapsed() > self.patience_with_guard())
+    }
+
+    fn patience_with_guard(&self) -> Duration {
+        if self.guard_answered { PATIENCE_WITH_GUARD } else { PATIENCE_WITH_SILENT_GUARD }
+    }
+
+    /// Lets a guard and a keeper continue that somebody stopped by SIGSTOP: they can obey no order otherwise.
+    fn resume(&self) {
+        if let Holder::Process(guard) = &self.line.holder {
+            let below = processes::descendants(guard.id());
+            processes::signal_all(&[&[guard.id()], below.as_slice()].concat(), Signal::CONT);
         }
     }
 
@@ -191,15 +216,17 @@ impl Custody {
             self.stop(Gentle::AtOnce);
         }
         let finished = std::mem::replace(&mut self.over, true);
+        let deadline = match self.taken_over {
+            _ if finished => Instant::now() + PATIENCE_AT_THE_END,
+            Some(since) => since + self.patience_with_guard(),
+            // Its reports are not read any more, so that it cannot be seen whether it answers.
+            None => Instant::now() + PATIENCE_WITH_GUARD,
+        };
         if !finished {
             self.take_over();
         }
         match &mut self.line.holder {
             Holder::Process(guard) => {
-                let deadline = match self.taken_over {
-                    Some(since) if !finished => since + PATIENCE_WITH_GUARD,
-                    _ => Instant::now() + PATIENCE_AT_THE_END,
-                };
                 if !has_ended_by(guard, deadline) {
                     kill_tree(guard);
                 }

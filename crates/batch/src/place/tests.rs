@@ -113,6 +113,7 @@ fn whatever_is_changed_in_a_copy_its_patch_makes_of_the_original_what_the_copy_w
         let before = seen(&dir);
         let places = desk.places();
         let mut place = places.make(&desk.copy(), &watch()).unwrap().unwrap();
+        assert_eq!(place.source(), Some(dir.as_path()));
         assert_eq!(seen(place.dir()), before, "seed {seed}");
         (0..1 + dice.roll(15)).for_each(|_| dice.change(place.dir()));
         let after = seen(place.dir());
@@ -144,6 +145,7 @@ fn a_checkout_has_its_commit_a_repository_of_its_own_and_a_patch() {
     for reference in ["main", "HEAD", &commit, commit.get(..10).unwrap(), "main~0"] {
         let mut place = places.make(&desk.checkout(reference), &watch()).unwrap().unwrap();
         assert_eq!(place.commit(), Some(commit.as_str()), "{reference}");
+        assert_eq!(place.source(), Some(dir.as_path()));
         let git = |args: &[&str]| desk.git(place.dir(), args);
         assert_eq!(git(&["rev-parse", "HEAD"]), commit);
         assert_eq!(git(&["status", "--porcelain", "--", "src"]), "");
@@ -425,6 +427,7 @@ fn outputs_are_taken_where_the_job_worked_unless_it_put_a_link_there() {
     let Place::Git(inner) = &mut checkout.place else { panic!() };
     inner.dir = PathBuf::from("sub");
     let place = places.make(&checkout, &watch()).unwrap().unwrap();
+    assert_eq!(place.source(), Some(desk.at("dir/sub").as_path()));
     let taken = place.outputs(&wanted, &watch()).unwrap();
     assert_eq!(taken.files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["made.txt"]);
     assert_eq!(taken.warnings, ["outputs: there is no file \"etc\""]);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use alhena_model::judge::finish;
 use alhena_model::{FailureKind, Outcome};
 
 /// What to do about an attempt.
@@ -45,6 +46,8 @@ pub fn judge(outcome: &Outcome, place: Where) -> Repeat {
         FailureKind::RateLimited => Repeat::WhenAllowed(failure.retry_after_ms.map(Duration::from_millis)),
         // What is wrong with the request stays wrong.
         FailureKind::Api if matches!(failure.http_status, Some(400..=407 | 409..=499)) => Repeat::No,
+        // So does the length of an answer, and what a filter blocks.
+        FailureKind::InvalidResponse if is_cut_off(outcome) => Repeat::No,
         FailureKind::Api | FailureKind::InvalidResponse | FailureKind::Stalled | FailureKind::Crashed => {
             Repeat::Soon
         }
@@ -52,11 +55,32 @@ pub fn judge(outcome: &Outcome, place: Where) -> Repeat {
     }
 }
 
+/// Whether the last answer was used, and reached a limit or a filter.
+fn is_cut_off(outcome: &Outcome) -> bool {
+    let cut_off = |reason: &str| reason == finish::MAX_TOKENS || finish::is_filter(reason);
+    outcome.finish_reason.as_deref().is_some_and(cut_off)
+        && outcome.failure.as_ref().is_some_and(|failure| failure.reported.is_none())
+}
+
 #[cfg(test)]
 mod tests {
     use alhena_model::{CommandRun, Failure};
 
     use super::*;
+
+    #[test]
+    fn an_answer_that_was_cut_off_would_be_again() {
+        let mut outcome = failed(FailureKind::InvalidResponse, |_| {});
+        for (reason, expected) in [
+            ("MAX_TOKENS", Repeat::No),
+            ("SAFETY", Repeat::No),
+            ("OTHER", Repeat::Soon),
+            ("STOP", Repeat::Soon),
+        ] {
+            outcome.finish_reason = Some(reason.to_owned());
+            assert_eq!(judge(&outcome, Where::Own), expected, "{reason}");
+        }
+    }
 
     fn failed(kind: FailureKind, change: impl FnOnce(&mut Failure)) -> Outcome {
         let mut failure = Failure::new(kind, "");

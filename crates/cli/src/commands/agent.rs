@@ -180,6 +180,10 @@ impl Agent {
         });
         for variable in self.env {
             match variable.split_once('=') {
+                _ if variable.is_empty() || variable.starts_with('=') => {
+                    let message = format!("--env {variable:?} names no variable");
+                    return usage(message, "Write NAME=VALUE, or the NAME of a variable that is set.");
+                }
                 Some((name, value)) => request.env.push((name.into(), value.into())),
                 None if std::env::var_os(&variable).is_some() => {}
                 None => return usage(format!("{variable} is not set"), "Set it, or write NAME=VALUE."),

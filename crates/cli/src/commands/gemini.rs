@@ -21,7 +21,7 @@ use crate::command_error::{Done, complain};
 use crate::listener;
 use crate::output::{self, Stream as Standard, say, say_part};
 use crate::signals::Interrupts;
-use crate::stdin::{self, Expect, Piped, Unread};
+use crate::stdin::{self, Silence, Unread};
 
 /// Stand in for the `gemini` command: any host's arguments, truthful output.
 #[derive(Debug, clap::Args)]
@@ -115,22 +115,22 @@ fn run(gemini: &Gemini, drop_in: DropIn, environment: &Environment) -> ExitCode 
 }
 
 fn request(drop_in: &DropIn, format: Format, interrupts: &Interrupts) -> Result<Request, RunError> {
-    let stdin = match drop_in.prompt.is_none() && io::stdin().is_terminal() {
-        true => Piped::default(),
-        false => {
-            let expect = if drop_in.prompt.is_some() { Expect::Perhaps } else { Expect::Everything };
-            match stdin::read(expect, interrupts) {
-                Ok(piped) => piped,
-                Err(unread @ Unread::TooMuch) => {
-                    let hint = "Put the material into files and name them in the prompt.".to_owned();
-                    return Err(RunError::Usage { message: unread.to_string(), hint });
-                }
-                // What cannot be read is as good as empty: the CLI does without it, too.
-                Err(Unread::Interrupted | Unread::Failed(_)) => Piped::default(),
-            }
-        }
+    // With a prompt the CLI's own rule counts. Without one it does too, but the CLI begins to count its 0.5 s only when it has started,
+    // seconds later (0.61.0), and fails then. Counted from now, they would lose a prompt that the CLI takes.
+    let silence = match drop_in.prompt {
+        Some(_) => Silence::OF_GEMINI_CLI,
+        None => Silence::Ignore(stdin::LIMIT),
     };
-    let prompt = drop_in.with_stdin(&String::from_utf8_lossy(&stdin.bytes));
+    let stdin = match stdin::read(silence, interrupts, || {}) {
+        Ok(bytes) => bytes,
+        Err(unread @ Unread::TooMuch) => {
+            let hint = "Put the material into files and name them in the prompt.".to_owned();
+            return Err(RunError::Usage { message: unread.to_string(), hint });
+        }
+        // The CLI runs without input that it cannot read, too.
+        Err(Unread::Interrupted | Unread::Silent(_) | Unread::Failed(_)) => Vec::new(),
+    };
+    let prompt = drop_in.with_stdin(&String::from_utf8_lossy(&stdin));
     if prompt.trim().is_empty() {
         // The CLI's own words (0.61.0): those of `alhena run` name options that this one has not.
         return Err(RunError::Usage {
@@ -227,7 +227,7 @@ impl Writer {
             Writer::Text(_) => Ok(()),
             Writer::Json(report) => out.write_all(report.print(outcome).as_bytes()),
             Writer::StreamJson(stream) => {
-                if let Some(line) = stream.rest() {
+                if let Some(line) = stream.rest(outcome) {
                     out.write_all(&line)?;
                     out.write_all(b"\n")?;
                 }

@@ -66,7 +66,8 @@ It prints the decision as JSON on stdout:
 
 The command runs in the folder that is worked in. A model call that is denied ends the run, as stop does.
 Whatever else a command prints, exits with or leaves undecided after --hook-timeout means deny; a warning then names the
-hook and what went wrong. Before a model call that fails the run.
+hook and what went wrong. Before a model call that fails the run. If Gemini CLI goes on without a decision, because the hook was
+killed, the run is stopped and fails (protocol).
 
 --confirm TOOL asks you instead, on the terminal, before such a tool runs: with its diff or its command, after all hooks. TOOL is a
 name, or run_shell_command(PREFIX) for commands that begin so or may run such. Everything but yes is no; a reason goes to the
@@ -110,11 +111,12 @@ const BUDGET: &str = "What a run may spend:
   --max-cost USD   dollars, by a dated table of prices that --prices FILE or ALHENA_PRICES replace
   --max-calls N    model calls, failed attempts included
 
-Before each model call Gemini CLI asks Alhena, and when a limit is reached the call is not made: the one that passes it
-is the last. A warning comes at 80 %. The failure is budget (exit code 9), with what was done until then in the outcome.
+Before each model call, and before google_web_search and web_fetch, Gemini CLI asks Alhena. When a limit is reached the call is
+not made: the one that passes it is the last. A warning comes at 80 %. The failure is budget (exit code 9), with what was done until
+then in the outcome. A run that spent more than a limit is always a failure.
 A model without a price and --max-cost do not go together: that is refused before the start, or at its first call.
 
-Not asked about are calls of the model router (name a model by -m), and not counted are answers that Gemini CLI throws away.
+Calls of the model router (name a model by -m), of loop checks and of summaries count, but cannot be refused.
 
 When the API limits requests (429):
   --on-rate-limit fail         the run fails (exit code 6) when Gemini CLI has given up (the default)
@@ -177,7 +179,7 @@ const BATCH: &str = r#"JOBS has one job a line, as a JSON object:
   id                     what it is called in the results; its line's number by default
   prompt, prompt_file    what to do
   any option of `run`    by its name, with underscores: true or false, a text, a number, a list; `args` stands for what follows --;
-                         none of as, output, quiet, verbose, stdin and confirm, which are for people at a terminal
+                         none of as, output, quiet, verbose, no_stdin and confirm, which are for people at a terminal
   shared: true           do not wait for others that may change the same directory
   copy: true             work in a private copy of `dir`
   git: {"url", "ref"}    work in a private checkout of a repository, in `dir` of it; `ref` is a branch, a tag or a commit

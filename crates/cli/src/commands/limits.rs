@@ -17,10 +17,10 @@ pub struct Limits {
     #[arg(long, value_name = "TIME")]
     stall_timeout: Option<Limit>,
     /// How many turns the model may take.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_turns: Option<u32>,
     /// How often a failing request to the API is tried.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_attempts: Option<u32>,
 }
 

@@ -9,13 +9,13 @@ use crate::limit::Limit;
 
 #[derive(Debug, clap::Args)]
 pub struct Permissions {
-    /// Allow what a rule means without asking, such as 'shell(git *)' or 'edit(src/**)'; can be repeated.
+    /// Allow matching actions without asking, such as 'shell(git *)' or 'edit(src/**)'; can be repeated.
     #[arg(long, value_name = "RULE")]
     allow: Vec<String>,
-    /// Deny what a rule means, whatever else allows it; can be repeated.
+    /// Deny matching actions, whatever else allows them; a guard against accidents, not a sandbox; can be repeated.
     #[arg(long, value_name = "RULE")]
     deny: Vec<String>,
-    /// Ask about what a rule means, also where it would be allowed; can be repeated.
+    /// Ask about matching actions, also where they would be allowed; can be repeated.
     #[arg(long, value_name = "RULE")]
     ask: Vec<String>,
     /// Rules in a file; can be repeated.

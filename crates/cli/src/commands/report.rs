@@ -22,7 +22,7 @@ use super::check_directory;
 use crate::command_error::{CommandError, Done};
 use crate::output;
 use crate::signals::{self, Interrupts};
-use crate::stdin::{self, Expect};
+use crate::stdin::{self, Silence};
 
 /// How often is looked whether anybody still wants it.
 const NOW_AND_THEN: Duration = Duration::from_millis(200);
@@ -51,11 +51,11 @@ pub fn execute(args: Args) -> Done {
         finder = finder.path(path);
     }
     let gemini = finder.find()?;
-    let prompt = stdin::read(Expect::Everything, &interrupts)
+    let prompt = stdin::read(Silence::Wait, &interrupts, || {})
         .map_err(|unread| CommandError::failed(unread.to_string(), "Give the prompt on stdin."))?;
     let files = tempfile::Builder::new().prefix("alhena-report-").tempdir().map_err(failed)?;
     let file = |name: &str| files.path().join(name);
-    std::fs::write(file("prompt"), &prompt.bytes).map_err(failed)?;
+    std::fs::write(file("prompt"), &prompt).map_err(failed)?;
     let launch = launch(&gemini, args.args, &args.dir, files.path());
     let keeper = keeper_program(&Environment::of_process());
     let custody = Custody::take(&launch, keeper.as_deref(), Locks::default()).map_err(failed)?;

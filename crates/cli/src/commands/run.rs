@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use alhena::agent::env::Environment;
 use alhena::agent::{Finder, NotFound, Place};
-use alhena::{Failure, FailureKind, Gemini, Hint, Outcome, Request, Run, RunError};
+use alhena::{Failure, FailureKind, Gemini, Hint, Outcome, Request, Run, RunError, Status};
 
 use self::asked::{Asked, Beside, Who, asked};
 pub use self::options::Args;
@@ -205,11 +205,14 @@ fn follow(
     view.sessions(&run.session_files());
     let outcome = run.outcome_blocking();
     match written {
-        Err(error) if !output::is_gone(&error) => Err(error),
-        _ => {
-            view.close(&outcome)
-                .or_else(|error| if output::is_gone(&error) { Ok(()) } else { Err(error) })?;
-            Ok(outcome)
-        }
+        Err(error) if !output::is_gone(&error) => return Err(error),
+        before => match before.and(view.close(&outcome)) {
+            Err(error) if !output::is_gone(&error) => return Err(error),
+            Err(_) if outcome.status == Status::Cancelled && interrupts.caught().is_none() => {
+                say("the run was cancelled, because nothing reads its output any more");
+            }
+            _ => {}
+        },
     }
+    Ok(outcome)
 }

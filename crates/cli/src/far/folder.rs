@@ -4,7 +4,7 @@
 //! written through one, and none leads out of the folder: neither by itself nor by way of another. A repository's `.git` stays at home:
 //! its configuration and hooks are programs that git would run there, and its history has an address.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -20,6 +20,12 @@ use serde::{Deserialize, Serialize};
 const BEGINNING: &[u8] = b"alhena folder 1\n";
 /// No folder that travels is larger: it is held in memory on its way.
 const LARGEST: u64 = 512 << 20;
+/// The most entries of a folder. Each costs a system call here and another in every copy, however small the message is.
+const MOST_ENTRIES: usize = 50_000;
+/// The deepest path below a folder, in parts.
+const DEEPEST: usize = 100;
+/// The longest path below a folder, in bytes.
+const LONGEST_PATH: usize = 2048;
 /// So many folders are kept for the next job.
 const KEPT: usize = 8;
 
@@ -31,25 +37,38 @@ enum Entry {
     Link { path: String, to: String },
 }
 
+impl Entry {
+    fn path(&self) -> &str {
+        let (Self::Dir { path } | Self::File { path, .. } | Self::Link { path, .. }) = self;
+        path
+    }
+}
+
 /// A folder on its way into bytes.
 struct Packing {
     bytes: Vec<u8>,
+    entries: usize,
     links: Vec<Entry>,
     left_out: LeftOut,
 }
 
 /// All of a folder, and what was left out of it, as of every copy.
 pub fn pack(folder: &Path) -> io::Result<(Vec<u8>, Vec<String>)> {
-    let mut packing =
-        Packing { bytes: BEGINNING.to_vec(), links: Vec::new(), left_out: LeftOut::of("the copy") };
-    pack_below(folder, Path::new(""), &mut packing)?;
+    let mut packing = Packing {
+        bytes: BEGINNING.to_vec(),
+        entries: 0,
+        links: Vec::new(),
+        left_out: LeftOut::of("the copy"),
+    };
+    pack_below(folder, Path::new(""), 1, &mut packing)?;
     for link in &packing.links {
         write_entry(link, &mut packing.bytes)?;
     }
     Ok((packing.bytes, packing.left_out.told()))
 }
 
-fn pack_below(folder: &Path, below: &Path, packing: &mut Packing) -> io::Result<()> {
+/// Packs what is in a directory of a folder; the paths have `depth` parts.
+fn pack_below(folder: &Path, below: &Path, depth: usize, packing: &mut Packing) -> io::Result<()> {
     let mut names: Vec<_> =
         fs::read_dir(folder.join(below))?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<_>>()?;
     names.sort();
@@ -58,17 +77,19 @@ fn pack_below(folder: &Path, below: &Path, packing: &mut Packing) -> io::Result<
         let told =
             |why: &str| io::Error::new(io::ErrorKind::InvalidInput, format!("{}: {why}", path.display()));
         let text = path.to_str().ok_or_else(|| told("its name is no text"))?.to_owned();
+        packing.entries += 1;
+        limit(packing.entries, &text, depth)?;
         let kind = full.symlink_metadata()?.file_type();
         if kind.is_symlink() {
             let to = fs::read_link(&full)?;
-            if !stays_inside(&path, &to) {
+            if !stays_inside(depth, &to) {
                 return Err(told("it is a link that leads out of the folder, which cannot travel"));
             }
             let to = to.to_str().ok_or_else(|| told("it leads to a name that is no text"))?.to_owned();
             packing.links.push(Entry::Link { path: text, to });
         } else if kind.is_dir() {
             write_entry(&Entry::Dir { path: text }, &mut packing.bytes)?;
-            pack_below(folder, &path, packing)?;
+            pack_below(folder, &path, depth + 1, packing)?;
         } else if kind.is_file() {
             let bytes = &mut packing.bytes;
             let mut file = match files::open(&full) {
@@ -94,6 +115,18 @@ fn pack_below(folder: &Path, below: &Path, packing: &mut Packing) -> io::Result<
     Ok(())
 }
 
+/// Refuses a folder that exceeds a limit with this entry, which is its `number`th and whose path has `depth` parts.
+fn limit(number: usize, path: &str, depth: usize) -> io::Result<()> {
+    let why = if number > MOST_ENTRIES {
+        format!("the folder has more than {MOST_ENTRIES} entries, which is the limit")
+    } else if path.len() > LONGEST_PATH || depth > DEEPEST {
+        format!("the folder has a path of more than {DEEPEST} parts or {LONGEST_PATH} bytes")
+    } else {
+        return Ok(());
+    };
+    Err(io::Error::new(io::ErrorKind::FileTooLarge, why))
+}
+
 /// Also where the file system takes one letter for the other.
 fn is_repository(name: &OsStr) -> bool {
     name.eq_ignore_ascii_case(".git")
@@ -105,9 +138,9 @@ fn write_entry(entry: &Entry, bytes: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a link at this path leads to something in the folder, whatever else is in there: it goes up no further than to the
-/// folder itself, and not up again behind a name, which could be a link.
-fn stays_inside(at: &Path, to: &Path) -> bool {
+/// Whether a link whose path has `depth` parts leads to something in the folder, whatever else is in there: it goes up no further than
+/// to the folder itself, and not up again behind a name, which could be a link.
+fn stays_inside(depth: usize, to: &Path) -> bool {
     let mut up = 0;
     let mut named = false;
     for part in to.components() {
@@ -118,53 +151,81 @@ fn stays_inside(at: &Path, to: &Path) -> bool {
             _ => return false,
         }
     }
-    !to.as_os_str().is_empty() && up < at.components().count()
+    !to.as_os_str().is_empty() && up < depth
 }
 
-/// Makes the folder anew, in a directory that is there and empty.
+/// Makes the folder anew, in a directory that is there and empty. All entries are checked first: nothing is written of a folder
+/// that is refused.
 fn unpack(bytes: &[u8], into: &Path) -> io::Result<()> {
-    let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidData, format!("it is no folder: {why}"));
+    for (entry, content) in entries(bytes)? {
+        let full = into.join(entry.path());
+        match &entry {
+            Entry::Dir { .. } => fs::create_dir(&full)?,
+            Entry::File { executable, .. } => {
+                let mode = if *executable { 0o755 } else { 0o644 };
+                let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&full)?;
+                file.write_all(content)?;
+            }
+            Entry::Link { to, .. } => std::os::unix::fs::symlink(to, &full)?,
+        }
+    }
+    Ok(())
+}
+
+/// The entries of a folder with their content, if all of them may be made.
+fn entries(bytes: &[u8]) -> io::Result<Vec<(Entry, &[u8])>> {
     let mut rest = bytes.strip_prefix(BEGINNING).ok_or_else(|| wrong("it begins otherwise"))?;
-    let mut links: BTreeSet<PathBuf> = BTreeSet::new();
+    let mut entries = Vec::new();
     while !rest.is_empty() {
         let end = rest.iter().position(|byte| *byte == b'\n').ok_or_else(|| wrong("an entry is cut off"))?;
         let (head, behind) = rest.split_at(end);
         rest = behind.get(1..).unwrap_or_default();
         let entry: Entry = serde_json::from_slice(head)?;
-        let (Entry::Dir { path } | Entry::File { path, .. } | Entry::Link { path, .. }) = &entry;
-        let path = Path::new(path);
-        let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
-        if !plain || path.as_os_str().is_empty() {
+        limit(entries.len() + 1, entry.path(), 1)?;
+        let mut content = <&[u8]>::default();
+        if let Entry::File { size, .. } = &entry {
+            let size = usize::try_from(*size).map_err(io::Error::other)?;
+            (content, rest) = rest.split_at_checked(size).ok_or_else(|| wrong("a file is cut off"))?;
+        }
+        entries.push((entry, content));
+    }
+    check(&entries)?;
+    Ok(entries)
+}
+
+/// Refuses entries that may not be made. Each has to be in a directory that an earlier entry makes, so that nothing is behind a link. Of
+/// each path only the last part is looked at, because the directory has been checked: a folder may have 50,000 paths of 100 parts.
+fn check(entries: &[(Entry, &[u8])]) -> io::Result<()> {
+    // How many parts the path of each directory has; none for what is no directory.
+    let mut depths: HashMap<&str, Option<usize>> = HashMap::new();
+    for (number, (entry, _)) in (1..).zip(entries) {
+        let path = entry.path();
+        let (above, name) = match path.rsplit_once('/') {
+            Some((directory, name)) => (depths.get(directory).copied().flatten(), name),
+            None => (Some(0), path),
+        };
+        let depth =
+            above.ok_or_else(|| wrong("a path leads through something that is no directory of it"))? + 1;
+        limit(number, path, depth)?;
+        if matches!(name, "" | "." | "..") {
             return Err(wrong("a path leads out of it"));
         }
-        if path.iter().any(is_repository) {
+        if is_repository(name.as_ref()) {
             return Err(wrong("a repository is in it"));
         }
-        if path.ancestors().any(|above| links.contains(above)) {
-            return Err(wrong("something is behind a link"));
+        if matches!(entry, Entry::Link { to, .. } if !stays_inside(depth, Path::new(to))) {
+            return Err(wrong("a link leads out of it"));
         }
-        let full = into.join(path);
-        match &entry {
-            Entry::Dir { .. } => fs::create_dir(&full)?,
-            Entry::File { size, executable, .. } => {
-                let size = usize::try_from(*size).map_err(io::Error::other)?;
-                let (content, behind) =
-                    rest.split_at_checked(size).ok_or_else(|| wrong("a file is cut off"))?;
-                rest = behind;
-                let mode = if *executable { 0o755 } else { 0o644 };
-                let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&full)?;
-                file.write_all(content)?;
-            }
-            Entry::Link { to, .. } => {
-                if !stays_inside(path, Path::new(to)) {
-                    return Err(wrong("a link leads out of it"));
-                }
-                std::os::unix::fs::symlink(to, &full)?;
-                links.insert(path.to_owned());
-            }
+        let is_dir = matches!(entry, Entry::Dir { .. });
+        if depths.insert(path, is_dir.then_some(depth)).is_some() {
+            return Err(wrong("a path is there twice"));
         }
     }
     Ok(())
+}
+
+fn wrong(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("it is no folder: {why}"))
 }
 
 /// The folders that came to a worker, each unpacked once for all jobs that work on it, and gone with the worker.
@@ -326,6 +387,13 @@ mod tests {
             vec![link(".git", "sub")],
             vec![file("a"), file("a")],
             vec![link("a", "b"), link("a", "c")],
+            vec![file("a"), file("a/x")],
+            vec![file("d/x"), dir("d")],
+            vec![dir("/d")],
+            vec![dir("d/")],
+            vec![dir("d"), file("d/.")],
+            vec![dir("d"), file("d//x")],
+            vec![dir("d"), link("d/l", "../..")],
         ];
         for entries in tricks {
             let root = tempfile::tempdir().unwrap();
@@ -341,6 +409,27 @@ mod tests {
         ] {
             assert!(unpack(bytes, &tempfile::tempdir().unwrap().path().join("")).is_err());
         }
+    }
+
+    #[test]
+    fn a_folder_with_too_many_entries_or_too_deep_a_path_is_refused_before_anything_is_written() {
+        let dir = |path: String| Entry::Dir { path };
+        let deep = |parts: usize| vec!["d"; parts].join("/");
+        let refused: [(Vec<Entry>, &str); 3] = [
+            ((0..=MOST_ENTRIES).map(|number| dir(number.to_string())).collect(), "more than 50000 entries"),
+            ((1..=DEEPEST + 1).map(|parts| dir(deep(parts))).collect(), "more than 100 parts"),
+            (vec![dir("x".repeat(LONGEST_PATH + 1))], "2048 bytes"),
+        ];
+        for (entries, why) in refused {
+            let into = tempfile::tempdir().unwrap();
+            let error = unpack(&packed(&entries), into.path()).unwrap_err();
+            assert!(error.to_string().contains(why), "{error}");
+            assert_eq!(fs::read_dir(into.path()).unwrap().count(), 0, "{why}");
+        }
+        // The same limits on the way out: the submitter is told, and not each worker.
+        let from = tempfile::tempdir().unwrap();
+        fs::create_dir_all(from.path().join(deep(DEEPEST + 1))).unwrap();
+        assert!(pack(from.path()).unwrap_err().to_string().contains("more than 100 parts"));
     }
 
     #[test]

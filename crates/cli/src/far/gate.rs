@@ -110,7 +110,7 @@ impl Gate {
             }
             Some(_) => return Err(refused("approval is no text", "")),
         };
-        let least = match (options.get("approval"), table::rank(said) <= table::rank(self.most)) {
+        let least = match (options.get("approval"), said.rank() <= self.most.rank()) {
             (_, true) => said,
             // Whoever says nothing asks for nothing.
             (None, false) => self.most,

@@ -16,7 +16,7 @@ use alhena::batch::meaning::Fault;
 use alhena::batch::perform::{Done, Over, Perform, Stop, Watch, Where};
 use alhena::batch::schedule::Control;
 use alhena::{Failure, FailureKind};
-use alhena_queue::{Begun, Cancelled, Gathered, Gathering, Label, Name, Queue, QueueError, Refused};
+use alhena_queue::{Batch, Begun, Cancelled, Gathered, Gathering, Label, Name, Queue, QueueError, Refused};
 
 use super::company::{Company, Work};
 use super::letter::{Answer, key_of};
@@ -34,6 +34,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LATE: Duration = Duration::from_secs(5);
 /// After a server that does not take or give anything.
 const PAUSE: Duration = Duration::from_millis(500);
+/// How often it is checked whether the server still has its streams.
+const CHECK: Duration = Duration::from_secs(5);
+/// How often it is checked whether every job is still there, also where the streams are.
+const CHECK_JOBS: Duration = Duration::from_secs(60);
 
 /// A job as the queue knows it, and which attempt.
 type Key = (String, u32);
@@ -55,6 +59,7 @@ pub struct Far {
     draining: AtomicBool,
     closing: AtomicBool,
     was_cancelled: AtomicBool,
+    announced: Batch,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -70,6 +75,15 @@ struct Pending {
     watch: Arc<Watch>,
     over: Over,
     by: Option<By>,
+    job: Job,
+    /// Whether the server has taken it.
+    is_in: bool,
+}
+
+/// When it was last checked whether the server still has its streams, and every job.
+struct Checked {
+    streams: Instant,
+    jobs: Instant,
 }
 
 /// Who works on a job, as far as that was heard.
@@ -92,6 +106,8 @@ pub struct Setup {
     pub batch: Name,
     pub label: Label,
     pub control: Control,
+    /// What was announced of the batch.
+    pub announced: Batch,
     /// What the journal has already.
     pub known: HashSet<Key>,
     /// The server, as it may be shown to whoever is told that nobody is there; none where nothing is to be said.
@@ -101,7 +117,7 @@ pub struct Setup {
 impl Far {
     /// Gathers what was done before, and begins to listen.
     pub fn begin(setup: Setup) -> Result<Arc<Self>, QueueError> {
-        let Setup { queue, batch, label, control, known, tell } = setup;
+        let Setup { queue, batch, label, control, announced, known, tell } = setup;
         let mut gathering = queue.gather(&batch);
         let early = gather_the_past(&queue, &batch, &mut gathering, &known)?;
         let (orders, ordered) = channel();
@@ -119,6 +135,7 @@ impl Far {
             draining: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             was_cancelled: AtomicBool::new(false),
+            announced,
             threads: Mutex::default(),
         });
         let told = Arc::downgrade(&far);
@@ -240,7 +257,12 @@ impl Far {
         while !self.is_closing() && lock(&self.desk).pending.contains_key(key) {
             let sent = || drop(turn.take());
             match self.queue.put_in_turn(&self.batch, &key.0, key.1, &self.label, &bytes, sent) {
-                Ok(_) => return,
+                Ok(_) => {
+                    if let Some(pending) = lock(&self.desk).pending.get_mut(key) {
+                        pending.is_in = true;
+                    }
+                    return;
+                }
                 Err(error @ (QueueError::Broken(_) | QueueError::Name(_))) => {
                     return self.fails(key, Failure::new(FailureKind::Input, error.to_string()));
                 }
@@ -289,8 +311,10 @@ impl Far {
 
     fn gather_all(&self, mut gathering: Gathering, known: &HashSet<Key>) {
         let mut said = false;
+        let mut checked = Checked { streams: Instant::now(), jobs: Instant::now() };
         while !self.is_closing() {
-            match gathering.next(LOOK) {
+            let looked = self.look_after_jobs(&mut gathering, &mut checked);
+            match looked.and_then(|()| gathering.next(LOOK)) {
                 Ok(Some(gathered)) => {
                     said = false;
                     self.arrived(gathered, known);
@@ -309,6 +333,58 @@ impl Far {
         }
     }
 
+    /// Puts jobs into the queue again that the server has lost. Those that somebody works on are not lost: that one stores a result. What
+    /// fails here is tried again at the next check.
+    fn look_after_jobs(&self, gathering: &mut Gathering, checked: &mut Checked) -> Result<(), QueueError> {
+        if checked.streams.elapsed() < CHECK || !self.queue.is_connected() {
+            return Ok(());
+        }
+        checked.streams = Instant::now();
+        let is_lost = gathering.begins_anew()?;
+        if is_lost {
+            // Folders went with everything else.
+            lock(&self.folders).clear();
+            let mut batch = self.announced.clone();
+            batch.cancelled = self.was_cancelled();
+            self.queue.announce_again(&self.batch, &batch)?;
+        } else if checked.jobs.elapsed() < CHECK_JOBS {
+            return Ok(());
+        }
+        let waits = |pending: &Pending| pending.by.is_none() && pending.is_in;
+        let waiting: Vec<Key> = {
+            let desk = lock(&self.desk);
+            desk.pending.iter().filter(|(_, pending)| waits(pending)).map(|(key, _)| key.clone()).collect()
+        };
+        let gone = self.queue.vanished(&self.batch, waiting)?;
+        // Whoever cancels or forgets a batch says so first, then takes its jobs out.
+        let is_open = gone.is_empty() || self.queue.is_open(&self.batch)?;
+        checked.jobs = Instant::now();
+        if is_lost {
+            gathering.restored();
+            say("NATS lost what it had stored; the queue is set up again");
+        }
+        if !is_open {
+            self.end_as_cancelled();
+            return Ok(());
+        }
+        let mut vanished = Vec::new();
+        for key in gone {
+            if let Some(pending) = lock(&self.desk).pending.get_mut(&key).filter(|pending| waits(pending)) {
+                pending.is_in = false;
+                vanished.push((key, pending.job.clone()));
+            }
+        }
+        vanished.sort_by_key(|(_, job)| job.line);
+        let count = vanished.len();
+        if let Some(orders) = &*lock(&self.orders) {
+            vanished.into_iter().for_each(|order| drop(orders.send(order)));
+        }
+        if count > 0 {
+            say(format_args!("{count} jobs had vanished from the queue and are put into it again"));
+        }
+        Ok(())
+    }
+
     fn arrived(&self, gathered: Gathered, known: &HashSet<Key>) {
         self.moved.store(true, Ordering::Release);
         let key = (gathered.job, gathered.attempt);
@@ -321,10 +397,17 @@ impl Far {
         }
     }
 
+    /// Stops waiting for the batch because somebody else cancelled it.
+    fn end_as_cancelled(&self) {
+        if !self.was_cancelled.swap(true, Ordering::AcqRel) {
+            self.control.stop(Stop::Gently);
+        }
+    }
+
     /// A batch that was cancelled, a wish to stop, and one to begin nothing more.
     fn look_who_goes(&self) {
-        if self.cancelled.has(&self.batch.to_string()) && !self.was_cancelled.swap(true, Ordering::AcqRel) {
-            self.control.stop(Stop::Gently);
+        if self.cancelled.has(&self.batch.to_string()) {
+            self.end_as_cancelled();
         }
         let asked = lock(&self.desk).pending.values().any(|pending| pending.watch.asked().is_some());
         // For as long as it takes: what is given back later is begun by nobody, either.
@@ -367,7 +450,8 @@ impl Perform for Far {
         }
         watch.waits();
         self.waiting.fetch_add(1, Ordering::AcqRel);
-        desk.pending.insert(key.clone(), Pending { watch, over, by: None });
+        let pending = Pending { watch, over, by: None, job: job.clone(), is_in: false };
+        desk.pending.insert(key.clone(), pending);
         drop(desk);
         if let Some(orders) = &*lock(&self.orders) {
             let _closed = orders.send((key, job));

@@ -5,7 +5,6 @@
 
 use std::path::{Component, Path};
 
-use alhena::Approval;
 use alhena::batch::meaning::Fault;
 use serde_json::Value;
 
@@ -128,16 +127,6 @@ pub fn texts(value: &Value) -> Option<Vec<&str>> {
 /// Whether a path stays below wherever it begins, as it is written.
 pub fn is_below(path: &Path) -> bool {
     path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
-}
-
-/// What a mode lets a model do, as something to compare.
-pub fn rank(approval: Approval) -> u8 {
-    match approval {
-        Approval::Plan => 0,
-        Approval::Default => 1,
-        Approval::AutoEdit => 2,
-        Approval::Yolo => 3,
-    }
 }
 
 /// Whether a repository can be had by its address from anywhere, or else is a path below the root.

@@ -44,7 +44,7 @@ impl View for StreamJsonView {
     }
 
     fn close(&mut self, outcome: &Outcome) -> io::Result<()> {
-        if let Some(line) = self.seen.rest() {
+        if let Some(line) = self.seen.rest(outcome) {
             self.target.out.write_all(&line)?;
             self.target.out.write_all(b"\n")?;
         }

@@ -11,7 +11,7 @@ use alhena::hosts::agent_cli_sdk::{self, Data, unified};
 use alhena::hosts::streamed::Streamed;
 use alhena::model::Conversation;
 use alhena::model::answer::last_structure;
-use alhena::model::message::Message;
+use alhena::model::message::{Message, in_claude_order};
 use alhena::{Event, EventKind, Outcome};
 use serde_json::{Value, json};
 
@@ -21,18 +21,25 @@ use super::{Target, View};
 /// Whose messages and result.
 #[derive(Clone, Copy)]
 pub enum Shape {
-    /// Alhena's: messages as everywhere, and the outcome.
+    /// Alhena's: messages in Claude's own order, and the outcome.
     Own,
     /// agent-cli-sdk's: its `UnifiedMessage` and `ExecuteResult`.
     AgentCliSdk,
 }
 
 impl Shape {
-    fn message(self, message: &Message<'_>) -> serde_json::Result<Value> {
+    fn messages(self, messages: Vec<Message<'_>>) -> serde_json::Result<Vec<Value>> {
         match self {
-            Shape::Own => serde_json::to_value(message),
-            Shape::AgentCliSdk => unified(message),
+            Shape::Own => in_claude_order(messages).iter().map(serde_json::to_value).collect(),
+            Shape::AgentCliSdk => messages.iter().map(unified).collect(),
         }
+    }
+
+    /// The message that an event added to: the results of an answer are a message of their own in Claude's order.
+    fn changed(self, event: &EventKind, message: Message<'_>) -> serde_json::Result<Option<Value>> {
+        let of_result = matches!(event, EventKind::ToolResult { .. } | EventKind::FileChange(_));
+        let messages = self.messages(vec![message])?;
+        Ok(if of_result { messages.into_iter().last() } else { messages.into_iter().next() })
     }
 }
 
@@ -65,12 +72,13 @@ impl View for MessageLines {
             return Ok(());
         }
         let mut line = json!({ "type": "event", "event": event });
-        if let Some(message) = self.streamed.event(event) {
-            let told = self.shape.message(&message)?;
+        let message = self.streamed.event(event).map(|message| self.shape.changed(&event.kind, message));
+        if let Some(told) = message.transpose()?.flatten() {
             if let Some(line) = line.as_object_mut() {
                 line.insert("message".to_owned(), told.clone());
             }
-            self.told.insert(message.id.into_owned(), told);
+            let id = told.get("id").and_then(Value::as_str).unwrap_or_default();
+            self.told.insert(id.to_owned(), told);
         }
         self.line(&line)
     }
@@ -91,7 +99,7 @@ impl View for MessageLines {
         let (shape, streamed) = (self.shape, &self.streamed);
         let messages: Vec<Value> = self.said.with_messages(|mut messages| {
             streamed.name(&mut messages);
-            messages.iter().map(|message| shape.message(message)).collect()
+            shape.messages(messages)
         })?;
         for message in &messages {
             let id = message.get("id").and_then(Value::as_str).unwrap_or_default();

@@ -7,14 +7,16 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use alhena::hosts::agent_cli_sdk::{self, Data};
-use alhena::model::message::Message;
+use alhena::hosts::agent_cli_sdk::{self, Data, unified};
+use alhena::model::message::{Message, in_claude_order};
 use alhena::model::{Conversation, Include};
 use alhena::wire::session::Session;
 use alhena::{Event, EventKind, Outcome};
 use serde_json::Value;
 
 use super::{Target, View};
+use crate::command_error::complain;
+use crate::style::Harmless;
 
 /// What the messages are printed as.
 pub enum Shape {
@@ -56,7 +58,9 @@ impl RunConversation {
         for path in &self.sessions {
             let bytes = std::fs::read(path)?;
             let session = Session::read(&bytes);
-            let mut messages = Conversation::of_log(&session.log, Include::Said).into_messages();
+            let mut said = Conversation::of_log(&session.log, Include::Said);
+            said.complete_calls(&self.said);
+            let mut messages = said.into_messages();
             // A resumed session begins with what was said before.
             messages.retain(|message| message.timestamp.is_none_or(|at| at >= since));
             if !messages.is_empty() {
@@ -94,15 +98,23 @@ impl View for Messages {
     }
 
     fn close(&mut self, outcome: &Outcome) -> io::Result<()> {
-        let messages: Value = self.said.with_messages(|messages| serde_json::to_value(messages))?;
         match self.shape {
-            Shape::Array => serde_json::to_writer_pretty(&mut self.target.out, &messages)?,
+            Shape::Array => {
+                let messages = self.said.with_messages(|all| serde_json::to_value(in_claude_order(all)))?;
+                serde_json::to_writer_pretty(&mut self.target.out, &messages)?;
+            }
             Shape::ExecuteResult => {
-                let result = agent_cli_sdk::view(outcome, messages, Data::Text);
+                let messages = self.said.with_messages(|all| all.iter().map(unified).collect())?;
+                let result = agent_cli_sdk::view(outcome, Value::Array(messages), Data::Text);
                 serde_json::to_writer(&mut self.target.out, &result)?;
             }
         }
         self.target.out.write_all(b"\n")?;
-        self.target.out.flush()
+        self.target.out.flush()?;
+        // An array of messages has no place for the failure.
+        if let (Shape::Array, Some(failure)) = (&self.shape, &outcome.failure) {
+            complain(&Harmless::default().clean(&failure.message), &failure.hint);
+        }
+        Ok(())
     }
 }

@@ -107,6 +107,12 @@ fn a_wrong_file_is_refused_with_the_line_and_what_was_meant() {
     hint: Mend the file, or run with --no-config; `alhena help config` explains it.
     [exit 2]
     "#);
+    assert_snapshot!(refused("max-turns = 0\n", ""), @r#"
+    ---- stderr ----
+    error: [DESK]/home/alhena/config.toml:1: max-turns: "0" is not a number of at least 1
+    hint: Mend the file, or run with --no-config; `alhena help config` explains it.
+    [exit 2]
+    "#);
     assert_snapshot!(refused("model = \n", ""), @r#"
     ---- stderr ----
     error: [DESK]/home/alhena/config.toml:1: string values must be quoted, expected literal string

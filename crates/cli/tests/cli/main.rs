@@ -28,6 +28,7 @@ mod output;
 mod parse;
 mod recording;
 mod run;
+mod run_finish;
 mod run_resume;
 mod run_stdin;
 mod run_stopped;

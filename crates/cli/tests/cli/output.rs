@@ -294,6 +294,55 @@ fn nothing_foreign_is_obeyed_by_a_terminal_in_any_command() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// JSON with half of an emoji in the place of each evil text, as JavaScript writes it.
+fn halved(json: &str) -> String {
+    let evil = json!(EVIL).to_string();
+    let halved = json.replace(evil.trim_matches('"'), r"lub \ud83d half");
+    // A model is never named like that.
+    halved.replace(r#""model":"lub \ud83d half""#, r#""model":"lub""#)
+}
+
+// Gemini CLI cuts the output of a command inside an emoji and writes half of it (0.61.0).
+#[test]
+fn half_a_character_breaks_no_command() {
+    let desk = evil_desk();
+    let stream = String::from_utf8_lossy(&stream()).into_owned();
+    let lines = stream.lines().filter(|line| line.starts_with('{')).map(halved);
+    // Not an error: a run that failed says less.
+    let lines = lines.filter(|line| !line.contains(r#""type":"result""#) && !line.contains("severity"));
+    let result = json!({"type": "result", "status": "success", "stats": {}}).to_string();
+    let lines: Vec<String> = lines.chain([result]).collect();
+    desk.write("stdout", lines.join("\n") + "\n");
+    desk.write("stderr", "");
+    desk.write("record.json", halved(&message().to_string()));
+    let session: Vec<String> = session().iter().map(|record| halved(&record.to_string())).collect();
+    desk.write("session.jsonl", session.join("\n") + "\n");
+    fs::write(chats(&desk).join("session-2026-11-15T20-30-bb938a8d.jsonl"), session.join("\n") + "\n")
+        .unwrap();
+    for (args, seen) in commands(&desk) {
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let shows = ["run", "parse", "sessions"].contains(&args[0]) && !args.contains(&"-C");
+        if !shows || seen == Expect::Nothing {
+            continue;
+        }
+        let plain = |word| match word {
+            EVIL => "Hi",
+            "1" => "0",
+            word => word,
+        };
+        let args: Vec<&str> = args.into_iter().map(plain).collect();
+        let done = desk.alhena(&args);
+        assert_eq!(done.code(), Some(0), "{args:?}: {done}");
+        // Only the CLI's own lines are as it wrote them.
+        let verbatim = args.contains(&"stream-json");
+        assert_eq!(done.stdout.contains(r"\ud83d"), verbatim, "{args:?}: {done}");
+    }
+    for view in ["messages", "agent-cli-sdk", "events", "text"] {
+        let done = desk.alhena(&["parse", "session.jsonl", "--as", view]);
+        assert!(done.code() == Some(0) && done.stdout.contains("lub \u{fffd} half"), "{view}: {done}");
+    }
+}
+
 #[test]
 fn json_for_programs_holds_no_control_characters_either() {
     let desk = evil_desk();

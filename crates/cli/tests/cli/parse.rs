@@ -83,8 +83,8 @@ fn events_are_one_object_per_line() {
     {"seq":0,"at":"[TIME]","source":"stream","type":"started","session_id":"[ID]","model":"gemini-2.5-flash"}
     {"seq":1,"at":"[TIME]","source":"stream","type":"prompt","text":"Say hi"}
     {"seq":2,"at":"[TIME]","source":"stream","type":"text","delta":"Hello from fake Gemini."}
-    {"seq":3,"at":"[TIME]","source":"stream","type":"usage","prompt":100,"cached":0,"output":5,"thoughts":0,"tool":0,"total":105,"models":{"gemini-2.5-flash":{"prompt":100,"cached":0,"output":5,"thoughts":0,"tool":0,"total":105}}}
-    {"seq":4,"at":"[TIME]","source":"derived","type":"finished","outcome":{"status":"success","text":"Hello from fake Gemini.","final_text":"Hello from fake Gemini.","session_id":"[ID]","models":["gemini-2.5-flash"],"files":[],"commands":[],"usage":{"prompt":100,"cached":0,"output":5,"thoughts":0,"tool":0,"total":105,"models":{"gemini-2.5-flash":{"prompt":100,"cached":0,"output":5,"thoughts":0,"tool":0,"total":105}},"cost_usd":0.0000425},"cost_usd":0.0000425,"model_calls":1,"tool_calls":0,"duration_ms":164,"warnings":[],"malformed":{"lines":0,"bytes":0},"exit_code":0}}
+    {"seq":3,"at":"[TIME]","source":"derived","type":"usage","prompt":100,"cached":0,"output":5,"thoughts":0,"tool":0,"total":105,"models":{"gemini-2.5-flash":{"prompt":100,"cached":0,"output":5,"thoughts":0,"tool":0,"total":105}},"cost_usd":0.0000425}
+    {"seq":4,"at":"[TIME]","source":"derived","type":"finished","outcome":{"status":"success","text":"Hello from fake Gemini.","final_text":"Hello from fake Gemini.","session_id":"[ID]","models":["gemini-2.5-flash"],"files":[],"commands":[],"usage":{"prompt":100,"cached":0,"output":5,"thoughts":0,"tool":0,"total":105,"models":{"gemini-2.5-flash":{"prompt":100,"cached":0,"output":5,"thoughts":0,"tool":0,"total":105}},"cost_usd":0.0000425},"cost_usd":0.0000425,"model_calls":1,"tool_calls":0,"duration_ms":164,"warnings":[],"malformed":{"lines":0,"bytes":0},"exit_code":0,"finish_reason":null}}
     [exit 0]
     "#);
 }
@@ -149,7 +149,8 @@ fn outcome_is_one_object() {
         "lines": 0,
         "bytes": 0
       },
-      "exit_code": 0
+      "exit_code": 0,
+      "finish_reason": null
     }
     [exit 0]
     "#);
@@ -482,6 +483,36 @@ fn for_aiwf_a_line_that_is_no_event_is_skipped_and_a_sample_of_it_logged() {
     let seen = desk.alhena(&["parse", "stdout", "--as", "aiwf", "--exit-code", "0"]);
     assert_eq!((seen.code(), &seen.json()["error"]), (Some(0), &json!(null)));
     assert_eq!(seen.stderr, "warning: skipped a line that is no event, 13 bytes: not json \\u{1b}[2J\n");
+}
+
+#[test]
+fn for_agent_cli_sdk_a_failed_command_is_no_error_and_other_tools_keep_their_names() {
+    // B-12, B-29
+    let desk = Desk::new();
+    desk.recording("01_streamjson_plain");
+    let recorded = std::fs::read_to_string(desk.work().join("stdout")).unwrap();
+    let tools = r#"
+{"type":"tool_use","timestamp":"2026-11-15T20:00:00.000Z","tool_name":"run_shell_command","tool_id":"a","parameters":{"command":"false"}}
+{"type":"tool_result","timestamp":"2026-11-15T20:00:00.000Z","tool_id":"a","status":"success","output":"Command exited with code: 2"}
+{"type":"tool_use","timestamp":"2026-11-15T20:00:00.000Z","tool_name":"glob","tool_id":"b","parameters":{"pattern":"*","dir_path":"src"}}
+{"type":"tool_result","timestamp":"2026-11-15T20:00:00.000Z","tool_id":"b","status":"success","output":"no files"}
+"#;
+    desk.write("stdout", recorded.replacen('\n', tools, 1));
+    for (view, is_error) in [("messages", true), ("agent-cli-sdk", false), ("agent-cli-sdk-lines", false)] {
+        let seen = desk.alhena(&["parse", "stdout", "--as", view, "--exit-code", "0"]);
+        let printed = match view {
+            "agent-cli-sdk-lines" => serde_json::from_str(seen.stdout.lines().last().unwrap()).unwrap(),
+            _ => seen.json(),
+        };
+        let messages = ["/messages", "/result/messages", ""].iter().find_map(|at| printed.pointer(at));
+        let messages = messages.and_then(|messages| messages.as_array()).unwrap();
+        let blocks: Vec<_> =
+            messages.iter().filter_map(|message| message["content"].as_array()).flatten().collect();
+        let failed = blocks.iter().find(|block| block["tool_use_id"] == "a").unwrap();
+        assert_eq!((&failed["is_error"], &failed["exit_code"]), (&json!(is_error), &json!(2)), "{view}");
+        let other = blocks.iter().find(|block| block["id"] == "b").unwrap();
+        assert_eq!(other["name"], if view == "messages" { "Glob" } else { "glob" }, "{view}");
+    }
 }
 
 #[test]

@@ -219,6 +219,15 @@ fn words_that_mean_nothing_are_explained() {
     hint: Set it, or write NAME=VALUE.
     [exit 2]
     "#);
+    assert_snapshot!(refused(&["--env", "=x", "hello"]), @r#"
+    ---- stderr ----
+    error: --env "=x" names no variable
+    hint: Write NAME=VALUE, or the NAME of a variable that is set.
+    [exit 2]
+    "#);
+    for limit in ["--max-turns=0", "--max-attempts=0", "--max-tokens=0", "--max-calls=0", "--max-cost=nan"] {
+        assert_eq!(refused(&[limit, "hello"]).code(), Some(2), "{limit}");
+    }
     assert_snapshot!(refused(&["--mcp-server", "nonsense", "hello"]), @r#"
     ---- stderr ----
     error: "nonsense" is not NAME=COMMAND

@@ -333,8 +333,10 @@ fn show_as_messages_events_text_and_markdown() {
     let desk = desk_with(&[("0.61.0", "plain")]);
     let messages = desk.alhena(&["sessions", "show", "--as", "messages"]).json();
     let roles: Vec<&Value> = messages.as_array().unwrap().iter().map(|message| &message["role"]).collect();
-    assert_eq!(roles, [&json!("user"), &json!("assistant"), &json!("assistant")]);
-    assert_eq!(messages[1]["content"][0]["name"], json!("Read"));
+    assert_eq!(roles, [&json!("user"), &json!("assistant"), &json!("user"), &json!("assistant")]);
+    let blocks = messages[1]["content"].as_array().unwrap();
+    assert_eq!(blocks.last().unwrap()["name"], json!("Read"));
+    assert_eq!(messages[2]["content"][0]["type"], json!("tool_result"));
     let all = desk.alhena(&["sessions", "show", "--as", "messages", "--everything"]).json();
     assert_eq!(all.as_array().map(Vec::len), Some(5));
     let kinds: Vec<Value> = desk

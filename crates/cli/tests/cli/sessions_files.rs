@@ -191,17 +191,17 @@ fn parse_reads_sessions_and_single_records() {
     let desk = Desk::new();
     let whole = fs::read(recorded("0.61.0", "plain/session-2026-11-15T20-29-3e9f236b.jsonl")).unwrap();
     let messages = desk.alhena_reading(&whole, &["parse", "--from", "session", "--as", "messages"]);
-    assert_eq!((messages.code(), messages.json().as_array().map(Vec::len)), (Some(0), Some(3)));
+    assert_eq!((messages.code(), messages.json().as_array().map(Vec::len)), (Some(0), Some(4)));
     let old = fs::read(recorded("0.30.1", "plain/session-2026-11-15T20-38-71f868aa.json")).unwrap();
     let messages = desk.alhena_reading(&old, &["parse", "--from", "session", "--as", "messages"]).json();
-    assert_eq!(messages.as_array().map(Vec::len), Some(3));
+    assert_eq!(messages.as_array().map(Vec::len), Some(4));
     let record = whole.split(|byte| *byte == b'\n').nth(2).unwrap();
     let one = desk.alhena_reading(record, &["parse", "--from", "message", "--as", "messages"]).json();
     assert_eq!(one[0]["content"], json!([{"type": "text", "text": "What is in main.py?"}]));
     // None of them needs to be named.
     let told = |input: &[u8]| desk.alhena_reading(input, &["parse"]).json();
-    assert_eq!(told(&whole).as_array().map(Vec::len), Some(3));
-    assert_eq!(told(&old).as_array().map(Vec::len), Some(3));
+    assert_eq!(told(&whole).as_array().map(Vec::len), Some(4));
+    assert_eq!(told(&old).as_array().map(Vec::len), Some(4));
     assert_eq!(told(record), one);
     for from in ["session", "message"] {
         for input in [&b""[..], b"garbage\n", b"[1,2]\n", b"{\"type\":\"init\"}\n", b"\xff\xfe"] {

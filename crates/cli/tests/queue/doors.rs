@@ -139,9 +139,9 @@ fn what_is_wrong_at_the_door_is_told_with_a_hint() {
     assert!(ended.stderr.contains("hint: Start it with `nats-server -js`"), "{ended:?}");
     let ended = worker(&[]);
     assert_eq!((ended.code(), ended.stderr.contains("NATS_URL")), (Some(2), true), "{ended:?}");
-    let ended = worker(&["--nats", &nobody, "--nats-creds", "/nowhere/creds"]);
-    assert_eq!((ended.code(), ended.stderr.contains("/nowhere/creds")), (Some(2), true), "{ended:?}");
-    let ended = worker(&["--nats", &nobody, "--root", "/nowhere"]);
+    let ended = worker(&["--nats", &nobody, "--nats-creds", "/proc/nowhere/creds"]);
+    assert_eq!((ended.code(), ended.stderr.contains("/proc/nowhere/creds")), (Some(2), true), "{ended:?}");
+    let ended = worker(&["--nats", &nobody, "--root", "/proc/nowhere"]);
     assert_eq!((ended.code(), ended.stderr.contains("--root")), (Some(2), true), "{ended:?}");
     let ended = worker(&["--nats", &nobody, "--label", "a b"]);
     assert_eq!((ended.code(), ended.stderr.contains("label")), (Some(2), true), "{ended:?}");

@@ -43,6 +43,49 @@ fn a_batch_that_is_cancelled_from_elsewhere_ends_for_its_submitter_and_its_worke
 }
 
 #[test]
+fn a_batch_that_is_cancelled_after_the_server_lost_its_storage_ends_for_its_submitter_and_its_workers() {
+    let mut fleet = fleet("cancelled-after-loss");
+    let job = |job: u32| format!("{{\"id\": \"{job}\", \"prompt\": \"hang\"}}\n");
+    fleet.write("jobs.jsonl", &(0..4).map(job).collect::<String>());
+    let mut worker = fleet.worker("w1", &["--jobs", "1"]);
+    let mut submitted = fleet.submit(&["--name", "mine"]);
+    worker.says("\"began\"");
+    submitted.says("1 running");
+    fleet.servers[0].lose_storage().unwrap();
+    submitted.says("3 jobs had vanished from the queue and are put into it again");
+    let cancelled = fleet.run(&["batch", "cancel", "mine", "--nats", &fleet.urls()]);
+    assert_eq!(cancelled.code(), Some(0), "{cancelled:?}");
+    worker.says("its batch was cancelled");
+    submitted.says("batch mine was cancelled");
+    assert_eq!(submitted.finish(LONG).code(), Some(130));
+    let now = progress(&fleet);
+    assert_eq!((&now["open"], &now["cancelled"]), (&0.into(), &true.into()), "{now}");
+    let worker = worker.leave();
+    assert_eq!((worker.code(), worker.stdout.matches("\"began\"").count()), (Some(0), 1), "{worker:?}");
+    assert_eq!(fleet.count_results(), 0);
+    fleet.nothing_is_left();
+}
+
+/// Its submitter does not announce it as open again.
+#[test]
+fn a_batch_that_is_cancelled_before_its_submitter_notices_the_loss_of_storage_stays_cancelled() {
+    let mut fleet = fleet("cancelled-before-noticed");
+    fleet.write("jobs.jsonl", &jobs(3));
+    let mut submitted = fleet.submit(&["--name", "mine"]);
+    submitted.says("3 in the queue");
+    let address = alhena_queue::Address::of(Some(&fleet.urls()), |_| None).unwrap();
+    fleet.servers[0].lose_storage().unwrap();
+    let queue = alhena_queue::Queue::connect(&address, alhena_queue::Layout::default()).unwrap();
+    queue.cancel(&"mine".parse().unwrap()).unwrap();
+    submitted.says("batch mine was cancelled");
+    assert_eq!(submitted.finish(LONG).code(), Some(130));
+    let now = progress(&fleet);
+    assert_eq!((&now["open"], &now["cancelled"]), (&0.into(), &true.into()), "{now}");
+    assert_eq!(fleet.count_results(), 0);
+    fleet.nothing_is_left();
+}
+
+#[test]
 fn a_worker_finishes_what_it_has_on_the_first_signal_and_gives_it_back_on_the_second() {
     let fleet = fleet("signals");
     fleet.write(

@@ -279,3 +279,57 @@ fn what_the_api_tells_one_worker_all_keep_to_and_the_job_is_done_then() {
     worker.leave();
     fleet.nothing_is_left();
 }
+
+#[test]
+fn every_job_has_a_result_although_the_server_lost_its_storage() {
+    let mut fleet = fleet("storage-lost");
+    let job = |job: u32| {
+        format!("{{\"id\": \"j{job}\", \"prompt\": \"held {job}\", \"copy\": true, \"dir\": \"app\"}}\n")
+    };
+    fleet.write("jobs.jsonl", &(0..6).map(job).collect::<String>());
+    fleet.write("app/given.txt", "given");
+    let mut worker = fleet.worker("w1", &["--jobs", "1"]);
+    let mut batch = fleet.submit(&[]);
+    worker.says("\"began\"");
+    batch.says("1 running");
+    fleet.servers[0].lose_storage().unwrap();
+    // Not the one that somebody works on.
+    batch.says("5 jobs had vanished from the queue and are put into it again");
+    fleet.let_go();
+    let ended = batch.finish(crate::fleet::LONG);
+    assert_eq!(ended.code(), Some(0), "{ended:?}");
+    assert!(ended.stderr.contains("NATS lost what it had stored"), "{}", ended.stderr);
+    let results = fleet.results();
+    assert_eq!(results.len(), 6);
+    for (id, result) in &results {
+        assert_eq!(
+            (&result["outcome"]["status"], &result["attempt"]),
+            (&"success".into(), &1.into()),
+            "{id}"
+        );
+    }
+    let worker = worker.leave();
+    assert_eq!(worker.code(), Some(0));
+    assert!(worker.stdout.contains("NATS lost what it had stored"), "{worker:?}");
+    fleet.nothing_is_left();
+}
+
+#[test]
+fn a_worker_says_that_it_waits_for_a_rate_limit_and_how_long() {
+    let fleet = fleet("says-it-waits");
+    fleet.write("jobs.jsonl", &super::jobs(1));
+    let address = alhena_queue::Address::of(Some(&fleet.urls()), |_| None).unwrap();
+    let queue = alhena_queue::Queue::connect(&address, alhena_queue::Layout::default()).unwrap();
+    // As a machine would whose clock is years ahead.
+    fleet.put_by_hand(&[("$KV.alhena-limits.model.shared-default".to_owned(), "99999999999999".to_owned())]);
+    let mut worker = fleet.worker("w1", &[]);
+    let mut submitted = fleet.submit(&[]);
+    worker.says("waits 300 s for the rate limit of");
+    // The next one who is told something replaces it, and whoever looks then goes on.
+    queue.hold("shared default", std::time::Duration::from_secs(1)).unwrap();
+    let held = queue.held("shared default").unwrap();
+    assert!(held.is_none_or(|held| held <= std::time::Duration::from_secs(1)), "{held:?}");
+    submitted.kill();
+    worker.kill();
+    fleet.nothing_is_left();
+}

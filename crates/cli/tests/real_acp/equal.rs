@@ -26,6 +26,7 @@ struct Learned {
     models: Vec<String>,
     tool_calls: u64,
     warnings: Vec<String>,
+    finish_reason: Option<String>,
 }
 
 /// One run, and its recording, which has to say the same.
@@ -67,6 +68,7 @@ fn learn(lab: &Lab, transport: Transport, request: Request) -> (Learned, Arc<Out
         models: outcome.models.clone(),
         tool_calls: outcome.tool_calls,
         warnings: warnings(&outcome),
+        finish_reason: outcome.finish_reason.clone(),
     };
     (learned, outcome)
 }
@@ -251,7 +253,8 @@ fn real_cli_an_api_error_and_an_answer_that_is_cut_off_are_equal() {
     equal("refused", refused, |lab| lab.request("go").max_attempts(1));
     let cut = || Scenario::new().turn(Turn::new().text("partial").finish("MAX_TOKENS"));
     let learned = equal("cut off", cut, |lab| lab.request("go"));
-    assert!(learned.warnings.iter().any(|warning| warning.contains("MAX_TOKENS")), "{:?}", learned.warnings);
+    assert_eq!(learned.failure, Some((FailureKind::InvalidResponse, None)));
+    assert_eq!(learned.finish_reason.as_deref(), Some("MAX_TOKENS"));
 }
 
 #[test]

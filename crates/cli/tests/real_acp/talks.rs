@@ -95,10 +95,10 @@ fn real_cli_a_command_that_is_rejected_does_not_run_and_its_call_ends() {
     });
     let error = error.unwrap();
     assert_eq!((error.kind.as_str(), error.message.as_str()), ("rejected", "not today"));
-    // The model knows why.
+    // The model knows why, in plain words.
     let requests = lab.server.requests("lab");
-    let told: Vec<String> = requests.last().unwrap().responses().map(|(_, told)| told.to_string()).collect();
-    assert!(told.iter().any(|told| told.contains("did not run. Reason: not today")), "{told:?}");
+    let told: Vec<_> = requests.last().unwrap().responses().map(|(_, told)| told["error"].clone()).collect();
+    assert_eq!(told, ["The user rejected this call, and it did not run. Reason: not today"]);
 }
 
 #[test]

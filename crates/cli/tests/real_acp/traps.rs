@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use alhena::agent::Transport;
+use alhena::model::judge::finish::UNAVAILABLE;
 use alhena::scripted::{Scenario, Turn};
 use alhena::{Approval, EventKind, FailureKind, Resume, Status, TurnItem};
 use alhena_testbed::{Deadline, processes, processes_with_env};
@@ -59,7 +61,7 @@ fn real_cli_a_change_of_mode_in_mid_turn_is_no_part_of_the_answer() {
 }
 
 #[test]
-fn real_cli_an_answer_that_is_cut_off_in_a_conversation_is_told_in_its_own_turn_and_once() {
+fn real_cli_an_answer_that_is_cut_off_in_a_conversation_fails_its_own_turn_and_no_other() {
     let cut = |reason: &str| Turn::new().text("partial").finish(reason);
     let scenario = Scenario::new()
         .turn(Turn::say("Whole."))
@@ -71,16 +73,60 @@ fn real_cli_an_answer_that_is_cut_off_in_a_conversation_is_told_in_its_own_turn_
     let mut told = Vec::new();
     for prompt in ["one", "two", "three", "four"] {
         let (_, outcome) = follow(talk.prompt(prompt).unwrap(), nobody);
-        assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
-        told.push(outcome.warnings.clone());
+        assert!(outcome.warnings.is_empty(), "{:?}", outcome.warnings);
+        let kind = outcome.failure.as_ref().map(|failure| failure.kind);
+        told.push((kind, outcome.finish_reason.clone().unwrap(), outcome.text.all().to_owned()));
     }
-    told.push(talk.close_blocking().warnings);
-    let [none, limit, filter] = [
-        vec![],
-        vec!["An answer was cut off at the limit of output tokens (MAX_TOKENS)".to_owned()],
-        vec!["An answer was cut off by a content filter (SAFETY)".to_owned()],
+    assert!(talk.close_blocking().warnings.is_empty());
+    let cut = Some(FailureKind::InvalidResponse);
+    let expected = [
+        (None, "STOP", "Whole."),
+        (cut, "MAX_TOKENS", "partial"),
+        (None, "STOP", "Whole again."),
+        (cut, "RECITATION", "partial"),
     ];
-    assert_eq!(told, [none.clone(), limit, none.clone(), filter, none]);
+    assert_eq!(told, expected.map(|(kind, reason, text)| (kind, reason.to_owned(), text.to_owned())));
+}
+
+/// A caller's own `--record-responses` keeps Alhena from recording, as a Google account does.
+#[test]
+fn real_cli_a_success_whose_finish_reason_nothing_tells_in_time_has_a_warning() {
+    let scenario = Scenario::new().turn(Turn::new().text("partial").finish("MAX_TOKENS").always());
+    let lab = lab("finish reason unavailable", scenario);
+    let own = format!("--record-responses={}", lab.home.path().join("own").display());
+    let request = |prompt: &str| lab.request(prompt).extra_arg(&own);
+    let mut talk = converse(&lab, request(""));
+    for prompt in ["one", "two"] {
+        let (events, outcome) = follow(talk.prompt(prompt).unwrap(), nobody);
+        assert_eq!((outcome.status, outcome.finish_reason.as_deref()), (Status::Success, None));
+        assert!(outcome.warnings.iter().any(|warning| warning == UNAVAILABLE), "{:?}", outcome.warnings);
+        let is_told =
+            |kind: &&EventKind| matches!(kind, EventKind::Warning { message } if message == UNAVAILABLE);
+        assert_eq!(kinds(&events).iter().filter(|kind| is_told(kind)).count(), 1);
+    }
+    talk.close_blocking();
+    let pool = alhena::Pool::new(alhena::PoolOptions::default()).unwrap();
+    let outcome = pool.run_in(&lab.gemini, request("three"), &lab.env).unwrap().outcome_blocking();
+    pool.close_blocking();
+    assert_eq!(outcome.status, Status::Success, "{outcome:?}");
+    assert_eq!(outcome.warnings, [UNAVAILABLE]);
+    // Telemetry is in time for a process that ends with its run.
+    for transport in [Transport::Headless, Transport::Acp] {
+        let outcome = lab.run(request("four").transport(transport));
+        assert_eq!(outcome.finish_reason.as_deref(), Some("MAX_TOKENS"), "{outcome:?}");
+        assert!(outcome.warnings.iter().all(|warning| warning != UNAVAILABLE), "{:?}", outcome.warnings);
+    }
+    // There is none with telemetry of the user's own.
+    let mut env = lab.env.clone();
+    env.set("GEMINI_TELEMETRY_ENABLED", "false");
+    for transport in [Transport::Headless, Transport::Acp] {
+        let run = lab.gemini.run_in(request("five").transport(transport), &env).unwrap();
+        let outcome = run.outcome_blocking();
+        assert_eq!(
+            (outcome.status, outcome.warnings.as_slice()),
+            (Status::Success, &[UNAVAILABLE.to_owned()][..])
+        );
+    }
 }
 
 #[test]

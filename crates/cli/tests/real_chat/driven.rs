@@ -158,6 +158,28 @@ fn real_cli_a_program_holds_a_conversation_and_is_asked() {
 }
 
 #[test]
+fn real_cli_a_program_that_is_asked_about_an_edit_sees_the_old_and_the_new_text() {
+    let edit =
+        json!({"file_path": "a.txt", "old_string": "two", "new_string": "2", "instruction": "shorten"});
+    let lab = lab("chat control edit", [Turn::new().call("replace", edit), Turn::say("Edited.")]);
+    std::fs::write(lab.workspace().join("a.txt"), "one two three\n").unwrap();
+    let mut program = Program::start(&lab, &[]);
+    program.prompt("edit");
+    let question = program.next("control_request");
+    let asked = &question["request"];
+    assert_eq!((&asked["subtype"], &asked["tool_name"]), (&json!("can_use_tool"), &json!("Edit")));
+    let texts = (&asked["input"]["old_string"], &asked["input"]["new_string"]);
+    assert_eq!(texts, (&json!("two"), &json!("2")), "{asked}");
+    assert_eq!(asked["input"]["file_path"], "a.txt", "{asked}");
+    assert_eq!(std::fs::read_to_string(lab.workspace().join("a.txt")).unwrap(), "one two three\n");
+    program.answer(&question, &json!({"behavior": "allow"}));
+    assert_eq!(program.result().1, "Edited.");
+    assert_eq!(std::fs::read_to_string(lab.workspace().join("a.txt")).unwrap(), "one 2 three\n");
+    assert_eq!(program.end(), Some(0));
+    nothing_is_left(&lab);
+}
+
+#[test]
 fn real_cli_a_program_that_says_nothing_any_more_allows_nothing() {
     let lab = lab("chat control mute", [shell("touch never"), Turn::say("Then not.")]);
     let mut program = Program::start(&lab, &[]);

@@ -30,6 +30,11 @@ fn scenario() -> Scenario {
                 .when(asked("Fail now")),
         )
         .turn(Turn::new().delay(Duration::from_secs(12)).text("Late.").when(asked("Take your time")))
+        .turn(
+            Turn::new()
+                .call("run_shell_command", json!({"command": "sleep 300", "description": "rest"}))
+                .when(asked("Run for long")),
+        )
         .turn(Turn::say(MARKDOWN).when(asked("Draw it")))
         .turn(
             Turn::new()
@@ -103,6 +108,12 @@ fn cao_knows_the_provider_and_runs_a_session_with_it() {
         "cao-session",
         &["Registration", "Screens", "Launch", "InCao.test_a_session_from_its_beginning_to_its_end"],
     );
+}
+
+#[test]
+fn an_exit_in_cao_ends_the_cli_while_its_agent_works() {
+    // D-42
+    run("cao-exit", &["InCao.test_exit_ends_an_agent_that_works_or_has_a_draft"]);
 }
 
 #[test]

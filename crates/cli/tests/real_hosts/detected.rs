@@ -206,9 +206,17 @@ fn what_agent_cli_sdk_detects_is_what_it_executes() {
 }
 
 const PROMPTFOO_SCRIPT: &str = r#"
+import { resolve } from 'node:path';
 import { GeminiCli } from '@alhena/promptfoo-gemini-cli';
 
-const provider = new GeminiCli({ config: { working_dir: process.argv[2], basePath: process.cwd() } });
+const [by, directory] = process.argv.slice(2);
+const basePath = resolve(directory);
+const config = {
+  'working directory': { working_dir: directory, basePath: process.cwd() },
+  'config directory': { basePath },
+  'option': { gemini_path: '../node_modules/.bin/gemini', basePath },
+}[by];
+const provider = new GeminiCli({ config });
 const { error } = await provider.callApi('Hello');
 if (error) throw new Error(error);
 console.log('{}');
@@ -218,7 +226,10 @@ console.log('{}');
 fn promptfoo_runs_the_cli_that_is_detected_for_the_project() {
     let projects = Projects::new("detected-promptfoo");
     let command = projects.node(PROMPTFOO, PROMPTFOO_SCRIPT);
-    projects.check_both(|| command(&[]));
+    projects.check_both(|| command(&["working directory"]));
+    // E-37: the call then works in an empty directory of its own.
+    projects.check_both(|| command(&["config directory"]));
+    projects.check(command(&["option"]), "untrusted", Wanted::Projects);
 }
 
 const GO: &str = r#"

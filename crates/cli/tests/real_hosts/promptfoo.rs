@@ -152,7 +152,7 @@ fn real_promptfoo_evaluates_and_caches() {
         assert!((cost - ONE_ANSWER * f64::from(answers)).abs() < 1e-9, "{cost}");
         assert!(case["latencyMs"].as_u64().unwrap() > 0);
         assert!(case["response"]["sessionId"].as_str().is_some_and(|id| !id.is_empty()));
-        assert_eq!(case["provider"]["id"], "google:gemini-cli");
+        assert_eq!(case["provider"]["id"], "package:@alhena/promptfoo-gemini-cli:GeminiCli");
         assert_eq!(case["response"]["cached"], Value::Null);
     }
     place.assert_nothing_left();
@@ -255,21 +255,76 @@ fn patched(place: &Place) -> PathBuf {
 
 #[test]
 fn the_change_for_promptfoo_makes_gemini_cli_an_id_of_its_own() {
-    let place = Place::new("promptfoo-upstream", [("eval", greetings())]);
-    let cases = eval_by(&patched(&place), &place, &build(&place), "test/upstream.yaml", |_| ());
+    let review = greetings()
+        .turn(Turn::say("average.ts reads too far.").when(When::new().response_of("read_file")))
+        .turn(Turn::new().call("read_file", json!({"file_path": "average.ts"})));
+    let place = Place::new("promptfoo-upstream", [("eval", review)]);
+    let (promptfoo, packages) = (patched(&place), build(&place));
+    let cases = eval_by(&promptfoo, &place, &packages, "test/upstream.yaml", |_| ());
     assert_eq!(column(&cases, "/success"), [json!(true)], "{}", cases[0]);
     assert_eq!(cases[0]["provider"]["id"], "google:gemini-cli:gemini-2.5-flash");
     assert_eq!(cases[0]["response"]["metadata"]["models"], json!(["gemini-2.5-flash"]));
+
+    // Promptfoo asks for tests, an example, a page and its line in the list of pages. The tests need promptfoo's sources.
+    let directory = packages.directory(PROMPTFOO);
+    let patch = directory.join("upstream/google-gemini-cli.patch");
+    let text = std::fs::read_to_string(&patch).unwrap();
+    for file in [
+        "test/providers/families/google.test.ts",
+        "site/docs/providers/gemini-cli.md",
+        "site/docs/providers/index.md",
+    ] {
+        assert!(text.contains(&format!("\n+++ b/{file}\n")), "the change has no {file}");
+    }
+    let mut apply = Command::new("git");
+    apply.args(["apply", "--include", "examples/*"]).arg(&patch);
+    place.run(apply.current_dir(&directory).env("GIT_DIR", "/nonexistent"));
+    let example = "examples/google-gemini-cli/promptfooconfig.yaml";
+    let cases = eval_by(&promptfoo, &place, &packages, example, |_| ());
+    assert_eq!(column(&cases, "/success"), [json!(true)], "{}", cases[0]);
+    assert_eq!(cases[0]["provider"]["id"], "google:gemini-cli");
+}
+
+/// The packages with promptfoo beside them, and the directory that holds both.
+fn beside_promptfoo(place: &Place) -> (Packages, PathBuf) {
+    let packages = build(place);
+    let modules = place.home.path().join("npm/node_modules");
+    let installed = tools::promptfoo().unwrap();
+    let installed = installed.parent().and_then(Path::parent).unwrap();
+    symlink(installed.join("promptfoo"), modules.join("promptfoo")).unwrap();
+    (packages, modules)
+}
+
+/// Which ids the released promptfoo can load, and as what.
+const IDS: &str = r#"
+import promptfoo from 'promptfoo';
+import { GeminiCli } from '@alhena/promptfoo-gemini-cli';
+
+const load = (id) => promptfoo.loadApiProvider(id, { basePath: process.cwd() }).then((found) => found.constructor.name, () => null);
+const given = 'package:@alhena/promptfoo-gemini-cli:GeminiCli';
+const ids = ['google:gemini-cli', new GeminiCli().id(), new GeminiCli({ id: given }).id()];
+console.log(JSON.stringify(await Promise.all(ids.map(load))));
+"#;
+
+#[test]
+fn the_id_of_the_provider_is_none_that_promptfoo_has_released() {
+    let place = Place::new("promptfoo-ids", []);
+    let (_, modules) = beside_promptfoo(&place);
+    let script = modules.with_file_name("ids.mjs");
+    std::fs::write(&script, IDS).unwrap();
+    let mut command = place.command("promptfoo", tools::node22().unwrap(), &[&script.to_string_lossy()]);
+    command.env("PROMPTFOO_CONFIG_DIR", place.home.path().join(".promptfoo"));
+    command.env("PROMPTFOO_DISABLE_TELEMETRY", "1").current_dir(modules.with_file_name(""));
+    let said = place.run(&mut command).stdout_text();
+    let loaded: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+    // The first is a model of Google; the second is unknown; the third is this provider again.
+    assert_eq!(loaded, json!(["AIStudioChatProvider", null, "GeminiCli"]), "{said}");
 }
 
 #[test]
 fn the_provider_fits_promptfoos_own_types() {
     let place = Place::new("promptfoo-types", []);
-    let packages = build(&place);
-    let modules = place.home.path().join("npm/node_modules");
-    let installed = tools::promptfoo().unwrap();
-    let installed = installed.parent().and_then(Path::parent).unwrap();
-    symlink(installed.join("promptfoo"), modules.join("promptfoo")).unwrap();
+    let (packages, modules) = beside_promptfoo(&place);
     let proof = packages.directory(PROMPTFOO).join("fits.ts");
     let text = format!(
         "import type {{ ApiProvider, ProviderOptions }} from 'promptfoo';\n\

@@ -2,7 +2,7 @@
 //! with what proves it instead.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use alhena::scripted::{Scenario, Turn};
 use alhena_testbed::npm::Packages;
@@ -299,4 +299,79 @@ fn the_action_has_what_its_readme_uses() {
     assert!(used.iter().all(|name| has(outputs, name)));
     let version = format!("@v{}", env!("CARGO_PKG_VERSION"));
     assert!(example.contains(&version), "{example}");
+}
+
+/// The extensions of files that a README may name. Any other word with a dot is code, or a version.
+const EXTENSIONS: [&str; 7] = ["js", "mjs", "ts", "json", "md", "yaml", "patch"];
+
+/// Folders in READMEs that are not the package's own: the one of the SDK's repository.
+const NOT_OURS: [&str; 1] = ["src/gemini/"];
+
+/// The files and folders of a package that its README names: words with an extension or a slash at the end.
+fn named_files(package: &Path) -> Vec<String> {
+    let text = fs::read_to_string(package.join("README.md")).unwrap();
+    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || "@._/-".contains(c)));
+    let words = words.map(|word| word.trim_start_matches("./").trim_end_matches('.'));
+    // By way of an installation, it is the package's own file.
+    let words = words.map(|word| word.rsplit_once("-gemini-cli/").map_or(word, |(_, inside)| inside));
+    let is_file = |word: &str| {
+        Path::new(word)
+            .extension()
+            .is_some_and(|extension| EXTENSIONS.iter().any(|known| extension == *known))
+    };
+    let is_named = |word: &&str| {
+        !word.starts_with('/') && !NOT_OURS.contains(word) && (word.ends_with('/') || is_file(word))
+    };
+    words.filter(is_named).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_published_package_has_the_licences_of_the_project() {
+    let root = cache::workspace();
+    let published =
+        ["agent-cli-sdk", "aiwf", "cao", "openase", "promptfoo"].map(|name| format!("hosts/{name}"));
+    for package in published.iter().map(String::as_str).chain(["packages/node", "packages/python"]) {
+        for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
+            let text = |path: PathBuf| {
+                fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+            };
+            assert_eq!(text(root.join(package).join(licence)), text(root.join(licence)), "{package}");
+        }
+        // An npm package has them among its files: see the next test.
+        if let Ok(manifest) = fs::read_to_string(root.join(package).join("pyproject.toml")) {
+            assert!(manifest.contains("license-files = [\"LICENSE-*\"]"), "{package}");
+        }
+    }
+}
+
+#[test]
+fn npm_packages_contain_the_files_that_their_readmes_name_and_the_licences() {
+    let place = Place::new("readmes-tarballs", []);
+    let packages = Packages::build(&place.home.path().join("npm"), &[SDK, PROMPTFOO]).unwrap();
+    for (name, expected) in
+        [("alhena", &[][..]), (SDK, &[]), (PROMPTFOO, &["dist/src/file.js", "example/", "upstream/"])]
+    {
+        let directory = packages.directory(name);
+        let mut pack =
+            place.command("promptfoo", "npm", &["pack", "--dry-run", "--json", "--ignore-scripts"]);
+        pack.env("npm_config_offline", "true").env("npm_config_update_notifier", "false");
+        let said = place.run(pack.current_dir(&directory)).stdout_text();
+        let packed: Value = serde_json::from_str(&said).unwrap();
+        let files: Vec<&str> = packed[0]["files"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|file| file["path"].as_str().unwrap())
+            .collect();
+        let named = named_files(&directory);
+        for file in expected {
+            assert!(named.iter().any(|named| named == file), "{name} names {named:?}");
+        }
+        let licences = ["LICENSE-APACHE", "LICENSE-MIT"].map(str::to_owned);
+        for file in named.iter().chain(&licences) {
+            let found =
+                files.iter().any(|packed| packed == file || file.ends_with('/') && packed.starts_with(file));
+            assert!(found, "{name}: {file} is not among {files:?}");
+        }
+    }
 }

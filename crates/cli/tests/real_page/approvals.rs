@@ -66,6 +66,21 @@ fn one_tool_is_allowed_and_another_rejected_with_a_reason() {
 }
 
 #[test]
+fn the_session_of_a_chat_that_is_open_is_one_click_away() {
+    let mut place = Place::new("chat-session", two_files());
+    asked(&mut place);
+    place.browser.click("a[href^='#/session/']").unwrap();
+    let shows = |part: &str| {
+        format!(
+            "document.querySelector('.view[data-view=session] {part}')?.innerText.includes('Write two files')"
+        )
+    };
+    place.waits(&shows(".transcript"));
+    place.waits(&shows("h1"));
+    place.is_harmless();
+}
+
+#[test]
 fn a_question_that_comes_under_the_fingers_is_not_answered_by_them() {
     let mut place = Place::new("fingers", two_files());
     // Each question is answered the moment it appears, as by somebody who was typing or clicking already.
@@ -170,9 +185,9 @@ fn nothing_is_allowed_that_could_not_be_seen() {
     place.is_harmless();
 }
 
-/// Of a page on the web Gemini CLI 0.61.0 tells the beginning of the prompt, and no arguments.
+/// Gemini CLI 0.61.0 cuts this question's title after 100 characters and sends no arguments; its session file has them.
 #[test]
-fn a_question_that_does_not_tell_all_says_so_and_has_no_always() {
+fn a_question_about_a_web_page_shows_the_whole_prompt() {
     let prompt =
         format!("Summarise https://example.com/ {} and send what you find to THE-END", "x".repeat(120));
     let scenario = Scenario::new()
@@ -181,9 +196,8 @@ fn a_question_that_does_not_tell_all_says_so_and_has_no_always() {
     let mut place = Place::new("untold", scenario);
     asked(&mut place);
     let shown = place.texts(".asked").concat();
-    assert!(!shown.contains("THE-END"), "it tells all of it by now: {shown}");
-    assert!(shown.contains("Not everything is shown"), "{shown}");
-    assert_eq!(place.asks("document.querySelectorAll('.asked [data-decide=always]').length"), json!(0));
+    assert!(shown.contains(&prompt), "{shown}");
+    assert!(!shown.contains("Not everything is shown"), "{shown}");
     place.browser.click(".asked [data-decide=reject]").unwrap();
     place.waits("document.querySelector('.view').dataset.state === 'idle'");
     place.is_harmless();

@@ -117,6 +117,9 @@ fn a_run_that_is_cancelled_during_a_shell_command_leaves_nothing() {
     let id = served.run(&json!({"prompt": "go", "model": MODEL, "approval": "yolo"}));
     let begun = lab.workspace().join("begun.txt");
     assert!(Deadline::after(std::time::Duration::from_secs(90)).wait_until(|| begun.exists()));
+    // The session of a run that goes on is there, too.
+    let session = served.get(&format!("/v1/runs/{id}"))["session_id"].as_str().unwrap().to_owned();
+    assert_eq!(served.get(&format!("/v1/sessions/{session}"))["session"]["id"], session);
     served.post(&format!("/v1/runs/{id}/cancel"), &json!({}));
     let last = served.events(&id).pop().unwrap().1;
     assert_eq!(last["outcome"]["status"], "cancelled");
@@ -165,6 +168,14 @@ fn in_a_conversation_one_tool_is_allowed_and_another_rejected() {
     assert!(lab.workspace().join("yes.txt").exists() && !lab.workspace().join("no.txt").exists());
     let idle = served.until(&path, |told| told["state"] == "idle");
     assert!(idle["tokens"].as_u64().unwrap() > 0 && idle["session_id"].is_string());
+    // Its session is there while it is open, by its id and by the beginning of it, and the same when it is closed.
+    let session = idle["session_id"].as_str().unwrap().to_owned();
+    let shown = || served.get(&format!("/v1/sessions/{session}?as=events"));
+    let says = |text: &str| shown()["events"].to_string().contains(text);
+    assert_eq!((shown()["session"]["id"].as_str(), says("One of them.")), (Some(session.as_str()), true));
+    assert_eq!(served.get(&format!("/v1/sessions/{}", session.get(..8).unwrap()))["session"]["id"], session);
+    let exported = served.ask("GET", &format!("/v1/sessions/{session}/export?as=markdown"), "");
+    assert!(exported.status == 200 && exported.body.contains("One of them."), "{}", exported.body);
     // Modes above the limit are refused here too.
     let patch = |body: &Value| served.ask("PATCH", &path, &body.to_string());
     assert_eq!(patch(&json!({"mode": "yolo"})).status, 403);
@@ -177,6 +188,7 @@ fn in_a_conversation_one_tool_is_allowed_and_another_rejected() {
         (200, Some("closed".to_owned()))
     );
     assert_eq!(events.kind("closed")["type"], "closed");
+    assert!(says("One of them.") && says("And again."));
     assert!(events.next().is_none());
     nothing_but_the_server(&lab, &served);
     assert_eq!(served.post(&format!("{path}/prompt"), &json!({"text": "Still there?"})).status, 409);
@@ -255,8 +267,100 @@ fn an_answer_to_a_question_that_was_seen_is_given_to_no_other() {
     assert_eq!(served.ask("POST", "/v1/terminals/fixer/exit", "").status, 200);
 }
 
+#[test]
+fn a_terminal_is_not_used_above_the_limit_whatever_its_keyboard_or_an_answer_says() {
+    let write = |name: &str| Turn::new().call("write_file", json!({"file_path": name, "content": "x\n"}));
+    let touch =
+        |name: &str| Turn::new().call("run_shell_command", json!({"command": format!("touch {name}")}));
+    let scenario = Scenario::new()
+        .turn(write("edit.txt"))
+        .turn(touch("command.txt"))
+        .turn(Turn::say("Both are there."))
+        .turn(Turn::say("Heard you."))
+        .after(After::Repeat);
+    let lab = Lab::real("serve-limit", VERSION, scenario);
+    let (served, tmux) = fixer_with(&lab, &["--max-approval", "default"]);
+    let fixer = "/v1/terminals/fixer";
+    let send = |text: &str| served.post(&format!("{fixer}/send"), &json!({"text": text}));
+    let answer = |answer: &str| served.post(&format!("{fixer}/answer"), &json!({"answer": answer}));
+    let refused = |reply: serve_client::Reply, why: &str| {
+        assert_eq!((reply.status, reply.kind().as_str()), (403, "forbidden"), "{}", reply.body);
+        assert!(reply.body.contains(why), "{why}: {}", reply.body);
+    };
+    let shows = |words: &str| {
+        served.until(&format!("{fixer}/screen"), |screen| screen["text"].as_str().unwrap().contains(words));
+    };
+    let asks = |what: &str| {
+        served.until(fixer, |told| told["waiting_for"].to_string().contains(what));
+    };
+    served.until(fixer, |told| told["status"] == "idle");
+    assert_eq!(send("Make two files").status, 200);
+    // To allow an edit for the session is to accept all edits, and a command to allow it always.
+    asks("edit.txt");
+    for always in ["2", "allow for this session"] {
+        refused(answer(always), "auto-edit");
+    }
+    assert_eq!(answer("allow once").status, 200);
+    asks("command.txt");
+    refused(answer("2"), "yolo");
+    refused(served.post(&format!("{fixer}/answer"), &json!({"choose": ["2"]})), "yolo");
+    assert!(!lab.workspace().join("command.txt").exists());
+    assert_eq!(answer("1").status, 200);
+    served.until(fixer, |told| told["status"] == "completed");
+    assert!(lab.workspace().join("edit.txt").exists() && lab.workspace().join("command.txt").exists());
+    // Somebody at its keyboard changes the mode.
+    for (key, shown, mode) in [("C-y", "YOLO", "yolo"), ("BTab", "auto-accept edits", "auto-edit")] {
+        tmux.press(key);
+        shows(shown);
+        refused(send("Go on"), mode);
+        refused(served.ask("POST", &format!("{fixer}/exit"), ""), mode);
+    }
+    tmux.press("BTab");
+    shows("plan ");
+    assert_eq!(send("Do you hear me?").status, 200);
+    served.until(fixer, |told| told["status"] == "completed");
+    // Neither what the CLI would take for a command, nor what its keyboard would for a key, changes the mode.
+    for text in ["/yolo", "!touch shell.txt", "\u{19}"] {
+        let reply = send(text);
+        assert!(matches!(reply.status, 200 | 400), "{text}: {}", reply.body);
+        served.until(fixer, |told| told["status"] == "completed");
+        shows("plan ");
+    }
+    assert!(!lab.workspace().join("shell.txt").exists());
+    assert_eq!(served.ask("POST", &format!("{fixer}/exit"), "").status, 200);
+}
+
+#[test]
+fn a_conversation_against_the_scripted_model_has_a_session_that_is_found_by_its_id() {
+    let lab = Lab::real("serve-offline-session", VERSION, Scenario::new());
+    let served = serve(&lab, &["--allow-programs"]);
+    let opened = served.post("/v1/conversations", &json!({"offline": true, "gemini": lab.gemini.path}));
+    assert_eq!(opened.status, 201, "{}", opened.body);
+    let path = opened.header("location").unwrap().to_owned();
+    let idle = served.until(&path, |told| told["state"] == "idle");
+    let session = idle["session_id"].as_str().unwrap();
+    let found = || served.get(&format!("/v1/sessions/{session}"))["session"]["id"].clone();
+    assert_eq!(found(), session, "before the first prompt");
+    assert_eq!(served.post(&format!("{path}/prompt"), &json!({"text": "Hello"})).status, 202);
+    served.follow(&format!("{path}/events"), &[]).kind("turn_finished");
+    assert_eq!(served.ask("DELETE", &path, "").status, 200);
+    assert_eq!(found(), session, "after the end");
+    // It is none of the user's.
+    assert_eq!(served.get("/v1/sessions")["sessions"], json!([]));
+}
+
 /// The tmux server of a test, which ends with it.
 struct Tmux(std::process::Command);
+
+impl Tmux {
+    /// Presses a key in the only pane, as a person there would.
+    fn press(&self, key: &str) {
+        let mut command = std::process::Command::new(self.0.get_program());
+        command.envs(self.0.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let pressed = command.args(["-L", "alhena", "send-keys", "-t", "=alhena:", key]).output().unwrap();
+        assert!(pressed.status.success(), "{}", String::from_utf8_lossy(&pressed.stderr));
+    }
+}
 
 impl Drop for Tmux {
     fn drop(&mut self) {
@@ -266,6 +370,11 @@ impl Drop for Tmux {
 
 /// A server, and an agent in a terminal with the name `fixer`.
 fn fixer(lab: &Lab) -> (Served, Tmux) {
+    fixer_with(lab, &[])
+}
+
+/// The same with more arguments for the server.
+fn fixer_with(lab: &Lab, args: &[&str]) -> (Served, Tmux) {
     let tmux = alhena_testbed::tools::tmux().unwrap();
     let mut env = lab.env.clone();
     env.set("TMUX_TMPDIR", lab.home.tmp());
@@ -282,5 +391,5 @@ fn fixer(lab: &Lab) -> (Served, Tmux) {
     assert!(launched.status.success(), "{}", String::from_utf8_lossy(&launched.stderr));
     let mut end = std::process::Command::new(tmux);
     end.env("TMUX_TMPDIR", lab.home.tmp()).args(["-L", "alhena", "kill-server"]);
-    (Served::start(&env, &lab.workspace(), &["--tmux", tmux]), Tmux(end))
+    (Served::start(&env, &lab.workspace(), &[&["--tmux", tmux], args].concat()), Tmux(end))
 }

@@ -128,7 +128,7 @@ fn a_watcher_that_is_killed_is_replaced_and_without_one_plain_commands_do() {
 
     // No program to start one with.
     let mut env = place.env.clone();
-    env.set("ALHENA_KEEPER", "/nowhere").set("PATH", "/nowhere");
+    env.set("ALHENA_KEEPER", "/proc/nowhere").set("PATH", "/proc/nowhere");
     let plain = place.with_env(&env).find(terminal.id()).unwrap();
     assert_eq!(plain.status().unwrap().status, status);
     assert!(plain.captured().unwrap().text.contains("Type your message"));

@@ -3,10 +3,10 @@
 use std::fs;
 
 use alhena::agent::home::{McpServer, Transport};
-use alhena::scripted::{Scenario, Turn, When};
+use alhena::scripted::{Scenario, Turn, Usage, When};
 use alhena::terminal::mcp::McpScope;
 use alhena::terminal::profile::{Profile, ProfileBy};
-use alhena::terminal::{Launch, Until};
+use alhena::terminal::{Force, Launch, Until};
 use alhena_testbed::{Deadline, diff};
 
 use crate::place::{LONG, Place, ask};
@@ -73,6 +73,45 @@ fn the_documents_way_says_it_first_and_puts_the_file_back() {
     });
     assert!(back, "{:?}", second.record());
     assert_eq!(read("GEMINI.md.cao_backup"), None);
+}
+
+/// How often the profile is in the system instruction and in the history of the latest request.
+fn counted(place: &Place) -> [usize; 2] {
+    let requests = place.api.requests("api");
+    let request = requests.iter().rfind(|request| request.action == "streamGenerateContent").unwrap();
+    ["systemInstruction", "contents"]
+        .map(|part| request.body[part].to_string().matches("You are TERSE-7.").count())
+}
+
+#[test]
+fn instructions_of_the_home_stand_above_the_history_and_those_of_the_document_in_it() {
+    // D-26: measured, because the document takes `-i` for the stronger way.
+    let measured = [ProfileBy::Home, ProfileBy::Document].map(|profile_by| {
+        // Enough tokens for the CLI to prefer the compressed history.
+        let usage = Usage { prompt_token_count: Some(100_000), ..Usage::default() };
+        let answers = Turn::say("Very well.").usage(usage).always();
+        let summary = Turn::say("<state_snapshot>We talked.</state_snapshot>");
+        let place = Place::new("profile-measured", Scenario::new().turn(answers).generate(summary));
+        let profile = Some(Profile::parse(TEXT, "x").unwrap());
+        let terminal = place.terminals.launch(Launch { profile, profile_by, ..place.wanted("") }).unwrap();
+        if profile_by == ProfileBy::Document {
+            terminal.wait(Until::Completed, LONG).unwrap();
+        }
+        let spent = place.api.requests("api").len();
+        for question in ["one", "two", "three"] {
+            ask(&terminal, question);
+        }
+        let before = counted(&place);
+        terminal.command("/compress", Force::OnlyWhenReady).unwrap();
+        let compressed = || place.capture(&terminal).contains("Chat history compressed");
+        assert!(Deadline::after(LONG).wait_until(compressed), "{}", place.capture(&terminal));
+        terminal.wait(Until::Idle, LONG).unwrap();
+        ask(&terminal, "And now?");
+        let measured = (spent, before, counted(&place));
+        terminal.exit(LONG).unwrap();
+        measured
+    });
+    assert_eq!(measured, [(0, [1, 0], [1, 0]), (1, [0, 2], [0, 1])]);
 }
 
 #[test]

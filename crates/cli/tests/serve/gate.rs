@@ -396,3 +396,29 @@ fn what_is_not_there_is_said_and_is_no_error_of_the_server() {
     assert_eq!(finding["state"], "doubtful", "{finding}");
     assert!(finding["detail"].as_str().unwrap().contains("/nope/tmux"), "{finding}");
 }
+
+#[test]
+fn a_host_that_is_no_name_with_a_port_is_refused() {
+    let place = says("odd-hosts", "hi");
+    let served = serve(&place, &[]);
+    let bearer = bearer(&served);
+    let port = served.host.rsplit(':').next().unwrap();
+    let me =
+        |host: &str| served.bare("GET", "/v1/me", &[("Host", host), ("Authorization", &bearer)], "").status;
+    assert_eq!((me(&served.host), me(&format!("localhost:{port}"))), (200, 200));
+    let odd = [
+        "[[127.0.0.1:",
+        "[127.0.0.1]:",
+        "127.0.0.1]:",
+        "127.0.0.1.:",
+        "localhost.:",
+        "x@127.0.0.1:",
+        "127.0.0.1:80:",
+        "127.0.0.1:+",
+    ];
+    for host in odd.map(|host| format!("{host}{port}")) {
+        // What is no address at all does not come so far.
+        assert!(matches!(me(&host), 400 | 403), "{host}");
+    }
+    assert!(matches!(me(&format!("127.0.0.1:{port}]")), 400 | 403));
+}

@@ -281,3 +281,56 @@ fn many_who_ask_at_once_what_the_cli_can_do_have_it_started_once() {
     assert!(all_at_once(|_| served.get("/v1/capabilities")["version"] == "0.61.0").into_iter().all(|so| so));
     assert_eq!(std::fs::read_to_string(&starts).unwrap().lines().count(), 1);
 }
+
+#[test]
+fn a_name_that_is_far_too_long_is_not_found_and_never_the_servers_fault() {
+    let place = says("long-names", "Hello");
+    let served = serve(&place, &[]);
+    for length in [65, 256, 3000, 10_000] {
+        let long = "a".repeat(length);
+        let found = [
+            ("GET", "runs", ""),
+            ("GET", "runs", "/events"),
+            ("GET", "runs", "/outcome"),
+            ("GET", "runs", "/recording"),
+            ("POST", "runs", "/cancel"),
+            ("GET", "conversations", ""),
+            ("DELETE", "conversations", ""),
+            ("GET", "conversations", "/events"),
+            ("GET", "conversations", "/permissions"),
+            ("POST", "conversations", "/cancel"),
+            ("GET", "sessions", ""),
+            ("GET", "sessions", "/export"),
+            ("GET", "batches", ""),
+            ("GET", "batches", "/results"),
+        ];
+        for (method, kind, what) in found {
+            let reply = served.ask(method, &format!("/v1/{kind}/{long}{what}"), "");
+            assert_eq!(
+                (reply.status, reply.kind().as_str()),
+                (404, "not_found"),
+                "{kind} {length}: {}",
+                reply.body
+            );
+        }
+        // Without tmux nobody knows.
+        for (method, what) in [("GET", ""), ("GET", "/screen"), ("POST", "/exit")] {
+            let reply = served.ask(method, &format!("/v1/terminals/{long}{what}"), "");
+            assert!(matches!(reply.status, 404 | 503), "{length}: {}", reply.body);
+        }
+        for query in [
+            "sessions?dir=/",
+            "sessions/search?q=hello&dir=/",
+            "sessions/search?q=",
+            "usage?dir=/",
+            "usage?since=",
+        ] {
+            let reply = served.ask("GET", &format!("/v1/{query}{long}"), "");
+            assert!(matches!(reply.status, 200 | 400), "{query} {length}: {} {}", reply.status, reply.body);
+        }
+        let reply = served.post("/v1/runs", &json!({"prompt": "go", "dir": format!("/{long}")}));
+        assert_eq!(reply.status, 400, "{length}: {}", reply.body);
+        let reply = served.post("/v1/runs", &json!({"prompt": "go", "resume": long}));
+        assert!(matches!(reply.status, 201 | 400), "{length}: {}", reply.body);
+    }
+}

@@ -162,3 +162,24 @@ fn what_makes_no_sense_is_said_in_full() {
     assert!(other.header("allow").unwrap().contains("POST"), "{other:?}");
     assert_eq!(served.get("/v1/runs")["runs"], json!([]), "nothing was begun");
 }
+
+#[test]
+fn runs_and_conversations_that_are_over_hold_no_descriptors() {
+    let (place, agent) = crate::talks::quick("descriptors");
+    let served = serve(&place, &["--allow-programs"]);
+    let open = || std::fs::read_dir(format!("/proc/{}/fd", served.pid())).unwrap().count();
+    let once = || {
+        let id = served.run(&json!({"prompt": "go"}));
+        served.events(&id);
+        let talk = crate::talks::open(&served, &agent);
+        served.until(&talk, |told| told["state"] == "idle");
+        served.ask("DELETE", &talk, "");
+    };
+    // The first run also opens descriptors that all later ones share.
+    once();
+    let before = open();
+    (0..5).for_each(|_| once());
+    // What ends a moment after its last event needs that moment.
+    let deadline = alhena_testbed::Deadline::after(std::time::Duration::from_secs(30));
+    assert!(deadline.wait_until(|| open() <= before), "{} descriptors became {}", before, open());
+}

@@ -171,9 +171,10 @@ fn an_edit_shows_what_the_agent_showed_of_it_or_what_the_session_file_has() {
     of.line(line.to_string().as_bytes());
     of.line(b"garbage");
     updates(&mut of, call("c", "write_file", json!({"file_path": "a"})), When::Now);
-    let asked: RequestPermissionRequest = read(&permission::request("s", &of.question("c", "", None)));
+    let asked: RequestPermissionRequest =
+        read(&permission::request("s", &of.question("c", "", &json!({}), None)));
     assert_eq!(asked.tool_call.fields.title.as_deref(), Some("Writing to a"));
-    let there = of.question("c", "", Some("[in sub]"));
+    let there = of.question("c", "", &json!({}), Some("[in sub]"));
     assert_eq!(there.pointer("/title"), Some(&json!("Writing to a [in sub]")));
     let [ToolCallContent::Diff(diff)] = &asked.tool_call.fields.content.unwrap()[..] else { panic!() };
     assert_eq!((diff.old_text.as_deref(), diff.new_text.as_str()), (Some("1\n"), "2\n"));
@@ -222,9 +223,8 @@ fn todos_are_a_plan_and_tokens_are_usage_with_their_cost() {
     assert!(!refused.iter().any(|update| matches!(update, SessionUpdate::Plan(_))));
     let tokens = Tokens { prompt: 1000, output: 100, total: 1100, ..Tokens::default() };
     let usage = Usage::of_models([("gemini-2.5-flash", tokens)]);
-    let [SessionUpdate::UsageUpdate(told)] = &updates(&mut of, EventKind::Usage(usage), When::Now)[..] else {
-        panic!()
-    };
+    let kind = EventKind::Usage(alhena_model::CallUsage { call: Some(1), usage });
+    let [SessionUpdate::UsageUpdate(told)] = &updates(&mut of, kind, When::Now)[..] else { panic!() };
     assert_eq!((told.used, told.size), (1100, 1 << 20));
     assert!(told.cost.as_ref().unwrap().amount > 0.0);
 }
@@ -241,8 +241,6 @@ fn only_a_success_is_the_end_of_a_turn() {
     assert!(reason(&outcome).is_err());
     outcome.status = Status::Success;
     assert_eq!(reason(&outcome), Ok(StopReason::EndTurn));
-    outcome.warnings.push("An answer was cut off at the limit of output tokens (MAX_TOKENS)".into());
-    assert_eq!(reason(&outcome), Ok(StopReason::MaxTokens));
     outcome.status = Status::Cancelled;
     assert_eq!(reason(&outcome), Ok(StopReason::Cancelled));
     for (kind, expected) in [
@@ -254,6 +252,10 @@ fn only_a_success_is_the_end_of_a_turn() {
         outcome.failure = Some(alhena_model::Failure::new(kind, "no"));
         assert_eq!(reason(&outcome).map_err(|data| data["kind"].clone()), expected);
     }
+    outcome.finish_reason = Some("SAFETY".to_owned());
+    assert!(reason(&outcome).is_err());
+    outcome.finish_reason = Some("MAX_TOKENS".to_owned());
+    assert_eq!(reason(&outcome), Ok(StopReason::MaxTokens));
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use alhena_model::judge::finish;
 use alhena_model::{
-    Event, EventKind, FailureKind, FileChange, Outcome, Prices, Status, Timestamp, ToolError, Usage,
+    Event, EventKind, FailureKind, FileChange, Outcome, Prices, Source, Status, Timestamp, ToolError, Usage,
 };
 use alhena_wire::acp::{AgentMessage, Update};
 use alhena_wire::rpc::Message;
@@ -16,8 +17,6 @@ use super::shown::{Shown, diff_content, hunks, printed, text_content};
 
 /// What all of Gemini CLI's models take at most.
 const CONTEXT_WINDOW: u64 = 1 << 20;
-/// How a warning says that an answer was cut off.
-const CUT_OFF: &str = "MAX_TOKENS";
 
 /// The updates of one session.
 #[derive(Debug)]
@@ -89,7 +88,7 @@ impl Updates {
                 out
             }
             EventKind::FileChange(change) => self.change(change).into_iter().collect(),
-            EventKind::Usage(usage) => self.usage(usage).into_iter().collect(),
+            EventKind::Usage(call) => self.usage(&call.usage, event.source).into_iter().collect(),
             EventKind::Warning { message } => self.notice(message).into_iter().collect(),
             _ => Vec::new(),
         }
@@ -108,12 +107,15 @@ impl Updates {
         update(kind, shown.fields(id, status))
     }
 
-    /// What a client is asked about, and where that would be done if not in the session's directory.
-    pub fn question(&self, id: &str, title: &str, elsewhere: Option<&str>) -> Value {
+    /// What a client is asked about, with the complete arguments, and where that would be done if not in the session's directory.
+    pub fn question(&self, id: &str, title: &str, input: &Value, elsewhere: Option<&str>) -> Value {
         let mut asked = match self.calls.get(id) {
             Some(shown) => shown.fields(id, "pending"),
             None => json!({"toolCallId": id, "title": title, "status": "pending"}),
         };
+        if let (Some(asked), false) = (asked.as_object_mut(), input.as_object().is_none_or(Map::is_empty)) {
+            asked.insert("rawInput".to_owned(), input.clone());
+        }
         if let (Some(elsewhere), Some(Value::String(title))) = (elsewhere, asked.get_mut("title")) {
             title.push(' ');
             title.push_str(elsewhere);
@@ -180,12 +182,13 @@ impl Updates {
         (!content.is_empty()).then(|| update("tool_call_update", fields))
     }
 
-    fn usage(&mut self, usage: &Usage) -> Option<Value> {
-        if usage.all.total == 0 {
-            return None;
-        }
+    fn usage(&mut self, usage: &Usage, source: Source) -> Option<Value> {
         for (model, tokens) in &usage.models {
             self.used.add(model, tokens);
+        }
+        // A call beside the conversation says nothing about how full its context is.
+        if usage.all.total == 0 || source == Source::Derived {
+            return None;
         }
         let cost = self.prices.as_ref().and_then(|prices| prices.cost_of_sum(&self.used, Timestamp::now()));
         let mut fields = json!({
@@ -203,10 +206,10 @@ impl Updates {
     pub fn end(&mut self, outcome: &Outcome) -> Result<Value, Refusal> {
         self.calls.clear();
         let limited = outcome.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::TurnLimit);
-        let cut_off = || outcome.warnings.iter().any(|warning| warning.contains(CUT_OFF));
+        let cut_off = outcome.finish_reason.as_deref() == Some(finish::MAX_TOKENS);
         let reason = match (&outcome.failure, outcome.status) {
             (_, Status::Cancelled) => "cancelled",
-            (None, Status::Success) if cut_off() => "max_tokens",
+            (Some(failure), _) if cut_off && failure.kind == FailureKind::InvalidResponse => "max_tokens",
             (None, Status::Success) => "end_turn",
             (Some(_), _) if limited => "max_turn_requests",
             (Some(failure), _) => return Err(Refusal::from(failure)),

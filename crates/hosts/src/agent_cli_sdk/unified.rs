@@ -1,8 +1,10 @@
 //! The SDK's `UnifiedMessage`, as it is shipped: usage in camel case, a time that is always a number, images that are always in
 //! the message, arguments that are always an object.
 
-use alhena_model::message::{Block, Content, ImageSource, Message, MessageUsage};
+use alhena_model::message::{Block, Content, ImageSource, Message, MessageUsage, ToolResult};
 use serde_json::{Map, Value, json};
+
+use super::tools::keep_other_tools;
 
 /// A message as the SDK's types have it.
 pub fn unified(message: &Message<'_>) -> serde_json::Result<Value> {
@@ -26,6 +28,7 @@ pub fn unified(message: &Message<'_>) -> serde_json::Result<Value> {
         put("usage", usage(spent));
     }
     put("_original", serde_json::to_value(&message.original)?);
+    keep_other_tools(&mut unified);
     Ok(Value::Object(unified))
 }
 
@@ -37,6 +40,11 @@ fn block(block: &Block<'_>) -> serde_json::Result<Value> {
         Block::Image { source: ImageSource::Url { url } } => {
             Ok(json!({ "type": "text", "text": format!("[image: {url}]") }))
         }
+        // B-12
+        Block::ToolResult(result) => serde_json::to_value(Block::ToolResult(ToolResult {
+            is_error: result.reported_error,
+            ..result.clone()
+        })),
         block => serde_json::to_value(block),
     }
 }
@@ -57,13 +65,13 @@ fn usage(spent: &MessageUsage) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use alhena_model::message::message;
     use alhena_wire::Raw;
     use alhena_wire::session::MessageRecord;
 
-    fn of(record: &str) -> Value {
+    pub(in super::super) fn of(record: &str) -> Value {
         let raw = Raw::from_text(record).unwrap();
         unified(&message(MessageRecord::from_text(record).unwrap(), raw)).unwrap()
     }
@@ -95,5 +103,19 @@ mod tests {
         );
         assert_eq!(message.get("timestamp"), Some(&json!(0)));
         assert_eq!(message.get("content"), Some(&json!([{"type": "text", "text": "[image: gs://b/a.png]"}])));
+    }
+
+    // B-12
+    #[test]
+    fn a_command_that_failed_is_no_error_to_the_cli_and_so_none_to_this_host() {
+        let result = |response: &str| {
+            let record = format!(
+                r#"{{"id": "g", "timestamp": "2026-11-15T17:49:14.000Z", "type": "gemini", "content": "", "toolCalls": [{{"id": "c", "name": "run_shell_command", "args": {{"command": "false"}}, "status": "success", "result": [{{"functionResponse": {{"id": "c", "name": "run_shell_command", "response": {response}}}}}]}}]}}"#
+            );
+            of(&record)["content"][1].take()
+        };
+        let failed = result(r#"{"output": "Output: x\nExit Code: 2"}"#);
+        assert_eq!((&failed["is_error"], &failed["exit_code"]), (&json!(false), &json!(2)), "{failed}");
+        assert_eq!(result(r#"{"error": "no"}"#)["is_error"], json!(true));
     }
 }

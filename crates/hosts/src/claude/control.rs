@@ -139,7 +139,7 @@ impl Incoming {
     /// Reads a line.
     pub fn read(line: &[u8]) -> Result<Self, Fault> {
         let fault = |id: Option<&str>, message: String| Fault { id: id.map(str::to_owned), message };
-        let value: Value = serde_json::from_slice(line)
+        let value: Value = alhena_wire::from_slice(line)
             .map_err(|error| fault(None, format!("a line on stdin is no JSON: {error}")))?;
         let kind = text(&value, "type");
         let id = text(&value, "request_id");

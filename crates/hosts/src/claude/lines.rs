@@ -8,6 +8,7 @@ mod uuid;
 
 use std::collections::HashMap;
 
+use alhena_model::judge::finish;
 use alhena_model::tool::{TOOLS, claude_input};
 use alhena_model::{Event, EventKind, FailureKind, Outcome, Prices, Timestamp, Tokens, Usage};
 use serde_json::{Map, Value, json};
@@ -260,7 +261,8 @@ impl Lines {
     pub fn end(&mut self, outcome: &Outcome, ended: Option<&Interruption>) -> Vec<Value> {
         let mut out = Vec::new();
         self.flush(&mut out);
-        self.end_answer(&mut out, "end_turn");
+        let finished = stop_reason(outcome);
+        self.end_answer(&mut out, finished.unwrap_or("end_turn"));
         self.goes_on(outcome);
         let turn = std::mem::take(&mut self.turn.before);
         for (model, tokens) in &turn.models {
@@ -281,7 +283,7 @@ impl Lines {
             "duration_api_ms": self.turn.before_ms,
             "is_error": error.is_some(),
             "num_turns": self.turn.rounds.max(1),
-            "stop_reason": if error.is_some() { Value::Null } else { "end_turn".into() },
+            "stop_reason": if error.is_some() { finished } else { Some("end_turn") },
             "total_cost_usd": cost.unwrap_or_default(),
             "usage": usage(&turn.all),
             "modelUsage": models,
@@ -409,6 +411,15 @@ fn usage(tokens: &Tokens) -> Value {
         "server_tool_use": {"web_search_requests": 0, "web_fetch_requests": 0},
         "service_tier": "standard",
     })
+}
+
+/// Claude's word for an answer that is not complete.
+fn stop_reason(outcome: &Outcome) -> Option<&'static str> {
+    match outcome.finish_reason.as_deref()? {
+        finish::MAX_TOKENS => Some("max_tokens"),
+        reason if finish::is_filter(reason) => Some("refusal"),
+        _ => None,
+    }
 }
 
 /// What the result is called, and what went wrong.

@@ -12,7 +12,7 @@ pub struct Question {
     pub tool_use_id: String,
     /// The tool, as Claude calls it.
     pub tool_name: String,
-    /// What it would do, as Claude's tool is told.
+    /// All of its arguments, by the names that Claude's tool has for them where it has any.
     pub input: Value,
     /// For people.
     pub title: String,
@@ -26,7 +26,7 @@ impl Question {
         Self {
             tool_use_id: call_id.to_owned(),
             tool_name: tool::claude_name(tool).into_owned(),
-            input: tool::claude_input(tool, arguments),
+            input: tool::claude_input_in_full(tool, arguments),
             title: title.to_owned(),
             class: tool::class(tool),
         }

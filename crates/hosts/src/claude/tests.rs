@@ -408,6 +408,20 @@ fn pieces_of_answers_come_only_on_request_and_make_whole_messages() {
 }
 
 #[test]
+fn an_answer_that_was_cut_off_has_claudes_stop_reason() {
+    for (reason, word) in
+        [("MAX_TOKENS", json!("max_tokens")), ("SAFETY", json!("refusal")), ("OTHER", Value::Null)]
+    {
+        let mut lines = Lines::new(head(), false, 1, Prices::shipped().ok());
+        lines.begin();
+        let mut outcome = Outcome::not_begun(Failure::new(FailureKind::InvalidResponse, "cut off"));
+        outcome.finish_reason = Some(reason.to_owned());
+        let result = lines.end(&outcome, None).pop().unwrap();
+        assert_eq!((&result["is_error"], &result["stop_reason"]), (&json!(true), &word));
+    }
+}
+
+#[test]
 fn a_turn_that_did_not_work_says_why() {
     let mut lines = Lines::new(head(), false, 1, Prices::shipped().ok());
     let mut end = |kind: FailureKind, ended: Option<&Interruption>| {

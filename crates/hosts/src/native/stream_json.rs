@@ -1,4 +1,4 @@
-//! `stream-json`: the CLI's lines as they came, and always a last `result` that is true.
+//! `stream-json`: the CLI's lines as they came, with a `result` that is true.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ pub struct StreamJson {
     session: Option<String>,
     /// Whether the last `result` speaks of success.
     told_success: Option<bool>,
-    /// A `result` of error, until it is known to be the last.
+    /// The `result`, until it is known to be the last and to be true.
     held: Option<Vec<u8>>,
     several: bool,
 }
@@ -33,9 +33,11 @@ impl StreamJson {
         before.into_iter().chain((pass == Pass::Now).then_some(Cow::Borrowed(line)))
     }
 
-    /// What was kept back, when no other line comes.
-    pub fn rest(&mut self) -> Option<Vec<u8>> {
-        self.held.take()
+    /// Returns the `result` that was kept back, when no other line comes. A success that the outcome denies is dropped, because a
+    /// host may stop reading at the first `result`.
+    pub fn rest(&mut self, outcome: &Outcome) -> Option<Vec<u8>> {
+        let is_lie = self.told_success == Some(true) && !outcome.is_success();
+        self.held.take().filter(|_| !is_lie)
     }
 
     fn passes(&mut self, line: &[u8]) -> Pass {
@@ -58,7 +60,7 @@ impl StreamJson {
             Ok(StreamEvent::Result(result)) => {
                 let success = result.status == Status::Success;
                 let first = self.told_success.replace(success).is_none();
-                if success || !first { Pass::Now } else { Pass::Later }
+                if first { Pass::Later } else { Pass::Now }
             }
             _ => Pass::Now,
         }

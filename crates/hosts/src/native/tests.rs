@@ -53,6 +53,7 @@ fn a_truthful_stream_is_left_alone() {
 #[test]
 fn every_line_is_passed_on_but_the_ends_and_beginnings_between_two_attempts() {
     let passed = |lines: &[&str]| {
+        let outcome = played(&[INIT, ANSWER, SUCCESS], Exit::Code(0), "", None).1;
         let mut stream = StreamJson::default();
         let mut out: Vec<String> = Vec::new();
         for line in lines {
@@ -60,7 +61,7 @@ fn every_line_is_passed_on_but_the_ends_and_beginnings_between_two_attempts() {
                 stream.line(line.as_bytes()).map(|line| String::from_utf8(line.into_owned()).unwrap()),
             );
         }
-        out.extend(stream.rest().map(|line| String::from_utf8(line).unwrap()));
+        out.extend(stream.rest(&outcome).map(|line| String::from_utf8(line).unwrap()));
         out
     };
     for lines in [
@@ -109,8 +110,13 @@ fn a_stream_without_a_result_gets_one() {
 
 // The CLI makes no call for a prompt of 4 MB and reports success.
 #[test]
-fn a_result_that_lies_is_followed_by_the_truth() {
+fn a_result_that_lies_is_replaced_by_the_truth() {
     let lie = r#"{"type":"result","status":"success","stats":{"total_tokens":0,"models":{}}}"#;
+    let (_, outcome) = played(&[INIT, lie], Exit::Code(0), "", None);
+    let mut stream = StreamJson::default();
+    drop(stream.line(INIT.as_bytes()));
+    assert_eq!(stream.line(lie.as_bytes()).count(), 0);
+    assert_eq!(stream.rest(&outcome), None);
     let error =
         json!({"type": "FatalInputError", "message": "Gemini CLI reported success without asking the model"});
     assert_eq!(added(&[INIT, lie], Exit::Code(0), "", None), vec![result(error, 0)]);

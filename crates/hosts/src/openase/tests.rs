@@ -43,7 +43,8 @@ fn success() -> Value {
 
 fn usage() -> Value {
     let counts = json!({"input_tokens": 100, "cached_input_tokens": 40, "output_tokens": 10, "reasoning_tokens": 20, "total_tokens": 130});
-    let mut line = json!({"type": "TokenUsageUpdated", "models": {"m": counts}});
+    let mut line =
+        json!({"type": "TokenUsageUpdated", "models": {"m": counts}, "derived_fields": ["reasoning_tokens"]});
     line.as_object_mut().unwrap().extend(counts.as_object().unwrap().clone());
     at(line)
 }
@@ -70,7 +71,8 @@ fn a_chat_is_anchored_streamed_and_completed() {
             delta("lo"),
             usage(),
             at(
-                json!({"type": "TurnCompleted", "session_id": "s", "text": "Hello", "final_text": "Hello", "duration_ms": 9, "tool_calls": 0, "cli_status": "success", "exit_code": 0})
+                json!({"type": "TurnCompleted", "session_id": "s", "text": "Hello", "final_text": "Hello", "duration_ms": 9, "tool_calls": 0, "cli_status": "success", "exit_code": 0,
+                       "derived_fields": ["text", "final_text", "duration_ms", "tool_calls"]})
             ),
         ]
     );
@@ -92,11 +94,11 @@ fn a_shell_command_is_a_tool_call_and_a_command_output() {
         [
             at(
                 json!({"type": "ToolCallRequested", "tool_id": "1", "tool_name": "run_shell_command", "class": "command",
-                      "command": "ls", "arguments": {"command": "ls", "description": "look"}})
+                      "command": "ls", "arguments": {"command": "ls", "description": "look"}, "derived_fields": ["class", "command"]})
             ),
             at(
                 json!({"type": "tool_result", "tool_id": "1", "tool_name": "run_shell_command", "class": "command",
-                      "status": "success", "output": "a.txt"})
+                      "status": "success", "output": "a.txt", "derived_fields": ["tool_name", "class"]})
             ),
             at(
                 json!({"type": "OutputProduced", "stream": "command", "text": "a.txt", "snapshot": true, "tool_id": "1",
@@ -153,14 +155,14 @@ fn other_tools_are_cards_with_their_class() {
         got[1..4],
         [
             at(
-                json!({"type": "ToolCallRequested", "tool_id": "1", "tool_name": "web_fetch", "class": "search_fetch", "arguments": {"prompt": "x", "command": "not one"}})
+                json!({"type": "ToolCallRequested", "tool_id": "1", "tool_name": "web_fetch", "class": "search_fetch", "arguments": {"prompt": "x", "command": "not one"}, "derived_fields": ["class"]})
             ),
             at(
-                json!({"type": "ToolCallRequested", "tool_id": "2", "tool_name": "run_shell_commands", "class": "unknown", "arguments": {}})
+                json!({"type": "ToolCallRequested", "tool_id": "2", "tool_name": "run_shell_commands", "class": "unknown", "arguments": {}, "derived_fields": ["class"]})
             ),
             at(
                 json!({"type": "tool_result", "tool_id": "2", "tool_name": "run_shell_commands", "class": "unknown", "status": "error",
-                      "output": "Tool not found", "error": {"type": "tool_not_registered", "message": "Tool not found"}})
+                      "output": "Tool not found", "error": {"type": "tool_not_registered", "message": "Tool not found"}, "derived_fields": ["tool_name", "class"]})
             ),
         ]
     );
@@ -187,6 +189,66 @@ fn warnings_and_errors_are_traces() {
     assert_eq!(got.last().unwrap()["type"], "TurnCompleted");
 }
 
+// C-09: an `error` event does not end a turn; Alhena's own verdict stands beside the CLI's
+#[test]
+fn an_error_event_before_a_success_does_not_fail_the_turn() {
+    let error = json!({"type": "error", "severity": "error", "message": "Something broke"});
+    let wire = [init(), error.clone(), said("Still here"), success()];
+    let got = lines_of(&wire, Exit::Code(0), Mode::Chat);
+    assert_eq!(got[1], at(json!({"type": "trace", "severity": "error", "message": "Something broke"})));
+    let last = got.last().unwrap();
+    assert_eq!((&last["type"], &last["text"]), (&json!("TurnCompleted"), &json!("Still here")));
+    assert_eq!((last.get("derived"), &last["cli_status"]), (None, &json!("success")));
+    let failure = &last["failure"];
+    assert_eq!(
+        (&failure["kind"], &failure["message"]),
+        (&json!("invalid_response"), &json!("Something broke"))
+    );
+    assert!(last["derived_fields"].as_array().unwrap().contains(&json!("failure")));
+    // What else is wrong fails the turn: no answer, another exit code, an error as the result, no result.
+    let failed = [
+        (vec![init(), error.clone(), success()], Exit::Code(0)),
+        (wire.to_vec(), Exit::Code(3)),
+        (
+            vec![init(), error.clone(), said("Hi"), json!({"type": "result", "status": "error"})],
+            Exit::Code(0),
+        ),
+        (vec![init(), error, said("Hi")], Exit::Code(0)),
+    ];
+    for (wire, exit) in failed {
+        assert_eq!(lines_of(&wire, exit, Mode::Ticket).last().unwrap()["type"], "TurnFailed", "{wire:?}");
+    }
+}
+
+// C-31: any tool can print a diff
+#[test]
+fn a_diff_that_any_tool_prints_is_a_derived_diff_of_each_file() {
+    let one = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n";
+    let two = "--- a/y\n+++ b/y\n@@ -1 +1 @@\n-old\n+new\n";
+    let printed = format!("diff --git a/x b/x\n{one}diff --git a/y b/y\n{two}");
+    for (tool, parameters) in [
+        ("run_shell_command", json!({"command": "git diff"})),
+        ("mcp_git_diff", json!({})),
+        ("invented", json!({})),
+    ] {
+        let wire = [
+            init(),
+            json!({"type": "tool_use", "tool_name": tool, "tool_id": "1", "parameters": parameters}),
+            json!({"type": "tool_result", "tool_id": "1", "status": "success", "output": printed}),
+            said("Two files."),
+            success(),
+        ];
+        let got = lines_of(&wire, Exit::Code(0), Mode::Ticket);
+        let diffs: Vec<&Value> = got.iter().filter(|line| line["type"] == "TurnDiffUpdated").collect();
+        let updated = |path: &str, diff: &str| {
+            at(
+                json!({"type": "TurnDiffUpdated", "path": path, "diff": diff, "tool_id": "1", "derived": true}),
+            )
+        };
+        assert_eq!(diffs, [&updated("x", one), &updated("y", two)], "{tool}");
+    }
+}
+
 // C-39: failure
 #[test]
 fn a_failed_turn_says_what_and_why() {
@@ -198,7 +260,8 @@ fn a_failed_turn_says_what_and_why() {
         [at(
             json!({"type": "TurnFailed", "session_id": "s", "kind": "rate_limited", "message": "Slow down.",
                    "hint": "Wait 2 s and run again, or use another model or key; --on-rate-limit can do both.", "cli_status": "error", "cli_error": reported, "exit_code": 173, "http_status": 429,
-                   "retry_after_ms": 2000, "text": "", "duration_ms": 9})
+                   "retry_after_ms": 2000, "text": "", "duration_ms": 9,
+                   "derived_fields": ["kind", "message", "hint", "http_status", "retry_after_ms", "text", "duration_ms"]})
         )]
     );
     // Nobody said it: the process just ended.

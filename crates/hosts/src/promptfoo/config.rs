@@ -12,7 +12,7 @@ pub const DEFAULT_TIMEOUT_MS: u64 = 120_000;
 /// The approval modes of the plan (E-14).
 pub const APPROVAL_MODES: [&str; 3] = ["suggest", "auto_edit", "full_auto"];
 /// Every option that is understood: the plan's first, then what came since.
-pub const KEYS: [&str; 20] = [
+pub const KEYS: [&str; 21] = [
     "apiKey",
     "googleCloudProject",
     "useVertexAI",
@@ -33,6 +33,7 @@ pub const KEYS: [&str; 20] = [
     "max_turns",
     "schema",
     "cache",
+    "gemini_path",
 ];
 
 /// A configuration that was checked.

@@ -106,6 +106,27 @@ fn a_success_has_output_tokens_cost_session_and_what_happened() {
     );
 }
 
+#[test]
+fn an_answer_that_was_cut_off_is_output_with_its_finish_reason() {
+    let hi = said("Once upon a ti");
+    let end = result("success", Value::Null, json!({}));
+    for (reason, word) in [("MAX_TOKENS", "length"), ("RECITATION", "content_filter"), ("OTHER", "other")] {
+        let (mut interpreter, mut events) = (Interpreter::new(), Vec::new());
+        for line in [INIT, &hi, &end] {
+            interpreter.line(line.as_bytes(), &mut events);
+        }
+        interpreter.feed(Input::FinishReason(Some(reason.to_owned())), &mut events);
+        let end = End { exit: Exit::Code(0), stderr: String::new(), duration_ms: None };
+        let outcome = interpreter.conclude(&end, &mut events);
+        let mut view = View::default();
+        events.iter().for_each(|event| view.event(event));
+        let response = view.response(&outcome, None);
+        assert_eq!(response.output, Some(json!("Once upon a ti")), "{reason}");
+        assert_eq!((response.error, response.finish_reason.as_deref()), (None, Some(word)));
+        assert_eq!(response.metadata.failure.unwrap().kind, FailureKind::InvalidResponse);
+    }
+}
+
 // E-31: missing is 0; E-32: no models, no usage
 #[test]
 fn token_usage_needs_models() {
@@ -123,12 +144,13 @@ fn token_usage_needs_models() {
 
 // E-26 within E-27
 #[test]
-fn another_exit_code_is_quoted_with_stderr() {
+fn another_exit_code_is_quoted_with_stderr_or_stdout() {
     let api = result(
         "error",
         json!({"type": "unknown", "message": "[API Error: {\"error\":{\"code\":400,\"message\":\"Bad.\"}}]"}),
         json!({}),
     );
+    let unknown = r#"{"fatal": "No room"}"#;
     for (lines, code, stderr, expected) in [
         (&[][..], 41, "No auth.\n", "Gemini CLI error: Exit code 41: No auth.\n"),
         // Noise never stands before the reason, nor for it.
@@ -136,6 +158,13 @@ fn another_exit_code_is_quoted_with_stderr() {
         (&[INIT, &api][..], 144, NOISE, "Gemini CLI error: Exit code 144: Bad."),
         (&[INIT, &api][..], 144, "stack trace", "Gemini CLI error: Exit code 144: stack trace"),
         (&[INIT, &api][..], 144, "", "Gemini CLI error: Exit code 144: Bad."),
+        // What is on standard output is quoted where standard error says nothing, unless an event has the reason.
+        (&["No room", "on disk"][..], 1, "", "Gemini CLI error: Exit code 1: No room\non disk\n"),
+        (&["No room"][..], 1, NOISE, "Gemini CLI error: Exit code 1: No room\n"),
+        (&["Starting"][..], 1, "No room\n", "Gemini CLI error: Exit code 1: No room\n"),
+        (&[unknown][..], 1, "", "Gemini CLI error: Exit code 1: {\"fatal\":\"No room\"}\n"),
+        (&[unknown][..], 1, "No room\n", "Gemini CLI error: Exit code 1: No room\n"),
+        (&[INIT, "Starting", &api][..], 144, NOISE, "Gemini CLI error: Exit code 144: Bad."),
         (
             &[][..],
             55,

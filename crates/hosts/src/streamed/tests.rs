@@ -72,7 +72,7 @@ fn a_message_grows_under_one_name_in_claudes_words() {
 }
 
 #[test]
-fn a_command_that_failed_is_no_failed_tool() {
+fn a_command_that_failed_is_an_error_with_an_exit_code() {
     let mut streamed = Streamed::default();
     tell(&mut streamed, started());
     tell(&mut streamed, call("1", "run_shell_command", json!({"command": "false"}))).unwrap();
@@ -83,7 +83,7 @@ fn a_command_that_failed_is_no_failed_tool() {
     let told = tell(&mut streamed, ended).unwrap();
     assert_eq!(
         told["content"][1],
-        json!({"type": "tool_result", "tool_use_id": "1", "content": "ran", "is_error": false, "exit_code": 3})
+        json!({"type": "tool_result", "tool_use_id": "1", "content": "ran", "is_error": true, "exit_code": 3})
     );
 }
 
@@ -96,8 +96,10 @@ fn thoughts_and_costs_come_to_the_answer_that_they_are_of() {
     let told = tell(&mut streamed, thought).unwrap();
     assert_eq!(told["content"][0], json!({"type": "thinking", "thinking": "Plan: count"}));
     let tokens = alhena_model::Tokens { prompt: 3, output: 2, total: 5, ..Default::default() };
-    let usage = EventKind::Usage(Usage::of_models([("m", tokens)]));
-    assert_eq!(tell(&mut streamed, usage.clone()), None, "the stream's is of the whole run");
+    let usage = alhena_model::CallUsage { call: Some(1), usage: Usage::of_models([("m", tokens)]) };
+    let usage = EventKind::Usage(usage);
+    let aside = streamed.event(&event(Source::Derived, usage.clone()));
+    assert!(aside.is_none(), "that of a sub-agent is of another conversation");
     let told = serde_json::to_value(streamed.event(&event(Source::Session, usage)).unwrap()).unwrap();
     assert_eq!((&told["model"], &told["usage"]["total_tokens"]), (&json!("m"), &json!(5)));
     assert_eq!(told["id"], format!("{RUN}-0"));
@@ -138,4 +140,41 @@ fn final_messages_keep_the_names_under_which_they_were_told() {
     let told = |number| format!("{RUN}-{number}");
     assert_eq!(names, [told(0), told(1), told(2), format!("{RUN}-unseen-3")]);
     assert!(messages[0].original.get().contains("r0"));
+}
+
+fn recorded(streamed: &mut Streamed) {
+    let tokens = alhena_model::Tokens { prompt: 3, output: 2, total: 5, ..Default::default() };
+    let usage = alhena_model::CallUsage { call: None, usage: Usage::of_models([("m", tokens)]) };
+    streamed.event(&event(Source::Session, EventKind::Usage(usage)));
+}
+
+#[test]
+fn calls_of_one_answer_that_come_one_by_one_stay_in_it() {
+    let mut streamed = Streamed::default();
+    tell(&mut streamed, started());
+    // Over ACP an answer is recorded before its first call, also one without text.
+    recorded(&mut streamed);
+    let mut answers = Vec::new();
+    for id in ["1", "2"] {
+        answers.push(tell(&mut streamed, call(id, "read_file", json!({"file_path": id}))).unwrap());
+        tell(&mut streamed, result(id, true, Some("x"), None));
+    }
+    assert_eq!((&answers[0]["id"], &answers[0]["usage"]["total_tokens"]), (&answers[1]["id"], &json!(5)));
+    assert_eq!(answers[1]["content"].as_array().unwrap().len(), 3);
+    recorded(&mut streamed);
+    let next = tell(&mut streamed, call("3", "read_file", json!({"file_path": "c"}))).unwrap();
+    assert_eq!(next["id"], format!("{RUN}-1"));
+    assert_eq!(next["content"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn calls_of_answers_that_are_recorded_later_are_not_joined() {
+    let mut streamed = Streamed::default();
+    tell(&mut streamed, started());
+    for id in ["1", "2"] {
+        let told = tell(&mut streamed, call(id, "read_file", json!({"file_path": id}))).unwrap();
+        assert_eq!(told["content"].as_array().unwrap().len(), 1, "{told}");
+        recorded(&mut streamed);
+        tell(&mut streamed, result(id, true, Some("x"), None));
+    }
 }

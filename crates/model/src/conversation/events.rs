@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::shown::is_notice;
 use super::{Entry, ToolEnd};
-use crate::event::{Event, EventKind, FileChange, Source, ToolError};
+use crate::event::{CallUsage, Event, EventKind, FileChange, Source, ToolError};
 use crate::interpret::DiskFact;
 use crate::message::Role;
 use crate::outcome::Change;
@@ -20,9 +20,14 @@ use crate::usage::{Tokens, Usage};
 pub fn events(entries: &[Entry<'_>]) -> Vec<Event> {
     let mut events = Vec::new();
     let mut at = Timestamp::default();
+    let mut calls = 0;
     for entry in entries {
         at = entry.at.unwrap_or(at);
-        entry.each_event(|source, kind| {
+        entry.each_event(|source, mut kind| {
+            if let EventKind::Usage(usage) = &mut kind {
+                calls += 1;
+                usage.call = Some(calls);
+            }
             events.push(Event { seq: events.len() as u64, at, source, kind });
         });
     }
@@ -60,14 +65,15 @@ impl Entry<'_> {
             }
         }
         if let Some(tokens) = &self.tokens {
-            emit(Source::Session, usage_of(self.model.as_deref(), tokens.count, None));
+            let usage = usage_of(self.model.as_deref(), tokens.count, None);
+            emit(Source::Session, EventKind::Usage(CallUsage { call: None, usage }));
         }
     }
 }
 
 /// The tokens of one answer, and what they cost.
-pub(crate) fn usage_of(model: Option<&str>, tokens: Tokens, cost_usd: Option<f64>) -> EventKind {
-    EventKind::Usage(Usage { cost_usd, ..Usage::of_models([(model.unwrap_or("unknown"), tokens)]) })
+pub(crate) fn usage_of(model: Option<&str>, tokens: Tokens, cost_usd: Option<f64>) -> Usage {
+    Usage { cost_usd, ..Usage::of_models([(model.unwrap_or("unknown"), tokens)]) }
 }
 
 /// A tool is asked for.

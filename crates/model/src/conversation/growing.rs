@@ -100,7 +100,7 @@ impl Growing {
                     record.tokens = Some(*tokens);
                 });
             }
-            Fact::UsageAside { .. } | Fact::Loop => {}
+            Fact::UsageAside { .. } | Fact::Loop | Fact::Call { .. } => {}
             Fact::Tool { message, id, .. } => self.record(message, |record| record.calls.push(id.clone())),
         }
     }

@@ -67,7 +67,7 @@ fn run<'a>(run: ToolRun<'a>, blocks: &mut Vec<Block<'a>>) {
         return blocks.push(Block::ToolUse { id, name: claude_name(name), input });
     };
     blocks.push(Block::ToolUse { id: id.clone(), name: claude_name(name), input });
-    let is_error = end.is_error();
+    let (is_error, reported_error) = (!end.is_ok(), end.is_error());
     let ToolEnd { output, shown, error, exit_code, cancelled, diff, images, .. } = *end;
     let filled = |text: &Cow<'_, str>| !text.is_empty();
     // B-11: what the model was told; where nobody knows that, what a person is shown.
@@ -76,6 +76,7 @@ fn run<'a>(run: ToolRun<'a>, blocks: &mut Vec<Block<'a>>) {
         tool_use_id: id,
         content,
         is_error,
+        reported_error,
         diff,
         exit_code,
         cancelled,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use alhena_wire::Raw;
+use alhena_wire::{Raw, without_lone_surrogates};
 use serde::ser::{Error, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -62,12 +62,10 @@ impl fmt::Debug for Original<'_> {
 
 impl Serialize for Original<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match &self.0 {
-            Kept::Raw(raw) => raw.serialize(serializer),
-            Kept::Made(raw) => raw.serialize(serializer),
-            Kept::Text(text) => {
-                serde_json::from_str::<&RawValue>(text).map_err(S::Error::custom)?.serialize(serializer)
-            }
-        }
+        // Gemini CLI writes half of a surrogate pair where it cuts a command's output. Many JSON readers reject that, and so does
+        // `serde_json::to_value`.
+        let repaired = without_lone_surrogates(self.get());
+        let text = repaired.as_deref().unwrap_or(self.get());
+        serde_json::from_str::<&RawValue>(text).map_err(S::Error::custom)?.serialize(serializer)
     }
 }

@@ -9,6 +9,7 @@ use alhena_wire::session::{
 use alhena_wire::{Count, Raw};
 use serde_json::Value;
 
+use super::bunch::Bunch;
 use super::{Entry, EntryTokens, Original, Thought, ToolEnd, ToolRun, events};
 use crate::event::Event;
 use crate::message::{ImageSource, Include, Message, Role, is_said};
@@ -19,15 +20,16 @@ use crate::usage::Tokens;
 /// A conversation, as far as it is known.
 ///
 /// After a resume the CLI rewrites earlier answers as parts (0.61.0): calls without results, and the results in a record of
-/// their own, twice. Such a result is put to its call.
+/// their own, twice. Each such result is joined to its call. `Bunch` describes the records of a session over ACP.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conversation<'a> {
     include: Include,
-    entries: Vec<Entry<'a>>,
+    pub(super) entries: Vec<Entry<'a>>,
     /// The last answer's place.
     answers_at: usize,
     /// Its calls that have no result: their places among its runs.
     open: Vec<usize>,
+    pub(super) bunch: Bunch,
 }
 
 impl<'a> Conversation<'a> {
@@ -48,11 +50,15 @@ impl<'a> Conversation<'a> {
     /// Takes the next record.
     pub fn push(&mut self, mut record: MessageRecord<'a>, original: impl Into<Original<'a>>) {
         let said = is_said(&record);
-        if !said && !self.open.is_empty() && record.kind == Some(MessageType::User) {
-            self.answer(&mut record);
+        if !said && record.kind == Some(MessageType::User) {
+            if !self.open.is_empty() {
+                self.answer(&mut record);
+            } else if self.may_place_calls() {
+                self.place_calls(&record);
+            }
         }
         if said || self.include == Include::Everything {
-            self.add(entry(record, original));
+            self.add_recorded(entry(record, original));
         }
     }
 
@@ -66,9 +72,9 @@ impl<'a> Conversation<'a> {
         self.entries.push(entry);
     }
 
-    /// Whether a call still has no result, so that a record in the user's name could have it.
-    pub fn has_open_calls(&self) -> bool {
-        !self.open.is_empty()
+    /// Whether a record of tool results in the user's name says something about the calls before it.
+    pub fn wants_results(&self) -> bool {
+        !self.open.is_empty() || self.may_place_calls()
     }
 
     /// What was said and done, in order.

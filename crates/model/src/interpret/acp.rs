@@ -1,8 +1,9 @@
 //! A turn over ACP: what the agent says becomes the same steps as what the stream says.
 //!
 //! What is different from the stream (Gemini CLI 0.61.0): calls come without their arguments, some are never announced and some never
-//! end, thoughts come at once, and the output of commands does not come at all. The session file has the rest, so facts of
-//! calls that nobody announced announce them.
+//! end, thoughts come at once, and the output of commands does not come at all. The arguments are in the recorded answers of the API
+//! before a call begins; where these are not recorded, a call is held back until the session file has them, which is when it has
+//! ended. Facts of calls that nobody announced announce them.
 
 mod alone;
 
@@ -22,9 +23,11 @@ use crate::conversation::REJECTED;
 use crate::event::{Event, EventKind, Source, ToolError};
 use crate::hook;
 use crate::join::{Called, Fact, ToolFact};
-use crate::judge::{Output, ReportedError, ResultFacts};
+use crate::judge::{Finish, Output, ReportedError, ResultFacts};
 use crate::tool::{self, Class};
 use crate::usage::{Tokens, Usage};
+
+const CONTEXT_IS_FULL: &str = "What there is to be said does not fit into the model's context window";
 
 /// The protocol's own number for "sign in first".
 const SIGN_IN: i64 = -32000;
@@ -38,8 +41,10 @@ pub(super) struct Acp {
     /// The agent is Gemini CLI, with its own ways.
     is_gemini: bool,
     calls: HashMap<String, Progress>,
-    /// What calls turned out to be asked for, until their results are told.
-    arguments: HashMap<String, Value>,
+    /// The complete arguments of calls, by a recorded answer or by the session file, until their results are told.
+    arguments: HashMap<String, Called>,
+    /// The arguments of calls that are held back, as far as titles and diffs show them.
+    shown: HashMap<String, Value>,
     /// Facts of calls that nobody has announced.
     unheard: Vec<(String, Called, ToolFact)>,
     /// How often each thought was streamed, less how often the session file has told it.
@@ -194,20 +199,27 @@ impl Interpreter {
 
     fn call_begins(&mut self, told: &Told, out: &mut Vec<Event>) {
         self.hear_of_unheard(Some(&told.id), out);
+        let will_be_known = self.waiting.has_session();
         let Some(acp) = &mut self.acp else { return };
-        let in_id = || gemini::tool_name(&told.id).filter(|_| acp.is_gemini);
-        let name = told.name.as_deref().or_else(in_id);
-        let name = name.or(told.title.as_deref()).unwrap_or_default().to_owned();
         let heard = acp.unheard.iter().position(|(id, ..)| *id == told.id).map(|at| acp.unheard.remove(at));
-        let known = heard.as_ref().and_then(|(_, called, _)| called.input.clone());
-        let input = known.clone().or_else(|| input(&name, told, &acp.dir));
+        let called = heard.as_ref().map(|(_, called, _)| called).or_else(|| acp.arguments.get(&told.id));
+        let in_id = || gemini::tool_name(&told.id).filter(|_| acp.is_gemini);
+        let name = called.map(|called| called.name.as_str()).filter(|name| !name.is_empty());
+        let name = name.or(told.name.as_deref()).or_else(in_id);
+        let name = name.or(told.title.as_deref()).unwrap_or_default().to_owned();
+        let recorded = || acp.arguments.get(&told.id).and_then(|called| called.input.clone());
+        let input = called.and_then(|called| called.input.clone()).or_else(recorded).or_else(|| given(told));
+        let shown = shown(&name, told, &acp.dir);
         // What reads is over in a moment, and its arguments are known then. Others are announced while the model still writes
         // their arguments (Qwen Code 0.24.4).
         let reads = matches!(told.kind, Some(ToolKind::Read | ToolKind::Search));
-        let held = input.is_none() && (reads || told.input.is_some());
+        let held = input.is_none() && (will_be_known || told.input.is_some() || (reads && shown.is_none()));
         let progress = if held { Progress::Held } else { Progress::Announced };
         acp.calls.insert(told.id.clone(), progress);
-        let input = input.unwrap_or_else(|| Value::Object(Map::new()));
+        if let Some(shown) = shown.clone().filter(|_| held) {
+            acp.shown.insert(told.id.clone(), shown);
+        }
+        let input = input.or(shown).unwrap_or_else(|| Value::Object(Map::new()));
         self.remember(&told.id, &name, &input);
         if !held {
             self.announce(told.id.clone(), name, input, out);
@@ -223,8 +235,13 @@ impl Interpreter {
     /// More is told of a call that waits for its arguments.
     fn call_goes_on(&mut self, told: &Told, out: &mut Vec<Event>) {
         let Some(name) = self.open.get(&told.id).map(|call| call.name.clone()) else { return };
+        let will_be_known = self.waiting.has_session();
         let Some(acp) = &mut self.acp else { return };
-        let Some(input) = input(&name, told, &acp.dir) else { return };
+        let shown = shown(&name, told, &acp.dir);
+        let Some(input) = given(told).or_else(|| shown.clone().filter(|_| !will_be_known)) else {
+            acp.shown.extend(shown.map(|shown| (told.id.clone(), shown)));
+            return;
+        };
         acp.calls.insert(told.id.clone(), Progress::Announced);
         self.open.learn(&told.id, derive::what_the_result_needs(tool::class(&name), &input));
         self.announce(told.id.clone(), name, input, out);
@@ -263,35 +280,65 @@ impl Interpreter {
                 }
                 first.then_some(fact)
             }
+            Fact::Call { id, call } => {
+                self.tell_arguments(&id, *call);
+                None
+            }
             other => Some(other),
         }
     }
 
     fn tell_arguments(&mut self, id: &str, called: Called) {
-        if let (Some(acp), Some(input)) = (&mut self.acp, called.input) {
-            acp.arguments.insert(id.to_owned(), input);
+        if let Some(acp) = self.acp.as_mut().filter(|_| called.input.is_some()) {
+            acp.arguments.insert(id.to_owned(), called);
         }
     }
 
     /// The arguments of a call that is not told yet, where only the session file has them.
     pub(super) fn arguments_of(&self, id: &str) -> Option<&Value> {
-        self.acp.as_ref()?.arguments.get(id)
+        self.acp.as_ref()?.arguments.get(id)?.input.as_ref()
     }
 
     /// A result is told: what its call was asked for is known by now, or never will be.
     pub(super) fn learn_arguments(&mut self, id: &str, call: &mut Call, out: &mut Vec<Event>) {
         let Some(acp) = &mut self.acp else { return };
-        let known = acp.arguments.remove(id);
+        let known = acp.arguments.remove(id).and_then(|called| called.input);
+        let shown = acp.shown.remove(id);
         let held = acp.calls.insert(id.to_owned(), Progress::Ended) == Some(Progress::Held);
         if let Some(input) = &known {
             call.input = derive::what_the_result_needs(tool::class(&call.name), input);
         }
         if held {
-            let input = known.unwrap_or_else(|| Value::Object(Map::new()));
+            let input = known.or(shown).unwrap_or_else(|| Value::Object(Map::new()));
             self.announce(id.to_owned(), call.name.clone(), input, out);
         } else if let (Some(said), Some(input)) = (&mut self.said, &known) {
             said.arguments(id, input);
         }
+    }
+
+    /// Announces the calls that were held back and will not end any more, with the arguments that are known.
+    pub(super) fn announce_held(&mut self, out: &mut Vec<Event>) {
+        let Some(acp) = &mut self.acp else { return };
+        let held = acp.calls.iter().filter(|(_, progress)| **progress == Progress::Held);
+        let mut held: Vec<String> = held.map(|(id, _)| id.clone()).collect();
+        held.sort();
+        for id in held {
+            let Some(acp) = &mut self.acp else { return };
+            acp.calls.insert(id.clone(), Progress::Announced);
+            let known = acp.arguments.get(&id).and_then(|called| called.input.clone());
+            let input = known.or_else(|| acp.shown.remove(&id)).unwrap_or_else(|| Value::Object(Map::new()));
+            let Some(name) = self.open.get(&id).map(|call| call.name.clone()) else { continue };
+            self.announce(id, name, input, out);
+        }
+    }
+
+    /// The calls whose arguments nobody has told yet: the session file has their results, and the agent never mentioned them. Gemini
+    /// CLI does not mention calls of tools that it does not know (0.61.0).
+    pub fn calls_without_arguments(&self) -> Vec<String> {
+        let unheard = self.acp.iter().flat_map(|acp| &acp.unheard);
+        let missing =
+            unheard.filter(|(id, called, _)| called.input.is_none() && self.arguments_of(id).is_none());
+        missing.map(|(id, ..)| id.clone()).collect()
     }
 
     /// The model goes on: calls that the session file has and the agent did not mention are over.
@@ -305,7 +352,8 @@ impl Interpreter {
             if let Some(acp) = &mut self.acp {
                 acp.calls.insert(id.clone(), Progress::Announced);
             }
-            let input = called.input.unwrap_or_else(|| Value::Object(Map::new()));
+            let recorded = self.arguments_of(&id).cloned();
+            let input = called.input.or(recorded).unwrap_or_else(|| Value::Object(Map::new()));
             self.remember(&id, &called.name, &input);
             self.announce(id.clone(), called.name, input, out);
             let error = fact
@@ -370,13 +418,12 @@ impl Interpreter {
         };
         match reason {
             "end_turn" => {}
-            // Of Gemini CLI only this: its answers that are cut off end as others do (0.61.0).
-            "max_tokens" if self.is_gemini() => {
-                self.warn("What there is to be said does not fit into the model's context window", out)
+            // Gemini CLI says this only of a full context; its answers that are cut off end as others do (0.61.0).
+            "max_tokens" if self.is_gemini() && self.was_answered() => {
+                return failed("INVALID_STREAM", CONTEXT_IS_FULL);
             }
-            "max_tokens" => {
-                self.warn("An answer was cut off at the limit of output tokens (MAX_TOKENS)", out)
-            }
+            "max_tokens" if self.is_gemini() => self.warn(CONTEXT_IS_FULL, out),
+            "max_tokens" => self.facts.finish = Finish::Reason("MAX_TOKENS".to_owned()),
             "cancelled" => return failed("FatalCancellationError", "The turn was cancelled"),
             // In the words of the stream, which does not call it an error.
             "max_turn_requests" if self.went_in_a_loop() => {
@@ -385,7 +432,10 @@ impl Interpreter {
             "max_turn_requests" => {
                 return failed("FatalTurnLimitedError", "The agent reached its limit of turns");
             }
-            "refusal" => return failed("INVALID_STREAM", "The model refused to answer"),
+            "refusal" => {
+                self.facts.finish = Finish::Reason("REFUSAL".to_owned());
+                return failed("INVALID_STREAM", "The model refused to answer");
+            }
             other => self.warn(format!("The turn ended for a reason that is not known: {other:?}"), out),
         }
         ResultFacts { success: true, error: None }
@@ -405,8 +455,12 @@ impl Interpreter {
             return;
         };
         for (model, calls) in &statistics.models {
-            let aside = calls.roles.iter().filter(|(role, _)| role.starts_with("utility_"));
-            aside.for_each(|(_, calls)| self.joined.usage.add(model, &calls.tokens));
+            let (mut aside, known) = (Tokens::default(), self.joined.usage.models.get(model));
+            let roles = calls.roles.iter().filter(|(role, _)| role.starts_with("utility_"));
+            roles.for_each(|(_, calls)| aside.add(&calls.tokens));
+            // Those that were told one by one are counted already.
+            let untold = calls.all.tokens.without(&known.copied().unwrap_or_default());
+            self.joined.usage.add(model, &aside.without(&aside.without(&untold)));
         }
     }
 
@@ -451,24 +505,27 @@ fn kind_of(message: &str) -> &'static str {
     }
 }
 
-/// The arguments of a call, as far as its announcement has them.
-fn input(name: &str, told: &Told, dir: &str) -> Option<Value> {
-    if let Some(input) = &told.input {
-        return Some(input.clone()).filter(|input| input.as_object().is_none_or(|input| !input.is_empty()));
-    }
+/// The arguments of a call, where the agent gives them.
+fn given(told: &Told) -> Option<Value> {
+    told.input.clone().filter(|input| input.as_object().is_none_or(|input| !input.is_empty()))
+}
+
+/// The arguments of a call, as far as its title and its diff show them.
+fn shown(name: &str, told: &Told, dir: &str) -> Option<Value> {
     let class = tool::class(name);
     if let Some(diff) = told.diffs.first() {
         let path = relative(&diff.path, dir);
         return Some(match name {
             "write_file" => json!({"file_path": path, "content": diff.after}),
-            _ => json!({"file_path": path}),
+            _ => json!({"file_path": path, "old_string": diff.before, "new_string": diff.after}),
         });
     }
     if class == Class::Command || told.kind == Some(ToolKind::Execute) {
         return told.title.as_ref().map(|command| json!({"command": command}));
     }
     if class == Class::Mcp {
-        return told.texts.first().and_then(|text| serde_json::from_str(text).ok()).filter(Value::is_object);
+        let arguments = told.texts.first().and_then(|text| alhena_wire::from_slice(text.as_bytes()).ok());
+        return arguments.filter(Value::is_object);
     }
     None
 }

@@ -3,8 +3,6 @@
 //! An error that came in a shape nobody knows is still an error, and a line that could not be read may have been the one
 //! that says how the run ended. Neither may leave a success behind.
 
-use std::borrow::Cow;
-
 use alhena_wire::frame;
 use alhena_wire::stream::LineError;
 use serde::Deserialize;
@@ -16,9 +14,9 @@ use crate::judge::ResultFacts;
 
 /// As much of an event as can be told from any shape.
 #[derive(Deserialize)]
-struct Broken<'a> {
-    #[serde(rename = "type", borrow)]
-    kind: Cow<'a, str>,
+struct Broken {
+    #[serde(rename = "type")]
+    kind: String,
     #[serde(default)]
     message: Value,
 }
@@ -30,8 +28,8 @@ impl Interpreter {
         if !matches!(error, LineError::WrongShape { .. }) {
             return;
         }
-        let Ok(broken) = serde_json::from_slice::<Broken<'_>>(line) else { return };
-        match &*broken.kind {
+        let Ok(broken) = alhena_wire::from_slice::<Broken>(line) else { return };
+        match broken.kind.as_str() {
             "error" => self.serious(said(&broken.message), out),
             "result" => self.unreadable_result("Gemini CLI wrote a result that cannot be read", out),
             _ => {}

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use super::Interpreter;
 use crate::event::{Event, EventKind, Source};
 use crate::failure::{Failure, FailureKind};
-use crate::judge::{self, End, Exit, Stop, Stopped};
+use crate::judge::{self, End, Exit, Finish, Stop, Stopped, finish};
 use crate::outcome::{Outcome, Text};
 
 impl Interpreter {
     pub(super) fn end(&mut self, end: &End, out: &mut Vec<Event>) -> Arc<Outcome> {
+        self.announce_held(out);
         self.tell_of_failure(out);
         if let (Some(Stopped { why: Stop::NoExit, .. }), true) = (self.facts.stop, self.has_result()) {
             self.warn("Gemini CLI did not exit after its result and was stopped", out);
@@ -23,15 +24,24 @@ impl Interpreter {
         self.settle_aside();
         let joined = std::mem::take(&mut self.joined);
         joined.settle(&mut self.outcome);
-        let turns = self.open.turns() + u64::from(self.facts.answered);
+        // Over ACP the tools of one answer run one after the other, and each result looks like the end of a turn.
+        let turns = if self.acp.is_some() { 0 } else { self.open.turns() };
+        let turns = turns + u64::from(self.facts.answered);
         self.costing.settle(&by_call, turns, self.now, &mut self.outcome);
+        self.tell_rest_of_usage(out);
+        self.check_limits();
         let (status, failure) = judge::verdict(&self.facts, end);
         self.outcome.status = status;
         self.outcome.failure = failure.map(|failure| self.in_the_agents_name(failure));
         self.outcome.reported = self.facts.reported();
+        self.outcome.finish_reason = self.facts.finish.reason();
         self.say_how_to_go_on();
         if self.ended_on_a_tool() {
             self.warn("The model said nothing after its last tool result", out);
+        }
+        let unknown = self.finish_unavailable && self.facts.finish == Finish::Unknown;
+        if unknown && self.outcome.is_success() {
+            self.warn(finish::UNAVAILABLE, out);
         }
         self.outcome.exit_code = match end.exit {
             Exit::Code(code) => Some(code),
@@ -48,6 +58,13 @@ impl Interpreter {
         let outcome = Arc::new(std::mem::take(&mut self.outcome));
         self.emit(Source::Derived, EventKind::Finished { outcome: outcome.clone() }, out);
         outcome
+    }
+
+    /// A run that exceeded a limit is a failure, even if no call was refused.
+    fn check_limits(&mut self) {
+        let Outcome { usage, cost_usd, model_calls, .. } = &self.outcome;
+        let exceeded = self.limits.exceeded_by(usage.all.total, cost_usd.unwrap_or_default(), *model_calls);
+        self.facts.over_budget = self.facts.over_budget.take().or(exceeded);
     }
 
     /// A failure of an agent that is not Gemini CLI. What to do about Gemini CLI does not help there.

@@ -103,10 +103,48 @@ pub enum Input<'a> {
     Answered(Box<Answered>),
     /// What the run may spend is used up, in words for people. Gemini CLI calls that a success.
     OverBudget(String),
+    /// The reason that the API gave for the end of the model's last answer, in its own word; none if it gave none. Known only
+    /// at the end of a turn.
+    FinishReason(Option<String>),
+    /// Nothing says in time why the model's last answer ended, unless an [`Input::FinishReason`] comes all the same. A success is
+    /// told with a warning then.
+    FinishReasonUnavailable,
+    /// The run's spending limits. An outcome that exceeds one is a failure.
+    SpendingLimits(SpendingLimits),
     /// The session of the run is not in the user's store, so that nobody can go on with it.
     SessionLost,
     /// The process is gone.
     End(Box<End>),
+}
+
+/// The most that a run may spend.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SpendingLimits {
+    /// Tokens of all kinds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dollars: Option<f64>,
+    /// Model calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<u64>,
+}
+
+impl SpendingLimits {
+    /// Returns which limit this exceeds, in words for people. A limit that is met exactly is kept.
+    pub fn exceeded_by(&self, tokens: u64, dollars: f64, calls: u64) -> Option<String> {
+        /// Sums of prices are not exact.
+        const ROUNDING: f64 = 1e-9;
+        let tokens =
+            self.tokens.filter(|limit| tokens > *limit).map(|limit| format!("{tokens} of {limit} tokens"));
+        let cost = self.dollars.filter(|limit| dollars > *limit + ROUNDING);
+        let cost = cost.map(|limit| format!("${dollars:.6} of ${limit}"));
+        let calls =
+            self.calls.filter(|limit| calls > *limit).map(|limit| format!("{calls} of {limit} model calls"));
+        let exceeded: Vec<String> = [tokens, cost, calls].into_iter().flatten().collect();
+        (!exceeded.is_empty()).then(|| format!("The budget was exceeded: {}", exceeded.join(", ")))
+    }
 }
 
 /// A prompt that an ACP agent gets.

@@ -138,8 +138,6 @@ impl Interpreter {
         if let Some(stats) = result.stats {
             self.take_usage(self.attempts.with_those_before(Usage::from(&*stats)));
             self.stats_duration = stats.duration_ms.map(Count::get);
-            let usage = self.outcome.usage.clone();
-            self.emit(Source::Stream, EventKind::Usage(usage), out);
         }
     }
 

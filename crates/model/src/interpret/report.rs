@@ -44,8 +44,6 @@ impl Interpreter {
             self.take_usage(Usage::of_models(tokens));
             self.outcome.tool_calls = stats.tools.and_then(|tools| tools.total_calls).map_or(0, Count::get);
             self.facts.answered |= self.outcome.tool_calls > 0;
-            let usage = self.outcome.usage.clone();
-            self.emit(Source::Stream, EventKind::Usage(usage), out);
         }
         let error = report.error.map(|error| ReportedError {
             code: error.code_number(),

@@ -120,7 +120,12 @@ fn a_plain_run_gives_its_events_in_order_and_an_outcome() {
             event(1, at("2026-11-15T17:49:10.700Z"), stream, EventKind::Prompt { text: "Do it".into() }),
             event(2, at("2026-11-15T17:49:11.000Z"), stream, EventKind::Text { delta: "Hel".into() }),
             event(3, at("2026-11-15T17:49:11.000Z"), stream, EventKind::Text { delta: "lo.".into() }),
-            event(4, at("2026-11-15T17:49:14.000Z"), stream, EventKind::Usage(usage)),
+            event(
+                4,
+                at("2026-11-15T17:49:14.000Z"),
+                Source::Derived,
+                EventKind::Usage(crate::CallUsage { call: None, usage })
+            ),
             event(5, at("2026-11-15T17:49:14.000Z"), Source::Derived, EventKind::Finished { outcome }),
         ]
     );
@@ -416,11 +421,8 @@ fn other_tools_are_cards_of_their_own_and_no_commands() {
         classes,
         [Class::SearchFetch, Class::SearchFetch, Class::FileRead, Class::Mcp, Class::Unknown]
     );
-    assert!(
-        events
-            .iter()
-            .all(|event| event.source == Source::Stream || matches!(event.kind, EventKind::Finished { .. }))
-    );
+    assert!(events.iter().all(|event| event.source == Source::Stream
+        || matches!(event.kind, EventKind::Usage(_) | EventKind::Finished { .. })));
     assert_eq!((outcome.tool_calls, outcome.commands.len(), outcome.files.len()), (5, 0, 0));
 }
 
@@ -556,7 +558,8 @@ fn refused_calls_are_warnings_that_say_what_to_type() {
         let (events, outcome) = interpret(&twice, Exit::Code(0));
         let derived: Vec<_> =
             said(&events).into_iter().filter(|(source, _)| *source == Source::Derived).collect();
-        assert_eq!(derived, [warning(Source::Derived, expected)], "{name} {kind}");
+        assert_eq!(derived[0], warning(Source::Derived, expected), "{name} {kind}");
+        assert!(matches!(derived[1..], [(_, EventKind::Usage(_))]), "{name} {kind}");
         assert_eq!(
             (outcome.is_success(), &outcome.warnings, outcome.commands.len(), outcome.files.len()),
             (true, &vec![expected.to_owned()], 0, 0),
@@ -684,7 +687,7 @@ fn output_after_the_result_is_kept_as_events() {
     let lines = [delta("Hi."), result(), delta(" More."), json!("text"), json!({"type": "farewell"})];
     let (events, outcome) = interpret(&lines, Exit::Code(0));
     assert_eq!(
-        said(&events)[2..],
+        said(&events)[1..4],
         [
             text(" More."),
             (Source::Stream, EventKind::Malformed { sample: "\"text\"".into(), bytes: 6 }),
@@ -692,6 +695,65 @@ fn output_after_the_result_is_kept_as_events() {
         ]
     );
     assert_eq!((outcome.is_success(), outcome.text.all()), (true, "Hi. More."));
+}
+
+#[test]
+fn an_answer_that_was_cut_off_is_a_failure_with_its_reason_and_the_text_so_far() {
+    let judged = |reason: Option<&str>, lines: &[Value]| {
+        let (mut interpreter, mut out) = (Interpreter::new(), Vec::new());
+        for line in lines {
+            interpreter.line(line.to_string().as_bytes(), &mut out);
+        }
+        interpreter.feed(Input::FinishReason(reason.map(str::to_owned)), &mut out);
+        let end = End { exit: Exit::Code(0), stderr: String::new(), duration_ms: None };
+        interpreter.conclude(&end, &mut out)
+    };
+    let lines = [delta("Once upon a ti"), result()];
+    for (reason, message) in [
+        (Some("MAX_TOKENS"), "The answer was cut off at the limit of output tokens (MAX_TOKENS)"),
+        (Some("SAFETY"), "The answer was cut off by a content filter (SAFETY)"),
+        (Some("OTHER"), "The answer ended early (OTHER)"),
+        (None, "The answer ended without a finish reason"),
+    ] {
+        let outcome = judged(reason, &lines);
+        assert_eq!(failure(&outcome), Some((FailureKind::InvalidResponse, message)));
+        assert_eq!((outcome.finish_reason.as_deref(), outcome.text.all()), (reason, "Once upon a ti"));
+        let json = serde_json::to_value(&*outcome).unwrap();
+        assert_eq!(json["finish_reason"], json!(reason));
+        assert_eq!(serde_json::from_value::<Outcome>(json).unwrap().finish_reason, outcome.finish_reason);
+    }
+    let whole = judged(Some("STOP"), &lines);
+    assert_eq!((whole.is_success(), whole.finish_reason.as_deref()), (true, Some("STOP")));
+    // What the CLI calls an error keeps its own words, and gets the reason.
+    let blocked = judged(Some("SAFETY"), &[delta("x"), problem("error", "blocked"), result()]);
+    assert_eq!(failure(&blocked), Some((FailureKind::InvalidResponse, "blocked")));
+    assert_eq!(blocked.finish_reason.as_deref(), Some("SAFETY"));
+}
+
+#[test]
+fn a_success_without_a_source_of_the_finish_reason_has_a_warning() {
+    let judged = |inputs: &[Input<'static>], lines: &[Value]| {
+        let (mut interpreter, mut out) = (Interpreter::new(), Vec::new());
+        inputs.iter().for_each(|input| interpreter.feed(input.clone(), &mut out));
+        for line in lines {
+            interpreter.line(line.to_string().as_bytes(), &mut out);
+        }
+        let end = End { exit: Exit::Code(0), stderr: String::new(), duration_ms: None };
+        let outcome = interpreter.conclude(&end, &mut out);
+        let told = out.iter().filter(|event| matches!(event.kind, EventKind::Warning { .. })).count();
+        assert_eq!(told, outcome.warnings.len());
+        outcome
+    };
+    let lines = [delta("Once upon a ti"), result()];
+    let unavailable = Input::FinishReasonUnavailable;
+    let outcome = judged(std::slice::from_ref(&unavailable), &lines);
+    assert!(outcome.is_success() && outcome.finish_reason.is_none());
+    assert_eq!(outcome.warnings, [crate::judge::finish::UNAVAILABLE]);
+    // A reason that came all the same counts, and a failure needs no such warning.
+    let told = Input::FinishReason(Some("STOP".to_owned()));
+    assert!(judged(&[unavailable.clone(), told], &lines).warnings.is_empty());
+    assert!(judged(&[unavailable], &[delta("x"), problem("error", "broken"), result()]).warnings.is_empty());
+    assert!(judged(&[], &lines).warnings.is_empty());
 }
 
 #[test]
@@ -937,7 +999,7 @@ fn a_report_gives_the_same_form_as_the_stream() {
             (Source::Stream, EventKind::Started { session_id: "s-1".into(), model: String::new() }),
             text("Final answer."),
             warning(Source::Stream, "Loop detected, stopping execution"),
-            (Source::Stream, EventKind::Usage(usage.clone())),
+            (Source::Derived, EventKind::Usage(crate::CallUsage { call: None, usage: usage.clone() })),
         ]
     );
     let expected = Outcome {
@@ -972,7 +1034,19 @@ fn a_report_hides_the_turn_limit_among_its_warnings() {
 
 /// What a run costs by the table, of which the session file tells these calls.
 fn costing(prices: Option<&str>, calls: &[Fact]) -> std::sync::Arc<Outcome> {
+    costing_within(prices, None, calls)
+}
+
+/// The same within limits.
+fn costing_within(
+    prices: Option<&str>,
+    limits: Option<crate::SpendingLimits>,
+    calls: &[Fact],
+) -> std::sync::Arc<Outcome> {
     let (mut interpreter, mut out) = (Interpreter::new(), Vec::new());
+    if let Some(limits) = limits {
+        interpreter.feed(Input::SpendingLimits(limits), &mut out);
+    }
     if let Some(prices) = prices {
         interpreter.feed(Input::Prices(Box::new(Prices::read(prices).unwrap())), &mut out);
     }
@@ -1016,6 +1090,31 @@ fn a_cost_that_is_not_known_is_absent_and_one_that_may_be_more_says_so() {
     }
     let outcome = costing(Some(TIERED), &[]);
     assert_eq!((outcome.cost_usd, outcome.cost_is_lower_bound), (Some(100.0 + 240.0), true));
+}
+
+#[test]
+fn an_outcome_that_exceeds_a_limit_is_a_failure_and_one_that_meets_it_is_not() {
+    let calls = [Fact::Usage { message: "m".into(), model: "gemini-2.5-flash".into(), tokens: taken(70, 1) }];
+    let all = costing(None, &calls);
+    let (tokens, made) = (all.usage.all.total, all.model_calls);
+    let limits =
+        |tokens, calls| crate::SpendingLimits { tokens: Some(tokens), dollars: None, calls: Some(calls) };
+    for (limits, why) in [
+        (limits(tokens, made), None),
+        (
+            limits(tokens - 1, made),
+            Some(format!("The budget was exceeded: {tokens} of {} tokens", tokens - 1)),
+        ),
+        (limits(tokens, 0), Some(format!("The budget was exceeded: {made} of 0 model calls"))),
+    ] {
+        let outcome = costing_within(None, Some(limits), &calls);
+        assert_eq!(outcome.failure.as_ref().map(|failure| failure.message.clone()), why);
+        assert_eq!(outcome.failure.as_ref().map(|failure| failure.kind), why.map(|_| FailureKind::Budget));
+    }
+    let dear = crate::SpendingLimits { dollars: Some(1.0), ..Default::default() };
+    assert!(costing_within(Some(TIERED), Some(dear), &calls).failure.is_some());
+    let cheap = crate::SpendingLimits { dollars: Some(1e6), ..Default::default() };
+    assert_eq!(costing_within(Some(TIERED), Some(cheap), &calls).failure, None);
 }
 
 #[test]

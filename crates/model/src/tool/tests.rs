@@ -136,3 +136,28 @@ fn names_and_aliases_are_unique() {
     names.dedup();
     assert_eq!(names.len(), count);
 }
+
+#[test]
+fn whoever_permits_a_call_sees_every_argument() {
+    let full = |name: &str, input: Value| claude_input_in_full(name, &input);
+    assert_eq!(
+        full("run_shell_command", json!({"command": "./build.sh", "dir_path": "sub", "is_background": true})),
+        json!({"command": "./build.sh", "dir_path": "sub", "run_in_background": true})
+    );
+    assert_eq!(
+        full(
+            "replace",
+            json!({"file_path": "a", "old_string": "x", "new_string": "y", "allow_multiple": true})
+        ),
+        json!({"file_path": "a", "old_string": "x", "new_string": "y", "replace_all": true})
+    );
+    assert_eq!(
+        full(
+            "search_file_content",
+            json!({"pattern": "x", "dir_path": "d", "case_sensitive": false, "total": 3})
+        ),
+        json!({"pattern": "x", "path": "d", "-i": true, "total": 3})
+    );
+    assert_eq!(full("mcp_srv_tool", json!({"a": 1})), json!({"a": 1}));
+    assert_eq!(full("run_shell_command", json!("no object")), json!("no object"));
+}

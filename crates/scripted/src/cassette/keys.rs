@@ -1,6 +1,6 @@
 //! The keys and tokens that a request carries.
 
-use alhena_http::Request;
+use alhena_sys::http::Request;
 
 /// Parameters of a query that are keys.
 const PARAMETERS: [&str; 4] = ["key", "api_key", "apikey", "access_token"];

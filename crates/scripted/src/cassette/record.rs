@@ -14,7 +14,7 @@ use super::{
     Answered, Asked, Body, Cassette, CassetteError, Complaints, Interaction, LARGEST, Line, Normal, Tape,
     asked, client_of, differs,
 };
-use alhena_http::{Refusal, Request, RequestReader};
+use alhena_sys::http::{Refusal, Request, RequestReader};
 
 /// The headers of an answer that a client acts on; others may say who asked.
 const HEADERS: [&str; 2] = ["content-type", "retry-after"];

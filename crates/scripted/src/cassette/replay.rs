@@ -12,7 +12,7 @@ use super::{
     Answered, Asked, Body, Cassette, CassetteError, Complaints, Interaction, Line, Normal, Tape, asked,
     differs,
 };
-use alhena_http::Request;
+use alhena_sys::http::Request;
 
 /// A cassette that is played back.
 pub struct Player {

@@ -237,13 +237,6 @@ fn a_failed_tool_is_told_of() {
         "a.txt was not written: denied by policy\n\n(This is the scripted offline model.)"
     );
 
-    let complaint = json!([{"received": "Not today.", "code": "invalid_enum_value"}]).to_string();
-    session.contents.pop();
-    session.contents.push(result("write_file", json!({"error": complaint})));
-    session.said.clear();
-    assert_eq!(session.turn(), []);
-    assert_eq!(session.said, "a.txt was not written: Not today.\n\n(This is the scripted offline model.)");
-
     let mut session = Session::new(YOLO);
     session.contents.push(json!({"role": "user", "parts": [{"text": "Write /etc/a.txt"}]}));
     session.contents.push(result("list_directory", json!({"error": "Path not in workspace"})));

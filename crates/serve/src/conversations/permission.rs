@@ -66,7 +66,7 @@ impl PermissionView {
             elsewhere: question.elsewhere.clone(),
             diff: None,
             path: question.paths.first().map(|path| path.display().to_string()),
-            input: None,
+            input: Some(question.input.clone()),
             asked_at: Timestamp::now(),
         };
         match &question.action {
@@ -78,7 +78,6 @@ impl PermissionView {
                 view.command = Some(command.clone());
                 view.background = *background;
             }
-            Action::Arguments(input) => view.input = Some(input.clone()),
             _ => {}
         }
         view

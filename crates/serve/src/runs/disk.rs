@@ -73,14 +73,8 @@ fn killed(events: &Path) -> io::Result<Outcome> {
     for line in io::BufReader::new(file).split(b'\n') {
         // Of a line that was cut off nothing counts.
         if let Ok(event) = serde_json::from_slice::<Event>(&line?) {
-            match &event.kind {
-                // One message more.
-                EventKind::Usage(usage) if event.source == Source::Session => {
-                    usage.models.iter().for_each(|(model, tokens)| outcome.usage.add(model, tokens));
-                }
-                // All so far.
-                EventKind::Usage(usage) => outcome.usage = usage.clone(),
-                _ => {}
+            if let EventKind::Usage(call) = &event.kind {
+                call.usage.models.iter().for_each(|(model, tokens)| outcome.usage.add(model, tokens));
             }
             seen.saw(&event);
         }

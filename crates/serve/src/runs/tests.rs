@@ -93,7 +93,7 @@ fn a_run_that_was_killed_is_told_with_what_it_used() {
         for seq in 0..2 {
             let tokens = Tokens { total: 50, ..Tokens::default() };
             let usage = Usage::of_models([("m", tokens)]);
-            let kind = alhena_model::EventKind::Usage(usage);
+            let kind = alhena_model::EventKind::Usage(alhena_model::CallUsage { call: Some(seq + 1), usage });
             let event = alhena_model::Event {
                 seq,
                 at: Timestamp::now(),

@@ -17,26 +17,31 @@ pub struct Draft {
     pub shell: bool,
 }
 
-/// Reads the prompt below the conversation.
-pub(super) fn read(rows: &Rows<'_>, body_end: usize) -> Draft {
-    let inside = |index: usize| {
-        let row = rows.row(index);
-        match chrome::box_edge(row) {
-            Some(_) => chrome::inside(row).to_owned(),
-            None => row.body().to_owned(),
-        }
-    };
-    let is_prompt = |index: &usize| {
-        let row = rows.row(*index);
-        let text = inside(*index);
-        row.indent <= 2
+/// The text of a row, without the sides of a box around it.
+pub(super) fn inside(rows: &Rows<'_>, index: usize) -> String {
+    let row = rows.row(index);
+    match chrome::box_edge(row) {
+        Some(_) => chrome::inside(row).to_owned(),
+        None => row.body().to_owned(),
+    }
+}
+
+/// The first row of the prompt below the conversation.
+pub(super) fn first_row(rows: &Rows<'_>, body_end: usize) -> Option<usize> {
+    (body_end..rows.len()).rev().find(|index| {
+        let text = inside(rows, *index);
+        rows.row(*index).indent <= 2
             && text.starts_with(['>', '*', '!'])
             && text.get(1..).is_none_or(|rest| rest.is_empty() || rest.starts_with(' '))
-    };
-    let Some(first) = (body_end..rows.len()).rev().find(is_prompt) else {
+    })
+}
+
+/// Reads the prompt below the conversation.
+pub(super) fn read(rows: &Rows<'_>, body_end: usize) -> Draft {
+    let Some(first) = first_row(rows, body_end) else {
         return Draft { text: String::new(), rows: 0, shell: false };
     };
-    let start = inside(first);
+    let start = inside(rows, first);
     let shell = start.starts_with('!');
     if start.get(1..).is_some_and(|rest| rest.is_empty() || chrome::is_placeholder(rest)) {
         return Draft { text: String::new(), rows: 1, shell };
@@ -48,7 +53,7 @@ pub(super) fn read(rows: &Rows<'_>, body_end: usize) -> Draft {
         if row.is_blank() || chrome::is_half_block_border(row) || chrome::is_rule(row) || edge {
             break;
         }
-        lines.push(inside(index).trim().to_owned());
+        lines.push(inside(rows, index).trim().to_owned());
     }
     let is_end =
         |index: &usize| chrome::is_half_block_border(rows.row(*index)) || chrome::is_rule(rows.row(*index));

@@ -142,3 +142,48 @@ fn tools_stand_apart_from_the_answer() {
         ])
     );
 }
+
+#[test]
+fn a_prompt_tells_its_approval_mode_and_a_dialog_does_not() {
+    use alhena_agent::Approval;
+    let problem = |entry: &Value| {
+        let (name, screen) = (text(entry, "file"), data(text(entry, "file")));
+        let has_row = |begins: &str| screen.lines().any(|line| line.to_lowercase().starts_with(begins));
+        let free = ["idle", "completed", "error"].contains(&entry["reading"]["status"].as_str().unwrap());
+        let expected = match name {
+            _ if entry["reading"]["status"] == "exited" => None,
+            // The row is that of the shell mode, or of a message.
+            _ if ["shell_mode", "user_shell", "v30_ctrl_d_once"].iter().any(|one| name.contains(one)) => None,
+            _ if has_row(" yolo ctrl+y") => Some(Approval::Yolo),
+            _ if has_row(" plan shift+tab") => Some(Approval::Plan),
+            _ if free && capture(entry, &screen).draft().is_some() => Some(Approval::Default),
+            _ if entry["reading"]["status"] == "waiting" => None,
+            _ => return None,
+        };
+        let found = capture(entry, &screen).approval();
+        (found != expected).then(|| format!("{name}: want {expected:?}, read {found:?}"))
+    };
+    report(index().iter().filter_map(problem).collect());
+    let idle = data("v61_01_idle.txt");
+    let with = |row: &str| idle.replace("Shift+Tab to accept edits", row);
+    for (row, mode) in [
+        ("Shift+Tab to accept edits", Some(Approval::Default)),
+        ("Alt+M to accept edits", Some(Approval::Default)),
+        ("auto-accept edits Shift+Tab to plan", Some(Approval::AutoEdit)),
+        ("auto-accept edits Shift+Tab to manual   raw markdown mode", Some(Approval::AutoEdit)),
+        ("plan Shift+Tab to manual", Some(Approval::Plan)),
+        ("YOLO Ctrl+Y", Some(Approval::Yolo)),
+        ("● auto edit", Some(Approval::AutoEdit)),
+        ("● YOLO", Some(Approval::Yolo)),
+        ("planets", None),
+        ("", None),
+    ] {
+        assert_eq!(Capture::new(&with(row)).approval(), mode, "{row}");
+    }
+    let sign = idle.replace(" >   Type your message", " *   Type your message");
+    assert_eq!(Capture::new(&sign).approval(), Some(Approval::Yolo));
+    // What a model says above the prompt makes no mode lower.
+    let said =
+        with("auto-accept edits Shift+Tab to plan").replace("? for shortcuts", "Shift+Tab to accept edits");
+    assert_eq!(Capture::new(&said).approval(), Some(Approval::AutoEdit));
+}

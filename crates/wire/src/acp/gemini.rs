@@ -1,6 +1,8 @@
 //! What Gemini CLI does in its own way over ACP (0.61.0).
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+
+use crate::rpc::{self, Id};
 
 /// What a change of mode says as if the model had said it.
 const MODE_UPDATE: &str = "[MODE_UPDATE] ";
@@ -21,25 +23,102 @@ pub fn is_it(initialized: &Value) -> bool {
     initialized.pointer("/agentInfo/name").and_then(Value::as_str) == Some("gemini-cli")
 }
 
-/// The tool's name in the id of a call: `name__name_1794800293263_0`, `name__` and the API's own id where the API gives one, and
-/// `name-1794800293263-0` up to 0.38.
-pub fn tool_name(call_id: &str) -> Option<&str> {
+/// How the names of tools begin that can have two underscores in them: those of MCP servers, and those that a project's own command
+/// brings.
+const OPEN_NAMES: [&str; 2] = ["mcp_", "discovered_tool_"];
+
+/// The names that the tool of a call can have, by the call's id. The id is the name, two underscores, and an id that the API or the
+/// CLI chose; up to 0.42 it was `name-1794800293263-0`. The chosen id can have two underscores in it, and so can some names.
+fn possible_names(call_id: &str) -> Vec<&str> {
+    let is_number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
     let old = || {
-        let (name, rest) = call_id.split_once('-')?;
-        rest.starts_with(|c: char| c.is_ascii_digit()).then_some(name)
+        let (rest, count) = call_id.rsplit_once('-')?;
+        let (name, time) = rest.rsplit_once('-')?;
+        (is_number(count) && is_number(time)).then_some(name)
     };
-    let doubled = call_id.match_indices("__").find_map(|(at, between)| {
-        let (name, rest) = (call_id.get(..at)?, call_id.get(at + between.len()..)?);
-        rest.strip_prefix(name)?.starts_with('_').then_some(name)
+    let prefixed = call_id.char_indices().filter_map(|(at, _)| {
+        let (name, rest) = call_id.split_at(at);
+        (!name.is_empty() && rest.starts_with("__")).then_some(name)
     });
-    let of_api = || call_id.rsplit_once("__").map(|(name, _)| name);
-    doubled.or_else(of_api).or_else(old).filter(|name| !name.is_empty())
+    let names: Vec<&str> = prefixed.chain(old().filter(|name| !name.is_empty())).collect();
+    match names.first() {
+        Some(first) if !OPEN_NAMES.iter().any(|prefix| first.starts_with(prefix)) => vec![first],
+        _ => names,
+    }
 }
 
-/// The MCP server of a tool, by what people are shown: `do_it (srv MCP Server)`.
-pub fn server(title: &str) -> Option<&str> {
-    let (_, server) = title.strip_suffix(" MCP Server)")?.rsplit_once('(')?;
-    Some(server)
+/// The tool's name in the id of a call, where that is certain.
+pub fn certain_tool_name(call_id: &str) -> Option<&str> {
+    match possible_names(call_id).as_slice() {
+        [only] => Some(only),
+        _ => None,
+    }
+}
+
+/// The tool's name in the id of a call, as far as it can be told. Where nothing depends on it.
+pub fn tool_name(call_id: &str) -> Option<&str> {
+    let names = possible_names(call_id);
+    // Without an id of the API the CLI repeats the name: `name__name_1794800293263_0`.
+    let repeated = names.iter().find(|name| {
+        let rest = call_id.strip_prefix(**name).and_then(|rest| rest.strip_prefix("__"));
+        rest.and_then(|rest| rest.strip_prefix(**name)).is_some_and(|rest| rest.starts_with('_'))
+    });
+    repeated.or(names.last()).copied()
+}
+
+/// A tool of an MCP server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct McpTool {
+    /// Its whole name.
+    pub name: String,
+    /// The server's name.
+    pub server: String,
+}
+
+/// The MCP tool of a call, where all that is known of the call agrees: its title, `do_it (srv MCP Server)`, its id, and its arguments.
+///
+/// The title alone proves nothing: of a shell command it is the command, and of a tool with an argument `command` it is that (0.61.0).
+pub fn mcp_tool(call_id: &str, title: &str, texts: &[String]) -> Option<McpTool> {
+    let titled = title.strip_suffix(" MCP Server)")?;
+    if !call_id.starts_with("mcp_") || !texts.first().is_some_and(|text| has_no_command(text)) {
+        return None;
+    }
+    let tools = titled.match_indices(" (").filter_map(|(at, between)| {
+        let (tool, server) = (titled.get(..at)?, titled.get(at + between.len()..)?);
+        let name = mcp_name(server, tool);
+        let is_it = call_id.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with("__"));
+        is_it.then(|| McpTool { name, server: server.to_owned() })
+    });
+    match tools.collect::<Vec<_>>().as_slice() {
+        [only] => Some(only.clone()),
+        _ => None,
+    }
+}
+
+/// Whether the arguments of a call, as people are shown them, have none that is called `command`. More than 500 characters of them are
+/// left out, and the first five names are told.
+fn has_no_command(text: &str) -> bool {
+    if let Ok(Value::Object(arguments)) = crate::from_slice(text.as_bytes()) {
+        return !arguments.contains_key("command");
+    }
+    let names = text.strip_prefix("[Payload omitted due to length with parameters: ");
+    names
+        .and_then(|names| names.strip_suffix(']'))
+        .is_some_and(|names| !names.ends_with(", ...") && !names.split(", ").any(|name| name == "command"))
+}
+
+/// The whole name that the CLI gives to a tool of a server (0.61.0).
+fn mcp_name(server: &str, tool: &str) -> String {
+    let name = format!("{server}_{tool}");
+    let name = if name.starts_with("mcp_") { name } else { format!("mcp_{name}") };
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
+    // It replaces each unit of UTF-16.
+    let plain = |c: char| if is_plain(c) { c.to_string() } else { "_".repeat(c.len_utf16()) };
+    let name: String = name.chars().map(plain).collect();
+    match (name.get(..30), name.len().checked_sub(30).and_then(|from| name.get(from..))) {
+        (Some(start), Some(end)) if name.len() > 63 => format!("{start}...{end}"),
+        _ => name,
+    }
 }
 
 /// Heading and text of a thought: `**Heading**\ntext`.
@@ -60,14 +139,23 @@ pub fn elsewhere(text: &str) -> Option<&str> {
     text.starts_with("[in ").then_some(text)
 }
 
-fn is_beside_command(text: &str) -> bool {
+/// Whether this is the text beside a shell command. A question that has it has the command as its title; before 0.38 both were in the
+/// title, and could not be told apart.
+pub fn is_beside_command(text: &str) -> bool {
     text.starts_with("[in ") || text.starts_with("[current working directory ")
 }
 
-/// The answer to a question that says no and why. There is no place for a reason, but of an option that it does not know it tells
-/// the model which one that was, and does nothing.
-pub fn rejection(reason: &str) -> String {
-    format!("The user rejected this, it did not run. Reason: {reason}")
+/// The answer to a question that says no and why. The protocol has no place for a reason. But if the client fails to answer, the
+/// tool does not run, and the model is told the error: as plain text only if the error is a string and not an object (0.10.0 to
+/// 0.61.0).
+pub fn rejection(id: &Id, reason: &str) -> Vec<u8> {
+    let error = format!("The user rejected this call, and it did not run. Reason: {reason}");
+    rpc::line(&json!({"jsonrpc": "2.0", "id": id, "error": error}))
+}
+
+/// Whether a reason reaches the model. Of a file that a prompt names, outside of the folder, the CLI only says that it was denied.
+pub fn takes_reason(call: &str) -> bool {
+    !call.starts_with("resolve-prompt-")
 }
 
 /// The tokens of one model in `_meta.quota`: without cached ones, thoughts and what sub-agents took.
@@ -98,6 +186,17 @@ pub fn quota(meta: &Map<String, Value>) -> Vec<Quota> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rejection_is_a_string_in_the_place_of_an_error() {
+        let line = rejection(&Id::from(7), "not on \"main\"");
+        let told = r#"{"error":"The user rejected this call, and it did not run. Reason: not on \"main\"","id":7,"jsonrpc":"2.0"}"#;
+        assert_eq!(
+            serde_json::from_slice::<Value>(&line).unwrap(),
+            serde_json::from_str::<Value>(told).unwrap()
+        );
+        assert!(line.ends_with(b"\n") && takes_reason("call-1") && !takes_reason("resolve-prompt-/etc/x-1"));
+    }
     use serde_json::json;
 
     #[test]
@@ -109,6 +208,10 @@ mod tests {
             ("read_file-1794800293263-0", Some("read_file")),
             ("write_file__8f2b0", Some("write_file")),
             ("mcp_a__b__call_7", Some("mcp_a__b")),
+            ("mcp_a__b-1794800293263-0", Some("mcp_a__b")),
+            ("write_file__8f__2b0", Some("write_file")),
+            ("run_shell_command__x__y_1", Some("run_shell_command")),
+            ("run_shell_command__mcp_srv_t__mcp_srv_t_1_0", Some("run_shell_command")),
             ("call_1", None),
             ("__", None),
             ("", None),
@@ -116,6 +219,66 @@ mod tests {
         ] {
             assert_eq!(tool_name(id), name, "{id}");
         }
+    }
+
+    #[test]
+    fn a_name_is_certain_where_no_other_fits_the_id() {
+        for (id, name) in [
+            ("write_file__8f__2b0", Some("write_file")),
+            ("run_shell_command___", Some("run_shell_command")),
+            ("mcp_srv_do_it__mcp_srv_do_it_1794798016159_0", Some("mcp_srv_do_it")),
+            ("mcp_srv_do_it__8f2b0", Some("mcp_srv_do_it")),
+            ("mcp_srv_x__y__mcp_srv_x__y_17_0", None),
+            ("mcp_srv_x___y", None),
+            ("mcp_srv_x-17-0", Some("mcp_srv_x")),
+            ("mcp_srv_x__y-17-0", None),
+            ("discovered_tool_a__b__c", None),
+            ("call_1", None),
+            ("__", None),
+        ] {
+            assert_eq!(certain_tool_name(id), name, "{id}");
+        }
+    }
+
+    #[test]
+    fn an_mcp_tool_is_known_where_title_id_and_arguments_agree() {
+        let server = |id: &str, title: &str, arguments: &str| {
+            mcp_tool(id, title, &[arguments.to_owned()]).map(|tool| tool.server)
+        };
+        let srv = Some("srv".to_owned());
+        assert_eq!(server("mcp_srv_do_it__8f2b0", "do_it (srv MCP Server)", "{}"), srv);
+        assert_eq!(server("mcp_srv_do__it__8f__2b0", "do__it (srv MCP Server)", "{\"a\":1}"), srv);
+        assert_eq!(server("mcp_my_srv_t__1", "t (my srv MCP Server)", "{}"), Some("my srv".to_owned()));
+        let omitted = "[Payload omitted due to length with parameters: a, b]";
+        assert_eq!(server("mcp_srv_do_it__1", "do_it (srv MCP Server)", omitted), srv);
+        assert_eq!(server("mcp_srv_do_it__1", "do_it (srv MCP Server)", r#"{"a":"half \ud83d"}"#), srv);
+        let command = r#"{"a":"half \ud83d","command":"x"}"#;
+        assert_eq!(server("mcp_srv_do_it__1", "do_it (srv MCP Server)", command), None);
+        let long = "x".repeat(80);
+        let name = format!("mcp_srv_{}...{}", "x".repeat(22), "x".repeat(30));
+        assert_eq!(server(&format!("{name}__1"), &format!("{long} (srv MCP Server)"), "{}"), srv);
+        for (id, title, arguments) in [
+            // A shell command.
+            ("run_shell_command__1", "touch M # (srv MCP Server)", "[current working directory /p]"),
+            // A tool of another server with an argument that becomes its title.
+            ("mcp_srv_do_it__1", "do_it (srv MCP Server)", r#"{"command": "do_it (srv MCP Server)"}"#),
+            (
+                "mcp_srv_do_it__1",
+                "do_it (srv MCP Server)",
+                "[Payload omitted due to length with parameters: x, command]",
+            ),
+            (
+                "mcp_srv_do_it__1",
+                "do_it (srv MCP Server)",
+                "[Payload omitted due to length with parameters: a, b, c, d, e, ...]",
+            ),
+            ("mcp_other_do_it__1", "do_it (srv MCP Server)", "{}"),
+            ("mcp_srv_do_it_more__1", "do_it (srv MCP Server)", "{}"),
+            ("web_fetch__1", "x (srv MCP Server)", "{}"),
+        ] {
+            assert_eq!(server(id, title, arguments), None, "{id} {title} {arguments}");
+        }
+        assert_eq!(mcp_tool("mcp_srv_do_it__1", "do_it (srv MCP Server)", &[]), None);
     }
 
     #[test]

@@ -11,7 +11,8 @@ import subprocess
 import tempfile
 import threading
 import warnings
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -135,9 +136,10 @@ class GeminiCliAIProvider(ResponseProvider):
                 prompt = f"Process the prompt in {prompt_file}"
             else:
                 arguments.append("--prompt-by=stdin")
+            arguments += ["-", "--", *options.extra_args] if options.extra_args else ["-"]
             stdin = prompt.encode("utf-8", "surrogatepass")
             try:
-                done = await asyncio.wait_for(process.communicate([*arguments, "-"], stdin=stdin), timeout=timeout + GRACE)
+                done = await asyncio.wait_for(process.communicate(arguments, stdin=stdin), timeout=timeout + GRACE)
             except asyncio.TimeoutError:
                 raise ProviderError(_timed_out(timeout)) from None
             except alhena.AlhenaError as error:
@@ -150,24 +152,27 @@ class GeminiCliAIProvider(ResponseProvider):
 
     def _options(self, context: Context | None, system_prompt: str | None, timeout: float) -> alhena.Options:
         base = self._directory(context)
+        told = _read_args(self._build_args(context))
         return alhena.Options(
             cwd=base,
-            model=self._model,
-            approval=self._approval_mode,
+            model=told.model,
+            approval=told.approval,
             trust=True,
-            sandbox=True if self._sandbox else None,
+            sandbox=True if told.sandbox else None,
             # Relative ones mean what they mean where the CLI works.
-            include_dirs=[base / directory for directory in self._include_directories] + self._prompt_dir(base, context),
-            allow_tools=self._allowed_tools or (),
+            include_dirs=[base / directory for directory in told.include_directories] + self._prompt_dir(base, context),
+            allow_tools=told.allowed_tools,
             system_prompt=system_prompt,
             timeout=timeout,
             schema=self._schema,
+            extra_args=told.others,
         )
 
     def _build_args(self, context: Context | None) -> list[str]:
-        """The command line of Gemini CLI that this configuration stands for, as the engine's document has it.
+        """Builds the command line of Gemini CLI for this configuration, as the engine's document has it.
 
-        For those who show or test it: `alhena` is told the same, and what it tells the CLI depends on the CLI's release.
+        `generate` reads it: a subclass that changes it changes the run. Arguments that `alhena` has no option for are passed to the
+        CLI unchanged. How `alhena` writes the others depends on the release of the CLI.
         """
         args = ["-o", "stream-json"]
         if self._approval_mode == "yolo":
@@ -279,6 +284,61 @@ class GeminiCliAIProvider(ResponseProvider):
 
 class GeminiCliProvider(GeminiCliAIProvider):
     """The same by the name that it has in the engine's document."""
+
+
+@dataclass
+class _Told:
+    """What a command line of Gemini CLI asks for."""
+
+    approval: str = "default"
+    model: str | None = None
+    sandbox: bool = False
+    include_directories: list[str] = field(default_factory=list)
+    allowed_tools: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+
+
+# The long names of the options that `_build_args` writes.
+SHORT = {"-m": "--model", "-o": "--output-format", "-s": "--sandbox", "-y": "--yolo"}
+# The values of a switch; without one it is on.
+SWITCH = {"": True, "true": True, "false": False}
+
+
+def _read_args(args: Sequence[str]) -> _Told:
+    """Reads what `_build_args` wrote, as Gemini CLI reads it."""
+    told = _Told()
+    words = iter(args)
+    for word in words:
+        name, has_value, value = word.partition("=") if word.startswith("--") else (SHORT.get(word, word), "", "")
+
+        def argument() -> str:
+            given = value if has_value else next(words, None)
+            if given is None:
+                raise ProviderError(f"{word} needs a value")
+            return given
+
+        def several() -> list[str]:
+            return [one.strip() for one in argument().split(",") if one.strip()]
+
+        match name:
+            case "--yolo" if value in SWITCH:
+                told.approval = "yolo" if SWITCH[value] else told.approval
+            case "--sandbox" if value in SWITCH:
+                told.sandbox = SWITCH[value]
+            case "--approval-mode":
+                told.approval = argument()
+            case "--model":
+                told.model = argument()
+            case "--include-directories":
+                told.include_directories += several()
+            case "--allowed-tools":
+                told.allowed_tools += several()
+            case "--output-format":
+                # `alhena` always reads stream-json.
+                argument()
+            case _:
+                told.others.append(word)
+    return told
 
 
 def _log_skipped(source: list[str], stdin: bytes) -> None:

@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 import alhena
-from alhena_cao.hook import CAO, NAME, register
+from alhena_cao.hook import CAO, DISTRIBUTION, NAME, SUPPORTED, register
 
 PROGRAMS = {"server": ("api.main", "main"), "cli": ("cli.main", "cli"), "mcp-server": ("mcp_server.server", "main")}
 USAGE = "usage: alhena-cao check | server ARGS... | cli ARGS... | mcp-server ARGS..."
@@ -20,8 +20,9 @@ def check() -> int:
     if find_spec(CAO) is None:
         print(NO_CAO)
         return 1
+    # An unsupported release of CAO has said why on stderr by now.
     known = import_module(f"{CAO}.constants").PROVIDERS
-    print(f"CAO {'knows' if NAME in known else 'does not know'} the provider {NAME}")
+    print(f"CAO {'knows' if NAME in known else 'does not know'} the provider {NAME}; supported is {DISTRIBUTION}{SUPPORTED}")
     try:
         print(f"alhena: {alhena.find_binary()}")
         found = alhena.detect()

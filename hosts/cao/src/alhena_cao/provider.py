@@ -13,6 +13,7 @@ import shlex
 import shutil
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +27,7 @@ register()
 from cli_agent_orchestrator.agent_plugins.mcp_delivery import with_plugin_mcp  # noqa: E402
 from cli_agent_orchestrator.backends.registry import get_backend  # noqa: E402
 from cli_agent_orchestrator.constants import CAO_HOME_DIR  # noqa: E402
-from cli_agent_orchestrator.models.terminal import TerminalStatus  # noqa: E402
+from cli_agent_orchestrator.models.terminal import TerminalInputBlockedError, TerminalStatus  # noqa: E402
 from cli_agent_orchestrator.providers.base import (  # noqa: E402
     BaseProvider,
     OutputExtractionError,
@@ -48,6 +49,10 @@ UNSEEN = 5.0
 START = 10.0
 # How long a pane may take to have a shell that answers.
 SHELL = 60.0
+# How long the CLI may take to leave when it is asked to, and how long its end may take when it is forced.
+LEAVE = 12.0
+FORCED = 15.0
+BUSY = {"starting", "processing", "waiting"}
 # What `alhena` ends with when it knows nothing of an agent.
 NOT_FOUND = 2
 READY = {TerminalStatus.IDLE, TerminalStatus.COMPLETED}
@@ -112,8 +117,14 @@ class GeminiCliProvider(BaseProvider):
         self._model = model
         self._initialized = False
         self._shell = "sh"
+        # Whether `alhena` finds the agent by its id. It does not where the pane has another state directory than the server.
+        self._traceable = True
+        # Whether the CLI was told to exit.
+        self._exits = False
         # When something was sent to it that has not been answered, and when that was seen to be so.
         self._sent: Sent | None = None
+        # Whether the last turn ended with an error while the CLI runs on; CAO then shows the status error.
+        self.turn_failed = False
 
     # -- CAO's surface
 
@@ -137,7 +148,15 @@ class GeminiCliProvider(BaseProvider):
     @property
     def assume_processing_on_dispatch(self) -> bool:
         """CAO asks just before it notes that something is sent, and tells us a little later: in between, the status of somebody
-        who looked before would count for the new turn, to its end."""
+        who looked before would count for the new turn, to its end.
+
+        It is also the last moment to refuse the message. CAO's own check uses a status that can be some seconds old, and the
+        shell that is left after the CLI has ended would run the message as a command.
+        """
+        if self._exits or not self._runs():
+            raise TerminalInputBlockedError(
+                f"Gemini CLI in terminal {self.terminal_id} has ended, so the message was not sent: start a new session"
+            )
         self._sent = _sent_now()
         return True
 
@@ -163,11 +182,15 @@ class GeminiCliProvider(BaseProvider):
         await asyncio.to_thread(self._type, command)
         timeout = float(self.get_init_timeout(self._profile()))
         await asyncio.to_thread(self._wait_until_ready, timeout)
+        self._traceable = await asyncio.to_thread(self._is_found)
+        self._exits = False
         self._initialized = True
         return True
 
     def get_status(self, buffer: str) -> TerminalStatus:
         """What the agent does, by what its pane and its session say; the buffer is asked only when there is no pane."""
+        if self._exits:
+            return TerminalStatus.ERROR
         looked = time.monotonic()
         sent = self._sent
         status = self._status_now(buffer, sent)
@@ -205,8 +228,62 @@ class GeminiCliProvider(BaseProvider):
         return str(error) if error else None
 
     def exit_cli(self) -> str:
-        """Ctrl+D would be needed twice; this is needed once."""
-        return "/quit"
+        """Ends the CLI, and returns a key that does nothing at the prompt of the shell that is left (D-42).
+
+        CAO types the returned text once and does not look at the result. A command such as `/quit` would stay in the input box
+        while the agent works, and Ctrl+D is needed twice and would end the shell, too, when the CLI has just left.
+        """
+        # From now on, so that no message is typed while the CLI leaves.
+        self._exits = True
+        try:
+            self._end()
+        except Exception:
+            self._exits = False
+            raise
+        return "C-u"
+
+    def _end(self) -> None:
+        deadline = time.monotonic() + LEAVE
+        while self._runs() and time.monotonic() < deadline:
+            self._ask_to_leave()
+        if self._runs():
+            # Closes the terminal of everything in the pane, which ends the agent and its processes, and starts the shell again.
+            _tmux("respawn-pane", "-k", "-t", self._target())
+            _wait_until(lambda: not self._runs(), FORCED)
+        if self._runs():
+            raise ProviderError(f"Gemini CLI in terminal {self.terminal_id} did not end within {LEAVE + FORCED:.0f} seconds")
+
+    def _runs(self) -> bool:
+        """Returns whether the CLI runs. Where `alhena` cannot find the agent, the program in the foreground of the pane decides."""
+        if self._traceable:
+            return self._is_found()
+        pane = self._look()
+        return pane is not None and self._is_in_foreground(pane)
+
+    def _is_found(self) -> bool:
+        return _alhena(["terminal", "classify", "--here", self.terminal_id], "").returncode != NOT_FOUND
+
+    def _is_in_foreground(self, pane: Pane) -> bool:
+        """Returns whether the pane runs something other than its shell."""
+        return pane.command not in {"", self._shell}
+
+    def _ask_to_leave(self) -> None:
+        """Interrupts the turn or dialog, and then presses Ctrl+C: the first clears the input box, two more end the CLI. In a shell
+        it does nothing."""
+        if self._is_busy():
+            self._press("Escape")
+            _wait_until(lambda: not self._is_busy(), 2.0)
+        for _ in range(3):
+            self._press("C-c")
+            time.sleep(0.2)
+        _wait_until(lambda: not self._runs(), 3.0)
+
+    def _is_busy(self) -> bool:
+        pane = self._look()
+        return pane is not None and self._classify(pane).get("status") in BUSY
+
+    def _press(self, key: str) -> None:
+        get_backend().send_special_key(self.session_name, self.window_name, key)
 
     def cleanup(self) -> None:
         """CAO closes the pane, and with it ends everything that ran in it."""
@@ -313,24 +390,17 @@ class GeminiCliProvider(BaseProvider):
 
     # -- the screen
 
+    def _target(self) -> str:
+        return f"={self.session_name}:={self.window_name}"
+
     def _look(self) -> Pane | None:
-        target = f"={self.session_name}:={self.window_name}"
+        target = self._target()
         about = ["display-message", "-p", "-t", target, "#{pane_width} #{pane_current_command} #{pane_title}"]
         capture = ["capture-pane", "-p", "-t", target, "-S", f"-{HISTORY_LINES}"]
-        try:
-            done = subprocess.run(
-                ["tmux", *about, ";", *capture],
-                capture_output=True,
-                encoding="utf-8",
-                errors="replace",
-                timeout=10,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired):
+        shown = _tmux(*about, ";", *capture)
+        if shown is None:
             return None
-        if done.returncode != 0:
-            return None
-        first, _, text = done.stdout.partition("\n")
+        first, _, text = shown.partition("\n")
         columns, command, title = (first.split(" ", 2) + ["", ""])[:3]
         return Pane(title, columns, text, command)
 
@@ -351,18 +421,36 @@ class GeminiCliProvider(BaseProvider):
         reading = self._classify(pane, sent)
         status, turn = reading.get("status"), reading.get("turn")
         # While the pane runs something other than its shell, the agent has not ended.
-        lives = pane.command and pane.command != self._shell
+        lives = self._is_in_foreground(pane)
         if status == "exited" and lives:
             return TerminalStatus.UNKNOWN
         # CAO takes an error for the end of the agent, and types nothing more into it. A turn that failed is over, and the
-        # agent is ready for the next; what there is to read of it is the error. So is one without an answer.
-        if (status == "error" and lives) or (status == "idle" and turn):
+        # agent is ready for the next; the hook shows it as an error to those who ask CAO. So is one without an answer.
+        self.turn_failed = status == "error" and lives
+        if self.turn_failed or (status == "idle" and turn):
             return TerminalStatus.COMPLETED
         picked_up = turn is not None or sent is None or time.monotonic() - sent.at < PICK_UP
         if status == "processing" and not picked_up:
             # A command of the CLI's own is no turn.
             return self._status_now(buffer, None)
         return STATUS.get(str(status), TerminalStatus.UNKNOWN)
+
+
+def _tmux(*arguments: str) -> str | None:
+    """Returns what a command of tmux printed, or None if it failed."""
+    try:
+        done = subprocess.run(
+            ["tmux", *arguments], capture_output=True, encoding="utf-8", errors="replace", timeout=10, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def _wait_until(condition: Callable[[], bool], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.1)
 
 
 def _sent_now() -> Sent:

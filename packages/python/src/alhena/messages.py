@@ -70,19 +70,19 @@ class SystemMessage:
 
 @dataclass
 class UserMessage:
-    """What the model was asked."""
+    """What the model was told: a prompt, or the results of the tools that it called."""
 
     content: str | list[ContentBlock]
     id: str
     timestamp: int | None
     """Milliseconds since 1970."""
     original: Any = field(repr=False, default=None)
-    """The record as Gemini CLI wrote it."""
+    """The record as Gemini CLI wrote it; None for tool results, which are in the record of their calls."""
 
 
 @dataclass
 class AssistantMessage:
-    """What the model said and did: thoughts, then each call followed by its result, then text."""
+    """What the model said and did, in order: thoughts, text, tool calls. The results are in the `UserMessage` after it."""
 
     content: str | list[ContentBlock]
     id: str

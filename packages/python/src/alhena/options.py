@@ -59,12 +59,13 @@ class Options:
     """Go on with a session: its id, or True for the latest of the folder."""
     session_id: str | None = None
     """The id for a new session."""
-    timeout: Seconds | None = None
-    """Stop the run, or a turn of a `Client`, after this time. It is then the only limit, unless the next two are given."""
-    first_event_timeout: Seconds | None = None
-    """Stop it when nothing comes within this time; 60 s when no `timeout` is given."""
-    stall_timeout: Seconds | None = None
-    """Stop it when it is silent for this long while no tool runs; 5 min when no `timeout` is given."""
+    timeout: Seconds | Literal["none"] | None = None
+    """Stop the run, or a turn of a `Client`, after this time. It is then the only limit, unless the next two are given. `"none"` for no
+    limit, also where a file with defaults has one."""
+    first_event_timeout: Seconds | Literal["none"] | None = None
+    """Stop the run if nothing comes within this time; 60 s if no `timeout` is given, `"none"` for no limit."""
+    stall_timeout: Seconds | Literal["none"] | None = None
+    """Stop the run if it is silent for this long while no tool runs; 5 min if no `timeout` is given, `"none"` for no limit."""
     max_turns: int | None = None
     """How many turns the model may take."""
     max_tokens: int | None = None
@@ -154,12 +155,17 @@ class Options:
         return arguments
 
     def _limits(self) -> list[str]:
+        timeout = None if self.timeout is None else _limit(self.timeout)
         limits = {
-            "timeout": self.timeout,
-            "first-event-timeout": self.timeout if self.first_event_timeout is None else self.first_event_timeout,
-            "stall-timeout": self.timeout if self.stall_timeout is None else self.stall_timeout,
+            "timeout": timeout,
+            "first-event-timeout": timeout if self.first_event_timeout is None else _limit(self.first_event_timeout),
+            "stall-timeout": timeout if self.stall_timeout is None else _limit(self.stall_timeout),
         }
-        return [f"--{name}={_milliseconds(time)}ms" for name, time in limits.items() if time is not None]
+        return [f"--{name}={limit}" for name, limit in limits.items() if limit is not None]
+
+
+def _limit(time: Seconds | Literal["none"]) -> str:
+    return "none" if time == "none" else f"{_milliseconds(time)}ms"
 
 
 def _milliseconds(time: Seconds) -> int:

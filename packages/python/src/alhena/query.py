@@ -48,11 +48,14 @@ async def query(prompt: str, options: Options | None = None) -> AsyncGenerator[M
 
 
 class Told:
-    """The lines as messages: each when it is whole, which is when another one begins or the run is over."""
+    """The lines as messages, each when it is whole: an answer and its tool results when another one begins or the run is over.
+
+    Over ACP the tools of one answer run one after the other, so an answer still grows while its results come in.
+    """
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._growing: dict[str, Any] | None = None
+        self._growing: dict[str, dict[str, Any]] = {}
         self._whole: set[str] = set()
 
     def line(self, line: dict[str, Any]) -> Iterator[Message]:
@@ -74,12 +77,19 @@ class Told:
             yield StreamEvent(event["type"], event)
         if message is None or message["id"] in self._whole:
             return
-        if self._growing is not None and self._growing["id"] != message["id"]:
-            self._whole.add(self._growing["id"])
-            yield message_of(self._growing)
-        self._growing = message
+        if message["id"] not in self._growing and not _holds_results(message):
+            self._whole.update(self._growing)
+            yield from map(message_of, self._growing.values())
+            self._growing.clear()
+        self._growing[message["id"]] = message
         if self._options.include_partial_messages:
             yield PartialMessage(message_of(message))
+
+
+def _holds_results(message: dict[str, Any]) -> bool:
+    """Whether a message holds the results of the tools that the answer before it called."""
+    content = message["content"]
+    return not isinstance(content, str) and any(block["type"] == "tool_result" for block in content)
 
 
 def checked(options: Options | None) -> Options:

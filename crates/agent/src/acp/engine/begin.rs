@@ -84,7 +84,7 @@ pub(crate) fn run_once(who: Who<'_>, request: Request, environment: &Environment
         engine.prompts.push_back(Prompt {
             turn: 1,
             text,
-            opens: false,
+            opens: None,
             outlet: Outlet::Run(queue),
             cancelled: false,
             terms: None,
@@ -150,12 +150,12 @@ pub(super) fn begin(parts: EngineParts) -> io::Result<Engine> {
     let custody = Custody::take(&launch, keeper.as_deref(), locks)?;
     let neighbours = Neighbours::announce(run_dir.path(), &dir).ok();
     let measured = run_dir.path().join(telemetry::FILE);
-    let is_ours = environment.get(env::GEMINI_TELEMETRY_OUTFILE) == Some(measured.as_os_str());
+    let is_ours = telemetry::is_ours(run_dir.path(), &environment);
     let telemetry = is_ours.then(|| TelemetryTail::open(&measured)).transpose()?;
     let records = launch.args.contains(&responses::option(&run_dir));
     let responses = records.then(|| Responses::open(&responses::file(&run_dir))).transpose()?;
     let retries = Retries::new(launch.stderr.as_ref());
-    let deciders = Deciders::of(&request, &run_dir)?;
+    let deciders = Deciders::of(&request)?;
     Ok(Engine {
         ward: Ward::new(custody, launch.stderr.into(), run_dir, home),
         pipe,

@@ -88,6 +88,10 @@ impl Engine {
         if let Some(exchange) = self.exchange.as_mut().filter(|exchange| exchange.may_be_silent()) {
             exchange.heard = Instant::now();
         }
+        let unasked = self.exchange.as_mut().is_some_and(|exchange| exchange.account.hear_audit());
+        if unasked || self.ward.is_over_budget() {
+            self.stop_exchange(Stop::Cancelled);
+        }
         let before = self.exchange.as_ref().map_or((0, 0), Exchange::written_before);
         if self.stdout.len() - before.0 > self.request.max_output {
             self.stop_exchange(Stop::TooMuchOutput(self.request.max_output));

@@ -4,7 +4,6 @@ use alhena_model::Input;
 
 use super::Engine;
 use crate::account::Account;
-use crate::acp::responses::Responses;
 use crate::tail::SessionTail;
 use crate::telemetry::TelemetryTail;
 
@@ -19,7 +18,6 @@ impl Engine {
         }
         if let Some(responses) = &mut self.responses {
             responses.begin_again();
-            // Those who decide on tools read it too, and there are none where prompts are independent.
             if self.serving.is_some() {
                 responses.forget();
             }
@@ -41,7 +39,6 @@ impl Engine {
     pub(super) fn count_last(&mut self, account: &mut Account) {
         let _nothing_more = self.is_still_counting();
         let Some(responses) = &mut self.responses else { return };
-        account.warnings.extend(responses.warnings());
         responses.leave_unnamed();
         responses.aside().into_iter().for_each(|fact| account.feed(Input::Fact(fact)));
     }
@@ -49,20 +46,14 @@ impl Engine {
     /// The same where the agent was ended before it told what it had measured.
     pub(super) fn count_without_goodbye(&mut self, account: &mut Account) {
         // Where no session tells of the rest, what was asked for beside would count for all.
-        match self.telemetry.is_some() && account.session.as_ref().is_some_and(SessionTail::found) {
-            true => self.count_last(account),
-            false => {
-                let _nothing_more = self.is_still_counting();
-                account.warnings.extend(self.responses.iter_mut().flat_map(Responses::warnings));
-            }
+        if self.telemetry.is_some() && account.session.as_ref().is_some_and(SessionTail::found) {
+            self.count_last(account);
         }
-        account.warn_all();
     }
 
     /// What events tell late of answers that were cut off; where answers are recorded it is known before.
     pub(super) fn late_warnings(&mut self) -> Vec<String> {
-        let told = self.responses.is_some();
-        let late = self.telemetry.iter_mut().flat_map(TelemetryTail::warnings).collect::<Vec<_>>();
-        if told { Vec::new() } else { late }
+        let late = self.telemetry.iter_mut().flat_map(TelemetryTail::late_warnings).collect::<Vec<_>>();
+        if self.responses.is_some() { Vec::new() } else { late }
     }
 }

@@ -1,6 +1,7 @@
 //! The start of each turn: its account, and its prompt.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::PoisonError;
 use std::time::Instant;
 
 use alhena_model::{Input, Malformed, Prompted, Stop};
@@ -12,6 +13,7 @@ use crate::acp::turn::Exchange;
 use crate::changes;
 use crate::disk::Disk;
 use crate::rate_limit::{OnRateLimit, Patience};
+use crate::request::Transport;
 use crate::start;
 
 impl Engine {
@@ -92,13 +94,19 @@ impl Engine {
             raw_lines: self.request.raw_lines && !self.once && self.serving.is_none(),
             lines: 0,
             waiting: VecDeque::new(),
+            audit: self.ward.run_dir.audit(Transport::Acp),
         };
-        account.take_prices(&self.request);
+        account.take_prices(&self.request, self.ward.run_dir.meter());
         if self.request.on_rate_limit != OnRateLimit::Fail {
             account.feed(Input::MayGoOn);
         }
         if let Some(name) = self.opening.name.clone() {
             account.feed(Input::Agent(name));
+        }
+        // Telemetry is too late for a turn of a process that goes on.
+        let is_told = self.responses.is_some() || self.once && self.telemetry.is_some();
+        if self.opening.name.is_none() && !is_told {
+            account.feed(Input::FinishReasonUnavailable);
         }
         if !self.request.deny_tools.is_empty() {
             account.feed(Input::Denied(self.request.deny_tools.clone()));
@@ -118,7 +126,7 @@ impl Engine {
         if busy || Instant::now() < exchange.waits_until {
             return;
         }
-        if exchange.opens {
+        if exchange.opens.is_some() {
             return self.is_open();
         }
         let (session, text) = (self.session.id.clone(), exchange.text.clone());
@@ -131,6 +139,10 @@ impl Engine {
     /// Whoever waited for the session has it. There was no prompt, so there is no outcome.
     fn is_open(&mut self) {
         let Some(mut exchange) = self.exchange.take() else { return };
+        if let Some(opens) = &exchange.opens {
+            let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            *opens.lock().unwrap_or_else(PoisonError::into_inner) = opened;
+        }
         self.tail = exchange.account.session.take();
         self.neighbours = exchange.account.neighbours.take();
         self.turns = self.turns.saturating_sub(1);

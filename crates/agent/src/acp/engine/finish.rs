@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use alhena_model::{Change, End, Event, EventKind, Exit, Input, Outcome};
+use alhena_model::{Change, End, Event, EventKind, Exit, Input, Outcome, Reported};
 
 use super::Engine;
 use super::serve::Serving;
@@ -86,6 +86,9 @@ impl Engine {
         let late = self.late_warnings();
         account.warnings.extend(late);
         self.count_last(account);
+        if let Some(responses) = &mut self.responses {
+            account.hear_finishes(responses.finishes());
+        }
         if self.turns == 1 {
             let complaints = self.ward.complaints();
             if let Some(serving) = &mut self.serving {
@@ -107,6 +110,9 @@ impl Engine {
         let mut departed = Departed::Acted;
         if let Some(Item::Event(Event { kind: EventKind::Finished { outcome }, .. })) = waiting.back() {
             self.note = note(outcome);
+            if let Some(terms) = &exchange.terms {
+                self.enter_usage(terms, outcome);
+            }
             if outcome.is_success() && !did && !waiting.iter().any(is_deed) {
                 departed = Departed::Talked;
             }
@@ -177,7 +183,8 @@ const MOST_TOLD: usize = 30;
 
 /// A turn that did not end well is taken out of the history, although its tools ran (0.61.0): the next one is told what they did.
 fn note(outcome: &Outcome) -> Option<String> {
-    if outcome.is_success() {
+    // One whose answer was cut off is a success to the CLI, and stays in the history.
+    if outcome.is_success() || outcome.reported == Some(Reported::Success) {
         return None;
     }
     let commands = outcome.commands.iter().map(|run| match run.exit_code {

@@ -9,6 +9,7 @@ use alhena_wire::acp::{Call, Status, gemini};
 use super::Engine;
 use crate::acp::hooks::Word;
 use crate::acp::permission::{Decision, Permission};
+use crate::budget;
 use crate::supervise::protocol::Gentle;
 
 /// What Gemini CLI begins without asking, whatever it is told: edits that it knows to fail, its own skills and documents (0.61.0).
@@ -23,7 +24,7 @@ impl Engine {
         let (Some(deciders), Some(exchange)) = (&mut self.deciders, &mut self.exchange) else { return false };
         let Some(pending) = exchange.questions.get_mut(&number) else { return false };
         pending.deciding = true;
-        if let Some(word) = deciders.ask(number, &pending.question, &self.session.id, &self.dir) {
+        if let Some(word) = deciders.ask(number, pending.recorded.take(), &self.session.id, &self.dir) {
             self.decided(number, word);
         }
         true
@@ -73,11 +74,12 @@ impl Engine {
     /// A call that the agent tells of. One that begins without a question, although everything is to be asked about, ends it all:
     /// nobody has decided about it.
     pub(super) fn look_at_call(&mut self, call: &Call) {
+        self.look_at_model_tool(call);
         let (Some(deciders), Some(exchange)) = (&mut self.deciders, &mut self.exchange) else { return };
         if exchange.stop.is_some() {
             return;
         }
-        let name = gemini::tool_name(&call.id).unwrap_or(&call.id);
+        let name = gemini::certain_tool_name(&call.id).unwrap_or(&call.id);
         let is_answer = name.starts_with("mcp_answer") && name.ends_with(answer::TOOL);
         let why = match call.status {
             Status::Open if is_answer => return,
@@ -91,6 +93,21 @@ impl Engine {
             _ => return,
         };
         exchange.account.feed(Input::Halted(why));
+        self.stop_exchange(Stop::Cancelled);
+        self.end_process(Gentle::AtOnce);
+    }
+
+    /// A tool that calls a model has begun without a question, although a budget has to be asked before: a policy of an administrator
+    /// may allow it.
+    fn look_at_model_tool(&mut self, call: &Call) {
+        let name = gemini::tool_name(&call.id).unwrap_or(&call.id);
+        let unasked = call.status == Status::Open && budget::calls_of_tool(name).is_some();
+        let metered = self.ward.run_dir.meter().is_some();
+        let Some(exchange) = self.exchange.as_mut().filter(|_| unasked && metered) else { return };
+        let why = format!(
+            "The budget cannot be kept: Gemini CLI began {name}, which calls a model, without asking"
+        );
+        exchange.account.feed(Input::OverBudget(why));
         self.stop_exchange(Stop::Cancelled);
         self.end_process(Gentle::AtOnce);
     }

@@ -1,15 +1,18 @@
 //! What the agent says, and what is done about it.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use alhena_model::{Decided, Input, Malformed};
+use alhena_model::{Called, Decided, Fact, Input, Malformed};
 use alhena_wire::acp::{AgentMessage, Call, Choice, PermissionOptionKind, Update, gemini, say};
 use alhena_wire::frame::Frame;
+use alhena_wire::responses::FunctionCall;
 use alhena_wire::rpc::{self, Fault, Id, Message};
 
 use super::{Engine, Heard, Purpose, Stage};
-use crate::acp::permission::{Decision, NOBODY_ANSWERED, Question, Withdrawn};
+use crate::acp::permission::{Decision, NOBODY_ANSWERED, Question, Withdrawn, exact_input, is_asked_about};
 use crate::acp::turn::Pending;
+use crate::budget::{self, Meter, ToolPermit};
 
 /// So long is listened before everything else gets its turn.
 const AT_A_TIME: Duration = Duration::from_millis(20);
@@ -125,14 +128,38 @@ impl Engine {
         if let AgentMessage::Answer { id, outcome: Err(_) } = &said {
             self.fails(id);
         }
-        if let AgentMessage::Update { update: Update::Call(call), .. } | AgentMessage::Asks { call, .. } =
-            &said
-            && let Some(exchange) = &mut self.exchange
-        {
-            exchange.account.read_session_before(&call.id);
-        }
+        let recorded = match &said {
+            AgentMessage::Update { update: Update::Call(call), .. } | AgentMessage::Asks { call, .. } => {
+                self.read_before(&call.id)
+            }
+            _ => None,
+        };
+        self.read_unmentioned_calls();
         self.tell(&line, |_| Input::Acp(Box::new(message)));
-        self.act_on(said);
+        self.act_on(said, recorded);
+    }
+
+    /// Feeds what is known of a call before the agent is heard on it. Returns the call as the API's answer has it, the first time.
+    fn read_before(&mut self, call: &str) -> Option<FunctionCall> {
+        self.exchange.as_mut()?.account.read_session_before(call);
+        self.read_call(call)
+    }
+
+    /// Feeds the arguments of a call, as the API's answer has them, the first time.
+    fn read_call(&mut self, call: &str) -> Option<FunctionCall> {
+        let recorded = self.responses.as_mut()?.take_call(call)?;
+        let FunctionCall { id, name, args } = recorded.clone();
+        let call = Box::new(Called { name, input: Some(args) });
+        self.exchange.as_mut()?.account.feed(Input::Fact(Fact::Call { id, call }));
+        Some(recorded)
+    }
+
+    /// Feeds the arguments of calls that the agent does not mention itself.
+    pub(super) fn read_unmentioned_calls(&mut self) {
+        let Some(exchange) = &self.exchange else { return };
+        for call in exchange.account.interpreter.calls_without_arguments() {
+            self.read_call(&call);
+        }
     }
 
     /// Nobody holds up what is said to whoever was stopped, so what makes no sense would fill the memory: it is counted.
@@ -179,9 +206,11 @@ impl Engine {
         }
     }
 
-    fn act_on(&mut self, said: AgentMessage) {
+    fn act_on(&mut self, said: AgentMessage, recorded: Option<FunctionCall>) {
         match said {
-            AgentMessage::Asks { id, session, call, options } => self.asked(id, &session, &call, options),
+            AgentMessage::Asks { id, session, call, options } => {
+                self.asked(id, &session, (&call, recorded), options);
+            }
             AgentMessage::Wants { id, method } => {
                 let refusal = format!("{method} is not offered");
                 self.pipe.say(&rpc::refusal(Some(&id), Fault::Method, &refusal));
@@ -228,14 +257,24 @@ impl Engine {
     }
 
     /// A question: what a rule denies nobody is asked about, then come those who decide, then all the others.
-    fn asked(&mut self, id: Id, session: &str, call: &Call, options: Vec<Choice>) {
+    fn asked(
+        &mut self,
+        id: Id,
+        session: &str,
+        (call, recorded): (&Call, Option<FunctionCall>),
+        options: Vec<Choice>,
+    ) {
         let of_this_turn = session == self.session.id;
         let Some(exchange) =
             self.exchange.as_mut().filter(|exchange| of_this_turn && exchange.stop.is_none())
         else {
             return self.pipe.say(&say::cancelled(&id));
         };
-        let question = Question::of(call, &self.dir, self.session.is_gemini);
+        let mut question = Question::of(call, &self.dir, self.session.is_gemini);
+        let recorded = recorded.filter(|recorded| is_asked_about(&recorded.args, &question));
+        if let Some(recorded) = &recorded {
+            question.input = exact_input(&recorded.args, &question);
+        }
         self.questions += 1;
         let number = self.questions;
         let decision = self.gate.decide(&question);
@@ -243,7 +282,7 @@ impl Engine {
         let withdrawn = Withdrawn::default();
         exchange
             .questions
-            .insert(number, Pending { id, question, options, since, deciding: false, withdrawn });
+            .insert(number, Pending { id, question, recorded, options, since, deciding: false, withdrawn });
         if matches!(decision, Some(Decision::Reject(_))) || !self.ask_deciders(number) {
             self.settle_question(number);
         }
@@ -254,6 +293,8 @@ impl Engine {
         let Some(exchange) = &mut self.exchange else { return };
         let Some(pending) = exchange.questions.remove(&number) else { return };
         exchange.heard = Instant::now();
+        let meter = self.ward.run_dir.meter();
+        let decision = within_budget(decision, &pending.question, meter, &self.session.id);
         let (kind, rejected) = match decision {
             Decision::AllowOnce => (PermissionOptionKind::AllowOnce, None),
             Decision::AllowForConversation => {
@@ -263,11 +304,14 @@ impl Engine {
             Decision::Reject(reason) => (PermissionOptionKind::RejectOnce, Some(reason)),
         };
         let choice = pending.options.iter().find(|choice| choice.kind == kind);
-        let reason = rejected.as_deref().filter(|reason| self.session.is_gemini && !reason.is_empty());
+        let takes_reason = self.session.is_gemini && gemini::takes_reason(&pending.question.call_id);
+        let reason = rejected.as_deref().filter(|reason| takes_reason && !reason.is_empty());
         let rejected = match choice {
             Some(choice) => {
-                let told = reason.map(gemini::rejection);
-                self.pipe.say(&say::choose(&pending.id, told.as_ref().unwrap_or(&choice.id)));
+                self.pipe.say(&match reason {
+                    Some(reason) => gemini::rejection(&pending.id, reason),
+                    None => say::choose(&pending.id, &choice.id),
+                });
                 rejected
             }
             None => {
@@ -287,6 +331,27 @@ impl Engine {
             exchange.withdraw(number, NOBODY_ANSWERED);
         }
         self.decide(number, Decision::Reject(NOBODY_ANSWERED.to_owned()));
+    }
+}
+
+/// Rejects a tool that calls a model where the budget has no room for it. Over ACP tools run one after the other.
+fn within_budget(
+    decision: Decision,
+    question: &Question,
+    meter: Option<&Arc<Meter>>,
+    session: &str,
+) -> Decision {
+    let tool = question.tool.as_str();
+    let calls_models = budget::calls_of_tool(tool).is_some();
+    // Without a name it may be such a tool.
+    let asks = (calls_models || !question.named) && !matches!(decision, Decision::Reject(_));
+    let Some(meter) = meter.filter(|_| asks) else { return decision };
+    let permit = meter.ask_for_tool(tool, Some(session));
+    meter.tool_ended(tool);
+    match permit {
+        ToolPermit::Refused(why) => Decision::Reject(why),
+        ToolPermit::Denied(why) if calls_models => Decision::Reject(why),
+        ToolPermit::Denied(_) | ToolPermit::Granted => decision,
     }
 }
 

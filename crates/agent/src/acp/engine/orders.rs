@@ -49,19 +49,19 @@ impl Engine {
                 self.prompts.push_back(Prompt {
                     turn,
                     text,
-                    opens: false,
+                    opens: None,
                     outlet,
                     cancelled: false,
                     terms: None,
                 });
                 self.next_exchange();
             }
-            Order::Open { turn, outlet } => {
+            Order::Open { turn, outlet, opened } => {
                 let text = String::new();
                 self.prompts.push_back(Prompt {
                     turn,
                     text,
-                    opens: true,
+                    opens: Some(opened),
                     outlet,
                     cancelled: false,
                     terms: None,

@@ -8,7 +8,8 @@ use std::io::Read;
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
-use alhena_model::{Stop, Timestamp};
+use alhena_model::{Outcome, Stop, Timestamp};
+use alhena_session::ledger::Ledger;
 use alhena_session::registry;
 use alhena_sys::growth::Growth;
 use alhena_sys::processes;
@@ -20,6 +21,7 @@ use crate::acp::hotline::Hotline;
 use crate::acp::process;
 use crate::acp::service::{Free, Job, Kind, Service, SessionFolder, Slot, Terms, Told};
 use crate::acp::turn::{Exchange, Outlet};
+use crate::dirs::Dirs;
 use crate::env::Environment;
 use crate::find::Gemini;
 use crate::neighbours::Neighbours;
@@ -48,6 +50,7 @@ pub(super) struct Serving {
     of_the_one_before: bool,
     /// What people should know of the process, whatever they ask it.
     pub warnings: Vec<String>,
+    ledger: Option<Ledger>,
 }
 
 /// Starts a process that serves this prompt first. Nobody is waited for: it tells what becomes of it.
@@ -90,6 +93,7 @@ pub(crate) fn serve(
                         is_there: false,
                         of_the_one_before: false,
                         warnings,
+                        ledger: Dirs::of(&environment).map(|dirs| dirs.ledger()),
                     });
                     engine.take_job();
                     engine.run();
@@ -140,6 +144,16 @@ impl Serving {
 }
 
 impl Engine {
+    /// Notes what a prompt used: no session file keeps it.
+    pub(super) fn enter_usage(&self, terms: &Terms, outcome: &Outcome) {
+        let ledger = self.serving.as_ref().and_then(|serving| serving.ledger.as_ref());
+        let (Some(ledger), Some(home)) = (ledger, &self.ward.home) else { return };
+        let project = terms.request.usage_dir.as_ref().unwrap_or(&terms.place.dir);
+        if let Err(error) = ledger.add(&home.user_home().join(".gemini"), project, outcome) {
+            tracing::warn!(%error, "the usage of a run could not be noted");
+        }
+    }
+
     /// Takes the next prompt, when the one before is over.
     pub(super) fn take_job(&mut self) {
         let Some(serving) = &self.serving else { return };
@@ -154,7 +168,7 @@ impl Engine {
         self.prompts.push_back(Prompt {
             turn,
             text,
-            opens: false,
+            opens: None,
             outlet,
             cancelled: false,
             terms: Some(terms),

@@ -38,10 +38,22 @@ fn what_is_no_rule_is_said_so() {
 
 #[test]
 fn the_file_is_the_clis_own_format() {
-    let text = policy_text(&rules(&["run_shell_command(git)", "db__query"]), &rules(&["write_file"]), &[]);
+    let text = policy_text(
+        &rules(&["run_shell_command(git)", "db__query"]),
+        &rules(&["write_file"]),
+        &[],
+        Shell::Asks,
+    );
     assert_eq!(
         text,
-        r#"# Written by Alhena for one run.
+        r##"# Written by Alhena for one run.
+
+[[rule]]
+toolName = "run_shell_command"
+argsPattern = "\\$|\\x60|\\\\\\\\|\\\\[bfru]|<<|([ ;&|]|\\\\[nt])#|\"command\":\"#"
+decision = "deny"
+priority = 999
+deny_message = "Only plain commands can be checked: no $, backticks, backslashes, comments or here-documents, also in the description."
 
 [[rule]]
 toolName = "write_file"
@@ -62,24 +74,68 @@ priority = 300
 
 [[rule]]
 toolName = "run_shell_command"
+argsPattern = "\"dir_path\":"
+decision = "deny"
+priority = 301
+deny_message = "Commands are allowed only in the folder of the run: leave out dir_path."
+
+[[rule]]
+toolName = "run_shell_command"
 decision = "deny"
 priority = 0
-"#
+"##
     );
 }
 
 #[test]
 fn a_shell_that_is_allowed_as_a_whole_may_redirect_and_has_no_rest() {
-    let text = policy_text(&rules(&["run_shell_command(git)", "run_shell_command"]), &[], &[]);
+    let text = policy_text(&rules(&["run_shell_command(git)", "run_shell_command"]), &[], &[], Shell::Judges);
     assert!(text.ends_with(
         "toolName = \"run_shell_command\"\ndecision = \"allow\"\npriority = 300\nallowRedirection = true\n"
     ));
-    assert!(!text.contains("deny"));
+    assert!(!text.contains("toolName = \"run_shell_command\"\ndecision = \"deny\""));
+}
+
+#[test]
+fn text_that_the_cli_reads_in_another_way_than_bash_is_denied_where_commands_are_limited() {
+    let pattern = regress::Regex::new(NOT_PLAIN).unwrap();
+    let is_denied = |command: &str| {
+        let arguments = serde_json::json!({"command": command, "description": "Why"}).to_string();
+        pattern.find(&arguments).is_some()
+    };
+    for command in [
+        "git status \\\n# '\ntouch M #'",
+        "echo \"$\\\n(touch M)\"",
+        "true && \\\n touch M",
+        "git `x`",
+        "git a\\b",
+        "# x",
+        "git # x",
+        "git;#x",
+        "git\n#x",
+        "git <<E",
+        "git\rx",
+        "git \u{1}x",
+    ] {
+        assert!(is_denied(command), "{command:?}");
+    }
+    for command in
+        ["git status", "git commit -m \"a 'b' c\"", "git log && echo x | cat", "echo a#b\n\tls", "ls > x"]
+    {
+        assert!(!is_denied(command), "{command:?}");
+    }
+}
+
+#[test]
+fn a_shell_that_asks_leaves_the_users_own_rules_above() {
+    let asks = "argsPattern = \"\\\\{\"\ndecision = \"ask_user\"\npriority = 0\nmodes = [\"default\", \"autoEdit\"]\n";
+    assert!(policy_text(&[], &[], &[], Shell::Asks).ends_with(asks));
+    assert!(!policy_text(&[], &[], &[], Shell::Judges).contains("ask_user"));
 }
 
 #[test]
 fn a_shell_that_is_to_be_asked_about_is_asked_about_whatever_it_runs() {
-    let asked = |rule: &str| policy_text(&[], &[], &rules(&[rule]));
+    let asked = |rule: &str| policy_text(&[], &[], &rules(&[rule]), Shell::Judges);
     let shell = r#"toolName = "run_shell_command"
 argsPattern = "\\{"
 decision = "ask_user"
@@ -93,7 +149,7 @@ priority = 998
 #[test]
 fn a_rule_covers_its_tool_and_no_command_beside_its_own() {
     let covers = |rule: &str, tool: &str, command: Option<&str>| {
-        rule.parse::<ToolRule>().unwrap().covers(tool, command)
+        rule.parse::<ToolRule>().unwrap().covers(tool, command, false)
     };
     assert!(covers("write_file", "write_file", None) && !covers("write_file", "replace", None));
     assert!(covers("db__query", "mcp_db_query", None) && covers("*", "glob", None));
@@ -173,7 +229,7 @@ fn name_that_no_tool_has_is_told_with_what_was_probably_meant() {
 
 #[test]
 fn what_is_to_be_asked_about_no_policy_of_the_users_allows() {
-    let text = policy_text(&[], &[], &rules(&["read_file", "*__*"]));
+    let text = policy_text(&[], &[], &rules(&["read_file", "*__*"]), Shell::Judges);
     let asked = "toolName = \"read_file\"\ndecision = \"ask_user\"\npriority = 998\n";
     let servers = "toolName = \"*\"\nmcpName = \"*\"\ndecision = \"ask_user\"\npriority = 998\n";
     assert!(text.contains(asked) && text.contains(servers), "{text}");

@@ -46,7 +46,8 @@ impl Serving {
         }
         self.requests += 1;
         let elsewhere = permission.elsewhere.as_deref();
-        let call = session.updates.question(&permission.call_id, &permission.title, elsewhere);
+        let call =
+            session.updates.question(&permission.call_id, &permission.title, &permission.input, elsewhere);
         let params = permission::request(&session.id, &call);
         session.asked.insert(self.requests, permission);
         write(&rpc::request(&Id::from(self.requests), "session/request_permission", &params))

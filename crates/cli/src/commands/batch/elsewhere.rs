@@ -63,8 +63,15 @@ pub fn submit(args: &Work, url: &str) -> Done {
         say(format_args!("batch {name} at {}", address.shown()));
     }
     let tell = (!args.quiet).then(|| address.shown());
-    let setup =
-        Setup { queue: queue.clone(), batch: name.clone(), label, control: control.clone(), known, tell };
+    let setup = Setup {
+        queue: queue.clone(),
+        batch: name.clone(),
+        label,
+        control: control.clone(),
+        announced: batch,
+        known,
+        tell,
+    };
     let far = Far::begin(setup).map_err(nats::wrong)?;
     let careful = args.max_cost.is_some() || args.fail_fast;
     let window = args.at_once.map_or(if careful { CAREFUL } else { IN_QUEUE }, usize::from);

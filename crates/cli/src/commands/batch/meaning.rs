@@ -138,7 +138,6 @@ impl Meaning for OptionsOfRun {
     fn check(&self, options: &Options) -> Result<Checked, Vec<Fault>> {
         let fault = |wrong: Wrong| Fault::new(wrong.to_string(), wrong.hint);
         let asked = self.asked(options).map_err(|wrong| wrong.into_iter().map(fault).collect::<Vec<_>>())?;
-        asked.request.check().map_err(|error| vec![fault(self.options.in_fields(&error))])?;
         let mut inputs: Vec<PathBuf> = Vec::new();
         for name in INPUTS {
             let named = options.get(*name).and_then(Value::as_str).map(PathBuf::from);

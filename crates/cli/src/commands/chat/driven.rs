@@ -3,7 +3,7 @@
 //! What the program says is the control protocol of the Claude Agent SDK: prompts, requests, and answers to what it is asked.
 //! What it hears are the lines of the view `message-lines`, turn by turn, and requests of the same protocol.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
@@ -12,8 +12,7 @@ use alhena::agent::{Canceller, Talk};
 use alhena::hosts::claude::control::{Ask, Incoming, User};
 use alhena::hosts::claude::lines;
 use alhena::hosts::claude::permission::{Update, Verdict};
-use alhena::model::tool::claude_input;
-use alhena::{Approval, Event, EventKind, Outcome, Permission, RunError, TurnItem};
+use alhena::{Approval, Outcome, Permission, RunError, TurnItem};
 use serde_json::{Value, json};
 
 use super::interrupt::INTERRUPTED;
@@ -47,8 +46,6 @@ struct Driven {
 struct Going {
     canceller: Canceller,
     view: Box<dyn View>,
-    /// What the program was told of calls.
-    calls: HashMap<String, Value>,
 }
 
 /// Why it is over before the program says so.
@@ -220,7 +217,7 @@ impl Driven {
         match self.talk.prompt(text) {
             Ok(turn) => {
                 let view = views::open(Name::MessageLines, Target::stdout(), true, Claims::Checked);
-                self.turn = Some(Going { canceller: turn.canceller(), view, calls: HashMap::new() });
+                self.turn = Some(Going { canceller: turn.canceller(), view });
                 happening::follow(0, turn, self.sender.clone());
             }
             Err(error) => self.code = never_began(error),
@@ -231,7 +228,6 @@ impl Driven {
         let Some(turn) = &mut self.turn else { return Ok(()) };
         match item {
             TurnItem::Event(event) => {
-                turn.remember(&event);
                 turn.view.event(&event)?;
                 turn.view.caught_up()?;
             }
@@ -267,8 +263,7 @@ impl Driven {
             permission.reject("The program has closed its end and cannot answer");
             return Ok(());
         }
-        let told = self.turn.as_ref().and_then(|turn| turn.calls.get(&permission.call_id));
-        let question = question(&permission, told);
+        let question = question(&permission);
         let request = question.request();
         let tool = self.pending.wait(Waiting { permission, question, said: Vec::new() });
         let id = self.pending.ask(Purpose::Permission(tool));
@@ -307,12 +302,4 @@ fn impossible(update: &Update) -> Option<String> {
 /// Whether the same is allowed from now on.
 fn remembers(answer: &Result<Value, String>) -> bool {
     answer.as_ref().ok().and_then(|answer| answer.get("remember")).and_then(Value::as_bool) == Some(true)
-}
-
-impl Going {
-    fn remember(&mut self, event: &Event) {
-        if let EventKind::ToolCall { id, name, input, .. } = &event.kind {
-            self.calls.insert(id.clone(), claude_input(name, input));
-        }
-    }
 }

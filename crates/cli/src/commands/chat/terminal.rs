@@ -1,10 +1,12 @@
 //! A conversation on a terminal.
 
 use std::io;
+use std::sync::Arc;
 
 use alhena::agent::dirs::Dirs;
 use alhena::agent::env::Environment;
 use alhena::agent::{Action, Talk};
+use alhena::model::judge::finish;
 use alhena::{EventKind, Hint, Permission, RunError, Status, TurnItem};
 
 use super::asked::{self, What};
@@ -36,8 +38,15 @@ pub fn hold(talk: Talk, first: Option<String>, interrupts: &Interrupts) -> Resul
     let dirs = Dirs::of(&Environment::of_process());
     let keyboard = Keyboard::open(dirs.map(|dirs| dirs.state.join("chat")).as_deref()).map_err(typing)?;
     let colours = Colours::of(Stream::Out);
-    let mut chat =
-        Chat { talk, keyboard, colours, interrupts, last: undo::Turn::default(), introduced: false };
+    let mut chat = Chat {
+        talk,
+        keyboard,
+        colours,
+        interrupts,
+        last: undo::Turn::default(),
+        introduced: false,
+        warned: false,
+    };
     chat.dim(&format!(
         "{} in {}, mode {}. /help lists commands.",
         one_line(&chat.talk.who().to_string(), 200),
@@ -92,6 +101,8 @@ struct Chat<'i> {
     last: undo::Turn,
     /// Whether it has been said who answers.
     introduced: bool,
+    /// Whether it was shown that finish reasons are not known, which every outcome says.
+    warned: bool,
 }
 
 impl Chat<'_> {
@@ -174,8 +185,12 @@ impl Chat<'_> {
                 turn.cancel();
             }
         }
-        let outcome = turn.outcome_blocking();
+        let mut outcome = turn.outcome_blocking();
         self.interrupts.end();
+        let is_known = |warning: &String| warning == finish::UNAVAILABLE;
+        if outcome.warnings.iter().any(is_known) && std::mem::replace(&mut self.warned, true) {
+            Arc::make_mut(&mut outcome).warnings.retain(|warning| !is_known(warning));
+        }
         written.and_then(|()| view.end_turn(&outcome)).map_err(unwritten)?;
         self.last = undo::Turn::over(&outcome.files, self.talk.dir());
         Ok(match self.interrupts.ending() {

@@ -1,15 +1,12 @@
 //! Whether a tool may be used: by hooks, by rules, by the mode, and then by the program.
 
-use std::path::Path;
-
 use alhena::Permission;
-use alhena::agent::Action;
-use alhena::agent::rules::{self, Decision, Subject};
+use alhena::agent::rules::{self, Decision};
 use alhena::hosts::claude::Mode;
 use alhena::hosts::claude::hooks::{self, HookAnswer, HookEvent};
 use alhena::hosts::claude::lines::{self, Interruption};
 use alhena::hosts::claude::permission::{Question, Update, Verdict};
-use alhena::model::tool::{self, Class};
+use alhena::model::tool::Class;
 use serde_json::{Value, json};
 
 use super::pending::{Purpose, Waiting};
@@ -20,8 +17,7 @@ use crate::output::say;
 impl Serving {
     /// The agent wants to use a tool.
     pub fn asked(&mut self, permission: Permission) -> Result<(), Break> {
-        let told = self.lines.call(&permission.call_id).map(|(_, input)| input);
-        let question = question(&permission, told);
+        let question = question(&permission);
         let input = json!({
             "tool_name": question.tool_name,
             "tool_input": question.input,
@@ -50,7 +46,7 @@ impl Serving {
         let asked_by_hook = waiting.said.iter().any(|said| said.decision == Some(hooks::Decision::Ask));
         let ruling = self
             .rules
-            .decide(&ruled(&waiting.permission))
+            .decide(&rules::Question::from(waiting.permission.question()))
             .map(|ruling| (ruling.decision, ruling.to_string()));
         match ruling {
             Some((Decision::Deny, why)) => return self.reject(tool, &format!("{name} is {why}")),
@@ -185,51 +181,7 @@ fn is_harmless(class: Class) -> bool {
     matches!(class, Class::FileRead | Class::Planning)
 }
 
-/// What the program is asked. What it was told of the call already, it is asked about.
-pub fn question(permission: &Permission, told: Option<&Value>) -> Question {
-    let mut question =
-        Question::new(&permission.call_id, &permission.tool, &permission.headline(), &arguments(permission));
-    if let Some(input) = told {
-        question.input.clone_from(input);
-    }
-    question
-}
-
-/// The arguments of a call, from what is known of it before it runs.
-fn arguments(permission: &Permission) -> Value {
-    match &permission.action {
-        Action::Diff { path, before, after } => {
-            let path = path.to_string_lossy();
-            match permission.tool.as_str() {
-                "replace" => json!({"file_path": path, "old_string": before, "new_string": after}),
-                _ => json!({"file_path": path, "content": after}),
-            }
-        }
-        Action::Command { command, .. } => json!({"command": command}),
-        Action::Arguments(arguments) => arguments.clone(),
-        _ => json!({}),
-    }
-}
-
-/// The question as rules see it.
-fn ruled(permission: &Permission) -> rules::Question {
-    let subject = match &permission.action {
-        Action::Diff { path, .. } => Subject::Paths(vec![path.clone()]),
-        Action::Command { command, .. } => Subject::Command(command.clone()),
-        Action::Arguments(arguments) => match arguments.get("file_path").and_then(Value::as_str) {
-            Some(path) if tool::class(&permission.tool) == Class::FileRead => {
-                Subject::Paths(vec![permission.dir.join(Path::new(path))])
-            }
-            _ => Subject::Arguments(arguments.clone()),
-        },
-        _ => Subject::Text(permission.title.clone()),
-    };
-    rules::Question {
-        tool: permission.tool.clone(),
-        named: permission.named,
-        class: permission.class,
-        server: tool::mcp(&permission.tool).map(|(server, _)| server.to_owned()),
-        subject,
-        dir: permission.dir.clone(),
-    }
+/// What the program is asked.
+pub fn question(permission: &Permission) -> Question {
+    Question::new(&permission.call_id, &permission.tool, &permission.headline(), &permission.input)
 }

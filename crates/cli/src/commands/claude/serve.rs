@@ -15,7 +15,7 @@ use alhena::hosts::claude::lines::{self, Head, Interruption, Lines};
 use alhena::hosts::claude::options::Options;
 use alhena::hosts::claude::{self, Mode};
 use alhena::model::Timestamp;
-use alhena::{Conversation, Event, EventKind, Hint, Outcome, TurnItem};
+use alhena::{Conversation, Event, EventKind, Failure, FailureKind, Hint, Outcome, TurnItem};
 use serde_json::{Value, json};
 
 use super::pending::Pending;
@@ -347,7 +347,8 @@ impl Serving {
         let Stage::Prompting(user) = std::mem::replace(&mut self.stage, Stage::Idle) else { return Ok(()) };
         let context = std::mem::take(&mut self.context);
         if self.ended.is_some() {
-            return self.finish(&Outcome::default());
+            let failure = Failure::new(FailureKind::Cancelled, "The prompt was not sent");
+            return self.finish(&Outcome::not_begun(failure));
         }
         let text = std::iter::once(user.text).chain(context).collect::<Vec<_>>().join("\n\n");
         self.say(text)
@@ -366,7 +367,7 @@ impl Serving {
 
     fn never_began(&mut self, error: &str) -> Result<(), Break> {
         self.ended = Some(Interruption::ByHook(error.to_owned()));
-        self.finish(&Outcome::default())
+        self.finish(&Outcome::not_begun(Failure::new(FailureKind::Input, error)))
     }
 
     fn event(&mut self, event: &Event) -> Result<(), Break> {

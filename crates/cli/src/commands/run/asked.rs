@@ -61,5 +61,6 @@ pub fn asked(mut args: Args, view: Name, mut config: Config, beside: Beside<'_>)
     let (offline, cassette, approval) = (args.offline.clone(), args.cassette.clone(), args.agent.approval);
     let transport = args.transport.map(Transport::from);
     let request = request(args, view, &config, beside)?;
+    request.check()?;
     Ok(Asked { request, who, transport, offline, cassette, approval })
 }

@@ -94,7 +94,7 @@ fn question(asked: &Asked) -> Question {
         }
         _ => Subject::Arguments(input.clone()),
     };
-    Question { tool: name.to_owned(), named: true, class, server: None, subject, dir }
+    Question { tool: name.to_owned(), named: true, class, server: None, subject, dir, elsewhere: false }
 }
 
 fn dir(asked: &Asked) -> PathBuf {

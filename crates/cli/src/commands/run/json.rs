@@ -25,7 +25,7 @@ const NOT_HERE: &[(&str, &str)] = &[
     ("output", "what comes of it is an outcome"),
     ("quiet", "nothing is printed"),
     ("verbose", "nothing is printed"),
-    ("stdin", "there is no standard input"),
+    ("no_stdin", "stdin is never read here"),
     ("confirm", "nobody is there who could be asked"),
 ];
 

@@ -18,8 +18,9 @@ use crate::commands::limits::Limits;
 use crate::commands::permissions::Permissions;
 use crate::commands::spending::Spending;
 use crate::config::Config;
+use crate::output::say;
 use crate::signals::Interrupts;
-use crate::stdin::{self, Expect, Piped, Unread};
+use crate::stdin::{self, Silence, Unread};
 use crate::views::Name;
 
 /// Run Gemini CLI on a prompt and tell the truth about how it went.
@@ -30,16 +31,16 @@ use crate::views::Name;
   alhena run \"Explain this repository\"
   alhena run --approval auto-edit --trust \"Fix the failing test\"
   git diff | alhena run \"Review this\"
-  cargo test 2>&1 | alhena run --stdin \"Explain\"
+  cargo test 2>&1 | alhena run \"Explain\"
   alhena run --prompt=\"-v is which option of ls?\"
   alhena run --offline \"Write a haiku about rivers into haiku.txt\"
   alhena run --agent-command 'qwen --acp' \"Explain this repository\"
   alhena run --cassette greeting.json \"Say hello\"   (the first time recorded, from then on played back)")]
 pub struct Args {
-    /// The prompt. `-`, or none, reads it from stdin; what is piped in beside a prompt is sent before it.
+    /// The prompt. `-`, or none, reads it from stdin; input that is piped in beside a prompt is sent before it.
     ///
-    /// A pipe that stays silent for half a second adds nothing, unless --stdin says to wait for it; `< /dev/null` keeps a
-    /// loop's input from being read.
+    /// Piped input is read to its end. A pipe that sends nothing for 30 seconds is refused; `< /dev/null` or --no-stdin runs
+    /// without it, also in a loop whose input must not be read.
     #[arg(value_name = "PROMPT")]
     prompt: Option<String>,
     /// The prompt, also one that begins with a dash: --prompt=TEXT.
@@ -54,9 +55,9 @@ pub struct Args {
     /// Read the prompt from a file.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["prompt", "prompt_option"])]
     prompt_file: Option<PathBuf>,
-    /// Wait for what is piped in beside the prompt, to its end and however long it is silent.
+    /// Do not read stdin
     #[arg(long)]
-    stdin: bool,
+    no_stdin: bool,
     /// How the prompt gets to the CLI.
     #[arg(long, value_enum, default_value = "auto")]
     prompt_by: By,
@@ -156,8 +157,18 @@ pub(super) fn request(
     let given =
         if given.is_none() && args.prompt_file.is_none() { args.agent.prompt_behind_resume() } else { given };
     let taken_for_session = args.agent.word_behind_resume().filter(|_| given.is_none()).map(str::to_owned);
-    let source = Source { text: given, file: args.prompt_file, by: args.prompt_by, wait: args.stdin };
-    let (prompt, notice) = source.prompt(beside).map_err(|error| match (error, taken_for_session) {
+    let beside = match args.no_stdin {
+        true if given.as_deref() == Some("-") => {
+            return Err(RunError::Usage {
+                message: "the prompt - is read from stdin, and --no-stdin forbids that".to_owned(),
+                hint: "Leave out one of them.".to_owned(),
+            });
+        }
+        true => Beside::Nothing,
+        false => beside,
+    };
+    let source = Source { text: given, file: args.prompt_file, by: args.prompt_by, quiet: args.quiet };
+    let prompt = source.prompt(beside).map_err(|error| match (error, taken_for_session) {
         (RunError::Usage { message, .. }, Some(word)) => RunError::Usage {
             message: format!("{message}: {word:?} behind --resume was taken for the session"),
             hint: format!("If it is the prompt, write --resume=latest {word:?}; if not, give a prompt too."),
@@ -165,7 +176,6 @@ pub(super) fn request(
         (error, _) => error,
     })?;
     let mut request = Request::with_prompt(prompt);
-    request.notices.extend(notice);
     request.prompt_by = match args.prompt_by {
         By::Auto => PromptBy::Auto,
         By::Flag => PromptBy::Flag,
@@ -204,31 +214,34 @@ struct Source {
     text: Option<String>,
     file: Option<PathBuf>,
     by: By,
-    /// Whether stdin is waited for, though there is a prompt.
-    wait: bool,
+    /// Whether to wait for stdin without saying so.
+    quiet: bool,
 }
 
 impl Source {
-    /// The prompt from wherever it was given with what is piped in beside it, and what people should know of that.
-    fn prompt(self, beside: Beside<'_>) -> Result<(Prompt, Option<String>), RunError> {
+    /// Joins the prompt and the input that is piped in beside it.
+    fn prompt(self, beside: Beside<'_>) -> Result<Prompt, RunError> {
         let usage =
             |message: &str, hint: &str| RunError::Usage { message: message.into(), hint: hint.into() };
         let hint = "Give a prompt as an argument, by --prompt-file or on stdin.";
-        let Source { text, file, by, wait } = self;
-        let (given, piped, left_open) = match beside {
+        let Source { text, file, by, quiet } = self;
+        let dash = text.as_deref() == Some("-");
+        let mut given = file.is_some() || text.is_some();
+        let piped = match beside {
             Beside::Stdin(interrupts) => {
-                let given = text.as_deref().is_some_and(|text| text != "-") || file.is_some();
-                if text.is_none() && !given && io::stdin().is_terminal() {
+                given &= !dash;
+                let terminal = io::stdin().is_terminal();
+                if !given && !dash && terminal {
                     return Err(usage("there is no prompt", hint));
                 }
-                let expect = if given && !wait { Expect::Perhaps } else { Expect::Everything };
-                let (piped, left_open) = from_stdin(expect, interrupts)?;
-                (given, piped, left_open)
+                // A person may take any time to type.
+                let silence = if dash && terminal { Silence::Wait } else { Silence::OF_RUN };
+                from_stdin(silence, interrupts, quiet)?
             }
-            Beside::Nothing if text.is_none() && file.is_none() => {
-                return Err(usage("there is no prompt", "Give a prompt, or a prompt_file."));
+            Beside::Nothing if !given => {
+                return Err(usage("there is no prompt", "Give a prompt, or a --prompt-file."));
             }
-            Beside::Nothing => (true, String::new(), false),
+            Beside::Nothing => String::new(),
         };
         let prompt = match (text, file) {
             (_, Some(file)) if piped.is_empty() => Prompt::File(file),
@@ -250,30 +263,31 @@ impl Source {
         // Wrong usage is said before anything is looked for or fetched.
         match &prompt {
             Prompt::Text(text) if text.trim().is_empty() => Err(usage("the prompt is empty", hint)),
-            _ => Ok((prompt, left_open.then(|| NOT_READ.to_owned()))),
+            _ => Ok(prompt),
         }
     }
 }
 
-/// Hosts and CI leave pipes open that nobody writes to, but behind `cargo test |` it is the very thing that was meant.
-const NOT_READ: &str = "stdin is a pipe that was silent for half a second, so it was not read; --stdin waits for it, `< /dev/null` says that there is nothing";
-
-/// What came on stdin, and whether it was left open.
-fn from_stdin(expect: Expect, interrupts: &Interrupts) -> Result<(String, bool), RunError> {
-    let Piped { bytes, left_open } = stdin::read(expect, interrupts).map_err(|unread| match unread {
-        Unread::Interrupted => cancelled(&unread.to_string()),
-        Unread::TooMuch => RunError::Usage {
-            message: unread.to_string(),
-            hint: "Put the material into files and name them in the prompt.".to_owned(),
-        },
-        Unread::Failed(_) => RunError::Usage {
-            message: unread.to_string(),
-            hint: "Give the prompt as an argument or by --prompt-file.".to_owned(),
-        },
+/// Reads standard input as text.
+fn from_stdin(silence: Silence, interrupts: &Interrupts, quiet: bool) -> Result<String, RunError> {
+    let notice = || {
+        if !quiet {
+            say("Waiting for input on stdin; `< /dev/null` or --no-stdin runs without it.");
+        }
+    };
+    let bytes = stdin::read(silence, interrupts, notice).map_err(|unread| {
+        let hint = match unread {
+            Unread::Interrupted => return cancelled(&unread.to_string()),
+            Unread::Silent(_) => {
+                "Put `< /dev/null` behind the command or use --no-stdin to run without input; save the output of a slow command to a file and pass it by `< FILE`."
+            }
+            Unread::TooMuch => "Put the material into files and name them in the prompt.",
+            Unread::Failed(_) => "Give the prompt as an argument or by --prompt-file.",
+        };
+        RunError::Usage { message: unread.to_string(), hint: hint.to_owned() }
     })?;
-    let text = String::from_utf8(bytes).map_err(|_| RunError::Usage {
+    String::from_utf8(bytes).map_err(|_| RunError::Usage {
         message: "what came on stdin is not UTF-8 text".to_owned(),
         hint: "Gemini CLI takes text; put other data into a file and name it in the prompt.".to_owned(),
-    })?;
-    Ok((text, left_open))
+    })
 }

@@ -3,6 +3,7 @@
 use std::io;
 
 use alhena::model::conversation::entry;
+use alhena::model::message::in_claude_order;
 use alhena::model::{Conversation, Include};
 use alhena::wire::Raw;
 use alhena::wire::session::{MessageRecord, Session};
@@ -77,7 +78,7 @@ fn records(text: &str) -> Option<Vec<Raw<'_>>> {
 fn print(conversation: Conversation<'_>, view: Name) -> Result<(), Trouble> {
     let printed = match view {
         Name::Messages => write_json(|out| {
-            serde_json::to_writer_pretty(&mut *out, &conversation.into_messages())?;
+            serde_json::to_writer_pretty(&mut *out, &in_claude_order(conversation.into_messages()))?;
             out.write_all(b"\n")
         }),
         Name::AgentCliSdk => print_unified(&conversation.into_messages()),

@@ -195,10 +195,14 @@ impl Printer {
     /// The CLI writes an answer first without its tool calls, but with its tokens, and then again with both (0.61.0). The
     /// tokens wait for the rest as long as the answer is the last thing in the session.
     fn fresh_events(&mut self, all: &[Entry<'_>]) -> Vec<Event> {
-        let mut fresh = Vec::new();
+        let (mut fresh, mut calls) = (Vec::new(), 0);
         for (at, entry) in all.iter().enumerate() {
             let (mut counts, mut new) = ([0; 2], HashSet::new());
-            for event in events(std::slice::from_ref(entry)) {
+            for mut event in events(std::slice::from_ref(entry)) {
+                if let EventKind::Usage(usage) = &mut event.kind {
+                    calls += 1;
+                    usage.call = Some(calls);
+                }
                 let key = event_key(&event.kind, &mut counts);
                 let waits = key == "usage" && new.is_empty() && at + 1 == all.len();
                 // What follows from a result is as new as the result.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use alhena::model::message::{Block, Content};
+use alhena::model::message::{Block, Content, in_claude_order};
 use alhena::model::{Conversation, Message};
 use alhena::session::export::{self, Page};
 use alhena::session::read::{Files, What};
@@ -118,7 +118,7 @@ fn print(page: &Page<'_>, view: View, args: &Args) -> io::Result<()> {
         View::Markdown => paged(&export::markdown(page), args),
         View::Html => write(|to| to.write_all(export::html(page).as_bytes())),
         View::Messages => write_json(|to| {
-            serde_json::to_writer_pretty(&mut *to, page.messages)?;
+            serde_json::to_writer_pretty(&mut *to, &in_claude_order(page.messages.to_vec()))?;
             to.write_all(b"\n")
         }),
         View::AgentCliSdk => print_unified(page.messages),

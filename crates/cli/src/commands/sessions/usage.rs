@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use alhena::agent::dirs::Dirs;
+use alhena::agent::env::Environment;
 use alhena::session::Scope;
 use alhena::session::usage::{self, Row, UsageTable, day};
 use clap::ValueEnum;
@@ -16,7 +18,8 @@ use crate::style::{Colours, Paint, one_line};
 
 /// Add up tokens and cost, by day, model or project.
 ///
-/// Everything that a session records counts, also what was cancelled, taken back or dropped, and sub-agents. Gemini CLI does not
+/// Everything that a session records counts, also what was cancelled, taken back or dropped, and sub-agents. Runs on warm processes,
+/// such as the jobs of a batch, keep no session and count as well. Gemini CLI does not
 /// record the calls beside the conversation: its model router (when no model is named), summaries and web searches. Days are UTC. Prices come
 /// from a dated file; ALHENA_PRICES or --prices names another one. A model that it does not name has no cost, and a sum with
 /// such a model in it says so.
@@ -62,12 +65,16 @@ pub fn execute(args: &Args) -> Done {
     let store = store()?;
     let scope = args.dir.as_ref().map_or(Ok(Scope::All), |dir| folder(&store, dir))?;
     let sessions = store.list(&scope).map_err(CommandError::of_store)?;
+    let unkept = match Dirs::of(&Environment::of_process()) {
+        Some(dirs) => dirs.ledger().list(&store, &scope).map_err(|error| CommandError::failed(error, ""))?,
+        None => Vec::new(),
+    };
     let by = match args.by {
         By::Day => usage::By::Day,
         By::Model => usage::By::Model,
         By::Project => usage::By::Project,
     };
-    let used = UsageTable::of(&sessions, by, since.as_deref(), &prices);
+    let used = UsageTable::of(&sessions, &unkept, by, since.as_deref(), &prices);
     if args.json {
         return Ok(print_json(&used));
     }

@@ -17,11 +17,16 @@ pub fn clock(quota: &str, model: Option<&str>) -> String {
     format!("{quota} {}", model.unwrap_or("default"))
 }
 
-/// Waits until the model may be called, or nobody wants the job any more.
-pub fn wait(queue: &Queue, clock: &str, watch: &Watch) {
+/// Waits until the model may be called, or nobody wants the job any more. Says how long, once for each time that was announced.
+pub fn wait(queue: &Queue, clock: &str, watch: &Watch, say: impl Fn(&str)) {
     let mut turn = Turn::default();
     while watch.asked().is_none() {
-        match turn.next(queue.held(clock).unwrap_or(None), chance()) {
+        let held = queue.held(clock).unwrap_or(None);
+        if let Some(left) = held {
+            let seconds = left.as_secs_f64().ceil();
+            say(&format!("waits {seconds} s for the rate limit of {clock:?}, which another worker was told"));
+        }
+        match turn.next(held, chance()) {
             Next::Call => return,
             Next::Wait(time) => rest(time, watch),
         }

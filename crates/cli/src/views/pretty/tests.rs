@@ -94,7 +94,7 @@ fn a_thought_stands_before_what_it_led_to() {
     happens(&mut view, text("Two "));
     happens(&mut view, text("files."));
     happens(&mut view, thought("to count"));
-    happens(&mut view, EventKind::Usage(Usage::default()));
+    happens(&mut view, EventKind::Usage(alhena::model::CallUsage { call: None, usage: Usage::default() }));
     assert_eq!(screen.shows(), "∴ Plan: to list\nI list. \n✓ list .\n∴ Plan: to count\nTwo files.");
 }
 

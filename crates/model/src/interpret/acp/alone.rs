@@ -3,7 +3,6 @@
 use alhena_wire::acp::{Call as Told, FileDiff, Spent};
 
 use super::relative;
-use crate::conversation::usage_of;
 use crate::event::{Event, EventKind, FileChange, Source};
 use crate::interpret::Interpreter;
 use crate::interpret::whole::{States, between};
@@ -34,7 +33,7 @@ impl Interpreter {
         if let (Some(acp), Some(model)) = (&mut self.acp, &model) {
             acp.watch.answer(model, tokens, self.now);
         }
-        self.emit(Source::Stream, usage_of(model.as_deref(), tokens, None), out);
+        self.tell_call(Source::Stream, model.as_deref(), tokens, None, out);
     }
 
     /// The change that a call makes comes with the question whether it may, or with its end.

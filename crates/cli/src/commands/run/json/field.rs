@@ -83,6 +83,9 @@ impl Field {
                 Ok(self.behind_dashes(words))
             }
             (Takes::Many, Value::Object(pairs)) if self.pairs => {
+                if let Some(name) = pairs.keys().find(|name| name.is_empty() || name.contains('=')) {
+                    return Err(format!("the name {name:?} is empty or has a = in it"));
+                }
                 pairs.iter().map(|(name, value)| self.said(&format!("{name}={}", plain(value)?))).collect()
             }
             (Takes::Many, value) => {

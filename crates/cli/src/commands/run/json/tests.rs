@@ -126,9 +126,24 @@ fn all_that_is_wrong_is_said_with_the_names_of_fields() {
     model: a text or a number is needed
     approval: "youlo" is none of default, auto-edit, yolo, plan Did you mean yolo?
     timeout: "soon" cannot be used: "soon" is no time; write 90s, 10m, 1h30m or 500ms, or none
-    max_turns: "-1" cannot be used: -1 is not in 0..=4294967295
+    max_turns: "-1" cannot be used: -1 is not in 1..=4294967295
     trust: "true" is none of settings Give true or one of these.
     "#);
+}
+
+#[test]
+fn limits_of_zero_and_variables_without_a_name_are_refused() {
+    let said = |given| complaints(given).join("\n");
+    insta::assert_snapshot!(said(json!({"prompt": "a", "max_turns": 0})), @r#"max_turns: "0" cannot be used: 0 is not in 1..=4294967295"#);
+    insta::assert_snapshot!(said(json!({"prompt": "a", "max_attempts": 0})), @r#"max_attempts: "0" cannot be used: 0 is not in 1..=4294967295"#);
+    insta::assert_snapshot!(said(json!({"prompt": "a", "env": {"": "x"}})), @r#"env: the name "" is empty or has a = in it"#);
+    insta::assert_snapshot!(said(json!({"prompt": "a", "env": {"A=B": "x"}})), @r#"env: the name "A=B" is empty or has a = in it"#);
+    for (variable, message) in [("=x", r#"env "=x" names no variable"#), ("", r#"env "" names no variable"#)]
+    {
+        let args = read(json!({"prompt": "a", "env": [variable]})).unwrap();
+        let refused = asked(args, Name::Outcome, Config::default(), Beside::Nothing).err().unwrap();
+        assert_eq!(Options::new().in_fields(&refused).message, message);
+    }
 }
 
 #[test]
@@ -157,10 +172,10 @@ fn what_run_refuses_is_refused_in_the_words_of_fields() {
     };
     insta::assert_snapshot!(refused(json!({"dir": "/tmp"})), @"there is no prompt Give a prompt, or a prompt_file.");
     insta::assert_snapshot!(refused(json!({"prompt": "  "})), @"the prompt is empty Give a prompt as an argument, by prompt_file or on stdin.");
-    insta::assert_snapshot!(refused(json!({"prompt": "a", "schema": "/nowhere.json"})), @r#"
-    schema: /nowhere.json: No such file or directory (os error 2) Give a file with a JSON schema, or the schema itself: schema '{"type": "object"}'.
+    insta::assert_snapshot!(refused(json!({"prompt": "a", "schema": "/proc/nowhere.json"})), @r#"
+    schema: /proc/nowhere.json: No such file or directory (os error 2) Give a file with a JSON schema, or the schema itself: schema '{"type": "object"}'.
     "#);
-    insta::assert_snapshot!(refused(json!({"prompt": "a", "dir": "/nowhere"})), @"/nowhere is not a directory Give a directory that exists.");
+    insta::assert_snapshot!(refused(json!({"prompt": "a", "dir": "/proc/nowhere"})), @"/proc/nowhere is not a directory Give a directory that exists.");
     insta::assert_snapshot!(refused(json!({"prompt": "a", "resume": ""})), @"resume needs the id of a session, and it is empty `alhena sessions list` shows them; resume alone goes on with the latest.");
     insta::assert_snapshot!(refused(json!({"prompt": "a", "agent_command": "x", "transport": "headless"})), @"x speaks ACP, and transport headless is for Gemini CLI Leave out transport.");
 }

@@ -99,7 +99,7 @@ impl Shop {
         };
         let model = job.options.get("model").and_then(serde_json::Value::as_str);
         let clock = hold::clock(&self.quota, model);
-        hold::wait(&self.queue, &clock, watch);
+        hold::wait(&self.queue, &clock, watch, |text| self.told.say(text));
         let local = self.local.read().unwrap_or_else(PoisonError::into_inner);
         let Some(local) = local.as_ref().filter(|_| watch.asked().is_none()) else {
             let failure = Failure::new(FailureKind::Cancelled, "the worker ends");

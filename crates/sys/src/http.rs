@@ -1,4 +1,4 @@
-//! As much of HTTP/1.1 as a server on loopback needs: requests in, the heads of responses out.
+//! Reads HTTP/1.1 requests and writes response heads, for servers on loopback.
 //!
 //! Gemini CLI (0.61.0, undici) keeps connections open and sends bodies with a length; other clients chunk theirs.
 

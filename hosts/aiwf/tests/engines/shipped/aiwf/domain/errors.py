@@ -1,0 +1,5 @@
+"""As in the engine."""
+
+
+class ProviderError(Exception):
+    """A provider failed."""

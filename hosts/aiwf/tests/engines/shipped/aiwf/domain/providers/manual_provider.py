@@ -1,0 +1,15 @@
+"""Another provider of the engine."""
+
+from typing import Any
+
+from .ai_provider import AIProvider
+
+
+class ManualAIProvider(AIProvider):
+    """It does nothing here."""
+
+    def validate(self) -> None:
+        """It is there."""
+
+    def generate(self, prompt: str, *others: Any, **more: Any) -> Any:
+        """Answers with nothing."""

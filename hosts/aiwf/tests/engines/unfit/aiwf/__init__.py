@@ -1,0 +1,1 @@
+"""An engine with other names."""

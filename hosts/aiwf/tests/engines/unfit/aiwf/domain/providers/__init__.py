@@ -1,0 +1,3 @@
+"""An engine without a factory that the adapter knows."""
+
+OWN = "own"
