@@ -109,12 +109,16 @@ fn launches(command: &Simple) -> Option<Launches> {
     let Some(behind) = launch.behind.filter(|_| command.len() <= MOST_WORDS) else {
         return Some(Launches::Unknown(launch.why));
     };
+    let inner = |words: &[Word]| programs::launch_of_program(words).and_then(|launch| launch.behind);
+    let behind_inner: Vec<Behind> =
+        (1..command.len()).filter_map(|at| command.get(at..)).filter_map(inner).collect();
     let mut words = command.clone();
-    if behind == Behind::WordsAndInput {
+    if behind == Behind::WordsAndInput || behind_inner.contains(&Behind::WordsAndInput) {
         words.push(Word { text: "*".to_owned(), certainty: Certainty::Unknown, quoted: false });
     }
-    let others: Vec<Simple> =
-        (1..command.len()).filter_map(|at| words.get(at..)).map(<[Word]>::to_vec).collect();
+    // Where another prefix follows, as in `xargs timeout 5`, the input alone can be the command.
+    let end = if behind_inner.is_empty() { command.len() } else { words.len() };
+    let others: Vec<Simple> = (1..end).filter_map(|at| words.get(at..)).map(<[Word]>::to_vec).collect();
     // A program behind it that runs others, unless it only finds its command among the same words.
     let further = others.iter().filter_map(|other| programs::launch_of_program(other));
     let unknown = further.filter(|launch| launch.behind.is_none()).map(|launch| launch.why).next();
@@ -122,11 +126,11 @@ fn launches(command: &Simple) -> Option<Launches> {
 }
 
 /// Whether each command of a script is meant by one of these. The path of a program or of a file of code has to lead from the
-/// session's directory, so it does not count where the script changes to another.
+/// session's directory, so it does not count after the script has changed to another.
 pub(super) fn all_covered(script: &Script, patterns: &[&CommandPattern]) -> bool {
     let Ok(commands) = script else { return false };
-    let is_elsewhere = commands.iter().any(|command| programs::changes_directory(command))
-        && commands.iter().any(|command| programs::is_relative(command));
+    let from_change = commands.iter().skip_while(|command| !programs::changes_directory(command));
+    let is_elsewhere = from_change.skip(1).any(|command| programs::is_relative(command));
     let covered = |command: &Simple| patterns.iter().any(|pattern| pattern.covers(command));
     !is_elsewhere && commands.iter().all(covered)
 }

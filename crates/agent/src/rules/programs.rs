@@ -363,6 +363,7 @@ const GIT_LONG: &[&str] = &[
     "open-files-in-pager",
     "output",
     "receive-pack",
+    "separate-git-dir",
     "template",
     "textconv",
     "tool",
@@ -370,8 +371,8 @@ const GIT_LONG: &[&str] = &[
 ];
 const GIT_SHORT: &[(&str, &str)] = &[("clone", "cu"), ("grep", "O"), ("rebase", "x")];
 
-/// Options that make a program only describe itself.
-const DESCRIBES: &[&str] = &["--version", "-V", "--help", "-h"];
+/// Programs that run their input even with `--version` or `--help`, or that may do so on some systems.
+const NEVER_DESCRIBES: &[&str] = &["ash", "csh", "elvish", "expect", "mksh", "tclsh", "wish"];
 
 const RUNS_ANOTHER: &str = "a program that can run another";
 const RUNS_CODE: &str = "an interpreter that can run code";
@@ -442,13 +443,19 @@ pub(super) fn launch(command: &[Word]) -> Option<Launch> {
 /// The same where the program is not one of the shell's own.
 pub(super) fn launch_of_program(command: &[Word]) -> Option<Launch> {
     let (program, arguments) = command.split_first()?;
+    let name = base_name(&program.text);
+    let is_in = |names: &[&str]| is_one_of(&name, names);
+    // Short options are not safe: `bash -h` and `sh -V` run their input.
+    let describes = |text: &str| match text {
+        "--version" | "--help" => !is_in(NEVER_DESCRIBES),
+        "-V" => is_in(&["python"]),
+        _ => false,
+    };
     if let [only] = arguments
-        && only.literal().is_some_and(|text| DESCRIBES.contains(&text))
+        && only.literal().is_some_and(describes)
     {
         return None;
     }
-    let name = base_name(&program.text);
-    let is_in = |names: &[&str]| is_one_of(&name, names);
     let first = arguments.first().and_then(Word::literal);
     let another = |by, behind| Some(Launch { by, behind, why: RUNS_ANOTHER });
     let code = |by| Some(Launch { by, behind: None, why: RUNS_CODE });
@@ -601,13 +608,13 @@ fn is_file(argument: &str) -> bool {
     !argument.starts_with(['-', '+']) && !is_device(argument)
 }
 
-/// Whether what a command runs depends on the directory it is in.
+/// Returns true if the directory may decide which program or code the command runs.
 pub(super) fn is_relative(command: &[Word]) -> bool {
-    command.first().is_some_and(|program| {
-        let name = base_name(&program.text);
-        let is_path = program.text.contains('/') && !program.text.starts_with('/');
-        is_path || [SHELLS, RUNNERS, INTERPRETERS].iter().any(|names| is_one_of(&name, names))
-    })
+    let Some(program) = command.first() else { return false };
+    let name = base_name(&program.text);
+    let is_path = program.text.contains('/') && !program.text.starts_with('/');
+    let runs_files = || [SHELLS, RUNNERS, INTERPRETERS].iter().any(|names| is_one_of(&name, names));
+    is_path || runs_files() || launch(command).is_some()
 }
 
 /// Whether a path leads to what is read from a pipe.
