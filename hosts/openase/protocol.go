@@ -1,5 +1,5 @@
 // Code generated from the Rust types. DO NOT EDIT.
-// To renew: UPDATE_SCHEMAS=1 cargo test -p alhena-hosts --test schemas
+// To renew: UPDATE_SCHEMAS=1 cargo test -p alhena-hosts --test it schemas
 
 package openase
 

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: sets up what is missing, then runs every check, and ends with one line that counts.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -114,16 +114,14 @@ fn main_runner(options: &Options) -> Command {
     eprintln!("cargo-nextest is not installed: using cargo test, without limits on single tests");
     command.args(["test", "--workspace", "--no-fail-fast"]);
     if options.quick {
-        command.args(["--lib", "--bins"]);
-        for name in quick_test_binaries() {
-            command.args(["--test", &name]);
-        }
+        command.args(["--lib", "--bins", "--test", "it"]);
     } else {
         command.arg("--all-targets");
     }
     command.args(&options.filter).arg("--").arg("--test-threads=2");
     if options.quick {
         command.args(["--skip", "real_cli"]);
+        command.args(real_modules().iter().flat_map(|module| ["--skip", module]));
     }
     command
 }
@@ -134,35 +132,21 @@ fn doc_runner(options: &Options) -> Command {
     command
 }
 
-/// The integration tests that do not run the real CLI, by the same rule as `.config/nextest.toml`.
-fn quick_test_binaries() -> Vec<String> {
-    let workspace = cache::workspace();
-    let mut packages = vec![workspace.join("xtask")];
-    packages.extend(entries(&workspace.join("crates")));
-    let mut names: Vec<String> = packages.iter().flat_map(|package| test_binaries(package)).collect();
-    names.retain(|name| !name.starts_with("real_"));
-    names.sort();
-    names.dedup();
-    names
+/// The modules of `tests/it` that run the real CLI, by the same rule as `.config/nextest.toml`.
+fn real_modules() -> Vec<String> {
+    let packages = entries(&cache::workspace().join("crates"));
+    let files = packages.iter().flat_map(|package| entries(&package.join("tests/it")));
+    let names = files.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()));
+    names.filter(|name| name.starts_with("real_")).map(|name| format!("{name}::")).collect()
 }
 
-fn test_binaries(package: &Path) -> Vec<String> {
-    let name = |path: std::path::PathBuf| {
-        let is_test =
-            path.extension().is_some_and(|extension| extension == "rs") || path.join("main.rs").is_file();
-        is_test.then(|| path.file_stem().unwrap_or_default().to_string_lossy().into_owned())
-    };
-    entries(&package.join("tests")).into_iter().filter_map(name).collect()
-}
-
-fn entries(directory: &Path) -> Vec<std::path::PathBuf> {
-    let Ok(found) = std::fs::read_dir(directory) else { return Vec::new() };
-    found.filter_map(|entry| Some(entry.ok()?.path())).collect()
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(directory).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Options;
+    use super::{Options, real_modules};
 
     #[test]
     fn options_are_read_in_any_order() {
@@ -171,5 +155,12 @@ mod tests {
         assert_eq!(Options::read(&[]), Ok(Options::default()));
         assert_eq!(Options::read(&["--fast"]), Err("unknown option --fast".to_owned()));
         assert_eq!(Options::read(&["a", "b"]), Err("only one FILTER can be given, found also b".to_owned()));
+    }
+
+    #[test]
+    fn modules_on_the_real_cli_are_found_beside_the_others() {
+        let modules = real_modules();
+        assert!(modules.contains(&"real_home::".to_owned()), "{modules:?}");
+        assert!(!modules.contains(&"home_life::".to_owned()), "{modules:?}");
     }
 }

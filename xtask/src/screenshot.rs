@@ -17,8 +17,8 @@ pub fn take(arguments: &[&str]) -> Result<(), String> {
         _ => return Err("cargo xtask screenshot [PATH]".to_owned()),
     };
     let mut test = cargo();
-    test.args(["test", "-p", "alhena-cli", "--test", "real_page", "--", "--exact"])
-        .arg(format!("looks::{TEST}"))
+    test.args(["test", "-p", "alhena-cli", "--test", "real", "--", "--exact"])
+        .arg(format!("real_page::looks::{TEST}"))
         .env(VARIABLE, &path);
     match follow(&mut test, Duration::from_secs(1800), |_| {})? {
         true => {

@@ -8,13 +8,14 @@ use crate::commands::{cargo, follow};
 
 const MINUTES: u64 = 10;
 const PROMPTS: u64 = 1000;
-const TERMINAL: &str = "soak::eight_loops_of_commands_at_once_end_neither_the_server_nor_an_agent";
+const TERMINAL: &str =
+    "real_terminal::soak::eight_loops_of_commands_at_once_end_neither_the_server_nor_an_agent";
 const SEEDS: u64 = 10;
 const JOBS: u64 = 1000;
 const REAL_JOBS: u64 = 40;
-const BATCH: &str = "chaos::every_job_has_one_result_whoever_is_killed_in_a_cluster_of_three";
-const REAL_BATCH: &str = "real_cli_every_job_has_one_result_whoever_is_killed";
-const WARM: &str = "soak::real_cli_each_of_many_prompts_has_one_outcome_and_none_hears_of_another";
+const BATCH: &str = "queue::chaos::every_job_has_one_result_whoever_is_killed_in_a_cluster_of_three";
+const REAL_BATCH: &str = "real_queue::real_cli_every_job_has_one_result_whoever_is_killed";
+const WARM: &str = "real_pool::soak::real_cli_each_of_many_prompts_has_one_outcome_and_none_hears_of_another";
 
 /// Runs it.
 pub fn command(words: &[&str]) -> Result<(), String> {
@@ -37,7 +38,7 @@ fn terminal(options: &[&str]) -> Result<(), String> {
         }
         Ok(())
     })?;
-    let mut test = test("real_terminal", TERMINAL);
+    let mut test = test("real", TERMINAL);
     test.env("ALHENA_SOAK_SECONDS", (minutes * 60).to_string());
     if let Some(tmux) = tmux {
         let tmux = std::fs::canonicalize(&tmux).map_err(|error| format!("{}: {error}", tmux.display()))?;
@@ -57,7 +58,7 @@ fn warm(options: &[&str]) -> Result<(), String> {
         }
         Ok(())
     })?;
-    let mut test = test("real_pool", WARM);
+    let mut test = test("real", WARM);
     test.env("ALHENA_SOAK_PROMPTS", prompts.to_string());
     if let Some(minutes) = minutes {
         test.env("ALHENA_SOAK_SECONDS", (minutes * 60).to_string());
@@ -78,7 +79,7 @@ fn batch(options: &[&str]) -> Result<(), String> {
         }
         Ok(())
     })?;
-    for (binary, name, count) in [("queue", BATCH, jobs), ("real_queue", REAL_BATCH, real_jobs)] {
+    for (binary, name, count) in [("it", BATCH, jobs), ("real", REAL_BATCH, real_jobs)] {
         let mut test = test(binary, name);
         test.env("ALHENA_SOAK_SEEDS", seeds.to_string()).env("ALHENA_SOAK_JOBS", count.to_string());
         test.env("ALHENA_SOAK_REAL_JOBS", count.to_string()).env("ALHENA_SOAK_FIRST", first.to_string());

@@ -138,7 +138,7 @@ pub fn all() -> Vec<Tool> {
     all.push(tool("typescript", TYPESCRIPT_VERSION, "npm packages", packages, fetch_typescript));
     let terminal = Needed::WithoutCommand("crates/terminal/tests");
     all.push(tool("tmux", TMUX_VERSION, "the interactive CLI", terminal, fetch_tmux));
-    let browser = Needed::WithoutCommand("crates/cli/tests/real_sessions");
+    let browser = Needed::WithoutCommand("crates/cli/tests/real/real_sessions");
     all.push(tool(
         CHROMIUM,
         CHROMIUM_VERSION,
@@ -153,14 +153,14 @@ pub fn all() -> Vec<Tool> {
         "public-schemas",
         PUBLIC_SCHEMAS_VERSION,
         "answers that have to fit a schema",
-        Needed::With(&["crates/answer/tests/public_schemas.rs"]),
+        Needed::With(&["crates/answer/tests/it/public_schemas.rs"]),
         fetch_public_schemas,
     ));
     all.push(tool(
         "schema-store",
         SCHEMA_STORE_VERSION,
         "answers that have to fit a schema",
-        Needed::With(&["crates/answer/tests/public_schemas.rs"]),
+        Needed::With(&["crates/answer/tests/it/public_schemas.rs"]),
         fetch_schema_store,
     ));
     all.push(tool("cao", CAO_VERSION, "the CAO provider", Needed::With(&["hosts/cao"]), fetch_cao));
@@ -187,9 +187,9 @@ pub fn all() -> Vec<Tool> {
         sdk,
         fetch_claude_sdk_npm,
     ));
-    let clients = Needed::With(&["crates/cli/tests/real_acp_agent"]);
+    let clients = Needed::With(&["crates/cli/tests/real/real_acp_agent"]);
     all.push(tool("acpx", ACPX_VERSION, "clients of `alhena acp`", clients, fetch_acpx));
-    let agents = Needed::With(&["crates/cli/tests/real_acp/others.rs"]);
+    let agents = Needed::With(&["crates/cli/tests/real/real_acp/others.rs"]);
     all.push(tool("qwen-code", QWEN_VERSION, "another agent that speaks ACP", agents, fetch_qwen));
     let action = Needed::With(&["hosts/github-action"]);
     all.push(tool(
@@ -200,7 +200,7 @@ pub fn all() -> Vec<Tool> {
         fetch_nats,
     ));
     all.push(tool("shellcheck", SHELLCHECK_VERSION, "the GitHub Action", action, fetch_shellcheck));
-    let api = Needed::With(&["crates/cli/tests/serve"]);
+    let api = Needed::With(&["crates/cli/tests/it/serve"]);
     all.push(tool(
         "api-tools",
         API_TOOLS_VERSION,

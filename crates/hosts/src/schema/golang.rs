@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::{Shape, as_object, definition, definitions, doc_lines, required};
 
-const GENERATED: &str = "// Code generated from the Rust types. DO NOT EDIT.\n// To renew: UPDATE_SCHEMAS=1 cargo test -p alhena-hosts --test schemas\n";
+const GENERATED: &str = "// Code generated from the Rust types. DO NOT EDIT.\n// To renew: UPDATE_SCHEMAS=1 cargo test -p alhena-hosts --test it schemas\n";
 
 /// A package with types for a shape, which has to be an object with `oneOf` over a `type`.
 pub fn go_types(package: &str, shape: &Shape) -> String {

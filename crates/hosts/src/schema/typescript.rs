@@ -13,7 +13,7 @@ pub fn typescript_types(shapes: &[Shape]) -> String {
         types.extend(definitions(&shape.schema).map(|(name, schema)| (name.to_owned(), schema)));
         types.insert(shape.title().to_owned(), &shape.schema);
     }
-    let mut out = "// Generated from the Rust types; do not edit. To renew: UPDATE_SCHEMAS=1 cargo test -p alhena-hosts --test schemas\n".to_owned();
+    let mut out = "// Generated from the Rust types; do not edit. To renew: UPDATE_SCHEMAS=1 cargo test -p alhena-hosts --test it schemas\n".to_owned();
     for (name, schema) in types {
         out.push('\n');
         comment(schema, "", &mut out);

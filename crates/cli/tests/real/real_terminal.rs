@@ -1,0 +1,18 @@
+//! Interactive agents: the real CLI in real tmux, against the scripted API.
+//!
+//! Every test has a tmux server of its own, which is gone in the end.
+
+mod answers;
+mod commands;
+mod dialogs;
+mod endings;
+mod launching;
+mod many;
+mod matrix;
+pub mod place;
+mod releases;
+mod soak;
+mod states;
+mod truth;
+mod turns;
+mod typing;

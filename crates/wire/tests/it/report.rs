@@ -1,0 +1,272 @@
+//! The json report: its fields, and finding it among noise.
+
+use alhena_wire::report::{
+    ApiMetrics, Decisions, FileMetrics, ModelMetrics, Report, ReportError, RoleMetrics, SessionMetrics,
+    TokenMetrics, ToolMetric, ToolMetrics, find_error_report, find_report,
+};
+use alhena_wire::{Count, Extra, Named, Raw};
+use serde_json::Value;
+
+fn count(number: u64) -> Option<Count> {
+    Some(Count::Whole(number))
+}
+
+fn error<'a>(session: &'a str, kind: &'a str, message: &'a str, code: &'a str) -> Report<'a> {
+    Report {
+        session_id: Some(session.into()),
+        response: None,
+        stats: None,
+        error: Some(ReportError {
+            kind: Some(kind.into()),
+            message: Some(message.into()),
+            code: Raw::from_text(code),
+            extra: Extra::default(),
+        }),
+        warnings: None,
+        extra: Extra::default(),
+    }
+}
+
+fn response(text: &str) -> Report<'_> {
+    Report {
+        session_id: None,
+        response: Some(text.into()),
+        stats: None,
+        error: None,
+        warnings: None,
+        extra: Extra::default(),
+    }
+}
+
+const FULL: &str = r#"{
+  "session_id": "s",
+  "response": "Final answer.",
+  "stats": {
+    "models": {
+      "gemini-2.5-flash": {
+        "api": {"totalRequests": 3, "totalErrors": 1, "totalLatencyMs": 1191, "errorsByType": {"ApiError": 1}},
+        "tokens": {"input": 80, "prompt": 100, "candidates": 20, "total": 127, "cached": 20, "thoughts": 7, "tool": 0},
+        "roles": {
+          "main": {
+            "totalRequests": 3, "totalErrors": 1, "totalLatencyMs": 1191,
+            "tokens": {"input": 80, "prompt": 100, "candidates": 20, "total": 127, "cached": 20, "thoughts": 7, "tool": 0}
+          }
+        }
+      }
+    },
+    "tools": {
+      "totalCalls": 2, "totalSuccess": 1, "totalFail": 1, "totalDurationMs": 12,
+      "totalDecisions": {"accept": 0, "reject": 0, "modify": 0, "auto_accept": 2},
+      "byName": {
+        "read_file": {"count": 2, "success": 1, "fail": 1, "durationMs": 12,
+          "decisions": {"accept": 0, "reject": 0, "modify": 0, "auto_accept": 2}}
+      }
+    },
+    "files": {"totalLinesAdded": 4, "totalLinesRemoved": 1}
+  },
+  "warnings": ["Loop detected, stopping execution"]
+}"#;
+
+#[test]
+fn every_metric_has_its_field() {
+    let tokens = || TokenMetrics {
+        input: count(80),
+        prompt: count(100),
+        candidates: count(20),
+        total: count(127),
+        cached: count(20),
+        thoughts: count(7),
+        tool: count(0),
+        extra: Extra::default(),
+    };
+    let decisions = || Decisions {
+        accept: count(0),
+        reject: count(0),
+        modify: count(0),
+        auto_accept: count(2),
+        extra: Extra::default(),
+    };
+    let model = ModelMetrics {
+        api: Some(ApiMetrics {
+            total_requests: count(3),
+            total_errors: count(1),
+            total_latency_ms: count(1191),
+            errors_by_type: Some(Named(vec![("ApiError".into(), Count::Whole(1))])),
+            extra: Extra::default(),
+        }),
+        tokens: Some(tokens()),
+        roles: Some(Named(vec![(
+            "main".into(),
+            RoleMetrics {
+                total_requests: count(3),
+                total_errors: count(1),
+                total_latency_ms: count(1191),
+                errors_by_type: None,
+                tokens: Some(tokens()),
+                extra: Extra::default(),
+            },
+        )])),
+        extra: Extra::default(),
+    };
+    let tools = ToolMetrics {
+        total_calls: count(2),
+        total_success: count(1),
+        total_fail: count(1),
+        total_duration_ms: count(12),
+        total_decisions: Some(decisions()),
+        by_name: Some(Named(vec![(
+            "read_file".into(),
+            ToolMetric {
+                count: count(2),
+                success: count(1),
+                fail: count(1),
+                duration_ms: count(12),
+                decisions: Some(decisions()),
+                extra: Extra::default(),
+            },
+        )])),
+        extra: Extra::default(),
+    };
+    let report = Report {
+        session_id: Some("s".into()),
+        response: Some("Final answer.".into()),
+        stats: Some(SessionMetrics {
+            models: Some(Named(vec![("gemini-2.5-flash".into(), model)])),
+            tools: Some(tools),
+            files: Some(FileMetrics {
+                total_lines_added: count(4),
+                total_lines_removed: count(1),
+                extra: Extra::default(),
+            }),
+            extra: Extra::default(),
+        }),
+        error: None,
+        warnings: Some(vec!["Loop detected, stopping execution".into()]),
+        extra: Extra::default(),
+    };
+    let found = find_report(FULL.as_bytes()).unwrap();
+    assert_eq!(found.report, report);
+    assert_eq!(found.skipped_bytes, 0);
+    assert_eq!(found.report.clone().into_owned(), report);
+}
+
+#[test]
+fn report_survives_a_round_trip_with_what_is_unknown() {
+    let odd = r#"{"response":"x","new":[1],"stats":{"models":{"m":{"tokens":{"audio":1.5}}},"future":null},"warnings":null}"#;
+    for text in [FULL, odd] {
+        let found = find_report(text.as_bytes()).unwrap();
+        let value: Value = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_value(&found.report).unwrap(), value);
+    }
+}
+
+#[test]
+fn code_is_a_number_or_a_word() {
+    let number = error("s", "Error", "m", "429").error.unwrap();
+    assert_eq!((number.code_number(), number.code_word()), (Some(429), None));
+    let word = error("s", "Error", "m", "\"ECONNREFUSED\"").error.unwrap();
+    assert_eq!((word.code_number(), word.code_word()), (None, Some("ECONNREFUSED".into())));
+    let none = ReportError { kind: None, message: None, code: None, extra: Extra::default() };
+    assert_eq!((none.code_number(), none.code_word()), (None, None));
+}
+
+#[test]
+fn report_is_found_among_noise() {
+    let text = "Loaded cached credentials.\n{ not json\n{\n  key: 1\n}\n{\"log\":true}\n  {\"response\":\"indented\"}\n{\n  \"response\": \"x\"\n} trailing\nmore\n";
+    let found = find_report(text.as_bytes()).unwrap();
+    assert_eq!(found.report, response("x"));
+    let noise =
+        "Loadedcachedcredentials.{notjson{key:1}{\"log\":true}{\"response\":\"indented\"}trailingmore";
+    assert_eq!(found.skipped_bytes, noise.len() as u64);
+}
+
+#[test]
+fn report_is_found_after_a_stack_trace_with_braces() {
+    let text = "Attempt 1 failed. _ApiError: {\"error\":{\"code\":500}}\n    at throwErrorIfNotOK (file:///x.js:1:2) {\n  status: 500\n}\n{\n  \"session_id\": \"s\",\n  \"error\": {\n    \"type\": \"Error\",\n    \"message\": \"m\",\n    \"code\": 500\n  }\n}";
+    assert_eq!(find_error_report(text.as_bytes()).unwrap().report, error("s", "Error", "m", "500"));
+}
+
+#[test]
+fn error_printed_twice_is_found_behind_its_prefix() {
+    // Turn limit and cancel: bare, then behind `[ERROR] `.
+    let object = |id: &str| {
+        format!(
+            "{{\n  \"session_id\": \"{id}\",\n  \"error\": {{\"type\": \"T\", \"message\": \"m\", \"code\": 53}}\n}}"
+        )
+    };
+    let text = format!("{}\n[ERROR] {}\n", object("one"), object("two"));
+    let found = find_error_report(text.as_bytes()).unwrap();
+    assert_eq!(found.report, error("two", "T", "m", "53"));
+    let first = object("one").split_whitespace().collect::<String>().len();
+    assert_eq!(found.skipped_bytes, (first + "[ERROR]".len()) as u64);
+    let alone = format!("[ERROR] {}", object("one"));
+    assert_eq!(find_error_report(alone.as_bytes()).unwrap().report, error("one", "T", "m", "53"));
+    let middle = format!("x [ERROR] {}", object("one"));
+    assert_eq!(find_error_report(middle.as_bytes()), None);
+}
+
+#[test]
+fn errors_of_the_api_are_not_reports() {
+    let text = b"{\"error\":{\"code\":400,\"message\":\"bad\",\"status\":\"INVALID_ARGUMENT\"}}\n";
+    assert_eq!(find_report(text), None);
+    assert_eq!(find_error_report(text), None);
+}
+
+#[test]
+fn success_is_no_error_report() {
+    assert_eq!(find_error_report(FULL.as_bytes()), None);
+    assert_eq!(find_report(b"{\"session_id\":\"only\"}"), None);
+}
+
+#[test]
+fn invalid_stream_has_both_response_and_error() {
+    let text = br#"{"session_id":"s","response":"","error":{"type":"INVALID_STREAM","message":"blocked"}}"#;
+    let report = find_report(text).unwrap().report;
+    assert_eq!(find_error_report(text).unwrap().report, report);
+    assert_eq!(report.response.as_deref(), Some(""));
+    assert_eq!(report.error.unwrap().kind.as_deref(), Some("INVALID_STREAM"));
+}
+
+#[test]
+fn nothing_is_found_in_nothing() {
+    for text in [
+        &b""[..],
+        b"\n\n",
+        b"{",
+        b"{}",
+        b"[ERROR] {",
+        b"[1]",
+        b"{\"response\":\"cut",
+        b"{\"response\":5}",
+        b"\xff\xfe",
+    ] {
+        assert_eq!(find_report(text), None, "{text:?}");
+    }
+}
+
+#[test]
+fn bytes_that_are_not_utf8_around_it_do_not_matter() {
+    let found = find_report(b"\xff\xfe\r\n{\"response\":\"x\"}\r\n\xc3").unwrap();
+    assert_eq!((found.report, found.skipped_bytes), (response("x"), 3));
+    assert_eq!(find_report(b"{\"response\":\"\xff\"}"), None);
+}
+
+#[test]
+fn report_inside_a_broken_object_is_found() {
+    let found = find_report(b"{\"a\":[\n{\"response\":\"x\"}\n").unwrap();
+    assert_eq!(found.report, response("x"));
+}
+
+#[test]
+fn lone_surrogates_in_a_report_are_replaced() {
+    assert_eq!(find_report(br#"{"response":"a\ud800"}"#).unwrap().report, response("a\u{fffd}"));
+}
+
+#[test]
+fn endless_beginnings_are_not_quadratic() {
+    // 50,000 objects that never close, one inside the other: 10^10 steps if each were read to the end.
+    let text = "{\"a\":\n".repeat(50_000);
+    assert_eq!(find_report(text.as_bytes()), None);
+    let with = text + "\n\"broken\n{\"response\":\"x\"}";
+    assert_eq!(find_report(with.as_bytes()).unwrap().report, response("x"));
+}

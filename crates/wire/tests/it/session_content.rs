@@ -1,0 +1,339 @@
+//! What is said in a session: content, results, displays, and how a shell command ended.
+
+use alhena_wire::session::{
+    Activity, Content, Context, DiffStat, FileData, FileDiff, FunctionCall, GrepMatch, Listing,
+    MessageRecord, Payload, Piece, ResultDisplay, ShellEnd, SubagentProgress, Todo, Todos, shell_end,
+};
+use alhena_wire::{Count, Extra, Raw};
+use serde_json::{Value, json};
+
+/// Gives the content of a message to a test, and checks that it is written back as it was.
+fn with_content(content: &Value, test: impl FnOnce(&Content<'_>)) {
+    let text = json!({"id": "1", "content": content}).to_string();
+    let message = MessageRecord::from_text(&text).unwrap();
+    assert_eq!(serde_json::to_value(&message).unwrap()["content"], *content);
+    assert_eq!(message.clone().into_owned(), message);
+    test(message.content.as_ref().unwrap());
+}
+
+fn text_of(content: Value) -> String {
+    let mut text = String::new();
+    with_content(&content, |content| text = content.text().into_owned());
+    text
+}
+
+fn with_display(display: &Value, test: impl FnOnce(&ResultDisplay<'_>)) {
+    let text = json!({"id": "1", "toolCalls": [{"resultDisplay": display}]}).to_string();
+    let message = MessageRecord::from_text(&text).unwrap();
+    assert_eq!(serde_json::to_value(&message).unwrap()["toolCalls"][0]["resultDisplay"], *display);
+    assert_eq!(message.clone().into_owned(), message);
+    test(message.tool_calls.as_ref().unwrap()[0].result_display.as_ref().unwrap());
+}
+
+fn count(number: u64) -> Option<Count> {
+    Some(Count::Whole(number))
+}
+
+#[test]
+fn text_is_the_same_in_every_form() {
+    assert_eq!(text_of(json!("plain \"é\"")), "plain \"é\"");
+    assert_eq!(text_of(json!({"text": "part"})), "part");
+    assert_eq!(text_of(json!(["a", {"text": "b"}, "c\n"])), "abc\n");
+    assert_eq!(text_of(json!([])), "");
+    assert_eq!(text_of(json!("")), "");
+}
+
+#[test]
+fn thoughts_among_the_parts_are_not_text() {
+    // After a resume, 0.61 stores thoughts as parts.
+    let content = json!([{"text": "**Plan** think", "thought": true}, {"text": "Answer."}, {"text": " More", "thought": false}]);
+    with_content(&content, |content| {
+        assert_eq!(content.text(), "Answer. More");
+        assert_eq!(content.thought_text(), "**Plan** think");
+        assert_eq!(content.pieces().len(), 3);
+    });
+}
+
+#[test]
+fn calls_and_media_have_their_fields() {
+    let content = json!([
+        {"functionCall": {"id": "c", "name": "glob", "args": {"pattern": "*"}}, "thoughtSignature": "sig"},
+        {"fileData": {"mimeType": "application/pdf", "fileUri": "gs://x"}},
+        {"executableCode": {"code": "1"}}
+    ]);
+    with_content(&content, |content| {
+        let parts: Vec<_> = content.parts().collect();
+        let call = FunctionCall {
+            id: Some("c".into()),
+            name: Some("glob".into()),
+            args: Raw::from_text(r#"{"pattern":"*"}"#),
+            extra: Extra::default(),
+        };
+        assert_eq!(parts[0].function_call.as_deref(), Some(&call));
+        assert_eq!(parts[0].thought_signature.as_deref(), Some("sig"));
+        let file = FileData {
+            mime_type: Some("application/pdf".into()),
+            file_uri: Some("gs://x".into()),
+            extra: Extra::default(),
+        };
+        assert_eq!(parts[1].file_data.as_deref(), Some(&file));
+        assert!(parts[1].is_media() && !parts[0].is_media());
+        assert_eq!(parts[2].extra.get("executableCode").unwrap().get(), r#"{"code":"1"}"#);
+    });
+}
+
+#[test]
+fn outputs_of_any_type_are_kept() {
+    for (output, text) in [
+        (json!("text"), "text"),
+        (json!({"b": [1, null], "a": 1.5}), r#"{"b":[1,null],"a":1.5}"#),
+        (json!([1, "x"]), r#"[1,"x"]"#),
+        (json!(true), "true"),
+        (json!(-3), "-3"),
+        (json!(3), "3"),
+        (json!(2.5), "2.5"),
+    ] {
+        let content = json!([{"functionResponse": {"response": {"output": output, "more": 1}, "parts": [{"text": "x"}]}}]);
+        with_content(&content, |content| {
+            let part = content.parts().next().unwrap();
+            let response = part.function_response.as_ref().unwrap().response.as_ref().unwrap();
+            assert_eq!(response.output.as_ref().map(Payload::text).as_deref(), Some(text));
+        });
+    }
+}
+
+#[test]
+fn tool_responses_in_the_users_name_are_recognised() {
+    let only = |content: Value| {
+        let mut only = false;
+        with_content(&content, |content| only = content.is_function_response_only());
+        only
+    };
+    let response = json!({"functionResponse": {"id": "1", "response": {"output": "x"}}});
+    assert!(only(json!([response])));
+    assert!(only(json!([response, response])));
+    assert!(only(response.clone()));
+    assert!(only(json!([response, {"inlineData": {"mimeType": "image/png", "data": "AA=="}}, ""])));
+    assert!(!only(json!([response, {"text": "and say hi"}])));
+    assert!(!only(json!([response, "and say hi"])));
+    assert!(!only(json!([{"inlineData": {}}])));
+    assert!(!only(json!("text")));
+    assert!(!only(json!([])));
+}
+
+#[test]
+fn context_in_the_users_name_is_recognised() {
+    let context = |content: Value| {
+        let mut context = None;
+        with_content(&content, |content| context = content.context());
+        context
+    };
+    assert_eq!(context(json!([{"text": "<session_context>\nThis is"}])), Some(Context::Session));
+    assert_eq!(context(json!("\n <session_context>")), Some(Context::Session));
+    assert_eq!(
+        context(json!(["", {"text": " "}, "<hook_context>a</hook_context>\n\nprompt"])),
+        Some(Context::Hook)
+    );
+    assert_eq!(context(json!("What is <session_context>?")), None);
+    assert_eq!(context(json!("/help")), None);
+    assert_eq!(context(json!([{"thought": true, "text": "<hook_context>"}, "x"])), None);
+    assert_eq!(context(json!([])), None);
+}
+
+#[test]
+fn display_of_a_file_is_a_diff() {
+    let display = json!({
+        "fileDiff": "Index: a\n-x\n+y\n", "fileName": "a", "filePath": "/w/a", "originalContent": "x", "newContent": "y",
+        "diffStat": {
+            "model_added_lines": 1, "model_removed_lines": 2, "model_added_chars": 3, "model_removed_chars": 4,
+            "user_added_lines": 5, "user_removed_lines": 6, "user_added_chars": 7, "user_removed_chars": 8
+        },
+        "isNewFile": false, "isBuildFile": true
+    });
+    with_display(&display, |display| {
+        let ResultDisplay::FileDiff(diff) = display else { panic!("{display:?}") };
+        assert_eq!(diff.extra.get("isBuildFile").unwrap().get(), "true");
+        let expected = FileDiff {
+            file_diff: Some("Index: a\n-x\n+y\n".into()),
+            file_name: Some("a".into()),
+            file_path: Some("/w/a".into()),
+            original_content: Some("x".into()),
+            new_content: Some("y".into()),
+            diff_stat: Some(DiffStat {
+                model_added_lines: count(1),
+                model_removed_lines: count(2),
+                model_added_chars: count(3),
+                model_removed_chars: count(4),
+                user_added_lines: count(5),
+                user_removed_lines: count(6),
+                user_added_chars: count(7),
+                user_removed_chars: count(8),
+                extra: Extra::default(),
+            }),
+            is_new_file: Some(false),
+            extra: diff.extra.clone(),
+        };
+        assert_eq!(**diff, expected);
+    });
+    with_display(&json!({"fileDiff": "d", "originalContent": null}), |display| {
+        assert!(matches!(display, ResultDisplay::FileDiff(diff) if diff.original_content.is_none()));
+    });
+}
+
+#[test]
+fn display_of_todos_is_a_list() {
+    let todo = |description: &'static str, status: &'static str| Todo {
+        description: Some(description.into()),
+        status: Some(status.into()),
+        extra: Extra::default(),
+    };
+    let display = json!({"todos": [{"description": "first", "status": "completed"}, {"description": "second", "status": "pending"}]});
+    with_display(&display, |display| {
+        let todos = vec![todo("first", "completed"), todo("second", "pending")];
+        assert_eq!(
+            *display,
+            ResultDisplay::Todos(Box::new(Todos { todos: Some(todos), extra: Extra::default() }))
+        );
+    });
+}
+
+#[test]
+fn display_of_a_sub_agent_is_its_progress() {
+    let display = json!({
+        "isSubagentProgress": true, "agentName": "generalist", "state": "completed", "result": "Found it.",
+        "recentActivity": [{"id": "1", "type": "thought", "content": "hm", "status": "completed"}], "terminateReason": "GOAL"
+    });
+    with_display(&display, |display| {
+        let activity = Activity {
+            id: Some("1".into()),
+            kind: Some("thought".into()),
+            content: Some("hm".into()),
+            status: Some("completed".into()),
+            extra: Extra::default(),
+        };
+        let expected = SubagentProgress {
+            is_subagent_progress: Some(true),
+            agent_name: Some("generalist".into()),
+            recent_activity: Some(vec![activity]),
+            state: Some("completed".into()),
+            result: Some(Payload::Text("Found it.".into())),
+            terminate_reason: Some("GOAL".into()),
+            extra: Extra::default(),
+        };
+        assert_eq!(*display, ResultDisplay::Subagent(Box::new(expected)));
+    });
+}
+
+#[test]
+fn display_of_a_search_is_a_listing() {
+    let display = json!({"summary": "Found 1 match", "matches": [{"filePath": "a", "absolutePath": "/w/a", "lineNumber": 3, "line": "x"}]});
+    with_display(&display, |display| {
+        let found = GrepMatch {
+            file_path: Some("a".into()),
+            absolute_path: Some("/w/a".into()),
+            line_number: count(3),
+            line: Some("x".into()),
+            extra: Extra::default(),
+        };
+        let expected = Listing {
+            summary: Some("Found 1 match".into()),
+            matches: Some(vec![found]),
+            files: None,
+            extra: Extra::default(),
+        };
+        assert_eq!(*display, ResultDisplay::Listing(Box::new(expected)));
+    });
+    with_display(&json!({"summary": "Read 2", "files": ["a", "b"], "skipped": [{"path": "c"}]}), |display| {
+        assert!(
+            matches!(display, ResultDisplay::Listing(listing) if listing.files == Some(vec!["a".into(), "b".into()]))
+        );
+    });
+}
+
+#[test]
+fn display_of_a_terminal_is_lines_of_runs() {
+    let display = json!([[{"text": "red", "fg": "#f00", "bold": true}, {"text": " plain"}], []]);
+    with_display(&display, |display| {
+        let ResultDisplay::Ansi(lines) = display else { panic!("{display:?}") };
+        let text: Vec<String> =
+            lines.iter().map(|line| line.iter().filter_map(|run| run.text.as_deref()).collect()).collect();
+        assert_eq!(text, ["red plain", ""]);
+    });
+}
+
+#[test]
+fn display_of_another_form_is_kept() {
+    with_display(&json!("text"), |display| assert_eq!(*display, ResultDisplay::Text("text".into())));
+    with_display(&json!("es\"caped"), |display| {
+        assert_eq!(*display, ResultDisplay::Text("es\"caped".into()))
+    });
+    with_display(&json!({"plan": {"x": 1}}), |display| {
+        let ResultDisplay::Other(object) = display else { panic!("{display:?}") };
+        assert_eq!(object.get("plan").unwrap().get(), r#"{"x":1}"#);
+        assert_eq!(object.len(), 1);
+    });
+    let text = r#"{"id":"1","toolCalls":[{"name":"t","resultDisplay":[1]},{"resultDisplay":5}]}"#;
+    let message = MessageRecord::from_text(text).unwrap();
+    assert_eq!(serde_json::to_value(&message).unwrap(), serde_json::from_str::<Value>(text).unwrap());
+    assert_eq!(message.tool_calls.unwrap()[0].extra.get("resultDisplay").unwrap().get(), "[1]");
+}
+
+#[test]
+fn pieces_borrow_what_needs_no_decoding() {
+    let text = r#"{"content":["a",{"text":"b"}],"toolCalls":[{"result":{"functionResponse":{"response":{"output":"c"}}}}]}"#;
+    let message = MessageRecord::from_text(text).unwrap();
+    let within = |piece: &str| text.as_bytes().as_ptr_range().contains(&piece.as_ptr());
+    for piece in message.content.unwrap().pieces() {
+        assert!(match piece {
+            Piece::Text(text) => within(text),
+            Piece::Part(part) => within(part.text.as_ref().unwrap()),
+        });
+    }
+    let call = &message.tool_calls.unwrap()[0];
+    let response = call.response().unwrap().response.as_ref().unwrap();
+    assert!(within(&response.output.as_ref().unwrap().text()));
+}
+
+#[test]
+fn exit_code_is_read_from_the_end() {
+    let end = |exit_code, process_group| Some(ShellEnd { exit_code, process_group, ..ShellEnd::default() });
+    // Recorded with 0.61, 0.38 and 0.30; the command itself printed "Exit Code: 99".
+    let wrapped = "<untrusted_context>\nOutput: out\nExit Code: 99\nerr\nExit Code: 3\nProcess Group PGID: 3327\n</untrusted_context>";
+    assert_eq!(shell_end(wrapped), end(Some(3), Some(3327)));
+    assert_eq!(
+        shell_end("Output: out\nExit Code: 99\nerr\nExit Code: 3\nProcess Group PGID: 1"),
+        end(Some(3), Some(1))
+    );
+    assert_eq!(shell_end("Output: fine\nProcess Group PGID: 7"), end(None, Some(7)));
+    assert_eq!(shell_end("Output: (empty)\nExit Code: -1"), end(Some(-1), None));
+    // Up to 0.24 every line was there.
+    let old = "Command: false\nDirectory: (root)\nOutput: (empty)\nError: (none)\nExit Code: 1\nSignal: (none)\nBackground PIDs: (none)\nProcess Group PGID: 9";
+    assert_eq!(shell_end(old), end(Some(1), Some(9)));
+    assert_eq!(shell_end(&old.replace("Exit Code: 1", "Exit Code: (none)")), end(None, Some(9)));
+}
+
+#[test]
+fn signals_and_background_processes_are_read_too() {
+    let text = "Output: x\nExit Code: 137\nSignal: 9\nBackground PIDs: 4, 5\nProcess Group PGID: 3";
+    let expected = ShellEnd {
+        exit_code: Some(137),
+        signal: Some("9"),
+        background_pids: Some("4, 5"),
+        process_group: Some(3),
+    };
+    assert_eq!(shell_end(text), Some(expected));
+}
+
+#[test]
+fn output_of_a_command_that_did_not_end_says_nothing() {
+    for text in [
+        "",
+        "Exit Code: 3",
+        "Command was cancelled by user before it could complete. Below is the output before it was cancelled:\nExit Code: 3",
+        "Command moved to background (PID: 5). Output hidden.",
+        "Tool execution denied by policy.",
+    ] {
+        assert_eq!(shell_end(text), None, "{text}");
+    }
+    assert_eq!(shell_end("Output: a\nExit Code: 3\nb"), Some(ShellEnd::default()));
+}

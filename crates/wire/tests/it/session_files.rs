@@ -1,0 +1,234 @@
+//! Session files of the real CLI: 0.30.1, 0.38.2, 0.39.1, 0.44.0 and 0.61.0 were given the same scripted model, used every
+//! kind of tool, and were resumed a minute later.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use alhena_wire::release::{Feature, Version};
+use alhena_wire::session::{
+    CallStatus, Content, Context, Format, Log, MessageRecord, MessageType, Payload, Piece, ResultDisplay,
+    Session, SessionKind, ToolCallRecord, shell_end,
+};
+use serde_json::Value;
+
+fn files(version: &str) -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/sessions").join(version);
+    let mut files: Vec<_> = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+const VERSIONS: [&str; 6] = ["0.30.1", "0.38.2", "0.39.1", "0.44.0", "0.61.0", "0.61.0-plain"];
+
+/// The session itself; a later file beside it is the stub that a resume leaves.
+fn session_text(version: &str) -> Vec<u8> {
+    fs::read(&files(version)[0]).unwrap()
+}
+
+fn decoded<'a>(log: &'a Log<'_>) -> Vec<MessageRecord<'a>> {
+    log.messages().iter().map(|message| message.decode()).collect()
+}
+
+fn calls<'a, 'm>(messages: &'m [MessageRecord<'a>], name: &str) -> Vec<&'m ToolCallRecord<'a>> {
+    let all = messages.iter().flat_map(|message| message.tool_calls.iter().flatten());
+    all.filter(|call| call.name.as_deref() == Some(name)).collect()
+}
+
+fn output(call: &ToolCallRecord<'_>) -> String {
+    let response = call.response().unwrap().response.as_ref().unwrap();
+    response.output.as_ref().or(response.error.as_ref()).map(Payload::text).unwrap().into_owned()
+}
+
+#[test]
+fn every_record_of_every_release_is_read_and_written_back() {
+    for version in VERSIONS {
+        for file in files(version) {
+            let bytes = fs::read(&file).unwrap();
+            let session = Session::read(&bytes);
+            assert!(session.complete, "{file:?}");
+            assert_eq!((session.log.unreadable(), session.log.ignored()), (0, 0), "{file:?}");
+            assert!(session.log.has_header());
+            assert!(session.log.metadata().extra.is_empty());
+            for message in session.log.messages() {
+                let record = message.decode();
+                let value: Value = serde_json::from_str(message.raw().get()).unwrap();
+                assert_eq!(serde_json::to_value(&record).unwrap(), value, "{file:?}");
+                assert!(record.extra.is_empty(), "{file:?}: {:?}", record.extra);
+                assert_eq!(record.id.as_deref(), Some(message.id()));
+            }
+        }
+    }
+}
+
+#[test]
+fn format_follows_the_release() {
+    for version in VERSIONS {
+        let release: Version = version.trim_end_matches("-plain").parse().unwrap();
+        let bytes = session_text(version);
+        let expected = if release.has(Feature::JsonlSessions) { Format::Lines } else { Format::Object };
+        let session = Session::read(&bytes);
+        assert_eq!(session.format, expected, "{version}");
+        let kind = release.has(Feature::SessionKind).then_some(SessionKind::Main);
+        assert_eq!(session.log.metadata().kind, kind, "{version}");
+    }
+}
+
+#[test]
+fn the_same_run_tells_the_same_story_in_every_release() {
+    for version in ["0.30.1", "0.38.2", "0.39.1", "0.44.0", "0.61.0"] {
+        let bytes = session_text(version);
+        let session = Session::read(&bytes);
+        let messages = decoded(&session.log);
+        let said: Vec<String> = messages
+            .iter()
+            .filter_map(|message| message.content.as_ref().map(|content| (message, content)))
+            .filter(|(_, content)| content.context().is_none() && !content.is_function_response_only())
+            .map(|(message, content)| {
+                format!("{}: {}", message.kind.as_ref().unwrap().as_str(), content.text())
+            })
+            .filter(|line| line != "gemini: ")
+            .collect();
+        // 0.30 to 0.61 store the model's text trimmed, until a resume rewrites it as parts.
+        assert_eq!(
+            said,
+            [
+                "user: Use the tools",
+                "gemini: I will look around.",
+                "gemini: Done: olá 🌍 \"quoted\"\u{2028}end.",
+                "user: And again",
+                "gemini: Second answer."
+            ]
+        );
+    }
+}
+
+#[test]
+fn diffs_results_and_exit_codes_are_there_in_every_release() {
+    for version in ["0.30.1", "0.38.2", "0.39.1", "0.44.0", "0.61.0"] {
+        let bytes = session_text(version);
+        let session = Session::read(&bytes);
+        let messages = decoded(&session.log);
+
+        let write = calls(&messages, "write_file")[0];
+        let Some(ResultDisplay::FileDiff(diff)) = &write.result_display else {
+            panic!("{version}: {write:?}")
+        };
+        assert_eq!(
+            (diff.new_content.as_deref(), diff.is_new_file),
+            (Some("one\ntwo\n"), Some(true)),
+            "{version}"
+        );
+        assert!(diff.file_diff.as_ref().unwrap().contains("+one\n+two\n"));
+        assert_eq!(diff.diff_stat.as_ref().unwrap().model_added_lines.map(|count| count.get()), Some(2));
+
+        let edit = calls(&messages, "replace")[0];
+        let Some(ResultDisplay::FileDiff(diff)) = &edit.result_display else { panic!("{version}: {edit:?}") };
+        assert_eq!(diff.original_content.as_deref(), Some("alpha\nbeta\ngamma\n"), "{version}");
+
+        let shell = calls(&messages, "run_shell_command");
+        let codes: Vec<_> = shell.iter().map(|call| shell_end(&output(call)).unwrap().exit_code).collect();
+        assert_eq!(codes, [Some(3), None], "{version}");
+        assert!(shell.iter().all(|call| call.status == Some(CallStatus::Success)));
+
+        let reads = calls(&messages, "read_file");
+        let statuses: Vec<_> = reads.iter().map(|call| call.status.clone().unwrap()).collect();
+        assert_eq!(statuses, [CallStatus::Success, CallStatus::Error, CallStatus::Success], "{version}");
+        assert_eq!(output(reads[0]), "alpha\nbeta\ngamma\n");
+        let image = reads[2]
+            .own_result()
+            .iter()
+            .filter_map(Piece::part)
+            .find_map(|part| part.inline_data.as_ref())
+            .unwrap();
+        assert_eq!(image.mime_type.as_deref(), Some("image/png"));
+
+        let todos = calls(&messages, "write_todos")[0];
+        assert!(matches!(todos.result_display, Some(ResultDisplay::Todos(_))), "{version}");
+
+        let listing = &calls(&messages, "grep_search")[0].result_display;
+        match version {
+            "0.30.1" => assert_eq!(*listing, Some(ResultDisplay::Text("Found 1 match".into()))),
+            _ => assert!(matches!(listing, Some(ResultDisplay::Listing(_))), "{version}: {listing:?}"),
+        }
+    }
+}
+
+#[test]
+fn thoughts_and_tokens_are_per_message() {
+    for version in ["0.30.1", "0.38.2", "0.39.1", "0.44.0", "0.61.0"] {
+        let bytes = session_text(version);
+        let session = Session::read(&bytes);
+        let messages = decoded(&session.log);
+        let model: Vec<_> =
+            messages.iter().filter(|message| message.kind == Some(MessageType::Gemini)).collect();
+        let thought = &model[0].thoughts.as_ref().unwrap()[0];
+        assert_eq!(thought.subject.as_deref(), Some("Looking around"), "{version}");
+        let tokens = model[0].tokens.as_ref().unwrap();
+        assert_eq!((tokens.thoughts.unwrap().get(), tokens.cached.unwrap().get()), (7, 20), "{version}");
+        assert_eq!(model[0].model.as_deref(), Some("gemini-2.5-flash"));
+    }
+}
+
+#[test]
+fn resume_since_0_44_rewrites_thoughts_as_parts_and_doubles_responses() {
+    for (version, contexts, responses) in [("0.39.1", 0, 1), ("0.44.0", 1, 8), ("0.61.0", 1, 8)] {
+        let bytes = session_text(version);
+        let session = Session::read(&bytes);
+        let messages = decoded(&session.log);
+        let contents: Vec<_> = messages.iter().filter_map(|message| message.content.as_ref()).collect();
+        let of = |test: fn(&Content<'_>) -> bool| contents.iter().filter(|content| test(content)).count();
+        assert_eq!(of(|content| content.context() == Some(Context::Session)), contexts, "{version}");
+        assert_eq!(of(|content| content.is_function_response_only()), responses, "{version}");
+        let thoughts = of(|content| !content.thought_text().is_empty());
+        assert_eq!(thoughts, if version == "0.39.1" { 0 } else { 2 }, "{version}");
+    }
+}
+
+#[test]
+fn stub_of_a_resume_has_the_id_but_nothing_said() {
+    for version in ["0.39.1", "0.44.0", "0.61.0"] {
+        let files = files(version);
+        let (first, stub) = (fs::read(&files[0]).unwrap(), fs::read(&files[1]).unwrap());
+        let (first, stub) = (Session::read(&first), Session::read(&stub));
+        assert_eq!(first.log.metadata().session_id, stub.log.metadata().session_id);
+        let said =
+            |message: &MessageRecord<'_>| message.content.as_ref().is_some_and(|c| c.context().is_none());
+        assert!(!decoded(&stub.log).iter().any(said), "{version}");
+    }
+}
+
+#[test]
+fn file_cut_at_any_byte_gives_a_prefix_of_its_records() {
+    let bytes = session_text("0.61.0-plain");
+    let mut states = vec![Vec::new()];
+    let mut log = Log::new();
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        log.push_line(line);
+        states.push(log.messages().iter().map(|message| message.raw().get().to_owned()).collect());
+    }
+    for cut in 0..=bytes.len() {
+        let session = Session::read(&bytes[..cut]);
+        let lines = bytes[..cut].iter().filter(|byte| **byte == b'\n').count();
+        let seen: Vec<_> =
+            session.log.messages().iter().map(|message| message.raw().get().to_owned()).collect();
+        // A last line that lacks nothing but its newline counts.
+        let expected =
+            if session.complete && !bytes[..cut].ends_with(b"\n") && cut > 0 { lines + 1 } else { lines };
+        assert_eq!(seen, states[expected], "cut at {cut}");
+        assert_eq!(session.log.unreadable(), 0);
+    }
+}
+
+#[test]
+fn legacy_file_cut_at_any_byte_gives_a_prefix_of_its_messages() {
+    let bytes = session_text("0.38.2");
+    let whole = Session::read(&bytes);
+    let mut most = 0;
+    for cut in (0..bytes.len()).step_by(7) {
+        let session = Session::read(&bytes[..cut]);
+        let seen = session.log.messages();
+        assert_eq!(seen, &whole.log.messages()[..seen.len()], "cut at {cut}");
+        most = most.max(seen.len());
+    }
+    assert_eq!(most, whole.log.messages().len());
+}

@@ -1,0 +1,4 @@
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod documents;
+mod library;
