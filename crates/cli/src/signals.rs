@@ -15,7 +15,7 @@ use crate::output;
 const CANCELLED: i32 = 130;
 
 /// What a run that is over gets to print its outcome, when it is told to end at once.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// How long a run that was stopped waits, when it is over, for somebody who takes nothing of what it prints.
 const UNREAD: Duration = Duration::from_secs(10);

@@ -10,6 +10,7 @@ pub mod forms;
 pub mod home;
 pub mod nats;
 pub mod npm;
+pub mod port;
 pub mod python;
 pub mod real_cli;
 pub mod script;
@@ -37,6 +38,7 @@ pub fn profile_variable() -> Option<(String, String)> {
     Some((name.to_owned(), std::env::var(name).ok()?))
 }
 
+pub use self::port::HeldPort;
 pub use alhena_sys::processes;
 pub use alhena_sys::processes::alive;
 pub use bounded::{Deadline, Finished, Watchdog, run_bounded};

@@ -2,12 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::Deadline;
+use crate::port::HeldPort;
 use crate::tools;
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -16,10 +17,12 @@ const LIMIT: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct NatsServer {
     child: Option<Child>,
-    port: u16,
+    port: HeldPort,
     scheme: &'static str,
     directory: tempfile::TempDir,
-    monitor: Option<u16>,
+    monitor: Option<HeldPort>,
+    /// The one for other servers of its cluster.
+    route: Option<HeldPort>,
     /// What it is started with.
     pub arguments: Vec<String>,
 }
@@ -79,16 +82,17 @@ impl NatsServer {
 
     /// One that can be asked for its [`Traffic`].
     pub fn monitored() -> io::Result<Self> {
-        let port = free_port()?;
-        let mut server = Self::with(&["-m", &port.to_string()])?;
+        let port = HeldPort::new()?;
+        let mut server = Self::with(&["-m", &port.number.to_string()])?;
         server.monitor = Some(port);
         Ok(server)
     }
 
     /// What has passed through it so far.
     pub fn traffic(&self) -> io::Result<Traffic> {
-        let port = self.monitor.ok_or_else(|| io::Error::other("it was not started as monitored"))?;
-        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+        let port =
+            self.monitor.as_ref().ok_or_else(|| io::Error::other("it was not started as monitored"))?;
+        let mut stream = TcpStream::connect(("127.0.0.1", port.number))?;
         stream.set_read_timeout(Some(LIMIT))?;
         stream.write_all(b"GET /varz HTTP/1.0\r\n\r\n")?;
         let mut answer = String::new();
@@ -99,12 +103,13 @@ impl NatsServer {
 
     fn start(arguments: &[String], scheme: &'static str) -> io::Result<Self> {
         let directory = tempfile::Builder::new().prefix("alhena-nats-").tempdir()?;
-        let port = free_port()?;
+        let port = HeldPort::new()?;
         let data = directory.path().join("data").to_string_lossy().into_owned();
-        let own = ["-js", "-a", "127.0.0.1", "-p", &port.to_string(), "-sd", &data];
+        let own = ["-js", "-a", "127.0.0.1", "-p", &port.number.to_string(), "-sd", &data];
         let mut all: Vec<String> = own.iter().map(|word| (*word).to_owned()).collect();
         all.extend_from_slice(arguments);
-        let mut server = Self { child: None, port, scheme, directory, monitor: None, arguments: all };
+        let mut server =
+            Self { child: None, port, scheme, directory, monitor: None, route: None, arguments: all };
         server.again()?;
         Ok(server)
     }
@@ -120,8 +125,13 @@ impl NatsServer {
             .stderr(log)
             .spawn()?;
         self.child = Some(child);
-        let listens = || TcpStream::connect(("127.0.0.1", self.port)).is_ok();
-        match Deadline::after(LIMIT).wait_until(listens) {
+        let (mut listens, mut ended) = (false, false);
+        Deadline::after(LIMIT).wait_until(|| {
+            listens = TcpStream::connect(("127.0.0.1", self.port.number)).is_ok();
+            ended = self.child.as_mut().is_none_or(|child| !matches!(child.try_wait(), Ok(None)));
+            listens || ended
+        });
+        match listens && !ended {
             true => Ok(()),
             false => Err(io::Error::other(format!("nats-server does not listen: {}", self.log()))),
         }
@@ -145,12 +155,12 @@ impl NatsServer {
     /// Where it is. A server with TLS is `localhost`.
     pub fn url(&self) -> String {
         let host = if self.scheme == "tls" { "localhost" } else { "127.0.0.1" };
-        format!("{}://{host}:{}", self.scheme, self.port)
+        format!("{}://{host}:{}", self.scheme, self.port.number)
     }
 
     /// `host:port`, for who speaks to it by hand.
     pub fn host(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
+        format!("127.0.0.1:{}", self.port.number)
     }
 
     /// What it said.
@@ -172,21 +182,20 @@ pub fn kept(name: &str) -> String {
 
 /// Three servers that know each other.
 pub fn cluster() -> io::Result<Vec<NatsServer>> {
-    let routes: Vec<u16> = (0..3).map(|_| free_port()).collect::<io::Result<_>>()?;
-    let all = routes.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect::<Vec<_>>().join(",");
-    let server = |(index, route): (usize, &u16)| {
-        let (own, name) = (format!("nats://127.0.0.1:{route}"), format!("n{index}"));
-        NatsServer::with(&["--cluster_name", "three", "--cluster", &own, "--routes", &all, "-n", &name])
+    let routes: Vec<HeldPort> = (0..3).map(|_| HeldPort::new()).collect::<io::Result<_>>()?;
+    let address = |route: &HeldPort| format!("nats://127.0.0.1:{}", route.number);
+    let all = routes.iter().map(address).collect::<Vec<_>>().join(",");
+    let server = |(index, route): (usize, HeldPort)| {
+        let (own, name) = (address(&route), format!("n{index}"));
+        let arguments = ["--cluster_name", "three", "--cluster", &own, "--routes", &all, "-n", &name];
+        let mut server = NatsServer::with(&arguments)?;
+        server.route = Some(route);
+        Ok(server)
     };
-    routes.iter().enumerate().map(server).collect()
+    routes.into_iter().enumerate().map(server).collect()
 }
 
 /// The addresses of several.
 pub fn urls(servers: &[NatsServer]) -> String {
     servers.iter().map(NatsServer::url).collect::<Vec<_>>().join(",")
-}
-
-/// A port that nobody listens at.
-pub fn free_port() -> io::Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }

@@ -55,13 +55,13 @@ async def two_turns():
         show("mcp", **await client.get_mcp_status())
 
 
-async def asked(answer):
+async def asked(answer, prompt="Write the note"):
     async def can_use_tool(name, arguments, context):
         show("asked", tool=name, input=arguments, id=context.tool_use_id)
         return answer(arguments)
 
     async with ClaudeSDKClient(options(can_use_tool=can_use_tool)) as client:
-        await whole(client, "Write the note")
+        await whole(client, prompt)
 
 
 async def allow():
@@ -74,6 +74,10 @@ async def deny():
 
 async def change():
     await asked(lambda arguments: PermissionResultAllow(updated_input={**arguments, "content": "other"}))
+
+
+async def edit():
+    await asked(lambda _: PermissionResultAllow(), "Change the kept file")
 
 
 async def edits():

@@ -17,7 +17,7 @@ use crate::tail::SessionTail;
 
 /// How long the counts of a call are waited for that are not in the session file when the next one is asked for. They always
 /// were (0.61.0), but for calls that failed.
-const PATIENCE: Duration = Duration::from_millis(300);
+const PATIENCE: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_millis(10);
 /// How long the CLI's traces may take to name the model of a call that counts in dollars.
 const PATIENCE_WITH_TRACES: Duration = Duration::from_secs(5);

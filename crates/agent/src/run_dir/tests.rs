@@ -107,7 +107,7 @@ fn a_directory_without_the_mark_stays_whatever_its_name() {
     let (path, temporary, _) = killed(root.path());
     fs::remove_file(temporary.join(MARK)).unwrap();
     fs::write(temporary.join("thesis"), "mine").unwrap();
-    let persons = std::env::temp_dir().join("alhena-2024");
+    let persons = std::env::temp_dir().join(format!("alhena-4{:09}", std::process::id()));
     let made = fs::create_dir(&persons).is_ok();
     clear_away(root.path());
     assert!(!path.exists());

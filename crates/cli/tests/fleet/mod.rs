@@ -50,7 +50,7 @@ case "$prompt" in *costs*) models='"gemini-2.5-flash":{"total_tokens":10,"input_
 case "$prompt" in *limited*)
     # The first one is told to wait.
     if mkdir "${0%/*}/limited" 2> /dev/null; then
-        status='"status":"error","error":{"type":"unknown","message":"RetryableQuotaError: busy. Please retry in 5s."}'
+        status='"status":"error","error":{"type":"unknown","message":"RetryableQuotaError: busy. Please retry in 20s."}'
         code=1
     fi ;;
 esac
@@ -359,6 +359,11 @@ pub fn through_chaos(fleet: &mut Fleet, seed: u64, jobs: usize, limit: Duration,
     loop {
         std::thread::sleep(Duration::from_millis(flags.pause + dice.below(flags.pause)));
         if let Some(status) = submitter.has_ended() {
+            // A cluster without a leader takes nobody in: once more, as its user would.
+            if status.code() == Some(2) {
+                submitter = fleet.submit(flags.submit);
+                continue;
+            }
             assert!(status.success(), "seed {seed}: {}{}", submitter.stdout(), submitter.stderr());
             break;
         }

@@ -177,14 +177,14 @@ fn the_silence_clock_stands_still_while_a_tool_runs() {
         script([
             Step::Init,
             Step::Line(line.into()),
-            Step::Sleep(2000),
+            Step::Sleep(5000),
             Step::Line(done.into()),
             Step::Text("done".into()),
             Step::Result,
         ]),
     );
     let mut request = hostile.lab.request("hello");
-    request.stall_timeout = Some(Duration::from_millis(800));
+    request.stall_timeout = Some(Duration::from_secs(3));
     assert_eq!(hostile.lab.run(request).status, Status::Success);
 }
 

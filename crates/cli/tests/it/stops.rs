@@ -235,7 +235,7 @@ fn a_killed_guard_costs_nothing() {
 fn a_stopped_keeper_does_not_hold_alhena() {
     for (both, again) in [(false, false), (true, false), (true, true)] {
         let hostile = HostileLab::new("stopped keeper", busy());
-        let mut command = hostile.lab.command(&["--as", "outcome", "--timeout", "10s", "go"]);
+        let mut command = hostile.lab.command(&["--as", "outcome", "--timeout", "20s", "go"]);
         let alhena = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let chain = Chain::of(alhena.id(), &hostile);
         signal(chain.keeper, Signal::STOP);
@@ -250,7 +250,7 @@ fn a_stopped_keeper_does_not_hold_alhena() {
                         .into_iter()
                         .filter(|pid| alive(*pid))
                         .for_each(|pid| signal(pid, Signal::STOP));
-                    std::thread::yield_now();
+                    std::thread::sleep(Duration::from_millis(1));
                 }
             });
             // The watchdog of the lab ends a test that waits for ever.

@@ -1,10 +1,13 @@
 //! The queue on real servers: one, and three that keep everything together.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use alhena_queue::{Address, Batch, Label, Layout, Name, Queue, QueueError};
-use alhena_testbed::nats::{NatsServer, cluster, free_port, urls};
+use alhena_testbed::HeldPort;
+use alhena_testbed::nats::{NatsServer, cluster, urls};
 use alhena_testbed::tls::TlsFront;
 
 const SOON: Duration = Duration::from_millis(200);
@@ -489,8 +492,8 @@ fn a_file_that_is_torn_or_odd_is_told_as_such_and_holds_up_nobody() {
 
 #[test]
 fn nobody_there_no_jetstream_and_wrong_files_are_told_apart() {
-    let free = free_port().unwrap();
-    let nobody = Address::of(Some(&format!("nats://me:secret@127.0.0.1:{free}")), |_| None).unwrap();
+    let free = HeldPort::new().unwrap();
+    let nobody = Address::of(Some(&format!("nats://me:secret@127.0.0.1:{}", free.number)), |_| None).unwrap();
     let error = Queue::connect(&nobody, Layout::default()).unwrap_err();
     assert!(matches!(error, QueueError::Connect { .. }) && !error.to_string().contains("secret"), "{error}");
     let missing = |name: &str| (name == "NATS_CREDS").then(|| "/nowhere/creds".to_owned());
@@ -517,19 +520,19 @@ fn a_cluster_that_loses_a_server_loses_no_job() {
     let queue = connect(&servers, &layout);
     let batch = name("b");
     let jobs = 60;
+    let over = Arc::new(AtomicBool::new(false));
     let worker = |queue: Queue| {
+        let over = over.clone();
         std::thread::spawn(move || {
             let mut worker = queue.worker(&[]).unwrap();
-            let mut idle = 0;
-            while idle < 20 {
+            while !over.load(Ordering::Acquire) {
                 match worker.next(Duration::from_secs(1)) {
                     Ok(Some(delivery)) => {
-                        idle = 0;
                         let answer =
                             format!("{} of {}", delivery.job(), String::from_utf8_lossy(delivery.payload()));
                         let _lost = delivery.finish(answer.as_bytes());
                     }
-                    Ok(None) => idle += 1,
+                    Ok(None) => {}
                     Err(_) => std::thread::sleep(SOON),
                 }
             }
@@ -546,6 +549,7 @@ fn a_cluster_that_loses_a_server_loses_no_job() {
         queue.put(&batch, &job.to_string(), 1, &Label::any(), format!("payload {job}").as_bytes()).unwrap();
     }
     let results = all_results(&queue, &batch, jobs);
+    over.store(true, Ordering::Release);
     assert_eq!(results.len(), jobs);
     for ((job, attempt), said) in results {
         assert_eq!((attempt, said), (1, vec![format!("{job} of payload {job}")]));
@@ -730,6 +734,7 @@ fn a_renewal_costs_three_messages() {
     let delivery = queue.worker(&[]).unwrap().next(LONG).unwrap().unwrap();
     delivery.tell_begun("build-machine-7-31415");
     told.recv_timeout(LONG).unwrap();
+    told.try_iter().for_each(drop);
     let (before, times) = (server.traffic().unwrap(), 3);
     (0..times).for_each(|_| drop(told.recv_timeout(LONG).unwrap()));
     let (messages, bytes) = server.traffic().unwrap().since(&before);

@@ -246,13 +246,13 @@ fn a_storm_changes_its_processes_all_the_time() {
     let first = hostile.survivors().unwrap();
     let calm = || {
         let before = hostile.pids().unwrap().len();
-        std::thread::sleep(Duration::from_millis(300));
+        std::thread::sleep(Duration::from_secs(1));
         before == hostile.pids().unwrap().len()
     };
     assert!(Deadline::after(LIMIT).wait_until(calm));
     let last = hostile.survivors().unwrap();
     assert_eq!(last.len(), 21);
-    assert!(hostile.pids().unwrap().len() > 100, "only {} processes", hostile.pids().unwrap().len());
+    assert!(hostile.pids().unwrap().len() > 40, "only {} processes", hostile.pids().unwrap().len());
     let kept: Vec<&u32> = first.iter().filter(|pid| last.contains(pid)).collect();
     assert_eq!(kept, [&process.id()]);
     end(process);

@@ -15,7 +15,7 @@ use crate::run::{Item, Listener};
 use crate::supervise::protocol::Gentle;
 
 /// How long what others say of a turn is waited for when the agent has answered.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Why a question is withdrawn whose agent is gone.
 const AGENT_HAS_ENDED: &str = "The agent has ended";
 /// How long to wait for a reader before looking again.

@@ -1,6 +1,7 @@
 //! Servers that do not let everybody in, and what goes wrong at their doors.
 
-use alhena_testbed::nats::{NatsServer, free_port, kept};
+use alhena_testbed::HeldPort;
+use alhena_testbed::nats::{NatsServer, kept};
 use alhena_testbed::tls::TlsFront;
 
 use super::jobs;
@@ -126,7 +127,8 @@ fn credentials_that_are_none_are_told_by_their_file_and_not_by_what_is_in_it() {
 #[test]
 fn what_is_wrong_at_the_door_is_told_with_a_hint() {
     let fleet = Fleet::new("wrong", Vec::new());
-    let nobody = format!("nats://127.0.0.1:{}", free_port().unwrap());
+    let port = HeldPort::new().unwrap();
+    let nobody = format!("nats://127.0.0.1:{}", port.number);
     let gemini = fleet.gemini.display().to_string();
     let worker = |more: &[&str]| {
         let mut args = vec!["worker", "--gemini", &gemini];
@@ -158,7 +160,8 @@ fn what_is_wrong_at_the_door_is_told_with_a_hint() {
 fn a_server_that_cannot_be_used_is_told_by_its_reason_and_no_results_file_is_left() {
     let locked = NatsServer::with(&["--user", "me", "--pass", "hunter2"]).unwrap();
     let forgetful = NatsServer::with(&["-js=false"]).unwrap();
-    let nobody = format!("nats://127.0.0.1:{}", free_port().unwrap());
+    let port = HeldPort::new().unwrap();
+    let nobody = format!("nats://127.0.0.1:{}", port.number);
     let fleet = Fleet::new("no use", Vec::new());
     fleet.write("jobs.jsonl", &jobs(1));
     for (url, hint) in [

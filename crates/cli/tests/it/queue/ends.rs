@@ -163,7 +163,7 @@ fn a_submitter_that_is_told_to_stop_takes_back_what_nobody_began() {
 fn a_submitter_that_is_told_to_stop_takes_back_what_nobody_has_any_more() {
     let fleet = fleet("nobody has it");
     fleet.write("jobs.jsonl", "{\"id\": \"h\", \"prompt\": \"hang\"}\n");
-    for (lease, killed) in [("600s", false), ("1s", true)] {
+    for (lease, killed) in [("600s", false), ("4s", true)] {
         let mut worker = fleet.worker("w1", &["--jobs", "1", "--lease", lease]);
         let mut submitted = fleet.submit(&[]);
         submitted.says("1 running · 0 tokens");
@@ -241,7 +241,7 @@ fn a_job_that_ends_its_workers_is_buried_and_the_others_are_done() {
     fleet.write("jobs.jsonl", "{\"id\": \"bomb\", \"prompt\": \"hang\"}\n");
     let submitted = fleet.submit(&["--name", "mine", "--retries", "3"]);
     for _ in 0..5 {
-        let mut worker = fleet.worker("w1", &["--jobs", "1", "--lease", "1s"]);
+        let mut worker = fleet.worker("w1", &["--jobs", "1", "--lease", "4s"]);
         worker.says("\"began\"");
         worker.kill();
     }
@@ -362,7 +362,7 @@ fn whoever_waits_for_workers_that_are_gone_is_told_each_time() {
     );
     fleet.write("others.jsonl", &jobs(1));
     let mut submitted = fleet.submit(&[]);
-    let mut worker = fleet.worker("w1", &["--jobs", "1", "--lease", "1s"]);
+    let mut worker = fleet.worker("w1", &["--jobs", "1", "--lease", "4s"]);
     let has_hang = |worker: &crate::fleet::Started, since: usize| {
         let began =
             || worker.stdout().matches("\"began\"").count() > worker.stdout().matches("\"done\"").count();
@@ -394,7 +394,7 @@ fn whoever_waits_for_workers_that_are_gone_is_told_each_time() {
         let said = || submitted.stderr().matches(&start).count() == times;
         assert!(alhena_testbed::Deadline::after(LONG).wait_until(said), "{times}: {}", submitted.stderr());
         let since = submitted.stderr().len();
-        worker = fleet.worker("w1", &["--jobs", "1", "--lease", "1s"]);
+        worker = fleet.worker("w1", &["--jobs", "1", "--lease", "4s"]);
         has_hang(&worker, since);
     }
     submitted.signal("-INT");

@@ -118,7 +118,7 @@ fn a_letter_that_was_written_by_hand_gets_no_further() {
     fleet.put_by_hand(&[("alhena.jobs.any.b.lost.1".to_owned(), format!("{lost}\n"))]);
     queue.put(&batch, "none@0a", 1, &Label::any(), b"{\"no\": \"letter\"}").unwrap();
     queue.put(&batch, "new@0b", 1, &Label::any(), b"{\"version\": 99, \"job\": {}}").unwrap();
-    let worker = fleet.worker("w1", &["--max-approval", "yolo", "--idle-exit", "3s"]).finish(LONG);
+    let worker = fleet.worker("w1", &["--max-approval", "yolo", "--idle-exit", "15s"]).finish(LONG);
     assert_eq!(worker.code(), Some(0), "{worker:?}");
     let mut gathering = queue.gather(&batch);
     let mut unread = Vec::new();
@@ -167,7 +167,7 @@ fn a_letter_with_an_odd_head_is_taken_out_before_anything_runs_and_told() {
     queue.put(&batch, "x", 2, &Label::any(), letter.to_string().as_bytes()).unwrap();
     let (urls, gemini) = (fleet.urls(), fleet.gemini.display().to_string());
     let root = fleet.path("root").display().to_string();
-    let worker = ["worker", "--nats", &urls, "--gemini", &gemini, "--root", &root, "--idle-exit", "3s"];
+    let worker = ["worker", "--nats", &urls, "--gemini", &gemini, "--root", &root, "--idle-exit", "15s"];
     let worker = fleet.run(&worker);
     assert_eq!(worker.code(), Some(0), "{worker:?}");
     let refused = "refused alhena.jobs.any.b.x.1: a message in the queue is not Alhena's: its head does not fit its subject";

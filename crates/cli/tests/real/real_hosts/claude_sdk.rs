@@ -26,6 +26,8 @@ const ONE_ANSWER: f64 = (800.0 * 0.3 + 200.0 * 0.03 + 150.0 * 2.5) / 1e6;
 
 fn scenario() -> Scenario {
     let note = json!({"file_path": "note.txt", "content": "hi\n"});
+    let edit =
+        json!({"file_path": "kept.txt", "old_string": "kept", "new_string": "changed", "instruction": "x"});
     let wrong = json!({"code": 400, "message": "No such luck.", "status": "INVALID_ARGUMENT"});
     let on = |prompt: &str| When::new().prompt(prompt);
     let after = |tool: &str| When::new().response_of(tool);
@@ -55,6 +57,8 @@ fn scenario() -> Scenario {
                 .when(on("Write a greeting"))
                 .always(),
         )
+        .turn(Turn::say("I changed it.").when(after("replace")).always())
+        .turn(Turn::new().call("replace", edit).when(on("Change the kept file")).always())
         .turn(Turn::say("A greeting.").usage(usage()).when(on("What did you write?")).always())
         .turn(Turn::say("Hello again.").usage(usage()).when(on("Say it again")).always())
         .turn(Turn::say("Hello.").usage(usage()).when(on("Say hello")).always())
@@ -190,6 +194,20 @@ fn can_use_tool_decides_in_python() {
             of(&seen, "SystemMessage").iter().filter(|one| one["subtype"] == "informational").count();
         assert_eq!(notices > 0, scene == "change", "{scene}: {seen:#?}");
     }
+}
+
+#[test]
+fn can_use_tool_sees_the_old_and_the_new_text_of_an_edit() {
+    let stage = Stage::new("claude-py-edit");
+    let seen = stage.py("edit");
+    let asked = of(&seen, "asked");
+    assert_eq!(asked.len(), 1, "{seen:#?}");
+    let input = &asked[0]["input"];
+    assert_eq!(
+        (&asked[0]["tool"], &input["old_string"], &input["new_string"]),
+        (&json!("Edit"), &json!("kept"), &json!("changed"))
+    );
+    assert_eq!(stage.file("kept.txt").as_deref(), Some("changed\n"), "{seen:#?}");
 }
 
 #[test]

@@ -1,16 +1,13 @@
 //! A server, a browser that is let in, and what a person does with both.
 
 use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use alhena::scripted::Scenario;
 use alhena_testbed::browser::Browser;
-use alhena_testbed::{Deadline, processes, processes_with_env, tools, versions};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with, sockopt};
+use alhena_testbed::{Deadline, HeldPort, processes, processes_with_env, tools, versions};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -22,26 +19,10 @@ pub const MODEL: &str = "gemini-2.5-flash";
 pub struct Place {
     pub browser: Browser,
     pub served: Served,
-    port: Port,
+    port: HeldPort,
     pub tmux: PathBuf,
     pub tmux_server: String,
     pub lab: Lab,
-}
-
-/// A port that nobody else gets while no server listens on it. Who only holds one is not in the way of a server.
-struct Port {
-    number: String,
-    _held: OwnedFd,
-}
-
-impl Port {
-    fn hold() -> Self {
-        let held = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
-        sockopt::set_socket_reuseaddr(&held, true).unwrap();
-        bind(&held, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let address = SocketAddr::try_from(getsockname(&held).unwrap()).unwrap();
-        Self { number: address.port().to_string(), _held: held }
-    }
 }
 
 /// `alhena serve` and its address.
@@ -54,8 +35,9 @@ pub struct Served {
 }
 
 impl Served {
-    fn start(mut command: Command, port: &str, tmux: &Path, tmux_server: &str) -> Self {
-        command.args(["serve", "--quiet", "--read-token", "--port", port, "--tmux-server", tmux_server]);
+    fn start(mut command: Command, port: u16, tmux: &Path, tmux_server: &str) -> Self {
+        let port = port.to_string();
+        command.args(["serve", "--quiet", "--read-token", "--port", &port, "--tmux-server", tmux_server]);
         command.arg("--tmux").arg(tmux);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -127,8 +109,8 @@ impl Place {
         lab.env.set("TMUX_TMPDIR", lab.home.tmp()).set("SHELL", "/bin/sh");
         let tmux = tools::tmux().unwrap();
         let tmux_server = format!("alhena-page-{}-{name}", std::process::id());
-        let port = Port::hold();
-        let served = Served::start(command(&lab), &port.number, &tmux, &tmux_server);
+        let port = HeldPort::new().unwrap();
+        let served = Served::start(command(&lab), port.number, &tmux, &tmux_server);
         let mut browser = Browser::start().unwrap();
         browser.open(&served.address).unwrap();
         let mut place = Self { browser, served, port, tmux, tmux_server, lab };
@@ -143,7 +125,7 @@ impl Place {
 
     /// Another one begins at the same address.
     pub fn start_server_again(&mut self) {
-        self.served = Served::start(command(&self.lab), &self.port.number, &self.tmux, &self.tmux_server);
+        self.served = Served::start(command(&self.lab), self.port.number, &self.tmux, &self.tmux_server);
     }
 
     /// A command of Alhena in the workspace, which finds the CLI of the test.

@@ -146,11 +146,8 @@ fn a_watcher_that_is_stopped_is_replaced_and_one_that_cannot_listen_connects_to_
     let status = terminal.status().unwrap().status;
     let stopped = watchers(&place);
     kill_process(Pid::from_raw(stopped[0] as i32).unwrap(), Signal::STOP).unwrap();
-    let began = Instant::now();
     let told = command(&place, &["status", terminal.name()]).output().unwrap();
     assert!(told.status.success(), "{told:?}");
-    // Not after every patience has run out one after the other.
-    assert!(began.elapsed() < Duration::from_secs(25), "{:?}", began.elapsed());
     let second = watchers(&place);
     assert_eq!(second.len(), 1);
     assert_ne!(stopped, second);
