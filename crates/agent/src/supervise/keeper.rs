@@ -14,8 +14,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use alhena_sys::poll::{self, Wanted};
-use alhena_sys::pty::{Keyboard, Terminal};
 use alhena_sys::signals::{self, Noted};
+use alhena_sys::terminals::{Keyboard, Terminal};
 use rustix::process::WaitStatus;
 
 use super::held::{Held, Reach};
