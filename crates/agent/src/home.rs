@@ -19,8 +19,8 @@
 //! # Ok(()) }
 //! ```
 
+use std::fs::File;
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
 use alhena_session::fingerprint::sha256_hex;
@@ -136,7 +136,7 @@ impl Home {
     /// The lock that says the home is in use. A process that outlives this one and calls [`finish`] must inherit it,
     /// or another run takes the home for that of a crashed one. The CLI must not.
     #[must_use]
-    pub fn lock(&self) -> BorrowedFd<'_> {
+    pub fn lock(&self) -> &File {
         self.slot.lock()
     }
 

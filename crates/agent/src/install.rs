@@ -13,7 +13,6 @@ use std::borrow::Cow;
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -273,7 +272,7 @@ impl Installer {
             dir: making.path(),
             start,
             limit: self.limit,
-            lock: lock.as_fd(),
+            lock: &lock,
             stop_when: self.stop_when,
             progress: &mut progress,
         };

@@ -2,6 +2,7 @@
 
 mod metadata;
 mod private;
+mod tree;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -17,6 +18,7 @@ pub use self::metadata::{
     FileId, Stamp, changed, is_own, keeps_fine_time, mode, number, set_file_mode, set_mode, stamping_clock,
 };
 pub use self::private::{can_be_replaced, replace_private};
+pub use self::tree::remove_tree;
 
 /// Opens a file for reading, following links. What is no file is an error: reading a pipe or a device can take for ever.
 pub fn open(path: &Path) -> io::Result<File> {

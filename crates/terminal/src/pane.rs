@@ -265,12 +265,12 @@ impl Guard {
         };
         let spawn = || -> io::Result<ChildStdin> {
             // It holds the locks of the run, so that nobody takes it for abandoned before it has been put away.
-            let lock = interactive.home.as_ref().and_then(|home| home.lock().try_clone_to_owned().ok());
+            let lock = interactive.home.as_ref().and_then(|home| home.lock().try_clone().ok());
             let mut first = guard_command("1")?;
             first
                 .stdin(Stdio::piped())
                 .stdout(lock.map_or_else(Stdio::null, |lock| Stdio::from(File::from(lock))))
-                .stderr(Stdio::from(interactive.run_dir.lock().try_clone_to_owned()?));
+                .stderr(Stdio::from(interactive.run_dir.lock().try_clone()?));
             let mut first = first.spawn()?;
             let stdin = first.stdin.take();
             first.wait()?;

@@ -1,8 +1,8 @@
 //! Alhena's side of the keeper.
 
+use std::fs::File;
 use std::io;
 use std::net::Shutdown;
-use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -44,9 +44,9 @@ pub fn keeper_program(environment: &Environment) -> Option<PathBuf> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Locks<'a> {
     /// On the run's home.
-    pub home: Option<BorrowedFd<'a>>,
+    pub home: Option<&'a File>,
     /// On its directories.
-    pub run: Option<BorrowedFd<'a>>,
+    pub run: Option<&'a File>,
 }
 
 /// A run in the hands of a keeper, or on its way there.

@@ -1,8 +1,8 @@
 //! A short program under a keeper: it has no home to put away, and nothing of it is left, whoever is killed meanwhile.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
@@ -30,7 +30,7 @@ pub struct ErrandFiles<'a> {
     /// A directory that goes when nobody is left to look at it.
     pub remove_when_abandoned: &'a Path,
     /// Held until nothing of it is left.
-    pub lock: Option<BorrowedFd<'a>>,
+    pub lock: Option<&'a File>,
 }
 
 impl Errand {

@@ -2,9 +2,10 @@
 //! Nobody is waited for here.
 
 use std::fmt;
+use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::net::Shutdown;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -44,8 +45,8 @@ pub(super) struct Greeting {
     pub(super) launch: Box<Launch>,
     pub(super) program: PathBuf,
     /// For a keeper that takes the place of another one.
-    home: Option<OwnedFd>,
-    run: Option<OwnedFd>,
+    home: Option<File>,
+    run: Option<File>,
     pub(super) until: Instant,
     tries: u32,
 }
@@ -55,7 +56,7 @@ const TRIES: u32 = 3;
 
 impl Greeting {
     pub(super) fn begin(launch: &Launch, program: &Path, locks: Locks<'_>) -> io::Result<(HolderLine, Self)> {
-        let own = |lock: Option<BorrowedFd<'_>>| lock.map(|lock| lock.try_clone_to_owned()).transpose();
+        let own = |lock: Option<&File>| lock.map(File::try_clone).transpose();
         let (home, run) = (own(locks.home)?, own(locks.run)?);
         let line = greet(program, locks)?;
         let until = Instant::now() + PATIENCE_WITH_HELLO;
@@ -68,8 +69,7 @@ impl Greeting {
         if !matches!(not, NotKept::Killed) || self.tries >= TRIES {
             return None;
         }
-        let locks =
-            Locks { home: self.home.as_ref().map(AsFd::as_fd), run: self.run.as_ref().map(AsFd::as_fd) };
+        let locks = Locks { home: self.home.as_ref(), run: self.run.as_ref() };
         let begun = Self::begin(&self.launch, &self.program, locks);
         Some(begun.map(|(line, greeting)| (line, Self { tries: self.tries + 1, ..greeting })))
     }
@@ -168,8 +168,8 @@ pub(super) fn in_thread(launch: &Launch) -> io::Result<HolderLine> {
 fn spawn(program: &Path, socket: UnixStream, locks: Locks<'_>) -> io::Result<Child> {
     let mut command = Command::new(program);
     command.arg0("alhena").arg("keeper").stdin(Stdio::from(OwnedFd::from(socket)));
-    let inherited = |lock: Option<BorrowedFd<'_>>| {
-        let lock = lock.map(|lock| lock.try_clone_to_owned()).transpose()?;
+    let inherited = |lock: Option<&File>| {
+        let lock = lock.map(File::try_clone).transpose()?;
         io::Result::Ok(lock.map_or_else(Stdio::null, Stdio::from))
     };
     // The CLI gets other files in these places, and so none of the locks.

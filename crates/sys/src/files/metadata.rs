@@ -74,7 +74,7 @@ pub fn mode(data: &Metadata) -> u32 {
 }
 
 /// Sets the permissions of the file at a path.
-pub fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+pub fn set_mode(path: impl AsRef<Path>, mode: u32) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
 
