@@ -5,9 +5,7 @@
 //! is closed, or somebody asks for it (SIGTERM), everything that descends from it ends too, its session is published, and
 //! the record says how it went. If the process itself is killed, a guard outside of the pane does the same.
 
-use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -21,9 +19,9 @@ use alhena_model::{Failure, FailureKind, Timestamp};
 use alhena_sys::Process;
 use alhena_sys::fork::adopt_orphans;
 use alhena_sys::poll::{self, Wanted};
+use alhena_sys::processes::{self, Signal};
 use alhena_sys::signals::Noted;
 use alhena_wire::release::Version;
-use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use crate::borrowed::BorrowedFiles;
@@ -206,7 +204,7 @@ fn hold(
         if status.code() != Some(RESTART) || stop.has_come() {
             return Ok(TerminalEnd {
                 code: status.code(),
-                signal: status.signal(),
+                signal: processes::ending_signal(status),
                 ..TerminalEnd::default()
             });
         }
@@ -269,7 +267,7 @@ impl Guard {
             let mut first = guard_command("1")?;
             first
                 .stdin(Stdio::piped())
-                .stdout(lock.map_or_else(Stdio::null, |lock| Stdio::from(File::from(lock))))
+                .stdout(lock.map_or_else(Stdio::null, Stdio::from))
                 .stderr(Stdio::from(interactive.run_dir.lock().try_clone()?));
             let mut first = first.spawn()?;
             let stdin = first.stdin.take();
@@ -304,7 +302,7 @@ pub fn guard(step: &str) -> io::Result<()> {
         guard_command("2")?.spawn()?;
         return Ok(());
     }
-    let _already_leader = rustix::process::setsid();
+    processes::leave_session();
     let mut lines = io::stdin().lines();
     let Some(first) = lines.next().transpose()? else { return Ok(()) };
     let watch: GuardOrders = serde_json::from_str(&first)?;
