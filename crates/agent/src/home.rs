@@ -27,6 +27,8 @@ use alhena_session::fingerprint::sha256_hex;
 use alhena_session::project::project_hash;
 use alhena_session::registry::{self, Registration};
 use alhena_session::resume::{Stored, find, ids_beginning};
+use alhena_sys::files;
+use alhena_sys::platform::{PLATFORM, Platform};
 use serde_json::{Map, Value};
 
 pub use self::finish::{Stopped, Swept, finish, sweep_stale};
@@ -288,8 +290,10 @@ fn run_settings(
 
 fn system_settings(request: &HomeRequest) -> PathBuf {
     let chosen = request.environment.filled(SYSTEM_SETTINGS_PATH).map(PathBuf::from);
-    let usual =
-        if cfg!(target_os = "macos") { "/Library/Application Support/GeminiCli" } else { "/etc/gemini-cli" };
+    let usual = match PLATFORM {
+        Platform::MacOs => "/Library/Application Support/GeminiCli",
+        Platform::Linux | Platform::Windows => "/etc/gemini-cli",
+    };
     chosen.unwrap_or_else(|| Path::new(usual).join("settings.json"))
 }
 
@@ -346,8 +350,8 @@ fn resolved(path: &Path) -> PathBuf {
 
 /// Whether something can be put into a directory, which may have to be made first.
 fn is_writable(dir: &Path) -> bool {
-    match rustix::fs::access(dir, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK) {
-        Err(rustix::io::Errno::NOENT) => dir.parent().is_some_and(is_writable),
+    match files::may_create_in(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => dir.parent().is_some_and(is_writable),
         answer => answer.is_ok(),
     }
 }

@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use alhena_model::Hint;
 use alhena_sys::files;
 use alhena_sys::locks::{self, Lock};
+use alhena_sys::platform::{PLATFORM, Platform};
 use alhena_wire::release::{NEWEST_KNOWN, Version};
 
 use crate::dirs::Dirs;
@@ -405,7 +406,7 @@ pub(crate) fn command_of(version: &Version, dirs: &Dirs) -> PathBuf {
 }
 
 fn command_in(dir: &Path) -> PathBuf {
-    dir.join("node_modules/.bin").join(if cfg!(windows) { "gemini.cmd" } else { "gemini" })
+    dir.join("node_modules/.bin").join(if PLATFORM == Platform::Windows { "gemini.cmd" } else { "gemini" })
 }
 
 /// A version as the name of a directory; what npm or a path could misread is refused.

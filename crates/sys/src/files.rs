@@ -1,5 +1,7 @@
 //! Files that must never be half there: private writes, atomic replacement, and moves that survive a change of file system.
 
+pub mod exposed;
+mod listing;
 mod metadata;
 mod private;
 mod tree;
@@ -14,8 +16,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 use rustix::fs::CWD;
 
+pub use self::listing::{DiskState, FileKind, Listing, Look};
 pub use self::metadata::{
-    FileId, Stamp, changed, is_own, keeps_fine_time, mode, number, set_file_mode, set_mode, stamping_clock,
+    FileId, Stamp, changed, is_own, keeps_fine_time, mode, number, set_file_mode, set_mask, set_mode,
+    size_on_disk, stamping_clock,
 };
 pub use self::private::{can_be_replaced, replace_private};
 pub use self::tree::remove_tree;

@@ -44,7 +44,12 @@ pub fn lock(file: impl AsFd) -> io::Result<()> {
     }
 }
 
-/// The same, if that can be done at once.
+/// Unlocks a file that stays open.
+pub fn unlock(file: impl AsFd) -> io::Result<()> {
+    Ok(flock(file, FlockOperation::Unlock)?)
+}
+
+/// Locks an open file, if that can be done at once.
 pub fn try_lock(file: impl AsFd) -> io::Result<Lock> {
     loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -56,7 +61,7 @@ pub fn try_lock(file: impl AsFd) -> io::Result<Lock> {
     }
 }
 
-/// The same, if that can be done in time.
+/// Locks an open file, if that can be done in time.
 pub fn lock_within(file: impl AsFd, longest: Duration) -> io::Result<Lock> {
     let deadline = Instant::now() + longest;
     while try_lock(&file)? == Lock::Others {

@@ -195,7 +195,8 @@ pub fn descendants_without(root: u32, spared: &HashSet<u32>) -> Vec<u32> {
 }
 
 /// A handle that is readable when a process has ended. Old kernels and some containers have no such thing.
-pub fn end_of(pid: Pid) -> io::Result<OwnedFd> {
+pub fn end_of(pid: u32) -> io::Result<OwnedFd> {
+    let pid = of_number(pid).ok_or(io::ErrorKind::NotFound)?;
     Ok(rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?)
 }
 
@@ -515,7 +516,7 @@ mod tests {
     fn a_process_that_waits_to_be_collected_has_ended() {
         let mut child = Command::new("true").spawn().unwrap();
         let pid = child.id();
-        let end = end_of(Pid::from_child(&child)).unwrap();
+        let end = end_of(pid).unwrap();
         assert!(crate::poll::is_readable(end, std::time::Duration::MAX).unwrap());
         assert!(!alive(pid));
         assert_eq!(Process::of(pid), None);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use alhena_agent::env::Environment;
 use alhena_agent::home::{self, FinishPlan};
-use alhena_agent::supervise::held::{Held, Reach, exit_status};
+use alhena_agent::supervise::held::{Held, Reach};
 use alhena_agent::supervise::sweep::{Life, sweep};
 use alhena_agent::{Finder, Interactive};
 use alhena_model::{Failure, FailureKind, Timestamp};
@@ -229,7 +229,7 @@ fn start(interactive: &Interactive) -> io::Result<Held> {
 fn wait(mut cli: Held, stop: &Noted) -> io::Result<ExitStatus> {
     loop {
         if let Some(status) = cli.ended()? {
-            return Ok(exit_status(status));
+            return Ok(status);
         }
         match stop.has_come() {
             true if cli.is_stopping() => cli.escalate(),

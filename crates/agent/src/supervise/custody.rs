@@ -3,13 +3,13 @@
 use std::fs::File;
 use std::io;
 use std::net::Shutdown;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use alhena_sys::{poll, processes};
-use rustix::process::{Pid, Signal};
+use alhena_sys::poll;
+use alhena_sys::processes::{self, Signal};
+use alhena_sys::sockets::Stream;
 
 use super::greeting::{
     Greeting, Holder, HolderLine, NotKept, PATIENCE_AT_THE_END, cannot_be_it, has_ended_by, in_thread,
@@ -113,7 +113,7 @@ impl Custody {
     }
 
     /// For waiting: readable when a report is there.
-    pub fn socket(&self) -> &UnixStream {
+    pub fn socket(&self) -> &Stream {
         &self.line.socket
     }
 
@@ -188,7 +188,7 @@ impl Custody {
         self.taken_over.get_or_insert_with(Instant::now);
         self.resume();
         if let Holder::Process(guard) = &self.line.holder {
-            let _gone = rustix::process::kill_process(Pid::from_child(guard), guard::TAKE_OVER);
+            processes::signal(guard.id(), guard::TAKE_OVER);
         }
     }
 

@@ -73,9 +73,20 @@ pub fn mode(data: &Metadata) -> u32 {
     data.permissions().mode() & 0o7777
 }
 
+/// Returns the disk space that a file takes, in bytes.
+#[must_use]
+pub fn size_on_disk(data: &Metadata) -> u64 {
+    data.blocks() * 512
+}
+
 /// Sets the permissions of the file at a path.
 pub fn set_mode(path: impl AsRef<Path>, mode: u32) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
+}
+
+/// Takes these permissions away from every file that this process creates from now on.
+pub fn set_mask(mode: u32) {
+    let _before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(mode));
 }
 
 /// Sets the permissions of an open file.
