@@ -53,15 +53,19 @@ impl DiskState {
 /// What a name in a directory stands for. Devices, pipes and sockets are of no interest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
+    /// A directory.
     Directory,
     /// A file or a link.
     File,
+    /// A device, a pipe, or a socket.
     Other,
 }
 
 /// What looking at one name says.
 pub struct Look {
+    /// Its kind.
     pub kind: FileKind,
+    /// Its size and times.
     pub state: DiskState,
     /// The file system it is on.
     pub device: u64,
@@ -88,6 +92,7 @@ mod system {
     /// An open directory and the names in it.
     pub struct Listing {
         directory: OwnedFd,
+        /// Its names, in the order of the system.
         pub names: Vec<OsString>,
     }
 
@@ -112,6 +117,7 @@ mod system {
             Ok(listing)
         }
 
+        /// Looks at one name. A link is not followed.
         pub fn look(&self, name: &OsStr) -> io::Result<Look> {
             let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
             let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
@@ -160,20 +166,24 @@ mod system {
     /// A directory and the names in it.
     pub struct Listing {
         directory: PathBuf,
+        /// Its names, in the order of the system.
         pub names: Vec<OsString>,
     }
 
     impl Listing {
+        /// Names a directory without reading it.
         pub fn open(path: &Path) -> io::Result<Self> {
             Ok(Self { directory: path.to_path_buf(), names: Vec::new() })
         }
 
+        /// Reads a directory.
         pub fn read(path: &Path) -> io::Result<Self> {
             let names =
                 std::fs::read_dir(path)?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<_>>()?;
             Ok(Self { directory: path.to_path_buf(), names })
         }
 
+        /// Looks at one name. A link is not followed.
         pub fn look(&self, name: &OsStr) -> io::Result<Look> {
             let data = self.directory.join(name).symlink_metadata()?;
             let kind = match data.file_type() {
