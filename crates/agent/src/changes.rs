@@ -10,15 +10,14 @@
 mod clock;
 mod index;
 mod known;
-mod listing;
 mod rules;
 mod walk;
 
-use std::ffi::OsString;
-use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+/// What is at a path.
+pub use alhena_sys::files::DiskState;
 pub use clock::scan_start;
 
 use known::Known;
@@ -102,63 +101,11 @@ impl ScanOptions {
     }
 }
 
-/// What is at a path.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DiskState {
-    /// Whether there is something, links followed.
-    pub exists: bool,
-    /// Its size in bytes.
-    pub size: u64,
-    /// When its contents last changed.
-    pub modified: Option<SystemTime>,
-    /// When anything about it last changed, where the system keeps that.
-    pub changed: Option<SystemTime>,
-    /// When it came to be, where the file system keeps that. A file that was written anew and moved into place came to be
-    /// then.
-    pub born: Option<SystemTime>,
-}
-
-impl DiskState {
-    /// Whether it changed since a time that [`scan_start`] gave.
-    #[must_use]
-    pub fn changed_since(&self, since: SystemTime) -> bool {
-        [self.modified, self.changed, self.born].into_iter().flatten().any(|time| time >= since)
-    }
-
-    /// Whether it came to be since a time that [`scan_start`] gave; false when that is not known.
-    #[must_use]
-    pub fn created_since(&self, since: SystemTime) -> bool {
-        self.born.is_some_and(|time| time >= since)
-    }
-
-    fn of(data: &Metadata) -> Self {
-        Self {
-            exists: true,
-            size: data.len(),
-            modified: data.modified().ok(),
-            changed: clock::changed(data),
-            born: data.created().ok(),
-        }
-    }
-}
-
 /// Looks at one path, links followed. What cannot be looked at does not exist.
 #[must_use]
 pub fn verify(path: &Path) -> DiskState {
     path.metadata().map_or_else(|_| DiskState::default(), |data| DiskState::of(&data))
 }
 
-#[cfg(unix)]
-fn path(name: &[u8]) -> PathBuf {
-    use std::os::unix::ffi::OsStringExt;
-    PathBuf::from(OsString::from_vec(name.to_vec()))
-}
-
-#[cfg(not(unix))]
-fn path(name: &[u8]) -> PathBuf {
-    PathBuf::from(OsString::from(String::from_utf8_lossy(name).into_owned()))
-}
-
 #[cfg(test)]
-#[cfg(unix)]
 mod tests;

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use alhena_session::ledger::Ledger;
+use alhena_sys::platform::{PLATFORM, Platform};
 
 use crate::env::{self, Environment};
 
@@ -38,7 +39,7 @@ impl Dirs {
                 config: home,
             });
         }
-        if cfg!(windows) {
+        if PLATFORM == Platform::Windows {
             let local = env.filled(env::LOCALAPPDATA).map(PathBuf::from);
             let base = local.or_else(|| env.home().map(|home| home.join("AppData/Local")))?.join("alhena");
             return Some(Self {
@@ -49,7 +50,7 @@ impl Dirs {
             });
         }
         let home = env.home()?;
-        if cfg!(target_os = "macos") {
+        if PLATFORM == Platform::MacOs {
             let support = home.join("Library/Application Support/alhena");
             return Some(Self {
                 data: support.clone(),

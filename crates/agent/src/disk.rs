@@ -1,10 +1,10 @@
 //! What the disk says of the files that tools claim to have written.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use alhena_model::DiskFact;
+use alhena_sys::files;
 
 /// The disk as it is, compared with when the run began.
 pub(crate) struct Disk {
@@ -21,9 +21,9 @@ impl Disk {
     /// By the change time: a tool can set the modification time, as `cp -p` and `tar` do.
     pub(crate) fn look(&self, path: &str) -> DiskFact {
         let Ok(data) = self.dir.join(path).metadata() else { return DiskFact::Untouched };
-        let seconds = Duration::from_secs(data.ctime().max(0) as u64);
-        let changed = UNIX_EPOCH + seconds + Duration::from_nanos(data.ctime_nsec().max(0) as u64);
-        if changed < self.since {
+        // Where the system keeps no change time, the modification time has to do.
+        let changed = files::changed(&data).or_else(|| data.modified().ok());
+        if changed.is_none_or(|changed| changed < self.since) {
             DiskFact::Untouched
         } else if data.created().is_ok_and(|created| created >= self.since) {
             DiskFact::Created
@@ -36,6 +36,7 @@ impl Disk {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn a_claim_is_compared_with_what_happened_since_the_start() {

@@ -8,12 +8,12 @@ mod going_on;
 mod happening;
 mod reading;
 
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use alhena_model::{Input, Stop};
 use alhena_sys::growth::Growth;
+use alhena_sys::sockets::Stream;
 use alhena_wire::frame::Framer;
 
 use self::happening::Happening;
@@ -55,7 +55,7 @@ pub(crate) struct Engine {
     pub ward: Ward,
     pub stdout: Follower,
     pub growth: Growth,
-    pub asked_to_stop: UnixStream,
+    pub asked_to_stop: Stream,
     pub queue: Queue,
     pub account: Account,
     pub limits: Limits,

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use alhena_sys::platform::{PLATFORM, Platform};
+
 /// Who acts on a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadBy {
@@ -163,7 +165,7 @@ impl Environment {
     pub fn get(&self, name: &str) -> Option<&OsStr> {
         let exact = self.0.get(OsStr::new(name));
         // Windows writes `Path` and means `PATH`.
-        let found = if cfg!(windows) {
+        let found = if PLATFORM == Platform::Windows {
             exact.or_else(|| {
                 self.0.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
             })
@@ -205,7 +207,7 @@ impl Environment {
     /// The user's home directory: `HOME` (`USERPROFILE` on Windows).
     #[must_use]
     pub fn home(&self) -> Option<PathBuf> {
-        let name = if cfg!(windows) { USERPROFILE } else { HOME };
+        let name = if PLATFORM == Platform::Windows { USERPROFILE } else { HOME };
         self.filled(name).map(PathBuf::from)
     }
 

@@ -11,6 +11,8 @@ mod trust;
 
 use std::path::{Path, PathBuf};
 
+use alhena_sys::files::exposed;
+use alhena_sys::platform::{PLATFORM, Platform};
 use serde_json::Value;
 
 pub use auth::{AuthMethod, AuthState, Chosen, Refusal, authentication};
@@ -31,7 +33,9 @@ impl Layers {
         let system = system_settings(env);
         let defaults = env.filled(env::GEMINI_CLI_SYSTEM_DEFAULTS_PATH).map(PathBuf::from);
         let defaults = defaults.unwrap_or_else(|| system.with_file_name("system-defaults.json"));
-        let secure = |path: &Path| if is_secure(path) { read_settings(path) } else { Ok(Value::Null) };
+        // The CLI takes a system file for one only if nobody but root can change it (0.61.0; releases up to 0.56 took any).
+        let secure =
+            |path: &Path| if exposed::is_roots(path) { read_settings(path) } else { Ok(Value::Null) };
         Ok(Self(vec![
             secure(&system)?,
             read_settings(&home.join(".gemini/settings.json"))?,
@@ -60,27 +64,10 @@ impl Layers {
 }
 
 pub(crate) fn system_settings(env: &Environment) -> PathBuf {
-    let usual = if cfg!(target_os = "macos") {
-        "/Library/Application Support/GeminiCli/settings.json"
-    } else if cfg!(windows) {
-        "C:\\ProgramData\\gemini-cli\\settings.json"
-    } else {
-        "/etc/gemini-cli/settings.json"
+    let usual = match PLATFORM {
+        Platform::Linux => "/etc/gemini-cli/settings.json",
+        Platform::MacOs => "/Library/Application Support/GeminiCli/settings.json",
+        Platform::Windows => "C:\\ProgramData\\gemini-cli\\settings.json",
     };
     env.filled(env::GEMINI_CLI_SYSTEM_SETTINGS_PATH).map_or_else(|| usual.into(), PathBuf::from)
-}
-
-/// Whether the CLI takes a system file for one: it and everything above it belongs to root, and nobody else may write there
-/// (0.61.0; releases up to 0.56 took any).
-#[cfg(unix)]
-fn is_secure(path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let Ok(path) = path.canonicalize() else { return false };
-    path.ancestors().all(|part| part.metadata().is_ok_and(|data| data.uid() == 0 && data.mode() & 0o022 == 0))
-}
-
-/// Whether the CLI takes a system file for one. Windows' access lists are not looked at.
-#[cfg(not(unix))]
-fn is_secure(path: &Path) -> bool {
-    path.exists()
 }

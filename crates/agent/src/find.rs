@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use alhena_sys::files;
+use alhena_sys::files::{self, exposed};
 use alhena_sys::programs::{file_names, is_executable};
 use alhena_wire::release::Version;
 use serde::{Serialize, Serializer};
@@ -30,9 +30,9 @@ pub use places::Place;
 use crate::dirs::Dirs;
 use crate::env::{self, Environment};
 use crate::facts::{self, NotUsed};
+use crate::install;
 use crate::programs::{leave_out_relative, on_path};
 use crate::request::Trust;
-use crate::{exposed, install};
 use entry::{EntryScript, Way};
 
 /// How long a program may take to tell its version.

@@ -19,14 +19,16 @@
 //! # Ok(()) }
 //! ```
 
+use std::fs::File;
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
 use alhena_session::fingerprint::sha256_hex;
 use alhena_session::project::project_hash;
 use alhena_session::registry::{self, Registration};
 use alhena_session::resume::{Stored, find, ids_beginning};
+use alhena_sys::files;
+use alhena_sys::platform::{PLATFORM, Platform};
 use serde_json::{Map, Value};
 
 pub use self::finish::{Stopped, Swept, finish, sweep_stale};
@@ -136,7 +138,7 @@ impl Home {
     /// The lock that says the home is in use. A process that outlives this one and calls [`finish`] must inherit it,
     /// or another run takes the home for that of a crashed one. The CLI must not.
     #[must_use]
-    pub fn lock(&self) -> BorrowedFd<'_> {
+    pub fn lock(&self) -> &File {
         self.slot.lock()
     }
 
@@ -288,8 +290,10 @@ fn run_settings(
 
 fn system_settings(request: &HomeRequest) -> PathBuf {
     let chosen = request.environment.filled(SYSTEM_SETTINGS_PATH).map(PathBuf::from);
-    let usual =
-        if cfg!(target_os = "macos") { "/Library/Application Support/GeminiCli" } else { "/etc/gemini-cli" };
+    let usual = match PLATFORM {
+        Platform::MacOs => "/Library/Application Support/GeminiCli",
+        Platform::Linux | Platform::Windows => "/etc/gemini-cli",
+    };
     chosen.unwrap_or_else(|| Path::new(usual).join("settings.json"))
 }
 
@@ -346,8 +350,8 @@ fn resolved(path: &Path) -> PathBuf {
 
 /// Whether something can be put into a directory, which may have to be made first.
 fn is_writable(dir: &Path) -> bool {
-    match rustix::fs::access(dir, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK) {
-        Err(rustix::io::Errno::NOENT) => dir.parent().is_some_and(is_writable),
+    match files::may_create_in(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => dir.parent().is_some_and(is_writable),
         answer => answer.is_ok(),
     }
 }

@@ -13,7 +13,6 @@ use std::borrow::Cow;
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -21,6 +20,7 @@ use std::time::{Duration, Instant};
 use alhena_model::Hint;
 use alhena_sys::files;
 use alhena_sys::locks::{self, Lock};
+use alhena_sys::platform::{PLATFORM, Platform};
 use alhena_wire::release::{NEWEST_KNOWN, Version};
 
 use crate::dirs::Dirs;
@@ -273,7 +273,7 @@ impl Installer {
             dir: making.path(),
             start,
             limit: self.limit,
-            lock: lock.as_fd(),
+            lock: &lock,
             stop_when: self.stop_when,
             progress: &mut progress,
         };
@@ -406,7 +406,7 @@ pub(crate) fn command_of(version: &Version, dirs: &Dirs) -> PathBuf {
 }
 
 fn command_in(dir: &Path) -> PathBuf {
-    dir.join("node_modules/.bin").join(if cfg!(windows) { "gemini.cmd" } else { "gemini" })
+    dir.join("node_modules/.bin").join(if PLATFORM == Platform::Windows { "gemini.cmd" } else { "gemini" })
 }
 
 /// A version as the name of a directory; what npm or a path could misread is refused.

@@ -10,7 +10,6 @@ pub mod dirs;
 mod disk;
 mod engine;
 pub mod env;
-mod exposed;
 pub mod facts;
 mod find;
 mod finish;
@@ -46,7 +45,7 @@ pub use acp::{
     AcpAgent, Action, Canceller, Closed, Conversation, OfferedModel, Opened, Permission, Question, Talk,
     Turn, TurnItem, Whom,
 };
-pub use exposed::{Exposed, ExposedBy};
+pub use alhena_sys::files::exposed::{Exposed, ExposedBy};
 pub use find::{
     DROP_IN_MARK, FastStart, Finder, Gemini, NodeVersion, NotFound, PACKAGE, Place, Tried, VersionSource, Why,
 };

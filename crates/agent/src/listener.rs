@@ -1,29 +1,29 @@
 //! A thread that accepts connections, and one for each of them.
 
 use std::io;
-use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use alhena_sys::handles::AsHandle;
 use alhena_sys::poll::{self, Wanted};
+use alhena_sys::sockets::Stream;
 
 /// Accepts until it is dropped. Connections under way go on until they end by themselves.
 #[derive(Debug)]
 pub(crate) struct Listener {
-    stop: Option<UnixStream>,
+    stop: Option<Stream>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Listener {
     /// Accepts from a socket that does not block.
-    pub(crate) fn start<L: AsFd + Send + 'static, S: Send + 'static>(
+    pub(crate) fn start<L: AsHandle + Send + 'static, S: Send + 'static>(
         name: &'static str,
         listener: L,
         accept: impl Fn(&L) -> io::Result<S> + Send + 'static,
         serve: impl Fn(S) + Clone + Send + 'static,
     ) -> io::Result<Self> {
-        let (stop, stopped) = UnixStream::pair()?;
+        let (stop, stopped) = Stream::pair()?;
         let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
             while goes_on(&listener, &stopped) {
                 while let Ok(line) = accept(&listener) {
@@ -40,7 +40,7 @@ impl Listener {
     }
 }
 
-fn goes_on(listener: &impl AsFd, stopped: &UnixStream) -> bool {
+fn goes_on(listener: &impl AsHandle, stopped: &Stream) -> bool {
     let wanted = [Wanted::readable(listener), Wanted::readable(stopped)];
     let _looked_at_anyway = poll::wait(&wanted, Some(Duration::from_secs(1)));
     !poll::is_readable(stopped, Duration::ZERO).unwrap_or(true)

@@ -15,11 +15,11 @@ mod machine;
 mod unfit;
 
 use std::fmt;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use alhena_model::FailureKind;
+use alhena_sys::sockets::Stream;
 
 use self::desk::{Desk, News, Waiting};
 use self::unfit::NoKey;
@@ -189,7 +189,7 @@ impl Pool {
         }
         request.began.get_or_insert_with(Instant::now);
         request.dir = Some(place.dir.clone());
-        let pair = UnixStream::pair().and_then(|(ours, theirs)| {
+        let pair = Stream::pair().and_then(|(ours, theirs)| {
             ours.set_nonblocking(true)?;
             theirs.set_nonblocking(true)?;
             Ok((ours, theirs))

@@ -23,7 +23,6 @@ use std::sync::Arc;
 use alhena_model::{Failure, FailureKind, Hint};
 use alhena_sys::files;
 use alhena_wire::release::{Feature, NEWEST_KNOWN, OLDEST_SUPPORTED, Version};
-use rustix::fs::Access;
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::again::{Again, Left, Restart};
@@ -379,8 +378,8 @@ pub(crate) fn working_directory(request: &Request) -> Result<PathBuf, RunError> 
     if !dir.is_dir() {
         return Err(RunError::usage(format!("{} is not a directory", dir.display()), "Give a directory."));
     }
-    rustix::fs::access(&dir, Access::READ_OK | Access::EXEC_OK).map_err(|error| {
-        let message = format!("{}: {}", dir.display(), io::Error::from(error));
+    files::may_list(&dir).map_err(|error| {
+        let message = format!("{}: {error}", dir.display());
         RunError::usage(message, "Give a directory that you may read.")
     })?;
     Ok(dir)

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::io::Write;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use alhena_model::{Conversation, Event, EventKind, Failure, FailureKind, Outcome};
+use alhena_sys::sockets;
 use async_channel::{Receiver, Sender};
 use futures_core::Stream;
 
@@ -57,7 +57,7 @@ impl About {
 /// Stops a run from anywhere: a signal handler, another thread.
 #[derive(Clone)]
 pub struct Stopper {
-    socket: Arc<UnixStream>,
+    socket: Arc<sockets::Stream>,
     over: Over,
 }
 
@@ -69,7 +69,7 @@ const GENTLY: u8 = b'x';
 pub(crate) const AT_ONCE: u8 = b'!';
 
 impl Stopper {
-    pub(crate) fn new(socket: UnixStream, over: Over) -> Self {
+    pub(crate) fn new(socket: sockets::Stream, over: Over) -> Self {
         Self { socket: Arc::new(socket), over }
     }
 
@@ -319,7 +319,7 @@ mod tests {
     fn a_run_whose_engine_is_gone_has_failed_and_says_why() {
         let (queue, items, queued) = Queue::new();
         drop(queue);
-        let stopper = Stopper::new(UnixStream::pair().unwrap().0, Over::default());
+        let stopper = Stopper::new(sockets::Stream::pair().unwrap().0, Over::default());
         let about = About::new(String::new(), PathBuf::new());
         let outcome = Run::new(items, queued, stopper, about, Sessions::default()).outcome_blocking();
         let kind = outcome.failure.as_ref().map(|failure| failure.kind);

@@ -7,8 +7,6 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -148,8 +146,8 @@ impl RunDir {
 
     /// The lock that says that the run is alive, for processes that may outlive this one. The CLI must not inherit it.
     #[must_use]
-    pub fn lock(&self) -> BorrowedFd<'_> {
-        self.lock.as_fd()
+    pub fn lock(&self) -> &File {
+        &self.lock
     }
 }
 
@@ -261,8 +259,7 @@ fn remove_unmarked(dir: &Path, mark: &str) {
 
 /// Whether it is there, the user's own, and what it should be.
 fn own(path: &Path, is: fn(&fs::Metadata) -> bool) -> bool {
-    fs::symlink_metadata(path)
-        .is_ok_and(|found| is(&found) && found.uid() == rustix::process::geteuid().as_raw())
+    fs::symlink_metadata(path).is_ok_and(|found| is(&found) && files::is_own(&found))
 }
 
 /// Whether a directory is the user's own and carries this mark.

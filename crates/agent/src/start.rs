@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,6 +10,7 @@ use alhena_model::{FailureKind, Input, Interpreter, Outcome, Timestamp, Witnesse
 use alhena_sys::files;
 use alhena_sys::growth::Growth;
 use alhena_sys::processes;
+use alhena_sys::sockets::Stream;
 use serde_json::{Value, json};
 
 use crate::account::Account;
@@ -93,7 +93,7 @@ fn launch(
     let growth = Growth::new();
     growth.watch(launch.stdout.as_ref());
     growth.watch(launch.stderr.as_ref());
-    let (stopper, asked_to_stop) = UnixStream::pair()?;
+    let (stopper, asked_to_stop) = Stream::pair()?;
     stopper.set_nonblocking(true)?;
     asked_to_stop.set_nonblocking(true)?;
     let over = Over::default();

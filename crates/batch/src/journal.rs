@@ -8,11 +8,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use alhena_model::{FailureKind, Status};
-use alhena_sys::files;
+use alhena_sys::files::{self, FileId};
 use alhena_sys::locks::{self, Lock};
 use serde::Deserialize;
 
@@ -253,9 +252,8 @@ impl Journal {
 
     /// Whether this is the file at a path.
     pub fn is_at(&self, path: &Path) -> bool {
-        let identity = |data: std::fs::Metadata| (data.dev(), data.ino());
-        let ours = self.file.metadata().map(identity).ok();
-        ours.is_some() && ours == path.metadata().map(identity).ok()
+        let ours = FileId::of(&self.file).ok();
+        ours.is_some() && ours == FileId::at(path).ok()
     }
 
     /// Adds results, which are on the disk when this returns. On an error none of them is there.
@@ -280,8 +278,8 @@ impl Journal {
             ));
             lines.push_str(&line);
         }
-        let written =
-            self.file.write_all_at(lines.as_bytes(), self.length).and_then(|()| self.file.sync_data());
+        let written = files::write_all_at(&self.file, lines.as_bytes(), self.length)
+            .and_then(|()| self.file.sync_data());
         if let Err(error) = written {
             // Half a line would be taken away by the next batch; nobody has to wait for that one.
             let _still_half = self.file.set_len(self.length);
@@ -349,7 +347,7 @@ struct At<'a> {
 
 impl Read for At<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.file.read_at(buffer, self.offset)?;
+        let count = files::read_at(self.file, buffer, self.offset)?;
         self.offset += count as u64;
         Ok(count)
     }

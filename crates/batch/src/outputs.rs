@@ -5,13 +5,14 @@
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
+use alhena_sys::files;
 use data_encoding::BASE64;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::meaning::Fault;
-use crate::place::{LARGEST, LeftOut, NEITHER, is_repository, open_plain};
+use crate::place::{LARGEST, LeftOut, NEITHER, is_repository};
 use crate::result::is_obeyed;
 
 /// More patterns, or longer ones, are a mistake.
@@ -246,7 +247,8 @@ impl Gathering<'_> {
             return self.left_out.add(path, &format!("there are more than {MOST_FILES}"));
         }
         let mut bytes = Vec::new();
-        let read = open_plain(full).and_then(|file| file.take(self.room + 1).read_to_end(&mut bytes));
+        let read = files::open_without_following(full)
+            .and_then(|file| file.take(self.room + 1).read_to_end(&mut bytes));
         if let Err(error) = read {
             return self.left_out.add(path, &error.to_string());
         }
@@ -289,8 +291,8 @@ fn written_size(text: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::symlink;
 
+    use alhena_sys::files::symlink;
     use serde_json::json;
 
     use super::*;
@@ -342,9 +344,7 @@ mod tests {
         let dir = place(&[("large", &vec![b'x'; usize::try_from(LARGEST).unwrap() + 1]), ("small", b"s")]);
         symlink("/etc/passwd", dir.path().join("link")).unwrap();
         symlink("/etc", dir.path().join("folder")).unwrap();
-        let mode = rustix::fs::Mode::RUSR;
-        rustix::fs::mknodat(rustix::fs::CWD, dir.path().join("pipe"), rustix::fs::FileType::Fifo, mode, 0)
-            .unwrap();
+        files::create_pipe(&dir.path().join("pipe")).unwrap();
         let (paths, warnings) =
             gathered(dir.path(), json!(["large", "small", "link", "folder", "folder/passwd", "pipe"]));
         assert_eq!(paths, ["small"]);

@@ -15,8 +15,8 @@ mod git;
 mod ledger;
 mod slot;
 
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -28,8 +28,8 @@ use alhena_sys::files;
 use self::clones::{Clones, Found};
 pub use self::clones::{is_path, without_secret};
 use self::copy::Copy;
+pub(crate) use self::copy::is_repository;
 pub use self::copy::{LeftOut, NEITHER};
-pub(crate) use self::copy::{is_repository, open as open_plain};
 use self::git::Git;
 use self::ledger::Ledger;
 pub use self::ledger::{Changes, LARGEST};
@@ -215,8 +215,8 @@ impl Workplace<'_> {
         Ok(ledger.map_err(|error| unmade(&error))?.holding(self.lock()))
     }
 
-    fn lock(&self) -> Option<BorrowedFd<'_>> {
-        self.slot.as_ref().map(|slot| slot.lock().as_fd())
+    fn lock(&self) -> Option<&File> {
+        self.slot.as_ref().map(Slot::lock)
     }
 
     fn ledger(&self) -> PathBuf {

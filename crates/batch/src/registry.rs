@@ -234,8 +234,7 @@ mod tests {
         entered.end(&board.progress(), &summary);
         let known = registry.get(&id).unwrap().unwrap();
         assert_eq!((known.state(), known.summary), (State::Ended, Some(summary)));
-        use std::os::unix::fs::PermissionsExt;
-        let mode = fs::metadata(registry.file(&id)).unwrap().permissions().mode() & 0o777;
+        let mode = files::mode(&fs::metadata(registry.file(&id)).unwrap());
         assert_eq!(mode, 0o600);
     }
 

@@ -12,9 +12,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use alhena_sys::files;
 
 pub use self::records::{Format, value_of_text};
 use self::records::{Parser, Records};
@@ -128,7 +129,7 @@ impl Lanes {
 impl Supply {
     /// All jobs of a file. Nothing but their ids, marks and places stays in memory.
     pub fn of_file(path: &Path, setting: Setting) -> Result<Self, Unusable> {
-        let file = alhena_sys::files::open(path).map_err(Unusable::Io)?;
+        let file = files::open(path).map_err(Unusable::Io)?;
         let mut records = Records::new(BufReader::with_capacity(256 << 10, &file), setting.format);
         let mut complaints = Vec::new();
         let first = match setting.format {
@@ -276,8 +277,7 @@ impl Supply {
             Source::File { file, parser, setting } => {
                 let mut bytes = vec![0; entry.length];
                 let meaning = setting.meaning.as_ref();
-                let read = file
-                    .read_exact_at(&mut bytes, entry.offset)
+                let read = files::read_exact_at(file, &mut bytes, entry.offset)
                     .map_err(|error| Fault::new(format!("the job cannot be read any more: {error}"), ""));
                 let said = read.and_then(|()| parser.parse(&bytes, meaning));
                 let job = said.and_then(|said| {

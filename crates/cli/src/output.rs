@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fd::BorrowedFd;
+use alhena_sys::handles::{self, Handle};
 
 pub use self::guard::{Guard, is_control};
 pub use self::own::{Own, adopt};
@@ -38,15 +38,15 @@ pub enum Stream {
 
 impl Stream {
     /// The stream itself, past the buffer of the standard library: that one calls a closed stream a success.
-    fn fd(self) -> BorrowedFd<'static> {
+    fn handle(self) -> Handle<'static> {
         match self {
-            Stream::Out => rustix::stdio::stdout(),
-            Stream::Err => rustix::stdio::stderr(),
+            Stream::Out => handles::stdout(),
+            Stream::Err => handles::stderr(),
         }
     }
 
     pub fn is_terminal(self) -> bool {
-        self.fd().is_terminal()
+        self.handle().is_terminal()
     }
 
     /// A writer for it, guarded if it is a terminal.
@@ -57,7 +57,7 @@ impl Stream {
 
 impl Write for Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = rustix::io::write(self.fd(), bytes.get(..PIECE).unwrap_or(bytes))?;
+        let written = handles::write(self.handle(), bytes.get(..PIECE).unwrap_or(bytes))?;
         TAKEN.fetch_add(1, Ordering::Relaxed);
         Ok(written)
     }

@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use alhena::Stopper;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use alhena_sys::signals::{Arrivals, ENDING};
 
 use crate::output;
 
@@ -50,7 +49,7 @@ impl Interrupts {
             Self { caught: Arc::new(AtomicI32::new(0)), stopper: Arc::default(), told: Arc::default() };
         let (caught, stopper) = (interrupts.caught.clone(), interrupts.stopper.clone());
         let told = interrupts.told.clone();
-        if let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) {
+        if let Ok(mut signals) = Arrivals::of(&ENDING) {
             std::thread::spawn(move || {
                 for signal in signals.forever() {
                     COME.store(true, Ordering::Release);

@@ -3,11 +3,10 @@
 
 use std::fmt;
 use std::io::{self, IsTerminal};
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use alhena_sys::handles::{self, AsHandle};
 use alhena_sys::poll;
-use rustix::io::Errno;
 
 use crate::signals::Interrupts;
 
@@ -75,7 +74,7 @@ pub fn read(silence: Silence, interrupts: &Interrupts, notice: impl FnOnce()) ->
 
 /// Reads any input by these rules. Pipes, sockets and devices may be silent; files and `/dev/null` never are.
 fn read_from(
-    input: impl AsFd,
+    input: impl AsHandle,
     silence: Silence,
     interrupted: impl Fn() -> bool,
     notice: impl FnOnce(),
@@ -102,14 +101,14 @@ fn read_from(
             }
             continue;
         }
-        match rustix::io::read(&input, &mut buffer) {
+        match handles::read(&input, &mut buffer) {
             Ok(0) => return Ok(bytes),
             Ok(count) => bytes.extend_from_slice(buffer.get(..count).unwrap_or_default()),
             // Another process may share a non-blocking pipe and have read first.
-            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(error) if handles::is_for_later(&error) => {}
             // Such as the one that `nohup` gives: it can only be written to.
-            Err(Errno::BADF) => return Ok(bytes),
-            Err(error) => return Err(Unread::Failed(error.into())),
+            Err(error) if handles::is_not_for_reading(&error) => return Ok(bytes),
+            Err(error) => return Err(Unread::Failed(error)),
         }
         if bytes.len() > MAX_BYTES {
             return Err(Unread::TooMuch);
@@ -122,7 +121,8 @@ mod tests {
     use std::cell::Cell;
     use std::fs::File;
     use std::io::Write;
-    use std::os::unix::net::UnixStream;
+
+    use alhena_sys::sockets::Stream;
 
     use super::*;
 
@@ -130,7 +130,7 @@ mod tests {
     const NEVER: Duration = Duration::from_secs(3600);
     const PATIENT: Silence = Silence::Refuse { notice: NEVER, limit: NEVER };
 
-    fn read(input: impl AsFd, silence: Silence) -> Result<Vec<u8>, Unread> {
+    fn read(input: impl AsHandle, silence: Silence) -> Result<Vec<u8>, Unread> {
         read_from(input, silence, || false, || {})
     }
 
@@ -170,9 +170,9 @@ mod tests {
     #[test]
     fn pipes_sockets_and_devices_that_stay_silent_are_refused_and_the_drop_in_goes_on() {
         let (pipe, _open) = io::pipe().unwrap();
-        let (socket, _peer) = UnixStream::pair().unwrap();
+        let (socket, _peer) = Stream::pair().unwrap();
         let refuse = Silence::Refuse { notice: NEVER, limit: SOON };
-        for input in [pipe.as_fd(), socket.as_fd()] {
+        for input in [handles::of(&pipe), handles::of(&socket)] {
             let refused = read(input, refuse).unwrap_err();
             assert!(matches!(refused, Unread::Silent(limit) if limit == SOON), "{refused}");
             assert_eq!(read(input, Silence::Ignore(SOON)).unwrap(), b"");
@@ -183,14 +183,16 @@ mod tests {
     fn input_that_has_an_end_is_never_waited_for() {
         let (closed_pipe, writer) = io::pipe().unwrap();
         drop(writer);
-        let (closed_socket, peer) = UnixStream::pair().unwrap();
+        let (closed_socket, peer) = Stream::pair().unwrap();
         drop(peer);
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"text").unwrap();
         let unreadable = File::options().write(true).open("/dev/null").unwrap();
         let null = File::open("/dev/null").unwrap();
         for silence in [PATIENT, Silence::Wait] {
-            for input in [closed_pipe.as_fd(), closed_socket.as_fd(), null.as_fd(), unreadable.as_fd()] {
+            let pipe_and_socket = [handles::of(&closed_pipe), handles::of(&closed_socket)];
+            let devices = [handles::of(&null), handles::of(&unreadable)];
+            for input in pipe_and_socket.into_iter().chain(devices) {
                 assert_eq!(read(input, silence).unwrap(), b"");
             }
             io::Seek::rewind(&mut file).unwrap();

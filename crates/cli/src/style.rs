@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use alhena_sys::{handles, terminals};
 use unicode_width::UnicodeWidthChar;
 
 use crate::output::{Own, Stream, is_control};
@@ -148,8 +149,7 @@ fn is_one_line(text: &str) -> bool {
 
 /// How wide the terminal is now that stderr is.
 pub fn columns() -> usize {
-    let size = rustix::termios::tcgetwinsize(rustix::stdio::stderr());
-    size.map(|size| usize::from(size.ws_col)).ok().filter(|columns| *columns > 0).unwrap_or(80)
+    terminals::columns(handles::stderr()).unwrap_or(80)
 }
 
 /// As much of a text as fits: what wraps cannot be taken off the screen again.

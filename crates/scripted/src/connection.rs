@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use alhena_sys::http::{MAX_BODY, Refusal, Request, RequestReader, response_head};
+use alhena_sys::sockets;
 use serde_json::{Value, json};
 
 use crate::answer;
@@ -39,7 +40,7 @@ pub(crate) fn serve(shared: &Shared, stream: &Arc<TcpStream>) {
             Fate::Stays => {}
             Fate::Closes => return close(stream),
             Fate::Resets => {
-                let _ = rustix::net::sockopt::set_socket_linger(&**stream, Some(Duration::ZERO));
+                let _ = sockets::reset_when_closed(stream);
                 return;
             }
         }

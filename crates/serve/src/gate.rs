@@ -5,6 +5,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use alhena_sys::files::Stamp;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -15,7 +16,7 @@ use futures_util::StreamExt;
 use crate::problem::Problem;
 use crate::state::{App, Shared};
 use crate::stream::Form;
-use crate::token::{ALL, Access, Stamp};
+use crate::token::{ALL, Access};
 
 /// The name of the cookie that a browser gets for its first click. A browser keeps those of all ports of a machine together: each
 /// server has its own.

@@ -5,11 +5,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use alhena_batch::result::harmless_json;
+use alhena_sys::files;
 use tokio::sync::watch;
 
 /// A log that may still grow.
@@ -35,20 +35,20 @@ pub struct Told {
 impl Log {
     /// A new one.
     pub fn create(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().read(true).append(true).create_new(true).mode(0o600).open(path)?;
+        let file = files::private(OpenOptions::new().read(true).append(true).create_new(true)).open(path)?;
         Ok(Self { file, told: watch::Sender::new(Told::default()), writing: Mutex::default() })
     }
 
     /// One that nobody writes any more. Of a line that was cut off nothing counts.
     pub fn of_old(path: &Path) -> io::Result<Self> {
-        let file = alhena_sys::files::open(path)?;
+        let file = files::open(path)?;
         let told = Told { is_over: true, ..whole_lines(&file)? };
         Ok(Self { file, told: watch::Sender::new(told), writing: Mutex::default() })
     }
 
     /// Puts the last lines behind what is there, where whoever wrote it was killed. They are told the number of the first.
     pub fn end_old(path: &Path, last: impl FnOnce(u64) -> Vec<Vec<u8>>) -> io::Result<()> {
-        let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
+        let mut file = files::private(OpenOptions::new().read(true).append(true).create(true)).open(path)?;
         let told = whole_lines(&file)?;
         file.set_len(told.bytes)?;
         let lines: Vec<u8> = last(told.lines).into_iter().flat_map(ended).collect();
@@ -99,7 +99,7 @@ impl Log {
 
     /// Reads from there on.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.file.read_at(buffer, offset)
+        files::read_at(&self.file, buffer, offset)
     }
 }
 
@@ -117,7 +117,7 @@ fn ended(mut line: Vec<u8>) -> Vec<u8> {
 fn whole_lines(file: &File) -> io::Result<Told> {
     let (mut told, mut read, mut buffer) = (Told::default(), 0, vec![0; 64 << 10]);
     loop {
-        let count = file.read_at(&mut buffer, read)?;
+        let count = files::read_at(file, &mut buffer, read)?;
         let Some(piece) = buffer.get(..count).filter(|piece| !piece.is_empty()) else { return Ok(told) };
         for end in memchr::memchr_iter(b'\n', piece) {
             told.lines += 1;

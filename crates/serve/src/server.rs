@@ -10,8 +10,7 @@ use std::time::Duration;
 use alhena_agent::env::Environment;
 use alhena_batch::meaning::Meaning;
 use alhena_model::Timestamp;
-use alhena_sys::{files, locks};
-use rustix::process::{Resource, getrlimit, setrlimit};
+use alhena_sys::{files, locks, processes};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, watch};
@@ -105,7 +104,8 @@ impl Server {
             .enable_all()
             .build()
             .map_err(ServeError::Threads)?;
-        many_files();
+        // Each connection is an open file; most systems allow more than they give at first.
+        processes::allow_most_files();
         let listener = runtime.block_on(TcpListener::bind(settings.listen));
         let listener = listener.map_err(|error| ServeError::Listen(settings.listen, error))?;
         let news = Arc::new(News::default());
@@ -224,11 +224,4 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
         _ => {}
     }
     address
-}
-
-/// Each connection is an open file; most systems allow more than they give at first.
-fn many_files() {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum.or(limit.current);
-    let _refused = setrlimit(Resource::Nofile, limit);
 }

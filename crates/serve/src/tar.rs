@@ -2,8 +2,8 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::UNIX_EPOCH;
 
 const BLOCK: usize = 512;
 
@@ -31,7 +31,8 @@ fn add(dir: &Path, name: &str, out: &mut impl Write) -> io::Result<()> {
 fn file(path: &Path, name: &str, out: &mut impl Write) -> io::Result<()> {
     let file = File::open(path)?;
     let meta = file.metadata()?;
-    let Some(head) = head(name, meta.len(), meta.mtime()) else { return Ok(()) };
+    let modified = meta.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let Some(head) = head(name, meta.len(), modified.as_secs()) else { return Ok(()) };
     out.write_all(&head)?;
     // A file that grows or shrinks meanwhile must not shift what follows.
     let written = io::copy(&mut file.take(meta.len()), out)?;
@@ -45,7 +46,7 @@ fn padding(size: u64) -> u64 {
 }
 
 /// The head of a file; none for a name that the format has no room for.
-fn head(name: &str, size: u64, modified: i64) -> Option<[u8; BLOCK]> {
+fn head(name: &str, size: u64, modified: u64) -> Option<[u8; BLOCK]> {
     let mut head = [0; BLOCK];
     let mut put =
         |at: usize, text: &[u8]| head.get_mut(at..at + text.len()).map(|place| place.copy_from_slice(text));
@@ -64,7 +65,7 @@ fn head(name: &str, size: u64, modified: i64) -> Option<[u8; BLOCK]> {
     put(108, b"0000000\0")?;
     put(116, b"0000000\0")?;
     put(124, format!("{size:011o}\0").as_bytes())?;
-    put(136, format!("{:011o}\0", modified.max(0)).as_bytes())?;
+    put(136, format!("{:011o}\0", modified).as_bytes())?;
     put(148, b"        ")?;
     put(156, b"0")?;
     put(257, b"ustar\x0000")?;
@@ -88,7 +89,7 @@ mod tests {
         std::fs::write(from.join("deep/er/exact"), vec![b'x'; BLOCK]).unwrap();
         std::fs::write(from.join("deep").join("n".repeat(120)), "too long a name to be split").unwrap();
         std::fs::write(from.join("odd"), vec![b'y'; 1000]).unwrap();
-        std::os::unix::fs::symlink("/etc/passwd", from.join("link")).unwrap();
+        alhena_sys::files::symlink("/etc/passwd", from.join("link")).unwrap();
         let archive = dir.path().join("it.tar");
         write(&from, "recording", &mut File::create(&archive).unwrap()).unwrap();
         let read = std::process::Command::new("tar").arg("-tvf").arg(&archive).output().unwrap();

@@ -4,11 +4,10 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use alhena_sys::files;
+use alhena_sys::files::{self, Stamp};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -38,9 +37,6 @@ pub struct Tokens {
     dir: PathBuf,
     known: Mutex<[Option<Known>; 2]>,
 }
-
-/// The file of a token, as far as another one has another.
-pub type Stamp = (u64, i64, i64);
 
 /// What a file held when it was last looked at.
 #[derive(Clone, Debug)]
@@ -138,7 +134,7 @@ impl Tokens {
     /// By which it is known whether a token is still the same.
     pub fn stamp(&self, access: Access) -> Option<Stamp> {
         let meta = std::fs::metadata(self.dir.join(access.file())).ok()?;
-        Some((meta.ino(), meta.mtime(), meta.mtime_nsec()))
+        Some(Stamp::of(&meta))
     }
 
     fn refresh(&self, access: Access, known: &mut Option<Known>) {
@@ -170,7 +166,7 @@ fn cookie(origin: &str, digest: &[u8; 32]) -> [u8; 32] {
 
 fn is_private(path: &Path) -> io::Result<bool> {
     let meta = std::fs::symlink_metadata(path)?;
-    Ok(meta.is_file() && meta.mode() & 0o077 == 0)
+    Ok(meta.is_file() && files::mode(&meta) & 0o077 == 0)
 }
 
 fn is_token(text: &str) -> bool {
@@ -217,7 +213,6 @@ pub fn is_id(text: &str) -> bool {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn each_token_gives_its_own_access_and_nothing_else_gives_any() {
@@ -297,10 +292,10 @@ mod tests {
         let tokens = Tokens::open(dir.path()).unwrap();
         let old = tokens.get(Access::Full).unwrap();
         let file = dir.path().join("token");
-        assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o600);
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(files::mode(&file.metadata().unwrap()) & 0o777, 0o600);
+        files::set_mode(&file, 0o644).unwrap();
         let new = tokens.get(Access::Full).unwrap();
         assert_ne!(old, new);
-        assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o600);
+        assert_eq!(files::mode(&file.metadata().unwrap()) & 0o777, 0o600);
     }
 }

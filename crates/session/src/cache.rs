@@ -331,14 +331,12 @@ mod tests {
         assert_eq!(Surveys::read(&dir.path().join("none")).len(), 0);
     }
 
-    #[cfg(unix)]
     #[test]
     fn the_cache_belongs_to_the_user_alone() {
-        use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let cache = dir.path().join("a/b/surveys");
         write(&cache, std::iter::empty()).unwrap();
-        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let mode = |path: &Path| alhena_sys::files::mode(&fs::metadata(path).unwrap());
         assert_eq!((mode(&dir.path().join("a")), mode(&cache)), (0o700, 0o600));
     }
 }

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use alhena_sys::files;
+
 use crate::names::{self, read_name};
 use crate::project::{Project, entries_in, is_gone};
 
@@ -64,11 +66,7 @@ impl Stamp {
             Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
             Err(_) => 0,
         };
-        #[cfg(unix)]
-        let inode = std::os::unix::fs::MetadataExt::ino(data);
-        #[cfg(not(unix))]
-        let inode = 0;
-        Self { size: data.len(), modified: data.modified().map_or(0, since), inode }
+        Self { size: data.len(), modified: data.modified().map_or(0, since), inode: files::number(data) }
     }
 
     /// Milliseconds since 1970, when it was last written.

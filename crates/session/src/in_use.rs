@@ -6,6 +6,8 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use alhena_sys::processes;
+
 use crate::file::SessionFile;
 
 /// A file that was written so recently may be written again.
@@ -36,35 +38,25 @@ pub fn of(file: &SessionFile) -> Use {
     }
 }
 
-#[cfg(target_os = "linux")]
 fn running_in(root: &Path) -> Use {
-    let Ok(processes) = std::fs::read_dir("/proc") else { return Use::Unknown };
-    for entry in processes.filter_map(Result::ok) {
-        let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        let here = std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == root);
-        if here && std::fs::read(entry.path().join("cmdline")).is_ok_and(|line| is_gemini(&line)) {
-            return Use::Running(id);
-        }
+    let processes = processes::all();
+    if processes.is_empty() {
+        return Use::Unknown;
     }
-    Use::Free
-}
-
-#[cfg(not(target_os = "linux"))]
-fn running_in(_root: &Path) -> Use {
-    Use::Unknown
+    let is_here = |pid: &u32| processes::working_directory(*pid).is_some_and(|dir| dir == root);
+    let gemini = processes.into_iter().find(|pid| is_here(pid) && is_gemini(&processes::arguments(*pid)));
+    gemini.map_or(Use::Free, Use::Running)
 }
 
 /// Whether a command line is that of Gemini CLI: `node …/gemini`, `node …/gemini-cli/bundle/gemini.js`.
-#[cfg(any(target_os = "linux", test))]
-fn is_gemini(line: &[u8]) -> bool {
-    let mut words = line.split(|byte| *byte == 0);
-    let program = words.next().unwrap_or_default();
-    let by_name = |word: &[u8]| {
+fn is_gemini(words: &[Vec<u8>]) -> bool {
+    let by_name = |word: &Vec<u8>| {
         let name = word.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
         matches!(name, b"gemini" | b"gemini.js") || memchr::memmem::find(word, b"/gemini-cli/").is_some()
     };
     // A script comes after its interpreter and the interpreter's options.
-    by_name(program) || words.take_while(|word| !word.is_empty()).take(8).any(by_name)
+    let Some((program, words)) = words.split_first() else { return false };
+    by_name(program) || words.iter().take_while(|word| !word.is_empty()).take(8).any(by_name)
 }
 
 #[cfg(test)]
@@ -85,7 +77,8 @@ mod tests {
             ("node\0server.js\0", false),
             ("", false),
         ] {
-            assert_eq!(is_gemini(line.as_bytes()), expected, "{line}");
+            let words: Vec<_> = line.split('\0').map(|word| word.as_bytes().to_vec()).collect();
+            assert_eq!(is_gemini(&words), expected, "{line}");
         }
     }
 
@@ -111,7 +104,7 @@ mod tests {
         let root = dir.path().canonicalize().unwrap();
         assert_eq!(running_in(&root), Use::Free);
         let gemini = root.join("gemini");
-        std::os::unix::fs::symlink("/bin/sleep", &gemini).unwrap();
+        alhena_sys::files::symlink("/bin/sleep", &gemini).unwrap();
         let mut child = std::process::Command::new(&gemini).arg("60").current_dir(&root).spawn().unwrap();
         // Until the new program is in place it still looks like this one.
         let started = std::time::Instant::now();

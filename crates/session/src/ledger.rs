@@ -5,7 +5,6 @@
 //! Nothing is ever deleted, as sessions are not either; the files of past months can be.
 
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use alhena_model::{Outcome, Timestamp, Tokens};
@@ -80,7 +79,7 @@ impl Ledger {
         files::create_private_dir(&self.dir)?;
         let month: String = at.to_string().chars().take(7).collect();
         let path = self.dir.join(format!("{month}.jsonl"));
-        let mut file = std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+        let mut file = files::private(std::fs::OpenOptions::new().append(true).create(true)).open(path)?;
         // One write, so that the lines of several processes do not mix.
         file.write_all(lines.as_bytes())
     }

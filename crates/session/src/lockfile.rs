@@ -6,9 +6,10 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
+
+use alhena_sys::files::Stamp;
 
 /// How old the directory must be to count as left behind.
 const STALE: Duration = Duration::from_secs(10);
@@ -19,8 +20,8 @@ const LOOK: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct LockDir {
     path: PathBuf,
-    /// Device, inode and time of the directory, to see whether it is still ours.
-    identity: (u64, u64, i64, i64),
+    /// To see whether the directory is still ours.
+    identity: Stamp,
 }
 
 /// Why a lock could not be had.
@@ -85,9 +86,8 @@ fn lock_path(file: &Path) -> io::Result<PathBuf> {
     Ok(name.into())
 }
 
-fn identity(path: &Path) -> io::Result<(u64, u64, i64, i64)> {
-    let meta = fs::symlink_metadata(path)?;
-    Ok((meta.dev(), meta.ino(), meta.mtime(), meta.mtime_nsec()))
+fn identity(path: &Path) -> io::Result<Stamp> {
+    fs::symlink_metadata(path).map(|meta| Stamp::of(&meta))
 }
 
 /// A time in the future is fresh, as it is for the CLI.
@@ -162,7 +162,7 @@ mod tests {
         let (dir, file) = file();
         let other = tempfile::tempdir().unwrap();
         let link = other.path().join("projects.json");
-        std::os::unix::fs::symlink(&file, &link).unwrap();
+        alhena_sys::files::symlink(&file, &link).unwrap();
         let _lock = LockDir::take(&link, Duration::ZERO).unwrap();
         assert!(dir.path().join("projects.json.lock").is_dir());
     }

@@ -167,14 +167,13 @@ mod tests {
         assert_eq!(names(&of(gemini.path(), &folder).unwrap()), ["app-1"]);
     }
 
-    #[cfg(unix)]
     #[test]
     fn a_link_leads_to_the_same_project() {
         let (gemini, folder) = (store(), store());
         let real = folder.path().canonicalize().unwrap().join("real");
         fs::create_dir(&real).unwrap();
         let link = folder.path().join("link");
-        std::os::unix::fs::symlink(&real, &link).unwrap();
+        alhena_sys::files::symlink(&real, &link).unwrap();
         make(gemini.path(), "real", Some(&real));
         assert_eq!(names(&of(gemini.path(), &link).unwrap()), ["real"]);
     }

@@ -262,7 +262,7 @@ fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
             copy_tree(&source, &target)?;
         } else if target.symlink_metadata().is_err() {
             if kind.is_symlink() {
-                std::os::unix::fs::symlink(fs::read_link(&source)?, &target)?;
+                files::symlink(fs::read_link(&source)?, &target)?;
             } else if kind.is_file() {
                 files::copy_file(&source, &target, Existing::Keep)?;
             }

@@ -13,8 +13,8 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 
+use alhena_sys::files;
 use regex::Regex;
 
 pub use query::Query;
@@ -145,7 +145,7 @@ fn each_message(file: &SessionFile, buffer: &mut Vec<u8>, mut each: impl FnMut(&
     for span in outline.said {
         let Ok(length) = usize::try_from(span.length) else { continue };
         record.resize(length, 0);
-        if open.read_exact_at(&mut record, span.offset).is_ok() {
+        if files::read_exact_at(&open, &mut record, span.offset).is_ok() {
             each(&record);
         }
     }

@@ -1,17 +1,28 @@
 //! Files that must never be half there: private writes, atomic replacement, and moves that survive a change of file system.
 
+pub mod exposed;
+mod listing;
+mod metadata;
 mod private;
+mod tree;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 use rustix::fs::CWD;
 
+pub use self::listing::{DiskState, FileKind, Listing, Look};
+pub use self::metadata::{
+    FileId, Stamp, changed, is_own, keeps_fine_time, mode, number, set_file_mode, set_mask, set_mode,
+    size_on_disk, stamping_clock,
+};
 pub use self::private::{can_be_replaced, replace_private};
+pub use self::tree::remove_tree;
 
 /// Opens a file for reading, following links. What is no file is an error: reading a pipe or a device can take for ever.
 pub fn open(path: &Path) -> io::Result<File> {
@@ -23,10 +34,106 @@ pub fn open(path: &Path) -> io::Result<File> {
     }
 }
 
+/// Opens a file for reading. A link is an error, and a pipe without a writer is not waited for.
+pub fn open_without_following(path: &Path) -> io::Result<File> {
+    use rustix::fs::OFlags;
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
+}
+
+/// Creates a file for writing that must not exist yet, with these permissions less the user's mask.
+pub fn create_new(path: &Path, mode: u32) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(mode).open(path)
+}
+
+/// Lets a file that these options create belong to the user alone.
+pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    options.mode(0o600)
+}
+
 /// Writes a new file that only the user can read.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(bytes)
+    create_new(path, 0o600)?.write_all(bytes)
+}
+
+/// Creates a named pipe that only the user can open, and opens it in both directions: neither side waits for the other,
+/// and writing does not fail when no reader is left.
+pub fn create_pipe(path: &Path) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    rustix::fs::mkfifoat(rustix::fs::CWD, path, Mode::RUSR | Mode::WUSR)?;
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+    OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)
+}
+
+/// Creates a link to a path, which need not exist.
+pub fn symlink(target: impl AsRef<Path>, link: impl AsRef<Path>) -> io::Result<()> {
+    std::os::unix::fs::symlink(target, link)
+}
+
+/// Returns the path that another program wrote as bytes.
+#[must_use]
+pub fn path_from_bytes(bytes: &[u8]) -> PathBuf {
+    std::ffi::OsStr::from_bytes(bytes).into()
+}
+
+/// Reads from a position, and leaves the file's own position alone.
+pub fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    file.read_at(buffer, offset)
+}
+
+/// Fills the buffer from a position.
+pub fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    file.read_exact_at(buffer, offset)
+}
+
+/// Writes everything at a position.
+pub fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    file.write_all_at(bytes, offset)
+}
+
+/// Checks that the user may read a file.
+pub fn may_read(path: &Path) -> io::Result<()> {
+    Ok(rustix::fs::access(path, rustix::fs::Access::READ_OK)?)
+}
+
+/// Checks that the user may list a directory and enter it.
+pub fn may_list(dir: &Path) -> io::Result<()> {
+    use rustix::fs::Access;
+    Ok(rustix::fs::access(dir, Access::READ_OK | Access::EXEC_OK)?)
+}
+
+/// Checks that the user may create files in a directory.
+pub fn may_create_in(dir: &Path) -> io::Result<()> {
+    use rustix::fs::Access;
+    Ok(rustix::fs::access(dir, Access::WRITE_OK | Access::EXEC_OK)?)
+}
+
+/// Lets a new file have the same blocks on the disk as another, until one of them is changed. Returns false where the
+/// file system cannot do that.
+#[cfg(target_os = "linux")]
+pub fn share_blocks(source: &File, target: &File) -> bool {
+    rustix::fs::ioctl_ficlone(target, source).is_ok()
+}
+
+/// Lets a new file have the same blocks on the disk as another, which this system cannot do.
+#[cfg(not(target_os = "linux"))]
+pub fn share_blocks(_source: &File, _target: &File) -> bool {
+    false
+}
+
+/// Gives the disk space of a part of a file back. Its length stays.
+#[cfg(target_os = "linux")]
+pub fn punch_hole(file: &File, from: u64, count: u64) -> io::Result<()> {
+    use rustix::fs::FallocateFlags;
+    let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    Ok(rustix::fs::fallocate(file, hole, from, count)?)
+}
+
+/// Gives the disk space of a part of a file back, which this system cannot do.
+#[cfg(not(target_os = "linux"))]
+pub fn punch_hole(_file: &File, _from: u64, _count: u64) -> io::Result<()> {
+    Ok(())
 }
 
 /// Replaces a file as a whole or not at all, also when the power fails. The mode of an existing file stays; a new one gets

@@ -5,12 +5,10 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use rustix::process::Pid;
-
 /// Which of the two processes this is.
 pub enum Fork {
     /// The one that was there before, and the new one's number.
-    Parent(Pid),
+    Parent(u32),
     /// The new one.
     Child,
 }
@@ -26,10 +24,10 @@ pub fn fork() -> io::Result<Fork> {
     }
     // SAFETY: there is no other thread, so the new process has everything that this one has.
     let pid = unsafe { libc::fork() };
-    match (pid, Pid::from_raw(pid)) {
-        (0, _) => Ok(Fork::Child),
-        (1.., Some(pid)) => Ok(Fork::Parent(pid)),
-        _ => Err(io::Error::last_os_error()),
+    match u32::try_from(pid) {
+        Ok(0) => Ok(Fork::Child),
+        Ok(pid) => Ok(Fork::Parent(pid)),
+        Err(_) => Err(io::Error::last_os_error()),
     }
 }
 

@@ -1,15 +1,17 @@
 //! Locks that say whether somebody lives: a file that is held with flock ends with its last holder, however that ends, and
 //! is seen by processes of other containers that share the directory. A process's number is neither.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+
+use crate::files::FileId;
 
 /// How often a lock is tried that somebody holds.
 const LOOK: Duration = Duration::from_millis(5);
@@ -42,7 +44,12 @@ pub fn lock(file: impl AsFd) -> io::Result<()> {
     }
 }
 
-/// The same, if that can be done at once.
+/// Unlocks a file that stays open.
+pub fn unlock(file: impl AsFd) -> io::Result<()> {
+    Ok(flock(file, FlockOperation::Unlock)?)
+}
+
+/// Locks an open file, if that can be done at once.
 pub fn try_lock(file: impl AsFd) -> io::Result<Lock> {
     loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -54,7 +61,7 @@ pub fn try_lock(file: impl AsFd) -> io::Result<Lock> {
     }
 }
 
-/// The same, if that can be done in time.
+/// Locks an open file, if that can be done in time.
 pub fn lock_within(file: impl AsFd, longest: Duration) -> io::Result<Lock> {
     let deadline = Instant::now() + longest;
     while try_lock(&file)? == Lock::Others {
@@ -110,9 +117,9 @@ fn take_by(path: &Path, open: fn(&Path) -> io::Result<File>) -> io::Result<Optio
 
 /// Whether an open file is the one that has this path.
 pub fn is_at(file: &File, path: &Path) -> io::Result<bool> {
-    let held = file.metadata()?;
-    match fs::symlink_metadata(path) {
-        Ok(there) => Ok((held.dev(), held.ino()) == (there.dev(), there.ino())),
+    let held = FileId::of(file)?;
+    match FileId::at_link(path) {
+        Ok(there) => Ok(held == there),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
@@ -121,6 +128,7 @@ pub fn is_at(file: &File, path: &Path) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_lock_is_held_until_its_file_is_closed() {

@@ -8,11 +8,18 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
+use std::process::{Command, ExitStatus};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+/// A signal to a process.
+pub use rustix::process::Signal;
+use rustix::process::{
+    Pid, Resource, Rlimit, WaitOptions, WaitStatus, getrlimit, kill_process, kill_process_group, setrlimit,
+    test_kill_process_group, wait, waitpid,
+};
 use serde::{Deserialize, Serialize};
 
 /// Whether this system can name the processes of a run.
@@ -111,6 +118,23 @@ pub fn parent(pid: u32) -> Option<u32> {
     stat(pid).map(|stat| stat.parent)
 }
 
+/// Returns the parent of this process.
+#[must_use]
+pub fn own_parent() -> Option<u32> {
+    rustix::process::getppid().map(number)
+}
+
+/// Returns the directory that a process works in; none where that may not be read.
+#[must_use]
+pub fn working_directory(pid: u32) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/cwd")).ok()
+}
+
+/// Tries out whether processes and their environments can be read.
+pub fn can_be_read() -> io::Result<()> {
+    fs::read("/proc/self/stat").and_then(|_| fs::read("/proc/self/environ")).map(drop)
+}
+
 /// The process that this one is a copy of and not a program of its own: a shell for its subshell. None where it is no
 /// copy, or that cannot be seen.
 #[must_use]
@@ -171,7 +195,8 @@ pub fn descendants_without(root: u32, spared: &HashSet<u32>) -> Vec<u32> {
 }
 
 /// A handle that is readable when a process has ended. Old kernels and some containers have no such thing.
-pub fn end_of(pid: Pid) -> io::Result<OwnedFd> {
+pub fn end_of(pid: u32) -> io::Result<OwnedFd> {
+    let pid = of_number(pid).ok_or(io::ErrorKind::NotFound)?;
     Ok(rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?)
 }
 
@@ -303,17 +328,109 @@ pub fn free_memory() -> Option<u64> {
     kilobytes("/proc/meminfo", "MemAvailable:")?.checked_mul(1024)
 }
 
+/// Returns all memory of the machine in bytes; none where that cannot be told.
+#[must_use]
+pub fn total_memory() -> Option<u64> {
+    kilobytes("/proc/meminfo", "MemTotal:")?.checked_mul(1024)
+}
+
 /// What a file of the kernel says after this name.
 fn kilobytes(path: &str, name: &str) -> Option<u64> {
     let text = fs::read_to_string(path).ok()?;
     text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
+fn of_number(pid: u32) -> Option<Pid> {
+    i32::try_from(pid).ok().and_then(Pid::from_raw)
+}
+
+fn number(pid: Pid) -> u32 {
+    pid.as_raw_nonzero().get().unsigned_abs()
+}
+
 /// Sends a signal; a process that is gone does not matter.
 pub fn signal(pid: u32, signal: Signal) {
-    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+    if let Some(pid) = of_number(pid) {
         let _gone = kill_process(pid, signal);
     }
+}
+
+/// Sends a signal to the process group that this process leads, as far as it is there.
+pub fn signal_group(leader: u32, signal: Signal) {
+    if let Some(leader) = of_number(leader) {
+        let _gone = kill_process_group(leader, signal);
+    }
+}
+
+/// Returns true if a process is left of the group that this process leads, or led.
+#[must_use]
+pub fn group_is_alive(leader: u32) -> bool {
+    of_number(leader).is_some_and(|leader| test_kill_process_group(leader).is_ok())
+}
+
+/// Collects a child if it has ended, and returns how. Does not wait.
+pub fn collect(child: u32) -> io::Result<Option<ExitStatus>> {
+    let child = of_number(child).ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(waitpid(Some(child), WaitOptions::NOHANG)?.map(|(_, status)| exit_status(status)))
+}
+
+/// Collects any child that has ended, and returns which and how. Does not wait. An error says that there is no child.
+pub fn collect_any() -> io::Result<Option<(u32, ExitStatus)>> {
+    Ok(wait(WaitOptions::NOHANG)?.map(|(child, status)| (number(child), exit_status(status))))
+}
+
+fn exit_status(status: WaitStatus) -> ExitStatus {
+    ExitStatus::from_raw(status.as_raw())
+}
+
+/// Returns the status of a process that exited with this code.
+#[must_use]
+pub fn exited_with(code: i32) -> ExitStatus {
+    ExitStatus::from_raw(code << 8)
+}
+
+/// Returns the status of a process that a signal ended, by the number of the signal.
+#[must_use]
+pub fn ended_by(signal: i32) -> ExitStatus {
+    ExitStatus::from_raw(signal)
+}
+
+/// Returns the number of the signal that ended a process, if one did.
+#[must_use]
+pub fn ending_signal(status: ExitStatus) -> Option<i32> {
+    status.signal()
+}
+
+/// Lets a program that is to be started lead a process group of its own.
+pub fn lead_group(command: &mut Command) -> &mut Command {
+    command.process_group(0)
+}
+
+/// Gives a program that is to be started another name than that of its file.
+pub fn set_name<'a>(command: &'a mut Command, name: &str) -> &'a mut Command {
+    command.arg0(name)
+}
+
+/// Becomes this program. Returns only if that fails.
+pub fn become_program(command: &mut Command) -> io::Error {
+    command.exec()
+}
+
+/// Takes this process out of the reach of its terminal, and of signals to its group.
+pub fn leave_session() {
+    let _already_leader = rustix::process::setsid();
+}
+
+/// Lets this process have as many open files as the system allows it.
+pub fn allow_most_files() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum.or(limit.current);
+    let _refused = setrlimit(Resource::Nofile, limit);
+}
+
+/// Limits the size of the files that this process writes, or lifts the limit.
+pub fn limit_file_size(most: Option<u64>) -> io::Result<()> {
+    Ok(setrlimit(Resource::Fsize, Rlimit { current: most, maximum: None })?)
 }
 
 /// Sends a signal to each.
@@ -399,7 +516,7 @@ mod tests {
     fn a_process_that_waits_to_be_collected_has_ended() {
         let mut child = Command::new("true").spawn().unwrap();
         let pid = child.id();
-        let end = end_of(Pid::from_child(&child)).unwrap();
+        let end = end_of(pid).unwrap();
         assert!(crate::poll::is_readable(end, std::time::Duration::MAX).unwrap());
         assert!(!alive(pid));
         assert_eq!(Process::of(pid), None);

@@ -4,7 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::process::Signal;
+use crate::processes::Signal;
+use crate::sockets::Stream;
 
 /// Those by which somebody asks a process to end.
 pub const ENDING: [Signal; 3] = [Signal::TERM, Signal::INT, Signal::HUP];
@@ -34,6 +35,31 @@ impl Noted {
     pub fn take(&self) -> bool {
         self.0.swap(false, Ordering::Relaxed)
     }
+}
+
+/// Signals one after the other, by their numbers, for a thread that does nothing else.
+#[derive(Debug)]
+pub struct Arrivals(signal_hook::iterator::Signals);
+
+impl Arrivals {
+    /// Takes these signals from now on, in place of what they do otherwise.
+    pub fn of(signals: &[Signal]) -> io::Result<Self> {
+        signal_hook::iterator::Signals::new(signals.iter().map(|signal| signal.as_raw())).map(Self)
+    }
+
+    /// Waits for the next one, again and again.
+    pub fn forever(&mut self) -> impl Iterator<Item = i32> + '_ {
+        self.0.forever()
+    }
+}
+
+/// Returns a socket that is readable when one of these signals has come.
+pub fn as_socket(signals: &[Signal]) -> io::Result<Stream> {
+    let (come, told) = Stream::pair()?;
+    for signal in signals {
+        signal_hook::low_level::pipe::register(signal.as_raw(), told.try_clone()?)?;
+    }
+    Ok(come)
 }
 
 /// Lets a file that must not grow any more be an error like others: without this the system kills whoever writes.

@@ -7,8 +7,7 @@
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-use alhena_sys::Process;
-use rustix::process::Signal;
+use alhena_sys::processes::{Process, Signal};
 
 use crate::control::Control;
 use crate::error::TerminalError;

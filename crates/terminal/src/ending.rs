@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 use alhena_agent::dirs::Dirs;
 use alhena_agent::run_dir::{self, Holder};
 use alhena_agent::supervise::mark::marked;
-use alhena_sys::{Process, processes};
-use rustix::process::Signal;
+use alhena_sys::processes::{self, Process, Signal};
 use serde::Serialize;
 
 use crate::control::Control;

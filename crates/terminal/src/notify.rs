@@ -1,15 +1,12 @@
 //! Telling a person that an agent waits for them: by a bell, or by a command of theirs.
 
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use alhena_agent::env;
 use alhena_sys::fork::die_with_parent;
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use alhena_sys::processes::{self, Signal};
+use alhena_sys::terminals;
 
 use crate::control::Control;
 use crate::screen::{Reading, Status};
@@ -42,9 +39,7 @@ pub(crate) fn tell(record: &Record, reading: &Reading, pane: &str, control: &Con
 /// As if the agent itself had rung: tmux passes that on to everybody who is attached, whichever window they look at.
 fn ring(pane: &str, control: &Control) {
     let Ok([tty]) = control.run([&["display-message", "-p", "-t", pane, "#{pane_tty}"]]) else { return };
-    let flags = rustix::fs::OFlags::NOCTTY | rustix::fs::OFlags::NONBLOCK;
-    let tty = OpenOptions::new().write(true).custom_flags(flags.bits().cast_signed()).open(tty.trim());
-    if let Err(error) = tty.and_then(|mut tty| tty.write_all(b"\x07")) {
+    if let Err(error) = terminals::ring(tty.trim()) {
         tracing::warn!("no bell for {pane}: {error}");
     }
 }
@@ -61,23 +56,22 @@ fn run(command: &str, record: &Record, reading: &Reading) {
         .env(env::ALHENA_QUESTION, question.unwrap_or_default())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .process_group(0);
+        .stderr(Stdio::null());
+    processes::lead_group(&mut shell);
     die_with_parent(&mut shell);
     let _refused = std::thread::Builder::new().name("alhena-notify".to_owned()).spawn(move || {
         let mut child = match shell.spawn() {
             Ok(child) => child,
             Err(error) => return tracing::warn!("a command could not be run: {error}"),
         };
-        let group = Pid::from_child(&child);
+        let group = child.id();
         let deadline = Instant::now() + LONGEST;
         // What it has put into the background may go on until then, too.
-        let lives = |child: &mut Child| {
-            matches!(child.try_wait(), Ok(None)) || test_kill_process_group(group).is_ok()
-        };
+        let lives =
+            |child: &mut Child| matches!(child.try_wait(), Ok(None)) || processes::group_is_alive(group);
         while lives(&mut child) {
             if Instant::now() >= deadline {
-                let _gone = kill_process_group(group, Signal::KILL);
+                processes::signal_group(group, Signal::KILL);
                 let _ended = child.wait();
                 return;
             }

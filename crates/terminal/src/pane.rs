@@ -5,25 +5,23 @@
 //! is closed, or somebody asks for it (SIGTERM), everything that descends from it ends too, its session is published, and
 //! the record says how it went. If the process itself is killed, a guard outside of the pane does the same.
 
-use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use alhena_agent::env::Environment;
 use alhena_agent::home::{self, FinishPlan};
-use alhena_agent::supervise::held::{Held, Reach, exit_status};
+use alhena_agent::supervise::held::{Held, Reach};
 use alhena_agent::supervise::sweep::{Life, sweep};
 use alhena_agent::{Finder, Interactive};
 use alhena_model::{Failure, FailureKind, Timestamp};
 use alhena_sys::Process;
 use alhena_sys::fork::adopt_orphans;
 use alhena_sys::poll::{self, Wanted};
+use alhena_sys::processes::{self, Signal};
 use alhena_sys::signals::Noted;
 use alhena_wire::release::Version;
-use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use crate::borrowed::BorrowedFiles;
@@ -206,7 +204,7 @@ fn hold(
         if status.code() != Some(RESTART) || stop.has_come() {
             return Ok(TerminalEnd {
                 code: status.code(),
-                signal: status.signal(),
+                signal: processes::ending_signal(status),
                 ..TerminalEnd::default()
             });
         }
@@ -231,7 +229,7 @@ fn start(interactive: &Interactive) -> io::Result<Held> {
 fn wait(mut cli: Held, stop: &Noted) -> io::Result<ExitStatus> {
     loop {
         if let Some(status) = cli.ended()? {
-            return Ok(exit_status(status));
+            return Ok(status);
         }
         match stop.has_come() {
             true if cli.is_stopping() => cli.escalate(),
@@ -265,12 +263,12 @@ impl Guard {
         };
         let spawn = || -> io::Result<ChildStdin> {
             // It holds the locks of the run, so that nobody takes it for abandoned before it has been put away.
-            let lock = interactive.home.as_ref().and_then(|home| home.lock().try_clone_to_owned().ok());
+            let lock = interactive.home.as_ref().and_then(|home| home.lock().try_clone().ok());
             let mut first = guard_command("1")?;
             first
                 .stdin(Stdio::piped())
-                .stdout(lock.map_or_else(Stdio::null, |lock| Stdio::from(File::from(lock))))
-                .stderr(Stdio::from(interactive.run_dir.lock().try_clone_to_owned()?));
+                .stdout(lock.map_or_else(Stdio::null, Stdio::from))
+                .stderr(Stdio::from(interactive.run_dir.lock().try_clone()?));
             let mut first = first.spawn()?;
             let stdin = first.stdin.take();
             first.wait()?;
@@ -304,7 +302,7 @@ pub fn guard(step: &str) -> io::Result<()> {
         guard_command("2")?.spawn()?;
         return Ok(());
     }
-    let _already_leader = rustix::process::setsid();
+    processes::leave_session();
     let mut lines = io::stdin().lines();
     let Some(first) = lines.next().transpose()? else { return Ok(()) };
     let watch: GuardOrders = serde_json::from_str(&first)?;

@@ -7,12 +7,10 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use alhena_model::Timestamp;
-use alhena_sys::Process;
-use alhena_sys::locks;
+use alhena_sys::{Process, files, locks};
 use serde::{Deserialize, Serialize};
 
 /// As much of a message as tells it from others.
@@ -196,7 +194,8 @@ impl Journal {
     }
 
     fn append(&self, what: impl FnOnce(&[TurnRecord]) -> Option<(u64, What)>) -> io::Result<()> {
-        let mut file = OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(&self.0)?;
+        let mut file =
+            files::private(OpenOptions::new().create(true).read(true).append(true)).open(&self.0)?;
         locks::lock(&file)?;
         let mut bytes = Vec::new();
         file.rewind()?;

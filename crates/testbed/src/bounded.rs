@@ -2,10 +2,11 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
+
+use alhena_sys::files;
 
 use crate::processes::kill_tree;
 
@@ -127,6 +128,6 @@ pub fn run_bounded(command: &mut Command, limit: Duration) -> io::Result<Finishe
 fn contents(file: &File) -> io::Result<Vec<u8>> {
     let size = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
     let mut bytes = vec![0; size];
-    file.read_exact_at(&mut bytes, 0)?;
+    files::read_exact_at(file, &mut bytes, 0)?;
     Ok(bytes)
 }

@@ -1,10 +1,11 @@
 //! The npm packages of this repository, copied and compiled outside of it, beside each other as an installation has them.
 
 use std::io;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+
+use alhena_sys::files::symlink;
 
 use crate::bounded::run_bounded;
 use crate::{cache, tools};

@@ -31,7 +31,7 @@ impl PythonPackage {
     pub fn strict_types(&self, scratch: &Path) -> io::Result<Command> {
         // Of CAO only its own modules: those that it needs must not stand before those of mypy.
         let cao = "cli_agent_orchestrator";
-        std::os::unix::fs::symlink(tools::cao()?.join(cao), scratch.join(cao))?;
+        alhena_sys::files::symlink(tools::cao()?.join(cao), scratch.join(cao))?;
         let root = workspace();
         let sources =
             [root.join(self.directory).join("src"), root.join("packages/python/src"), scratch.to_path_buf()];

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::stand_in::sha256;
@@ -88,7 +87,7 @@ impl Snapshot {
 
 fn entry(path: &Path) -> io::Result<Entry> {
     let data = std::fs::symlink_metadata(path)?;
-    let mode = data.permissions().mode() & 0o7777;
+    let mode = alhena_sys::files::mode(&data);
     if data.is_dir() {
         return Ok(Entry::Directory(mode));
     }

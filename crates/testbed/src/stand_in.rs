@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
-use rustix::process::Signal;
+use alhena_sys::processes::Signal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
@@ -180,7 +180,7 @@ impl Hostile {
         std::fs::create_dir_all(&directory)?;
         let link = directory.join("gemini");
         if !link.exists() {
-            std::os::unix::fs::symlink(&self.path, link)?;
+            alhena_sys::files::symlink(&self.path, link)?;
         }
         Ok(directory)
     }

@@ -349,8 +349,9 @@ impl fmt::Debug for Canceller {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::net::UnixStream;
     use std::sync::mpsc;
+
+    use alhena_sys::sockets;
 
     use super::*;
 
@@ -361,7 +362,7 @@ mod tests {
     #[test]
     fn a_turn_without_a_prompt_fails_when_the_agent_ends_before_it_and_the_session_was_there_earlier() {
         let (orders, taken) = mpsc::channel();
-        let (bell, _rung) = UnixStream::pair().unwrap();
+        let (bell, _rung) = sockets::Stream::pair().unwrap();
         let (_closed, is_closed) = async_channel::bounded(1);
         let about = About::new(String::new(), PathBuf::new());
         let known = SharedOpened::default();

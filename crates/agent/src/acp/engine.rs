@@ -17,13 +17,13 @@ pub(crate) use self::begin::run_once;
 pub(crate) use self::serve::serve;
 
 use std::collections::{HashMap, VecDeque};
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Weak;
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
 use alhena_sys::growth::Growth;
+use alhena_sys::sockets::Stream;
 use alhena_wire::frame::Framer;
 
 use super::conversation::{Closed, SharedOpened};
@@ -54,7 +54,7 @@ pub(super) struct Engine {
     lines: VecDeque<Heard>,
     growth: Growth,
     retries: Retries,
-    bell: UnixStream,
+    bell: Stream,
     orders: Receiver<super::hotline::Order>,
     hotline: Weak<Hotline>,
     request: Request,

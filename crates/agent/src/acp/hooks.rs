@@ -6,13 +6,13 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::io::{self, Read, Write};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
 use alhena_model::hook::UNDECIDED;
 use alhena_sys::poll::Wanted;
+use alhena_sys::sockets::Stream;
 use alhena_wire::responses::FunctionCall;
 use serde_json::{Map, Value, json};
 
@@ -47,8 +47,8 @@ pub(super) struct Deciders {
     unasked: HashSet<String>,
     send: Sender<(u64, Call, Verdict)>,
     decided: Receiver<(u64, Call, Verdict)>,
-    bell: UnixStream,
-    rung: UnixStream,
+    bell: Stream,
+    rung: Stream,
 }
 
 /// More is not remembered of what the model was told.
@@ -61,7 +61,7 @@ impl Deciders {
             return Ok(None);
         };
         let (send, decided) = mpsc::channel();
-        let (bell, rung) = UnixStream::pair()?;
+        let (bell, rung) = Stream::pair()?;
         bell.set_nonblocking(true)?;
         rung.set_nonblocking(true)?;
         let (given, unasked) = (VecDeque::new(), HashSet::new());

@@ -1,8 +1,9 @@
 //! The way to the engine of a conversation, from anywhere.
 
 use std::io::Write;
-use std::os::unix::net::UnixStream;
 use std::sync::mpsc::Sender;
+
+use alhena_sys::sockets::Stream;
 
 use super::conversation::SharedOpened;
 use super::permission::Decision;
@@ -33,11 +34,11 @@ pub(super) const RING: u8 = b'.';
 /// Takes orders to the engine.
 pub(super) struct Hotline {
     orders: Sender<Order>,
-    bell: UnixStream,
+    bell: Stream,
 }
 
 impl Hotline {
-    pub(super) fn new(orders: Sender<Order>, bell: UnixStream) -> Self {
+    pub(super) fn new(orders: Sender<Order>, bell: Stream) -> Self {
         Self { orders, bell }
     }
 

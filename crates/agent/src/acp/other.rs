@@ -202,7 +202,7 @@ fn server(server: &McpServer) -> Result<Value, RunError> {
 mod tests {
     use super::*;
     use crate::env;
-    use std::os::unix::fs::PermissionsExt;
+    use alhena_sys::files;
 
     #[test]
     fn a_command_is_read_as_a_shell_would() {
@@ -241,7 +241,7 @@ mod tests {
         let bin = dir.join("bin");
         std::fs::create_dir_all(&bin).unwrap();
         std::fs::write(bin.join("qwen"), "").unwrap();
-        std::fs::set_permissions(bin.join("qwen"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        files::set_mode(bin.join("qwen"), 0o755).unwrap();
         let environment = |path: &Path| {
             Environment::from([(env::PATH, path.to_str().unwrap()), ("HOME", root.path().to_str().unwrap())])
         };

@@ -1,12 +1,11 @@
 //! What is said to an agent: a named pipe, and what does not fit into it yet.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use alhena_sys::files;
 use alhena_sys::poll::Wanted;
-use rustix::fs::{Mode, OFlags};
 
 /// The agent's standard input, from our side. Nobody is waited for: what the agent does not take now waits here.
 pub(super) struct Pipe {
@@ -18,10 +17,7 @@ impl Pipe {
     /// Makes the pipe. It is opened for both directions, so that neither side waits for the other to open it, and writing never fails
     /// because the agent is gone: its keeper tells that.
     pub(super) fn create(path: &Path) -> io::Result<Self> {
-        rustix::fs::mkfifoat(rustix::fs::CWD, path, Mode::RUSR | Mode::WUSR)?;
-        let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
-        let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)?;
-        Ok(Self { file, unsaid: Vec::new() })
+        Ok(Self { file: files::create_pipe(path)?, unsaid: Vec::new() })
     }
 
     /// Says a line.

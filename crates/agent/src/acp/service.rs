@@ -1,8 +1,9 @@
 //! A process that serves independent prompts, one after the other: what it is given, and what it tells of itself.
 
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use alhena_sys::sockets::Stream;
 
 use crate::prepare::RunError;
 use crate::request::Request;
@@ -22,7 +23,7 @@ pub(crate) struct Terms {
     pub request: Request,
     pub place: SessionFolder,
     /// Rung when it is to stop; none when it has been.
-    pub bell: Option<UnixStream>,
+    pub bell: Option<Stream>,
     pub over: Over,
     /// How often a process died of it, or with it.
     pub deaths: u32,

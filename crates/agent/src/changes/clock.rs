@@ -4,9 +4,10 @@
 //! file written right after `SystemTime::now()` may be stamped up to 10 ms before it. Some file systems keep whole seconds
 //! only, and a network file system has a clock elsewhere.
 
-use std::fs::Metadata;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
+
+use alhena_sys::files::{keeps_fine_time, stamping_clock};
 
 /// What is allowed for file systems that keep whole seconds, or whose clock is another machine's.
 const COARSE: Duration = Duration::from_secs(2);
@@ -43,51 +44,6 @@ pub fn scan_start(root: &Path, began: Instant) -> SystemTime {
     }
 }
 
-#[cfg(target_os = "linux")]
-fn stamping_clock() -> Option<SystemTime> {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
-    let (seconds, nanoseconds) = (u64::try_from(time.tv_sec).ok()?, u32::try_from(time.tv_nsec).ok()?);
-    SystemTime::UNIX_EPOCH.checked_add(Duration::new(seconds, nanoseconds))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn stamping_clock() -> Option<SystemTime> {
-    None
-}
-
-/// Whether a directory is on a local file system that keeps fractions of seconds.
-#[cfg(target_os = "linux")]
-fn keeps_fine_time(root: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    /// NFS, SMB in three forms, 9P, FUSE, FAT, and Ceph, by the numbers of `statfs(2)`.
-    const ELSEWHERE: [u32; 8] =
-        [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x0102_1997, 0x6573_5546, 0x4d44, 0x00c3_6400];
-    // The numbers fill 32 bits, which some machines keep in a signed and some in a longer integer.
-    let local = rustix::fs::statfs(root).is_ok_and(|data| !ELSEWHERE.contains(&(data.f_type as u32)));
-    local && root.metadata().is_ok_and(|data| data.mtime_nsec() != 0 || data.ctime_nsec() != 0)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn keeps_fine_time(root: &Path) -> bool {
-    let modified = root.metadata().and_then(|data| data.modified());
-    let fraction = modified.ok().and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
-    fraction.is_some_and(|time| time.subsec_nanos() != 0)
-}
-
-/// When anything about a file last changed: its contents, its name, its permissions.
-#[cfg(unix)]
-pub(super) fn changed(data: &Metadata) -> Option<SystemTime> {
-    use std::os::unix::fs::MetadataExt;
-    let (seconds, nanoseconds) = (u64::try_from(data.ctime()).ok()?, u32::try_from(data.ctime_nsec()).ok()?);
-    SystemTime::UNIX_EPOCH.checked_add(Duration::new(seconds, nanoseconds))
-}
-
-/// When anything about a file last changed, which Windows does not tell.
-#[cfg(not(unix))]
-pub(super) fn changed(_data: &Metadata) -> Option<SystemTime> {
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,7 +70,7 @@ mod tests {
             std::fs::write(&file, round.to_string()).unwrap();
             let start = scan_start(root.path(), Instant::now());
             let data = file.metadata().unwrap();
-            let stamp = data.modified().unwrap().max(changed(&data).unwrap());
+            let stamp = data.modified().unwrap().max(alhena_sys::files::changed(&data).unwrap());
             assert!(stamp < start, "round {round}: {stamp:?} is not before {start:?}");
         }
     }

@@ -9,6 +9,8 @@ use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use alhena_sys::files;
+
 /// No path is longer; what claims to be is damaged.
 const LONGEST_NAME: u64 = 64 << 10;
 
@@ -38,7 +40,7 @@ pub(super) struct IndexedName<'a> {
 /// The index of the repository that `root` is in; none without a repository, or when it cannot be read in time.
 pub(super) fn of(root: &Path, deadline: Instant) -> Option<Index> {
     let (top, directory) = repository(root)?;
-    let file = match open(&directory.join("index")) {
+    let file = match files::open(&directory.join("index")) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Some(Index { top, file: None, hash: 0, deadline });
@@ -71,25 +73,9 @@ fn repository(root: &Path) -> Option<(PathBuf, PathBuf)> {
 /// Where a `.git` file leads: that of a submodule or of a second working tree.
 fn linked(mark: &Path, top: &Path) -> Option<PathBuf> {
     let mut text = Vec::new();
-    open(mark).ok()?.take(LONGEST_NAME).read_to_end(&mut text).ok()?;
+    files::open(mark).ok()?.take(LONGEST_NAME).read_to_end(&mut text).ok()?;
     let name = text.strip_prefix(b"gitdir: ")?.trim_ascii_end();
-    Some(top.join(super::path(name)))
-}
-
-/// Opens a plain file; a pipe would keep us for ever.
-fn open(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    options.read(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(
-        &mut options,
-        rustix::fs::OFlags::NONBLOCK.bits().cast_signed(),
-    );
-    let file = options.open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::ErrorKind::InvalidInput.into()),
-    }
+    Some(top.join(files::path_from_bytes(name)))
 }
 
 impl Index {

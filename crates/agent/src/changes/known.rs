@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use alhena_sys::files;
+
 use super::index::Index;
 
 /// What comparing the index with the disk says.
@@ -32,7 +34,7 @@ impl Known {
         let mut above = Above::default();
         let top = index.top.clone();
         let read = index.each(|entry| {
-            let path = top.join(super::path(entry.name));
+            let path = top.join(files::path_from_bytes(entry.name));
             if !path.starts_with(root) {
                 return;
             }

@@ -1,8 +1,9 @@
 //! Trees that change, and what a scan says of them.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
+
+use alhena_sys::files::{self, symlink};
 
 use super::*;
 
@@ -86,7 +87,7 @@ fn change_with_an_old_modification_time_is_found() {
     let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     tree.write("a", "new");
     fs::File::options().write(true).open(tree.at("a")).unwrap().set_modified(old).unwrap();
-    fs::set_permissions(tree.at("b"), fs::Permissions::from_mode(0o700)).unwrap();
+    files::set_mode(tree.at("b"), 0o700).unwrap();
     assert_eq!(scan(tree.root.path(), since), changes(&[], &["a", "b"]));
 }
 
@@ -188,7 +189,7 @@ fn directory_whose_permissions_changed_is_not_taken_for_a_new_one() {
     let tree = Tree::with(&["d/a"]);
     tree.commit();
     let since = tree.start();
-    fs::set_permissions(tree.at("d"), fs::Permissions::from_mode(0o700)).unwrap();
+    files::set_mode(tree.at("d"), 0o700).unwrap();
     let found = scan(tree.root.path(), since);
     assert_eq!((found.created, found.deleted), (vec![], vec![]));
 }
@@ -239,11 +240,11 @@ fn directory_that_may_not_be_read_is_counted() {
     let tree = Tree::with(&["closed/a", "open/b"]);
     let since = tree.start();
     tree.write("open/b", "new");
-    fs::set_permissions(tree.at("closed"), fs::Permissions::from_mode(0o000)).unwrap();
+    files::set_mode(tree.at("closed"), 0o000).unwrap();
     let found = scan(tree.root.path(), since);
     // Root may read it all the same.
     let expected = usize::from(fs::read_dir(tree.at("closed")).is_err());
-    fs::set_permissions(tree.at("closed"), fs::Permissions::from_mode(0o700)).unwrap();
+    files::set_mode(tree.at("closed"), 0o700).unwrap();
     assert_eq!((found.unreadable, found.modified), (expected, paths(&["open/b"])));
 }
 

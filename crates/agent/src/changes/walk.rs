@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
 
-use super::listing::{FileKind, Listing};
+use alhena_sys::files::{FileKind, Listing};
+
 use super::rules::Rules;
 use super::{DiskState, ScanOptions};
 

@@ -7,12 +7,13 @@ use std::collections::HashMap;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
+use alhena_sys::files::exposed::{self, Exposed};
+use alhena_sys::platform::{PLATFORM, Platform};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::Layers;
 use crate::env::{self, Environment};
-use crate::exposed::{self, Exposed};
 use crate::request::Trust;
 use crate::settings;
 
@@ -201,7 +202,7 @@ pub(crate) fn resolve(base: &Path, path: &Path) -> PathBuf {
 
 /// Whether a path is another one or below it; macOS and Windows do not tell cases apart.
 fn is_below(above: &Path, path: &Path) -> bool {
-    if cfg!(any(windows, target_os = "macos")) {
+    if PLATFORM != Platform::Linux {
         let lower = |path: &Path| PathBuf::from(path.to_string_lossy().to_lowercase());
         return lower(path).starts_with(lower(above));
     }
@@ -299,10 +300,9 @@ mod tests {
     }
 
     #[test]
-    #[cfg(unix)]
     fn links_are_followed_on_both_sides() {
         let home = Home::new();
-        std::os::unix::fs::symlink(home.at("work"), home.at("link")).unwrap();
+        alhena_sys::files::symlink(home.at("work"), home.at("link")).unwrap();
         home.rules(&[("link", "TRUST_FOLDER")]);
         let trusted = TrustState::Trusted(home.rule("link", TrustLevel::TrustFolder));
         assert_eq!(home.trust("work/app"), trusted);

@@ -196,7 +196,7 @@ fn located(word: &str, directory: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 #[cfg(unix)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use alhena_sys::files::symlink;
 
     use super::*;
 

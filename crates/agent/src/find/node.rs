@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::str::FromStr;
 
+use alhena_sys::processes;
 use serde::Serialize;
 
 use super::ANSWER_LIMIT;
@@ -167,12 +168,7 @@ pub(super) fn heap_mb(env: &Environment, total_memory: u64) -> Option<u64> {
 
 /// All memory of the machine as Node's `os.totalmem()` sees it; unknown where Alhena cannot tell.
 pub(super) fn total_memory() -> Option<u64> {
-    if !cfg!(target_os = "linux") {
-        return None;
-    }
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+    processes::total_memory()
 }
 
 #[cfg(test)]
@@ -272,7 +268,7 @@ mod tests {
             "test -e pinned && echo v18.0.0 || echo v22.0.0",
         );
         let node = root.path().join("node");
-        std::os::unix::fs::symlink("volta-shim", &node).unwrap();
+        alhena_sys::files::symlink("volta-shim", &node).unwrap();
         fs::create_dir(root.path().join("project")).unwrap();
         fs::write(root.path().join("project/pinned"), "").unwrap();
         assert_eq!(settled_version(&node, &answers, ANSWER_LIMIT), None);

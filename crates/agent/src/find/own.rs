@@ -3,9 +3,11 @@
 //! The drop-in is Alhena under the name `gemini`: a link to the binary, a copy of it, or a small script. Found first on
 //! `PATH`, it would start itself for ever.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+
+use alhena_sys::files::FileId;
 
 /// Bytes that are part of every program with Alhena inside, and that every script Alhena writes as a drop-in carries in
 /// a comment.
@@ -20,21 +22,8 @@ pub(super) fn is_alhena(path: &Path) -> bool {
     std::env::current_exe().is_ok_and(|own| same_file(path, &own)) || carries_mark(path).unwrap_or(false)
 }
 
-#[cfg(unix)]
 fn same_file(one: &Path, other: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    match (fs::metadata(one), fs::metadata(other)) {
-        (Ok(one), Ok(other)) => one.dev() == other.dev() && one.ino() == other.ino(),
-        _ => false,
-    }
-}
-
-#[cfg(not(unix))]
-fn same_file(one: &Path, other: &Path) -> bool {
-    match (fs::canonicalize(one), fs::canonicalize(other)) {
-        (Ok(one), Ok(other)) => one == other,
-        _ => false,
-    }
+    FileId::at(one).is_ok_and(|one| FileId::at(other).is_ok_and(|other| one == other))
 }
 
 fn carries_mark(path: &Path) -> std::io::Result<bool> {
@@ -80,6 +69,8 @@ fn search(start: &[u8], rest: File) -> std::io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -90,12 +81,9 @@ mod tests {
         fs::copy(&own, &copy).unwrap();
         assert!(is_alhena(&own));
         assert!(is_alhena(&copy));
-        #[cfg(unix)]
-        {
-            let link = root.path().join("gemini");
-            std::os::unix::fs::symlink(&own, &link).unwrap();
-            assert!(is_alhena(&link));
-        }
+        let link = root.path().join("gemini");
+        alhena_sys::files::symlink(&own, &link).unwrap();
+        assert!(is_alhena(&link));
     }
 
     #[test]

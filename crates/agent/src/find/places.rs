@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use alhena_sys::platform::{PLATFORM, Platform};
 use alhena_sys::programs::file_names;
 use serde::Serialize;
 
@@ -113,7 +114,7 @@ pub(super) fn installed_directories(dirs: &Dirs) -> Vec<PathBuf> {
 
 fn known_directories(env: &Environment) -> Vec<PathBuf> {
     let home = env.home();
-    let rows = if cfg!(windows) { KNOWN_ON_WINDOWS } else { KNOWN };
+    let rows = if PLATFORM == Platform::Windows { KNOWN_ON_WINDOWS } else { KNOWN };
     let mut directories = Vec::new();
     for Known(base, pattern) in rows {
         let base = match base {

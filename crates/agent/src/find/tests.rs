@@ -4,7 +4,8 @@
 
 use alhena_model::Hint as _;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+
+use alhena_sys::files::{self, symlink};
 
 use super::*;
 
@@ -12,7 +13,7 @@ use super::*;
 pub(super) fn script(path: &Path, body: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, format!("#!/bin/sh\n{body}\n")).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    files::set_mode(path, 0o755).unwrap();
 }
 
 /// A machine of its own: a home, a project that is trusted, a directory on PATH with a `node` in it, and nothing else.
@@ -23,7 +24,7 @@ struct Machine {
 impl Machine {
     fn new() -> Self {
         // Others could write what is made with another one.
-        rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+        files::set_mask(0o022);
         let machine = Self { root: tempfile::tempdir().unwrap() };
         for directory in ["home", "project/deep", "path"] {
             fs::create_dir_all(machine.at(directory)).unwrap();
@@ -68,7 +69,7 @@ impl Machine {
         fs::write(package.join("package.json"), manifest).unwrap();
         let file = package.join("bundle/gemini.js");
         fs::write(&file, "#!/usr/bin/env node\n").unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        files::set_mode(&file, 0o755).unwrap();
         let bin = self.at(root).join("node_modules/.bin");
         fs::create_dir_all(&bin).unwrap();
         let link = bin.join("gemini");
@@ -163,10 +164,10 @@ fn explicit_path_may_be_relative_a_command_name_or_the_javascript_file() {
     let target = machine.npm_install("other", "0.38.2");
     machine.link("path/gemini-old", &target);
     let js = machine.at("other/node_modules/@google/gemini-cli/bundle/gemini.js");
-    fs::set_permissions(&js, fs::Permissions::from_mode(0o644)).unwrap();
+    files::set_mode(&js, 0o644).unwrap();
     let path = |given: &str| machine.finder().path(given).find().map(|found| found.path).unwrap();
     assert_eq!(path(js.to_str().unwrap()), js);
-    fs::set_permissions(&js, fs::Permissions::from_mode(0o755)).unwrap();
+    files::set_mode(&js, 0o755).unwrap();
     assert_eq!(path("gemini-old"), machine.at("path/gemini-old"));
     // Seen from where the caller is, whatever directory the run is for; and a bare name is never a file here.
     let here = std::env::current_dir().unwrap();
@@ -398,11 +399,11 @@ fn folders_own_cli_is_never_taken_where_others_could_have_put_it() {
         ("project/node_modules", 0o775, crate::ExposedBy::Group),
         ("project/node_modules/.bin/gemini", 0o757, crate::ExposedBy::Everybody),
     ] {
-        fs::set_permissions(machine.at(at), fs::Permissions::from_mode(mode)).unwrap();
+        files::set_mode(machine.at(at), mode).unwrap();
         for finder in [machine.finder(), machine.finder().trust(Trust::WithSettings)] {
             assert_eq!(passed_over(&finder), [(gemini.clone(), exposed(at, by))]);
         }
-        fs::set_permissions(machine.at(at), fs::Permissions::from_mode(0o755)).unwrap();
+        files::set_mode(machine.at(at), 0o755).unwrap();
     }
     assert!(!mark.exists());
     assert_eq!(machine.finder().find().unwrap().path, gemini);
@@ -413,7 +414,7 @@ fn package_behind_a_link_counts_as_much_as_the_link() {
     let machine = Machine::new();
     let gemini = machine.npm_install("project", "0.61.0");
     let bundle = "project/node_modules/@google/gemini-cli/bundle";
-    fs::set_permissions(machine.at(bundle), fs::Permissions::from_mode(0o777)).unwrap();
+    files::set_mode(machine.at(bundle), 0o777).unwrap();
     let exposed = crate::Exposed { at: machine.at(bundle), by: crate::ExposedBy::Everybody };
     assert_eq!(passed_over(&machine.finder()), [(gemini, Why::NotUsed(NotUsed::Exposed(exposed)))]);
 }

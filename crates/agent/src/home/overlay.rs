@@ -6,7 +6,6 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use alhena_session::registry::{BASES, MARKER, REGISTRY};
@@ -18,7 +17,7 @@ use super::plan::{CONTEXT_RULE, ContextFile, Layout, OurContext};
 use super::settings;
 use alhena_session::fingerprint::Fingerprint;
 use alhena_session::publish::CopiedFile;
-use alhena_sys::files::{self, read_if_there, write_private};
+use alhena_sys::files::{self, read_if_there, symlink, write_private};
 
 /// The run's own in `.gemini`, never linked.
 const OWN: &[&str] = &["settings.json", REGISTRY, "tmp", "history"];

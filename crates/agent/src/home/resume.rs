@@ -69,7 +69,7 @@ fn link_files_in(from: &Path, to: &Path) -> io::Result<()> {
         fs::create_dir_all(to)?;
     }
     for name in names {
-        std::os::unix::fs::symlink(from.join(&name), to.join(&name))?;
+        files::symlink(from.join(&name), to.join(&name))?;
     }
     Ok(())
 }

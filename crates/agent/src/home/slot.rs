@@ -7,7 +7,6 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use super::finish::{Stopped, finish};
@@ -82,8 +81,8 @@ impl Slot {
     }
 
     /// The lock, for a child process to inherit: it is held until the last of them ends.
-    pub(super) fn lock(&self) -> BorrowedFd<'_> {
-        self.lock.as_fd()
+    pub(super) fn lock(&self) -> &File {
+        &self.lock
     }
 }
 

@@ -3,10 +3,10 @@
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use alhena_model::hook::UNDECIDED;
+use alhena_sys::sockets::Stream;
 use serde_json::json;
 
 use super::occasion::Word;
@@ -30,7 +30,7 @@ pub fn relay(socket: &OsStr, moment: &OsStr) -> u8 {
 fn carry(socket: &Path, moment: &OsStr) -> io::Result<()> {
     let word = moment.to_str().and_then(Word::named);
     let word = word.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no such moment"))?;
-    let mut line = UnixStream::connect(socket)?;
+    let mut line = Stream::connect(socket)?;
     line.write_all(word.name().as_bytes())?;
     line.write_all(b"\n")?;
     io::copy(&mut io::stdin().lock(), &mut line)?;

@@ -1,13 +1,13 @@
 //! Where the questions arrive.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use alhena_model::hook::UNDECIDED;
+use alhena_sys::sockets::{self, Stream};
 use serde_json::{Map, Value, json};
 
 use super::behind::add_context;
@@ -61,13 +61,13 @@ impl Server {
         moments: Vec<Moment>,
     ) -> io::Result<Self> {
         let path = dir.join("hooks");
-        let listener = UnixListener::bind(&path)?;
+        let listener = sockets::Listener::bind(&path)?;
         listener.set_nonblocking(true)?;
         let (halted, meter, behind) = (Halted::default(), deciders.meter.clone(), deciders.behind.clone());
         let told = Arc::clone(&halted);
         let decisions = Arc::new(Decisions::expected_at(moments));
         let given = Arc::clone(&decisions);
-        let accept = |listener: &UnixListener| listener.accept().map(|(line, _)| line);
+        let accept = |listener: &sockets::Listener| listener.accept().map(|(line, _)| line);
         let listener = Listener::start("alhena-hooks", listener, accept, move |line| {
             if let Err(error) = answer(line, &deciders, &told, &given) {
                 tracing::warn!(%error, "a hook's question was not answered");
@@ -125,7 +125,7 @@ impl Drop for Server {
     }
 }
 
-fn answer(line: UnixStream, deciders: &Deciders, halted: &Halted, given: &Decisions) -> io::Result<()> {
+fn answer(line: Stream, deciders: &Deciders, halted: &Halted, given: &Decisions) -> io::Result<()> {
     line.set_nonblocking(false)?;
     line.set_read_timeout(Some(PATIENCE))?;
     line.set_write_timeout(Some(PATIENCE))?;
@@ -274,7 +274,7 @@ fn tell(verdict: &Verdict, behind: Option<&Arc<Behind>>, asked: &Asked, said: &m
     }
 }
 
-fn read(line: &UnixStream) -> io::Result<(Word, Option<Map<String, Value>>)> {
+fn read(line: &Stream) -> io::Result<(Word, Option<Map<String, Value>>)> {
     let mut input = BufReader::new(line).take(LONGEST);
     let mut name = String::new();
     input.read_line(&mut name)?;

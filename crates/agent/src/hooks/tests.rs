@@ -1,7 +1,8 @@
 use std::io::{Read, Write};
 use std::net::Shutdown;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
+
+use alhena_sys::sockets::Stream;
 
 use super::*;
 
@@ -19,7 +20,7 @@ fn served(hooks: Hooks) -> (tempfile::TempDir, Server) {
 
 /// What the relay would get.
 fn ask(socket: &Path, text: &str) -> String {
-    let mut line = UnixStream::connect(socket).unwrap();
+    let mut line = Stream::connect(socket).unwrap();
     line.write_all(text.as_bytes()).unwrap();
     line.shutdown(Shutdown::Write).unwrap();
     let mut answer = String::new();
@@ -112,7 +113,7 @@ fn a_command_that_is_not_answered_has_denied_before_it_ends() {
         // The program that asks prints nothing and is ended by SIGINT, which the shell does not report.
         let program = dir.path().join("silent");
         std::fs::write(&program, "#!/bin/sh\nkill -INT $$\n").unwrap();
-        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        files::set_mode(&program, 0o755).unwrap();
         let mut shell = std::process::Command::new("bash");
         let done = shell
             .args(["-c", &command])

@@ -6,7 +6,6 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -41,7 +40,7 @@ pub(super) struct Npm<'a, P> {
     pub start: Instant,
     pub limit: Duration,
     /// Held until nothing of npm is left.
-    pub lock: BorrowedFd<'a>,
+    pub lock: &'a File,
     pub stop_when: Option<fn() -> bool>,
     pub progress: &'a mut P,
 }

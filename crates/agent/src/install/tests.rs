@@ -1,7 +1,7 @@
 //! Installs by a stand-in for npm: what is asked of it, what is made of it, and what happens when it fails.
 
 use alhena_model::Hint as _;
-use std::os::unix::fs::PermissionsExt;
+use alhena_sys::files;
 
 use super::*;
 use crate::env;
@@ -39,7 +39,7 @@ impl Machine {
         let path = self.at("bin").join(name);
         fs::create_dir_all(self.at("bin")).unwrap();
         fs::write(&path, format!("#!/bin/sh\nPATH=/usr/bin:/bin\n{body}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        files::set_mode(&path, 0o755).unwrap();
     }
 
     fn installer(&self) -> Installer {

@@ -7,13 +7,13 @@ mod waiting;
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use alhena_model::Stop;
 use alhena_sys::poll::{self, Wanted};
+use alhena_sys::sockets::Stream;
 
 use self::waiting::Made;
 pub(super) use self::waiting::Waiting;
@@ -36,13 +36,13 @@ pub(super) enum News {
 /// The way to the thread.
 pub(super) struct Desk {
     news: Sender<News>,
-    bell: Arc<UnixStream>,
+    bell: Arc<Stream>,
 }
 
 impl Desk {
     pub(super) fn open(options: PoolOptions) -> io::Result<Self> {
         let (news, heard) = mpsc::channel();
-        let (bell, rung) = UnixStream::pair()?;
+        let (bell, rung) = Stream::pair()?;
         bell.set_nonblocking(true)?;
         rung.set_nonblocking(true)?;
         let bell = Arc::new(bell);
@@ -80,7 +80,7 @@ impl Desk {
 struct Keeper {
     options: PoolOptions,
     heard: Receiver<News>,
-    rung: UnixStream,
+    rung: Stream,
     tell: Desk,
     /// Who waits, the longest first.
     waiting: VecDeque<Waiting>,

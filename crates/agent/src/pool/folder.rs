@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 use std::fs::{self, Metadata};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use alhena_session::fingerprint::sha256_hex;
+use alhena_sys::files::{self, Stamp};
 
 /// The CLI shows the model up to 200 entries of a folder (0.61.0); what lies deeper than those it does not tell.
 const MOST_ENTRIES: usize = 400;
@@ -121,8 +121,7 @@ impl Text {
 }
 
 fn stamp(data: &Metadata) -> String {
-    let (seconds, nanoseconds) = (data.mtime(), data.mtime_nsec());
-    format!("{} {seconds}.{nanoseconds} {} {}", data.len(), data.ino(), data.mode())
+    format!("{} {:?} {:?} {}", data.len(), data.file_type(), Stamp::of(data), files::mode(data))
 }
 
 #[cfg(test)]

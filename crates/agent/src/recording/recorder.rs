@@ -1,8 +1,7 @@
 //! Writes a recording while the run goes on: whatever kills Alhena, what had happened by then is there.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -55,7 +54,7 @@ impl Recorder {
                 format!("{} is not empty; a recording needs a directory of its own", dir.display()),
             ));
         }
-        fs::set_permissions(dir, Permissions::from_mode(0o700))?;
+        files::set_mode(dir, 0o700)?;
         let dir = fs::canonicalize(dir)?;
         Self::begin(&dir, header, mask, stderr, most_stderr).inspect_err(|_| {
             // So that it can be given again.
@@ -219,7 +218,7 @@ fn copy(mut from: impl Read, to: &mut Masked, mask: &Mask) -> io::Result<u64> {
 
 /// A new file that nobody else can read.
 fn private(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+    files::create_new(path, 0o600)
 }
 
 /// A file without secrets.

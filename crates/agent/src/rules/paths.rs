@@ -8,10 +8,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use alhena_sys::files::exposed::{MOST_LINKS, parts};
 use globset::{GlobBuilder, GlobMatcher};
 
 use super::command::Fit;
-use crate::exposed::{MOST_LINKS, parts};
 use crate::facts::resolve;
 
 /// What is in these directories is run or obeyed later, so a rule that allows has to name them.

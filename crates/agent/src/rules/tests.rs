@@ -803,7 +803,7 @@ fn a_command_in_another_directory_is_not_the_one_that_a_rule_names() {
 #[test]
 fn a_command_that_only_reads_here_is_told_from_others() {
     let dir = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink("/etc", dir.path().join("out")).unwrap();
+    alhena_sys::files::symlink("/etc", dir.path().join("out")).unwrap();
     for command in
         ["ls", "ls -la src", "cat a.txt | grep -n x | wc -l", "head -5 a && tail -5 b", "echo 'a; b'", "pwd"]
     {
@@ -857,7 +857,7 @@ fn links_do_not_lead_out_of_what_is_allowed() {
     fs::create_dir_all(dir.join("secrets")).unwrap();
     fs::create_dir_all(&outside).unwrap();
     fs::write(outside.join("old.txt"), "x").unwrap();
-    let link = |to: &Path, at: &str| std::os::unix::fs::symlink(to, dir.join(at)).unwrap();
+    let link = |to: &Path, at: &str| alhena_sys::files::symlink(to, dir.join(at)).unwrap();
     link(&outside, "src/out");
     link(&outside.join("new.txt"), "src/dangling.txt");
     link(&outside.join("old.txt"), "src/old.txt");
@@ -888,7 +888,7 @@ fn links_do_not_lead_out_of_what_is_allowed() {
     }
     // The same directory by another name.
     let other = top.path().join("other");
-    std::os::unix::fs::symlink(&dir, &other).unwrap();
+    alhena_sys::files::symlink(&dir, &other).unwrap();
     assert_eq!(decided(&rules, &edit(dir.join("src/a.rs"), &other)), Some(Decision::Allow));
     assert_eq!(decided(&rules, &edit(other.join("src/a.rs"), &other)), Some(Decision::Allow));
     assert_eq!(decided(&rules, &edit(other.join("src/a.rs"), &dir)), None);
@@ -1035,7 +1035,7 @@ fn what_is_remembered_is_exactly_what_was_asked() {
     assert!(remembered.allows(&other));
     assert!(!remembered.allows(&mcp("mcp_db_drop")));
     // The file is another one now.
-    std::os::unix::fs::symlink("/etc/passwd", dir.path().join("a.txt")).unwrap();
+    alhena_sys::files::symlink("/etc/passwd", dir.path().join("a.txt")).unwrap();
     assert!(!remembered.allows(&edit("a.txt", dir.path())));
 }
 

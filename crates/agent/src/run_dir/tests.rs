@@ -14,7 +14,7 @@ fn killed(runs: &Path) -> (PathBuf, PathBuf, String) {
     fs::rename(&path, &kept).unwrap();
     let aside = temporary.with_extension("kept");
     fs::rename(&temporary, &aside).unwrap();
-    rustix::fs::flock(lock, rustix::fs::FlockOperation::Unlock).unwrap();
+    locks::unlock(lock).unwrap();
     drop(run);
     fs::rename(kept, &path).unwrap();
     fs::rename(aside, &temporary).unwrap();
@@ -80,7 +80,7 @@ fn a_link_in_the_place_of_temporary_files_goes_and_what_it_leads_to_stays() {
     let run = RunDir::create(root.path()).unwrap();
     let (path, temporary) = (run.path().to_owned(), run.temporary().to_owned());
     fs::remove_dir_all(&temporary).unwrap();
-    std::os::unix::fs::symlink(persons.path(), &temporary).unwrap();
+    files::symlink(persons.path(), &temporary).unwrap();
     drop(run);
     assert!(!path.exists() && fs::symlink_metadata(&temporary).is_err());
     assert!(persons.path().join("thesis").exists() && persons.path().join(MARK).exists());

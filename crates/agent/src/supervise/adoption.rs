@@ -10,8 +10,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use alhena_sys::fork::adopt_orphans;
-use alhena_sys::processes;
-use rustix::process::{Pid, Signal, WaitOptions, waitpid};
+use alhena_sys::processes::{self, Signal};
 
 const LONGEST: Duration = Duration::from_secs(5);
 
@@ -52,8 +51,8 @@ pub(super) fn end_orphans() {
         }
         processes::signal_all(&orphans, Signal::KILL);
         drop(held);
-        for pid in orphans.into_iter().filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
-            let _not_yet_or_not_ours = waitpid(Some(pid), WaitOptions::NOHANG);
+        for pid in orphans {
+            let _not_yet_or_not_ours = processes::collect(pid);
         }
         std::thread::sleep(Duration::from_millis(5));
     }

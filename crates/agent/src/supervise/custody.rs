@@ -1,15 +1,15 @@
 //! Alhena's side of the keeper.
 
+use std::fs::File;
 use std::io;
 use std::net::Shutdown;
-use std::os::fd::BorrowedFd;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use alhena_sys::{poll, processes};
-use rustix::process::{Pid, Signal};
+use alhena_sys::poll;
+use alhena_sys::processes::{self, Signal};
+use alhena_sys::sockets::Stream;
 
 use super::greeting::{
     Greeting, Holder, HolderLine, NotKept, PATIENCE_AT_THE_END, cannot_be_it, has_ended_by, in_thread,
@@ -44,9 +44,9 @@ pub fn keeper_program(environment: &Environment) -> Option<PathBuf> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Locks<'a> {
     /// On the run's home.
-    pub home: Option<BorrowedFd<'a>>,
+    pub home: Option<&'a File>,
     /// On its directories.
-    pub run: Option<BorrowedFd<'a>>,
+    pub run: Option<&'a File>,
 }
 
 /// A run in the hands of a keeper, or on its way there.
@@ -113,7 +113,7 @@ impl Custody {
     }
 
     /// For waiting: readable when a report is there.
-    pub fn socket(&self) -> &UnixStream {
+    pub fn socket(&self) -> &Stream {
         &self.line.socket
     }
 
@@ -188,7 +188,7 @@ impl Custody {
         self.taken_over.get_or_insert_with(Instant::now);
         self.resume();
         if let Holder::Process(guard) = &self.line.holder {
-            let _gone = rustix::process::kill_process(Pid::from_child(guard), guard::TAKE_OVER);
+            processes::signal(guard.id(), guard::TAKE_OVER);
         }
     }
 

@@ -1,12 +1,13 @@
 //! A short program under a keeper: it has no home to put away, and nothing of it is left, whoever is killed meanwhile.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
-use std::os::fd::BorrowedFd;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
+
+use alhena_sys::processes;
 
 use super::custody::{Custody, Locks, keeper_program};
 use super::protocol::{self, Gentle, Launch, ProcessEnd, Report, Stdin};
@@ -30,7 +31,7 @@ pub struct ErrandFiles<'a> {
     /// A directory that goes when nobody is left to look at it.
     pub remove_when_abandoned: &'a Path,
     /// Held until nothing of it is left.
-    pub lock: Option<BorrowedFd<'a>>,
+    pub lock: Option<&'a File>,
 }
 
 impl Errand {
@@ -81,10 +82,10 @@ impl Errand {
             }
             match self.custody.report()? {
                 Some(Report::Exited(ProcessEnd::Code(code))) => {
-                    self.status = Some(ExitStatus::from_raw(code << 8))
+                    self.status = Some(processes::exited_with(code));
                 }
                 Some(Report::Exited(ProcessEnd::Signal(signal))) => {
-                    self.status = Some(ExitStatus::from_raw(signal))
+                    self.status = Some(processes::ended_by(signal));
                 }
                 Some(Report::NotStarted { missing, message }) => {
                     let kind = if missing { io::ErrorKind::NotFound } else { io::ErrorKind::Other };
@@ -97,7 +98,7 @@ impl Errand {
             }
         }
         // Without a word about its end it was killed with its keeper.
-        Ok(Some(self.status.unwrap_or_else(|| ExitStatus::from_raw(9))))
+        Ok(Some(self.status.unwrap_or_else(|| processes::ended_by(9))))
     }
 
     /// Ends it, and all that it started.

@@ -2,18 +2,17 @@
 //! Nobody is waited for here.
 
 use std::fmt;
+use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::net::Shutdown;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use alhena_sys::{poll, processes};
-use rustix::process::{Pid, Signal};
+use alhena_sys::poll;
+use alhena_sys::processes::{self, Signal};
+use alhena_sys::sockets::Stream;
 
 use super::custody::Locks;
 use super::protocol::{self, Launch, Order, Report};
@@ -21,8 +20,8 @@ use super::{adoption, keeper};
 
 /// The way to whoever holds a run.
 pub(super) struct HolderLine {
-    pub(super) socket: UnixStream,
-    pub(super) reports: BufReader<UnixStream>,
+    pub(super) socket: Stream,
+    pub(super) reports: BufReader<Stream>,
     pub(super) holder: Holder,
 }
 
@@ -44,8 +43,8 @@ pub(super) struct Greeting {
     pub(super) launch: Box<Launch>,
     pub(super) program: PathBuf,
     /// For a keeper that takes the place of another one.
-    home: Option<OwnedFd>,
-    run: Option<OwnedFd>,
+    home: Option<File>,
+    run: Option<File>,
     pub(super) until: Instant,
     tries: u32,
 }
@@ -55,7 +54,7 @@ const TRIES: u32 = 3;
 
 impl Greeting {
     pub(super) fn begin(launch: &Launch, program: &Path, locks: Locks<'_>) -> io::Result<(HolderLine, Self)> {
-        let own = |lock: Option<BorrowedFd<'_>>| lock.map(|lock| lock.try_clone_to_owned()).transpose();
+        let own = |lock: Option<&File>| lock.map(File::try_clone).transpose();
         let (home, run) = (own(locks.home)?, own(locks.run)?);
         let line = greet(program, locks)?;
         let until = Instant::now() + PATIENCE_WITH_HELLO;
@@ -68,8 +67,7 @@ impl Greeting {
         if !matches!(not, NotKept::Killed) || self.tries >= TRIES {
             return None;
         }
-        let locks =
-            Locks { home: self.home.as_ref().map(AsFd::as_fd), run: self.run.as_ref().map(AsFd::as_fd) };
+        let locks = Locks { home: self.home.as_ref(), run: self.run.as_ref() };
         let begun = Self::begin(&self.launch, &self.program, locks);
         Some(begun.map(|(line, greeting)| (line, Self { tries: self.tries + 1, ..greeting })))
     }
@@ -105,7 +103,7 @@ pub(super) fn unkept(why: &str) -> String {
 }
 
 impl HolderLine {
-    fn new(socket: UnixStream, holder: Holder) -> io::Result<Self> {
+    fn new(socket: Stream, holder: Holder) -> io::Result<Self> {
         socket.set_write_timeout(Some(PATIENCE_WITH_READER))?;
         Ok(Self { reports: BufReader::new(socket.try_clone()?), socket, holder })
     }
@@ -135,7 +133,7 @@ impl HolderLine {
         }
         let status = guard.wait();
         adoption::lost(guard.id());
-        match ended && status.is_ok_and(|status| status.signal().is_some()) {
+        match ended && status.is_ok_and(|status| processes::ending_signal(status).is_some()) {
             true => NotKept::Killed,
             false => not,
         }
@@ -144,7 +142,7 @@ impl HolderLine {
 
 /// Starts a keeper and asks it for its release.
 fn greet(program: &Path, locks: Locks<'_>) -> io::Result<HolderLine> {
-    let (ours, theirs) = UnixStream::pair()?;
+    let (ours, theirs) = Stream::pair()?;
     let guard = adoption::keeping(|| spawn(program, theirs, locks))?;
     let mut line = HolderLine::new(ours, Holder::Process(guard))?;
     // One that is gone already has closed the line, and that is found when its answer is read.
@@ -153,7 +151,7 @@ fn greet(program: &Path, locks: Locks<'_>) -> io::Result<HolderLine> {
 }
 
 pub(super) fn in_thread(launch: &Launch) -> io::Result<HolderLine> {
-    let (ours, theirs) = UnixStream::pair()?;
+    let (ours, theirs) = Stream::pair()?;
     let thread = std::thread::Builder::new().name("alhena-keeper".into());
     let thread = thread.spawn(move || {
         if let Err(error) = keeper::serve_in_thread(theirs) {
@@ -165,11 +163,11 @@ pub(super) fn in_thread(launch: &Launch) -> io::Result<HolderLine> {
     Ok(line)
 }
 
-fn spawn(program: &Path, socket: UnixStream, locks: Locks<'_>) -> io::Result<Child> {
+fn spawn(program: &Path, socket: Stream, locks: Locks<'_>) -> io::Result<Child> {
     let mut command = Command::new(program);
-    command.arg0("alhena").arg("keeper").stdin(Stdio::from(OwnedFd::from(socket)));
-    let inherited = |lock: Option<BorrowedFd<'_>>| {
-        let lock = lock.map(|lock| lock.try_clone_to_owned()).transpose()?;
+    processes::set_name(&mut command, "alhena").arg("keeper").stdin(sockets::as_stdin(socket));
+    let inherited = |lock: Option<&File>| {
+        let lock = lock.map(File::try_clone).transpose()?;
         io::Result::Ok(lock.map_or_else(Stdio::null, Stdio::from))
     };
     // The CLI gets other files in these places, and so none of the locks.
@@ -195,7 +193,7 @@ pub(super) fn has_ended_by(guard: &mut Child, deadline: Instant) -> bool {
 pub(super) fn kill_tree(guard: &mut Child) {
     let deadline = Instant::now() + PATIENCE_AT_THE_END;
     // So that it starts nothing more, once the signal has reached it.
-    let _gone = rustix::process::kill_process(Pid::from_child(guard), Signal::STOP);
+    processes::signal(guard.id(), Signal::STOP);
     let mut quiet = 0;
     while quiet < 2 && Instant::now() < deadline {
         let held = processes::descendants(guard.id());

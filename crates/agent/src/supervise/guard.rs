@@ -7,15 +7,14 @@
 //! Both come from one start of the program, which doubles itself: that takes a fraction of a millisecond.
 
 use std::io::{self, BufReader};
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use alhena_sys::fork::{Fork, adopt_orphans, fork};
+use alhena_sys::handles::OwnedHandle;
 use alhena_sys::poll::{self, Wanted};
-use alhena_sys::processes::end_of;
+use alhena_sys::processes::{self, Signal, end_of};
 use alhena_sys::signals::{self, Noted};
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use alhena_sys::sockets::{self, Stream};
 
 use super::keeper;
 use super::protocol::{self, Launch, Report};
@@ -28,10 +27,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The whole life of the process that Alhena starts; its standard input is the socket to Alhena.
 pub fn main() -> io::Result<()> {
     // Out of the terminal's reach: ^C there is for Alhena, which then tells the keeper.
-    let _already_leader = rustix::process::setsid();
+    processes::leave_session();
     let _by_mark_only = adopt_orphans();
     // No process of the run may hold this socket: its end is how Alhena knows that we are gone.
-    let control = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(io::stdin().as_fd(), 3)?);
+    let control = sockets::from_stdin()?;
     let mut orders = BufReader::new(control.try_clone()?);
     let Some(launch) = keeper::first_order(&control, &mut orders)? else { return Ok(()) };
     match fork() {
@@ -41,7 +40,7 @@ pub fn main() -> io::Result<()> {
         }
         Ok(Fork::Child) => {
             // Nobody who signals one of them by its group or session meets the other.
-            let _already_leader = rustix::process::setsid();
+            processes::leave_session();
             let _by_mark_only = adopt_orphans();
             keeper::serve(control, orders, *launch, Life::Process)
         }
@@ -51,9 +50,9 @@ pub fn main() -> io::Result<()> {
 }
 
 struct Guard {
-    keeper: Pid,
-    ended: Option<OwnedFd>,
-    control: UnixStream,
+    keeper: u32,
+    ended: Option<OwnedHandle>,
+    control: Stream,
     launch: Launch,
     /// Somebody asks everything to stop.
     asked: Noted,
@@ -65,7 +64,7 @@ struct Guard {
 pub(super) const TAKE_OVER: Signal = Signal::USR1;
 
 impl Guard {
-    fn new(keeper: Pid, control: UnixStream, launch: Launch) -> io::Result<Self> {
+    fn new(keeper: u32, control: Stream, launch: Launch) -> io::Result<Self> {
         let (asked, stuck) = (Noted::of(&signals::ENDING)?, Noted::of(&[TAKE_OVER])?);
         let ended = end_of(keeper).ok();
         Ok(Self { keeper, ended, control, launch, asked, stuck })
@@ -75,13 +74,14 @@ impl Guard {
     fn watch(self) -> io::Result<()> {
         let mut abandoned = None;
         loop {
-            match waitpid(Some(self.keeper), WaitOptions::NOHANG) {
-                Ok(Some((_, status))) if status.exit_status() == Some(0) => return Ok(()),
-                Ok(None) | Err(rustix::io::Errno::INTR) => {}
+            match processes::collect(self.keeper) {
+                Ok(Some(status)) if status.success() => return Ok(()),
+                Ok(None) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Ok(Some(_)) | Err(_) => break,
             }
             if self.asked.take() {
-                let _gone = kill_process(self.keeper, Signal::TERM);
+                processes::signal(self.keeper, Signal::TERM);
             }
             if abandoned.is_none() && keeper::has_hung_up(&self.control) {
                 abandoned = Some(Instant::now());
@@ -89,7 +89,7 @@ impl Guard {
             let too_long = abandoned.is_some_and(|since| since.elapsed() > PATIENCE);
             if too_long || self.stuck.take() {
                 // It works on a process that is stopped, too.
-                let _gone = kill_process(self.keeper, Signal::KILL);
+                processes::signal(self.keeper, Signal::KILL);
             }
             self.wait(abandoned.is_none());
         }

@@ -4,16 +4,13 @@
 //! then [`sweep`](super::sweep)'s.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use alhena_sys::fork::die_with_parent;
+use alhena_sys::handles::OwnedHandle;
 use alhena_sys::poll::Wanted;
-use alhena_sys::processes::end_of;
-use rustix::process::{
-    Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group, wait, waitpid,
-};
+use alhena_sys::processes::{self, Signal, end_of};
 
 use super::sweep::Life;
 
@@ -39,9 +36,9 @@ enum Step {
 /// A program that runs under us.
 #[derive(Debug)]
 pub struct Held {
-    pid: Pid,
+    pid: u32,
     /// Readable when it has ended; none where the kernel has no such thing.
-    end: Option<OwnedFd>,
+    end: Option<OwnedHandle>,
     reach: Reach,
     life: Life,
     /// How long it may take to obey SIGTERM.
@@ -53,7 +50,7 @@ impl Held {
     /// Starts a program. The thread that calls this must stay: the program dies with it.
     pub fn start(command: &mut Command, reach: Reach, life: Life, patience: Duration) -> io::Result<Self> {
         die_with_parent(command);
-        let pid = Pid::from_child(&spawn(command)?);
+        let pid = spawn(command)?.id();
         let end = end_of(pid).ok();
         Ok(Self { pid, end, reach, life, patience, step: Step::Running })
     }
@@ -61,16 +58,16 @@ impl Held {
     /// Its number.
     #[must_use]
     pub fn pid(&self) -> u32 {
-        self.pid.as_raw_nonzero().get().unsigned_abs()
+        self.pid
     }
 
     /// How it ended, if it has. Orphans that have ended are collected on the way, in a process that adopts them.
-    pub fn ended(&self) -> io::Result<Option<WaitStatus>> {
+    pub fn ended(&self) -> io::Result<Option<ExitStatus>> {
         // A host's other children are not ours to collect.
         if self.life == Life::Thread {
-            return Ok(waitpid(Some(self.pid), WaitOptions::NOHANG)?.map(|(_, status)| status));
+            return processes::collect(self.pid);
         }
-        while let Some((ended, status)) = wait(WaitOptions::NOHANG)? {
+        while let Some((ended, status)) = processes::collect_any()? {
             if ended == self.pid {
                 return Ok(Some(status));
             }
@@ -138,17 +135,11 @@ impl Held {
     }
 
     fn signal(&self, signal: Signal) {
-        let _gone = match self.reach {
-            Reach::Group => kill_process_group(self.pid, signal),
-            Reach::Program => kill_process(self.pid, signal),
-        };
+        match self.reach {
+            Reach::Group => processes::signal_group(self.pid, signal),
+            Reach::Program => processes::signal(self.pid, signal),
+        }
     }
-}
-
-/// As the standard library has it.
-#[must_use]
-pub fn exit_status(status: WaitStatus) -> ExitStatus {
-    std::os::unix::process::ExitStatusExt::from_raw(status.as_raw())
 }
 
 /// Starts a command, and waits a moment for a program that is just being written.
@@ -167,19 +158,21 @@ fn spawn(command: &mut Command) -> io::Result<Child> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::process::{CommandExt, ExitStatusExt};
     use std::process::Stdio;
+
+    use alhena_sys::processes::ending_signal;
 
     fn held(script: &str, patience: Duration) -> Held {
         let mut command = Command::new("sh");
-        command.args(["-c", script]).stdout(Stdio::null()).process_group(0);
+        command.args(["-c", script]).stdout(Stdio::null());
+        processes::lead_group(&mut command);
         Held::start(&mut command, Reach::Group, Life::Thread, patience).unwrap()
     }
 
     fn end_of(held: &mut Held) -> ExitStatus {
         loop {
             if let Some(status) = held.ended().unwrap() {
-                return exit_status(status);
+                return status;
             }
             let wanted: Vec<Wanted<'_>> = held.end().into_iter().collect();
             alhena_sys::poll::wait(&wanted, Some(held.longest_wait())).unwrap();
@@ -198,10 +191,10 @@ mod tests {
     fn a_program_that_obeys_is_not_killed_and_one_that_does_not_is() {
         let mut obeys = held("exec sleep 600", Duration::from_secs(60));
         obeys.stop();
-        assert_eq!(end_of(&mut obeys).signal(), Some(Signal::TERM.as_raw()));
+        assert_eq!(ending_signal(end_of(&mut obeys)), Some(Signal::TERM.as_raw()));
         let mut asked = held("exec sleep 600", Duration::from_secs(60));
         asked.was_asked(Duration::from_millis(1));
-        assert_eq!(end_of(&mut asked).signal(), Some(Signal::TERM.as_raw()));
+        assert_eq!(ending_signal(end_of(&mut asked)), Some(Signal::TERM.as_raw()));
         let dir = tempfile::tempdir().unwrap();
         let ready = dir.path().join("deaf");
         let script = format!("trap '' TERM; : > {}; while :; do sleep 0.01; done", ready.display());
@@ -211,7 +204,7 @@ mod tests {
         }
         deaf.stop();
         deaf.stop();
-        assert_eq!(end_of(&mut deaf).signal(), Some(Signal::KILL.as_raw()));
+        assert_eq!(ending_signal(end_of(&mut deaf)), Some(Signal::KILL.as_raw()));
         assert!(deaf.is_stopping());
     }
 }

@@ -7,16 +7,15 @@
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader};
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use alhena_sys::poll::{self, Wanted};
-use alhena_sys::pty::{Keyboard, Terminal};
+use alhena_sys::processes;
 use alhena_sys::signals::{self, Noted};
-use rustix::process::WaitStatus;
+use alhena_sys::sockets::Stream;
+use alhena_sys::terminals::{Keyboard, Terminal};
 
 use super::held::{Held, Reach};
 use super::mark::MARK;
@@ -31,8 +30,8 @@ const PATIENCE_AFTER_TERM: Duration = Duration::from_millis(1500);
 
 /// Says who it is, if asked, and reads the order that begins a run; none when Alhena has nothing to say.
 pub(super) fn first_order(
-    control: &UnixStream,
-    orders: &mut BufReader<UnixStream>,
+    control: &Stream,
+    orders: &mut BufReader<Stream>,
 ) -> io::Result<Option<Box<Launch>>> {
     loop {
         match protocol::receive(orders)? {
@@ -46,7 +45,7 @@ pub(super) fn first_order(
 }
 
 /// Serves one run in a thread of the host.
-pub(super) fn serve_in_thread(control: UnixStream) -> io::Result<()> {
+pub(super) fn serve_in_thread(control: Stream) -> io::Result<()> {
     let mut orders = BufReader::new(control.try_clone()?);
     match first_order(&control, &mut orders)? {
         Some(launch) => serve(control, orders, *launch, Life::Thread),
@@ -56,8 +55,8 @@ pub(super) fn serve_in_thread(control: UnixStream) -> io::Result<()> {
 
 /// Serves one run.
 pub(super) fn serve(
-    control: UnixStream,
-    orders: BufReader<UnixStream>,
+    control: Stream,
+    orders: BufReader<Stream>,
     launch: Launch,
     life: Life,
 ) -> io::Result<()> {
@@ -80,7 +79,7 @@ pub(super) fn serve(
 }
 
 /// What there is to do when the CLI is gone: nothing of it is left running, and its home is put away.
-pub(super) fn clean_up(launch: &Launch, control: &UnixStream, life: Life, stopped: Stopped) {
+pub(super) fn clean_up(launch: &Launch, control: &Stream, life: Life, stopped: Stopped) {
     let Swept { ended, names, left } = sweep(&launch.mark, life);
     // When Alhena is gone there is nobody to tell.
     let _gone = protocol::send(control, &Report::Swept { ended, names, left });
@@ -99,7 +98,8 @@ fn start(launch: &Launch, life: Life) -> io::Result<Running> {
     }
     let mut command = Command::new(&launch.program);
     command.args(&launch.args).env_clear().envs(launch.env.iter().map(|(name, value)| (name, value)));
-    command.env(MARK, &launch.mark).current_dir(&launch.dir).process_group(0);
+    command.env(MARK, &launch.mark).current_dir(&launch.dir);
+    processes::lead_group(&mut command);
     command.stdout(output(&launch.stdout)?).stderr(output(&launch.stderr)?);
     let keyboard = match &launch.stdin {
         Stdin::Null => {
@@ -126,8 +126,8 @@ fn output(path: &OsStr) -> io::Result<File> {
 }
 
 struct Keeper {
-    control: UnixStream,
-    orders: BufReader<UnixStream>,
+    control: Stream,
+    orders: BufReader<Stream>,
     launch: Launch,
     life: Life,
     running: Running,
@@ -207,15 +207,15 @@ enum Woken {
     Time,
 }
 
-fn how(status: WaitStatus) -> ProcessEnd {
-    match (status.exit_status(), status.terminating_signal()) {
+fn how(status: ExitStatus) -> ProcessEnd {
+    match (status.code(), processes::ending_signal(status)) {
         (Some(code), _) => ProcessEnd::Code(code),
         (None, Some(signal)) => ProcessEnd::Signal(signal),
         (None, None) => ProcessEnd::Code(-1),
     }
 }
 
-fn finish_and_remove(launch: &Launch, control: &UnixStream, stopped: Stopped) -> Finished {
+fn finish_and_remove(launch: &Launch, control: &Stream, stopped: Stopped) -> Finished {
     let finished = launch.finish.as_ref().map(|plan| finish(plan, stopped)).unwrap_or_default();
     let mut gone = true;
     for temporary in &launch.remove {
@@ -229,6 +229,6 @@ fn finish_and_remove(launch: &Launch, control: &UnixStream, stopped: Stopped) ->
 }
 
 /// Whether Alhena is gone. What it has said before is not read.
-pub(super) fn has_hung_up(control: &UnixStream) -> bool {
+pub(super) fn has_hung_up(control: &Stream) -> bool {
     poll::has_hung_up(control, Duration::ZERO).unwrap_or(false)
 }

@@ -18,7 +18,6 @@ pub struct Lack {
 /// programs that end soon.
 #[must_use]
 pub fn lacks() -> Vec<Lack> {
-    let own = rustix::process::getpid();
     let tried: [(io::Result<()>, Lack); 4] = [
         (
             adopt_orphans(),
@@ -28,11 +27,11 @@ pub fn lacks() -> Vec<Lack> {
             },
         ),
         (
-            std::fs::read("/proc/self/stat").and_then(|_| std::fs::read("/proc/self/environ")).map(drop),
+            processes::can_be_read(),
             Lack { what: "reading /proc", cost: "processes that leave their group can outlive their run" },
         ),
         (
-            processes::end_of(own).map(drop),
+            processes::end_of(std::process::id()).map(drop),
             Lack { what: "handles of processes (pidfd)", cost: "the end of a run is noticed a little later" },
         ),
         (

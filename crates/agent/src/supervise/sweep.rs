@@ -1,10 +1,10 @@
 //! Ending everything that is left of a run.
 
 use std::collections::HashSet;
+use std::io;
 use std::time::{Duration, Instant};
 
-use alhena_sys::processes;
-use rustix::process::{Signal, WaitOptions, wait};
+use alhena_sys::processes::{self, Signal};
 
 use super::mark::marked;
 
@@ -81,8 +81,9 @@ fn collect_orphans(life: Life) -> bool {
         return false;
     }
     loop {
-        match wait(WaitOptions::NOHANG) {
-            Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+        match processes::collect_any() {
+            Ok(Some(_)) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Ok(None) => return true,
             Err(_) => return false,
         }

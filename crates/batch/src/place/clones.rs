@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -148,7 +147,7 @@ impl Fetch<'_> {
     fn ask(&self, wanted: &[&str], lock: &File) -> Made<Option<String>> {
         let fetch =
             ["fetch", "--quiet", "--no-tags", "--force", "--no-recurse-submodules", "--no-write-fetch-head"];
-        let ask = self.git.ask_server(self.clone).variable("GIT_DIR", self.clone).holding(Some(lock.as_fd()));
+        let ask = self.git.ask_server(self.clone).variable("GIT_DIR", self.clone).holding(Some(lock));
         let ask = ask.args(fetch).args(["--", self.url]).args(wanted);
         let answer = ask.try_get(self.watch, &self.clone.join("scratch"))?;
         Ok((!answer.success).then(|| answer.said.replace(self.url, &without_secret(self.url))))

@@ -3,14 +3,13 @@
 //! Modes and times are kept, links stay links. What is no file, directory or link is left out, and so is what cannot be read; both
 //! are told. `.git` comes last: what a job changes is told from what was there without it.
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use alhena_model::FailureKind;
-use alhena_sys::files;
+use alhena_sys::files::{self, FileId};
 
 use super::{Made, cancelled, failed};
 use crate::perform::Watch;
@@ -29,7 +28,7 @@ pub struct Copy<'a> {
     watch: &'a Watch,
     source: PathBuf,
     /// Directories that are not looked into: where copies are made.
-    spared: (u64, u64),
+    spared: FileId,
     entries: u64,
     bytes: u64,
     left_out: LeftOut,
@@ -51,11 +50,11 @@ enum Stage {
 impl<'a> Copy<'a> {
     /// Of a directory, which is not changed. `places` is where copies are made.
     pub fn of(source: &Path, places: &Path, watch: &'a Watch) -> io::Result<Self> {
-        let places = fs::metadata(places)?;
+        let spared = FileId::at(places)?;
         Ok(Self {
             watch,
             source: source.to_owned(),
-            spared: (places.dev(), places.ino()),
+            spared,
             entries: 0,
             bytes: 0,
             left_out: LeftOut::of("the copy"),
@@ -84,7 +83,7 @@ impl<'a> Copy<'a> {
         for (path, data) in self.directories.iter().rev() {
             let settled = File::open(path)
                 .and_then(|dir| data.modified().and_then(|modified| dir.set_modified(modified)))
-                .and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(data.mode() & 0o777)));
+                .and_then(|()| files::set_mode(path, files::mode(data) & 0o777));
             settled.map_err(|error| told(path, &error))?;
         }
         Ok(self.left_out.told())
@@ -157,7 +156,7 @@ impl<'a> Copy<'a> {
         };
         let kind = data.file_type();
         if kind.is_dir() {
-            if (data.dev(), data.ino()) == self.spared {
+            if FileId::at_link(from).is_ok_and(|id| id == self.spared) {
                 return Ok(Next::Nothing);
             }
             files::create_private_dir(to).map_err(|error| told(to, &error))?;
@@ -169,10 +168,10 @@ impl<'a> Copy<'a> {
             return Ok(Next::Nothing);
         }
         if kind.is_symlink() {
-            let link = fs::read_link(from).and_then(|target| std::os::unix::fs::symlink(target, to));
+            let link = fs::read_link(from).and_then(|target| files::symlink(target, to));
             link.map_err(|error| told(to, &error))?;
         } else if kind.is_file() {
-            match open(from) {
+            match files::open_without_following(from) {
                 Ok(source) => self.file(&source, to).map_err(|error| told(to, &error))?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => self.leave_out(from, &error.to_string()),
@@ -185,14 +184,14 @@ impl<'a> Copy<'a> {
 
     fn file(&mut self, source: &File, to: &Path) -> io::Result<()> {
         let data = source.metadata()?;
-        let mut target = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
-        if !(self.can_refer && refer(source, &target)) {
+        let mut target = files::create_new(to, 0o600)?;
+        if !(self.can_refer && files::share_blocks(source, &target)) {
             self.can_refer &= data.len() == 0;
             io::copy(&mut &*source, &mut target)?;
         }
         self.bytes = self.bytes.saturating_add(data.len());
         target.set_modified(data.modified().unwrap_or(SystemTime::UNIX_EPOCH))?;
-        target.set_permissions(fs::Permissions::from_mode(data.mode() & 0o777))
+        files::set_file_mode(&target, files::mode(&data) & 0o777)
     }
 
     /// Whether to go on, and what is said meanwhile.
@@ -263,25 +262,6 @@ enum Next {
 /// Whether git keeps a repository by this name; it takes no such file for content, in whatever letters.
 pub fn is_repository(name: &std::ffi::OsStr) -> bool {
     name.as_encoded_bytes().eq_ignore_ascii_case(b".git")
-}
-
-/// A file and not what a link leads to; a pipe that nobody writes to is not waited for.
-pub fn open(path: &Path) -> io::Result<File> {
-    use rustix::fs::OFlags;
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let flags = i32::try_from(flags.bits()).unwrap_or_default();
-    OpenOptions::new().read(true).custom_flags(flags).open(path)
-}
-
-/// The same blocks on the disk for both, until one of them is changed.
-#[cfg(target_os = "linux")]
-fn refer(source: &File, target: &File) -> bool {
-    rustix::fs::ioctl_ficlone(target, source).is_ok()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn refer(_source: &File, _target: &File) -> bool {
-    false
 }
 
 fn told(path: &Path, error: &io::Error) -> Box<alhena_model::Failure> {

@@ -4,7 +4,6 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -93,7 +92,7 @@ pub struct Question<'a> {
     limit: Duration,
     most: u64,
     input: Option<Vec<u8>>,
-    lock: Option<BorrowedFd<'a>>,
+    lock: Option<&'a File>,
 }
 
 /// What it answered.
@@ -176,7 +175,7 @@ impl<'a> Question<'a> {
     }
 
     /// A lock that is held until nothing of it is left, also when this process is killed.
-    pub fn holding(mut self, lock: Option<BorrowedFd<'a>>) -> Self {
+    pub fn holding(mut self, lock: Option<&'a File>) -> Self {
         self.lock = lock;
         self
     }

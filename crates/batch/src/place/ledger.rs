@@ -3,12 +3,8 @@
 //! It is a repository of its own, outside of the place: whatever the folder's configuration, attributes or hooks say does not count
 //! here. Bytes are taken as they are. As everywhere in git, what `.gitignore` names is no change, unless git knew it before.
 
-use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
-use std::os::fd::BorrowedFd;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use alhena_model::FailureKind;
@@ -32,7 +28,7 @@ pub struct Ledger<'a> {
     dir: PathBuf,
     place: PathBuf,
     /// Of the slot that it belongs to: no git may outlive it.
-    lock: Option<BorrowedFd<'a>>,
+    lock: Option<&'a File>,
 }
 
 /// What a job did to its place.
@@ -61,7 +57,7 @@ impl<'a> Ledger<'a> {
     }
 
     /// Held until nothing of a git is left that was asked.
-    pub fn holding(mut self, lock: Option<BorrowedFd<'a>>) -> Self {
+    pub fn holding(mut self, lock: Option<&'a File>) -> Self {
         self.lock = lock;
         self
     }
@@ -110,7 +106,7 @@ impl<'a> Ledger<'a> {
         // An index that our git cannot read tells nothing.
         let paths = listed.stdout.split(|byte| *byte == 0).filter(|path| !path.is_empty() && listed.success);
         let is_there = |path: &&[u8]| {
-            let data = fs::symlink_metadata(self.place.join(OsStr::from_bytes(path)));
+            let data = fs::symlink_metadata(self.place.join(files::path_from_bytes(path)));
             data.is_ok_and(|data| data.is_file() || data.is_symlink())
         };
         let mut input = Vec::new();
@@ -213,7 +209,7 @@ pub fn repository(dir: &Path, bare: bool, objects: Option<&Path>) -> io::Result<
         files::create_private_dir(&dir.join(part))?;
     }
     if let Some(objects) = objects {
-        let mut line = objects.as_os_str().as_bytes().to_vec();
+        let mut line = objects.as_os_str().as_encoded_bytes().to_vec();
         line.push(b'\n');
         fs::write(dir.join("objects/info/alternates"), line)?;
     }
@@ -259,9 +255,9 @@ fn lay_open(place: &Path, taken_out: &mut Vec<PathBuf>) -> io::Result<()> {
 }
 
 fn open_up(path: &Path, needed: u32) -> io::Result<()> {
-    let mode = fs::symlink_metadata(path)?.permissions().mode();
+    let mode = files::mode(&fs::symlink_metadata(path)?);
     match mode & needed == needed {
         true => Ok(()),
-        false => fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o777 | needed)),
+        false => files::set_mode(path, mode & 0o777 | needed),
     }
 }

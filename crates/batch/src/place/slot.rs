@@ -4,11 +4,8 @@
 //! They are used again: a warm process stays in the directory that it was started in, and Gemini CLI keeps a list of the
 //! directories that it has worked in (0.61.0), which is not to grow with every job.
 
-mod tree;
-
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use alhena_sys::{files, locks};
@@ -122,7 +119,7 @@ fn lock_file(root: &Path, number: u32) -> PathBuf {
 /// Removes whatever is there, also from directories that do not let one.
 pub fn remove(path: &Path) -> io::Result<()> {
     match files::is_plain_dir(path) {
-        true => tree::remove(path),
+        true => files::remove_tree(path),
         false => match fs::remove_file(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             other => other,
@@ -131,7 +128,7 @@ pub fn remove(path: &Path) -> io::Result<()> {
 }
 
 fn empty(dir: &Path) -> io::Result<()> {
-    fs::set_permissions(dir, fs::Permissions::from_mode(0o700))?;
+    files::set_mode(dir, 0o700)?;
     for entry in fs::read_dir(dir)? {
         remove(&entry?.path())?;
     }

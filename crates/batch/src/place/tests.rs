@@ -1,10 +1,10 @@
 mod dice;
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 use std::sync::mpsc::channel;
 
+use alhena_sys::files::symlink;
 use serde_json::json;
 
 use self::dice::{Dice, seen};
@@ -175,7 +175,7 @@ fn nothing_of_a_repository_runs() {
     let desk = Desk::new();
     let ran = desk.at("ran");
     let program = desk.write("evil.sh", format!("#!/bin/sh\necho \"$0 $*\" >> {}\ncat\n", ran.display()));
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    files::set_mode(&program, 0o755).unwrap();
     desk.write(
         ".gitattributes",
         "* filter=evil diff=evil merge=evil text eol=crlf working-tree-encoding=UTF-16\n",
@@ -257,21 +257,21 @@ fn a_copy_is_whole_private_and_leads_nowhere_else() {
     desk.write("a", "one\n");
     desk.write("sub/inner", "one\n");
     let secret = desk.write("secret", "s");
-    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
-    fs::set_permissions(desk.at("dir/sub"), fs::Permissions::from_mode(0o555)).unwrap();
+    files::set_mode(&secret, 0o600).unwrap();
+    files::set_mode(desk.at("dir/sub"), 0o555).unwrap();
     let commit = desk.repository();
     let dir = desk.at("dir");
     desk.write(".git/index.lock", "");
     desk.git(&dir, &["worktree", "add", "-q", "--detach", desk.at("dir/tree").to_str().unwrap()]);
-    std::os::unix::net::UnixListener::bind(dir.join("socket")).unwrap();
+    alhena_sys::sockets::Listener::bind(dir.join("socket")).unwrap();
     let _nested = desk.git(&desk.at("dir/tree"), &["init", "-q", desk.at("dir/nested").to_str().unwrap()]);
     desk.write("nested/file", "n\n");
     let places = desk.places();
     let mut place = places.make(&desk.copy(), &watch()).unwrap().unwrap();
-    let mode = |name: &str| fs::metadata(place.dir().join(name)).unwrap().permissions().mode() & 0o777;
+    let mode = |name: &str| files::mode(&fs::metadata(place.dir().join(name)).unwrap()) & 0o777;
     assert_eq!(
         (mode("secret"), mode("sub"), mode("a")),
-        (0o600, 0o555, fs::metadata(dir.join("a")).unwrap().permissions().mode() & 0o777)
+        (0o600, 0o555, files::mode(&fs::metadata(dir.join("a")).unwrap()) & 0o777)
     );
     let modified = |path: PathBuf| fs::metadata(path).unwrap().modified().unwrap();
     assert_eq!(modified(place.dir().join("a")), modified(dir.join("a")));
@@ -283,7 +283,7 @@ fn a_copy_is_whole_private_and_leads_nowhere_else() {
     fs::write(place.dir().join("nested/file"), "changed\n").unwrap();
     desk.git(place.dir(), &["init", "-q", "made"]);
     fs::write(place.dir().join("made/new"), "new\n").unwrap();
-    fs::set_permissions(place.dir().join("made"), fs::Permissions::from_mode(0o000)).unwrap();
+    files::set_mode(place.dir().join("made"), 0o000).unwrap();
     let Changes { patch, mut warnings, .. } = place.changes(&watch()).unwrap();
     warnings.sort();
     assert_eq!(
@@ -296,7 +296,7 @@ fn a_copy_is_whole_private_and_leads_nowhere_else() {
     let patch = patch.unwrap();
     let changed: Vec<&str> = patch.lines().filter(|line| line.starts_with("diff ")).collect();
     assert_eq!(changed, ["diff --git a/made/new b/made/new", "diff --git a/nested/file b/nested/file"]);
-    fs::set_permissions(dir.join("sub"), fs::Permissions::from_mode(0o755)).unwrap();
+    files::set_mode(dir.join("sub"), 0o755).unwrap();
 }
 
 #[test]
@@ -344,7 +344,7 @@ fn places_are_used_again_and_what_the_dead_left_is_swept() {
     assert!([&one, &two].contains(&&again.dir().to_owned()));
     // Others leave alone what somebody holds, and take what nobody does.
     fs::create_dir_all(desk.at("alhena/state/places/7/dir/sub")).unwrap();
-    fs::set_permissions(desk.at("alhena/state/places/7/dir"), fs::Permissions::from_mode(0o500)).unwrap();
+    files::set_mode(desk.at("alhena/state/places/7/dir"), 0o500).unwrap();
     desk.places().sweep();
     assert!(again.dir().join("a").exists() && !desk.at("alhena/state/places/7").exists());
     drop(again);
@@ -444,11 +444,10 @@ fn an_output_that_is_a_pipe_or_a_socket_is_told_as_what_it_is() {
     let mut place = places.make(&desk.copy(), &watch()).unwrap().unwrap();
     let at = |name: &str| place.dir().join(name);
     fs::create_dir(at("deep")).unwrap();
-    let mode = rustix::fs::Mode::RUSR;
     for pipe in ["pipe", "deep/pipe", "unasked"] {
-        rustix::fs::mknodat(rustix::fs::CWD, at(pipe), rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        files::create_pipe(&at(pipe)).unwrap();
     }
-    let _socket = std::os::unix::net::UnixListener::bind(at("s")).unwrap();
+    let _socket = alhena_sys::sockets::Listener::bind(at("s")).unwrap();
     assert_eq!(place.changes(&watch()).unwrap().warnings, Vec::<String>::new());
     let wanted = Outputs::of(json!(["pipe", "deep/*", "s", "none"])).unwrap();
     let mut warnings = place.outputs(&wanted, &watch()).unwrap().warnings;

@@ -296,16 +296,15 @@ fn one_wish_lets_those_that_run_finish_and_a_second_stops_them() {
 
 #[test]
 fn results_that_cannot_be_written_end_the_batch_and_their_jobs_are_not_done() {
-    use rustix::process::{Resource, Rlimit, setrlimit};
     let desk = Desk::new(&prompts(100));
     alhena_sys::signals::outlive_file_limits();
     let line = desk_line();
     // Room for ten and a half.
     let most = line * 21 / 2;
     let (acts, _did) = Acts::new(|_, _, _| good());
-    setrlimit(Resource::Fsize, Rlimit { current: Some(most), maximum: None }).unwrap();
+    alhena_sys::processes::limit_file_size(Some(most)).unwrap();
     let ended = desk.run(limits(3), acts.clone());
-    setrlimit(Resource::Fsize, Rlimit { current: None, maximum: None }).unwrap();
+    alhena_sys::processes::limit_file_size(None).unwrap();
     assert!(matches!(ended.why, Some(Why::Journal(_))), "{:?}", ended.why);
     assert!(ended.unwritten > 0 && ended.left > 80);
     drop(ended);
@@ -330,7 +329,7 @@ fn a_stream_is_run_while_it_is_written_and_bad_lines_fail_alone() {
     let path = dir.path().join("results");
     let (acts, did) = Acts::new(|_, _, _| good());
     let once = |acts: Arc<Acts>, lines: &[&str]| {
-        let (mut writer, reader) = std::os::unix::net::UnixStream::pair().unwrap();
+        let (mut writer, reader) = alhena_sys::sockets::Stream::pair().unwrap();
         let (control, inbox) = control();
         let wakes = control.clone();
         let supply = Supply::of_stream(reader, setting(), move || wakes.wake()).unwrap();

@@ -131,7 +131,7 @@ fn a_job_that_is_changed_while_the_batch_runs_is_not_run() {
 
 #[test]
 fn a_stream_gives_jobs_while_it_is_still_being_written() {
-    let (mut writer, reader) = std::os::unix::net::UnixStream::pair().unwrap();
+    let (mut writer, reader) = alhena_sys::sockets::Stream::pair().unwrap();
     let (woken, wakes) = std::sync::mpsc::channel();
     let wake = move || woken.send(()).unwrap_or_default();
     let mut supply = Supply::of_stream(reader, setting(Format::Lines, None), wake).unwrap();

@@ -337,7 +337,7 @@ fn leftovers(environment: &Environment, fix: bool) -> Vec<Finding> {
         }
     }
     if !orphaned.is_empty() && fix {
-        processes::signal_all(&orphaned, rustix::process::Signal::KILL);
+        processes::signal_all(&orphaned, processes::Signal::KILL);
     }
     findings.push(match (orphaned.len(), fix) {
         (0, _) => Finding::good("leftovers", "no process of an earlier run"),

@@ -6,7 +6,6 @@
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
-use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
@@ -16,6 +15,8 @@ use alhena::hosts::dialect::{self, DropIn, Invocation, Stream, Surroundings};
 use alhena::hosts::native::{self, Format, JsonReport, StreamJson, TextOutput};
 use alhena::model::Timestamp;
 use alhena::{Approval, Gemini, Hint, Outcome, Request, Resume, Run, RunError, Trust};
+use alhena_sys::handles;
+use alhena_sys::processes::become_program;
 
 use crate::command_error::{Done, complain};
 use crate::listener;
@@ -84,7 +85,7 @@ fn hand_over(gemini: &Gemini, arguments: &[OsString]) -> ExitCode {
     let mut environment = Environment::of_process();
     programs::leave_out_relative(&mut environment);
     let mut command = Command::new(&gemini.path);
-    let error = command.args(arguments).env_clear().envs(environment.iter()).exec();
+    let error = become_program(command.args(arguments).env_clear().envs(environment.iter()));
     complain(&format_args!("{}: {error}", gemini.path.display()), "");
     ExitCode::from(126)
 }
@@ -174,7 +175,7 @@ fn request(drop_in: &DropIn, format: Format, interrupts: &Interrupts) -> Result<
 
 fn follow(mut run: Run, writer: &mut Writer, interrupts: &Interrupts) -> (Arc<Outcome>, io::Result<()>) {
     interrupts.stop(run.stopper());
-    listener::stop_when_gone(rustix::stdio::stdout(), run.stopper());
+    listener::stop_when_gone(handles::stdout(), run.stopper());
     let mut written = Ok(());
     while let Some(item) = run.next_item_blocking() {
         if written.is_ok() {

@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use alhena::wire::frame::{Frame, Framer};
 use alhena::{Outcome, Turn, TurnItem};
-use alhena_sys::poll;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use alhena_sys::signals::{Arrivals, ENDING};
+use alhena_sys::{handles, poll};
 
 /// So many may wait: whoever is faster than the program reads has to wait, too.
 const QUEUE: usize = 256;
@@ -42,7 +41,7 @@ pub fn listen() -> (SyncSender<Happening>, Receiver<Happening>) {
     let to = sender.clone();
     std::thread::spawn(move || read_lines(&to));
     let to = sender.clone();
-    if let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) {
+    if let Ok(mut signals) = Arrivals::of(&ENDING) {
         std::thread::spawn(move || {
             for signal in signals.forever() {
                 std::thread::spawn(move || {
@@ -58,7 +57,7 @@ pub fn listen() -> (SyncSender<Happening>, Receiver<Happening>) {
     let to = sender.clone();
     std::thread::spawn(move || {
         loop {
-            match poll::has_hung_up(rustix::stdio::stdout(), NOW_AND_THEN) {
+            match poll::has_hung_up(handles::stdout(), NOW_AND_THEN) {
                 Ok(true) => break drop(to.send(Happening::Gone)),
                 Ok(false) => {}
                 // A file, which nobody leaves.

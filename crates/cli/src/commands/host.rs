@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use alhena::hosts::{agent_cli_sdk, aiwf, promptfoo};
+use alhena_sys::files;
 use clap::Subcommand;
 use serde_json::{Value, json};
 
@@ -130,6 +131,6 @@ fn install(dir: &Path) -> io::Result<PathBuf> {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
         }
     }
-    std::os::unix::fs::symlink(&program, &link)?;
+    files::symlink(&program, &link)?;
     Ok(link)
 }

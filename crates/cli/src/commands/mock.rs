@@ -5,18 +5,17 @@ mod log;
 mod told;
 
 use std::collections::BTreeSet;
-use std::os::fd::BorrowedFd;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use alhena::Request;
 use alhena::agent::env::Environment;
 use alhena::scripted::{Scenario, Server, tour};
+use alhena_sys::handles::{self, Handle, OwnedHandle};
 use alhena_sys::poll::{self, Wanted};
 use alhena_sys::processes::{self, Process};
-use alhena_sys::signals::ENDING;
-use rustix::process::Pid;
+use alhena_sys::signals::{self, ENDING};
+use alhena_sys::sockets::Stream;
 
 use self::told::Told;
 use crate::cassette::CassetteArgs;
@@ -90,7 +89,7 @@ pub fn execute(args: Args) -> Done {
     }
     if args.background {
         // ^C is for whoever is in the foreground, and not for what serves it.
-        let _leads_already = rustix::process::setsid();
+        processes::leave_session();
     }
     let watched = args.pid.map(watched).transpose()?;
     let ending = Ending::catch().map_err(|error| CommandError::failed(error, ""))?;
@@ -133,7 +132,7 @@ fn serve(
     } else if !args.quiet {
         say("Serving until ^C.");
     }
-    let output = (!args.background).then(rustix::stdio::stdout);
+    let output = (!args.background).then(handles::stdout);
     ending.wait(watched, output);
     drop(server);
     drop(home);
@@ -200,12 +199,11 @@ fn named(word: &str) -> (String, Option<&Path>) {
 }
 
 /// A process whose end is waited for.
-struct Watched(std::os::fd::OwnedFd);
+struct Watched(OwnedHandle);
 
 fn watched(pid: u32) -> Result<Watched, CommandError> {
-    let raw = i32::try_from(pid).ok().and_then(Pid::from_raw).filter(|_| Process::of(pid).is_some());
-    let end = raw.ok_or(std::io::ErrorKind::NotFound.into()).and_then(processes::end_of);
-    end.map(Watched).map_err(|error| {
+    let process = Process::of(pid).ok_or(std::io::ErrorKind::NotFound.into());
+    process.and_then(|process| processes::end_of(process.pid)).map(Watched).map_err(|error| {
         CommandError::usage(
             format!("the process {pid} cannot be watched: {error}"),
             "Give the number of a process that runs, such as $$.",
@@ -214,19 +212,15 @@ fn watched(pid: u32) -> Result<Watched, CommandError> {
 }
 
 /// Signals that ask for the end.
-struct Ending(UnixStream);
+struct Ending(Stream);
 
 impl Ending {
     fn catch() -> std::io::Result<Self> {
-        let (come, told) = UnixStream::pair()?;
-        for signal in ENDING {
-            signal_hook::low_level::pipe::register(signal.as_raw(), told.try_clone()?)?;
-        }
-        Ok(Self(come))
+        signals::as_socket(&ENDING).map(Self)
     }
 
     /// Waits for one, for the end of the watched process, or for the reader of the output to go.
-    fn wait(&self, watched: Option<&Watched>, output: Option<BorrowedFd<'_>>) {
+    fn wait(&self, watched: Option<&Watched>, output: Option<Handle<'_>>) {
         let mut wanted = vec![Wanted::readable(&self.0)];
         wanted.extend(watched.map(|Watched(end)| Wanted::readable(end)));
         if let Some(output) = &output {
@@ -239,8 +233,7 @@ impl Ending {
 /// The process that `--env` serves: the shell that takes what is printed, which may be a subshell, and not the copy of it
 /// that is made for `$(...)`. That one has a pipe of its own for its output.
 fn asking() -> Option<u32> {
-    let parent = rustix::process::getppid()?;
-    let mut pid = u32::try_from(parent.as_raw_nonzero().get()).ok()?;
+    let mut pid = processes::own_parent()?;
     while let (Some(above), Some(pipe)) = (processes::copied_from(pid), processes::output_pipe(pid)) {
         if processes::output_pipe(above).as_ref() == Some(&pipe) {
             break;

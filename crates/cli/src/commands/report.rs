@@ -16,7 +16,7 @@ use alhena::agent::supervise::custody::{Custody, Locks, keeper_program};
 use alhena::agent::supervise::protocol::{self, Gentle, Launch, ProcessEnd, Report, Stdin};
 use alhena::agent::{Finder, programs};
 use alhena::{Gemini, Trust};
-use alhena_sys::poll;
+use alhena_sys::{handles, poll};
 
 use super::check_directory;
 use crate::command_error::{CommandError, Done};
@@ -109,7 +109,7 @@ fn follow(mut custody: Custody) -> io::Result<u8> {
                 ) => {}
             }
         }
-        let unwanted = || poll::has_hung_up(rustix::stdio::stdout(), Duration::ZERO).unwrap_or(false);
+        let unwanted = || poll::has_hung_up(handles::stdout(), Duration::ZERO).unwrap_or(false);
         if !stopped && (signals::have_come() || unwanted()) {
             stopped = true;
             custody.stop(Gentle::No);

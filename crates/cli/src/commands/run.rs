@@ -14,6 +14,7 @@ use std::time::Instant;
 use alhena::agent::env::Environment;
 use alhena::agent::{Finder, NotFound, Place};
 use alhena::{Failure, FailureKind, Gemini, Hint, Outcome, Request, Run, RunError, Status};
+use alhena_sys::handles;
 
 use self::asked::{Asked, Beside, Who, asked};
 pub use self::options::Args;
@@ -56,7 +57,7 @@ pub fn execute(args: Args) -> Done {
             }
             match &file {
                 Some(file) => listener::stop_when_gone(file, run.stopper()),
-                None => listener::stop_when_gone(rustix::stdio::stdout(), run.stopper()),
+                None => listener::stop_when_gone(handles::stdout(), run.stopper()),
             }
             // A run that is over already has nothing more to say.
             let echo = verbose.then(|| Echo::of(&run.about().stderr).ok());

@@ -6,9 +6,8 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -105,7 +104,7 @@ fn pack_below(folder: &Path, below: &Path, depth: usize, packing: &mut Packing) 
                 let why = format!("the folder has more than {} MB, too much to travel", LARGEST >> 20);
                 return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
             }
-            let executable = file.metadata()?.permissions().mode() & 0o100 != 0;
+            let executable = files::mode(&file.metadata()?) & 0o100 != 0;
             write_entry(&Entry::File { path: text, size: content.len() as u64, executable }, bytes)?;
             bytes.extend_from_slice(&content);
         } else {
@@ -163,10 +162,10 @@ fn unpack(bytes: &[u8], into: &Path) -> io::Result<()> {
             Entry::Dir { .. } => fs::create_dir(&full)?,
             Entry::File { executable, .. } => {
                 let mode = if *executable { 0o755 } else { 0o644 };
-                let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&full)?;
+                let mut file = files::create_new(&full, mode)?;
                 file.write_all(content)?;
             }
-            Entry::Link { to, .. } => std::os::unix::fs::symlink(to, &full)?,
+            Entry::Link { to, .. } => files::symlink(to, &full)?,
         }
     }
     Ok(())
@@ -343,10 +342,10 @@ mod tests {
         fs::create_dir_all(from.path().join("a/b/empty")).unwrap();
         fs::write(from.path().join("a/b/file"), b"one\n\0two").unwrap();
         fs::write(from.path().join("run"), b"#!").unwrap();
-        fs::set_permissions(from.path().join("run"), fs::Permissions::from_mode(0o755)).unwrap();
-        std::os::unix::fs::symlink("../run", from.path().join("a/link")).unwrap();
+        files::set_mode(from.path().join("run"), 0o755).unwrap();
+        files::symlink("../run", from.path().join("a/link")).unwrap();
         let there = listed(from.path());
-        let _pipe = std::os::unix::net::UnixListener::bind(from.path().join("pipe")).unwrap();
+        let _pipe = alhena_sys::sockets::Listener::bind(from.path().join("pipe")).unwrap();
         fs::create_dir_all(from.path().join(".git/hooks")).unwrap();
         fs::write(from.path().join(".git/config"), "[core]").unwrap();
         let (bytes, left_out) = pack(from.path()).unwrap();
@@ -359,14 +358,14 @@ mod tests {
         assert_eq!(fs::read(to.path().join("a/b/file")).unwrap(), b"one\n\0two");
         assert_eq!(fs::read_link(to.path().join("a/link")).unwrap(), Path::new("../run"));
         assert!(to.path().join("a/b/empty").is_dir());
-        let mode = |name: &str| to.path().join(name).metadata().unwrap().permissions().mode() & 0o777;
+        let mode = |name: &str| files::mode(&to.path().join(name).metadata().unwrap()) & 0o777;
         assert_eq!((mode("run"), mode("a/b/file")), (0o755, 0o644));
     }
 
     #[test]
     fn what_leads_out_of_a_folder_is_neither_packed_nor_unpacked() {
         let from = tempfile::tempdir().unwrap();
-        std::os::unix::fs::symlink("/etc/passwd", from.path().join("out")).unwrap();
+        files::symlink("/etc/passwd", from.path().join("out")).unwrap();
         assert!(pack(from.path()).unwrap_err().to_string().contains("leads out of the folder"));
         let file = |path: &str| Entry::File { path: path.to_owned(), size: 1, executable: false };
         let dir = |path: &str| Entry::Dir { path: path.to_owned() };

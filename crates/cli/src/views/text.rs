@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 
 use alhena::{Event, EventKind, Outcome};
+use alhena_sys::files::FileId;
+use alhena_sys::handles;
 
 use super::{Target, View};
 use crate::command_error::complain;
@@ -39,9 +41,8 @@ impl Text {
 
 /// Whether stdout and stderr end in the same place, where what goes to both would run together.
 fn shown_together() -> bool {
-    let place = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino);
-    let (out, err) = (rustix::fs::fstat(rustix::stdio::stdout()), rustix::fs::fstat(rustix::stdio::stderr()));
-    matches!((out, err), (Ok(out), Ok(err)) if place(out) == place(err))
+    let (out, err) = (FileId::of(handles::stdout()), FileId::of(handles::stderr()));
+    matches!((out, err), (Ok(out), Ok(err)) if out == err)
 }
 
 impl View for Text {

@@ -17,8 +17,8 @@ fn place() -> Place {
     std::fs::create_dir(dir.path().join("outside")).unwrap();
     std::fs::write(dir.path().join("secret"), "s").unwrap();
     std::fs::write(root.join("prompt.txt"), "p").unwrap();
-    std::os::unix::fs::symlink(dir.path().join("outside"), root.join("link")).unwrap();
-    std::os::unix::fs::symlink(dir.path().join("secret"), root.join("linked-file")).unwrap();
+    alhena_sys::files::symlink(dir.path().join("outside"), root.join("link")).unwrap();
+    alhena_sys::files::symlink(dir.path().join("secret"), root.join("linked-file")).unwrap();
     let policy = Policy::new(Some(&root)).unwrap();
     Place { dir, policy }
 }

@@ -1,7 +1,6 @@
 //! A run's directory.
 
 use std::io::{self, BufRead};
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -93,7 +92,7 @@ fn ends_finished(path: &Path) -> io::Result<bool> {
     loop {
         let start = length.saturating_sub(want);
         let mut tail = vec![0; usize::try_from(length - start).map_err(io::Error::other)?];
-        file.read_exact_at(&mut tail, start)?;
+        files::read_exact_at(&file, &mut tail, start)?;
         // What stands behind the last line end was cut off.
         let whole = memchr::memrchr(b'\n', &tail).and_then(|end| tail.get(..end)).unwrap_or_default();
         match memchr::memrchr(b'\n', whole) {

@@ -1,4 +1,4 @@
-use std::os::unix::fs::symlink;
+use alhena_sys::files::symlink;
 
 use super::*;
 

@@ -122,8 +122,8 @@ fn what_is_no_file_is_passed_over() {
         &[&header("aaaaaaaa-1", "01"), PROMPT],
     );
     assert!(std::process::Command::new("mkfifo").arg(name("02")).status().unwrap().success());
-    std::os::unix::fs::symlink("/dev/zero", name("03")).unwrap();
-    std::os::unix::fs::symlink("nowhere", name("04")).unwrap();
+    alhena_sys::files::symlink("/dev/zero", name("03")).unwrap();
+    alhena_sys::files::symlink("nowhere", name("04")).unwrap();
     fs::create_dir(name("05")).unwrap();
     assert_eq!(found(&chats, &id("aaaaaaaa-1")), Some(real.clone()));
     assert_eq!(found(&chats, &Resume::Latest), Some(real.clone()));

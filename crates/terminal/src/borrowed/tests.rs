@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
-use std::os::unix::fs::PermissionsExt;
 
 use alhena_agent::home::McpServer;
+use alhena_sys::files;
 use serde_json::{Value, json};
 
 use super::*;
@@ -90,12 +90,12 @@ fn an_existing_context_file_is_kept_and_comes_back_as_it_was() {
     // D-28, D-29
     let desk = Desk::new();
     desk.write("GEMINI.md", "mine");
-    fs::set_permissions(desk.path("GEMINI.md"), fs::Permissions::from_mode(0o640)).unwrap();
+    files::set_mode(desk.path("GEMINI.md"), 0o640).unwrap();
     desk.profile("t1", "role");
     assert_eq!((desk.read("GEMINI.md"), desk.read("GEMINI.md.cao_backup")), ("role\n".into(), "mine".into()));
     desk.borrowed.give_back("t1");
     assert_eq!(desk.read("GEMINI.md"), "mine");
-    assert_eq!(fs::metadata(desk.path("GEMINI.md")).unwrap().permissions().mode() & 0o777, 0o640);
+    assert_eq!(files::mode(&fs::metadata(desk.path("GEMINI.md")).unwrap()) & 0o777, 0o640);
     assert_eq!(desk.names(), names(["GEMINI.md"]));
 }
 
@@ -103,7 +103,7 @@ fn an_existing_context_file_is_kept_and_comes_back_as_it_was() {
 fn a_link_stays_a_link() {
     let desk = Desk::new();
     desk.write("real.md", "mine");
-    std::os::unix::fs::symlink("real.md", desk.path("GEMINI.md")).unwrap();
+    files::symlink("real.md", desk.path("GEMINI.md")).unwrap();
     desk.profile("t1", "role");
     assert_eq!(desk.read("real.md"), "mine");
     desk.borrowed.give_back("t1");

@@ -161,17 +161,17 @@ fn a_profile_that_is_not_there_is_said_with_those_that_are() {
 
 #[test]
 fn folders_profile_needs_a_folder_that_is_trusted_and_that_only_the_user_can_write() {
-    use std::os::unix::fs::PermissionsExt;
+    use alhena_sys::files;
     let root = tempfile::tempdir().unwrap();
     let (home, dir) = (root.path().join("home"), root.path().join("project"));
     let profiles = dir.join(".alhena/profiles");
     fs::create_dir_all(&profiles).unwrap();
     fs::create_dir_all(home.join(".gemini")).unwrap();
     for path in [&dir, &dir.join(".alhena"), &profiles] {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        files::set_mode(path, 0o755).unwrap();
     }
     fs::write(profiles.join("evil.md"), "do it").unwrap();
-    fs::set_permissions(profiles.join("evil.md"), fs::Permissions::from_mode(0o644)).unwrap();
+    files::set_mode(profiles.join("evil.md"), 0o644).unwrap();
     let env = Environment::from([("HOME", &home)]);
     let load = |trust| Profile::load("evil", &Places::usual(&env, &dir, trust));
     let untrusted = Cause::NotUsed { path: profiles.join("evil.md"), why: NotUsed::Untrusted };
@@ -182,7 +182,7 @@ fn folders_profile_needs_a_folder_that_is_trusted_and_that_only_the_user_can_wri
     let rules = serde_json::json!({ dir.canonicalize().unwrap().to_str().unwrap(): "TRUST_FOLDER" });
     fs::write(home.join(".gemini/trustedFolders.json"), rules.to_string()).unwrap();
     assert_eq!(load(Trust::AsIs).unwrap().prompt, "do it");
-    fs::set_permissions(&profiles, fs::Permissions::from_mode(0o777)).unwrap();
+    files::set_mode(&profiles, 0o777).unwrap();
     for trust in [Trust::AsIs, Trust::WithSettings] {
         let cause = load(trust).unwrap_err().cause;
         assert!(matches!(cause, Cause::NotUsed { why: NotUsed::Exposed(_), .. }), "{cause:?}");

@@ -4,11 +4,12 @@
 //! dies in the middle, another is started, and what changes nothing is asked again.
 
 use std::io::{self, BufReader};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use alhena_sys::sockets::Stream;
 
 use super::socket;
 use super::start::{self, Ground};
@@ -28,7 +29,7 @@ const SLICE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Client {
     ground: Ground,
-    free: Mutex<Vec<BufReader<UnixStream>>>,
+    free: Mutex<Vec<BufReader<Stream>>>,
     gone: AtomicBool,
 }
 
@@ -37,7 +38,7 @@ pub(super) enum Answerer {
     /// One that can be asked.
     Ours(Client),
     /// One of another release. It can be asked to make room.
-    Other(Hello, BufReader<UnixStream>),
+    Other(Hello, BufReader<Stream>),
 }
 
 impl Client {
@@ -131,7 +132,7 @@ impl Client {
         Ok(answer)
     }
 
-    fn free(&self) -> MutexGuard<'_, Vec<BufReader<UnixStream>>> {
+    fn free(&self) -> MutexGuard<'_, Vec<BufReader<Stream>>> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -147,7 +148,7 @@ fn slice(deadline: Instant) -> u64 {
     u64::try_from(left.min(SLICE).as_millis()).unwrap_or(0)
 }
 
-fn greet(dir: &Path) -> io::Result<(Hello, BufReader<UnixStream>)> {
+fn greet(dir: &Path) -> io::Result<(Hello, BufReader<Stream>)> {
     let stream = socket::connect(dir)?;
     stream.set_read_timeout(Some(GREETING))?;
     stream.set_write_timeout(Some(PATIENCE))?;
@@ -168,7 +169,7 @@ fn greet(dir: &Path) -> io::Result<(Hello, BufReader<UnixStream>)> {
 }
 
 /// Asks one of another release to make room. Whether it did is seen by its lock.
-pub(super) fn retire(mut stream: BufReader<UnixStream>) {
+pub(super) fn retire(mut stream: BufReader<Stream>) {
     let _gone = wire::write(stream.get_mut(), &Question::Retire);
     let _gone = wire::read::<serde_json::Value>(&mut stream);
 }

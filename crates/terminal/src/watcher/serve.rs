@@ -1,8 +1,7 @@
 //! Being the watcher.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufReader, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -10,11 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use alhena_agent::env::Environment;
-use alhena_sys::Process;
-use alhena_sys::files;
 use alhena_sys::locks::{self, Lock};
-use alhena_sys::poll;
-use rustix::process::Signal;
+use alhena_sys::processes::{self, Process, Signal};
+use alhena_sys::sockets::{Listener, Stream};
+use alhena_sys::{files, handles, poll};
 use serde::{Deserialize, Serialize};
 
 use super::board::Board;
@@ -45,7 +43,7 @@ pub fn serve(server: &str, tmux: &Path, dir: &Path, step: &str) -> io::Result<()
         command(&std::env::current_exe()?, server, tmux, dir, "2").spawn()?;
         return Ok(());
     }
-    let _already_leader = rustix::process::setsid();
+    processes::leave_session();
     match Watcher::start(server, tmux, dir) {
         Ok((watcher, listener)) => {
             tell("ready");
@@ -71,9 +69,7 @@ pub(super) fn command(program: &Path, server: &str, tmux: &Path, dir: &Path, ste
 fn tell(word: &str) {
     let mut out = io::stdout();
     let _nobody = writeln!(out, "{}", word.replace('\n', " ")).and_then(|()| out.flush());
-    if let Ok(null) = OpenOptions::new().write(true).open("/dev/null") {
-        let _still_open = rustix::stdio::dup2_stdout(&null);
-    }
+    let _still_open = handles::drop_stdout();
 }
 
 struct Watcher {
@@ -87,7 +83,7 @@ struct Watcher {
 }
 
 impl Watcher {
-    fn start(server: &str, tmux: &Path, dir: &Path) -> Result<(Arc<Self>, UnixListener), String> {
+    fn start(server: &str, tmux: &Path, dir: &Path) -> Result<(Arc<Self>, Listener), String> {
         let lock = lock(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
         let environment = Environment::of_process();
         let tmux = Tmux::find(Some(tmux), server, &environment).map_err(|error| error.to_string())?;
@@ -115,7 +111,7 @@ impl Watcher {
     }
 
     /// Answers until tmux ends the connection.
-    fn listen(self: Arc<Self>, listener: &UnixListener) {
+    fn listen(self: Arc<Self>, listener: &Listener) {
         let _blocking = listener.set_nonblocking(true);
         let watcher = Arc::clone(&self);
         let _refused =
@@ -153,7 +149,7 @@ impl Watcher {
         self.dir.is_dir()
     }
 
-    fn welcome(self: &Arc<Self>, stream: UnixStream) {
+    fn welcome(self: &Arc<Self>, stream: Stream) {
         if socket::check_peer(&stream).is_err() || self.clients.load(Ordering::Relaxed) >= MOST_CLIENTS {
             return;
         }
@@ -166,7 +162,7 @@ impl Watcher {
         });
     }
 
-    fn converse(&self, stream: UnixStream) -> io::Result<()> {
+    fn converse(&self, stream: Stream) -> io::Result<()> {
         stream.set_nonblocking(false)?;
         stream.set_write_timeout(Some(LONGEST_WAIT))?;
         let mut stream = BufReader::new(stream);

@@ -18,7 +18,7 @@ pub(super) fn fetch_tmux(version: &str) -> io::Result<PathBuf> {
         std::fs::create_dir_all(directory.join("bin"))?;
         let wrapper = directory.join("bin/tmux");
         std::fs::write(&wrapper, TMUX_WRAPPER)?;
-        std::fs::set_permissions(&wrapper, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+        alhena_sys::files::set_mode(&wrapper, 0o755)?;
         check(Command::new(&wrapper).arg("-V"), "the unpacked tmux").map(|_| ())
     })?;
     Ok(directory.join("bin/tmux"))
@@ -47,7 +47,7 @@ pub(super) fn fetch_chromium(version: &str) -> io::Result<PathBuf> {
         std::fs::create_dir_all(directory.join("bin"))?;
         let wrapper = directory.join("bin").join(CHROMIUM);
         std::fs::write(&wrapper, CHROMIUM_WRAPPER)?;
-        std::fs::set_permissions(&wrapper, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+        alhena_sys::files::set_mode(&wrapper, 0o755)?;
         check_browser(&wrapper, tempfile::tempdir()?.path())
     })?;
     Ok(directory.join("bin").join(CHROMIUM))

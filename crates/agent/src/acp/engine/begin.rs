@@ -2,13 +2,13 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak, mpsc};
 use std::time::Instant;
 
 use alhena_model::{FailureKind, Timestamp};
 use alhena_sys::growth::Growth;
+use alhena_sys::sockets::Stream;
 use alhena_wire::frame::Framer;
 
 use super::{Engine, Prompt, Session};
@@ -99,14 +99,14 @@ pub(crate) fn run_once(who: Who<'_>, request: Request, environment: &Environment
 
 /// The engine's ends of the ways to it.
 pub(super) struct Ends {
-    pub bell: UnixStream,
+    pub bell: Stream,
     pub orders: mpsc::Receiver<crate::acp::hotline::Order>,
     pub hotline: Weak<Hotline>,
     pub closed: async_channel::Sender<crate::acp::conversation::Closed>,
 }
 
-pub(super) fn bell() -> io::Result<(UnixStream, UnixStream)> {
-    let (bell, rung) = UnixStream::pair()?;
+pub(super) fn bell() -> io::Result<(Stream, Stream)> {
+    let (bell, rung) = Stream::pair()?;
     bell.set_nonblocking(true)?;
     rung.set_nonblocking(true)?;
     Ok((bell, rung))

@@ -1,7 +1,6 @@
 //! What is read here is what git itself lists, and no foreign file is too much.
 
 use std::io::Write;
-use std::os::unix::ffi::OsStrExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -152,7 +151,7 @@ fn extensions_conflicts_and_links_are_read_as_git_reads_them() {
 }
 
 fn symlink_to(repository: &Repository, target: &str, link: &str) {
-    std::os::unix::fs::symlink(target, repository.at(link)).unwrap();
+    files::symlink(target, repository.at(link)).unwrap();
 }
 
 #[test]
@@ -214,7 +213,7 @@ fn trap(repository: &Repository) -> PathBuf {
     let marker = repository.at("ran");
     let script = repository.at(".git/trap");
     std::fs::write(&script, format!("#!/bin/sh\ntouch {}\n", marker.display())).unwrap();
-    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    files::set_mode(&script, 0o755).unwrap();
     let script = script.to_str().unwrap();
     std::fs::write(repository.at(".git/included"), format!("[core]\nfsmonitor = {script}\n")).unwrap();
     for (name, value) in [
@@ -315,7 +314,7 @@ proptest! {
         std::fs::write(root.path().join(".git/index"), &bytes).unwrap();
         for (name, _) in read(root.path()).unwrap_or_default() {
             let path = super::super::path(&name);
-            prop_assert!(path.is_relative() && !path.as_os_str().as_bytes().starts_with(b".."));
+            prop_assert!(path.is_relative() && !path.as_os_str().as_encoded_bytes().starts_with(b".."));
         }
     }
 }

@@ -67,7 +67,7 @@ fn a_first_login_becomes_the_users() {
 fn a_linked_login_is_the_users_already() {
     let pair = Pair::new();
     fs::write(pair.user.join("oauth_creds.json"), "refreshed").unwrap();
-    std::os::unix::fs::symlink(pair.user.join("oauth_creds.json"), pair.overlay.join("oauth_creds.json"))
+    alhena_sys::files::symlink(pair.user.join("oauth_creds.json"), pair.overlay.join("oauth_creds.json"))
         .unwrap();
     assert_eq!(pair.back(), Finished::default());
 }

@@ -1,4 +1,4 @@
-use std::os::unix::fs::PermissionsExt;
+use alhena_sys::files;
 
 use super::*;
 
@@ -47,7 +47,7 @@ impl Homes {
             } else if full.is_dir() {
                 self.walk(&path, lines);
             } else {
-                let mode = fs::metadata(&full).unwrap().permissions().mode() & 0o777;
+                let mode = files::mode(&fs::metadata(&full).unwrap()) & 0o777;
                 assert_eq!(mode, 0o600, "{shown}");
                 lines.push(format!("{shown}: {}", fs::read_to_string(&full).unwrap()));
             }

@@ -42,7 +42,7 @@ fn the_lowest_free_place_is_taken() {
 
 #[test]
 fn a_place_is_empty_and_the_users_alone() {
-    use std::os::unix::fs::PermissionsExt;
+    use alhena_sys::files;
     let root = tempfile::tempdir().unwrap();
     let dir = root.path().join("homes/key");
     let slot = Slot::take(&dir).unwrap();
@@ -51,7 +51,7 @@ fn a_place_is_empty_and_the_users_alone() {
     let slot = Slot::take(&dir).unwrap();
     assert_eq!(files::names_in(&slot.path).unwrap(), Vec::<String>::new());
     for path in [root.path().join("homes"), dir, slot.path.clone()] {
-        assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(files::mode(&fs::metadata(path).unwrap()) & 0o777, 0o700);
     }
 }
 

@@ -1,12 +1,12 @@
 //! A prompt that waits for a process, and its end if it never gets one.
 
 use std::io::Read;
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use alhena_model::{End, Event, EventKind, Exit, Input, Interpreter, Outcome, Source, Stop, Timestamp};
+use alhena_sys::sockets::Stream;
 
 use crate::acp::Job;
 use crate::env::Environment;
@@ -40,7 +40,7 @@ impl Waiting {
     }
 
     /// Rung when it is to stop.
-    pub(super) fn bell(&self) -> Option<&UnixStream> {
+    pub(super) fn bell(&self) -> Option<&Stream> {
         self.job.terms.bell.as_ref()
     }
 

@@ -1,8 +1,9 @@
 //! The rules compared with the real bash, which is the shell that Gemini CLI gives commands to.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
+
+use alhena_sys::files;
 
 use super::super::programs::{BUILTINS, KEYWORDS};
 use super::{Decision, allow, decided, deny, shell};
@@ -76,7 +77,7 @@ fn run_all(texts: &[String]) -> Vec<Vec<String>> {
         // For whoever goes around the function.
         let path = place("bin").join(name);
         fs::write(&path, format!("#!{BASH}\n{note}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        files::set_mode(&path, 0o755).unwrap();
     }
     fs::write(place("texts"), texts.iter().map(|text| format!("{}\0", text.trim())).collect::<String>())
         .unwrap();

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+
+use alhena_sys::files::{self, symlink};
 
 use super::super::{copy, slot};
 
@@ -26,7 +27,7 @@ pub fn seen(dir: &Path) -> BTreeMap<PathBuf, Seen> {
             } else if kind.is_symlink() {
                 all.insert(name, Seen::Link(fs::read_link(path).unwrap()));
             } else {
-                let may_run = fs::metadata(&path).unwrap().permissions().mode() & 0o100 != 0;
+                let may_run = files::mode(&fs::metadata(&path).unwrap()) & 0o100 != 0;
                 all.insert(name, Seen::File(fs::read(path).unwrap(), may_run));
             }
         }
@@ -113,7 +114,7 @@ impl Dice {
         }
         fs::write(&path, self.bytes()).unwrap();
         if self.roll(4) == 0 {
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            files::set_mode(&path, 0o755).unwrap();
         }
     }
 
@@ -130,8 +131,8 @@ impl Dice {
                 }
             }
             2 if !path.is_symlink() => {
-                let mode = fs::metadata(path).unwrap().permissions().mode() ^ 0o111;
-                fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+                let mode = files::mode(&fs::metadata(path).unwrap()) ^ 0o111;
+                files::set_mode(path, mode).unwrap();
             }
             3 if !path.is_symlink() => {
                 let mut bytes = fs::read(path).unwrap();

@@ -10,6 +10,7 @@ use alhena::batch::meaning::Meaning;
 use alhena::batch::result::{Earlier, JobResult};
 use alhena::batch::schedule;
 use alhena_queue::{Batch, Gathered, Label, Layout, Name, Progress, Queue, Refused};
+use alhena_sys::platform;
 use serde_json::json;
 
 use super::jobs::MOST_TOLD;
@@ -126,8 +127,8 @@ fn of_another(name: &Name, other: &Batch) -> CommandError {
 /// The same for the same results file on the same machine, whatever happened meanwhile.
 fn name_of(results: &Path) -> Name {
     let stem = results.file_stem().unwrap_or_default().to_string_lossy();
-    let machine = rustix::system::uname();
-    Name::derived(&stem, &[machine.nodename().to_bytes(), results.as_os_str().as_encoded_bytes()])
+    let machine = platform::machine_name();
+    Name::derived(&stem, &[machine.as_encoded_bytes(), results.as_os_str().as_encoded_bytes()])
 }
 
 fn named(of: &OfQueue) -> Result<(Queue, Name), CommandError> {

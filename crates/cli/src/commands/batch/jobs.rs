@@ -8,6 +8,7 @@ use std::sync::Arc;
 use alhena::batch::meaning::{Fault, Meaning, Options};
 use alhena::batch::schedule::Control;
 use alhena::batch::supply::{Complaint, Format, Setting, Supply, Template, Unusable, value_of_text};
+use alhena_sys::files;
 
 use super::{Work, Written};
 use crate::command_error::CommandError;
@@ -56,7 +57,7 @@ pub fn supply(path: &Path, setting: Setting, control: &Control) -> Result<Supply
         return Err(unreadable(io::ErrorKind::IsADirectory.into()));
     }
     if !kind.is_file() {
-        rustix::fs::access(path, rustix::fs::Access::READ_OK).map_err(|error| unreadable(error.into()))?;
+        files::may_read(path).map_err(unreadable)?;
         let pipe = Later { path: path.to_owned(), file: None };
         return Supply::of_stream(pipe, setting, move || wakes.wake()).map_err(unreadable);
     }

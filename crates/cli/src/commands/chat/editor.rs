@@ -13,10 +13,8 @@ use rustyline::history::FileHistory;
 use rustyline::validate::Validator;
 use rustyline::{Config, Context, Editor, Helper};
 
-use alhena_sys::{files, poll};
-use rustix::fd::BorrowedFd;
-use rustix::io::Errno;
-use rustix::termios::{QueueSelector, tcflush};
+use alhena_sys::handles::{self, Handle};
+use alhena_sys::{files, poll, terminals};
 
 use super::input::COMMANDS;
 
@@ -85,12 +83,12 @@ impl Keyboard {
 /// Asks by `ask`, and reads the answer as long as there is one: none when `over` says that no answer counts any more, or when
 /// nobody types any more. The terminal itself edits the line, because whoever waits for the editor cannot be woken.
 pub fn answer(ask: impl FnOnce() -> io::Result<()>, over: impl Fn() -> bool) -> io::Result<Option<String>> {
-    answer_on(rustix::stdio::stdin(), ask, over)
+    answer_on(handles::stdin(), ask, over)
 }
 
 /// The same on any terminal.
 pub fn answer_on(
-    terminal: BorrowedFd<'_>,
+    terminal: Handle<'_>,
     ask: impl FnOnce() -> io::Result<()>,
     over: impl Fn() -> bool,
 ) -> io::Result<Option<String>> {
@@ -108,18 +106,19 @@ pub fn answer_on(
             continue;
         }
         let mut bytes = [0; 4096];
-        match rustix::io::read(terminal, &mut bytes) {
-            Ok(0) | Err(Errno::IO) => return Ok(None),
+        match handles::read(terminal, &mut bytes) {
+            Ok(0) => return Ok(None),
             Ok(count) => typed.extend_from_slice(bytes.get(..count).unwrap_or_default()),
-            Err(Errno::INTR | Errno::AGAIN) => {}
-            Err(error) => return Err(error.into()),
+            Err(error) if terminals::is_gone(&error) => return Ok(None),
+            Err(error) if handles::is_for_later(&error) => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(Some(String::from_utf8_lossy(&typed).trim().to_owned()))
 }
 
-fn forget_typed(terminal: BorrowedFd<'_>) {
-    let _no_terminal = tcflush(terminal, QueueSelector::IFlush);
+fn forget_typed(terminal: Handle<'_>) {
+    let _no_terminal = terminals::forget_typed(terminal);
 }
 
 /// What the editor knows of our commands.
@@ -156,23 +155,15 @@ impl Helper for Commands {}
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::os::fd::AsFd;
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     #[test]
     fn what_is_typed_as_soon_as_the_question_is_there_answers_it_and_what_was_before_does_not() {
-        use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-        let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
-        grantpt(&keyboard).unwrap();
-        unlockpt(&keyboard).unwrap();
-        let name = ptsname(&keyboard, Vec::new()).unwrap();
-        let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY;
-        let terminal = rustix::fs::open(name.as_c_str(), flags, rustix::fs::Mode::empty()).unwrap();
-        let types = |keys: &[u8]| rustix::io::write(&keyboard, keys).map(drop).map_err(io::Error::from);
-        types(b"early\n").unwrap();
-        let answer = answer_on(terminal.as_fd(), || types(b"yes\n"), || false).unwrap();
+        let terminal = terminals::Terminal::open().unwrap();
+        let slave = terminal.slave.try_clone().unwrap();
+        let keyboard = terminal.keyboard();
+        keyboard.press(b"early\n").unwrap();
+        let answer = answer_on(handles::of(&slave), || keyboard.press(b"yes\n"), || false).unwrap();
         assert_eq!(answer.as_deref(), Some("yes"));
     }
 
@@ -196,7 +187,7 @@ mod tests {
         let mut keyboard = Keyboard::open(Some(&place)).unwrap();
         keyboard.editor.add_history_entry("secret").unwrap();
         keyboard.editor.append_history(&place.join("history")).unwrap();
-        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        let mode = |path: &Path| files::mode(&path.metadata().unwrap()) & 0o777;
         assert_eq!((mode(&place), mode(&place.join("history"))), (0o700, 0o600));
         assert_eq!(Keyboard::open(Some(&place)).unwrap().remembered(), 1);
     }

@@ -1,14 +1,14 @@
 //! ^C while the model works: the first cancels the turn, the second ends the conversation. While a line is being typed the
 //! editor sees the key itself.
 
-use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use alhena::agent::Canceller;
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use alhena_sys::handles;
+use alhena_sys::processes::Signal;
+use alhena_sys::signals::{Arrivals, ENDING};
+use alhena_sys::terminals::Settings;
 
 /// The exit code of a conversation that was interrupted.
 pub const INTERRUPTED: u8 = 130;
@@ -29,17 +29,17 @@ struct State {
     ending: bool,
     typed: bool,
     /// How the terminal was, for when a line is being typed.
-    terminal: Option<Termios>,
+    terminal: Option<Settings>,
 }
 
 impl Interrupts {
     /// `typed` says that somebody types at a line editor, who sees ^C there.
     pub fn catch(typed: bool) -> Self {
-        let terminal = tcgetattr(std::io::stdin().as_fd()).ok();
+        let terminal = Settings::of(handles::stdin());
         let state = State { terminal, typed, ..State::default() };
         let state = Arc::new(Mutex::new(state));
         let theirs = state.clone();
-        if let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) {
+        if let Ok(mut signals) = Arrivals::of(&ENDING) {
             std::thread::spawn(move || {
                 for signal in signals.forever() {
                     lock(&theirs).take(signal);
@@ -80,12 +80,12 @@ impl State {
         match &self.turn {
             Some(turn) => {
                 turn.cancel();
-                if signal != SIGINT || again {
+                if signal != Signal::INT.as_raw() || again {
                     self.end();
                 }
             }
             // It came when the turn had just ended: the next one is a key of the editor's.
-            None if self.typed && signal == SIGINT => {}
+            None if self.typed && signal == Signal::INT.as_raw() => {}
             // Nobody is at work but somebody may be typing, and cannot be woken. The keeper ends what there is, and keeps
             // the session.
             None => self.exit(),
@@ -104,7 +104,7 @@ impl State {
 
     fn exit(&self) {
         if let Some(terminal) = &self.terminal {
-            let _no_terminal = tcsetattr(std::io::stdin().as_fd(), OptionalActions::Now, terminal);
+            let _no_terminal = terminal.restore(handles::stdin());
         }
         std::process::exit(INTERRUPTED.into())
     }

@@ -267,7 +267,7 @@ mod tests {
         ] {
             fs::write(at(name), text).unwrap();
         }
-        std::os::unix::fs::symlink(at("edited"), at("link")).unwrap();
+        files::symlink(at("edited"), at("link")).unwrap();
         let files = [
             record("edited", Change::Modified, Some(diff("a\nb\n", "a\nB\n")), true),
             record("made", Change::Created, Some(diff("", "new\n")), true),

@@ -5,9 +5,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use alhena::agent::env::Environment;
-use alhena_sys::poll;
-use alhena_sys::processes::{self, Process};
-use rustix::process::{Pid, Signal};
+use alhena_sys::processes::{self, Process, Signal};
+use alhena_sys::{handles, poll};
 use serde_json::{Value, json};
 
 use super::told::{self, InShell, Told};
@@ -94,10 +93,8 @@ fn refusal(said: &[u8]) -> CommandError {
 
 /// Lets go of whoever waits for the end of the output.
 pub fn fall_silent() -> io::Result<()> {
-    let nowhere = std::fs::File::options().read(true).write(true).open("/dev/null")?;
-    rustix::stdio::dup2_stdout(&nowhere)?;
-    rustix::stdio::dup2_stderr(&nowhere)?;
-    Ok(())
+    handles::drop_stdout()?;
+    handles::drop_stderr()
 }
 
 /// Ends the server of this shell, and prints what gives it its variables back.
@@ -120,10 +117,7 @@ pub fn stop(json: bool) -> Done {
 
 /// Whether it ran.
 fn end(server: Process) -> io::Result<bool> {
-    let pid = i32::try_from(server.pid).ok().and_then(Pid::from_raw);
-    let Some(end) = pid.and_then(|pid| processes::end_of(pid).ok()).filter(|_| server.alive()) else {
-        return Ok(false);
-    };
+    let Some(end) = processes::end_of(server.pid).ok().filter(|_| server.alive()) else { return Ok(false) };
     server.signal(Signal::TERM);
     match poll::is_readable(end, LONGEST_END)? {
         true => Ok(true),

@@ -2,11 +2,11 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Mutex;
 
 use alhena::scripted::Observed;
+use alhena_sys::files;
 
 use crate::command_error::CommandError;
 use crate::output::say;
@@ -23,7 +23,7 @@ pub enum Log {
 /// The log that was asked for; none where nobody wants one.
 pub fn open(path: Option<&Path>, silent: bool) -> Result<Option<Log>, CommandError> {
     let Some(path) = path else { return Ok((!silent).then_some(Log::Stderr)) };
-    let file = File::options().create(true).append(true).mode(0o600).open(path).map_err(|error| {
+    let file = files::private(File::options().create(true).append(true)).open(path).map_err(|error| {
         CommandError::failed(format!("{}: {error}", path.display()), "Give a file that can be written to.")
     })?;
     Ok(Some(Log::File(Mutex::new(file))))

@@ -5,7 +5,6 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,6 +14,7 @@ use alhena::agent::rules::{BadRule, Decision, Question, Rules, Subject};
 use alhena::model::hook::{UNCONFIRMED, UNDECIDED};
 use alhena::model::tool::{self, Class};
 use alhena::{Hint, Request, RunError};
+use alhena_sys::{handles, terminals};
 use serde_json::Value;
 
 use crate::commands::chat::asked::{self, What};
@@ -75,11 +75,11 @@ fn terminal() -> Result<File, RunError> {
         message: format!("--confirm asks a person, and {why}"),
         hint: "Run it in a terminal, or let a program decide by --hook before-tool=COMMAND.".to_owned(),
     };
-    let terminal = File::options().read(true).write(true).open("/dev/tty");
+    let terminal = terminals::open_own();
     let terminal = terminal.map_err(|_| nobody("there is no terminal"))?;
-    match rustix::termios::tcgetpgrp(&terminal) {
-        Ok(group) if group == rustix::process::getpgrp() => Ok(terminal),
-        _ => Err(nobody("alhena does not run in the foreground of its terminal")),
+    match terminals::is_in_foreground(&terminal) {
+        true => Ok(terminal),
+        false => Err(nobody("alhena does not run in the foreground of its terminal")),
     }
 }
 
@@ -156,7 +156,7 @@ impl Person {
             let (text, _) = asked::shown(asked.tool(), "", &what, most, colours);
             self.print(&text)?;
             let over = || late() || signals::have_come();
-            let answer = editor::answer_on(self.terminal.as_fd(), || self.print(QUESTION), over)?;
+            let answer = editor::answer_on(handles::of(&self.terminal), || self.print(QUESTION), over)?;
             match answer.as_deref().map(Answer::parse) {
                 Some(Answer::Once) => return Ok(Verdict::GO_ON),
                 Some(Answer::No(reason)) => {

@@ -56,9 +56,10 @@ pub fn execute(terminals: &Terminals) -> Result<ExitCode, TerminalError> {
 /// Ends the process when its terminal has gone: whoever reads keys from one that has would read nothing for ever, deaf to
 /// signals. There is nothing to restore then.
 fn end_with_the_terminal() {
+    use alhena_sys::handles;
     use alhena_sys::poll::{self, Wanted};
     let _refused = std::thread::Builder::new().name("hang-up".to_owned()).spawn(|| {
-        let stdin = rustix::stdio::stdin();
+        let stdin = handles::stdin();
         // Nothing but the end of the terminal, or a signal, is an answer to a question for nothing.
         while poll::wait(&[Wanted::hung_up(&stdin)], None).is_ok_and(|gone| !gone.contains(&true)) {}
         // As after SIGHUP, which may come as well.

@@ -16,6 +16,7 @@ use alhena::batch::meaning::Meaning;
 use alhena::batch::perform::{Stop, Watch};
 use alhena::{Approval, Failure, FailureKind, PoolOptions, Request};
 use alhena_queue::{Cancelled, Held, Label, Layout, Name, Queue, QueueError, Worker};
+use alhena_sys::platform;
 
 use super::Args;
 use super::told::Told;
@@ -141,8 +142,7 @@ fn root(given: &std::path::Path) -> Result<PathBuf, CommandError> {
 }
 
 fn own_name() -> String {
-    let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    format!("{machine}-{}", std::process::id())
+    format!("{}-{}", platform::machine_name().to_string_lossy(), std::process::id())
 }
 
 impl Shop {

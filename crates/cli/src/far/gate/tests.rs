@@ -12,8 +12,8 @@ fn worker(most: Approval) -> AtWork {
     let root = dir.path().canonicalize().unwrap().join("root");
     std::fs::create_dir_all(root.join("app/src")).unwrap();
     std::fs::create_dir(dir.path().join("secret")).unwrap();
-    std::os::unix::fs::symlink("../secret", root.join("way-out")).unwrap();
-    std::os::unix::fs::symlink("app", root.join("inside")).unwrap();
+    alhena_sys::files::symlink("../secret", root.join("way-out")).unwrap();
+    alhena_sys::files::symlink("app", root.join("inside")).unwrap();
     let gate = Gate { root, most, gemini: PathBuf::from("/opt/gemini") };
     AtWork { dir, gate }
 }

@@ -1,6 +1,7 @@
 use std::io::{BufRead, BufReader};
-use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
+
+use alhena_sys::sockets::Stream;
 
 use super::*;
 

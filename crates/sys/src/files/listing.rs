@@ -3,26 +3,75 @@
 //! A scan spends its time in the system: on Linux a file is looked at through its open directory, which spares walking its
 //! whole path again. Elsewhere the standard library is good enough.
 
-use super::DiskState;
+use std::fs::Metadata;
+use std::time::SystemTime;
+
+use super::changed;
+
+/// What is at a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskState {
+    /// Whether there is something, links followed.
+    pub exists: bool,
+    /// Its size in bytes.
+    pub size: u64,
+    /// When its contents last changed.
+    pub modified: Option<SystemTime>,
+    /// When anything about it last changed, where the system keeps that.
+    pub changed: Option<SystemTime>,
+    /// When it came to be, where the file system keeps that. A file that was written anew and moved into place came to be
+    /// then.
+    pub born: Option<SystemTime>,
+}
+
+impl DiskState {
+    /// Whether it changed since a time.
+    #[must_use]
+    pub fn changed_since(&self, since: SystemTime) -> bool {
+        [self.modified, self.changed, self.born].into_iter().flatten().any(|time| time >= since)
+    }
+
+    /// Whether it came to be since a time; false when that is not known.
+    #[must_use]
+    pub fn created_since(&self, since: SystemTime) -> bool {
+        self.born.is_some_and(|time| time >= since)
+    }
+
+    /// Returns what was looked up.
+    #[must_use]
+    pub fn of(data: &Metadata) -> Self {
+        Self {
+            exists: true,
+            size: data.len(),
+            modified: data.modified().ok(),
+            changed: changed(data),
+            born: data.created().ok(),
+        }
+    }
+}
 
 /// What a name in a directory stands for. Devices, pipes and sockets are of no interest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FileKind {
+pub enum FileKind {
+    /// A directory.
     Directory,
     /// A file or a link.
     File,
+    /// A device, a pipe, or a socket.
     Other,
 }
 
 /// What looking at one name says.
-pub(super) struct Look {
-    pub(super) kind: FileKind,
-    pub(super) state: DiskState,
+pub struct Look {
+    /// Its kind.
+    pub kind: FileKind,
+    /// Its size and times.
+    pub state: DiskState,
     /// The file system it is on.
-    pub(super) device: u64,
+    pub device: u64,
 }
 
-pub(super) use system::Listing;
+pub use system::Listing;
 
 #[cfg(target_os = "linux")]
 mod system {
@@ -41,20 +90,21 @@ mod system {
     use super::{DiskState, FileKind, Look};
 
     /// An open directory and the names in it.
-    pub(in super::super) struct Listing {
+    pub struct Listing {
         directory: OwnedFd,
-        pub(in super::super) names: Vec<OsString>,
+        /// Its names, in the order of the system.
+        pub names: Vec<OsString>,
     }
 
     impl Listing {
         /// Opens a directory without reading its names; a link is none.
-        pub(in super::super) fn open(path: &Path) -> io::Result<Self> {
+        pub fn open(path: &Path) -> io::Result<Self> {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             Ok(Self { directory: openat(CWD, path, flags, Mode::empty())?, names: Vec::new() })
         }
 
         /// Reads a directory; a link is none.
-        pub(in super::super) fn read(path: &Path) -> io::Result<Self> {
+        pub fn read(path: &Path) -> io::Result<Self> {
             let mut listing = Self::open(path)?;
             let mut buffer = [MaybeUninit::uninit(); 16 << 10];
             let mut entries = RawDir::new(&listing.directory, &mut buffer);
@@ -67,7 +117,8 @@ mod system {
             Ok(listing)
         }
 
-        pub(in super::super) fn look(&self, name: &OsStr) -> io::Result<Look> {
+        /// Looks at one name. A link is not followed.
+        pub fn look(&self, name: &OsStr) -> io::Result<Look> {
             let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
             let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
             let data = statx(&self.directory, name.as_bytes(), flags, wanted)?;
@@ -113,23 +164,27 @@ mod system {
     use super::{DiskState, FileKind, Look};
 
     /// A directory and the names in it.
-    pub(in super::super) struct Listing {
+    pub struct Listing {
         directory: PathBuf,
-        pub(in super::super) names: Vec<OsString>,
+        /// Its names, in the order of the system.
+        pub names: Vec<OsString>,
     }
 
     impl Listing {
-        pub(in super::super) fn open(path: &Path) -> io::Result<Self> {
+        /// Names a directory without reading it.
+        pub fn open(path: &Path) -> io::Result<Self> {
             Ok(Self { directory: path.to_path_buf(), names: Vec::new() })
         }
 
-        pub(in super::super) fn read(path: &Path) -> io::Result<Self> {
+        /// Reads a directory.
+        pub fn read(path: &Path) -> io::Result<Self> {
             let names =
                 std::fs::read_dir(path)?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<_>>()?;
             Ok(Self { directory: path.to_path_buf(), names })
         }
 
-        pub(in super::super) fn look(&self, name: &OsStr) -> io::Result<Look> {
+        /// Looks at one name. A link is not followed.
+        pub fn look(&self, name: &OsStr) -> io::Result<Look> {
             let data = self.directory.join(name).symlink_metadata()?;
             let kind = match data.file_type() {
                 kind if kind.is_dir() => FileKind::Directory,

@@ -47,21 +47,37 @@ impl fmt::Display for Exposed {
 
 /// Looks at every part of an absolute path. Windows' access lists are not looked at.
 #[cfg(not(unix))]
-pub(crate) fn check(_path: &Path) -> Result<(), Exposed> {
+pub fn check(_path: &Path) -> Result<(), Exposed> {
     Ok(())
 }
 
 /// Looks at every part of an absolute path.
 #[cfg(unix)]
-pub(crate) fn check(path: &Path) -> Result<(), Exposed> {
+pub fn check(path: &Path) -> Result<(), Exposed> {
     unix::check(path)
 }
 
+/// Returns true if a file and everything above it belongs to root, and nobody else may write there.
+#[cfg(unix)]
+#[must_use]
+pub fn is_roots(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(path) = path.canonicalize() else { return false };
+    path.ancestors().all(|part| part.metadata().is_ok_and(|data| data.uid() == 0 && data.mode() & 0o022 == 0))
+}
+
+/// Returns true if a file is there. Windows' access lists are not looked at.
+#[cfg(not(unix))]
+#[must_use]
+pub fn is_roots(path: &Path) -> bool {
+    path.exists()
+}
+
 /// As many links as Linux itself follows.
-pub(crate) const MOST_LINKS: usize = 40;
+pub const MOST_LINKS: usize = 40;
 
 /// The parts of a path as the system walks it, the next one last.
-pub(crate) fn parts(path: &Path) -> Vec<OsString> {
+pub fn parts(path: &Path) -> Vec<OsString> {
     let named = path.components().filter_map(|part| match part {
         Component::Normal(name) => Some(name.to_owned()),
         Component::ParentDir => Some("..".into()),

@@ -25,8 +25,8 @@ struct Level {
     dirs: Vec<CString>,
 }
 
-/// Removes it.
-pub fn remove(path: &Path) -> io::Result<()> {
+/// Removes a directory with all that is in it; one that is not there is no error.
+pub fn remove_tree(path: &Path) -> io::Result<()> {
     let mut here = match open(CWD, path) {
         Err(Errno::NOENT) => return Ok(()),
         opened => opened?,
@@ -141,7 +141,7 @@ mod tests {
         }
         drop(dir);
         let small = std::thread::Builder::new().stack_size(128 << 10);
-        small.spawn(move || remove(&top)).unwrap().join().unwrap().unwrap();
+        small.spawn(move || remove_tree(&top)).unwrap().join().unwrap().unwrap();
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
     }
 
@@ -160,9 +160,9 @@ mod tests {
         for (dir, mode) in [("a/b/c", 0o000), ("a/b", 0o500), ("a", 0o555)] {
             fs::set_permissions(top.join(dir), fs::Permissions::from_mode(mode)).unwrap();
         }
-        remove(&top).unwrap();
+        remove_tree(&top).unwrap();
         assert!(!top.exists());
         assert_eq!(fs::read_to_string(outside.join("kept")).unwrap(), "kept");
-        remove(&top).unwrap();
+        remove_tree(&top).unwrap();
     }
 }
