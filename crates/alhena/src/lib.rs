@@ -40,10 +40,10 @@ pub use alhena_agent::{
     Approval, Conversation, Gemini, Permission, Pool, PoolOptions, Request, Resume, Run, RunError, Stopper,
     Trust, Turn, TurnItem,
 };
-pub use alhena_answer as answer;
 pub use alhena_batch as batch;
 pub use alhena_hosts as hosts;
 pub use alhena_model as model;
+pub use alhena_model::answer;
 pub use alhena_model::{Event, EventKind, Failure, FailureKind, Hint, Message, Outcome, Status};
 pub use alhena_scripted as scripted;
 pub use alhena_session as session;

@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use alhena_answer::Schema;
 use alhena_model::Answered;
+use alhena_model::answer::Schema;
 use alhena_model::answer::{NONE_VALID, TAKEN};
 use serde_json::{Map, Value};
 

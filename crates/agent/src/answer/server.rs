@@ -144,8 +144,8 @@ fn result(id: &Id, method: &str, mut params: Value, desk: &Desk) -> Result<Value
 
 #[cfg(test)]
 mod tests {
-    use alhena_answer::Schema;
     use alhena_model::Answered;
+    use alhena_model::answer::Schema;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! What is a schema, what fits it, and what a model can do to both.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
-use alhena_answer::Schema;
+use alhena_model::answer::Schema;
 use serde_json::{Map, Value, json};
 
 fn schema(schema: Value) -> Schema {

@@ -1,7 +1,7 @@
 //! Schemas of well-known tools are taken, or refused with a reason.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
-use alhena_answer::Schema;
+use alhena_model::answer::Schema;
 use serde_json::{Value, json};
 
 #[test]
