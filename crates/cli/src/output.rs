@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::fd::BorrowedFd;
 
-pub use self::guard::{Guard, is_control};
+pub use self::guard::Guard;
 pub use self::own::{Own, adopt};
 use crate::command_error::complain;
 
