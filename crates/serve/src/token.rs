@@ -6,9 +6,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use alhena_sys::files;
+use parking_lot::Mutex;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -124,7 +124,7 @@ impl Tokens {
     }
 
     fn fitting(&self, given: [u8; 32], of: impl Fn(&[u8; 32]) -> [u8; 32]) -> Option<Access> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         let mut found = None;
         for (access, known) in ALL.into_iter().zip(known.iter_mut()) {
             self.refresh(access, known);

@@ -7,8 +7,9 @@ use std::io::{self, BufReader};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::socket;
 use super::start::{self, Ground};
@@ -112,7 +113,7 @@ impl Client {
         if let Ok(answer) = self.ask_once(question) {
             return Ok(answer);
         }
-        self.free().clear();
+        self.free.lock().clear();
         match start::revive(&self.ground) && question.changes_nothing() {
             true => self.ask_once(question).map_err(|_| self.lost()),
             false => Err(self.lost()),
@@ -120,19 +121,15 @@ impl Client {
     }
 
     fn ask_once(&self, question: &Question) -> io::Result<Answer> {
-        let free = self.free().pop();
+        let free = self.free.lock().pop();
         let mut stream = match free {
             Some(stream) => stream,
             None => greet(self.ground.store.dir())?.1,
         };
         wire::write(stream.get_mut(), question)?;
         let answer = wire::read(&mut stream)?.ok_or(io::ErrorKind::UnexpectedEof)?;
-        self.free().push(stream);
+        self.free.lock().push(stream);
         Ok(answer)
-    }
-
-    fn free(&self) -> MutexGuard<'_, Vec<BufReader<UnixStream>>> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lost(&self) -> TerminalError {

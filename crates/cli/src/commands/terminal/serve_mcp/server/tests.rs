@@ -21,11 +21,11 @@ impl Tools for Toys {
         match name {
             "echo" => Ok(arguments.get("text").and_then(Value::as_str).unwrap_or("nothing").to_owned()),
             "wait" => {
-                self.waited.lock().unwrap().send("begun").unwrap();
+                self.waited.lock().send("begun").unwrap();
                 while !unwanted() && !self.closed.load(Ordering::Relaxed) {
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                self.waited.lock().unwrap().send("ended").unwrap();
+                self.waited.lock().send("ended").unwrap();
                 Ok("waited".to_owned())
             }
             "fall" => panic!("fell"),
