@@ -23,10 +23,10 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-use alhena_session::fingerprint::sha256_hex;
 use alhena_session::project::project_hash;
 use alhena_session::registry::{self, Registration};
 use alhena_session::resume::{Stored, find, ids_beginning};
+use alhena_sys::random;
 use serde_json::{Map, Value};
 
 pub use self::finish::{Stopped, Swept, finish, sweep_stale};
@@ -240,7 +240,7 @@ fn build(
         None => None,
     };
     let plan = FinishPlan {
-        run: sha256_hex(format!("{} {:?}", std::process::id(), std::time::SystemTime::now()).as_bytes()),
+        run: random::hex::<32>()?,
         mark: request.mark.clone(),
         slot: overlay.home.to_owned(),
         user_home: overlay.user_home.to_owned(),

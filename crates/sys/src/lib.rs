@@ -11,6 +11,7 @@
 //! | [`processes`] | which processes there are, whose they are, and what they were started with |
 //! | [`programs`] | programs on `PATH` |
 //! | [`pty`] | a terminal as standard input |
+//! | [`random`] | names that nobody can guess |
 //! | [`signals`] | signals that come to this process |
 
 pub mod files;
@@ -22,6 +23,7 @@ pub mod poll;
 pub mod processes;
 pub mod programs;
 pub mod pty;
+pub mod random;
 pub mod signals;
 
 pub use processes::Process;
