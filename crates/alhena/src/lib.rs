@@ -24,7 +24,7 @@
 //! | Module | What is there |
 //! |---|---|
 //! | [`agent`] | find, install, prepare, launch and stop the CLI; every option of a request; recordings; the environment |
-//! | [`answer`] | JSON schemas that an answer has to fit |
+//! | [`answer`] | JSON schemas that an answer has to fit (feature `schema`) |
 //! | [`batch`] | many requests: jobs, their results, and which when |
 //! | [`model`] | events, messages, outcomes, and the interpreter that makes them; the JSON in a text |
 //! | [`session`] | the CLI's session store |

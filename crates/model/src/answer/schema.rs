@@ -168,7 +168,7 @@ mod validator {
     pub(super) enum Validator {}
 
     pub(super) fn build(_: &Value) -> Result<Validator, BadSchema> {
-        Err(BadSchema("this build cannot check answers: it lacks the feature `jsonschema`".to_owned()))
+        Err(BadSchema("this build cannot check answers: it lacks the feature `schema`".to_owned()))
     }
 
     pub(super) fn errors(validator: &Validator, _: &Value) -> Vec<String> {
