@@ -2,11 +2,11 @@
 
 use std::io::Write;
 use std::process::Command;
-use std::sync::Mutex;
 use std::time::Instant;
 
 use alhena_testbed::cache;
 use alhena_testbed::tools::{self, Tool};
+use parking_lot::Mutex;
 
 use crate::commands::{first_line, works};
 
@@ -91,21 +91,19 @@ fn fetch_all(wanted: Vec<Tool>) -> Result<(), String> {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
                 while let Some(tool) = take(&waiting) {
-                    if let Err(message) = fetch_one(&tool)
-                        && let Ok(mut failures) = failures.lock()
-                    {
-                        failures.push(message);
+                    if let Err(message) = fetch_one(&tool) {
+                        failures.lock().push(message);
                     }
                 }
             });
         }
     });
-    let failures = failures.into_inner().unwrap_or_default();
+    let failures = failures.into_inner();
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }
 
 fn take(waiting: &Mutex<Vec<Tool>>) -> Option<Tool> {
-    let mut waiting = waiting.lock().ok()?;
+    let mut waiting = waiting.lock();
     if waiting.is_empty() { None } else { Some(waiting.remove(0)) }
 }
 

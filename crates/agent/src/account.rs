@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use alhena_model::{
@@ -316,7 +316,7 @@ impl Account {
         if let Some(recorder) = &mut self.recorder {
             recorder.sessions(&finished.published);
         }
-        sessions.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&finished.published);
+        sessions.lock().clone_from(&finished.published);
     }
 
     /// A session that is not in the store cannot be gone on with.

@@ -23,12 +23,12 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use alhena_session::fingerprint::sha256_hex;
 use alhena_session::project::project_hash;
 use alhena_session::registry::{self, Registration};
 use alhena_session::resume::{Stored, find, ids_beginning};
 use alhena_sys::files;
 use alhena_sys::platform::{PLATFORM, Platform};
+use alhena_sys::random;
 use serde_json::{Map, Value};
 
 pub use self::finish::{Stopped, Swept, finish, sweep_stale};
@@ -242,7 +242,7 @@ fn build(
         None => None,
     };
     let plan = FinishPlan {
-        run: sha256_hex(format!("{} {:?}", std::process::id(), std::time::SystemTime::now()).as_bytes()),
+        run: random::hex::<32>()?,
         mark: request.mark.clone(),
         slot: overlay.home.to_owned(),
         user_home: overlay.user_home.to_owned(),

@@ -21,6 +21,7 @@ use alhena_model::Hint;
 use alhena_sys::files;
 use alhena_sys::locks::{self, Lock};
 use alhena_sys::platform::{PLATFORM, Platform};
+use alhena_wire::display::is_unsafe_in_text;
 use alhena_wire::release::{NEWEST_KNOWN, Version};
 
 use crate::dirs::Dirs;
@@ -310,7 +311,7 @@ impl Installer {
             Ok(version) if answer.status.success() => Ok(version),
             _ => {
                 let said = String::from_utf8_lossy(&answer.stderr);
-                let output = said.chars().filter(|c| *c == '\n' || !c.is_control()).collect();
+                let output = said.chars().filter(|c| !is_unsafe_in_text(*c)).collect();
                 Err(InstallError::Npm { status: answer.status.to_string(), output })
             }
         }

@@ -5,14 +5,15 @@ use std::future::poll_fn;
 use std::io::Write;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use alhena_model::{Conversation, Event, EventKind, Failure, FailureKind, Outcome};
 use alhena_sys::sockets;
 use async_channel::{Receiver, Sender};
 use futures_core::Stream;
+use parking_lot::Mutex;
 
 /// What comes out of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -158,7 +159,7 @@ impl Run {
 
     /// The session files that the run left in the user's store; known once it is over.
     pub fn session_files(&self) -> Vec<PathBuf> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.sessions.lock().clone()
     }
 
     /// Asks the run to stop. Its events go on until the last.

@@ -24,7 +24,7 @@
 //! | Module | What is there |
 //! |---|---|
 //! | [`agent`] | find, install, prepare, launch and stop the CLI; every option of a request; recordings; the environment |
-//! | [`answer`] | JSON schemas that an answer has to fit |
+//! | [`answer`] | JSON schemas that an answer has to fit (feature `schema`) |
 //! | [`batch`] | many requests: jobs, their results, and which when |
 //! | [`model`] | events, messages, outcomes, and the interpreter that makes them; the JSON in a text |
 //! | [`session`] | the CLI's session store |
@@ -40,10 +40,10 @@ pub use alhena_agent::{
     Approval, Conversation, Gemini, Permission, Pool, PoolOptions, Request, Resume, Run, RunError, Stopper,
     Trust, Turn, TurnItem,
 };
-pub use alhena_answer as answer;
 pub use alhena_batch as batch;
 pub use alhena_hosts as hosts;
 pub use alhena_model as model;
+pub use alhena_model::answer;
 pub use alhena_model::{Event, EventKind, Failure, FailureKind, Hint, Message, Outcome, Status};
 pub use alhena_scripted as scripted;
 pub use alhena_session as session;

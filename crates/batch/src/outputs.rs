@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
 use alhena_sys::files;
+use alhena_wire::display::{escaped_len, is_unsafe};
 use data_encoding::BASE64;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,6 @@ use serde_json::Value;
 
 use crate::meaning::Fault;
 use crate::place::{LARGEST, LeftOut, NEITHER, is_repository};
-use crate::result::is_obeyed;
 
 /// More patterns, or longer ones, are a mistake.
 const MOST_PATTERNS: usize = 100;
@@ -282,7 +282,7 @@ impl Content {
 fn written_size(text: &str) -> u64 {
     let size = |letter: char| match letter {
         '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
-        letter if letter < ' ' || is_obeyed(letter) => 6,
+        letter if is_unsafe(letter) => escaped_len(letter) as u64,
         letter => letter.len_utf8() as u64,
     };
     text.chars().map(size).sum()

@@ -1,10 +1,11 @@
 //! One attempt of a job, by whoever does it, and what is seen of it meanwhile.
 
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use alhena_agent::Stopper;
 use alhena_model::{Event, EventKind, Failure, FailureKind, Outcome};
+use parking_lot::Mutex;
 
 use crate::doing;
 use crate::job::Job;
@@ -126,25 +127,21 @@ impl Watch {
         Self::new(0, std::sync::mpsc::channel().0)
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Stops it: now, or as soon as there is something to stop.
     pub fn stop(&self, how: Stop) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.asked = state.asked.max(Some(how));
         state.stop();
     }
 
     /// Whether it was asked to stop.
     pub fn asked(&self) -> Option<Stop> {
-        self.state().asked
+        self.state.lock().asked
     }
 
     /// From now on there is something to stop.
     pub fn holds(&self, stopper: Stopper) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.stopper = Some(stopper);
         state.stop();
     }
@@ -156,7 +153,7 @@ impl Watch {
 
     /// What it does, in a few words.
     pub fn does(&self, what: &str) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.doing != what {
             state.doing = what.to_owned();
             let _nobody_listens = self.tell.send(Happening::Does(self.number, what.to_owned()));
@@ -169,7 +166,7 @@ impl Watch {
             self.does(&what);
         }
         if let EventKind::Usage(call) = &event.kind {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             state.spent.hear(&call.usage);
             let _nobody_listens = self.tell.send(Happening::Used(self.number, state.spent));
         }

@@ -18,12 +18,12 @@ mod slot;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use alhena_agent::dirs::Dirs;
 use alhena_agent::env::Environment;
 use alhena_model::{Failure, FailureKind};
 use alhena_sys::files;
+use parking_lot::Mutex;
 
 use self::clones::{Clones, Found};
 pub use self::clones::{is_path, without_secret};
@@ -120,7 +120,7 @@ impl Places {
 
     /// An empty place.
     fn workplace<'a>(&'a self, git: &'a Git, name: &str) -> Made<Workplace<'a>> {
-        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let free = self.free.lock().pop();
         let slot = free.map_or_else(|| Slot::take(&self.root), Ok);
         let made = slot.and_then(|slot| Ok((slot.place(&name_of(name))?, slot)));
         let (top, slot) = made.map_err(|error| unmade(&error))?;
@@ -275,7 +275,7 @@ impl Drop for Workplace<'_> {
     fn drop(&mut self) {
         let Some(slot) = self.slot.take() else { return };
         match slot.tidy() {
-            Ok(()) => self.places.free.lock().unwrap_or_else(PoisonError::into_inner).push(slot),
+            Ok(()) => self.places.free.lock().push(slot),
             // It is taken away as a whole, by us or by the next.
             Err(error) => tracing::warn!(%error, "a place could not be emptied"),
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use alhena_model::{FailureKind, Outcome, Status, Timestamp, Usage};
+use alhena_wire::display::{is_unsafe_in_text, push_escaped};
 use serde::{Deserialize, Serialize};
 
 use crate::outputs::OutputFile;
@@ -128,15 +129,10 @@ pub fn harmless_json(text: String) -> String {
     }
     let mut line = String::with_capacity(text.len() + 1);
     for character in text.chars() {
-        match is_obeyed(character) {
-            true => line.push_str(&format!("\\u{:04x}", u32::from(character))),
+        match is_unsafe_in_text(character) {
+            true => push_escaped(character, &mut line),
             false => line.push(character),
         }
     }
     line
-}
-
-/// What a terminal obeys beside what JSON escapes anyway: other control characters, and those that turn text round.
-pub(crate) fn is_obeyed(character: char) -> bool {
-    matches!(character, '\u{7f}'..='\u{9f}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use alhena_agent::RunError;
 use alhena_model::{Failure, FailureKind, Outcome, Status};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::job::Job;
@@ -82,14 +83,14 @@ impl Acts {
     }
 
     fn tell(&self, did: Did) {
-        let _nobody_listens = self.tell.lock().unwrap().send(did);
+        let _nobody_listens = self.tell.lock().send(did);
     }
 }
 
 impl Perform for Acts {
     fn perform(&self, job: &Job, watch: &Watch) -> Done {
         let attempt = {
-            let mut attempts = self.attempts.lock().unwrap();
+            let mut attempts = self.attempts.lock();
             let attempt = attempts.entry(job.id.clone()).or_default();
             *attempt += 1;
             *attempt

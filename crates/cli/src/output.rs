@@ -12,11 +12,11 @@ use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use alhena_sys::handles::{self, Handle};
+use parking_lot::Mutex;
 
-pub use self::guard::{Guard, is_control};
+pub use self::guard::Guard;
 pub use self::own::{Own, adopt};
 use crate::command_error::complain;
 
@@ -121,7 +121,7 @@ pub fn progress_over() {
 static PROGRESS: Mutex<usize> = Mutex::new(0);
 
 fn on_stderr(text: impl fmt::Display, progress: usize) {
-    let mut shown = PROGRESS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut shown = PROGRESS.lock();
     let stale = std::mem::replace(&mut *shown, progress);
     let mut whole = String::new();
     for line in 0..stale.max(progress.min(1)) {

@@ -1,12 +1,13 @@
 //! ^C and its relatives: they stop the run, whenever they come, and a second one ends at once what the first one ends
 //! gently.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use alhena::Stopper;
 use alhena_sys::signals::{Arrivals, ENDING};
+use parking_lot::Mutex;
 
 use crate::output;
 
@@ -53,10 +54,10 @@ impl Interrupts {
             std::thread::spawn(move || {
                 for signal in signals.forever() {
                     COME.store(true, Ordering::Release);
-                    told.lock().unwrap_or_else(PoisonError::into_inner).hear();
+                    told.lock().hear();
                     let first =
                         caught.compare_exchange(0, signal, Ordering::AcqRel, Ordering::Acquire).is_ok();
-                    match &*stopper.lock().unwrap_or_else(PoisonError::into_inner) {
+                    match &*stopper.lock() {
                         Some(stopper) if first => stop(stopper),
                         // Nothing of the run is left: what still keeps us is somebody who does not read what we print.
                         // Whoever does read has been told how it ended, and the exit code is to say the same.
@@ -75,7 +76,7 @@ impl Interrupts {
 
     /// From now on signals stop this run; one that came before stops it at once.
     pub fn stop(&self, stopper: Stopper) {
-        let mut slot = self.stopper.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.stopper.lock();
         if self.caught().is_some() {
             stop(&stopper);
         }
@@ -84,7 +85,7 @@ impl Interrupts {
 
     /// From now on each signal is told, with its number from 1; those that came before at once.
     pub fn tell(&self, tell: impl Fn(u32) + Send + 'static) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.told.lock();
         (1..=told.count).for_each(&tell);
         told.tell = Some(Box::new(tell));
     }

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use alhena::wire::display::is_unsafe_in_text;
 use alhena_sys::{handles, terminals};
 use unicode_width::UnicodeWidthChar;
 
-use crate::output::{Own, Stream, is_control};
+use crate::output::{Own, Stream};
 
 /// Whether colours are wanted: on a terminal, and not with `NO_COLOR`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +90,7 @@ impl Harmless {
                 (Inside::Text, '\u{9b}') => Inside::Control,
                 (Inside::Text, '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}') => Inside::String,
                 (Inside::Text, c) => {
-                    if !is_control(c) {
+                    if !is_unsafe_in_text(c) {
                         out.push(c);
                     }
                     Inside::Text
@@ -231,13 +232,13 @@ mod tests {
         assert_eq!(clean("\x1bP1;2|dcs\x1b\\x"), "x");
         assert_eq!(clean("bell\x07 back\x08 return\r nul\0"), "bell back return nul");
         assert_eq!(clean("c1 \u{9b}31m and \u{9d}0;t\u{9c}."), "c1  and .");
-        assert_eq!(clean("\u{202e}reversed"), "reversed");
+        assert_eq!(clean("\u{202e}reversed\u{2028} and\u{200b} hidden"), "reversed and hidden");
         assert_eq!(clean("\x1b(Bset"), "set");
     }
 
     #[test]
     fn ordinary_text_stays_as_it_is() {
-        let text = "Zeilen\n\tmit Tab, 日本語 und 🌍, \u{2028} auch";
+        let text = "Zeilen\n\tmit Tab, 日本語 und 🌍 auch";
         assert_eq!(clean(text), text);
     }
 

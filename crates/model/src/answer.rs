@@ -1,11 +1,17 @@
-//! What came of an answer that had to fit a schema, and the JSON in the text of one.
+//! Answers that have to fit a JSON schema: the schema and its check, the outcome of one, and the JSON in a text.
+//!
+//! Bounded in what it does with any text: answers come from a model.
 
 mod find;
+mod schema;
+mod wrap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use self::find::{last_json, last_structure};
+pub use self::schema::{BadSchema, DEEPEST, Schema};
+pub use self::wrap::RESULT;
 use crate::event::ToolError;
 use crate::failure::{Failure, FailureKind};
 

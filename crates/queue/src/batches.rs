@@ -1,13 +1,14 @@
 //! What is known of a batch by everybody: how many jobs it has, what came of them, and whether it was cancelled.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::kv::{Operation, Store, UpdateErrorKind};
 use async_nats::jetstream::stream::LastRawMessageErrorKind;
 use futures_util::StreamExt;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::error::server;
@@ -84,11 +85,11 @@ pub struct Cancelled(Arc<Mutex<HashSet<String>>>);
 impl Cancelled {
     /// Whether this one was.
     pub fn has(&self, batch: &str) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(batch)
+        self.0.lock().contains(batch)
     }
 
     fn set(&self, batch: &str, cancelled: bool) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         match cancelled {
             true => all.insert(batch.to_owned()),
             false => all.remove(batch),

@@ -4,7 +4,6 @@
 //! chance, and looks once more whether somebody was told something new. `docs/scale.md` has what that saves.
 
 use std::collections::HashMap;
-use std::sync::PoisonError;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::error::server;
@@ -96,7 +95,7 @@ impl Queue {
     pub fn held(&self, model: &str) -> Result<Option<Duration>, QueueError> {
         let entry = self.wait(self.limits.entry(key(model))).map_err(server("a limit is looked up"))?;
         let until = entry.and_then(|entry| time_of(&entry.value)).unwrap_or_default();
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         Ok(left_of(seen.entry(key(model)).or_insert(None), until, now(), Instant::now()))
     }
 }

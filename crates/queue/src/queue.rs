@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use std::future::Future;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::context::{AccountErrorKind, PublishError, PublishErrorKind};
@@ -10,6 +10,7 @@ use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::object_store::ObjectStore;
 use async_nats::jetstream::{self, Context, ErrorCode, kv};
 use async_nats::subject::SubjectError;
+use parking_lot::Mutex;
 use tokio::runtime::Runtime;
 
 use crate::error::{Trouble, server};

@@ -4,8 +4,6 @@
 //! for a stream fails or waits for ever. Streams are therefore known by the time at which they were made. A stream with another time is
 //! a new one, whoever made it, and everything that was in the old one is gone.
 
-use std::sync::PoisonError;
-
 use async_nats::jetstream::object_store::{self, ObjectStore};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
 use async_nats::jetstream::{Context, kv};
@@ -47,7 +45,7 @@ impl Queue {
 
     pub(crate) async fn restore(&self) -> Result<u64, QueueError> {
         let Stores { made, .. } = set_up(&self.jetstream, &self.layout).await?;
-        let mut known = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.generations.lock();
         if known.made != made {
             *known = Generations { number: known.number + 1, made };
         }
@@ -56,7 +54,7 @@ impl Queue {
 
     /// The number that [`Self::generation`] returned last.
     pub(crate) fn known_generation(&self) -> u64 {
-        self.generations.lock().unwrap_or_else(PoisonError::into_inner).number
+        self.generations.lock().number
     }
 }
 

@@ -1,12 +1,13 @@
 //! The worker's side: a job, held by a lease that is renewed while somebody works on it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::consumer::{AckPolicy, Consumer, pull};
 use async_nats::jetstream::message::Acker;
 use async_nats::jetstream::{self, AckKind};
 use futures_util::StreamExt;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 
@@ -258,7 +259,7 @@ impl Renewal {
             if let Err(error) = self.acker.ack_with(AckKind::Progress).await {
                 tracing::debug!(%error, "a lease was not renewed, once more later");
             }
-            let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let begun = self.begun.lock().clone();
             if let Some(begun) = begun {
                 tell(&self.client, &self.batch, &begun).await;
             }
@@ -370,7 +371,7 @@ impl Delivery {
             returned: false,
         };
         self.queue.wait(tell(&self.queue.client, self.batch(), &begun));
-        *self.begun.lock().unwrap_or_else(PoisonError::into_inner) = Some(begun);
+        *self.begun.lock() = Some(begun);
     }
 
     /// Gives it to another, at once.
@@ -380,7 +381,7 @@ impl Delivery {
             self.renewal.abort();
             let _aborted = (&mut self.renewal).await;
             // Before it is: the next one's word has to come behind this one.
-            let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let begun = self.begun.lock().take();
             if let Some(begun) = begun {
                 tell(&queue.client, self.batch(), &Begun { returned: true, ..begun }).await;
             }

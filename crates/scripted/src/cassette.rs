@@ -13,8 +13,9 @@ mod replay;
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -299,18 +300,14 @@ fn client_of(request: &Request) -> Option<String> {
 pub struct Complaints(Arc<Mutex<Vec<String>>>);
 
 impl Complaints {
-    fn lock(&self) -> MutexGuard<'_, Vec<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn add(&self, what: String) {
-        self.lock().push(what);
+        self.0.lock().push(what);
     }
 
     /// The same, unless it has been said.
     #[cfg(feature = "record")]
     pub(crate) fn add_once(&self, what: String) {
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         if !all.contains(&what) {
             all.push(what);
         }
@@ -318,6 +315,6 @@ impl Complaints {
 
     /// All so far.
     pub fn all(&self) -> Vec<String> {
-        self.lock().clone()
+        self.0.lock().clone()
     }
 }

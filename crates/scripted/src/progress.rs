@@ -2,8 +2,10 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
+
+use parking_lot::{Condvar, Mutex};
 
 use crate::scenario::{After, Scenario};
 use crate::state::{Ending, ScenarioState, StepState, TurnState};
@@ -53,13 +55,9 @@ impl Served {
         Served { name: name.to_owned(), scenario, progress: Mutex::default(), changed: Condvar::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes a request in: gives it its number, remembers it, and marks its run as busy.
     pub(crate) fn begin(self: &Arc<Self>, mut request: RecordedRequest) -> (Arc<RecordedRequest>, Playing) {
-        let mut progress = self.lock();
+        let mut progress = self.progress.lock();
         let progress_now = &mut *progress;
         let counters = progress_now.runs.entry(request.run.clone()).or_default();
         let number = counters.actions.entry(request.action.clone()).or_default();
@@ -95,7 +93,7 @@ impl Served {
         if let Some(responder) = &self.scenario.responder {
             return responder.0.respond(request);
         }
-        let mut progress = self.lock();
+        let mut progress = self.progress.lock();
         let counters = progress.runs.entry(request.run.clone()).or_default();
         if let Some(turn) = next(&self.scenario.turns, &mut counters.turns, Some(1), request) {
             return turn.clone();
@@ -111,7 +109,7 @@ impl Served {
 
     /// The answer to a `generateContent`.
     pub(crate) fn generate_for(&self, request: &RecordedRequest) -> Turn {
-        let mut progress = self.lock();
+        let mut progress = self.progress.lock();
         let counters = progress.runs.entry(request.run.clone()).or_default();
         next(&self.scenario.generate, &mut counters.generate, None, request)
             .cloned()
@@ -119,11 +117,11 @@ impl Served {
     }
 
     pub(crate) fn requests(&self) -> Vec<Arc<RecordedRequest>> {
-        self.lock().requests.iter().cloned().collect()
+        self.progress.lock().requests.iter().cloned().collect()
     }
 
     pub(crate) fn state(&self) -> ScenarioState {
-        self.lock().state.clone()
+        self.progress.lock().state.clone()
     }
 
     pub(crate) fn wait_until(
@@ -132,7 +130,7 @@ impl Served {
         mut reached: impl FnMut(&ScenarioState) -> bool,
     ) -> bool {
         let deadline = Instant::now().checked_add(limit);
-        let mut progress = self.lock();
+        let mut progress = self.progress.lock();
         loop {
             if reached(&progress.state) {
                 return true;
@@ -141,17 +139,17 @@ impl Served {
             if left.is_zero() {
                 return false;
             }
-            progress = self.changed.wait_timeout(progress, left).unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut progress, left);
         }
     }
 
     pub(crate) fn release(&self, label: &str) {
-        self.lock().open_gates.insert(label.to_owned());
+        self.progress.lock().open_gates.insert(label.to_owned());
         self.changed.notify_all();
     }
 
     pub(crate) fn is_open(&self, label: &str) -> bool {
-        self.lock().open_gates.contains(label)
+        self.progress.lock().open_gates.contains(label)
     }
 }
 
@@ -166,7 +164,7 @@ impl Playing {
     pub(crate) fn end(&self, ending: Ending) {
         self.update(|turn, at| turn.ended = Some((at, ending)));
         if !self.ended.replace(true) {
-            if let Some(run) = self.served.lock().state.runs.get_mut(&self.run) {
+            if let Some(run) = self.served.progress.lock().state.runs.get_mut(&self.run) {
                 run.in_flight -= 1;
             }
             self.served.changed.notify_all();
@@ -174,7 +172,7 @@ impl Playing {
     }
 
     fn update(&self, change: impl FnOnce(&mut TurnState, SystemTime)) {
-        let mut progress = self.served.lock();
+        let mut progress = self.served.progress.lock();
         let run = progress.state.runs.get_mut(&self.run);
         if let Some(turn) = run.and_then(|run| run.turns.get_mut(self.index?)) {
             change(turn, SystemTime::now());

@@ -5,11 +5,12 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
+use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::cassette::Tape;
@@ -115,24 +116,24 @@ impl Server {
     /// `GOOGLE_GEMINI_BASE_URL`. With `/<run>` appended to it, each run gets a turn counter of its own.
     pub fn add(&self, name: &str, scenario: Scenario) -> String {
         let served = Arc::new(Served::new(name, scenario));
-        lock(&self.shared.scenarios).insert(name.to_owned(), served);
+        self.shared.scenarios.lock().insert(name.to_owned(), served);
         format!("{}/s/{}", self.url(), route::encode(name))
     }
 
     /// Serves a scenario, which may be added later, to whoever names none: then the bare [`Server::url`] is its base URL.
     pub fn serve_at_root(&self, name: &str) {
-        *lock(&self.shared.at_root) = Some(name.to_owned());
+        *self.shared.at_root.lock() = Some(name.to_owned());
     }
 
     /// Plays a cassette in the place of scenarios; the bare [`Server::url`] is its base URL.
     pub fn replay(&self, player: crate::cassette::Player) {
-        *lock(&self.shared.tape) = Some(Arc::new(player));
+        *self.shared.tape.lock() = Some(Arc::new(player));
     }
 
     /// Records a cassette in the place of scenarios.
     #[cfg(feature = "record")]
     pub fn record(&self, recorder: crate::cassette::Recorder) {
-        *lock(&self.shared.tape) = Some(Arc::new(recorder));
+        *self.shared.tape.lock() = Some(Arc::new(recorder));
     }
 
     /// The address as a URL.
@@ -143,7 +144,7 @@ impl Server {
     /// Tells what comes, as it comes, in place of an earlier observer. It is called on the connection's thread and should
     /// not block.
     pub fn observe(&self, observer: impl Fn(&Observed<'_>) + Send + Sync + 'static) {
-        *lock(&self.shared.observer) = Some(Arc::new(observer));
+        *self.shared.observer.lock() = Some(Arc::new(observer));
     }
 
     /// The requests to a scenario so far, of all its runs, oldest first. It remembers the last 10,000, and of large
@@ -177,7 +178,7 @@ impl Server {
     /// Appends every further request to a file, as one line of JSON each.
     pub fn record_to(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let file = File::options().create(true).append(true).open(path)?;
-        *lock(&self.shared.recording) = Some(file);
+        *self.shared.recording.lock() = Some(file);
         Ok(())
     }
 }
@@ -191,7 +192,7 @@ impl Drop for Server {
             let _ = acceptor.join();
         }
         let threads = {
-            let mut connections = lock(&self.shared.connections);
+            let mut connections = self.shared.connections.lock();
             for stream in connections.streams.values() {
                 let _ = stream.shutdown(Shutdown::Both);
             }
@@ -205,23 +206,23 @@ impl Drop for Server {
 
 impl Shared {
     pub(crate) fn find(&self, name: &str) -> Option<Arc<Served>> {
-        lock(&self.scenarios).get(name).cloned()
+        self.scenarios.lock().get(name).cloned()
     }
 
     /// The scenario of a request that names none.
     pub(crate) fn at_root(&self) -> Option<String> {
-        lock(&self.at_root).clone()
+        self.at_root.lock().clone()
     }
 
     /// What answers in the place of scenarios.
     pub(crate) fn tape(&self) -> Option<Arc<dyn Tape>> {
-        lock(&self.tape).clone()
+        self.tape.lock().clone()
     }
 
     /// A further connection that ends with the server.
     #[cfg(feature = "record")]
     pub(crate) fn hold(&self, stream: TcpStream) -> Leaves<'_> {
-        let mut connections = lock(&self.connections);
+        let mut connections = self.connections.lock();
         let id = connections.next;
         connections.next += 1;
         if self.stopping.load(Ordering::SeqCst) {
@@ -233,7 +234,7 @@ impl Shared {
 
     /// Tells the observer, where there is one.
     pub(crate) fn tell(&self, seen: &Observed<'_>) {
-        let observer = lock(&self.observer).clone();
+        let observer = self.observer.lock().clone();
         if let Some(observer) = observer {
             observer(seen);
         }
@@ -242,7 +243,7 @@ impl Shared {
     /// Writes a request to the recording, where there is one.
     pub(crate) fn record(&self, scenario: &str, request: &RecordedRequest) {
         self.tell(&Observed::Request { scenario, request });
-        let mut recording = lock(&self.recording);
+        let mut recording = self.recording.lock();
         let Some(file) = recording.as_mut() else { return };
         let at = request.at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let line = json!({
@@ -276,7 +277,7 @@ fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
 }
 
 fn start(shared: &Arc<Shared>, stream: TcpStream) {
-    let mut connections = lock(&shared.connections);
+    let mut connections = shared.connections.lock();
     connections.threads.retain(|thread| !thread.is_finished());
     if connections.streams.len() >= MAX_CONNECTIONS {
         return connection::refuse(&stream, 503, "The scripted API has too many connections.");
@@ -305,10 +306,6 @@ pub(crate) struct Leaves<'a> {
 
 impl Drop for Leaves<'_> {
     fn drop(&mut self) {
-        lock(&self.shared.connections).streams.remove(&self.id);
+        self.shared.connections.lock().streams.remove(&self.id);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -11,12 +11,13 @@ pub mod routes;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use alhena_agent::{Canceller, Permission, Talk};
 use alhena_batch::meaning::{After, Options};
 use alhena_model::{Failure, FailureKind, Timestamp};
 use alhena_sys::files;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -212,11 +213,11 @@ struct Turning {
 
 impl Held {
     fn turning(&self) -> MutexGuard<'_, Turning> {
-        self.live.turn.lock().unwrap_or_else(PoisonError::into_inner)
+        self.live.turn.lock()
     }
 
     fn talking(&self) -> MutexGuard<'_, Option<Talk>> {
-        self.live.talk.lock().unwrap_or_else(PoisonError::into_inner)
+        self.live.talk.lock()
     }
 
     /// Adds an event, which gets its number here.

@@ -6,10 +6,10 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use alhena_batch::result::harmless_json;
 use alhena_sys::files;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 /// A log that may still grow.
@@ -57,7 +57,7 @@ impl Log {
 
     /// Adds what `line` makes of the next line's number.
     pub fn append(&self, line: impl FnOnce(u64) -> Vec<u8>) -> io::Result<()> {
-        let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.writing.lock();
         let told = *self.told.borrow();
         if told.is_over {
             return Ok(());

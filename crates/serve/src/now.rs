@@ -2,7 +2,7 @@
 //!
 //! One task looks, as long as somebody follows, and all who follow get the same text: a look at terminals costs something.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use alhena_model::Timestamp;
@@ -13,6 +13,7 @@ use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
@@ -262,7 +263,7 @@ async fn next(told: &mut watch::Receiver<Arc<str>>, ending: &mut watch::Receiver
 
 /// Looks from now on, until nobody follows any more.
 fn keep_looking(app: &Shared) {
-    let mut is_looking = app.now.is_looking.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut is_looking = app.now.is_looking.lock();
     if std::mem::replace(&mut *is_looking, true) {
         return;
     }
@@ -273,7 +274,7 @@ fn keep_looking(app: &Shared) {
         let mut last: Option<NowView> = None;
         loop {
             {
-                let mut is_looking = app.now.is_looking.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut is_looking = app.now.is_looking.lock();
                 if app.now.told.receiver_count() == 0 {
                     *is_looking = false;
                     return;

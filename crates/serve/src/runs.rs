@@ -11,8 +11,6 @@ mod disk;
 mod perform;
 pub mod routes;
 
-use std::sync::PoisonError;
-
 use alhena_agent::Stopper;
 use alhena_model::{Failure, Outcome, Status, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -126,24 +124,24 @@ impl Live {
 impl Run {
     /// Stops it: gently, and if asked again at once.
     pub fn stop(&self) {
-        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut live = self.live.lock();
         live.asked += 1;
         live.stop();
     }
 
     fn stops_by(&self, stopper: Stopper) {
-        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut live = self.live.lock();
         live.stopper = Some(stopper);
         live.stop();
     }
 
     /// Closes the way to stop it, which holds a descriptor: runs are kept long after they end.
     fn release(&self) {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner).stopper = None;
+        self.live.lock().stopper = None;
     }
 
     fn was_asked_to_stop(&self) -> bool {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner).asked > 0
+        self.live.lock().asked > 0
     }
 
     fn keep(&self) {

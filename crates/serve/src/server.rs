@@ -4,13 +4,14 @@ use std::fs::File;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use alhena_agent::env::Environment;
 use alhena_batch::meaning::Meaning;
 use alhena_model::Timestamp;
 use alhena_sys::{files, locks, processes};
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, watch};

@@ -9,11 +9,12 @@ pub mod routes;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use alhena_model::Timestamp;
 use alhena_sys::files;
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -125,7 +126,7 @@ impl<V: Shelved> Shelf<V> {
     }
 
     fn all(&self) -> MutexGuard<'_, All<V>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock()
     }
 
     pub fn get(&self, id: &str) -> Result<Arc<Kept<V>>, Problem> {

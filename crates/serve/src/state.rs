@@ -1,13 +1,14 @@
 //! What all routes share.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use alhena_agent::Approval;
 use alhena_agent::env::Environment;
 use alhena_batch::meaning::Meaning;
 use alhena_terminal::Terminals;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
 

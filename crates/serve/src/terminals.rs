@@ -1,6 +1,5 @@
 //! `/v1/terminals`: interactive agents in tmux.
 
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use alhena_terminal::screen::Waiting;
@@ -54,7 +53,7 @@ pub struct DialogAnswer {
 
 /// Opened once: all who ask share one connection to tmux. Where there is none it is looked for again.
 pub fn opened(app: &App) -> Result<Terminals, Problem> {
-    let mut opened = app.terminals.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut opened = app.terminals.lock();
     if let Some(terminals) = &*opened {
         return Ok(terminals.clone());
     }

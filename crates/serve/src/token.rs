@@ -2,12 +2,12 @@
 //!
 //! The files are looked at with each request, so that a new token counts at once and an old one does not any more.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use alhena_sys::files::{self, Stamp};
+use alhena_sys::random;
+use parking_lot::Mutex;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -91,7 +91,7 @@ impl Tokens {
     }
 
     fn make(&self, access: Access, put: fn(&Path, &Path) -> io::Result<()>) -> io::Result<String> {
-        let token = random()?;
+        let token = random::hex::<32>()?;
         let path = self.dir.join(access.file());
         // Another file, whose mode is nobody's but ours. It is whole when it has the name: whoever looks meanwhile finds a token.
         let new = self.dir.join(format!(".{}", new_id(access.file())?));
@@ -120,7 +120,7 @@ impl Tokens {
     }
 
     fn fitting(&self, given: [u8; 32], of: impl Fn(&[u8; 32]) -> [u8; 32]) -> Option<Access> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         let mut found = None;
         for (access, known) in ALL.into_iter().zip(known.iter_mut()) {
             self.refresh(access, known);
@@ -173,13 +173,6 @@ fn is_token(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// 256 bits that nobody can guess.
-fn random() -> io::Result<String> {
-    let mut bytes = [0; 32];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(hex(&bytes))
-}
-
 /// Bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
@@ -198,10 +191,8 @@ fn are_same(one: &[u8; 32], other: &[u8; 32]) -> bool {
 /// An id that nobody guesses, and that sorts by time; it begins as the name of what it is for.
 pub fn new_id(name: &str) -> io::Result<String> {
     let first: String = name.chars().take(1).collect();
-    let mut bytes = [0; 8];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     let millis = alhena_model::Timestamp::now().as_millis();
-    Ok(format!("{first}{millis:012x}{}", hex(&bytes)))
+    Ok(format!("{first}{millis:012x}{}", random::hex::<8>()?))
 }
 
 /// Whether a text can be such an id: nothing else becomes part of a path.

@@ -1,9 +1,10 @@
 //! Work on many files at once.
 
 use std::num::NonZero;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+
+use parking_lot::Mutex;
 
 /// More threads than this only wait for the disk.
 const MOST: usize = 8;
@@ -35,15 +36,12 @@ where
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(item) = items.get(index) else { break };
                     let result = work(&mut state, item);
-                    match done.lock() {
-                        Ok(mut done) => done.push((index, result)),
-                        Err(_) => break,
-                    }
+                    done.lock().push((index, result));
                 }
             });
         }
     });
-    let mut done = done.into_inner().unwrap_or_default();
+    let mut done = done.into_inner();
     done.sort_unstable_by_key(|(index, _)| *index);
     done.into_iter().map(|(_, result)| result).collect()
 }

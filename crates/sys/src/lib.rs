@@ -12,6 +12,7 @@
 //! | [`poll`] | waiting for several things at once |
 //! | [`processes`] | which processes there are, whose they are, and what they were started with |
 //! | [`programs`] | programs on `PATH` |
+//! | [`random`] | names that nobody can guess |
 //! | [`signals`] | signals that come to this process |
 //! | [`sockets`] | connections between processes |
 //! | [`terminals`] | a terminal as standard input, and that of a person |
@@ -26,6 +27,7 @@ pub mod platform;
 pub mod poll;
 pub mod processes;
 pub mod programs;
+pub mod random;
 pub mod signals;
 pub mod sockets;
 pub mod terminals;

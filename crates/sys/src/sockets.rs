@@ -2,11 +2,13 @@
 
 use std::fs::File;
 use std::io;
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with, sockopt};
 
 /// One end of a connection, and a listener that has a path.
 pub use std::os::unix::net::{UnixListener as Listener, UnixStream as Stream};
@@ -47,12 +49,31 @@ fn with_short_path<T>(dir: &Path, name: &str, act: impl Fn(&Path) -> io::Result<
 
 /// Returns the process at the other side, if it is one of this user, and none if it is another user's.
 pub fn own_peer(stream: &Stream) -> io::Result<Option<u32>> {
-    let peer = rustix::net::sockopt::socket_peercred(stream)?;
+    let peer = sockopt::socket_peercred(stream)?;
     let pid = peer.pid.as_raw_nonzero().get().unsigned_abs();
     Ok((peer.uid == rustix::process::geteuid()).then_some(pid))
 }
 
 /// Lets a connection end with a reset when it is closed, and what was not sent is lost.
 pub fn reset_when_closed(stream: &TcpStream) -> io::Result<()> {
-    Ok(rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO))?)
+    Ok(sockopt::set_socket_linger(stream, Some(Duration::ZERO))?)
+}
+
+/// A port that no other process is given while this value lives. A server that sets `SO_REUSEADDR` can listen on it.
+#[derive(Debug)]
+pub struct HeldPort {
+    /// Its number.
+    pub number: u16,
+    _held: OwnedFd,
+}
+
+impl HeldPort {
+    /// Takes a free port.
+    pub fn new() -> io::Result<Self> {
+        let held = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        sockopt::set_socket_reuseaddr(&held, true)?;
+        bind(&held, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))?;
+        let address = SocketAddr::try_from(getsockname(&held)?)?;
+        Ok(Self { number: address.port(), _held: held })
+    }
 }

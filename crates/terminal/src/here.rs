@@ -41,7 +41,7 @@ pub fn here(
     forget_the_dead(&records);
 
     // The number of this process tells two apart that others call the same.
-    let id = id.unwrap_or_else(new_id);
+    let id = id.map_or_else(new_id, Ok)?;
     let own = format!("{id}-{}", std::process::id());
     let dir = launch.request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
     let dir = std::fs::canonicalize(&dir).map_err(|error| TerminalError::io(dir.display(), &error))?;

@@ -12,6 +12,7 @@ use alhena_agent::env::Environment;
 use alhena_agent::supervise::custody::keeper_program;
 use alhena_agent::{Finder, Gemini, Prompt, Request, Trust};
 use alhena_model::{FailureKind, Hint, Timestamp};
+use alhena_sys::random;
 
 use crate::command_line::quoted;
 use crate::equip::equip;
@@ -109,7 +110,7 @@ impl Terminals {
         self.inner.tmux.check()?;
         // Before anything is looked for: whoever has taken a name has to choose another one first.
         self.free_name(launch.name.as_deref(), launch.request.resume.is_some())?;
-        let id = new_id();
+        let id = new_id()?;
         let launch = equip(launch, &id, &self.inner.borrowed, &self.inner.environment)?;
         let (terminal, before) = self.begin(&launch, id.clone()).inspect_err(|_| {
             self.inner.borrowed.give_back(&id);
@@ -264,11 +265,8 @@ pub(crate) fn find(launch: &Launch, dir: &Path, environment: &Environment) -> Re
     })
 }
 
-pub(crate) fn new_id() -> String {
-    use std::hash::{BuildHasher, Hasher};
-    // The standard library seeds this from the system's randomness.
-    let hasher = std::collections::hash_map::RandomState::new().build_hasher();
-    format!("{:08x}", hasher.finish() as u32)
+pub(crate) fn new_id() -> Result<String, TerminalError> {
+    random::hex::<4>().map_err(|error| TerminalError::io("a random id", &error))
 }
 
 impl Terminal {

@@ -1,10 +1,11 @@
 //! All terminals of one tmux server.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use alhena_agent::dirs::Dirs;
 use alhena_agent::env::Environment;
+use parking_lot::Mutex;
 
 use crate::borrowed::BorrowedFiles;
 use crate::control::Control;
@@ -140,7 +141,7 @@ impl Terminals {
 impl Inner {
     /// The way to tmux, found when it is needed.
     pub(crate) fn control(&self) -> Result<Arc<Control>, TerminalError> {
-        let mut slot = self.control.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.control.lock();
         if let Some(control) = slot.as_ref().filter(|control| !control.is_gone()) {
             return Ok(Arc::clone(control));
         }

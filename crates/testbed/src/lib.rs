@@ -10,7 +10,6 @@ pub mod forms;
 pub mod home;
 pub mod nats;
 pub mod npm;
-pub mod port;
 pub mod python;
 pub mod real_cli;
 pub mod script;
@@ -38,9 +37,9 @@ pub fn profile_variable() -> Option<(String, String)> {
     Some((name.to_owned(), std::env::var(name).ok()?))
 }
 
-pub use self::port::HeldPort;
 pub use alhena_sys::processes;
 pub use alhena_sys::processes::alive;
+pub use alhena_sys::sockets::HeldPort;
 pub use bounded::{Deadline, Finished, Watchdog, run_bounded};
 pub use home::{PrivateHome, Trust};
 pub use real_cli::{RealCli, versions};

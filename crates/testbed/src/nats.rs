@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::Deadline;
-use crate::port::HeldPort;
+use crate::HeldPort;
 use crate::tools;
 
 const LIMIT: Duration = Duration::from_secs(30);

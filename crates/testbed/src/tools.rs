@@ -153,14 +153,14 @@ pub fn all() -> Vec<Tool> {
         "public-schemas",
         PUBLIC_SCHEMAS_VERSION,
         "answers that have to fit a schema",
-        Needed::With(&["crates/answer/tests/it/public_schemas.rs"]),
+        Needed::With(&["crates/model/tests/it/public_schemas.rs"]),
         fetch_public_schemas,
     ));
     all.push(tool(
         "schema-store",
         SCHEMA_STORE_VERSION,
         "answers that have to fit a schema",
-        Needed::With(&["crates/answer/tests/it/public_schemas.rs"]),
+        Needed::With(&["crates/model/tests/it/public_schemas.rs"]),
         fetch_schema_store,
     ));
     all.push(tool("cao", CAO_VERSION, "the CAO provider", Needed::With(&["hosts/cao"]), fetch_cao));

@@ -3,6 +3,8 @@
 //! Gemini CLI ends each line with `\n` and leaves U+2028, U+2029 and U+0085 unescaped inside strings (0.61), so only the
 //! byte `\n` ends a line.
 
+use crate::display::is_unsafe;
+
 /// The longest line that is kept whole, unless told otherwise: 64 MiB.
 pub const DEFAULT_LIMIT: usize = 64 << 20;
 
@@ -138,7 +140,7 @@ pub fn sample(bytes: &[u8]) -> String {
     let mut text = String::new();
     let mut length = 0;
     for character in String::from_utf8_lossy(start).chars() {
-        let escaped = is_unsafe_to_show(character).then(|| character.escape_default());
+        let escaped = is_unsafe(character).then(|| character.escape_default());
         length += escaped.as_ref().map_or(1, ExactSizeIterator::len);
         if length > SAMPLE_LENGTH {
             text.push('…');
@@ -150,12 +152,6 @@ pub fn sample(bytes: &[u8]) -> String {
         }
     }
     text
-}
-
-fn is_unsafe_to_show(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
-        || matches!(character, '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 //! | Module | What it reads |
 //! |---|---|
 //! | [`frame`] | bytes into lines |
+//! | [`display`] | which characters of foreign text are unsafe to show |
 //! | [`stream`] | one line of `--output-format stream-json` |
 //! | [`report`] | the object of `--output-format json`, also among noise and on stderr |
 //! | [`session`] | session files, and the conversation they add up to |
@@ -24,6 +25,7 @@ mod raw;
 mod value;
 
 pub mod acp;
+pub mod display;
 pub mod exit;
 pub mod frame;
 pub mod mcp;

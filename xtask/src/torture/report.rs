@@ -1,9 +1,9 @@
 //! What is told: a line every ten seconds, each failure with how to repeat it, and one line at the end.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::options::Options;
@@ -53,7 +53,7 @@ impl Report {
 
     /// A trial has ended.
     pub fn ended(&self, kind: Kind, failure: Option<Failure>) {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock();
         let of_kind = counts.by_kind.entry(kind).or_default();
         of_kind.0 += u64::from(failure.is_none());
         of_kind.1 += u64::from(failure.is_some());
@@ -83,12 +83,12 @@ impl Report {
 
     /// How many failed so far.
     pub fn failed(&self) -> u64 {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner).total().1
+        self.counts.lock().total().1
     }
 
     /// The last words.
     pub fn end(&self) {
-        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = self.counts.lock();
         let (passed, failed) = counts.total();
         for failure in &counts.failures {
             let first = failure.findings.first().map(String::as_str).unwrap_or_default();

@@ -4,13 +4,14 @@ use std::fmt;
 use std::future::poll_fn;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use alhena_model::{Event, EventKind, FailureKind, Outcome, Status};
 use async_channel::Receiver;
 use futures_core::Stream;
+use parking_lot::Mutex;
 
 use super::engine;
 use super::hotline::{Hotline, Order};
@@ -207,7 +208,7 @@ impl Conversation {
 
     /// What the agent says of its session, once there is one.
     pub fn opened(&self) -> Option<Opened> {
-        self.opened.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.opened.lock().clone()
     }
 
     /// What is known of its process from the start.
@@ -254,7 +255,7 @@ impl Turn {
     /// ended, which has failed.
     fn without_outcome(&self) -> Arc<Outcome> {
         let opened = self.opens.as_ref();
-        let opened = opened.and_then(|opened| opened.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        let opened = opened.and_then(|opened| opened.lock().clone());
         let mut outcome = Outcome::not_begun(over().into_failure());
         if let Some(opened) = opened {
             (outcome.status, outcome.failure) = (Status::Success, None);
@@ -371,8 +372,8 @@ mod tests {
 
         let first = conversation.open().unwrap();
         let Ok(Order::Open { outlet, opened: word, .. }) = taken.recv() else { panic!() };
-        *known.lock().unwrap() = Some(opened());
-        *word.lock().unwrap() = Some(opened());
+        *known.lock() = Some(opened());
+        *word.lock() = Some(opened());
         drop(outlet);
         let outcome = first.outcome_blocking();
         assert_eq!((outcome.status, outcome.session_id.as_deref()), (Status::Success, Some("s")));

@@ -1,7 +1,9 @@
 //! A process that serves independent prompts, one after the other: what it is given, and what it tells of itself.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use alhena_sys::sockets::Stream;
 
@@ -78,13 +80,9 @@ enum Content {
 }
 
 impl Slot {
-    fn content(&self) -> MutexGuard<'_, Content> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Puts a prompt there; gives it back when it cannot be taken.
     pub(crate) fn put(&self, job: Box<Job>) -> Result<(), Box<Job>> {
-        let mut content = self.content();
+        let mut content = self.0.lock();
         match *content {
             Content::Empty => {
                 *content = Content::Job(job);
@@ -95,7 +93,7 @@ impl Slot {
     }
 
     pub(super) fn take(&self) -> Option<Box<Job>> {
-        let mut content = self.content();
+        let mut content = self.0.lock();
         match std::mem::take(&mut *content) {
             Content::Job(job) => Some(job),
             Content::Empty => None,
@@ -108,7 +106,7 @@ impl Slot {
 
     /// Takes nothing any more; gives back what nobody has taken.
     pub(super) fn close(&self) -> Option<Box<Job>> {
-        match std::mem::replace(&mut *self.content(), Content::Closed) {
+        match std::mem::replace(&mut *self.0.lock(), Content::Closed) {
             Content::Job(job) => Some(job),
             Content::Empty | Content::Closed => None,
         }

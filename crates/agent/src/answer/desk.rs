@@ -1,10 +1,9 @@
 //! Where answers arrive: each is checked, and counted.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-use alhena_answer::Schema;
 use alhena_model::Answered;
+use alhena_model::answer::Schema;
 use alhena_model::answer::{NONE_VALID, TAKEN};
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 /// So much is kept of an answer that is not valid.
@@ -45,22 +44,18 @@ impl Desk {
 
     /// Another prompt, and another answer to it.
     pub(crate) fn begin_again(&self) {
-        *self.state() = State { more: self.more, ..State::default() };
+        *self.state.lock() = State { more: self.more, ..State::default() };
     }
 
     pub(crate) fn schema(&self) -> &Schema {
         &self.schema
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The model submits an answer by the call of this number: what it is told then, as a success or not.
     pub(crate) fn submit(&self, call: u64, arguments: Map<String, Value>) -> Result<String, String> {
         let shown = Value::Object(arguments.clone()).to_string();
         let checked = self.schema.submitted(arguments);
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.valid.as_ref().is_some_and(|(first, _)| *first < call) {
             return Ok("The answer was taken before; this one does not count.".to_owned());
         }
@@ -78,12 +73,12 @@ impl Desk {
 
     /// The model submits what cannot even be read.
     pub(crate) fn submit_unreadable(&self, why: &str) {
-        self.state().wrong("", vec![format!("/: {why}")]);
+        self.state.lock().wrong("", vec![format!("/: {why}")]);
     }
 
     /// The tool has run: why all ends here, if it does.
     pub(crate) fn end(&self) -> Option<&'static str> {
-        let state = self.state();
+        let state = self.state.lock();
         match (&state.valid, state.over) {
             (Some(_), _) => Some(TAKEN),
             (None, true) => Some(NONE_VALID),
@@ -93,7 +88,7 @@ impl Desk {
 
     /// The model has ended its turn, and this is all that it said: what to tell it, if it is to go on.
     pub(crate) fn hear(&self, said: &str) -> Option<String> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.valid.is_some() || state.over {
             return None;
         }
@@ -118,13 +113,13 @@ impl Desk {
 
     /// What people should know that they were not told yet, in the words that the CLI has for it where it tells them.
     pub(crate) fn news(&self) -> Vec<String> {
-        let news = std::mem::take(&mut self.state().news);
+        let news = std::mem::take(&mut self.state.lock().news);
         news.into_iter().map(|wrong| format!("Agent execution blocked: {wrong}")).collect()
     }
 
     /// The run is over: what came of it. What the model said last counts where the CLI did not ask us about it.
     pub(crate) fn close(&self, last: &str) -> Answered {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.valid.is_none() && !state.over {
             match self.schema.told(last) {
                 Ok(data) => state.valid = Some((u64::MAX, data)),

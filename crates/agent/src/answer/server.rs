@@ -2,15 +2,14 @@
 //!
 //! Not by stdin and stdout: a Gemini CLI with such servers does not exit at the end of its input (0.61.0).
 
-use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
 use alhena_model::answer::TOOL;
 use alhena_sys::http::{Refusal, Request, RequestReader, response_head};
+use alhena_sys::random;
 use alhena_wire::mcp;
 use alhena_wire::rpc::{Fault, Id, Message, answer, refusal};
 use serde_json::{Value, json};
@@ -34,7 +33,7 @@ impl Server {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let secret = secret()?;
+        let secret = random::hex::<24>()?;
         let path = format!("/{secret}");
         let accept = |listener: &TcpListener| listener.accept().map(|(stream, _)| stream);
         let listener = Listener::start("alhena-answers", listener, accept, move |stream| {
@@ -49,15 +48,6 @@ impl Server {
     pub(crate) fn url(&self) -> String {
         format!("http://{}/{}", self.address, self.secret)
     }
-}
-
-fn secret() -> io::Result<String> {
-    let mut bytes = [0; 24];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes.iter().fold(String::new(), |mut text, byte| {
-        let _never_fails = write!(text, "{byte:02x}");
-        text
-    }))
 }
 
 fn serve(stream: &TcpStream, path: &str, desk: &Desk) -> io::Result<()> {
@@ -144,8 +134,8 @@ fn result(id: &Id, method: &str, mut params: Value, desk: &Desk) -> Result<Value
 
 #[cfg(test)]
 mod tests {
-    use alhena_answer::Schema;
     use alhena_model::Answered;
+    use alhena_model::answer::Schema;
 
     use super::*;
 

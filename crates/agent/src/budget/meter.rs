@@ -1,11 +1,12 @@
 //! The meter: it counts while a run goes on, and says whether the model may be asked.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use alhena_model::{Fact, Prices, Prompts, Timestamp, Tokens};
 use alhena_sys::growth::Growth;
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use super::aside::Aside;
@@ -97,7 +98,7 @@ impl Meter {
     /// Where the session files of the run will be.
     pub(crate) fn follow(&self, chats: PathBuf) {
         let tail = SessionTail::new(chats, Timestamp::now(), Growth::new()).with_sub_agents();
-        self.state().tail = Some(tail);
+        self.state.lock().tail = Some(tail);
     }
 
     /// The limits.
@@ -107,7 +108,7 @@ impl Meter {
 
     /// Where the CLI records the answers of all calls, and traces their models. Only the first place counts.
     pub(crate) fn record(&self, responses: &Path, traces: Option<&Path>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.aside.is_none() {
             state.aside = Aside::open(responses, traces).ok();
         }
@@ -116,7 +117,7 @@ impl Meter {
     /// A tool that calls a model wants to run. Several in one answer all ask before the first one runs (0.61.0), so that only
     /// one at a time is let through where it is not known what each will take.
     pub(crate) fn ask_for_tool(&self, tool: &str, session: Option<&str>) -> ToolPermit {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if let Some((why, _)) = &state.refused {
             return ToolPermit::Refused(why.clone());
         }
@@ -161,7 +162,7 @@ impl Meter {
 
     /// A tool that was let through has ended.
     pub(crate) fn tool_ended(&self, tool: &str) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if let Some(at) = state.tools.iter().position(|(name, _)| name == tool) {
             state.tools.remove(at);
         }
@@ -169,7 +170,7 @@ impl Meter {
 
     /// The CLI wants to ask the model.
     pub(crate) fn ask(&self, asked: &Asked) -> Permit {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if let Some((why, _)) = &state.refused {
             return Permit::Refused(why.clone());
         }
@@ -291,7 +292,7 @@ impl Meter {
 
     /// What people should know that they were not told yet. Nobody is waited for.
     pub(crate) fn news(&self) -> Vec<String> {
-        let Ok(mut state) = self.state.try_lock() else { return Vec::new() };
+        let Some(mut state) = self.state.try_lock() else { return Vec::new() };
         // Files that were open once can be read to their end when they are gone.
         self.read(&mut state);
         std::mem::take(&mut state.news)
@@ -299,19 +300,19 @@ impl Meter {
 
     /// For how long the model has not been allowed to be asked. Nobody is waited for.
     pub(crate) fn refused_for(&self) -> Option<Duration> {
-        let state = self.state.try_lock().ok()?;
+        let state = self.state.try_lock()?;
         state.refused.as_ref().map(|(_, since)| since.elapsed())
     }
 
     /// Whether the CLI goes on to call models although a limit is reached. Does not wait.
     pub(crate) fn is_overrun(&self) -> bool {
-        self.state.try_lock().is_ok_and(|state| state.overran)
+        self.state.try_lock().is_some_and(|state| state.overran)
     }
 
     /// Nobody asks any more: what people should know beside it, and why the budget ended the run, if it did. The CLI calls a
     /// call that was refused, and an answer that was cut, a success (0.61.0).
     pub(crate) fn settle(&self) -> (Vec<String>, Option<String>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         self.read(&mut state);
         self.count_nameless(&mut state);
         self.warn(&mut state);
@@ -321,10 +322,6 @@ impl Meter {
         let why = state.refused.as_ref().map(|(why, _)| why.clone()).or_else(|| state.cut.map(cut));
         let why = why.or(exceeded);
         (std::mem::take(&mut state.news), why)
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -7,13 +7,13 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use alhena_sys::files::{FileKind, Listing};
 
 use super::rules::Rules;
 use super::{DiskState, ScanOptions};
+use parking_lot::{Condvar, Mutex};
 
 /// What a walk found.
 #[derive(Debug, Default)]
@@ -91,17 +91,13 @@ pub(super) fn walk(root: &Path, since: SystemTime, exclude: &[PathBuf], options:
         }
         walk.work();
     });
-    walk.work.into_inner().unwrap_or_else(PoisonError::into_inner).walked
+    walk.work.into_inner().walked
 }
 
 impl Walk<'_> {
-    fn lock(&self) -> MutexGuard<'_, Work> {
-        self.work.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Looks into directories until there is none left, or a bound is reached.
     fn work(&self) {
-        let mut work = self.lock();
+        let mut work = self.work.lock();
         loop {
             if work.found > self.most || Instant::now() > self.deadline {
                 work.walked.truncated |= work.busy > 0 || !work.waiting.is_empty() || work.found > self.most;
@@ -111,7 +107,7 @@ impl Walk<'_> {
                 work.busy += 1;
                 drop(work);
                 let inside = self.look_into(&job);
-                work = self.lock();
+                work = self.work.lock();
                 work.busy -= 1;
                 inside.add_to(&mut work, self.most);
                 // Waking somebody costs as much as looking at a file.
@@ -122,7 +118,7 @@ impl Walk<'_> {
                 return;
             } else {
                 work.idle += 1;
-                work = self.more.wait(work).unwrap_or_else(PoisonError::into_inner);
+                self.more.wait(&mut work);
                 work.idle -= 1;
             }
         }

@@ -4,10 +4,10 @@
 //! beside a result is told with that call and with all that follow in the same turn: the CLI does not keep it.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use alhena_model::{Fact, Timestamp};
 use alhena_sys::growth::Growth;
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use super::server::within;
@@ -35,18 +35,18 @@ impl std::fmt::Debug for Behind {
 impl Behind {
     /// Where the session files will be.
     pub(crate) fn follow(&self, chats: PathBuf) {
-        self.state().tail = Some(SessionTail::new(chats, Timestamp::now(), Growth::new()).with_calls());
+        self.state.lock().tail = Some(SessionTail::new(chats, Timestamp::now(), Growth::new()).with_calls());
     }
 
     /// Another turn: what was told in the one before is not told again.
     pub(crate) fn begin_turn(&self) {
-        self.state().contexts.clear();
+        self.state.lock().contexts.clear();
     }
 
     /// The model is about to be asked: those who decide are asked about each tool that ran since the last time. Why the turn has
     /// to end, if it does: a result that may not be shown can only be kept from the model by not asking it.
     pub(super) fn ask(&self, hooks: &Hooks, model: &Asked) -> Result<(), String> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         for told in state.ran(model) {
             match within(hooks, Asked { moment: Moment::AfterTool, told }) {
                 Verdict::Allow { context, .. } => state.contexts.extend(context),
@@ -58,12 +58,8 @@ impl Behind {
 
     /// What the model is to be told.
     pub(super) fn context(&self) -> Option<String> {
-        let contexts = self.state().contexts.join("\n");
+        let contexts = self.state.lock().contexts.join("\n");
         Some(contexts).filter(|contexts| !contexts.is_empty())
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,10 +4,11 @@
 //! tool and arguments. The calls are those of the stream, and of the session files for sub-agents.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use alhena_model::hook::UNASKED;
 use alhena_model::{Event, EventKind, Fact};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::{Asked, Moment};
@@ -46,7 +47,7 @@ impl Decisions {
 
     /// A decision is given. It has to be noted before the CLI gets it.
     pub(super) fn note(&self, asked: &Asked, allowed: bool) {
-        let mut given = self.given();
+        let mut given = self.given.lock();
         let tool = asked.tool().to_owned();
         match asked.moment {
             Moment::BeforeTool => {
@@ -59,7 +60,7 @@ impl Decisions {
 
     /// Checks a call that has ended against the decisions, and returns what is wrong.
     fn check_tool(&self, tool: &str, input: &Value, ran: Ran, compare: Compare) -> Option<String> {
-        let mut given = self.given();
+        let mut given = self.given.lock();
         let mut wrong = None;
         if self.moments.contains(&Moment::BeforeTool) {
             let fits = |decided: &BeforeTool| decided.tool == tool && decided.input == *input;
@@ -97,14 +98,10 @@ impl Decisions {
         if !self.moments.contains(&Moment::BeforeModel) {
             return None;
         }
-        let mut given = self.given();
+        let mut given = self.given.lock();
         given.called += 1;
         (given.called > given.models)
             .then(|| "Gemini CLI called a model without a decision of the hook".to_owned())
-    }
-
-    fn given(&self) -> MutexGuard<'_, Given> {
-        self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

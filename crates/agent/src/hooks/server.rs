@@ -2,12 +2,13 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use alhena_model::hook::UNDECIDED;
 use alhena_sys::sockets::{self, Stream};
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use super::behind::add_context;
@@ -82,7 +83,7 @@ impl Server {
         let failed = std::fs::remove_file(&self.failed).is_ok();
         let failed =
             || failed.then(|| format!("{UNDECIDED}the hook before a model call was ended before it decided"));
-        self.halted.lock().unwrap_or_else(PoisonError::into_inner).take().or_else(failed)
+        self.halted.lock().take().or_else(failed)
     }
 
     /// The decisions that were given.
@@ -92,7 +93,7 @@ impl Server {
 
     /// Whether somebody ended it, told or not.
     pub(crate) fn is_halted(&self) -> bool {
-        self.halted.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.halted.lock().is_some()
     }
 
     /// Another turn begins.
@@ -176,7 +177,7 @@ fn decided(
     // A model that may not be asked ends the run, too, and the CLI calls that a success (0.61.0). Budgets and answers tell it
     // themselves.
     if let Verdict::Stop(why) = &verdict {
-        halted.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| why.clone());
+        halted.lock().get_or_insert_with(|| why.clone());
     }
     said
 }

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use alhena_wire::display::is_unsafe;
+
 use super::{InstallError, PACKAGE, Progress, io_error};
 use crate::env::{self, Environment};
 use crate::programs::on_path;
@@ -146,5 +148,5 @@ fn next_line(reader: &mut impl BufRead) -> Option<String> {
         let _rest = reader.skip_until(b'\n');
     }
     let text = String::from_utf8_lossy(&line);
-    Some(text.trim_end().chars().filter(|character| !character.is_control()).collect())
+    Some(text.trim_end().chars().filter(|character| !is_unsafe(*character)).collect())
 }

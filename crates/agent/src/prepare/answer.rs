@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use alhena_answer::Schema;
+use alhena_model::answer::Schema;
 use alhena_model::answer::TOOL;
 use serde_json::{Map, Value, json};
 

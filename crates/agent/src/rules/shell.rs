@@ -4,6 +4,8 @@
 //! words, joined by `&&`, `||`, `;`, `|` and newlines, with output discarded or joined (`>/dev/null`, `2>&1`). All other text
 //! is outside the grammar: no rule for commands allows it, and it is a possible match of every rule that denies or asks.
 
+use alhena_wire::display::is_unsafe;
+
 use super::programs;
 
 /// Longer text is outside the grammar.
@@ -226,10 +228,8 @@ fn in_quotes(c: char, quote: char) -> Result<char, Outside> {
         '`' if quote == '"' => Err(Outside("a backtick")),
         ' ' | '\t' | '\n' => Ok(c),
         // People cannot see these, or see them in another order.
-        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' => {
-            Err(Outside("an unusual character"))
-        }
-        c if c.is_whitespace() || c.is_control() => Err(Outside("an unusual character")),
+        '\u{200c}' | '\u{200d}' => Err(Outside("an unusual character")),
+        c if c.is_whitespace() || is_unsafe(c) => Err(Outside("an unusual character")),
         c => Ok(c),
     }
 }

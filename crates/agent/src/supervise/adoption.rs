@@ -6,11 +6,12 @@
 use std::collections::HashSet;
 use std::io;
 use std::process::Child;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use alhena_sys::fork::adopt_orphans;
 use alhena_sys::processes::{self, Signal};
+use parking_lot::Mutex;
 
 const LONGEST: Duration = Duration::from_secs(5);
 
@@ -27,7 +28,7 @@ pub fn every_child_is_a_runs() -> io::Result<()> {
 /// Starts a guard. Nobody can take it for an orphan before it is known to be one: many runs begin and end at the same time.
 pub(super) fn keeping(start: impl FnOnce() -> io::Result<Child>) -> io::Result<Child> {
     let Some(guards) = GUARDS.get() else { return start() };
-    let mut guards = guards.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut guards = guards.lock();
     let guard = start()?;
     guards.insert(guard.id());
     Ok(guard)
@@ -35,7 +36,7 @@ pub(super) fn keeping(start: impl FnOnce() -> io::Result<Child>) -> io::Result<C
 
 pub(super) fn lost(guard: u32) {
     if let Some(guards) = GUARDS.get() {
-        guards.lock().unwrap_or_else(PoisonError::into_inner).remove(&guard);
+        guards.lock().remove(&guard);
     }
 }
 
@@ -44,7 +45,7 @@ pub(super) fn end_orphans() {
     let Some(guards) = GUARDS.get() else { return };
     let deadline = Instant::now() + LONGEST;
     loop {
-        let held = guards.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = guards.lock();
         let orphans = processes::descendants_without(std::process::id(), &held);
         if orphans.is_empty() || Instant::now() >= deadline {
             return;

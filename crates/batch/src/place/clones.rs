@@ -7,11 +7,11 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use alhena_model::{Failure, FailureKind};
 use alhena_sys::{files, locks};
+use parking_lot::Mutex;
 
 use super::git::Git;
 use super::ledger::repository;
@@ -56,7 +56,7 @@ impl Clones {
         let clone = self.root.join(format!("{name}.git"));
         let key = (url.clone(), checkout.reference.clone());
         loop {
-            let mut asked = self.asked();
+            let mut asked = self.asked.lock();
             match asked.get(&key) {
                 Some(Asked::Known(commit)) => return Ok(Found { commit: commit.clone(), clone }),
                 Some(Asked::Waiting) => {}
@@ -71,14 +71,10 @@ impl Clones {
         let found =
             Fetch { git, url: &url, reference: &checkout.reference, clone: &clone, watch }.find(&self.root);
         match &found {
-            Ok(commit) => self.asked().insert(key, Asked::Known(commit.clone())),
-            Err(_) => self.asked().remove(&key),
+            Ok(commit) => self.asked.lock().insert(key, Asked::Known(commit.clone())),
+            Err(_) => self.asked.lock().remove(&key),
         };
         Ok(Found { commit: found?, clone })
-    }
-
-    fn asked(&self) -> std::sync::MutexGuard<'_, HashMap<(String, String), Asked>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -13,6 +13,7 @@ use alhena_agent::supervise::errand::{Errand, ErrandFiles};
 use alhena_agent::supervise::protocol::Gentle;
 use alhena_model::{Failure, FailureKind};
 use alhena_sys::{files, programs};
+use alhena_wire::display::is_unsafe;
 
 use super::{Made, cancelled, failed};
 use crate::perform::Watch;
@@ -315,7 +316,7 @@ fn end_of(path: &Path) -> io::Result<String> {
     file.read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let said: String = lines.join("; ").chars().filter(|character| !character.is_control()).collect();
+    let said: String = lines.join("; ").chars().filter(|character| !is_unsafe(*character)).collect();
     let skipped = said.chars().count().saturating_sub(TOLD);
     Ok(said.chars().skip(skipped).collect())
 }

@@ -5,6 +5,7 @@ mod plot;
 use std::fmt::Write;
 
 use alhena_model::{Status, Timestamp};
+use alhena_wire::display::is_unsafe;
 
 use self::plot::{Bar, bars, histogram};
 use super::{Summary, kind_name, percentile, results_by_id, status_name};
@@ -199,7 +200,7 @@ fn escape(text: &str) -> String {
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
-            _ if character.is_control() || crate::result::is_obeyed(character) => safe.push('\u{fffd}'),
+            _ if is_unsafe(character) => safe.push('\u{fffd}'),
             _ => safe.push(character),
         }
     }

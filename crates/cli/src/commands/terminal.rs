@@ -15,6 +15,7 @@ mod read;
 mod send;
 mod serve_mcp;
 mod status;
+#[cfg(feature = "top")]
 mod top;
 mod wait;
 
@@ -67,6 +68,7 @@ struct ServerArgs {
 enum Command {
     Launch(Box<launch::Args>),
     List(list::Args),
+    #[cfg(feature = "top")]
     Top(top::Args),
     Status(status::Args),
     Ask(ask::Args),
@@ -124,6 +126,7 @@ pub fn execute(args: Args) -> Done {
     let done = match args.command {
         Command::Launch(args) => launch::execute(*args, &terminals, json),
         Command::List(_) => list::execute(&terminals, json),
+        #[cfg(feature = "top")]
         Command::Top(_) => top::execute(&terminals),
         Command::Status(args) => status::execute(&args, &terminals, json),
         Command::Ask(args) => ask::execute(args, &terminals, json),

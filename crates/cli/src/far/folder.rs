@@ -9,10 +9,11 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use alhena::batch::place::{LeftOut, NEITHER};
 use alhena_sys::{files, locks};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 /// What every folder begins with.
@@ -293,7 +294,7 @@ impl Folders {
     /// The folder of this name; `fetch` gets its bytes where it is not there.
     pub fn get(&self, name: &str, fetch: impl FnOnce() -> io::Result<Vec<u8>>) -> io::Result<Arc<Folder>> {
         // The lock is held meanwhile: many who begin at once fetch it once.
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         kept.order.retain(|other| other != name);
         if !kept.folders.contains_key(name) {
             let bytes = fetch()?;

@@ -5,9 +5,9 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ use alhena::batch::perform::{Done, Over, Perform, Stop, Watch, Where};
 use alhena::batch::schedule::Control;
 use alhena::{Failure, FailureKind};
 use alhena_queue::{Batch, Begun, Cancelled, Gathered, Gathering, Label, Name, Queue, QueueError, Refused};
+use parking_lot::Mutex;
 
 use super::company::{Company, Work};
 use super::letter::{Answer, key_of};
@@ -156,7 +157,7 @@ impl Far {
             let (far, company) = (far.clone(), Company::new(far.queue.clone(), far.label.clone(), server));
             threads.push(std::thread::spawn(move || far.look_round(company)));
         }
-        *lock(&far.threads) = threads;
+        *far.threads.lock() = threads;
         Ok(far)
     }
 
@@ -168,8 +169,8 @@ impl Far {
     /// Listens no more. What is in the queue stays there.
     pub fn close(&self) {
         self.closing.store(true, Ordering::Release);
-        drop(lock(&self.orders).take());
-        for thread in std::mem::take(&mut *lock(&self.threads)) {
+        drop(self.orders.lock().take());
+        for thread in std::mem::take(&mut *self.threads.lock()) {
             let _broke_down = thread.join();
         }
     }
@@ -180,7 +181,7 @@ impl Far {
 
     fn was_told(&self, begun: Begun) {
         self.moved.fetch_or(!begun.returned, Ordering::AcqRel);
-        let mut desk = lock(&self.desk);
+        let mut desk = self.desk.lock();
         let Some(pending) = desk.pending.get_mut(&(begun.job, begun.attempt)) else { return };
         if begun.returned {
             // Another may have it already.
@@ -209,7 +210,7 @@ impl Far {
     /// Who was killed does not say so.
     fn look_who_is_gone(&self) {
         let connected = self.queue.is_connected();
-        for pending in lock(&self.desk).pending.values_mut() {
+        for pending in self.desk.lock().pending.values_mut() {
             match &mut pending.by {
                 // Nobody can be heard.
                 Some(by) if !connected => by.heard = Instant::now(),
@@ -227,7 +228,7 @@ impl Far {
     }
 
     fn work(&self) -> Work {
-        let pending = lock(&self.desk).pending.len();
+        let pending = self.desk.lock().pending.len();
         let waits = pending > 0 && self.waiting() >= pending;
         Work { waits, moved: self.moved.swap(false, Ordering::AcqRel) }
     }
@@ -235,7 +236,7 @@ impl Far {
     fn put_all(&self, ordered: &Mutex<Receiver<(Key, Job)>>) {
         loop {
             // Whoever has the lock waits for all, and keeps it until its job is on its way: they are in their order.
-            let turn = lock(ordered);
+            let turn = ordered.lock();
             let Ok((key, job)) = turn.recv() else { return };
             self.put(&key, &job, turn);
         }
@@ -254,11 +255,11 @@ impl Far {
             Err(error) => return self.fails(key, Failure::new(FailureKind::Input, error.to_string())),
         };
         // A server that is away comes back; who wants to go takes the job away meanwhile.
-        while !self.is_closing() && lock(&self.desk).pending.contains_key(key) {
+        while !self.is_closing() && self.desk.lock().pending.contains_key(key) {
             let sent = || drop(turn.take());
             match self.queue.put_in_turn(&self.batch, &key.0, key.1, &self.label, &bytes, sent) {
                 Ok(_) => {
-                    if let Some(pending) = lock(&self.desk).pending.get_mut(key) {
+                    if let Some(pending) = self.desk.lock().pending.get_mut(key) {
                         pending.is_in = true;
                     }
                     return;
@@ -285,7 +286,7 @@ impl Far {
             )
         };
         let path = folder.canonicalize().map_err(|error| fault(&error))?;
-        let mut folders = lock(&self.folders);
+        let mut folders = self.folders.lock();
         if let Some(kept) = folders.get(&path) {
             return Ok(kept.clone());
         }
@@ -302,7 +303,7 @@ impl Far {
     }
 
     fn take(&self, key: &Key) -> Option<Pending> {
-        let pending = lock(&self.desk).pending.remove(key)?;
+        let pending = self.desk.lock().pending.remove(key)?;
         if pending.by.is_none() {
             self.waiting.fetch_sub(1, Ordering::AcqRel);
         }
@@ -343,7 +344,7 @@ impl Far {
         let is_lost = gathering.begins_anew()?;
         if is_lost {
             // Folders went with everything else.
-            lock(&self.folders).clear();
+            self.folders.lock().clear();
             let mut batch = self.announced.clone();
             batch.cancelled = self.was_cancelled();
             self.queue.announce_again(&self.batch, &batch)?;
@@ -352,7 +353,7 @@ impl Far {
         }
         let waits = |pending: &Pending| pending.by.is_none() && pending.is_in;
         let waiting: Vec<Key> = {
-            let desk = lock(&self.desk);
+            let desk = self.desk.lock();
             desk.pending.iter().filter(|(_, pending)| waits(pending)).map(|(key, _)| key.clone()).collect()
         };
         let gone = self.queue.vanished(&self.batch, waiting)?;
@@ -369,14 +370,14 @@ impl Far {
         }
         let mut vanished = Vec::new();
         for key in gone {
-            if let Some(pending) = lock(&self.desk).pending.get_mut(&key).filter(|pending| waits(pending)) {
+            if let Some(pending) = self.desk.lock().pending.get_mut(&key).filter(|pending| waits(pending)) {
                 pending.is_in = false;
                 vanished.push((key, pending.job.clone()));
             }
         }
         vanished.sort_by_key(|(_, job)| job.line);
         let count = vanished.len();
-        if let Some(orders) = &*lock(&self.orders) {
+        if let Some(orders) = &*self.orders.lock() {
             vanished.into_iter().for_each(|order| drop(orders.send(order)));
         }
         if count > 0 {
@@ -392,7 +393,7 @@ impl Far {
             Some(pending) => pending.over.done(done(&gathered.payload, &key.0)),
             None if known.contains(&key) => {}
             None => {
-                lock(&self.desk).early.insert(key, gathered.payload);
+                self.desk.lock().early.insert(key, gathered.payload);
             }
         }
     }
@@ -409,13 +410,15 @@ impl Far {
         if self.cancelled.has(&self.batch.to_string()) {
             self.end_as_cancelled();
         }
-        let asked = lock(&self.desk).pending.values().any(|pending| pending.watch.asked().is_some());
+        let asked = self.desk.lock().pending.values().any(|pending| pending.watch.asked().is_some());
         // For as long as it takes: what is given back later is begun by nobody, either.
         let draining = self.draining.load(Ordering::Acquire);
         if !asked && !draining {
             return;
         }
-        let going: Vec<Key> = lock(&self.desk)
+        let going: Vec<Key> = self
+            .desk
+            .lock()
             .pending
             .iter()
             .filter(|(_, pending)| asked || pending.by.is_none())
@@ -444,7 +447,7 @@ impl Perform for Far {
 
     fn begin(self: Arc<Self>, job: Job, attempt: u32, watch: Arc<Watch>, over: Over) {
         let key = (key_of(&job), attempt);
-        let mut desk = lock(&self.desk);
+        let mut desk = self.desk.lock();
         if let Some(payload) = desk.early.remove(&key) {
             return over.done(done(&payload, &key.0));
         }
@@ -453,7 +456,7 @@ impl Perform for Far {
         let pending = Pending { watch, over, by: None, job: job.clone(), is_in: false };
         desk.pending.insert(key.clone(), pending);
         drop(desk);
-        if let Some(orders) = &*lock(&self.orders) {
+        if let Some(orders) = &*self.orders.lock() {
             let _closed = orders.send((key, job));
         }
     }
@@ -526,8 +529,4 @@ fn done(payload: &[u8], key: &str) -> Done {
         },
         Answer::done,
     )
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,10 +3,12 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use alhena::wire::display::{is_unsafe_in_text, push_escaped};
+
 use super::own::{self, Mark};
 
-/// A writer that shows every control character but line ends and tabs, and the invisible ones that reorder text, as
-/// `\u001b`: the form that JSON has for them too. A byte that is no text is shown as `\x9b`.
+/// A writer that shows characters that are unsafe to show as `\u001b`: the form that JSON has for them too. A byte that is no
+/// text is shown as `\x9b`.
 pub struct Guard<W> {
     out: W,
     duty: Duty,
@@ -85,19 +87,10 @@ fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~' | b'\n' | b'\t')
 }
 
-/// Whether a terminal would obey it, or show other text than there is.
-pub fn is_control(c: char) -> bool {
-    match c {
-        '\n' | '\t' => false,
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
-        c => c.is_control(),
-    }
-}
-
 /// Appends the text as it may be seen, and gives back what is unfinished at its end.
 fn show<'t>(text: &'t str, shown: &mut String, more: bool) -> &'t str {
     let mut rest = text;
-    while let Some(at) = rest.find(is_control) {
+    while let Some(at) = rest.find(is_unsafe_in_text) {
         let (before, from) = rest.split_at(at);
         shown.push_str(before);
         let mut chars = from.chars();
@@ -110,20 +103,16 @@ fn show<'t>(text: &'t str, shown: &mut String, more: bool) -> &'t str {
                     rest = from.get(length..).unwrap_or("");
                 }
                 Mark::Unfinished if more => return from,
-                Mark::Unfinished | Mark::Foreign => spell(c, shown),
+                Mark::Unfinished | Mark::Foreign => push_escaped(c, shown),
             },
             // A line end as Windows has it.
             '\r' if rest.starts_with('\n') => {}
             '\r' if rest.is_empty() && more => return from,
-            c => spell(c, shown),
+            c => push_escaped(c, shown),
         }
     }
     shown.push_str(rest);
     ""
-}
-
-fn spell(c: char, shown: &mut String) {
-    let _infallible = write!(shown, "\\u{:04x}", u32::from(c));
 }
 
 #[cfg(test)]
@@ -154,6 +143,7 @@ mod tests {
         );
         assert_eq!(shown("c1 \u{9b}31m \u{9d}0;t\u{9c}".as_bytes()), r"c1 \u009b31m \u009d0;t\u009c");
         assert_eq!(shown("\u{202e}txt.exe\u{2066}".as_bytes()), r"\u202etxt.exe\u2066");
+        assert_eq!(shown("a\u{2028}b\u{200b}\u{e0041}".as_bytes()), r"a\u2028b\u200b\udb40\udc41");
     }
 
     #[test]
@@ -163,7 +153,7 @@ mod tests {
 
     #[test]
     fn ordinary_text_stays_as_it_is() {
-        let text = "Zeilen\n\tmit Tab, 日本語 und 🌍, \u{2028} auch";
+        let text = "Zeilen\n\tmit Tab, 日本語 und 🌍 auch";
         assert_eq!(shown(text.as_bytes()), text);
         assert_eq!(shown(b"one\r\ntwo\r\n"), "one\ntwo\n");
     }
@@ -177,9 +167,9 @@ mod tests {
 
     #[test]
     fn json_means_the_same_afterwards() {
-        let value = serde_json::json!({ "a": "\u{9b}31m \u{7f} \u{202e} \x1b é" });
+        let value = serde_json::json!({ "a": "\u{9b}31m \u{7f} \u{202e} \u{e0041} \x1b é" });
         let text = shown(value.to_string().as_bytes());
-        assert!(text.chars().all(|c| !is_control(c)));
+        assert!(text.chars().all(|c| !is_unsafe_in_text(c)));
         assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
     }
 }

@@ -4,6 +4,7 @@
 //! always; around it stand warnings, stack traces and the whole help text. None of that is a failure by itself, so this is
 //! only read when something else says that the run failed.
 
+use alhena_wire::display::is_unsafe_in_text;
 use alhena_wire::report;
 
 /// Lines that the CLI prints on every run, or on many.
@@ -149,7 +150,7 @@ pub(super) fn invalid_answer(stderr: &str) -> Option<String> {
     errors.find(|line| said(line)).map(plain)
 }
 
-/// Without colours and other escape sequences.
+/// Without colours, other escape sequences and characters that are unsafe to show.
 pub(super) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars();
@@ -157,7 +158,7 @@ pub(super) fn plain(text: &str) -> String {
         if c == '\u{1b}' {
             // A control sequence ends with a letter.
             chars.by_ref().find(|c| c.is_ascii_alphabetic());
-        } else if c == '\n' || c == '\t' || !c.is_control() {
+        } else if !is_unsafe_in_text(c) {
             out.push(c);
         }
     }

@@ -7,4 +7,6 @@ mod conversation;
 mod joined;
 mod messages;
 mod properties;
+mod public_schemas;
 mod recordings;
+mod schemas;

@@ -3,8 +3,9 @@
 mod table;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::Asked;
@@ -101,7 +102,7 @@ impl Normal {
         });
         let mut normal = self.clone();
         normal.secrecy = self.secrecy.with_keys(keys);
-        let mut known = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.told.lock();
         known.retain(|(name, _)| !fresh.iter().any(|(told, _)| told == name));
         known.extend(fresh);
         for (name, path) in known.iter() {

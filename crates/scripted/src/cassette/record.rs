@@ -5,8 +5,8 @@ mod upstream;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 pub use self::upstream::Upstream;
@@ -107,9 +107,9 @@ impl Recorder {
 
     /// Writes an interaction down.
     fn keep(&self, interaction: Interaction, client: Option<String>) {
-        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut missing = self.missing.lock();
         missing.retain(|(asked, _)| !differs::same(asked, &interaction.request));
-        let mut cassette = self.cassette.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cassette = self.cassette.lock();
         cassette.interactions.push(interaction);
         cassette.client = cassette.client.take().or(client);
         let Err(CassetteError::TooLarge(..)) = self.write(&mut cassette, &missing) else { return };
@@ -124,9 +124,9 @@ impl Recorder {
         if !asked.is_turn() {
             return;
         }
-        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut missing = self.missing.lock();
         missing.push((asked, why));
-        let mut cassette = self.cassette.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cassette = self.cassette.lock();
         if !cassette.interactions.is_empty() {
             let _told = self.write(&mut cassette, &missing);
         }

@@ -6,13 +6,13 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use super::{
     Answered, Asked, Body, Cassette, CassetteError, Complaints, Interaction, Line, Normal, Tape, asked,
     differs,
 };
 use alhena_sys::http::Request;
+use parking_lot::Mutex;
 
 /// A cassette that is played back.
 pub struct Player {
@@ -55,7 +55,7 @@ impl Player {
 
     /// The answer to a request; what differs when there is none.
     fn find(&self, asked: &Asked) -> Result<&Answered, String> {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = self.used.lock();
         let fitting: Vec<usize> = (0..self.interactions.len())
             .filter(|index| {
                 self.interactions.get(*index).is_some_and(|each| differs::same(&each.request, asked))

@@ -267,10 +267,7 @@ impl Held {
         let mut turning = self.turning();
         while !is_so(&turning) {
             // Whoever changes what a conversation does need not know who waits for it.
-            turning = match self.live.turn_over.wait_timeout(turning, NOW_AND_THEN) {
-                Ok((turning, _)) => turning,
-                Err(poisoned) => poisoned.into_inner().0,
-            };
+            self.live.turn_over.wait_for(&mut turning, NOW_AND_THEN);
         }
     }
 }

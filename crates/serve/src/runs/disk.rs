@@ -2,11 +2,12 @@
 
 use std::io::{self, BufRead};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use alhena_batch::doing::Seen;
 use alhena_model::{Event, EventKind, Failure, FailureKind, Outcome, Source, Timestamp};
 use alhena_sys::files;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::{Live, Run, RunState, RunView};

@@ -2,10 +2,11 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use alhena_model::Timestamp;
 use alhena_sys::files;
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 
 use super::Shelved;
@@ -82,7 +83,7 @@ impl<V: Shelved> Kept<V> {
     }
 
     pub fn locked(&self) -> MutexGuard<'_, V> {
-        self.view.lock().unwrap_or_else(PoisonError::into_inner)
+        self.view.lock()
     }
 
     /// When it was over, if it is.
@@ -106,7 +107,7 @@ impl<V: Shelved> Kept<V> {
     }
 
     fn log_now(&self) -> MutexGuard<'_, Events> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+        self.events.lock()
     }
 
     /// Its events, to be read.

@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
+use alhena_wire::display::{is_unsafe, is_unsafe_in_text};
 use pulldown_cmark::{CowStr, Event, LinkType, Options, Parser, Tag, TagEnd, html};
 
-/// Text as HTML text. Control characters, and those that reorder what is read, are left out.
+/// Text as HTML text, without characters that are unsafe to show.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 8);
     for character in text.chars() {
@@ -14,9 +15,7 @@ pub(super) fn escape(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            '\n' | '\t' => out.push(character),
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {}
-            other if other.is_control() => {}
+            other if is_unsafe_in_text(other) => {}
             other => out.push(other),
         }
     }
@@ -29,9 +28,7 @@ fn options() -> Options {
 
 /// Markdown as HTML in which nothing is left of HTML that stood in it. Links lead only to the web; images become links.
 pub(super) fn markdown(text: &str) -> String {
-    let clean: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
-    let clean: String =
-        clean.chars().filter(|c| !matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')).collect();
+    let clean: String = text.chars().filter(|c| !is_unsafe_in_text(*c)).collect();
     let events = Parser::new_ext(&clean, options()).map(|event| match event {
         Event::Html(raw) | Event::InlineHtml(raw) => Event::Text(raw),
         Event::Start(Tag::HtmlBlock) => Event::Start(Tag::Paragraph),
@@ -95,7 +92,7 @@ pub(super) fn inline(text: &str) -> String {
                 out.push('\\');
                 out.push(character);
             }
-            other if other.is_control() => {}
+            other if is_unsafe(other) => {}
             other => out.push(other),
         }
     }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use alhena_model::Timestamp;
+use alhena_wire::display::is_unsafe;
 use serde::Serialize;
 
 use super::text;
@@ -107,7 +108,7 @@ fn line(text: &str, matches: &[(usize, Range<usize>)]) -> (String, Vec<Range<usi
                     line.push(' ');
                 }
             }
-            c if c.is_control() => {}
+            c if is_unsafe(c) => {}
             c => line.push(c),
         }
     }

@@ -8,8 +8,10 @@ use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io::{BufReader, Write};
 use std::process::{Child, ChildStdin, Stdio};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
 
 use super::osc::Titles;
 use super::parse::{Notice, NoticeReader};
@@ -76,7 +78,7 @@ impl Connection {
         let target = format!("={SESSION}");
         let titles =
             control.run(&[&["list-panes", "-s", "-t", &target, "-F", "#{pane_id} #{pane_title}"]])?;
-        let mut state = lock(&control.shared.state);
+        let mut state = control.shared.state.lock();
         for (pane, title) in
             titles.iter().flat_map(|titles| titles.lines()).filter_map(|line| line.split_once(' '))
         {
@@ -89,35 +91,35 @@ impl Connection {
 
     /// The process of tmux's client.
     pub(crate) fn client(&self) -> u32 {
-        lock(&self.child).id()
+        self.child.lock().id()
     }
 
     /// Ends the connection. tmux 3.3a does not bear it well that a client goes away while there is output for it.
     pub(crate) fn leave(&self) {
         let _refused = self.run(&[&["refresh-client", "-f", "no-output"]]);
-        let _gone = lock(&self.talk).write_all(b"\n");
+        let _gone = self.talk.lock().write_all(b"\n");
     }
 
     /// How often anything happened, in any pane, once that is not what was seen any more, or at the deadline.
     pub(crate) fn wait_for_changes(&self, seen: u64, deadline: Instant) -> u64 {
-        let mut state = lock(&self.shared.state);
+        let mut state = self.shared.state.lock();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             if state.changes != seen || state.gone || left.is_zero() {
                 return state.changes;
             }
-            state = wait(&self.shared.changed, state, left);
+            self.shared.changed.wait_for(&mut state, left);
         }
     }
 
     /// Whether tmux has ended the connection.
     pub(crate) fn is_gone(&self) -> bool {
-        lock(&self.shared.state).gone
+        self.shared.state.lock().gone
     }
 
     /// Runs commands and gives the answer of each.
     pub(crate) fn run(&self, commands: &[&[&str]]) -> Result<Vec<String>, TerminalError> {
-        let mut talk = lock(&self.talk);
+        let mut talk = self.talk.lock();
         let deadline = Instant::now() + PATIENCE;
         talk.write_all(line_of(commands).as_bytes())
             .and_then(|()| talk.flush())
@@ -127,7 +129,7 @@ impl Connection {
     }
 
     fn reply(&self, deadline: Instant) -> Result<String, TerminalError> {
-        let mut state = lock(&self.shared.state);
+        let mut state = self.shared.state.lock();
         loop {
             if let Some(reply) = state.replies.pop_front() {
                 return reply.map_err(TerminalError::tmux);
@@ -142,13 +144,13 @@ impl Connection {
                 self.shared.changed.notify_all();
                 return Err(TerminalError::tmux("no answer"));
             }
-            state = wait(&self.shared.changed, state, left);
+            self.shared.changed.wait_for(&mut state, left);
         }
     }
 
     /// What a pane has done so far.
     pub(crate) fn activity(&self, pane: &str) -> Activity {
-        self.activity_in(&lock(&self.shared.state), pane)
+        self.activity_in(&self.shared.state.lock(), pane)
     }
 
     fn activity_in(&self, state: &Heard, pane: &str) -> Activity {
@@ -158,14 +160,14 @@ impl Connection {
 
     /// Waits for output of a pane beyond what was counted, for a window to come or go, or for the deadline.
     pub(crate) fn wait(&self, pane: &str, seen: &Activity, deadline: Instant) -> Activity {
-        let mut state = lock(&self.shared.state);
+        let mut state = self.shared.state.lock();
         loop {
             let now = self.activity_in(&state, pane);
             let left = deadline.saturating_duration_since(Instant::now());
             if now.count != seen.count || now.windows != seen.windows || state.gone || left.is_zero() {
                 return now;
             }
-            state = wait(&self.shared.changed, state, left);
+            self.shared.changed.wait_for(&mut state, left);
         }
     }
 }
@@ -173,8 +175,8 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         // An empty line detaches. The child then ends by itself; it is killed in case it does not.
-        let _gone = lock(&self.talk).write_all(b"\n");
-        let mut child = lock(&self.child);
+        let _gone = self.talk.lock().write_all(b"\n");
+        let mut child = self.child.lock();
         let deadline = Instant::now() + Duration::from_millis(200);
         while Instant::now() < deadline {
             if !matches!(child.try_wait(), Ok(None)) {
@@ -190,7 +192,7 @@ impl Drop for Connection {
 fn listen(stdout: BufReader<std::process::ChildStdout>, shared: &Shared) {
     let mut reader = NoticeReader::new(stdout);
     while let Ok(Some(line)) = reader.next() {
-        let mut state = lock(&shared.state);
+        let mut state = shared.state.lock();
         match line {
             Notice::Reply(reply) => state.replies.push_back(reply),
             Notice::Output { pane, bytes } => {
@@ -212,14 +214,6 @@ fn listen(stdout: BufReader<std::process::ChildStdout>, shared: &Shared) {
         }
         shared.changed.notify_all();
     }
-    lock(&shared.state).gone = true;
+    shared.state.lock().gone = true;
     shared.changed.notify_all();
-}
-
-fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>, time: Duration) -> MutexGuard<'a, T> {
-    condvar.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner).0
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

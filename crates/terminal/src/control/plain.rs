@@ -5,8 +5,9 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::Activity;
 use crate::error::TerminalError;
@@ -49,7 +50,7 @@ impl Plain {
             &["display-message", "-p", "-t", pane, "#{history_size} #{cursor_x} #{cursor_y} #{pane_title}"],
             &["capture-pane", "-p", "-t", pane],
         ]);
-        let mut panes = self.panes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut panes = self.panes.lock();
         let known = panes.entry(pane.to_owned()).or_default();
         let Ok(now) = now else {
             // The pane has gone.

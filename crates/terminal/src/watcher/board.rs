@@ -7,10 +7,11 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use alhena_sys::Process;
+use parking_lot::{Condvar, Mutex};
 
 use crate::control::{Activity, Control};
 use crate::error::TerminalError;
@@ -84,7 +85,7 @@ impl Board {
             files: files_after(files, terminal, &reading),
             cli: record.cli,
         };
-        let mut known = self.known();
+        let mut known = self.known.lock();
         let before = known.kept.insert(terminal.id().to_owned(), kept).map(|kept| kept.reading);
         if before.as_ref().is_none_or(|before| before.status != reading.status || before.turn != reading.turn)
         {
@@ -116,7 +117,7 @@ impl Board {
     }
 
     fn forget_all_but(&self, there: &[Terminal]) {
-        let mut known = self.known();
+        let mut known = self.known.lock();
         let before = known.kept.len();
         known.kept.retain(|id, _| there.iter().any(|terminal| terminal.id() == id));
         if known.kept.len() != before {
@@ -131,24 +132,20 @@ impl Board {
 
     /// How often somebody was seen to do something else, once that is more than somebody knows of, or at the deadline.
     pub(super) fn wait_for_news(&self, seen: u64, deadline: Instant) -> u64 {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let known = self.changed.wait_timeout_while(self.known(), left, |known| known.news == seen);
-        known.unwrap_or_else(PoisonError::into_inner).0.news
+        let mut known = self.known.lock();
+        self.changed.wait_while_until(&mut known, |known| known.news == seen, deadline);
+        known.news
     }
 
     /// Whether somebody is at work, as far as was seen, or has not stood still yet.
     pub(super) fn is_busy(&self) -> bool {
-        let known = self.known();
+        let known = self.known.lock();
         let moves = |kept: &Kept| kept.is_unfinished() || kept.at < kept.since + STOOD;
         !known.looked_at.is_empty() || known.kept.values().any(moves)
     }
 
     fn kept(&self, terminal: &Terminal) -> Option<Kept> {
-        self.known().kept.get(terminal.id()).cloned()
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().kept.get(terminal.id()).cloned()
     }
 }
 
@@ -160,14 +157,14 @@ struct Look {
 
 impl Look {
     fn begin(board: &Arc<Board>, id: &str) -> Option<Self> {
-        let first = board.known().looked_at.insert(id.to_owned());
+        let first = board.known.lock().looked_at.insert(id.to_owned());
         first.then(|| Self { board: Arc::clone(board), id: id.to_owned() })
     }
 }
 
 impl Drop for Look {
     fn drop(&mut self) {
-        self.board.known().looked_at.remove(&self.id);
+        self.board.known.lock().looked_at.remove(&self.id);
     }
 }
 
@@ -247,7 +244,7 @@ mod tests {
         let long = Instant::now() + Duration::from_secs(60);
         let told = std::thread::scope(|scope| {
             let waiter = scope.spawn(|| board.wait_for_news(known, long));
-            board.announce(&mut board.known());
+            board.announce(&mut board.known.lock());
             waiter.join().unwrap()
         });
         assert_eq!(told, 1);

@@ -6,7 +6,6 @@
 use std::io::{self, BufReader};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use alhena_sys::sockets::Stream;
@@ -17,6 +16,7 @@ use super::wire::{self, Answer, Hello, Question};
 use crate::control::Activity;
 use crate::error::TerminalError;
 use crate::screen::Reading;
+use parking_lot::Mutex;
 
 /// How long the watcher may take for what tmux may take 15 s for.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -113,7 +113,7 @@ impl Client {
         if let Ok(answer) = self.ask_once(question) {
             return Ok(answer);
         }
-        self.free().clear();
+        self.free.lock().clear();
         match start::revive(&self.ground) && question.changes_nothing() {
             true => self.ask_once(question).map_err(|_| self.lost()),
             false => Err(self.lost()),
@@ -121,19 +121,15 @@ impl Client {
     }
 
     fn ask_once(&self, question: &Question) -> io::Result<Answer> {
-        let free = self.free().pop();
+        let free = self.free.lock().pop();
         let mut stream = match free {
             Some(stream) => stream,
             None => greet(self.ground.store.dir())?.1,
         };
         wire::write(stream.get_mut(), question)?;
         let answer = wire::read(&mut stream)?.ok_or(io::ErrorKind::UnexpectedEof)?;
-        self.free().push(stream);
+        self.free.lock().push(stream);
         Ok(answer)
-    }
-
-    fn free(&self) -> MutexGuard<'_, Vec<BufReader<Stream>>> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lost(&self) -> TerminalError {

@@ -1,7 +1,6 @@
 //! The start of each turn: its account, and its prompt.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::PoisonError;
 use std::time::Instant;
 
 use alhena_model::{Input, Malformed, Prompted, Stop};
@@ -140,8 +139,8 @@ impl Engine {
     fn is_open(&mut self) {
         let Some(mut exchange) = self.exchange.take() else { return };
         if let Some(opens) = &exchange.opens {
-            let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            *opens.lock().unwrap_or_else(PoisonError::into_inner) = opened;
+            let opened = self.opened.lock().clone();
+            *opens.lock() = opened;
         }
         self.tail = exchange.account.session.take();
         self.neighbours = exchange.account.neighbours.take();

@@ -1,6 +1,5 @@
 //! The end of a turn, and of everything.
 
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -157,7 +156,7 @@ impl Engine {
             self.depart(exchange, exit, stderr.clone());
             self.next_exchange();
         }
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&finished.published);
+        self.sessions.lock().clone_from(&finished.published);
         let mut warnings = self.ward.warnings.split_off(0);
         warnings.extend(finished.warnings);
         warnings.extend(self.late_warnings());

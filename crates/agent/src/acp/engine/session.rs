@@ -1,7 +1,5 @@
 //! The session: opened, with its mode and its model.
 
-use std::sync::PoisonError;
-
 use alhena_model::Input;
 use alhena_wire::acp::say;
 use alhena_wire::rpc::Id;
@@ -59,7 +57,7 @@ impl Engine {
             model: text("/models/currentModelId"),
             models: models(answer),
         };
-        *self.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
+        *self.opened.lock() = Some(opened);
         self.set_mode();
         if let Some(model) = self.request.model.clone() {
             self.set_model(model);

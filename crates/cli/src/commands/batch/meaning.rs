@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use alhena::agent::env::Environment;
 use alhena::agent::facts::{self, TrustState};
 use alhena::batch::job::FIELDS;
 use alhena::batch::meaning::{Agent, Ask, Checked, Fault, Meaning, Options};
 use alhena::{Approval, Gemini, Request, RunError, Trust};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::cassette;
@@ -54,7 +55,7 @@ impl OptionsOfRun {
     #[cfg(feature = "nats")]
     pub fn knows(&self, gemini: Gemini) {
         let key = (Some(gemini.path.clone()), PathBuf::new());
-        self.found.lock().unwrap_or_else(PoisonError::into_inner).insert(key, gemini);
+        self.found.lock().insert(key, gemini);
     }
 
     fn asked(&self, given: &Options) -> Result<Asked, Vec<Wrong>> {
@@ -72,7 +73,7 @@ impl OptionsOfRun {
         request: &mut Request,
         environment: &mut Environment,
     ) -> Result<Arc<Offline>, RunError> {
-        let mut started = self.offline.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut started = self.offline.lock();
         let (offline, tour) = match &*started {
             Some(started) => started.clone(),
             None => {
@@ -105,7 +106,7 @@ impl OptionsOfRun {
         let dir = if named.is_some() { None } else { request.dir.clone() };
         let key = (named.clone(), dir.unwrap_or_default());
         // The lock is held meanwhile: many who begin at once look for it once.
-        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = self.found.lock();
         if let Some(gemini) = found.get(&key) {
             return Ok(gemini.clone());
         }

@@ -1,7 +1,7 @@
 //! ^C while the model works: the first cancels the turn, the second ends the conversation. While a line is being typed the
 //! editor sees the key itself.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use alhena::agent::Canceller;
@@ -9,6 +9,7 @@ use alhena_sys::handles;
 use alhena_sys::processes::Signal;
 use alhena_sys::signals::{Arrivals, ENDING};
 use alhena_sys::terminals::Settings;
+use parking_lot::Mutex;
 
 /// The exit code of a conversation that was interrupted.
 pub const INTERRUPTED: u8 = 130;
@@ -42,7 +43,7 @@ impl Interrupts {
         if let Ok(mut signals) = Arrivals::of(&ENDING) {
             std::thread::spawn(move || {
                 for signal in signals.forever() {
-                    lock(&theirs).take(signal);
+                    theirs.lock().take(signal);
                 }
             });
         }
@@ -51,7 +52,7 @@ impl Interrupts {
 
     /// From now on ^C cancels this turn.
     pub fn begin(&self, turn: Canceller) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if state.ending {
             turn.cancel();
         }
@@ -61,17 +62,13 @@ impl Interrupts {
 
     /// The turn is over.
     pub fn end(&self) {
-        lock(&self.state).turn = None;
+        self.state.lock().turn = None;
     }
 
     /// Whether all is to end.
     pub fn ending(&self) -> bool {
-        lock(&self.state).ending
+        self.state.lock().ending
     }
-}
-
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl State {

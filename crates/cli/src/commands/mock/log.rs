@@ -3,10 +3,10 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::sync::Mutex;
 
 use alhena::scripted::Observed;
 use alhena_sys::files;
+use parking_lot::Mutex;
 
 use crate::command_error::CommandError;
 use crate::output::say;
@@ -35,7 +35,7 @@ impl Log {
         match self {
             Log::Stderr => say(line),
             Log::File(file) => {
-                let mut file = file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                let mut file = file.lock();
                 let _full = file.write_all(format!("{line}\n").as_bytes());
             }
         }

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use alhena::agent::env::{self, Environment};
+use alhena::wire::display::is_unsafe;
 use alhena_sys::processes::Process;
 use serde::{Deserialize, Serialize};
 
@@ -179,7 +180,7 @@ fn quoted(word: &str) -> String {
 
 /// A comment ends with its line.
 fn plain(name: &str) -> String {
-    name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+    name.chars().map(|c| if is_unsafe(c) { '?' } else { c }).collect()
 }
 
 #[cfg(test)]

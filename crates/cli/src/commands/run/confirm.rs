@@ -6,7 +6,7 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use alhena::agent::hooks::{Asked, Hooks, Moment, Verdict};
@@ -15,6 +15,7 @@ use alhena::model::hook::{UNCONFIRMED, UNDECIDED};
 use alhena::model::tool::{self, Class};
 use alhena::{Hint, Request, RunError};
 use alhena_sys::{handles, terminals};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::commands::chat::asked::{self, What};
@@ -46,7 +47,7 @@ pub fn add(tools: &[String], request: &mut Request) -> Result<(), RunError> {
     let person = Arc::new(Mutex::new(person));
     let confirm = Hooks::new([Moment::BeforeTool], move |asked| match rules.decide(&question(asked)) {
         None => Verdict::GO_ON,
-        Some(_) => person.lock().unwrap_or_else(PoisonError::into_inner).confirm(asked),
+        Some(_) => person.lock().confirm(asked),
     });
     let confirm = confirm.time_limit(ALL_DAY);
     request.hooks = Some(match request.hooks.take() {

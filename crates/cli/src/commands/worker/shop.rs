@@ -5,8 +5,8 @@ mod job;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use alhena::agent::dirs::Dirs;
@@ -17,6 +17,7 @@ use alhena::batch::perform::{Stop, Watch};
 use alhena::{Approval, Failure, FailureKind, PoolOptions, Request};
 use alhena_queue::{Cancelled, Held, Label, Layout, Name, Queue, QueueError, Worker};
 use alhena_sys::platform;
+use parking_lot::{Mutex, RwLock};
 
 use super::Args;
 use super::told::Told;
@@ -150,10 +151,6 @@ impl Shop {
         self.phase.load(Ordering::Acquire)
     }
 
-    fn running(&self) -> MutexGuard<'_, HashMap<u64, Running>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Once: no more jobs. Twice: they are given to others.
     fn interrupted(&self, count: u32) {
         let (phase, how) = match count {
@@ -166,7 +163,7 @@ impl Shop {
             None => {
                 self.told.say("no more jobs are taken; those that run finish. Once more gives them back.")
             }
-            Some(how) => self.running().values().for_each(|running| running.watch.stop(how)),
+            Some(how) => self.running.lock().values().for_each(|running| running.watch.stop(how)),
         }
     }
 
@@ -175,8 +172,8 @@ impl Shop {
         loop {
             std::thread::sleep(LOOK);
             self.stop_cancelled();
-            let running = self.running();
-            let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
+            let running = self.running.lock();
+            let last = self.last.lock().elapsed();
             let is_idle = running.is_empty() && idle.is_some_and(|idle| last >= idle);
             if running.is_empty() && (self.phase() != GOING || is_idle) {
                 // Whoever gets a job from now on gives it back.
@@ -189,7 +186,9 @@ impl Shop {
     fn stop_cancelled(&self) {
         let goes_on = |running: &&Running| !running.cancelled.load(Ordering::Acquire);
         let mut heard: HashMap<Arc<str>, Vec<Running>> = HashMap::new();
-        for running in self.running().values().filter(goes_on).filter(|one| self.cancelled.has(&one.batch)) {
+        for running in
+            self.running.lock().values().filter(goes_on).filter(|one| self.cancelled.has(&one.batch))
+        {
             heard.entry(running.batch.clone()).or_default().push(running.clone());
         }
         for (_, all) in heard.iter().filter(|(batch, _)| self.is_cancelled(batch) != Some(false)) {
@@ -201,12 +200,12 @@ impl Shop {
     }
 
     fn close(&self) -> Done {
-        let local = self.local.write().unwrap_or_else(PoisonError::into_inner).take();
+        let local = self.local.write().take();
         if let Some(local) = local {
             local.close();
         }
         self.folders.close();
-        let broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let broken = self.broken.lock().take();
         if let Some(failure) = broken {
             let code = failure.kind.exit_status();
             return Err(CommandError::failed(failure.message, failure.hint).exit(code));
@@ -245,8 +244,8 @@ impl Shop {
         // Before anything else: nobody goes home meanwhile.
         let (number, running) = self.register(held.batch());
         let done = held.open().map(|delivery| self.work_on(delivery, &running));
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-        self.running().remove(&number);
+        *self.last.lock() = Instant::now();
+        self.running.lock().remove(&number);
         done
     }
 
@@ -254,7 +253,7 @@ impl Shop {
         let number = self.next.fetch_add(1, Ordering::AcqRel);
         let watch = Arc::new(Watch::unheard());
         let running = Running { batch: batch.into(), watch, cancelled: Arc::default() };
-        self.running().insert(number, running.clone());
+        self.running.lock().insert(number, running.clone());
         (number, running)
     }
 
@@ -262,7 +261,7 @@ impl Shop {
     /// if it was cancelled, and nobody says whether it is now.
     fn is_cancelled(&self, batch: &str) -> Option<bool> {
         let heard = self.cancelled.has(batch);
-        let is_new = self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(batch.to_owned());
+        let is_new = self.seen.lock().insert(batch.to_owned());
         match (heard || is_new).then(|| self.ask_cancelled(batch)) {
             Some(None) if heard => None,
             asked => Some(asked.flatten().unwrap_or_default()),

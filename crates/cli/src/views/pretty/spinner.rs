@@ -1,8 +1,10 @@
 //! A sign of life on a terminal: a spinner with the time that has passed.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
 
 use crate::output::{Stream, progress, progress_over};
 use crate::style::{Colours, Paint, columns, fitting};
@@ -25,12 +27,6 @@ struct Shown {
     over: bool,
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Shown> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Spinner {
     pub fn start(colours: Colours) -> Self {
         if colours == Colours::Off || !Stream::Err.is_terminal() {
@@ -47,14 +43,14 @@ impl Spinner {
     /// Shows what is being waited for.
     pub fn show(&self, text: String) {
         if let Some(shared) = &self.shared {
-            shared.lock().text = Some(text);
+            shared.state.lock().text = Some(text);
         }
     }
 
     /// Takes it off the line, so that something else can be printed there.
     pub fn hide(&self) {
         if let Some(shared) = &self.shared {
-            let mut state = shared.lock();
+            let mut state = shared.state.lock();
             state.text = None;
             progress_over();
         }
@@ -65,7 +61,7 @@ impl Drop for Spinner {
     fn drop(&mut self) {
         self.hide();
         if let Some(shared) = &self.shared {
-            shared.lock().over = true;
+            shared.state.lock().over = true;
             shared.changed.notify_all();
         }
         if let Some(thread) = self.thread.take() {
@@ -76,7 +72,7 @@ impl Drop for Spinner {
 
 fn turn(shared: &Shared, colours: Colours) {
     let started = Instant::now();
-    let mut state = shared.lock();
+    let mut state = shared.state.lock();
     while !state.over {
         if let Some(text) = &state.text {
             let elapsed = started.elapsed();
@@ -88,7 +84,6 @@ fn turn(shared: &Shared, colours: Colours) {
             let line = format!("{frame} {text}{clock}");
             progress(colours.paint(Paint::Dim, line));
         }
-        let waited = shared.changed.wait_timeout(state, Duration::from_millis(100));
-        state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        shared.changed.wait_for(&mut state, Duration::from_millis(100));
     }
 }

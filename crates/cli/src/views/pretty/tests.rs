@@ -1,6 +1,7 @@
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use alhena::model::{Timestamp, Usage};
+use parking_lot::Mutex;
 use serde_json::json;
 
 use super::*;
@@ -11,13 +12,13 @@ struct Screen(Arc<Mutex<Vec<u8>>>);
 
 impl Screen {
     fn shows(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        String::from_utf8(self.0.lock().clone()).unwrap()
     }
 }
 
 impl Write for Screen {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        self.0.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
+use alhena::wire::display::is_unsafe_in_text;
 use alhena_testbed::Deadline;
 use alhena_testbed::processes::kill_tree;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -256,11 +257,7 @@ fn obeyed(sent: &[u8]) -> Vec<String> {
         text = text.replace(&format!("\x1b[{own}"), "");
     }
     text = text.replace("\r\x1b[K", "");
-    let bad = |c: &char| {
-        (c.is_control() && !matches!(c, '\n' | '\t'))
-            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    text.lines().filter(|line| line.chars().any(|c| bad(&c))).map(|line| format!("{line:?}")).collect()
+    text.lines().filter(|line| line.chars().any(is_unsafe_in_text)).map(|line| format!("{line:?}")).collect()
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use alhena_wire::display::{escaped_len, is_unsafe};
+
 /// So much of a line may be one text, as JSON.
 const ROOM: usize = 900_000;
 
@@ -10,7 +12,7 @@ fn written(letter: char) -> usize {
     match letter {
         '"' | '\\' | '\n' | '\r' | '\t' => 2,
         // As an escape; those beyond 7 bit may be written as such by whoever guards a terminal.
-        letter if letter.is_control() => 6,
+        letter if is_unsafe(letter) => escaped_len(letter),
         letter => letter.len_utf8(),
     }
 }

@@ -3,13 +3,14 @@
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use alhena::wire::frame::{Frame, Framer};
 use alhena::wire::mcp;
 use alhena::wire::rpc::{Fault, Id, Message, answer, refusal};
+use parking_lot::{Condvar, Mutex};
 use serde_json::{Map, Value, json};
 
 const LONGEST_LINE: usize = 64 << 20;
@@ -145,31 +146,27 @@ impl<W: Write> Drop for Call<'_, W> {
 impl<W: Write> Desk<W> {
     /// Writes one line. A client that does not read any more closes our input too.
     fn say(&self, line: &[u8]) {
-        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut output = self.output.lock();
         let _gone = output.write_all(line).and_then(|()| output.flush());
     }
 
-    fn calls(&self) -> MutexGuard<'_, HashMap<Id, Arc<AtomicBool>>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn enter(&self, id: &Id) -> Arc<AtomicBool> {
-        Arc::clone(self.calls().entry(id.clone()).or_default())
+        Arc::clone(self.calls.lock().entry(id.clone()).or_default())
     }
 
     fn leave(&self, id: &Id) {
-        self.calls().remove(id);
+        self.calls.lock().remove(id);
         self.fewer.notify_all();
     }
 
     fn cancel(&self, id: Option<&Value>) {
-        if let Some(unwanted) = id.and_then(Id::of).and_then(|id| self.calls().get(&id).cloned()) {
+        if let Some(unwanted) = id.and_then(Id::of).and_then(|id| self.calls.lock().get(&id).cloned()) {
             unwanted.store(true, Ordering::Relaxed);
         }
     }
 
     fn wait_for_calls(&self, longest: Duration) {
-        let _in_time = self.fewer.wait_timeout_while(self.calls(), longest, |calls| !calls.is_empty());
+        let _in_time = self.fewer.wait_while_for(&mut self.calls.lock(), |calls| !calls.is_empty(), longest);
     }
 }
 

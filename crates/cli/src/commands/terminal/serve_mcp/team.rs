@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use alhena::agent::env::Environment;
@@ -15,6 +14,7 @@ use alhena::terminal::{
     TerminalErrorKind, Terminals, Until, status_name,
 };
 use alhena::{Approval, Request, Trust};
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use super::Args;
@@ -82,7 +82,7 @@ impl Team {
     /// Delivers what waits, to the supervisor and to those it has written to, until the server ends.
     pub fn deliver(&self) {
         while !self.is_closed() {
-            let ids = self.receivers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let ids = self.receivers.lock().clone();
             for id in ids {
                 // A terminal that has gone takes nothing more; one that is busy does later.
                 if let Ok(terminal) = self.terminals.find(&id) {
@@ -183,7 +183,7 @@ impl Team {
         let message = text(arguments, "message")?;
         let from = self.own.as_ref().map_or("outside", |own| own.name());
         receiver.post(&format!("[Message from terminal {from}] {message}")).map_err(said)?;
-        self.receivers.lock().unwrap_or_else(PoisonError::into_inner).insert(receiver.id().to_owned());
+        self.receivers.lock().insert(receiver.id().to_owned());
         Ok(format!("{} gets it as soon as it is free", receiver.name()))
     }
 

@@ -1,7 +1,6 @@
 //! One job at a worker: from its letter to its answer, or back into the queue.
 
 use std::io;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -100,7 +99,7 @@ impl Shop {
         let model = job.options.get("model").and_then(serde_json::Value::as_str);
         let clock = hold::clock(&self.quota, model);
         hold::wait(&self.queue, &clock, watch, |text| self.told.say(text));
-        let local = self.local.read().unwrap_or_else(PoisonError::into_inner);
+        let local = self.local.read();
         let Some(local) = local.as_ref().filter(|_| watch.asked().is_none()) else {
             let failure = Failure::new(FailureKind::Cancelled, "the worker ends");
             return Ok(Ended::not_begun(failure, Where::Shared));
@@ -142,7 +141,7 @@ impl Shop {
         {
             // Every other job would fail here the same way: better nobody takes them than this one.
             self.told.left(which, "returned", &failure.message);
-            *self.broken.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure.clone());
+            *self.broken.lock() = Some(failure.clone());
             self.phase.fetch_max(DRAINING, Ordering::AcqRel);
             return self.note(delivery.give_back());
         }

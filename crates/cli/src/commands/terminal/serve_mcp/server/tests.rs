@@ -22,11 +22,11 @@ impl Tools for Toys {
         match name {
             "echo" => Ok(arguments.get("text").and_then(Value::as_str).unwrap_or("nothing").to_owned()),
             "wait" => {
-                self.waited.lock().unwrap().send("begun").unwrap();
+                self.waited.lock().send("begun").unwrap();
                 while !unwanted() && !self.closed.load(Ordering::Relaxed) {
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                self.waited.lock().unwrap().send("ended").unwrap();
+                self.waited.lock().send("ended").unwrap();
                 Ok("waited".to_owned())
             }
             "fall" => panic!("fell"),
@@ -41,15 +41,15 @@ impl Tools for Toys {
 
 /// A client of a server with toys.
 struct Client {
-    socket: UnixStream,
-    lines: BufReader<UnixStream>,
+    socket: Stream,
+    lines: BufReader<Stream>,
     server: std::thread::JoinHandle<io::Result<()>>,
     waited: mpsc::Receiver<&'static str>,
 }
 
 impl Client {
     fn new() -> Self {
-        let (ours, theirs) = UnixStream::pair().unwrap();
+        let (ours, theirs) = Stream::pair().unwrap();
         ours.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         let (sender, waited) = mpsc::channel();
         let toys = Arc::new(Toys { closed: AtomicBool::new(false), waited: Mutex::new(sender) });

@@ -130,7 +130,7 @@ fn moved(target: &str, id: Option<&str>) -> Option<String> {
     })
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "jsonschema"))]
 mod tests {
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Schemas of well-known tools are taken, or refused with a reason.
 
-use alhena_answer::Schema;
+use alhena_model::answer::Schema;
 use serde_json::{Value, json};
 
 #[test]

@@ -1,6 +1,6 @@
 //! What is a schema, what fits it, and what a model can do to both.
 
-use alhena_answer::Schema;
+use alhena_model::answer::Schema;
 use serde_json::{Map, Value, json};
 
 fn schema(schema: Value) -> Schema {
