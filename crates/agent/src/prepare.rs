@@ -16,7 +16,6 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use alhena_sys::poll;
 use alhena_sys::processes::{self, Signal};
-use alhena_sys::sockets::Stream;
+use alhena_sys::sockets::{self, Stream};
 
 use super::custody::Locks;
 use super::protocol::{self, Launch, Order, Report};
