@@ -113,7 +113,7 @@ fn a_command_that_is_not_answered_has_denied_before_it_ends() {
         // The program that asks prints nothing and is ended by SIGINT, which the shell does not report.
         let program = dir.path().join("silent");
         std::fs::write(&program, "#!/bin/sh\nkill -INT $$\n").unwrap();
-        files::set_mode(&program, 0o755).unwrap();
+        alhena_sys::files::set_mode(&program, 0o755).unwrap();
         let mut shell = std::process::Command::new("bash");
         let done = shell
             .args(["-c", &command])
