@@ -16,6 +16,7 @@
 //! | [`progress`] | how far it is, as data |
 //! | [`summary`] | what came of it, in figures and as a page |
 //! | [`registry`] | the batches of this machine, for whoever asks |
+//! | `queue` | jobs for workers on many machines, over NATS JetStream (feature `nats`) |
 
 pub mod doing;
 pub mod job;
@@ -26,6 +27,8 @@ pub mod outputs;
 pub mod perform;
 pub mod place;
 pub mod progress;
+#[cfg(feature = "nats")]
+pub mod queue;
 pub mod registry;
 pub mod result;
 pub mod schedule;

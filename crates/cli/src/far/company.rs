@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use alhena_queue::{Attendance, Hearing, Label, Queue};
+use alhena::batch::queue::{Attendance, Hearing, Label, Queue};
 
 use crate::output::say;
 

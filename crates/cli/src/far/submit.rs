@@ -14,9 +14,11 @@ use std::time::{Duration, Instant};
 use alhena::batch::job::Job;
 use alhena::batch::meaning::Fault;
 use alhena::batch::perform::{Done, Over, Perform, Stop, Watch, Where};
+use alhena::batch::queue::{
+    Batch, Begun, Cancelled, Gathered, Gathering, Label, Name, Queue, QueueError, Refused,
+};
 use alhena::batch::schedule::Control;
 use alhena::{Failure, FailureKind};
-use alhena_queue::{Batch, Begun, Cancelled, Gathered, Gathering, Label, Name, Queue, QueueError, Refused};
 
 use super::company::{Company, Work};
 use super::letter::{Answer, key_of};

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use alhena::batch::journal::Journal;
 use alhena::batch::meaning::Meaning;
+use alhena::batch::queue::{Batch, Gathered, Label, Layout, Name, Progress, Queue, Refused};
 use alhena::batch::result::{Earlier, JobResult};
 use alhena::batch::schedule;
-use alhena_queue::{Batch, Gathered, Label, Layout, Name, Progress, Queue, Refused};
 use serde_json::json;
 
 use super::jobs::MOST_TOLD;
@@ -98,7 +98,12 @@ fn known(journal: &Journal) -> HashSet<(String, u32)> {
     journal.done().flat_map(attempts).collect()
 }
 
-fn announce(queue: &Queue, name: &Name, batch: &Batch, anew: bool) -> Result<(), alhena_queue::QueueError> {
+fn announce(
+    queue: &Queue,
+    name: &Name,
+    batch: &Batch,
+    anew: bool,
+) -> Result<(), alhena::batch::queue::QueueError> {
     // Whoever has all results and throws them away wants the jobs done anew.
     if anew {
         queue.forget(name)?;

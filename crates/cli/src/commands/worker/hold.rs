@@ -4,8 +4,8 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{Duration, Instant};
 
 use alhena::batch::perform::Watch;
+use alhena::batch::queue::{Next, Queue, Turn};
 use alhena::{FailureKind, Outcome};
-use alhena_queue::{Next, Queue, Turn};
 
 /// Where the API does not say how long.
 const UNTOLD: Duration = Duration::from_secs(10);

@@ -14,8 +14,8 @@ use alhena::agent::env::Environment;
 use alhena::batch::local::{Local, Way};
 use alhena::batch::meaning::Meaning;
 use alhena::batch::perform::{Stop, Watch};
+use alhena::batch::queue::{Cancelled, Held, Label, Layout, Name, Queue, QueueError, Worker};
 use alhena::{Approval, Failure, FailureKind, PoolOptions, Request};
-use alhena_queue::{Cancelled, Held, Label, Layout, Name, Queue, QueueError, Worker};
 
 use super::Args;
 use super::told::Told;

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use alhena::batch::meaning::Fault;
 use alhena::batch::perform::{Done as Ended, Perform, Watch, Where};
+use alhena::batch::queue::{Delivery, QueueError};
 use alhena::{Failure, FailureKind, Status};
-use alhena_queue::{Delivery, QueueError};
 
 use super::{DRAINING, GOING, Running, Shop};
 use crate::commands::worker::hold;

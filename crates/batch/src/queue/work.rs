@@ -10,9 +10,9 @@ use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 
-use crate::error::server;
-use crate::names::{self, Label, Name, Ticket};
-use crate::{Queue, QueueError, parcel};
+use super::error::server;
+use super::names::{self, Label, Name, Ticket};
+use super::{Queue, QueueError, parcel};
 
 /// With several labels, how long one is waited for before the next is asked.
 const TURN: Duration = Duration::from_millis(300);

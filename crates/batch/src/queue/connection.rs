@@ -12,10 +12,10 @@ use async_nats::jetstream::{self, Context, ErrorCode, kv};
 use async_nats::subject::SubjectError;
 use tokio::runtime::Runtime;
 
-use crate::error::{Trouble, server};
-use crate::names::{self, Label, Name, Ticket};
-use crate::setup::{self, Generations, Stores};
-use crate::{Address, QueueError, clock, parcel};
+use super::error::{Trouble, server};
+use super::names::{self, Label, Name, Ticket};
+use super::setup::{self, Generations, Stores};
+use super::{Address, QueueError, clock, parcel};
 
 /// How long is waited for a server that does not take something: a cluster may have to choose a new leader.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use alhena_queue::{Address, Batch, Label, Layout, Name, Queue, QueueError};
+use alhena_batch::queue::{Address, Batch, Label, Layout, Name, Queue, QueueError};
 use alhena_testbed::nats::{NatsServer, cluster, free_port, urls};
 use alhena_testbed::tls::TlsFront;
 

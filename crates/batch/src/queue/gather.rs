@@ -8,9 +8,9 @@ use async_nats::jetstream::consumer::pull;
 use async_nats::jetstream::consumer::{DeliverPolicy, ReplayPolicy};
 use futures_util::StreamExt;
 
-use crate::error::server;
-use crate::names::{self, Name, Ticket};
-use crate::{Queue, QueueError, Refused, parcel};
+use super::error::server;
+use super::names::{self, Name, Ticket};
+use super::{Queue, QueueError, Refused, parcel};
 
 /// Before a server is asked again that ended what it had begun.
 const PAUSE: Duration = Duration::from_millis(250);

@@ -10,9 +10,9 @@ use async_nats::jetstream::stream::LastRawMessageErrorKind;
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 
-use crate::error::server;
-use crate::names::{self, Name};
-use crate::{Queue, QueueError};
+use super::error::server;
+use super::names::{self, Name};
+use super::{Queue, QueueError};
 
 /// So long a server may take that is asked by somebody who cannot wait.
 const AT_ONCE: Duration = Duration::from_secs(2);

@@ -9,9 +9,9 @@ use async_nats::jetstream::context::ConsumerInfoErrorKind;
 use futures_util::StreamExt;
 use tokio::task::JoinHandle;
 
-use crate::error::server;
-use crate::names::{self, Label, Name};
-use crate::{Begun, Queue, QueueError};
+use super::error::server;
+use super::names::{self, Label, Name};
+use super::{Begun, Queue, QueueError};
 
 /// How often it is looked.
 const LOOK: Duration = Duration::from_millis(200);
