@@ -17,6 +17,7 @@
 //! | [`summary`] | what came of it, in figures and as a page |
 //! | [`registry`] | the batches of this machine, for whoever asks |
 //! | `queue` | jobs for workers on many machines, over NATS JetStream (feature `nats`) |
+//! | `remote` | batches that workers do, and the workers (feature `nats`) |
 
 pub mod doing;
 pub mod job;
@@ -30,6 +31,8 @@ pub mod progress;
 #[cfg(feature = "nats")]
 pub mod queue;
 pub mod registry;
+#[cfg(feature = "nats")]
+pub mod remote;
 pub mod result;
 pub mod schedule;
 pub mod summary;

@@ -4,14 +4,12 @@
 //! |---|---|
 //! | [`table`] | which options may travel, and why the others may not |
 //! | [`letter`] | a job and its answer, as they are in the queue |
-//! | [`folder`] | a folder as bytes, and back without a way out |
 //! | [`pack`] | the submitter's side: a job becomes a letter |
 //! | [`gate`] | the worker's side: a letter becomes a job, or is refused |
 //! | [`company`] | whether a server and workers are there for the jobs |
 //! | [`submit`] | puts jobs into the queue and gathers what came of them |
 
 mod company;
-mod folder;
 mod gate;
 mod letter;
 mod pack;
@@ -19,7 +17,6 @@ mod submit;
 mod table;
 
 pub use self::company::nobody;
-pub use self::folder::Folders;
 pub use self::gate::{Gate, OptionsOfWorker};
 pub use self::letter::{Answer, Letter, key};
 pub use self::pack::OptionsThatTravel;

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::gate::refused;
 
 /// Another one is not understood.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// A job on its way to a worker. Nothing in it refers to the machine that it comes from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -17,6 +17,7 @@ use alhena::batch::perform::{Done, Over, Perform, Stop, Watch, Where};
 use alhena::batch::queue::{
     Batch, Begun, Cancelled, Gathered, Gathering, Label, Name, Queue, QueueError, Refused,
 };
+use alhena::batch::remote::folder;
 use alhena::batch::schedule::Control;
 use alhena::{Failure, FailureKind};
 
@@ -291,7 +292,7 @@ impl Far {
         if let Some(kept) = folders.get(&path) {
             return Ok(kept.clone());
         }
-        let (bytes, left_out) = super::folder::pack(&path).map_err(|error| fault(&error))?;
+        let (bytes, left_out) = folder::pack(&path).map_err(|error| fault(&error))?;
         let name = self.queue.keep_file(&self.batch, &bytes).map_err(|error| fault(&error))?;
         folders.insert(path, (name.clone(), left_out.clone()));
         Ok((name, left_out))

@@ -100,7 +100,7 @@ fn a_letter_that_was_written_by_hand_gets_no_further() {
     let touched = fleet.path("touched");
     let evil = format!("touch {}", touched.display());
     let letter = |options: Value| {
-        json!({"version": 2, "id": "x", "line": 1, "mark": "00112233445566778899aabbccddeeff",
+        json!({"version": 3, "id": "x", "line": 1, "mark": "00112233445566778899aabbccddeeff",
             "options": options, "place": {"kind": "dir"}})
         .to_string()
     };
@@ -156,7 +156,7 @@ fn a_letter_with_an_odd_head_is_taken_out_before_anything_runs_and_told() {
         Queue::connect(&Address::of(Some(&fleet.urls()), |_| None).unwrap(), Layout::default()).unwrap();
     let batch = "b".parse().unwrap();
     queue.announce(&batch, &Batch::new(1, "")).unwrap();
-    let letter = json!({"version": 2, "id": "x", "line": 1, "mark": "00112233445566778899aabbccddeeff",
+    let letter = json!({"version": 3, "id": "x", "line": 1, "mark": "00112233445566778899aabbccddeeff",
         "options": {"prompt": "p"}, "place": {"kind": "dir"}});
     let long = "x".repeat(5000);
     let odd = ["a b", "", "*", &long, "other"].map(|batch| {

@@ -15,6 +15,7 @@ use alhena::batch::local::{Local, Way};
 use alhena::batch::meaning::Meaning;
 use alhena::batch::perform::{Stop, Watch};
 use alhena::batch::queue::{Cancelled, Held, Label, Layout, Name, Queue, QueueError, Worker};
+use alhena::batch::remote::folder::Folders;
 use alhena::{Approval, Failure, FailureKind, PoolOptions, Request};
 
 use super::Args;
@@ -22,7 +23,7 @@ use super::told::Told;
 use crate::command_error::{CommandError, Done};
 use crate::commands::batch::OptionsOfRun;
 use crate::commands::run::find;
-use crate::far::{Folders, Gate, OptionsOfWorker};
+use crate::far::{Gate, OptionsOfWorker};
 use crate::nats;
 use crate::signals::Interrupts;
 

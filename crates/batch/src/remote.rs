@@ -1,0 +1,3 @@
+//! Jobs that workers on other machines do.
+
+pub mod folder;
