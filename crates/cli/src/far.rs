@@ -18,6 +18,6 @@ mod table;
 
 pub use self::company::nobody;
 pub use self::gate::{Gate, OptionsOfWorker};
-pub use self::letter::{Answer, Letter, key};
+pub use self::letter::{Answer, Letter, id_and_mark, key};
 pub use self::pack::OptionsThatTravel;
 pub use self::submit::{Far, Setup};

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use alhena::Outcome;
 use alhena::batch::job::{Checkout, Job};
 use alhena::batch::meaning::{Fault, Options};
-use alhena::batch::outputs::OutputFile;
-use alhena::batch::perform::{Done, Where};
+use alhena::batch::perform::{Attempt, Where};
+use alhena::batch::result::JobResult;
 use alhena::model::Timestamp;
+use alhena::{Failure, Outcome};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -47,33 +47,11 @@ pub enum Place {
     Git { url: String, reference: String, dir: String },
 }
 
-/// What came of it.
+/// A finished attempt on its way back, with the worker's name in its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
-    pub version: u32,
-    pub id: String,
-    pub mark: String,
-    /// Who did it.
-    pub worker: String,
-    pub outcome: Arc<Outcome>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub patch: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub outputs: Vec<OutputFile>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub commit: Option<String>,
-    pub place: Worked,
-    /// When it was over.
-    pub at: Timestamp,
-}
-
-/// Where it was done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Worked {
-    Own,
-    Shared,
-    Nowhere,
+    version: u32,
+    pub attempt: Attempt,
 }
 
 /// The one thing that all releases write the same way.
@@ -91,9 +69,15 @@ impl Letter {
         })
     }
 
+    /// Returns the result of an attempt that never began.
+    pub fn not_begun(&self, failure: Failure, place: Where) -> Attempt {
+        let outcome = Arc::new(Outcome::not_begun(failure));
+        Attempt { result: JobResult::new(&self.id, &self.mark, outcome), place }
+    }
+
     /// As much of one that cannot be read as an answer needs: what it is called in the queue.
     pub fn unread(key: &str) -> Self {
-        let (id, mark) = key.rsplit_once('@').unwrap_or((key, ""));
+        let (id, mark) = id_and_mark(key);
         Self {
             version: VERSION,
             id: id.to_owned(),
@@ -125,55 +109,26 @@ impl Place {
 
 impl Answer {
     /// What these bytes answer, if it is the job that is called so in the queue.
-    pub fn read(bytes: &[u8], key: &str) -> Result<Self, String> {
-        let answer: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-        let asked = Letter::unread(key);
-        match answer {
-            answer if answer.version != VERSION => {
-                Err("it was written by another release of alhena".to_owned())
-            }
-            answer if answer.id == asked.id && answer.mark == asked.mark => Ok(answer),
-            _ => Err("it is that of another job".to_owned()),
+    pub fn read(bytes: &[u8], key: &str) -> Result<Attempt, String> {
+        let Versioned { version } = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        if version != VERSION {
+            return Err("it was written by another release of alhena".to_owned());
+        }
+        let Self { attempt, .. } = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        match id_and_mark(key) == (&attempt.result.id, &attempt.result.job) {
+            true => Ok(attempt),
+            false => Err("it is that of another job".to_owned()),
         }
     }
 
-    pub fn of(letter: &Letter, worker: &str, mut done: Done) -> Self {
+    /// The answer to a letter.
+    pub fn of(letter: &Letter, worker: &str, number: u32, mut attempt: Attempt) -> Self {
+        let result = &mut attempt.result;
         if !letter.left_out.is_empty() {
-            Arc::make_mut(&mut done.outcome).warnings.extend_from_slice(&letter.left_out);
+            Arc::make_mut(&mut result.outcome).warnings.extend_from_slice(&letter.left_out);
         }
-        Self {
-            version: VERSION,
-            id: letter.id.clone(),
-            mark: letter.mark.clone(),
-            worker: worker.to_owned(),
-            outcome: done.outcome,
-            patch: done.patch,
-            outputs: done.outputs,
-            commit: done.commit,
-            place: match done.place {
-                Where::Own => Worked::Own,
-                Where::Shared => Worked::Shared,
-                Where::Nowhere => Worked::Nowhere,
-            },
-            at: Timestamp::now(),
-        }
-    }
-
-    /// As the batch has it.
-    pub fn done(self) -> Done {
-        let place = match self.place {
-            Worked::Own => Where::Own,
-            Worked::Shared => Where::Shared,
-            Worked::Nowhere => Where::Nowhere,
-        };
-        Done {
-            outcome: self.outcome,
-            patch: self.patch,
-            outputs: self.outputs,
-            commit: self.commit,
-            worker: Some(self.worker),
-            place,
-        }
+        (result.attempt, result.worker, result.at) = (number, Some(worker.to_owned()), Timestamp::now());
+        Self { version: VERSION, attempt }
     }
 }
 
@@ -190,4 +145,9 @@ pub fn key(id: &str, mark: &str) -> String {
 /// The same, of a job.
 pub fn key_of(job: &Job) -> String {
     key(&job.id, &job.mark.to_string())
+}
+
+/// The id and the mark of the job that is called so in the queue.
+pub fn id_and_mark(key: &str) -> (&str, &str) {
+    key.rsplit_once('@').unwrap_or((key, ""))
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use alhena::batch::job::Job;
 use alhena::batch::meaning::Fault;
-use alhena::batch::perform::{Done, Over, Perform, Stop, Watch, Where};
+use alhena::batch::perform::{Attempt, Over, Perform, Stop, Watch, Where};
 use alhena::batch::queue::{
     Batch, Begun, Cancelled, Gathered, Gathering, Label, Name, Queue, QueueError, Refused,
 };
@@ -300,7 +300,7 @@ impl Far {
 
     fn fails(&self, key: &Key, failure: Failure) {
         if let Some(pending) = self.take(key) {
-            pending.over.done(Done::not_begun(failure, Where::Shared));
+            pending.over.done(Attempt::not_begun(&pending.job, failure, Where::Shared));
         }
     }
 
@@ -392,7 +392,7 @@ impl Far {
         self.moved.store(true, Ordering::Release);
         let key = (gathered.job, gathered.attempt);
         match self.take(&key) {
-            Some(pending) => pending.over.done(done(&gathered.payload, &key.0)),
+            Some(pending) => pending.over.done(attempt(&gathered.payload, &pending.job)),
             None if known.contains(&key) => {}
             None => {
                 lock(&self.desk).early.insert(key, gathered.payload);
@@ -434,22 +434,22 @@ impl Far {
             }
             pending.watch.stop(Stop::Gently);
             let failure = Failure::new(FailureKind::Cancelled, "nobody waits for it any more");
-            pending.over.done(Done::not_begun(failure, Where::Shared));
+            pending.over.done(Attempt::not_begun(&pending.job, failure, Where::Shared));
         }
     }
 }
 
 impl Perform for Far {
-    fn perform(&self, _: &Job, _: &Watch) -> Done {
+    fn perform(&self, job: &Job, _: &Watch) -> Attempt {
         let failure = Failure::new(FailureKind::Crashed, "jobs of this batch are done elsewhere");
-        Done::not_begun(failure, Where::Shared)
+        Attempt::not_begun(job, failure, Where::Shared)
     }
 
     fn begin(self: Arc<Self>, job: Job, attempt: u32, watch: Arc<Watch>, over: Over) {
         let key = (key_of(&job), attempt);
         let mut desk = lock(&self.desk);
         if let Some(payload) = desk.early.remove(&key) {
-            return over.done(done(&payload, &key.0));
+            return over.done(self::attempt(&payload, &job));
         }
         watch.waits();
         self.waiting.fetch_add(1, Ordering::AcqRel);
@@ -513,22 +513,20 @@ fn pass_over(gathering: &mut Gathering) -> bool {
 
 fn is_out_of_quota(payload: &[u8]) -> bool {
     let answer: Option<Answer> = serde_json::from_slice(payload).ok();
-    answer.and_then(|answer| answer.outcome.failure.as_ref().map(|failure| failure.daily_quota)) == Some(true)
+    let failure = answer.as_ref().and_then(|answer| answer.attempt.result.outcome.failure.as_ref());
+    failure.is_some_and(|failure| failure.daily_quota)
 }
 
 /// An answer is one only for the job that was asked.
-fn done(payload: &[u8], key: &str) -> Done {
+fn attempt(payload: &[u8], job: &Job) -> Attempt {
     let answer = match payload.is_empty() {
         true => Err("it is not in the queue any more".to_owned()),
-        false => Answer::read(payload, key),
+        false => Answer::read(payload, &key_of(job)),
     };
-    answer.map_or_else(
-        |why| {
-            let message = format!("the worker's answer is no good: {why}");
-            Done::not_begun(Failure::new(FailureKind::InvalidResponse, message), Where::Shared)
-        },
-        Answer::done,
-    )
+    answer.unwrap_or_else(|why| {
+        let message = format!("the worker's answer is no good: {why}");
+        Attempt::not_begun(job, Failure::new(FailureKind::InvalidResponse, message), Where::Shared)
+    })
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -125,15 +125,16 @@ fn a_letter_that_was_written_by_hand_gets_no_further() {
     for _ in 0..letters.len() + 3 {
         let gathered = gathering.next(LONG).unwrap().unwrap();
         let answer: Value = serde_json::from_slice(&gathered.payload).unwrap();
-        let failure = &answer["outcome"]["failure"];
+        let result = &answer["attempt"]["result"];
+        let failure = &result["outcome"]["failure"];
         assert_eq!(failure["kind"], "input", "{answer}");
-        let is_lost = answer["id"] == "lost";
+        let is_lost = result["id"] == "lost";
         let begin =
             if is_lost { "what the job says cannot be had: the file" } else { "the worker refuses it: " };
         assert!(failure["message"].as_str().unwrap().starts_with(begin), "{answer}");
         unread.extend(
-            (answer["id"] != "x").then(|| {
-                [&answer["id"], &answer["mark"], &failure["message"]].map(Value::to_string).join(" ")
+            (result["id"] != "x").then(|| {
+                [&result["id"], &result["job"], &failure["message"]].map(Value::to_string).join(" ")
             }),
         );
     }

@@ -15,7 +15,7 @@ use serde_json::json;
 use super::jobs::MOST_TOLD;
 use super::{By, OfQueue, OptionsOfRun, Work, check_page, finish};
 use crate::command_error::{CommandError, Done};
-use crate::far::{Answer, Far, Letter, OptionsThatTravel, Setup, key, nobody};
+use crate::far::{Answer, Far, OptionsThatTravel, Setup, id_and_mark, key, nobody};
 use crate::nats;
 use crate::output::{print, print_json, say, write, written};
 use crate::signals::Interrupts;
@@ -255,11 +255,12 @@ pub fn results(of: &OfQueue) -> Done {
         missing.extend(refused.into_iter().map(|Refused { subject, reason, .. }| (subject, reason)));
         let Some(Gathered { job, attempt, payload, lost, .. }) = gathered else { continue };
         let answer = lost.map_or_else(|| Answer::read(&payload, &job), Err);
-        let id = Letter::unread(&job).id;
+        let (id, _) = id_and_mark(&job);
         let next = places.len();
-        let place = *places.entry(id.clone()).or_insert(next);
-        let told = answer.map(|answer| result(answer, attempt));
-        let told = told.map_err(|why| (format!("{id} (attempt {attempt})"), why));
+        let place = *places.entry(id.to_owned()).or_insert(next);
+        let told = answer
+            .map(|answer| JobResult { attempt, ..answer.result })
+            .map_err(|why| (format!("{id} (attempt {attempt})"), why));
         attempts.entry(place).or_default().insert(attempt, told);
     }
     if progress.results > 0 && gathering.left() != Some(0) {
@@ -298,19 +299,4 @@ fn incomplete(name: &Name, missing: &[Missing]) -> CommandError {
         format!("not all results of batch {name} can be had:\n  {}", lines.join("\n  ")),
         "The others were printed. Whoever submitted it has them done again with --again failed.",
     )
-}
-
-fn result(answer: Answer, attempt: u32) -> JobResult {
-    JobResult {
-        id: answer.id,
-        attempt,
-        outcome: answer.outcome,
-        patch: answer.patch,
-        outputs: answer.outputs,
-        commit: answer.commit,
-        worker: Some(answer.worker),
-        earlier: Vec::new(),
-        job: answer.mark,
-        at: answer.at,
-    }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use alhena::batch::meaning::Fault;
-use alhena::batch::perform::{Done as Ended, Perform, Watch, Where};
+use alhena::batch::perform::{Attempt, Perform, Watch, Where};
 use alhena::batch::queue::{Delivery, QueueError};
 use alhena::{Failure, FailureKind, Status};
 
@@ -60,10 +60,8 @@ impl Shop {
                 }
                 Err(error) => {
                     let message = format!("the folder of the job cannot be had: {error}");
-                    Ended::not_begun(
-                        Failure::new(FailureKind::Input, message).with_hint(AGAIN),
-                        Where::Shared,
-                    )
+                    letter
+                        .not_begun(Failure::new(FailureKind::Input, message).with_hint(AGAIN), Where::Shared)
                 }
             };
             let ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -72,7 +70,7 @@ impl Shop {
     }
 
     /// Does it; an error if the server did not give what it takes, which says nothing about the job.
-    fn perform(&self, letter: &Letter, watch: &Watch) -> Result<Ended, QueueError> {
+    fn perform(&self, letter: &Letter, watch: &Watch) -> Result<Attempt, QueueError> {
         let (mut folder, mut away) = (None, None);
         let unpack = |name: &str| {
             let fetch = || {
@@ -94,7 +92,7 @@ impl Shop {
             Ok(job) => job,
             Err(Fault { message, hint }) => {
                 let failure = Failure::new(FailureKind::Input, message).with_hint(hint);
-                return away.map_or_else(|| Ok(Ended::not_begun(failure, Where::Shared)), Err);
+                return away.map_or_else(|| Ok(letter.not_begun(failure, Where::Shared)), Err);
             }
         };
         let model = job.options.get("model").and_then(serde_json::Value::as_str);
@@ -103,10 +101,10 @@ impl Shop {
         let local = self.local.read().unwrap_or_else(PoisonError::into_inner);
         let Some(local) = local.as_ref().filter(|_| watch.asked().is_none()) else {
             let failure = Failure::new(FailureKind::Cancelled, "the worker ends");
-            return Ok(Ended::not_begun(failure, Where::Shared));
+            return Ok(letter.not_begun(failure, Where::Shared));
         };
         let ended = local.perform(&job, watch);
-        hold::tell(&self.queue, &clock, &ended.outcome);
+        hold::tell(&self.queue, &clock, &ended.result.outcome);
         drop(folder);
         Ok(ended)
     }
@@ -115,12 +113,13 @@ impl Shop {
         &self,
         delivery: Delivery,
         letter: &Letter,
-        ended: Ended,
+        ended: Attempt,
         which: &Which,
         running: &Running,
         ms: u64,
     ) {
-        let was_stopped = ended.outcome.status == Status::Cancelled;
+        let outcome = &ended.result.outcome;
+        let was_stopped = outcome.status == Status::Cancelled;
         if was_stopped && running.cancelled.load(Ordering::Acquire) {
             return match self.ask_cancelled(&which.batch) {
                 Some(true) => {
@@ -138,24 +137,23 @@ impl Shop {
             self.told.left(which, "returned", "this worker ends");
             return self.note(delivery.give_back());
         }
-        if let Some(failure) = ended.outcome.failure.as_ref().filter(|failure| is_ours(failure.kind, letter))
-        {
+        if let Some(failure) = outcome.failure.as_ref().filter(|failure| is_ours(failure.kind, letter)) {
             // Every other job would fail here the same way: better nobody takes them than this one.
             self.told.left(which, "returned", &failure.message);
             *self.broken.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure.clone());
             self.phase.fetch_max(DRAINING, Ordering::AcqRel);
             return self.note(delivery.give_back());
         }
-        self.told.done(which, &ended.outcome, ms);
-        self.answer(delivery, Answer::of(letter, &self.name, ended), Delivery::finish);
+        self.told.done(which, outcome, ms);
+        self.answer(delivery, letter, ended, Delivery::finish);
     }
 
     /// A letter that nobody here can read: whoever waits for its answer is told.
     fn refuse(&self, delivery: Delivery, Fault { message, hint }: Fault, which: &Which) {
         self.told.left(which, "refused", &message);
         let failure = Failure::new(FailureKind::Input, message).with_hint(hint);
-        let (letter, ended) = (Letter::unread(delivery.job()), Ended::not_begun(failure, Where::Shared));
-        self.answer(delivery, Answer::of(&letter, &self.name, ended), Delivery::finish);
+        let letter = Letter::unread(delivery.job());
+        self.answer(delivery, &letter, letter.not_begun(failure, Where::Shared), Delivery::finish);
     }
 
     /// A job that ended every worker before: nobody else has to.
@@ -164,16 +162,17 @@ impl Shop {
         self.told.left(which, "buried", &message);
         let failure = Failure::new(FailureKind::Crashed, message)
             .with_hint("It is kept in the stream alhena-dead; try it alone with `alhena run`.");
-        let ended = Ended::not_begun(failure, Where::Nowhere);
-        self.answer(delivery, Answer::of(letter, &self.name, ended), Delivery::bury);
+        self.answer(delivery, letter, letter.not_begun(failure, Where::Nowhere), Delivery::bury);
     }
 
     fn answer(
         &self,
         delivery: Delivery,
-        answer: Answer,
+        letter: &Letter,
+        ended: Attempt,
         how: fn(Delivery, &[u8]) -> Result<bool, QueueError>,
     ) {
+        let answer = Answer::of(letter, &self.name, delivery.attempt(), ended);
         let sent = serde_json::to_vec(&answer).map_err(|error| error.to_string());
         let sent = sent.and_then(|bytes| how(delivery, &bytes).map_err(|error| error.to_string()));
         if let Err(error) = sent {
