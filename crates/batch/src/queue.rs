@@ -15,23 +15,23 @@
 //! This module knows nothing of Gemini CLI, and its types can be used without a runtime: it has one of its own.
 
 mod address;
-mod attendance;
 mod batches;
 mod clock;
 mod connection;
 mod error;
 mod gather;
 mod names;
-mod parcel;
+mod payload;
+mod presence;
 mod setup;
 mod work;
 
 pub use address::Address;
-pub use attendance::{Attendance, Hearing};
 pub use batches::{Batch, Cancelled, Progress};
 pub use clock::{Next, Turn};
 pub use connection::{Layout, Queue};
 pub use error::{QueueError, Trouble};
 pub use gather::{Gathered, Gathering};
 pub use names::{Label, Name};
-pub use work::{Begun, Delivery, Held, Refused, Worker};
+pub use presence::{Hearing, WorkerPresence};
+pub use work::{Begun, Delivery, Held, JobConsumer, Refused};

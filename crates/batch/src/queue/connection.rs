@@ -15,7 +15,7 @@ use tokio::runtime::Runtime;
 use super::error::{Trouble, server};
 use super::names::{self, Label, Name, Ticket};
 use super::setup::{self, Generations, Stores};
-use super::{Address, QueueError, clock, parcel};
+use super::{Address, QueueError, clock, payload};
 
 /// How long is waited for a server that does not take something: a cluster may have to choose a new leader.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -150,7 +150,7 @@ impl Queue {
     ) -> Result<bool, QueueError> {
         self.wait(async {
             let ticket = Ticket::new(batch, job, attempt);
-            let message = parcel::pack(self, &ticket, "job", payload).await?;
+            let message = payload::pack(self, &ticket, "job", payload).await?;
             let subject = ticket.job_subject(label);
             self.store_in_turn("a job is put into the queue", subject, message, sent).await
         })
