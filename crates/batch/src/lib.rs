@@ -16,6 +16,8 @@
 //! | [`progress`] | how far it is, as data |
 //! | [`summary`] | what came of it, in figures and as a page |
 //! | [`registry`] | the batches of this machine, for whoever asks |
+//! | `queue` | jobs for workers on many machines, over NATS JetStream (feature `nats`) |
+//! | `remote` | batches that workers do, and the workers (feature `nats`) |
 
 pub mod doing;
 pub mod job;
@@ -26,7 +28,11 @@ pub mod outputs;
 pub mod perform;
 pub mod place;
 pub mod progress;
+#[cfg(feature = "nats")]
+pub mod queue;
 pub mod registry;
+#[cfg(feature = "nats")]
+pub mod remote;
 pub mod result;
 pub mod schedule;
 pub mod summary;

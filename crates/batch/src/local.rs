@@ -9,7 +9,7 @@ use alhena_model::{Failure, FailureKind, Outcome, Status};
 
 use crate::job::{Job, Place};
 use crate::meaning::{Agent, Ask, Meaning, Options};
-use crate::perform::{Done, Perform, Watch, Where};
+use crate::perform::{Attempt, Perform, Watch, Where};
 use crate::place::{Changes, Places, Workplace};
 
 /// How jobs get their processes.
@@ -82,14 +82,14 @@ impl Local {
 }
 
 impl Perform for Local {
-    fn perform(&self, job: &Job, watch: &Watch) -> Done {
+    fn perform(&self, job: &Job, watch: &Watch) -> Attempt {
         let mut place = match self.place(job, watch) {
             Ok(None) => {
                 let outcome = self.attempt(&job.options, None, None, watch).unwrap_or_else(not_begun);
-                return Done::of(outcome, Where::Shared);
+                return Attempt::of(job, outcome, Where::Shared);
             }
             Ok(Some(place)) => place,
-            Err(failure) => return Done::not_begun(*failure, Where::Own),
+            Err(failure) => return Attempt::not_begun(job, *failure, Where::Own),
         };
         let commit = place.commit().map(str::to_owned);
         let source = place.source();
@@ -103,7 +103,8 @@ impl Perform for Local {
             }
         };
         let mut outcome = attempt.unwrap_or_else(not_begun);
-        let mut done = Done { commit, ..Done::of(outcome.clone(), Where::Own) };
+        let mut done = Attempt::of(job, outcome.clone(), Where::Own);
+        done.result.commit = commit;
         if watch.asked().is_some() && outcome.status == Status::Cancelled {
             return done;
         }
@@ -112,8 +113,8 @@ impl Perform for Local {
             place.changes(watch).and_then(|changes| Ok((changes, place.outputs(&job.outputs, watch)?)));
         match taken {
             Ok((Changes { patch, warnings, .. }, outputs)) => {
-                done.patch = patch;
-                done.outputs = outputs.files;
+                done.result.patch = patch;
+                done.result.outputs = outputs.files;
                 told.warnings.extend(warnings.into_iter().chain(outputs.warnings));
             }
             // Work that nobody can see is none.
@@ -123,7 +124,7 @@ impl Perform for Local {
             }
             Err(failure) => told.warnings.push(failure.message),
         }
-        done.outcome = outcome;
+        done.result.outcome = outcome;
         done
     }
 }

@@ -6,34 +6,35 @@ use std::sync::mpsc::Sender;
 use alhena_agent::Stopper;
 use alhena_model::{Event, EventKind, Failure, FailureKind, Outcome};
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 
 use crate::doing;
 use crate::job::Job;
-use crate::outputs::OutputFile;
-use crate::result::Spent;
+use crate::result::{JobResult, Spent};
 use crate::schedule::Happening;
 pub use crate::schedule::Where;
 
 /// Does jobs, one attempt at a call.
 pub trait Perform: Send + Sync + 'static {
     /// Does a job and comes back when nothing of it is left. It tells `watch` what it does, and stops when that says so.
-    fn perform(&self, job: &Job, watch: &Watch) -> Done;
+    fn perform(&self, job: &Job, watch: &Watch) -> Attempt;
 
     /// Begins a job and comes back at once; `over` is told how it ended. On a thread of its own, unless others do the work.
     fn begin(self: Arc<Self>, job: Job, _attempt: u32, watch: Arc<Watch>, over: Over) {
-        let (spare, shared) = (over.clone(), over);
+        let (job, spare) = (Arc::new(job), over.clone());
+        let unstarted = job.clone();
         let work = move || {
             let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.perform(&job, &watch)));
             // Whoever is told may end all of it, and has to be the last one with it.
             drop(self);
-            shared.done(done.unwrap_or_else(|_panicked| {
+            over.done(done.unwrap_or_else(|_panicked| {
                 let failure = Failure::new(FailureKind::Crashed, "the job's own thread broke down");
-                Done::not_begun(failure, Where::Shared)
+                Attempt::not_begun(&job, failure, Where::Shared)
             }));
         };
         if let Err(error) = std::thread::Builder::new().name("alhena-job".to_owned()).spawn(work) {
             let failure = Failure::new(FailureKind::Crashed, format!("no thread for the job: {error}"));
-            spare.done(Done::not_begun(failure, Where::Shared));
+            spare.done(Attempt::not_begun(&unstarted, failure, Where::Shared));
         }
     }
 
@@ -59,37 +60,29 @@ impl Over {
     }
 
     /// It ended so.
-    pub fn done(&self, done: Done) {
-        let _nobody_waits = self.tell.send(Happening::Over(self.number, Box::new(done)));
+    pub fn done(&self, attempt: Attempt) {
+        let _nobody_waits = self.tell.send(Happening::Over(self.number, Box::new(attempt)));
     }
 }
 
-/// How an attempt ended.
-#[derive(Clone, Debug)]
-pub struct Done {
-    /// How it ended.
-    pub outcome: Arc<Outcome>,
-    /// What it changed, if it had a place of its own.
-    pub patch: Option<String>,
-    /// The files that it was to give back.
-    pub outputs: Vec<OutputFile>,
-    /// The commit that it worked on, if any.
-    pub commit: Option<String>,
-    /// The worker that did it, if that was not this program.
-    pub worker: Option<String>,
-    /// Where it worked.
+/// A finished attempt of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// Its result, to which the batch adds the number of the attempt and the earlier ones.
+    pub result: JobResult,
+    /// The kind of place it worked in.
     pub place: Where,
 }
 
-impl Done {
-    /// One with nothing but its outcome.
-    pub fn of(outcome: Arc<Outcome>, place: Where) -> Self {
-        Self { outcome, patch: None, outputs: Vec::new(), commit: None, worker: None, place }
+impl Attempt {
+    /// Returns an attempt of a job that has nothing but its outcome.
+    pub fn of(job: &Job, outcome: Arc<Outcome>, place: Where) -> Self {
+        Self { result: JobResult::new(job.id.clone(), job.mark.to_string(), outcome), place }
     }
 
-    /// An attempt that never began.
-    pub fn not_begun(failure: Failure, place: Where) -> Self {
-        Self::of(Arc::new(Outcome::not_begun(failure)), place)
+    /// Returns an attempt that never began.
+    pub fn not_begun(job: &Job, failure: Failure, place: Where) -> Self {
+        Self::of(job, Arc::new(Outcome::not_begun(failure)), place)
     }
 }
 

@@ -105,6 +105,22 @@ impl Spent {
 }
 
 impl JobResult {
+    /// Returns the result of the job with this id and mark that has nothing but its outcome.
+    pub fn new(id: impl Into<String>, job: impl Into<String>, outcome: Arc<Outcome>) -> Self {
+        Self {
+            id: id.into(),
+            attempt: 0,
+            outcome,
+            patch: None,
+            outputs: Vec::new(),
+            commit: None,
+            worker: None,
+            earlier: Vec::new(),
+            job: job.into(),
+            at: Timestamp::now(),
+        }
+    }
+
     /// What all attempts used together.
     pub fn spent(&self) -> Spent {
         let mut spent = Spent::of(self.outcome.usage.all.total, self.outcome.cost_usd);

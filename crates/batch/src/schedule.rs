@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use alhena_model::{Failure, FailureKind, Status, Timestamp};
+use alhena_model::{Failure, FailureKind, Outcome, Status, Timestamp};
 
 pub use self::ending::{Changed, Ended, Why};
 use self::pace::Pace;
@@ -19,7 +19,7 @@ use self::queue::Queue;
 pub use self::repeat::Where;
 use self::repeat::{Repeat, judge};
 use crate::journal::{Journal, Order};
-use crate::perform::{Done, Over, Perform, Stop, Watch};
+use crate::perform::{Attempt, Over, Perform, Stop, Watch};
 use crate::progress::{AtWork, Board, News, Observer, Phase};
 use crate::result::{Earlier, JobResult, Spent};
 use crate::supply::Supply;
@@ -62,7 +62,7 @@ pub(crate) enum Happening {
     Waits(usize),
     Does(usize, String),
     Used(usize, Spent),
-    Over(usize, Box<Done>),
+    Over(usize, Box<Attempt>),
     Drain,
     Stop(Stop),
 }
@@ -126,7 +126,7 @@ pub struct Batch {
     board: Board,
     workers: HashMap<usize, Worker>,
     tried: HashMap<usize, Tried>,
-    finished: Vec<(usize, Box<Done>)>,
+    finished: Vec<(usize, Box<Attempt>)>,
     unwritten: Vec<(usize, JobResult)>,
     why: Option<Why>,
 }
@@ -232,7 +232,9 @@ impl Batch {
 
     fn begin(&mut self, number: usize, lane: Option<u32>, observer: &mut dyn Observer) {
         let watch = Arc::new(Watch::new(number, self.control.0.clone()));
-        let id = self.supply.entries().get(number).map(|entry| entry.id.to_string()).unwrap_or_default();
+        let entry = self.supply.entries().get(number);
+        let (id, mark) =
+            entry.map(|entry| (entry.id.to_string(), entry.mark.to_string())).unwrap_or_default();
         let attempt = self.tried.get(&number).map_or(0, |tried| tried.attempts) + 1;
         let since = Instant::now();
         let at_work = AtWork {
@@ -245,13 +247,14 @@ impl Batch {
         };
         self.board.running.insert(number, at_work);
         self.workers.insert(number, Worker { watch: watch.clone(), lane });
-        observer.news(&News::Began { id, attempt }, &self.board);
+        observer.news(&News::Began { id: id.clone(), attempt }, &self.board);
         let over = Over::new(number, self.control.0.clone());
         match self.supply.job(number) {
             Ok(job) => self.perform.clone().begin(job, attempt, watch, over),
             Err(fault) => {
                 let failure = Failure::new(FailureKind::Input, fault.message).with_hint(fault.hint);
-                over.done(Done::not_begun(failure, Where::Shared));
+                let result = JobResult::new(id, mark, Arc::new(Outcome::not_begun(failure)));
+                over.done(Attempt { result, place: Where::Shared });
             }
         }
     }
@@ -314,8 +317,8 @@ impl Batch {
 
     /// Makes results of what has finished, and puts them on the disk, all together.
     fn settle(&mut self, observer: &mut dyn Observer) {
-        for (number, done) in std::mem::take(&mut self.finished) {
-            self.judge(number, *done, observer);
+        for (number, attempt) in std::mem::take(&mut self.finished) {
+            self.judge(number, *attempt, observer);
         }
         if self.unwritten.is_empty() {
             return;
@@ -346,11 +349,11 @@ impl Batch {
     }
 
     /// Whether an attempt is the result of its job.
-    fn judge(&mut self, number: usize, done: Done, observer: &mut dyn Observer) {
+    fn judge(&mut self, number: usize, Attempt { result, place }: Attempt, observer: &mut dyn Observer) {
         let Some(worker) = self.workers.remove(&number) else { return };
         let Some(at_work) = self.board.running.remove(&number) else { return };
         self.queue.release(worker.lane);
-        let outcome = &done.outcome;
+        let outcome = &result.outcome;
         let spent = Spent::of(outcome.usage.all.total, outcome.cost_usd);
         self.board.spent.add(if spent.tokens > 0 { spent } else { at_work.spent });
         if worker.watch.asked().is_some() && outcome.status == Status::Cancelled {
@@ -360,7 +363,7 @@ impl Batch {
         let mut tried = self.tried.remove(&number).unwrap_or_default();
         tried.attempts = at_work.attempt;
         let now = Instant::now();
-        let repeat = judge(outcome, done.place);
+        let repeat = judge(outcome, place);
         let pause = match repeat {
             Repeat::QuotaIsUsedUp => {
                 // What is not done today can be done tomorrow, by the same command.
@@ -395,20 +398,8 @@ impl Batch {
             observer.news(&News::Repeats { id, attempt: at_work.attempt, message }, &self.board);
             return;
         }
-        let job = self.supply.entries().get(number).map(|entry| entry.mark.to_string()).unwrap_or_default();
-        let result = JobResult {
-            id: at_work.id,
-            attempt: tried.attempts,
-            outcome: done.outcome,
-            patch: done.patch,
-            outputs: done.outputs,
-            commit: done.commit,
-            worker: done.worker,
-            earlier: tried.earlier,
-            job,
-            at: Timestamp::now(),
-        };
-        self.unwritten.push((number, result));
+        let (attempt, earlier, at) = (tried.attempts, tried.earlier, Timestamp::now());
+        self.unwritten.push((number, JobResult { attempt, earlier, at, ..result }));
     }
 
     fn end(mut self) -> Ended {

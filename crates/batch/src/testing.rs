@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::job::Job;
 use crate::meaning::{Ask, Checked, Fault, Meaning, Options};
-use crate::perform::{Done, Perform, Watch, Where};
+use crate::perform::{Attempt, Perform, Watch, Where};
 
 /// Knows `prompt`, `prompt_file`, `dir`, `approval`, `trust` and `no_config`.
 pub struct Few;
@@ -88,7 +88,7 @@ impl Acts {
 }
 
 impl Perform for Acts {
-    fn perform(&self, job: &Job, watch: &Watch) -> Done {
+    fn perform(&self, job: &Job, watch: &Watch) -> Attempt {
         let attempt = {
             let mut attempts = self.attempts.lock();
             let attempt = attempts.entry(job.id.clone()).or_default();
@@ -98,7 +98,7 @@ impl Perform for Acts {
         self.tell(Did::Begin(job.id.clone(), Instant::now()));
         let outcome = (self.script)(job, attempt, watch);
         self.tell(Did::End(job.id.clone(), Instant::now()));
-        Done::of(Arc::new(outcome), Where::Shared)
+        Attempt::of(job, Arc::new(outcome), Where::Shared)
     }
 }
 

@@ -1,26 +1,19 @@
-//! Jobs that are done on other machines: what of them travels, and what a worker lets in.
+//! Which options of a job may travel to a worker.
 //!
 //! | Module | Its one job |
 //! |---|---|
 //! | [`table`] | which options may travel, and why the others may not |
-//! | [`letter`] | a job and its answer, as they are in the queue |
-//! | [`folder`] | a folder as bytes, and back without a way out |
-//! | [`pack`] | the submitter's side: a job becomes a letter |
-//! | [`gate`] | the worker's side: a letter becomes a job, or is refused |
-//! | [`company`] | whether a server and workers are there for the jobs |
-//! | [`submit`] | puts jobs into the queue and gathers what came of them |
+//! | [`pack`] | the submitter's side: a job becomes an envelope |
+//! | [`gate`] | the worker's side: an envelope becomes a job, or is refused |
 
-mod company;
-mod folder;
 mod gate;
-mod letter;
 mod pack;
-mod submit;
 mod table;
 
-pub use self::company::nobody;
-pub use self::folder::Folders;
+/// The envelope, by the names that the modules here use.
+mod letter {
+    pub use alhena::batch::remote::envelope::{JobEnvelope as Letter, Place, VERSION, of_another_release};
+}
+
 pub use self::gate::{Gate, OptionsOfWorker};
-pub use self::letter::{Answer, Letter, key};
-pub use self::pack::OptionsThatTravel;
-pub use self::submit::{Far, Setup};
+pub use self::pack::{OptionsThatTravel, pack};

@@ -196,7 +196,7 @@ pub fn all() -> Vec<Tool> {
         "nats-server",
         NATS_VERSION,
         "jobs for many machines",
-        Needed::With(&["crates/queue/tests"]),
+        Needed::With(&["crates/batch/tests"]),
         fetch_nats,
     ));
     all.push(tool("shellcheck", SHELLCHECK_VERSION, "the GitHub Action", action, fetch_shellcheck));

@@ -19,7 +19,7 @@ fn built_for(package: &str) -> BTreeSet<String> {
 #[test]
 fn a_program_that_uses_the_library_builds_nothing_that_only_the_command_needs() {
     let (library, command) = (built_for("alhena"), built_for("alhena-cli"));
-    for heavy in ["clap", "jsonschema", "ratatui", "rustls", "tracing-subscriber"] {
+    for heavy in ["async-nats", "clap", "jsonschema", "ratatui", "rustls", "tokio", "tracing-subscriber"] {
         assert!(!library.contains(heavy), "the library builds {heavy}");
         assert!(command.contains(heavy), "{heavy} is no longer used: take it out of this list");
     }

@@ -134,6 +134,8 @@ fn result(id: &Id, method: &str, mut params: Value, desk: &Desk) -> Result<Value
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use alhena_model::Answered;
     use alhena_model::answer::Schema;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use alhena_model::{Failure, FailureKind, Outcome, Status, Timestamp};
+use alhena_model::{Failure, FailureKind, Outcome, Status};
 
 use super::{Batch, Changed, Tried, WINDOW, Why, ending};
 use crate::progress::{News, Observer, Phase};
@@ -109,18 +109,7 @@ impl Batch {
             _ => {}
         }
         let failure = failure.unwrap_or_else(|| Failure::new(FailureKind::Input, "it is no job"));
-        let result = JobResult {
-            id,
-            attempt: 0,
-            outcome: Arc::new(Outcome::not_begun(failure)),
-            patch: None,
-            outputs: Vec::new(),
-            commit: None,
-            worker: None,
-            earlier: Vec::new(),
-            job: mark.to_owned(),
-            at: Timestamp::now(),
-        };
+        let result = JobResult::new(id, mark, Arc::new(Outcome::not_begun(failure)));
         self.unwritten.push((number, result));
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use alhena_model::judge::finish;
 use alhena_model::{FailureKind, Outcome};
+use serde::{Deserialize, Serialize};
 
 /// What to do about an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +20,8 @@ pub enum Repeat {
 }
 
 /// Where an attempt worked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Where {
     /// In a place that was made for it: the next attempt gets a new one.
     Own,

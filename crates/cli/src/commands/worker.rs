@@ -1,11 +1,9 @@
 //! `alhena worker`.
 
 #[cfg(feature = "nats")]
-mod hold;
+mod print;
 #[cfg(feature = "nats")]
-mod shop;
-#[cfg(feature = "nats")]
-mod told;
+mod start;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -77,5 +75,5 @@ pub fn execute(_: Args) -> Done {
 
 #[cfg(feature = "nats")]
 pub fn execute(args: Args) -> Done {
-    shop::open(args)
+    start::start(args)
 }

@@ -1,22 +1,20 @@
 //! Batches that workers do: submitted, and asked after from anywhere.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use alhena::batch::journal::Journal;
 use alhena::batch::meaning::Meaning;
-use alhena::batch::result::{Earlier, JobResult};
+use alhena::batch::queue::{Batch, Label, Layout, Name, Progress, Queue, QueueError};
+use alhena::batch::remote::submitter::{self, MissingResult, Submitter, SubmitterEvent, SubmitterOptions};
 use alhena::batch::schedule;
-use alhena_queue::{Batch, Gathered, Label, Layout, Name, Progress, Queue, Refused};
 use alhena_sys::platform;
 use serde_json::json;
 
 use super::jobs::MOST_TOLD;
 use super::{By, OfQueue, OptionsOfRun, Work, check_page, finish};
 use crate::command_error::{CommandError, Done};
-use crate::far::{Answer, Far, Letter, OptionsThatTravel, Setup, key, nobody};
+use crate::far::{OptionsThatTravel, pack};
 use crate::nats;
 use crate::output::{print, print_json, say, write, written};
 use crate::signals::Interrupts;
@@ -28,9 +26,6 @@ const IN_QUEUE: usize = 10_000;
 const CAREFUL: usize = 100;
 /// So long workers have to ask for jobs, if there are any.
 const LOOKED: Duration = Duration::from_secs(2);
-/// For what is there already.
-const SOON: Duration = Duration::from_secs(10);
-
 /// Puts the jobs into the queue and gathers what comes of them.
 pub fn submit(args: &Work, url: &str) -> Done {
     if args.transport != By::Auto {
@@ -56,30 +51,33 @@ pub fn submit(args: &Work, url: &str) -> Done {
         return Err(of_another(&name, other));
     }
     let journal = args.journal()?;
-    let known = known(&journal);
+    let known = submitter::known(&journal);
     let batch = Batch::new(jobs, journal.path().display().to_string()).marks(marks.clone());
     let is_over = there.is_some_and(|there| there.finished);
     announce(&queue, &name, &batch, known.is_empty() && is_over).map_err(nats::wrong)?;
     if !args.quiet {
         say(format_args!("batch {name} at {}", address.shown()));
     }
-    let tell = (!args.quiet).then(|| address.shown());
-    let setup = Setup {
+    let (server, of_jobs) = (address.shown(), label.clone());
+    let submitter = Submitter::begin(SubmitterOptions {
         queue: queue.clone(),
         batch: name.clone(),
         label,
         control: control.clone(),
         announced: batch,
         known,
-        tell,
-    };
-    let far = Far::begin(setup).map_err(nats::wrong)?;
+        pack: Box::new(|job, keep| pack(job, keep)),
+        watches_workers: !args.quiet,
+        tell: Box::new(move |event| tell(event, &server, &of_jobs)),
+    })
+    .map_err(nats::wrong)?;
     let careful = args.max_cost.is_some() || args.fail_fast;
     let window = args.at_once.map_or(if careful { CAREFUL } else { IN_QUEUE }, usize::from);
-    let ended = args.run((supply, journal), args.limits(window), far.clone(), (control, inbox), &interrupts);
-    far.close();
+    let ended =
+        args.run((supply, journal), args.limits(window), submitter.clone(), (control, inbox), &interrupts);
+    submitter.close();
     let ended = ended?;
-    if far.was_cancelled() {
+    if submitter.was_cancelled() {
         say(format_args!("batch {name} was cancelled"));
     } else if ended.why.is_none() && ended.left == 0 {
         let about = ended.journal.path().display().to_string();
@@ -90,16 +88,40 @@ pub fn submit(args: &Work, url: &str) -> Done {
     finish(args, &ended)
 }
 
-/// What the queue need not tell any more.
-fn known(journal: &Journal) -> HashSet<(String, u32)> {
-    let attempts = |(id, entry): (&str, &alhena::batch::journal::Entry)| {
-        let key = key(id, &entry.job);
-        (1..=entry.attempt).map(move |attempt| (key.clone(), attempt)).collect::<Vec<_>>()
-    };
-    journal.done().flat_map(attempts).collect()
+/// Says what happens to a batch at this server, whose jobs have this label.
+fn tell(event: SubmitterEvent, server: &str, label: &Label) {
+    match event {
+        SubmitterEvent::Disconnected => {
+            say(format_args!("the connection to {server} is lost; it is tried again and again"));
+        }
+        SubmitterEvent::Reconnected => say(format_args!("the connection to {server} is back")),
+        SubmitterEvent::NoWorker => {
+            let more = if *label == Label::any() { String::new() } else { format!(" --label {label}") };
+            say(format_args!("{}: start one with `alhena worker --nats {server}{more}`", no_worker(label)));
+        }
+        SubmitterEvent::NotStored(error) => say(format_args!("{error}; once more")),
+        SubmitterEvent::NotGathered(error) => say(format_args!("{error}; it is asked again and again")),
+        SubmitterEvent::StorageLost => say("NATS lost what it had stored; the queue is set up again"),
+        SubmitterEvent::JobsVanished(count) => {
+            say(format_args!("{count} jobs had vanished from the queue and are put into it again"));
+        }
+        SubmitterEvent::NotWithdrawn(error) => say(format_args!("{error}: a job stays in the queue")),
+        SubmitterEvent::Refused(refused) => {
+            let (subject, reason) = (one_line(&refused.subject, 120), one_line(&refused.reason, 300));
+            say(format_args!("passed over {subject}: {reason}"));
+        }
+        _ => {}
+    }
 }
 
-fn announce(queue: &Queue, name: &Name, batch: &Batch, anew: bool) -> Result<(), alhena_queue::QueueError> {
+fn no_worker(label: &Label) -> String {
+    match *label == Label::any() {
+        true => "no worker takes jobs".to_owned(),
+        false => format!("no worker takes jobs with the label {label}"),
+    }
+}
+
+fn announce(queue: &Queue, name: &Name, batch: &Batch, anew: bool) -> Result<(), QueueError> {
     // Whoever has all results and throws them away wants the jobs done anew.
     if anew {
         queue.forget(name)?;
@@ -171,7 +193,7 @@ pub fn status(of: &OfQueue) -> Done {
                     let labels = unattended.iter().map(ToString::to_string).collect();
                     told.insert("unattended".to_owned(), labels);
                 }
-                let words = unattended.iter().map(|label| format!("; {}", nobody(label)));
+                let words = unattended.iter().map(|label| format!("; {}", no_worker(label)));
                 lines.push(std::iter::once(line(name, &progress)).chain(words).collect());
                 all.push(told);
             }
@@ -231,59 +253,27 @@ pub fn forget(of: &OfQueue) -> Done {
     })
 }
 
-/// A result that cannot be had, and why.
-type Missing = (String, String);
-
 /// The last attempt of each job that has one, in the order in which the jobs were done first. What cannot be had is told at the end.
 pub fn results(of: &OfQueue) -> Done {
     let (queue, name) = named(of)?;
-    let progress = queue.progress(&name).map_err(nats::wrong)?.ok_or_else(|| unknown(&name))?;
-    let mut gathering = queue.gather(&name);
-    let mut places = HashMap::new();
-    let mut attempts: BTreeMap<usize, BTreeMap<u32, Result<JobResult, Missing>>> = BTreeMap::new();
-    let mut missing = Vec::new();
-    while progress.results > 0 && gathering.left() != Some(0) {
-        let gathered = gathering.next(SOON).map_err(nats::wrong)?;
-        let refused = gathering.refused();
-        if gathered.is_none() && refused.is_empty() {
-            break;
-        }
-        missing.extend(refused.into_iter().map(|Refused { subject, reason, .. }| (subject, reason)));
-        let Some(Gathered { job, attempt, payload, lost, .. }) = gathered else { continue };
-        let answer = lost.map_or_else(|| Answer::read(&payload, &job), Err);
-        let id = Letter::unread(&job).id;
-        let next = places.len();
-        let place = *places.entry(id.clone()).or_insert(next);
-        let told = answer.map(|answer| result(answer, attempt));
-        let told = told.map_err(|why| (format!("{id} (attempt {attempt})"), why));
-        attempts.entry(place).or_default().insert(attempt, told);
+    if queue.batch(&name).map_err(nats::wrong)?.is_none() {
+        return Err(unknown(&name));
     }
-    if progress.results > 0 && gathering.left() != Some(0) {
-        missing.push(("the rest".to_owned(), "the server gave no more of them in 10 s".to_owned()));
-    }
-    let last: Vec<_> = attempts.into_values().filter_map(last_of).collect();
+    let (results, missing) = submitter::results(&queue, &name).map_err(nats::wrong)?;
     let printed = write(|out| {
-        for result in last.iter().filter_map(|told| told.as_ref().ok()) {
+        for result in &results {
             out.write_all(result.line().map_err(std::io::Error::other)?.as_bytes())?;
         }
         Ok(())
     });
-    missing.extend(last.into_iter().filter_map(Result::err));
     match missing.is_empty() {
         true => Ok(written(printed)),
         false => Err(incomplete(&name, &missing)),
     }
 }
 
-/// The last attempt at a job, with what is known of those before.
-fn last_of(mut attempts: BTreeMap<u32, Result<JobResult, Missing>>) -> Option<Result<JobResult, Missing>> {
-    let (_, last) = attempts.pop_last()?;
-    let earlier = attempts.into_values().filter_map(Result::ok).map(|before| Earlier::of(&before.outcome));
-    Some(last.map(|last| JobResult { earlier: earlier.collect(), ..last }))
-}
-
 /// What is wrong with results of a batch, and with which.
-fn incomplete(name: &Name, missing: &[Missing]) -> CommandError {
+fn incomplete(name: &Name, missing: &[MissingResult]) -> CommandError {
     let told = missing.iter().take(MOST_TOLD);
     let mut lines: Vec<String> =
         told.map(|(what, why)| format!("{}: {}", one_line(what, 120), one_line(why, 300))).collect();
@@ -294,19 +284,4 @@ fn incomplete(name: &Name, missing: &[Missing]) -> CommandError {
         format!("not all results of batch {name} can be had:\n  {}", lines.join("\n  ")),
         "The others were printed. Whoever submitted it has them done again with --again failed.",
     )
-}
-
-fn result(answer: Answer, attempt: u32) -> JobResult {
-    JobResult {
-        id: answer.id,
-        attempt,
-        outcome: answer.outcome,
-        patch: answer.patch,
-        outputs: answer.outputs,
-        commit: answer.commit,
-        worker: Some(answer.worker),
-        earlier: Vec::new(),
-        job: answer.mark,
-        at: answer.at,
-    }
 }

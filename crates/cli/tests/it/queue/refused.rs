@@ -1,6 +1,6 @@
 //! What may not travel, and what a worker does not let in.
 
-use alhena_queue::{Address, Batch, Label, Layout, Queue};
+use alhena::batch::queue::{Address, Batch, Label, Layout, Queue};
 use serde_json::{Value, json};
 
 use super::fleet;
@@ -100,7 +100,7 @@ fn a_letter_that_was_written_by_hand_gets_no_further() {
     let touched = fleet.path("touched");
     let evil = format!("touch {}", touched.display());
     let letter = |options: Value| {
-        json!({"version": 2, "id": "x", "line": 1, "mark": "00112233445566778899aabbccddeeff",
+        json!({"version": 3, "id": "x", "line": 1, "mark": "00112233445566778899aabbccddeeff",
             "options": options, "place": {"kind": "dir"}})
         .to_string()
     };
@@ -125,15 +125,16 @@ fn a_letter_that_was_written_by_hand_gets_no_further() {
     for _ in 0..letters.len() + 3 {
         let gathered = gathering.next(LONG).unwrap().unwrap();
         let answer: Value = serde_json::from_slice(&gathered.payload).unwrap();
-        let failure = &answer["outcome"]["failure"];
+        let result = &answer["attempt"]["result"];
+        let failure = &result["outcome"]["failure"];
         assert_eq!(failure["kind"], "input", "{answer}");
-        let is_lost = answer["id"] == "lost";
+        let is_lost = result["id"] == "lost";
         let begin =
             if is_lost { "what the job says cannot be had: the file" } else { "the worker refuses it: " };
         assert!(failure["message"].as_str().unwrap().starts_with(begin), "{answer}");
         unread.extend(
-            (answer["id"] != "x").then(|| {
-                [&answer["id"], &answer["mark"], &failure["message"]].map(Value::to_string).join(" ")
+            (result["id"] != "x").then(|| {
+                [&result["id"], &result["job"], &failure["message"]].map(Value::to_string).join(" ")
             }),
         );
     }
@@ -156,7 +157,7 @@ fn a_letter_with_an_odd_head_is_taken_out_before_anything_runs_and_told() {
         Queue::connect(&Address::of(Some(&fleet.urls()), |_| None).unwrap(), Layout::default()).unwrap();
     let batch = "b".parse().unwrap();
     queue.announce(&batch, &Batch::new(1, "")).unwrap();
-    let letter = json!({"version": 2, "id": "x", "line": 1, "mark": "00112233445566778899aabbccddeeff",
+    let letter = json!({"version": 3, "id": "x", "line": 1, "mark": "00112233445566778899aabbccddeeff",
         "options": {"prompt": "p"}, "place": {"kind": "dir"}});
     let long = "x".repeat(5000);
     let odd = ["a b", "", "*", &long, "other"].map(|batch| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use alhena_queue::{Address, Batch, Label, Layout, Name, Queue, QueueError};
+use alhena_batch::queue::{Address, Batch, Label, Layout, Name, Queue, QueueError};
 use alhena_testbed::HeldPort;
 use alhena_testbed::nats::{NatsServer, cluster, urls};
 use alhena_testbed::tls::TlsFront;

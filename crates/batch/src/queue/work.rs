@@ -11,9 +11,9 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 
-use crate::error::server;
-use crate::names::{self, Label, Name, Ticket};
-use crate::{Queue, QueueError, parcel};
+use super::error::server;
+use super::names::{self, Label, Name, Ticket};
+use super::{Queue, QueueError, payload};
 
 /// With several labels, how long one is waited for before the next is asked.
 const TURN: Duration = Duration::from_millis(300);
@@ -22,7 +22,7 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Takes jobs with certain labels.
 #[derive(Debug)]
-pub struct Worker {
+pub struct JobConsumer {
     queue: Queue,
     labels: Vec<(Label, Consumer<pull::Config>)>,
     next: usize,
@@ -49,7 +49,7 @@ enum Taken {
 
 /// A job that is held, and has still to be [opened](Self::open). Dropped, it goes to another worker when the lease is over.
 pub struct Held {
-    opened: parcel::Opened,
+    opened: payload::Opened,
     delivery: Delivery,
 }
 
@@ -102,7 +102,7 @@ impl Queue {
     }
 
     /// A worker for jobs with these labels, and for those that ask for none.
-    pub fn worker(&self, labels: &[Label]) -> Result<Worker, QueueError> {
+    pub fn worker(&self, labels: &[Label]) -> Result<JobConsumer, QueueError> {
         let mut all = vec![Label::any()];
         all.extend(labels.iter().filter(|label| **label != Label::any()).cloned());
         let labels: Result<Vec<_>, QueueError> = all
@@ -113,7 +113,7 @@ impl Queue {
             })
             .collect();
         let generation = self.known_generation();
-        Ok(Worker { queue: self.clone(), labels: labels?, next: 0, refused: Vec::new(), generation })
+        Ok(JobConsumer { queue: self.clone(), labels: labels?, next: 0, refused: Vec::new(), generation })
     }
 
     async fn consumer(&self, label: &Label) -> Result<Consumer<pull::Config>, QueueError> {
@@ -132,7 +132,7 @@ impl Queue {
     }
 }
 
-impl Worker {
+impl JobConsumer {
     /// The next job, if one comes in this time, and nothing is [refused](Self::refused) before.
     pub fn next(&mut self, wait: Duration) -> Result<Option<Delivery>, QueueError> {
         self.hold(wait)?.map(Held::open).transpose()
@@ -212,7 +212,7 @@ async fn take(queue: &Queue, consumer: &Consumer<pull::Config>, wait: Duration) 
 async fn hold(queue: &Queue, message: jetstream::Message) -> Result<Taken, QueueError> {
     let times = message.info().map_or(1, |info| u32::try_from(info.delivered).unwrap_or(u32::MAX));
     let raw = message.payload.to_vec();
-    let opened = match parcel::open(&message.subject, &raw) {
+    let opened = match payload::open(&message.subject, &raw) {
         Ok(opened) => opened,
         // Whoever put it there: nobody can work on it, and it would come again and again.
         Err(error) => return refuse(queue, &message, &error).await,
@@ -392,7 +392,7 @@ impl Delivery {
     }
 
     async fn end(&self, result: &[u8]) -> Result<bool, QueueError> {
-        let pack = || parcel::pack(&self.queue, &self.ticket, "result", result);
+        let pack = || payload::pack(&self.queue, &self.ticket, "result", result);
         let message = match pack().await {
             // What is too large for a message needs the store of files, which may have to be made again.
             Err(QueueError::Server { .. }) if self.queue.restore().await.is_ok() => pack().await?,

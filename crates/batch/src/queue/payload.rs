@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::io::AsyncReadExt;
 
-use crate::error::server;
-use crate::names::{self, Name, Ticket};
-use crate::{Queue, QueueError};
+use super::error::server;
+use super::names::{self, Name, Ticket};
+use super::{Queue, QueueError};
 
 /// A server takes messages of a megabyte unless it is told otherwise.
 const INLINE: usize = 256 << 10;

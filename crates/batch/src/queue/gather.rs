@@ -8,9 +8,9 @@ use async_nats::jetstream::consumer::pull;
 use async_nats::jetstream::consumer::{DeliverPolicy, ReplayPolicy};
 use futures_util::StreamExt;
 
-use crate::error::server;
-use crate::names::{self, Name, Ticket};
-use crate::{Queue, QueueError, Refused, parcel};
+use super::error::server;
+use super::names::{self, Name, Ticket};
+use super::{Queue, QueueError, Refused, payload};
 
 /// Before a server is asked again that ended what it had begun.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -172,7 +172,7 @@ impl Gathering {
     async fn unpack(&mut self, message: &Message) -> Result<Option<Gathered>, QueueError> {
         let info = message.info();
         let (sequence, left) = info.map_or((self.seen, 0), |info| (info.stream_sequence, info.pending));
-        let mut opened = match parcel::open(&message.subject, &message.payload) {
+        let mut opened = match payload::open(&message.subject, &message.payload) {
             Ok(opened) => opened,
             Err(error) => {
                 let (subject, reason) = (message.subject.to_string(), error.to_string());

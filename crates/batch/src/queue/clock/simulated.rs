@@ -1,5 +1,5 @@
 //! Many workers and one quota, in a time that does not pass: what `docs/scale.md` says of it is from here
-//! (`cargo test -p alhena-queue simulated -- --nocapture`).
+//! (`cargo test -p alhena-batch simulated -- --nocapture`).
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::cmp::Reverse;

@@ -12,26 +12,26 @@
 //! - a server that lost its storage is [set up again](Queue::generation) by whoever notices, and whoever submitted a job that is gone
 //!   [notices](Queue::vanished) and puts it back.
 //!
-//! The crate knows nothing of Gemini CLI, and what it gives out can be used without a runtime: it has one of its own.
+//! This module knows nothing of Gemini CLI, and its types can be used without a runtime: it has one of its own.
 
 mod address;
-mod attendance;
 mod batches;
 mod clock;
+mod connection;
 mod error;
 mod gather;
 mod names;
-mod parcel;
-mod queue;
+mod payload;
+mod presence;
 mod setup;
 mod work;
 
 pub use address::Address;
-pub use attendance::{Attendance, Hearing};
 pub use batches::{Batch, Cancelled, Progress};
 pub use clock::{Next, Turn};
+pub use connection::{Layout, Queue};
 pub use error::{QueueError, Trouble};
 pub use gather::{Gathered, Gathering};
 pub use names::{Label, Name};
-pub use queue::{Layout, Queue};
-pub use work::{Begun, Delivery, Held, Refused, Worker};
+pub use presence::{Hearing, WorkerPresence};
+pub use work::{Begun, Delivery, Held, JobConsumer, Refused};

@@ -15,7 +15,7 @@ use std::str::FromStr;
 
 use sha2::{Digest, Sha256};
 
-use crate::QueueError;
+use super::QueueError;
 
 pub(crate) const JOBS: &str = "alhena-jobs";
 pub(crate) const RESULTS: &str = "alhena-results";

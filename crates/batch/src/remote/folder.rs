@@ -1,23 +1,22 @@
-//! A folder as bytes, and back on another machine without a way out of it.
+//! Folders that travel with a job, as tar archives. The worker checks every entry before it writes the first one.
 //!
-//! A folder is a list of entries: a line of JSON that says what it is, then its bytes. Links come last, so that nothing is ever
-//! written through one, and none leads out of the folder: neither by itself nor by way of another. A repository's `.git` stays at home:
-//! its configuration and hooks are programs that git would run there, and its history has an address.
+//! Links come last in an archive, so that nothing is written through one, and none leads out of the folder, neither by itself nor by way
+//! of another. `.git` stays at home: its configuration and hooks are programs that git would run.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use alhena::batch::place::{LeftOut, NEITHER};
 use alhena_sys::{files, locks};
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
+use tar::{Archive, Builder, EntryType, Header};
 
-/// What every folder begins with.
-const BEGINNING: &[u8] = b"alhena folder 1\n";
+use crate::place::{LeftOut, NEITHER, is_repository};
+
+/// The end of every archive. One without it is truncated.
+const END: [u8; 1024] = [0; 1024];
 /// No folder that travels is larger: it is held in memory on its way.
 const LARGEST: u64 = 512 << 20;
 /// The most entries of a folder. Each costs a system call here and another in every copy, however small the message is.
@@ -29,42 +28,42 @@ const LONGEST_PATH: usize = 2048;
 /// So many folders are kept for the next job.
 const KEPT: usize = 8;
 
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-enum Entry {
+/// An entry of an archive.
+#[derive(Debug, PartialEq)]
+enum Entry<'a> {
     Dir { path: String },
-    File { path: String, size: u64, executable: bool },
+    File { path: String, executable: bool, content: &'a [u8] },
     Link { path: String, to: String },
 }
 
-impl Entry {
+impl Entry<'_> {
     fn path(&self) -> &str {
         let (Self::Dir { path } | Self::File { path, .. } | Self::Link { path, .. }) = self;
         path
     }
 }
 
-/// A folder on its way into bytes.
+/// A folder that is being packed.
 struct Packing {
-    bytes: Vec<u8>,
+    archive: Builder<Vec<u8>>,
     entries: usize,
-    links: Vec<Entry>,
+    links: Vec<Entry<'static>>,
     left_out: LeftOut,
 }
 
-/// All of a folder, and what was left out of it, as of every copy.
+/// Packs a folder. Returns the archive and a warning for each file that was left out.
 pub fn pack(folder: &Path) -> io::Result<(Vec<u8>, Vec<String>)> {
     let mut packing = Packing {
-        bytes: BEGINNING.to_vec(),
+        archive: Builder::new(Vec::new()),
         entries: 0,
         links: Vec::new(),
         left_out: LeftOut::of("the copy"),
     };
     pack_below(folder, Path::new(""), 1, &mut packing)?;
     for link in &packing.links {
-        write_entry(link, &mut packing.bytes)?;
+        write_entry(link, &mut packing.archive)?;
     }
-    Ok((packing.bytes, packing.left_out.told()))
+    Ok((packing.archive.into_inner()?, packing.left_out.told()))
 }
 
 /// Packs what is in a directory of a folder; the paths have `depth` parts.
@@ -88,10 +87,9 @@ fn pack_below(folder: &Path, below: &Path, depth: usize, packing: &mut Packing) 
             let to = to.to_str().ok_or_else(|| told("it leads to a name that is no text"))?.to_owned();
             packing.links.push(Entry::Link { path: text, to });
         } else if kind.is_dir() {
-            write_entry(&Entry::Dir { path: text }, &mut packing.bytes)?;
+            write_entry(&Entry::Dir { path: text }, &mut packing.archive)?;
             pack_below(folder, &path, depth + 1, packing)?;
         } else if kind.is_file() {
-            let bytes = &mut packing.bytes;
             let mut file = match files::open(&full) {
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                     packing.left_out.add(&path, &error.to_string());
@@ -101,13 +99,12 @@ fn pack_below(folder: &Path, below: &Path, depth: usize, packing: &mut Packing) 
             };
             let mut content = Vec::new();
             (&mut file).take(LARGEST + 1).read_to_end(&mut content)?;
-            if (bytes.len() + content.len()) as u64 > LARGEST {
+            if (packing.archive.get_ref().len() + content.len()) as u64 > LARGEST {
                 let why = format!("the folder has more than {} MB, too much to travel", LARGEST >> 20);
                 return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
             }
             let executable = files::mode(&file.metadata()?) & 0o100 != 0;
-            write_entry(&Entry::File { path: text, size: content.len() as u64, executable }, bytes)?;
-            bytes.extend_from_slice(&content);
+            write_entry(&Entry::File { path: text, executable, content: &content }, &mut packing.archive)?;
         } else {
             packing.left_out.add(&path, NEITHER);
         }
@@ -127,15 +124,45 @@ fn limit(number: usize, path: &str, depth: usize) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::FileTooLarge, why))
 }
 
-/// Also where the file system takes one letter for the other.
-fn is_repository(name: &OsStr) -> bool {
-    name.eq_ignore_ascii_case(".git")
+/// Appends an entry. Names are written byte for byte: `tar` itself would normalise the target of a link.
+fn write_entry(entry: &Entry<'_>, archive: &mut Builder<Vec<u8>>) -> io::Result<()> {
+    let (kind, mode, content, to) = match entry {
+        Entry::Dir { .. } => (EntryType::Directory, 0o755, &[][..], ""),
+        Entry::File { executable: true, content, .. } => (EntryType::Regular, 0o755, *content, ""),
+        Entry::File { executable: false, content, .. } => (EntryType::Regular, 0o644, *content, ""),
+        Entry::Link { to, .. } => (EntryType::Symlink, 0o777, &[][..], to.as_str()),
+    };
+    let mut header = Header::new_gnu();
+    if !fits(entry.path(), &mut header.as_old_mut().name) {
+        write_long_name(EntryType::GNULongName, entry.path(), archive)?;
+    }
+    if !fits(to, &mut header.as_old_mut().linkname) {
+        write_long_name(EntryType::GNULongLink, to, archive)?;
+    }
+    header.set_mode(mode);
+    write_header(header, kind, content, archive)
 }
 
-fn write_entry(entry: &Entry, bytes: &mut Vec<u8>) -> io::Result<()> {
-    serde_json::to_writer(&mut *bytes, entry)?;
-    bytes.push(b'\n');
-    Ok(())
+/// Writes a name into a field of a header if it fits there.
+fn fits(name: &str, field: &mut [u8]) -> bool {
+    field.get_mut(..name.len()).map(|field| field.copy_from_slice(name.as_bytes())).is_some()
+}
+
+/// Appends the name of the next entry, as GNU tar does.
+fn write_long_name(kind: EntryType, name: &str, archive: &mut Builder<Vec<u8>>) -> io::Result<()> {
+    write_header(Header::new_gnu(), kind, &[name.as_bytes(), b"\0"].concat(), archive)
+}
+
+fn write_header(
+    mut header: Header,
+    kind: EntryType,
+    content: &[u8],
+    archive: &mut Builder<Vec<u8>>,
+) -> io::Result<()> {
+    header.set_entry_type(kind);
+    header.set_size(content.len() as u64);
+    header.set_cksum();
+    archive.append(&header, content)
 }
 
 /// Whether a link whose path has `depth` parts leads to something in the folder, whatever else is in there: it goes up no further than
@@ -154,14 +181,13 @@ fn stays_inside(depth: usize, to: &Path) -> bool {
     !to.as_os_str().is_empty() && up < depth
 }
 
-/// Makes the folder anew, in a directory that is there and empty. All entries are checked first: nothing is written of a folder
-/// that is refused.
+/// Unpacks an archive into an empty directory. Checks all entries first: nothing is written of a folder that is refused.
 fn unpack(bytes: &[u8], into: &Path) -> io::Result<()> {
-    for (entry, content) in entries(bytes)? {
+    for entry in entries(bytes)? {
         let full = into.join(entry.path());
         match &entry {
             Entry::Dir { .. } => fs::create_dir(&full)?,
-            Entry::File { executable, .. } => {
+            Entry::File { executable, content, .. } => {
                 let mode = if *executable { 0o755 } else { 0o644 };
                 let mut file = files::create_new(&full, mode)?;
                 file.write_all(content)?;
@@ -172,22 +198,34 @@ fn unpack(bytes: &[u8], into: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The entries of a folder with their content, if all of them may be made.
-fn entries(bytes: &[u8]) -> io::Result<Vec<(Entry, &[u8])>> {
-    let mut rest = bytes.strip_prefix(BEGINNING).ok_or_else(|| wrong("it begins otherwise"))?;
+/// Reads the entries of an archive. Fails if one of them may not be made.
+fn entries(bytes: &[u8]) -> io::Result<Vec<Entry<'_>>> {
+    let broken = |error: io::Error| wrong(&error.to_string());
+    let text =
+        |name: &[u8]| String::from_utf8(name.to_vec()).map_err(|_| wrong("a name in it is not valid UTF-8"));
+    if !bytes.ends_with(&END) {
+        return Err(wrong("the archive is truncated"));
+    }
     let mut entries = Vec::new();
-    while !rest.is_empty() {
-        let end = rest.iter().position(|byte| *byte == b'\n').ok_or_else(|| wrong("an entry is cut off"))?;
-        let (head, behind) = rest.split_at(end);
-        rest = behind.get(1..).unwrap_or_default();
-        let entry: Entry = serde_json::from_slice(head)?;
-        limit(entries.len() + 1, entry.path(), 1)?;
-        let mut content = <&[u8]>::default();
-        if let Entry::File { size, .. } = &entry {
-            let size = usize::try_from(*size).map_err(io::Error::other)?;
-            (content, rest) = rest.split_at_checked(size).ok_or_else(|| wrong("a file is cut off"))?;
-        }
-        entries.push((entry, content));
+    for entry in Archive::new(bytes).entries().map_err(broken)? {
+        let entry = entry.map_err(broken)?;
+        let path = text(&entry.path_bytes())?;
+        limit(entries.len() + 1, &path, 1)?;
+        entries.push(match entry.header().entry_type() {
+            EntryType::Directory => Entry::Dir { path },
+            EntryType::Regular => {
+                let start = usize::try_from(entry.raw_file_position()).map_err(io::Error::other)?;
+                let size = usize::try_from(entry.size()).map_err(io::Error::other)?;
+                let content = bytes.get(start..).and_then(|rest| rest.get(..size));
+                let content = content.ok_or_else(|| wrong("a file in it is truncated"))?;
+                let executable = entry.header().mode().map_err(broken)? & 0o100 != 0;
+                Entry::File { path, executable, content }
+            }
+            EntryType::Symlink => {
+                Entry::Link { path, to: text(&entry.link_name_bytes().unwrap_or_default())? }
+            }
+            _ => return Err(wrong("an entry is neither a file nor a directory nor a link")),
+        });
     }
     check(&entries)?;
     Ok(entries)
@@ -195,10 +233,10 @@ fn entries(bytes: &[u8]) -> io::Result<Vec<(Entry, &[u8])>> {
 
 /// Refuses entries that may not be made. Each has to be in a directory that an earlier entry makes, so that nothing is behind a link. Of
 /// each path only the last part is looked at, because the directory has been checked: a folder may have 50,000 paths of 100 parts.
-fn check(entries: &[(Entry, &[u8])]) -> io::Result<()> {
+fn check(entries: &[Entry<'_>]) -> io::Result<()> {
     // How many parts the path of each directory has; none for what is no directory.
     let mut depths: HashMap<&str, Option<usize>> = HashMap::new();
-    for (number, (entry, _)) in (1..).zip(entries) {
+    for (number, entry) in (1..).zip(entries) {
         let path = entry.path();
         let (above, name) = match path.rsplit_once('/') {
             Some((directory, name)) => (depths.get(directory).copied().flatten(), name),
@@ -247,6 +285,7 @@ struct Kept {
 pub struct Folder(PathBuf);
 
 impl Folder {
+    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -327,14 +366,9 @@ mod tests {
     }
 
     fn packed(entries: &[Entry]) -> Vec<u8> {
-        let mut bytes = BEGINNING.to_vec();
-        for entry in entries {
-            write_entry(entry, &mut bytes).unwrap();
-            if let Entry::File { size, .. } = entry {
-                bytes.extend(std::iter::repeat_n(b'x', *size as usize));
-            }
-        }
-        bytes
+        let mut archive = Builder::new(Vec::new());
+        entries.iter().for_each(|entry| write_entry(entry, &mut archive).unwrap());
+        archive.into_inner().unwrap()
     }
 
     #[test]
@@ -345,6 +379,11 @@ mod tests {
         fs::write(from.path().join("run"), b"#!").unwrap();
         files::set_mode(from.path().join("run"), 0o755).unwrap();
         files::symlink("../run", from.path().join("a/link")).unwrap();
+        // Names that a header of an archive has no room for, and a target that is not written in the shortest way.
+        let long = "n".repeat(120);
+        fs::write(from.path().join("a").join(&long), "long").unwrap();
+        let target = format!(".//{long}");
+        files::symlink(&target, from.path().join("a/to-long")).unwrap();
         let there = listed(from.path());
         let _pipe = alhena_sys::sockets::Listener::bind(from.path().join("pipe")).unwrap();
         fs::create_dir_all(from.path().join(".git/hooks")).unwrap();
@@ -358,6 +397,8 @@ mod tests {
         assert_eq!(listed(to.path()), there);
         assert_eq!(fs::read(to.path().join("a/b/file")).unwrap(), b"one\n\0two");
         assert_eq!(fs::read_link(to.path().join("a/link")).unwrap(), Path::new("../run"));
+        assert_eq!(fs::read_link(to.path().join("a/to-long")).unwrap().as_os_str(), target.as_str());
+        assert_eq!(fs::read(to.path().join("a/to-long")).unwrap(), b"long");
         assert!(to.path().join("a/b/empty").is_dir());
         let mode = |name: &str| files::mode(&to.path().join(name).metadata().unwrap()) & 0o777;
         assert_eq!((mode("run"), mode("a/b/file")), (0o755, 0o644));
@@ -368,7 +409,7 @@ mod tests {
         let from = tempfile::tempdir().unwrap();
         files::symlink("/etc/passwd", from.path().join("out")).unwrap();
         assert!(pack(from.path()).unwrap_err().to_string().contains("leads out of the folder"));
-        let file = |path: &str| Entry::File { path: path.to_owned(), size: 1, executable: false };
+        let file = |path: &str| Entry::File { path: path.to_owned(), executable: false, content: b"x" };
         let dir = |path: &str| Entry::Dir { path: path.to_owned() };
         let link = |path: &str, to: &str| Entry::Link { path: path.to_owned(), to: to.to_owned() };
         let tricks: Vec<Vec<Entry>> = vec![
@@ -402,13 +443,61 @@ mod tests {
             assert!(unpack(&packed(&entries), &into).is_err(), "{entries:?}");
             assert!(listed(root.path()).iter().all(|path| path.starts_with("into/")), "{entries:?}");
         }
-        for bytes in [
-            &b"nonsense"[..],
-            b"alhena folder 1\n{",
-            b"alhena folder 1\n{\"kind\":\"file\",\"path\":\"a\",\"size\":9,\"executable\":false}\nx",
-        ] {
-            assert!(unpack(bytes, &tempfile::tempdir().unwrap().path().join("")).is_err());
+        let cut = packed(&[file("a")]);
+        for bytes in [&b""[..], b"nonsense", cut.get(..512).unwrap(), cut.get(..1024).unwrap()] {
+            let into = tempfile::tempdir().unwrap();
+            assert!(unpack(bytes, into.path()).is_err(), "{}", bytes.len());
+            assert_eq!(listed(into.path()), [""; 0]);
         }
+    }
+
+    #[test]
+    fn what_an_archive_can_hold_beside_files_directories_and_links_is_refused() {
+        let refused = |fill: &dyn Fn(&mut Builder<Vec<u8>>) -> io::Result<()>| {
+            let mut archive = Builder::new(Vec::new());
+            fill(&mut archive).unwrap();
+            let into = tempfile::tempdir().unwrap();
+            let error = unpack(&archive.into_inner().unwrap(), into.path()).unwrap_err();
+            assert_eq!(fs::read_dir(into.path()).unwrap().count(), 0, "{error}");
+            error.to_string()
+        };
+        let file = || Entry::File { path: "a".to_owned(), executable: false, content: b"x" };
+        let kinds = [
+            EntryType::Link,
+            EntryType::Char,
+            EntryType::Block,
+            EntryType::Fifo,
+            EntryType::Continuous,
+            EntryType::XGlobalHeader,
+            EntryType::new(b'?'),
+        ];
+        for kind in kinds {
+            let error = refused(&|archive| {
+                write_entry(&file(), archive)?;
+                let mut header = Header::new_gnu();
+                header.set_path("b")?;
+                header.set_link_name("a")?;
+                write_header(header, kind, &[], archive)
+            });
+            assert!(error.contains("neither a file nor a directory nor a link"), "{kind:?}: {error}");
+        }
+        // A file with holes takes more room than the archive.
+        refused(&|archive| write_header(Header::new_gnu(), EntryType::GNUSparse, &[], archive));
+        // The other ways to name an entry and to say how large it is.
+        for record in ["15 path=../out\n", "13 path=/out\n", "14 size=99999\n"] {
+            refused(&|archive| {
+                write_header(Header::new_ustar(), EntryType::XHeader, record.as_bytes(), archive)?;
+                write_entry(&file(), archive)
+            });
+        }
+        refused(&|archive| {
+            write_long_name(EntryType::GNULongName, "../out", archive)?;
+            write_entry(&file(), archive)
+        });
+        refused(&|archive| {
+            write_long_name(EntryType::GNULongLink, "../out", archive)?;
+            write_entry(&Entry::Link { path: "a".to_owned(), to: "b".to_owned() }, archive)
+        });
     }
 
     #[test]
@@ -437,7 +526,7 @@ mod tests {
         let below = tempfile::tempdir().unwrap();
         fs::create_dir(below.path().join("worker-dead")).unwrap();
         fs::write(below.path().join("worker-dead/lock"), "").unwrap();
-        let bytes = packed(&[Entry::File { path: "f".to_owned(), size: 1, executable: false }]);
+        let bytes = packed(&[Entry::File { path: "f".to_owned(), executable: false, content: b"x" }]);
         let living = Folders::new(below.path()).unwrap();
         let folder = living.get("one", || Ok(bytes.clone())).unwrap();
         let again = living.get("one", || Err(io::Error::other("fetched twice"))).unwrap();

@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::error::server;
-use crate::{Queue, QueueError};
+use super::error::server;
+use super::{Queue, QueueError};
 
 /// The longest time that announcements hold a worker without a pause, from the moment when that worker first sees one. The API asks for
 /// less than a minute. An announcement that exceeds this limit comes from a machine with a wrong clock, or from an attacker.

@@ -13,10 +13,10 @@ use async_nats::subject::SubjectError;
 use parking_lot::Mutex;
 use tokio::runtime::Runtime;
 
-use crate::error::{Trouble, server};
-use crate::names::{self, Label, Name, Ticket};
-use crate::setup::{self, Generations, Stores};
-use crate::{Address, QueueError, clock, parcel};
+use super::error::{Trouble, server};
+use super::names::{self, Label, Name, Ticket};
+use super::setup::{self, Generations, Stores};
+use super::{Address, QueueError, clock, payload};
 
 /// How long is waited for a server that does not take something: a cluster may have to choose a new leader.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -151,7 +151,7 @@ impl Queue {
     ) -> Result<bool, QueueError> {
         self.wait(async {
             let ticket = Ticket::new(batch, job, attempt);
-            let message = parcel::pack(self, &ticket, "job", payload).await?;
+            let message = payload::pack(self, &ticket, "job", payload).await?;
             let subject = ticket.job_subject(label);
             self.store_in_turn("a job is put into the queue", subject, message, sent).await
         })

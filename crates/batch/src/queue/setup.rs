@@ -8,8 +8,8 @@ use async_nats::jetstream::object_store::{self, ObjectStore};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
 use async_nats::jetstream::{Context, kv};
 
-use crate::error::server;
-use crate::{Layout, Queue, QueueError, names};
+use super::error::server;
+use super::{Layout, Queue, QueueError, names};
 
 /// What is on the server.
 pub(crate) struct Stores {

@@ -11,9 +11,9 @@ use futures_util::StreamExt;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use crate::error::server;
-use crate::names::{self, Name};
-use crate::{Queue, QueueError};
+use super::error::server;
+use super::names::{self, Name};
+use super::{Queue, QueueError};
 
 /// So long a server may take that is asked by somebody who cannot wait.
 const AT_ONCE: Duration = Duration::from_secs(2);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_nats::{ConnectOptions, ServerAddr};
 
-use crate::{QueueError, Trouble};
+use super::{QueueError, Trouble};
 
 /// A server, or several of one cluster, and how to be let in.
 ///

@@ -9,16 +9,16 @@ use async_nats::jetstream::context::ConsumerInfoErrorKind;
 use futures_util::StreamExt;
 use tokio::task::JoinHandle;
 
-use crate::error::server;
-use crate::names::{self, Label, Name};
-use crate::{Begun, Queue, QueueError};
+use super::error::server;
+use super::names::{self, Label, Name};
+use super::{Begun, Queue, QueueError};
 
 /// How often it is looked.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Who is there for the jobs with a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Attendance {
+pub enum WorkerPresence {
     /// Nobody asks for jobs at this moment, and nobody has one.
     Nobody,
     /// A worker waits for jobs.
@@ -60,15 +60,17 @@ impl Drop for Hearing {
 impl Queue {
     /// Who is there for jobs with this label at this moment. A worker with several labels asks for them in turn, so that only several
     /// looks tell that there is none.
-    pub fn attendance(&self, label: &Label) -> Result<Attendance, QueueError> {
+    pub fn worker_presence(&self, label: &Label) -> Result<WorkerPresence, QueueError> {
         self.wait(async {
             let jobs = self.jetstream.get_stream_no_info(names::JOBS).await;
             let jobs = jobs.map_err(server("the queue is opened"))?;
             match jobs.consumer_info(names::workers(label)).await {
-                Ok(info) if info.num_waiting > 0 => Ok(Attendance::Asks),
-                Ok(info) if info.num_ack_pending > 0 => Ok(Attendance::Holds { lease: info.config.ack_wait }),
-                Ok(_) => Ok(Attendance::Nobody),
-                Err(error) if error.kind() == ConsumerInfoErrorKind::NotFound => Ok(Attendance::Nobody),
+                Ok(info) if info.num_waiting > 0 => Ok(WorkerPresence::Asks),
+                Ok(info) if info.num_ack_pending > 0 => {
+                    Ok(WorkerPresence::Holds { lease: info.config.ack_wait })
+                }
+                Ok(_) => Ok(WorkerPresence::Nobody),
+                Err(error) if error.kind() == ConsumerInfoErrorKind::NotFound => Ok(WorkerPresence::Nobody),
                 Err(error) => Err(server("workers are counted")(error)),
             }
         })
@@ -99,8 +101,8 @@ impl Queue {
         loop {
             let mut left = BTreeSet::new();
             for label in labels {
-                let there = label.parse().map(|label| self.attendance(&label));
-                if matches!(there, Ok(Ok(Attendance::Nobody) | Err(_))) {
+                let there = label.parse().map(|label| self.worker_presence(&label));
+                if matches!(there, Ok(Ok(WorkerPresence::Nobody) | Err(_))) {
                     left.insert(label);
                 }
             }

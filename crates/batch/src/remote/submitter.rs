@@ -1,9 +1,9 @@
-//! Jobs that others do: put into the queue, and gathered from there.
+//! The submitter's side of a remote batch: a few threads put jobs into the queue, and one gathers the results.
 //!
-//! A job's result is known by the job, its mark and the attempt, so that whoever comes back after being killed finds what was done
-//! meanwhile, and puts in again only what is not there. A job has no thread here: a few put jobs in, and one gathers.
+//! A result is known by its job, the job's mark and the attempt, so that a submitter that was killed finds the results that came
+//! meanwhile, and puts in only the jobs that have none.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,51 +11,55 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use alhena::batch::job::Job;
-use alhena::batch::meaning::Fault;
-use alhena::batch::perform::{Done, Over, Perform, Stop, Watch, Where};
-use alhena::batch::schedule::Control;
-use alhena::{Failure, FailureKind};
-use alhena_queue::{Batch, Begun, Cancelled, Gathered, Gathering, Label, Name, Queue, QueueError, Refused};
+use alhena_model::{Failure, FailureKind};
 use parking_lot::Mutex;
 
-use super::company::{Company, Work};
-use super::letter::{Answer, key_of};
-use super::pack::{Kept, pack};
-use crate::output::say;
-use crate::style::one_line;
+use super::envelope::{ResultEnvelope, id_and_mark, key, key_of};
+use super::presence::{JobsState, PresenceMonitor};
+use super::{Pack, StoredFolder, folder};
+use crate::job::Job;
+use crate::journal::{Entry, Journal};
+use crate::meaning::Fault;
+use crate::perform::{Attempt, Over, Perform, Stop, Watch, Where};
+use crate::queue::{Batch, Begun, Cancelled, Gathered, Gathering, Label, Name, Queue, QueueError, Refused};
+use crate::result::{Earlier, JobResult};
+use crate::schedule::Control;
 
-/// So many put jobs in at once.
+/// How many threads put jobs in.
 const PUTTING: usize = 4;
-/// How often it is looked whether somebody wants to go.
+/// How often the submitter checks whether the batch is stopped.
 const LOOK: Duration = Duration::from_millis(200);
-/// So long is waited for what was done before.
+/// How long to wait for the results of earlier starts.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Beside two leases, so long a worker may be silent that works.
+/// How long a worker may be silent, beside two leases.
 const LATE: Duration = Duration::from_secs(5);
-/// After a server that does not take or give anything.
+/// The pause after an error of the server.
 const PAUSE: Duration = Duration::from_millis(500);
 /// How often it is checked whether the server still has its streams.
 const CHECK: Duration = Duration::from_secs(5);
 /// How often it is checked whether every job is still there, also where the streams are.
 const CHECK_JOBS: Duration = Duration::from_secs(60);
+/// How long to wait for results that are in the queue.
+const SOON: Duration = Duration::from_secs(10);
 
-/// A job as the queue knows it, and which attempt.
+/// The key of a job in the queue, and the number of the attempt.
 type Key = (String, u32);
 
-/// A batch whose jobs are done elsewhere.
-pub struct Far {
+/// A batch whose jobs workers do.
+pub struct Submitter {
     queue: Queue,
     batch: Name,
     label: Label,
     cancelled: Cancelled,
     control: Control,
-    desk: Mutex<Desk>,
-    folders: Mutex<HashMap<PathBuf, Kept>>,
+    open: Mutex<OpenJobs>,
+    pack: Box<Pack>,
+    tell: Box<dyn Fn(SubmitterEvent) + Send + Sync>,
+    folders: Mutex<HashMap<PathBuf, StoredFolder>>,
     orders: Mutex<Option<Sender<(Key, Job)>>>,
-    /// How many jobs nobody works on.
+    /// How many jobs no worker has.
     waiting: AtomicUsize,
-    /// Whether somebody took one, went on with it or did it, since that was asked last.
+    /// Whether a worker took a job, went on with it or ended it since the last check.
     moved: AtomicBool,
     draining: AtomicBool,
     closing: AtomicBool,
@@ -65,17 +69,17 @@ pub struct Far {
 }
 
 #[derive(Default)]
-struct Desk {
+struct OpenJobs {
     pending: HashMap<Key, Pending>,
-    /// Answers whose jobs have not begun here, because somebody put them in before.
+    /// Results whose jobs have not begun here, because an earlier start put them in.
     early: HashMap<Key, Vec<u8>>,
 }
 
-/// A job whose answer is waited for.
+/// A job that has no result yet.
 struct Pending {
     watch: Arc<Watch>,
     over: Over,
-    by: Option<By>,
+    holder: Option<Holder>,
     job: Job,
     /// Whether the server has taken it.
     is_in: bool,
@@ -87,48 +91,92 @@ struct Checked {
     jobs: Instant,
 }
 
-/// Who works on a job, as far as that was heard.
-struct By {
+/// The worker that has a job, as far as that is known.
+struct Holder {
     worker: String,
     heard: Instant,
-    /// So long silence means nothing; none is for ever, of workers that do not say.
+    /// How long it may be silent; without a limit for workers that do not say.
     patience: Option<Duration>,
 }
 
-impl By {
+impl Holder {
     fn is_gone(&self) -> bool {
         self.patience.is_some_and(|patience| self.heard.elapsed() > patience)
     }
 }
 
-/// What a batch begins with.
-pub struct Setup {
+/// The parts of a remote batch.
+pub struct SubmitterOptions {
+    /// The queue.
     pub queue: Queue,
+    /// The name of the batch there.
     pub batch: Name,
+    /// The label of its jobs.
     pub label: Label,
+    /// Stops the batch when it is cancelled elsewhere.
     pub control: Control,
     /// What was announced of the batch.
     pub announced: Batch,
-    /// What the journal has already.
-    pub known: HashSet<Key>,
-    /// The server, as it may be shown to whoever is told that nobody is there; none where nothing is to be said.
-    pub tell: Option<String>,
+    /// The results that the journal has already; see [`known`].
+    pub known: HashSet<(String, u32)>,
+    /// Makes the envelopes.
+    pub pack: Box<Pack>,
+    /// Whether to tell that no worker is there, and that the connection is lost.
+    pub watches_workers: bool,
+    /// Receives what happens, on any thread.
+    pub tell: Box<dyn Fn(SubmitterEvent) + Send + Sync>,
 }
 
-impl Far {
-    /// Gathers what was done before, and begins to listen.
-    pub fn begin(setup: Setup) -> Result<Arc<Self>, QueueError> {
-        let Setup { queue, batch, label, control, announced, known, tell } = setup;
+/// Something that whoever waits for a batch should know.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SubmitterEvent {
+    /// The connection is lost. The client connects again by itself.
+    Disconnected,
+    /// The connection is back.
+    Reconnected,
+    /// No worker takes jobs with the label of the batch.
+    NoWorker,
+    /// The server did not take a job, which is sent again.
+    NotStored(QueueError),
+    /// The server gave no results, and is asked again.
+    NotGathered(QueueError),
+    /// The server lost its storage, and the queue is set up again.
+    StorageLost,
+    /// So many jobs had vanished from the queue and are put into it again.
+    JobsVanished(usize),
+    /// A job that nobody waits for stays in the queue.
+    NotWithdrawn(QueueError),
+    /// A message that is no result was passed over.
+    Refused(Refused),
+}
+
+/// Returns the attempts whose results the journal has.
+pub fn known(journal: &Journal) -> HashSet<(String, u32)> {
+    let attempts = |(id, entry): (&str, &Entry)| {
+        let key = key(id, &entry.job);
+        (1..=entry.attempt).map(move |attempt| (key.clone(), attempt)).collect::<Vec<_>>()
+    };
+    journal.done().flat_map(attempts).collect()
+}
+
+impl Submitter {
+    /// Gathers the results of earlier starts, and begins to listen.
+    pub fn begin(options: SubmitterOptions) -> Result<Arc<Self>, QueueError> {
+        let SubmitterOptions { queue, batch, label, control, announced, known, pack, watches_workers, tell } =
+            options;
         let mut gathering = queue.gather(&batch);
-        let early = gather_the_past(&queue, &batch, &mut gathering, &known)?;
+        let early = gather_the_past(&queue, &batch, &mut gathering, &known, &tell)?;
         let (orders, ordered) = channel();
-        let far = Arc::new(Self {
+        let submitter = Arc::new(Self {
             cancelled: queue.watch_cancelled(),
             queue,
             batch,
             label,
             control,
-            desk: Mutex::new(Desk { pending: HashMap::new(), early }),
+            open: Mutex::new(OpenJobs { pending: HashMap::new(), early }),
+            pack,
+            tell,
             folders: Mutex::default(),
             orders: Mutex::new(Some(orders)),
             waiting: AtomicUsize::new(0),
@@ -139,26 +187,27 @@ impl Far {
             announced,
             threads: Mutex::default(),
         });
-        let told = Arc::downgrade(&far);
-        far.queue.watch_begun(&far.batch, move |begun| {
-            if let Some(far) = told.upgrade() {
-                far.was_told(begun);
+        let told = Arc::downgrade(&submitter);
+        submitter.queue.watch_begun(&submitter.batch, move |begun| {
+            if let Some(submitter) = told.upgrade() {
+                submitter.was_told(begun);
             }
         })?;
         let ordered = Arc::new(Mutex::new(ordered));
         let mut threads = Vec::new();
         for _ in 0..PUTTING {
-            let (far, ordered) = (far.clone(), ordered.clone());
-            threads.push(std::thread::spawn(move || far.put_all(&ordered)));
+            let (submitter, ordered) = (submitter.clone(), ordered.clone());
+            threads.push(std::thread::spawn(move || submitter.put_all(&ordered)));
         }
-        let gathers = far.clone();
+        let gathers = submitter.clone();
         threads.push(std::thread::spawn(move || gathers.gather_all(gathering, &known)));
-        if let Some(server) = tell {
-            let (far, company) = (far.clone(), Company::new(far.queue.clone(), far.label.clone(), server));
-            threads.push(std::thread::spawn(move || far.look_round(company)));
+        if watches_workers {
+            let (submitter, monitor) =
+                (submitter.clone(), PresenceMonitor::new(submitter.queue.clone(), submitter.label.clone()));
+            threads.push(std::thread::spawn(move || submitter.watch_workers(monitor)));
         }
-        *far.threads.lock() = threads;
-        Ok(far)
+        *submitter.threads.lock() = threads;
+        Ok(submitter)
     }
 
     /// Whether somebody else cancelled the batch.
@@ -181,27 +230,27 @@ impl Far {
 
     fn was_told(&self, begun: Begun) {
         self.moved.fetch_or(!begun.returned, Ordering::AcqRel);
-        let mut desk = self.desk.lock();
-        let Some(pending) = desk.pending.get_mut(&(begun.job, begun.attempt)) else { return };
+        let mut open = self.open.lock();
+        let Some(pending) = open.pending.get_mut(&(begun.job, begun.attempt)) else { return };
         if begun.returned {
             // Another may have it already.
-            if pending.by.as_ref().is_some_and(|by| by.worker == begun.worker) {
+            if pending.holder.as_ref().is_some_and(|holder| holder.worker == begun.worker) {
                 self.waits_again(pending);
             }
             return;
         }
-        if pending.by.is_none() {
+        if pending.holder.is_none() {
             self.waiting.fetch_sub(1, Ordering::AcqRel);
         }
         pending.watch.does(&format!("works on {}", begun.worker));
         let lease = begun.lease_ms.map(Duration::from_millis);
         let patience = lease.map(|lease| lease.saturating_mul(2).saturating_add(LATE));
-        pending.by = Some(By { worker: begun.worker, heard: Instant::now(), patience });
+        pending.holder = Some(Holder { worker: begun.worker, heard: Instant::now(), patience });
     }
 
     /// Nobody works on it any more.
     fn waits_again(&self, pending: &mut Pending) {
-        pending.by = None;
+        pending.holder = None;
         self.waiting.fetch_add(1, Ordering::AcqRel);
         pending.watch.does("waits for another worker");
         pending.watch.waits();
@@ -210,27 +259,27 @@ impl Far {
     /// Who was killed does not say so.
     fn look_who_is_gone(&self) {
         let connected = self.queue.is_connected();
-        for pending in self.desk.lock().pending.values_mut() {
-            match &mut pending.by {
+        for pending in self.open.lock().pending.values_mut() {
+            match &mut pending.holder {
                 // Nobody can be heard.
-                Some(by) if !connected => by.heard = Instant::now(),
-                Some(by) if by.is_gone() => self.waits_again(pending),
+                Some(holder) if !connected => holder.heard = Instant::now(),
+                Some(holder) if holder.is_gone() => self.waits_again(pending),
                 _ => {}
             }
         }
     }
 
-    fn look_round(&self, mut company: Company) {
+    fn watch_workers(&self, mut monitor: PresenceMonitor) {
         while !self.is_closing() {
-            company.look(&self.work());
+            monitor.look(&self.jobs_state(), &self.tell);
             std::thread::sleep(LOOK);
         }
     }
 
-    fn work(&self) -> Work {
-        let pending = self.desk.lock().pending.len();
+    fn jobs_state(&self) -> JobsState {
+        let pending = self.open.lock().pending.len();
         let waits = pending > 0 && self.waiting() >= pending;
-        Work { waits, moved: self.moved.swap(false, Ordering::AcqRel) }
+        JobsState { waits, moved: self.moved.swap(false, Ordering::AcqRel) }
     }
 
     fn put_all(&self, ordered: &Mutex<Receiver<(Key, Job)>>) {
@@ -244,22 +293,22 @@ impl Far {
 
     fn put<T>(&self, key: &Key, job: &Job, turn: T) {
         let mut turn = Some(turn);
-        let letter = match pack(job, |folder| self.keep(folder)) {
-            Ok(letter) => letter,
+        let envelope = match (self.pack)(job, &|folder| self.keep(folder)) {
+            Ok(envelope) => envelope,
             Err(Fault { message, hint }) => {
                 return self.fails(key, Failure::new(FailureKind::Input, message).with_hint(hint));
             }
         };
-        let bytes = match serde_json::to_vec(&letter) {
+        let bytes = match serde_json::to_vec(&envelope) {
             Ok(bytes) => bytes,
             Err(error) => return self.fails(key, Failure::new(FailureKind::Input, error.to_string())),
         };
         // A server that is away comes back; who wants to go takes the job away meanwhile.
-        while !self.is_closing() && self.desk.lock().pending.contains_key(key) {
+        while !self.is_closing() && self.open.lock().pending.contains_key(key) {
             let sent = || drop(turn.take());
             match self.queue.put_in_turn(&self.batch, &key.0, key.1, &self.label, &bytes, sent) {
                 Ok(_) => {
-                    if let Some(pending) = self.desk.lock().pending.get_mut(key) {
+                    if let Some(pending) = self.open.lock().pending.get_mut(key) {
                         pending.is_in = true;
                     }
                     return;
@@ -270,7 +319,7 @@ impl Far {
                 Err(error) => {
                     // The others need not wait for it.
                     drop(turn.take());
-                    say(format_args!("{error}; once more"));
+                    (self.tell)(SubmitterEvent::NotStored(error));
                 }
             }
             std::thread::sleep(PAUSE);
@@ -278,7 +327,7 @@ impl Far {
     }
 
     /// Takes a folder into the queue, once for all jobs that work on it.
-    fn keep(&self, folder: &Path) -> Result<Kept, Fault> {
+    fn keep(&self, folder: &Path) -> Result<StoredFolder, Fault> {
         let fault = |error: &dyn std::fmt::Display| {
             Fault::new(
                 format!("{} cannot travel: {error}", folder.display()),
@@ -290,7 +339,7 @@ impl Far {
         if let Some(kept) = folders.get(&path) {
             return Ok(kept.clone());
         }
-        let (bytes, left_out) = super::folder::pack(&path).map_err(|error| fault(&error))?;
+        let (bytes, left_out) = folder::pack(&path).map_err(|error| fault(&error))?;
         let name = self.queue.keep_file(&self.batch, &bytes).map_err(|error| fault(&error))?;
         folders.insert(path, (name.clone(), left_out.clone()));
         Ok((name, left_out))
@@ -298,13 +347,13 @@ impl Far {
 
     fn fails(&self, key: &Key, failure: Failure) {
         if let Some(pending) = self.take(key) {
-            pending.over.done(Done::not_begun(failure, Where::Shared));
+            pending.over.done(Attempt::not_begun(&pending.job, failure, Where::Shared));
         }
     }
 
     fn take(&self, key: &Key) -> Option<Pending> {
-        let pending = self.desk.lock().pending.remove(key)?;
-        if pending.by.is_none() {
+        let pending = self.open.lock().pending.remove(key)?;
+        if pending.holder.is_none() {
             self.waiting.fetch_sub(1, Ordering::AcqRel);
         }
         Some(pending)
@@ -323,12 +372,12 @@ impl Far {
                 Ok(None) => {}
                 Err(error) => {
                     if !std::mem::replace(&mut said, true) {
-                        say(format_args!("{error}; it is asked again and again"));
+                        (self.tell)(SubmitterEvent::NotGathered(error));
                     }
                     std::thread::sleep(PAUSE);
                 }
             }
-            pass_over(&mut gathering);
+            pass_over(&mut gathering, &self.tell);
             self.look_who_is_gone();
             self.look_who_goes();
         }
@@ -351,10 +400,10 @@ impl Far {
         } else if checked.jobs.elapsed() < CHECK_JOBS {
             return Ok(());
         }
-        let waits = |pending: &Pending| pending.by.is_none() && pending.is_in;
+        let waits = |pending: &Pending| pending.holder.is_none() && pending.is_in;
         let waiting: Vec<Key> = {
-            let desk = self.desk.lock();
-            desk.pending.iter().filter(|(_, pending)| waits(pending)).map(|(key, _)| key.clone()).collect()
+            let open = self.open.lock();
+            open.pending.iter().filter(|(_, pending)| waits(pending)).map(|(key, _)| key.clone()).collect()
         };
         let gone = self.queue.vanished(&self.batch, waiting)?;
         // Whoever cancels or forgets a batch says so first, then takes its jobs out.
@@ -362,7 +411,7 @@ impl Far {
         checked.jobs = Instant::now();
         if is_lost {
             gathering.restored();
-            say("NATS lost what it had stored; the queue is set up again");
+            (self.tell)(SubmitterEvent::StorageLost);
         }
         if !is_open {
             self.end_as_cancelled();
@@ -370,7 +419,7 @@ impl Far {
         }
         let mut vanished = Vec::new();
         for key in gone {
-            if let Some(pending) = self.desk.lock().pending.get_mut(&key).filter(|pending| waits(pending)) {
+            if let Some(pending) = self.open.lock().pending.get_mut(&key).filter(|pending| waits(pending)) {
                 pending.is_in = false;
                 vanished.push((key, pending.job.clone()));
             }
@@ -381,7 +430,7 @@ impl Far {
             vanished.into_iter().for_each(|order| drop(orders.send(order)));
         }
         if count > 0 {
-            say(format_args!("{count} jobs had vanished from the queue and are put into it again"));
+            (self.tell)(SubmitterEvent::JobsVanished(count));
         }
         Ok(())
     }
@@ -390,10 +439,10 @@ impl Far {
         self.moved.store(true, Ordering::Release);
         let key = (gathered.job, gathered.attempt);
         match self.take(&key) {
-            Some(pending) => pending.over.done(done(&gathered.payload, &key.0)),
+            Some(pending) => pending.over.done(attempt(&gathered.payload, &pending.job)),
             None if known.contains(&key) => {}
             None => {
-                self.desk.lock().early.insert(key, gathered.payload);
+                self.open.lock().early.insert(key, gathered.payload);
             }
         }
     }
@@ -410,52 +459,52 @@ impl Far {
         if self.cancelled.has(&self.batch.to_string()) {
             self.end_as_cancelled();
         }
-        let asked = self.desk.lock().pending.values().any(|pending| pending.watch.asked().is_some());
+        let asked = self.open.lock().pending.values().any(|pending| pending.watch.asked().is_some());
         // For as long as it takes: what is given back later is begun by nobody, either.
         let draining = self.draining.load(Ordering::Acquire);
         if !asked && !draining {
             return;
         }
         let going: Vec<Key> = self
-            .desk
+            .open
             .lock()
             .pending
             .iter()
-            .filter(|(_, pending)| asked || pending.by.is_none())
+            .filter(|(_, pending)| asked || pending.holder.is_none())
             .map(|(key, _)| key.clone())
             .collect();
         for key in going {
             let Some(pending) = self.take(&key) else { continue };
             // What somebody works on goes on, and its answer is there for whoever comes back.
-            if pending.by.is_none()
+            if pending.holder.is_none()
                 && let Err(error) = self.queue.withdraw(&self.batch, &key.0, key.1)
             {
-                say(format_args!("{error}: a job stays in the queue"));
+                (self.tell)(SubmitterEvent::NotWithdrawn(error));
             }
             pending.watch.stop(Stop::Gently);
             let failure = Failure::new(FailureKind::Cancelled, "nobody waits for it any more");
-            pending.over.done(Done::not_begun(failure, Where::Shared));
+            pending.over.done(Attempt::not_begun(&pending.job, failure, Where::Shared));
         }
     }
 }
 
-impl Perform for Far {
-    fn perform(&self, _: &Job, _: &Watch) -> Done {
+impl Perform for Submitter {
+    fn perform(&self, job: &Job, _: &Watch) -> Attempt {
         let failure = Failure::new(FailureKind::Crashed, "jobs of this batch are done elsewhere");
-        Done::not_begun(failure, Where::Shared)
+        Attempt::not_begun(job, failure, Where::Shared)
     }
 
     fn begin(self: Arc<Self>, job: Job, attempt: u32, watch: Arc<Watch>, over: Over) {
         let key = (key_of(&job), attempt);
-        let mut desk = self.desk.lock();
-        if let Some(payload) = desk.early.remove(&key) {
-            return over.done(done(&payload, &key.0));
+        let mut open = self.open.lock();
+        if let Some(payload) = open.early.remove(&key) {
+            return over.done(self::attempt(&payload, &job));
         }
         watch.waits();
         self.waiting.fetch_add(1, Ordering::AcqRel);
-        let pending = Pending { watch, over, by: None, job: job.clone(), is_in: false };
-        desk.pending.insert(key.clone(), pending);
-        drop(desk);
+        let pending = Pending { watch, over, holder: None, job: job.clone(), is_in: false };
+        open.pending.insert(key.clone(), pending);
+        drop(open);
         if let Some(orders) = &*self.orders.lock() {
             let _closed = orders.send((key, job));
         }
@@ -476,6 +525,7 @@ fn gather_the_past(
     batch: &Name,
     gathering: &mut Gathering,
     known: &HashSet<Key>,
+    tell: &dyn Fn(SubmitterEvent),
 ) -> Result<HashMap<Key, Vec<u8>>, QueueError> {
     let mut early = HashMap::new();
     let there = queue.progress(batch)?.map_or(0, |progress| progress.results);
@@ -483,7 +533,7 @@ fn gather_the_past(
     while there > 0 && gathering.left() != Some(0) {
         let gathered = match gathering.next(Duration::from_secs(30)) {
             Ok(Some(gathered)) => gathered,
-            Ok(None) if pass_over(gathering) => continue,
+            Ok(None) if pass_over(gathering, tell) => continue,
             Ok(None) => break,
             Err(error) if begin.elapsed() > PATIENCE => return Err(error),
             Err(_) => {
@@ -492,7 +542,7 @@ fn gather_the_past(
             }
         };
         let key = (gathered.job, gathered.attempt);
-        if is_out_of_quota(&gathered.payload) {
+        if is_out_of_quota(&gathered.payload, &key.0) {
             // That day is over, perhaps: the same attempt once more.
             queue.forget_result(batch, &key.0, key.1)?;
         } else if !known.contains(&key) {
@@ -502,31 +552,76 @@ fn gather_the_past(
     Ok(early)
 }
 
-/// Says what came that is no result; whether there was anything.
-fn pass_over(gathering: &mut Gathering) -> bool {
+/// Tells of messages that are no results. Returns whether there were any.
+fn pass_over(gathering: &mut Gathering, tell: &dyn Fn(SubmitterEvent)) -> bool {
     let refused = gathering.refused();
-    for Refused { subject, reason, .. } in &refused {
-        say(format_args!("passed over {}: {}", one_line(subject, 120), one_line(reason, 300)));
-    }
-    !refused.is_empty()
+    let there_were = !refused.is_empty();
+    refused.into_iter().map(SubmitterEvent::Refused).for_each(tell);
+    there_were
 }
 
-fn is_out_of_quota(payload: &[u8]) -> bool {
-    let answer: Option<Answer> = serde_json::from_slice(payload).ok();
-    answer.and_then(|answer| answer.outcome.failure.as_ref().map(|failure| failure.daily_quota)) == Some(true)
+fn is_out_of_quota(payload: &[u8], key: &str) -> bool {
+    let attempt = ResultEnvelope::read(payload, key).ok();
+    let failure = attempt.as_ref().and_then(|attempt| attempt.result.outcome.failure.as_ref());
+    failure.is_some_and(|failure| failure.daily_quota)
 }
 
-/// An answer is one only for the job that was asked.
-fn done(payload: &[u8], key: &str) -> Done {
+/// Returns the attempt that a worker sent, or one that failed because that is not an attempt of this job.
+fn attempt(payload: &[u8], job: &Job) -> Attempt {
     let answer = match payload.is_empty() {
         true => Err("it is not in the queue any more".to_owned()),
-        false => Answer::read(payload, key),
+        false => ResultEnvelope::read(payload, &key_of(job)),
     };
-    answer.map_or_else(
-        |why| {
-            let message = format!("the worker's answer is no good: {why}");
-            Done::not_begun(Failure::new(FailureKind::InvalidResponse, message), Where::Shared)
-        },
-        Answer::done,
-    )
+    answer.unwrap_or_else(|why| {
+        let message = format!("the worker's answer is no good: {why}");
+        Attempt::not_begun(job, Failure::new(FailureKind::InvalidResponse, message), Where::Shared)
+    })
+}
+
+/// A result that cannot be had, and why.
+pub type MissingResult = (String, String);
+
+/// Returns the last attempt of each job of a batch, in the order in which the jobs were done first, and the results that cannot be had.
+pub fn results(queue: &Queue, batch: &Name) -> Result<(Vec<JobResult>, Vec<MissingResult>), QueueError> {
+    let there = queue.progress(batch)?.map_or(0, |progress| progress.results);
+    let mut gathering = queue.gather(batch);
+    let mut places = HashMap::new();
+    let mut attempts: BTreeMap<usize, BTreeMap<u32, Result<JobResult, MissingResult>>> = BTreeMap::new();
+    let mut missing = Vec::new();
+    while there > 0 && gathering.left() != Some(0) {
+        let gathered = gathering.next(SOON)?;
+        let refused = gathering.refused();
+        if gathered.is_none() && refused.is_empty() {
+            break;
+        }
+        missing.extend(refused.into_iter().map(|Refused { subject, reason, .. }| (subject, reason)));
+        let Some(Gathered { job, attempt, payload, lost, .. }) = gathered else { continue };
+        let answer = lost.map_or_else(|| ResultEnvelope::read(&payload, &job), Err);
+        let (id, _) = id_and_mark(&job);
+        let next = places.len();
+        let place = *places.entry(id.to_owned()).or_insert(next);
+        let told = answer.map(|answer| JobResult { attempt, ..answer.result });
+        let told = told.map_err(|why| (format!("{id} (attempt {attempt})"), why));
+        attempts.entry(place).or_default().insert(attempt, told);
+    }
+    if there > 0 && gathering.left() != Some(0) {
+        missing.push(("the rest".to_owned(), "the server gave no more of them in 10 s".to_owned()));
+    }
+    let mut results = Vec::new();
+    for told in attempts.into_values().filter_map(last_of) {
+        match told {
+            Ok(result) => results.push(result),
+            Err(told) => missing.push(told),
+        }
+    }
+    Ok((results, missing))
+}
+
+/// Returns the last attempt at a job, with what is known of those before.
+fn last_of(
+    mut attempts: BTreeMap<u32, Result<JobResult, MissingResult>>,
+) -> Option<Result<JobResult, MissingResult>> {
+    let (_, last) = attempts.pop_last()?;
+    let earlier = attempts.into_values().filter_map(Result::ok).map(|before| Earlier::of(&before.outcome));
+    Some(last.map(|last| JobResult { earlier: earlier.collect(), ..last }))
 }
