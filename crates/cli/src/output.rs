@@ -1,8 +1,8 @@
 //! The only way out: whatever a command prints, on stdout or stderr, is written here.
 //!
 //! A terminal obeys what it is sent, and much of what Alhena prints was written by others: a model, a tool, a file's name, a
-//! CLI that is not what it says. So what goes to a terminal passes a [`Guard`], which shows every control character instead
-//! of sending it (`\u001b`). Alhena's own colours are told apart from foreign ones by [`own`]. JSON passes it wherever it
+//! CLI that is not what it says. So what goes to a terminal passes a [`Guard`], which shows every character that is unsafe to
+//! show as `\u001b`. Alhena's own colours are told apart from foreign ones by [`own`]. JSON passes it wherever it
 //! goes: `\u009b` means the same there, and a file of it may be printed later. Other text goes to pipes and files as it is.
 
 mod guard;

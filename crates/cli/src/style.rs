@@ -58,8 +58,7 @@ impl<T: fmt::Display> fmt::Display for Painted<T> {
     }
 }
 
-/// Foreign text with everything taken out that a terminal would obey: escape sequences, other control characters, and
-/// the invisible ones that reorder text.
+/// Foreign text without escape sequences and characters that are unsafe to show.
 ///
 /// It keeps its state between pieces, because a sequence may come in two of them.
 #[derive(Default)]

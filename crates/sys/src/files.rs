@@ -1,4 +1,5 @@
 //! Files that must never be half there: private writes, atomic replacement, and moves that survive a change of file system.
+//! Beside them, all that the standard library has for one platform only.
 
 pub mod exposed;
 mod listing;

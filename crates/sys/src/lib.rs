@@ -1,8 +1,11 @@
 //! What Alhena asks of the operating system, each thing once. It knows nothing of Gemini CLI.
 //!
+//! No other crate calls the operating system beside the standard library's portable functions. A function here is named for
+//! its intent and not for the call, so that each platform can have its own way.
+//!
 //! | Module | Its one job |
 //! |---|---|
-//! | [`files`] | files that are never half there, moves, directories of our own |
+//! | [`files`] | files that are never half there, moves, directories of our own, identity, times, permissions |
 //! | [`fork`] | a second process, a child that dies with its parent, orphans that become children |
 //! | [`growth`] | files that grow |
 //! | [`handles`] | what is open, of any kind, and standard input and output |
