@@ -3,6 +3,7 @@
 use std::sync::PoisonError;
 
 use alhena_model::Input;
+use alhena_model::options::Choice;
 use alhena_wire::acp::say;
 use alhena_wire::rpc::Id;
 use serde_json::Value;

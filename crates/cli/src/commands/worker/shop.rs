@@ -14,7 +14,7 @@ use alhena::agent::env::Environment;
 use alhena::batch::local::{Local, Way};
 use alhena::batch::meaning::Meaning;
 use alhena::batch::perform::{Stop, Watch};
-use alhena::{Approval, Failure, FailureKind, PoolOptions, Request};
+use alhena::{Failure, FailureKind, PoolOptions, Request};
 use alhena_queue::{Cancelled, Held, Label, Layout, Name, Queue, QueueError, Worker};
 
 use super::Args;
@@ -113,7 +113,7 @@ pub fn open(args: Args) -> Done {
         shop.name,
         address.shown(),
         shop.gate.root.display(),
-        name_of(args.max_approval),
+        args.max_approval,
     ));
     for _ in 0..jobs {
         let worker = shop.queue.worker(&labels).map_err(nats::wrong)?;
@@ -122,10 +122,6 @@ pub fn open(args: Args) -> Done {
     }
     shop.watch_over(args.idle_exit);
     shop.close()
-}
-
-fn name_of(approval: Approval) -> &'static str {
-    approval.names().first().copied().unwrap_or_default()
 }
 
 fn root(given: &std::path::Path) -> Result<PathBuf, CommandError> {
