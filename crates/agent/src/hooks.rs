@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alhena_model::hook::UNDECIDED;
+pub use alhena_model::options::Moment;
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::behind::Behind;
@@ -29,46 +30,6 @@ pub(crate) use self::occasion::Occasion;
 pub use self::relay::relay;
 pub(crate) use self::server::{Deciders, Server, within};
 pub(crate) use self::settings::{FAILED, PROGRAM, SOCKET, add_to, switched_off};
-
-/// When somebody is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Moment {
-    /// A tool is about to run.
-    BeforeTool,
-    /// A tool ran, and the model has not seen its result yet.
-    AfterTool,
-    /// The model is about to be asked.
-    BeforeModel,
-}
-
-impl Moment {
-    /// All of them.
-    pub const ALL: [Moment; 3] = [Moment::BeforeTool, Moment::AfterTool, Moment::BeforeModel];
-
-    /// The CLI's name of it.
-    pub(crate) fn event(self) -> &'static str {
-        match self {
-            Moment::BeforeTool => "BeforeTool",
-            Moment::AfterTool => "AfterTool",
-            Moment::BeforeModel => "BeforeModel",
-        }
-    }
-
-    /// Its name in options and for programs.
-    pub fn name(self) -> &'static str {
-        match self {
-            Moment::BeforeTool => "before-tool",
-            Moment::AfterTool => "after-tool",
-            Moment::BeforeModel => "before-model",
-        }
-    }
-
-    /// The one with this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|moment| moment.name() == name)
-    }
-}
 
 /// What is to be decided.
 #[derive(Clone, Debug, PartialEq)]

@@ -53,5 +53,8 @@ pub use interactive::Interactive;
 pub use pool::{Pool, PoolOptions, Unfit};
 pub use prepare::RunError;
 pub use rate_limit::OnRateLimit;
-pub use request::{Approval, Prompt, PromptBy, Request, Resume, Sandbox, SystemPrompt, Transport, Trust};
+pub use request::{
+    Approval, Prompt, PromptBy, Request, Resume, Sandbox, SystemPrompt, Transport, Trust, directory,
+    read_schema,
+};
 pub use run::{About, Item, Run, Stopper};

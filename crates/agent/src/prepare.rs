@@ -33,7 +33,7 @@ use crate::find::Gemini;
 use crate::home::{self, Home, HomeRequest, McpServer, Release};
 use crate::hooks::{Deciders, Moment, Occasion};
 use crate::programs;
-use crate::rate_limit::OnRateLimit;
+use crate::rate_limit;
 use crate::request::{Request, Sandbox, SystemPrompt, Transport, Trust};
 use crate::run_dir::RunDir;
 use crate::settings::read_settings;
@@ -191,7 +191,7 @@ pub(crate) fn common(
     own: Own,
 ) -> Result<Common, RunError> {
     request.check()?;
-    OnRateLimit::check(request)?;
+    rate_limit::check(request)?;
     let mut warnings = request.notices.clone();
     warnings.extend(check_version(&gemini.version)?);
     let dir = working_directory(request)?;

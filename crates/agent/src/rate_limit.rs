@@ -6,46 +6,25 @@
 
 use std::time::Duration;
 
+pub use alhena_model::options::OnRateLimit;
 use alhena_model::{Failure, FailureKind};
 
 use crate::prepare::RunError;
 use crate::request::Request;
 use crate::retries::Attempt;
 
-/// What to do when the API limits requests.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum OnRateLimit {
-    /// The run fails when Gemini CLI has given up.
-    #[default]
-    Fail,
-    /// It waits as long as the API says, but in a row no longer than this. A daily quota is not waited for.
-    Wait(Duration),
-    /// It goes on with this model in the same session, also after a daily quota.
-    Model(String),
-}
-
-impl OnRateLimit {
-    /// How long is waited in a row, unless somebody says otherwise.
-    pub const LONGEST_WAIT: Duration = Duration::from_secs(300);
-
-    /// Refuses what makes no sense.
-    pub(crate) fn check(request: &Request) -> Result<(), RunError> {
-        let OnRateLimit::Model(model) = &request.on_rate_limit else { return Ok(()) };
-        let wrong = |message: String| {
-            Err(RunError::usage(
-                message,
-                "Name another model, such as --on-rate-limit model=gemini-2.5-flash.",
-            ))
-        };
-        if model.trim().is_empty() {
-            return wrong("--on-rate-limit model= names no model".to_owned());
-        }
-        match request.model.as_ref() == Some(model) {
-            true => {
-                wrong(format!("--on-rate-limit goes on with {model:?}, which is the model that is limited"))
-            }
-            false => Ok(()),
-        }
+/// Refuses to continue with the model that is limited.
+pub(crate) fn check(request: &Request) -> Result<(), RunError> {
+    let OnRateLimit::Model(model) = &request.on_rate_limit else { return Ok(()) };
+    let wrong = |message: String| {
+        Err(RunError::usage(message, "Name another model, such as --on-rate-limit model=gemini-2.5-flash."))
+    };
+    if model.trim().is_empty() {
+        return wrong("--on-rate-limit model= names no model".to_owned());
+    }
+    match request.model.as_ref() == Some(model) {
+        true => wrong(format!("--on-rate-limit goes on with {model:?}, which is the model that is limited")),
+        false => Ok(()),
     }
 }
 

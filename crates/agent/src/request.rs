@@ -1,18 +1,18 @@
 //! What to run: every option of a run, by the names people expect.
 
 mod build;
+mod options;
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use alhena_model::Prices;
-use serde::{Deserialize, Serialize};
+pub use alhena_model::options::{Approval, Prompt, PromptBy, Resume, Sandbox, Transport, Trust};
 use serde_json::Value;
 
+pub use self::options::{directory, read_schema};
 use crate::home::McpServer;
-pub use crate::home::Resume;
 use crate::hooks::Hooks;
 use crate::prepare::RunError;
 use crate::rate_limit::OnRateLimit;
@@ -106,169 +106,6 @@ pub struct Request {
     pub usage_dir: Option<PathBuf>,
 }
 
-/// A prompt, as text or in a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Prompt {
-    /// The text itself.
-    Text(String),
-    /// A file that holds it.
-    File(PathBuf),
-}
-
-/// How the CLI is talked to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Transport {
-    /// A process that gets one prompt and writes stream-json.
-    #[default]
-    Headless,
-    /// A process that speaks the Agent Client Protocol: it asks before it acts, and may edit build files.
-    Acp,
-    /// The first that can do what is asked.
-    Auto,
-}
-
-impl Transport {
-    /// The one that a request goes by.
-    pub(crate) fn of(request: &Request) -> Self {
-        match request.transport {
-            // Only there somebody asks whom rules can answer.
-            Transport::Auto if !request.rules.is_empty() => Transport::Acp,
-            // Whatever else a request can ask for, headless can do; what only a person could allow is told when it comes up.
-            Transport::Auto => Transport::Headless,
-            chosen => chosen,
-        }
-    }
-}
-
-/// How a prompt gets to the CLI.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PromptBy {
-    /// `--prompt=` when it is short, standard input when it is long.
-    #[default]
-    Auto,
-    /// `--prompt=`.
-    Flag,
-    /// Standard input.
-    Stdin,
-    /// The model is told to read the file itself.
-    File,
-    /// As the last argument.
-    Positional,
-}
-
-/// What the model may do without asking. In headless mode nobody can be asked: tools that would need it are missing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Approval {
-    /// Read only.
-    #[default]
-    Default,
-    /// Files may be edited.
-    AutoEdit,
-    /// Everything, shell commands too.
-    Yolo,
-    /// Read only, and plans.
-    Plan,
-}
-
-impl Approval {
-    /// All of them.
-    pub const ALL: [Approval; 4] = [Approval::Default, Approval::AutoEdit, Approval::Yolo, Approval::Plan];
-
-    /// Its name, and then every other that any host has for it.
-    pub fn names(self) -> &'static [&'static str] {
-        match self {
-            Approval::Default => &["default", "suggest"],
-            Approval::AutoEdit => &["auto-edit", "auto_edit", "autoEdit", "acceptEdits"],
-            Approval::Yolo => &["yolo", "full_auto", "full-auto", "bypassPermissions"],
-            Approval::Plan => &["plan"],
-        }
-    }
-
-    /// What it lets the model do.
-    pub fn meaning(self) -> &'static str {
-        match self {
-            Approval::Default => "Read only",
-            Approval::AutoEdit => "Files may be edited",
-            Approval::Yolo => "Everything, shell commands too",
-            Approval::Plan => "Read only, and plans",
-        }
-    }
-
-    /// How much it lets the model do: a mode with a higher number allows more.
-    pub fn rank(self) -> u8 {
-        match self {
-            Approval::Plan => 0,
-            Approval::Default => 1,
-            Approval::AutoEdit => 2,
-            Approval::Yolo => 3,
-        }
-    }
-
-    /// The value of `--approval-mode`.
-    pub fn flag(self) -> &'static str {
-        match self {
-            Approval::Default => "default",
-            Approval::AutoEdit => "auto_edit",
-            Approval::Yolo => "yolo",
-            Approval::Plan => "plan",
-        }
-    }
-}
-
-impl FromStr for Approval {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|approval| approval.names().contains(&name));
-        found.ok_or_else(|| format!("unknown approval mode {name:?}; use default, auto-edit, yolo or plan"))
-    }
-}
-
-/// Whether to run in a folder that is not trusted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Trust {
-    /// As the CLI has it; an untrusted folder is a failure that says so.
-    #[default]
-    AsIs,
-    /// Run; with the folder's own settings only where the user trusts it.
-    Run,
-    /// Run, with the folder's own settings.
-    WithSettings,
-}
-
-/// The sandbox. The flag only says whether; the engine is chosen by the environment (0.61.0).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Sandbox {
-    /// As the user's settings have it.
-    #[default]
-    Inherit,
-    /// None.
-    Off,
-    /// The default engine.
-    On,
-    /// This engine: `docker`, `podman`, `sandbox-exec`, `runsc`, `lxc`.
-    Engine(String),
-}
-
-impl FromStr for Sandbox {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        match name {
-            "inherit" => Ok(Sandbox::Inherit),
-            "off" | "none" | "false" | "no" => Ok(Sandbox::Off),
-            "on" | "true" | "yes" => Ok(Sandbox::On),
-            "docker" | "podman" | "sandbox-exec" | "runsc" | "lxc" | "windows-native" => {
-                Ok(Sandbox::Engine(name.to_owned()))
-            }
-            _ => Err(format!(
-                "unknown sandbox {name:?}; use on, off, inherit, docker, podman, sandbox-exec, runsc or lxc"
-            )),
-        }
-    }
-}
-
 /// What to tell the model beside the prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SystemPrompt {
@@ -292,6 +129,17 @@ fn check_variable(name: &OsStr, value: &OsStr) -> Result<(), RunError> {
 }
 
 impl Request {
+    /// The transport that is used.
+    pub(crate) fn chosen_transport(&self) -> Transport {
+        match self.transport {
+            // Only there somebody asks whom rules can answer.
+            Transport::Auto if !self.rules.is_empty() => Transport::Acp,
+            // Whatever else a request can ask for, headless can do; what only a person could allow is told when it comes up.
+            Transport::Auto => Transport::Headless,
+            chosen => chosen,
+        }
+    }
+
     /// Checks the values that are wrong in every environment. Every start does so before it looks for anything.
     pub fn check(&self) -> Result<(), RunError> {
         crate::budget::Budget::limits(self)?;
@@ -412,29 +260,5 @@ mod tests {
             assert_eq!(said, format!("--env cannot set the variable {name:?}: {why}"));
         }
         assert_eq!(refused(request().env("A", "x=y").env("B", "").max_turns(1)), Ok(()));
-    }
-
-    #[test]
-    fn approval_has_every_hosts_names() {
-        let expected = [
-            (Approval::Default, &["default", "suggest"][..]),
-            (Approval::AutoEdit, &["auto-edit", "auto_edit", "autoEdit", "acceptEdits"]),
-            (Approval::Yolo, &["yolo", "full_auto", "bypassPermissions"]),
-            (Approval::Plan, &["plan"]),
-        ];
-        for (approval, names) in expected {
-            for name in names {
-                assert_eq!(name.parse(), Ok(approval));
-            }
-        }
-        assert!("YOLO!".parse::<Approval>().is_err());
-    }
-
-    #[test]
-    fn sandbox_engines_are_named_and_others_refused() {
-        assert_eq!("docker".parse(), Ok(Sandbox::Engine("docker".to_owned())));
-        assert_eq!("none".parse(), Ok(Sandbox::Off)); // E-11
-        assert_eq!("true".parse(), Ok(Sandbox::On));
-        assert!("qemu".parse::<Sandbox>().is_err());
     }
 }

@@ -53,7 +53,7 @@ impl Gemini {
 
     /// Starts a run in an environment of the caller's making.
     pub fn run_in(&self, request: Request, environment: &Environment) -> Result<Run, RunError> {
-        if Transport::of(&request) == Transport::Acp {
+        if request.chosen_transport() == Transport::Acp {
             return acp::run_once(acp::Who::Gemini(self), request, environment);
         }
         if !request.rules.is_empty() {
@@ -170,7 +170,7 @@ pub(crate) fn recorder(request: &Request, who: &Value, ready: &Ready) -> Result<
     let hint = "Give --record a new or empty directory.";
     let mask = secrets(request, &ready.environment, &ready.dir);
     let witnesses = witnesses(ready.home.as_ref());
-    let transport = if who.get("agent").is_some() { Transport::Acp } else { Transport::of(request) };
+    let transport = if who.get("agent").is_some() { Transport::Acp } else { request.chosen_transport() };
     let header = Header::new(witnesses, transport, described(request, who, ready));
     Recorder::new(dir, &header, mask, ready.launch.stderr.as_ref(), request.max_stderr).map(Some).map_err(
         |error| match files::is_full(&error) {

@@ -29,6 +29,39 @@ pub const FIELDS: &[(&str, &str)] = &[
     ("shared", "Whether it may work in its directory while others that may change something do."),
 ];
 
+/// Returns the JSON schema of a job: one line of a batch.
+pub fn schema() -> Value {
+    let mut properties = Map::new();
+    for (name, meaning) in FIELDS {
+        let mut schema = match *name {
+            "id" => json!({ "type": ["string", "integer"] }),
+            "git" => json!({
+                "type": "object",
+                "properties": { "url": { "type": "string" }, "ref": { "type": "string" } },
+                "required": ["url"],
+                "additionalProperties": false,
+            }),
+            "outputs" => json!({
+                "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" }, "maxItems": 100 }],
+            }),
+            _ => json!({ "type": "boolean" }),
+        };
+        if let Some(schema) = schema.as_object_mut() {
+            schema.insert("description".to_owned(), Value::from(*meaning));
+        }
+        properties.insert((*name).to_owned(), schema);
+    }
+    properties.extend(alhena_model::options::properties());
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Job",
+        "description": "One job of a batch: a prompt, and any option of `alhena run` by its name.",
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": false,
+    })
+}
+
 /// No id is longer, in bytes.
 const LONGEST_ID: usize = 256;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use alhena_agent::env::Environment;
 use alhena_agent::{AcpAgent, Gemini, Request, RunError, Transport};
-use alhena_model::Outcome;
+use alhena_model::{Outcome, SettingError};
 use serde_json::{Map, Value};
 
 use crate::job::Place;
@@ -96,6 +96,12 @@ impl Fault {
     /// Something that is wrong, and what to do.
     pub fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { message: message.into(), hint: hint.into() }
+    }
+}
+
+impl From<SettingError> for Fault {
+    fn from(error: SettingError) -> Self {
+        Self { message: error.to_string(), hint: error.fix }
     }
 }
 

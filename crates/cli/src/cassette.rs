@@ -12,13 +12,13 @@ use alhena::agent::dirs::Dirs;
 use alhena::agent::env::{self, Environment};
 use alhena::agent::facts::{self, AuthMethod};
 use alhena::agent::recording::Secrets;
+use alhena::model::options::{CassetteMode, Choice, RunOptions};
 use alhena::scripted::Server;
 use alhena::scripted::cassette::{
     Cassette, CassetteError, Complaints, Normal, Player, Recorder, Secrecy, Upstream, can_be_written, secret,
 };
 use alhena::{Outcome, Request, RunError, Status, Trust};
 use alhena_sys::files;
-use clap::ValueEnum;
 
 use crate::mock_home::MockHome;
 use crate::offline::IN_THE_WAY;
@@ -27,24 +27,17 @@ use crate::offline::IN_THE_WAY;
 const API: &str = "https://generativelanguage.googleapis.com";
 
 /// The options of a cassette.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug)]
 pub struct CassetteArgs {
-    /// Record what passes between Gemini CLI and the API into this file, or play it back, without a network and a key.
-    #[arg(long, value_name = "FILE")]
     pub cassette: Option<PathBuf>,
-    /// Whether to record or to play back; auto records where there is no such file, or one that ends with an error of the API.
-    #[arg(long, value_enum, value_name = "MODE", default_value = "auto", requires = "cassette")]
     pub cassette_mode: CassetteMode,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum CassetteMode {
-    /// Record, in place of the cassette that is there; errors of the API too.
-    Record,
-    /// Play back, errors too; a request that was not recorded fails with what differs.
-    Replay,
-    /// Play back if the file is there and the API had answered, record if not; nothing is kept that ends with an error.
-    Auto,
+impl CassetteArgs {
+    pub fn of(options: &RunOptions) -> Self {
+        let cassette_mode = options.cassette_mode.unwrap_or_default();
+        Self { cassette: options.cassette.clone(), cassette_mode }
+    }
 }
 
 /// A cassette that is in.
@@ -128,9 +121,8 @@ impl CassetteArgs {
 
     /// The same options, for another process.
     pub fn pass_on(&self, command: &mut Command) {
-        let mode = self.cassette_mode.to_possible_value();
-        if let (Some(path), Some(mode)) = (&self.cassette, mode) {
-            command.arg("--cassette").arg(path).args(["--cassette-mode", mode.get_name()]);
+        if let Some(path) = &self.cassette {
+            command.arg("--cassette").arg(path).args(["--cassette-mode", self.cassette_mode.name()]);
         }
     }
 }
@@ -235,10 +227,11 @@ fn recorded_in(home: &MockHome) -> PathBuf {
 
 /// Puts the cassette of a run in, and points the run at it.
 pub fn prepare(
-    args: &CassetteArgs,
+    options: &RunOptions,
     request: &mut Request,
     environment: &mut Environment,
 ) -> Result<Option<OfRun>, RunError> {
+    let args = CassetteArgs::of(options);
     let Some(path) = &args.cassette else { return Ok(None) };
     let elsewhere = request.env.iter().any(|(name, _)| name == env::GOOGLE_GEMINI_BASE_URL);
     if elsewhere {

@@ -1,7 +1,6 @@
 //! The commands: one file each. The definitions here make the help, the man page and the completions.
 
 mod acp;
-mod agent;
 mod batch;
 mod capabilities;
 mod chat;
@@ -12,19 +11,15 @@ mod doctor;
 pub mod gemini;
 mod happening;
 mod help;
-mod hooking;
 mod host;
 mod install;
-mod limits;
 mod mock;
+pub mod options;
 mod parse;
-mod permissions;
 mod report;
 pub mod run;
-pub mod schema;
 mod serve;
 mod sessions;
-mod spending;
 mod talk;
 mod terminal;
 mod worker;
@@ -107,5 +102,5 @@ impl Cli {
 
 /// Refuses a `-C` that names no directory.
 fn check_directory(dir: &Path) -> Result<(), CommandError> {
-    Ok(agent::directory(dir)?)
+    Ok(alhena::agent::directory(dir)?)
 }

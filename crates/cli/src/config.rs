@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use alhena::agent::dirs::Dirs;
 use alhena::agent::env::{self, Environment};
 use alhena::agent::facts::{self, NotUsed};
+use alhena::model::options::nearest;
+use alhena::model::{RunOptions, Setting};
 use alhena::{Approval, RunError, Trust};
 use clap::ValueEnum;
 use toml::Spanned;
 
-use crate::limit::Limit;
-use crate::nearest::nearest;
 use crate::views::Name;
 
 /// The folder's file, in the working directory.
@@ -45,13 +45,7 @@ enum Owner {
 /// The defaults in force.
 #[derive(Debug, Default)]
 pub struct Config {
-    pub model: Option<String>,
-    pub approval: Option<Approval>,
-    pub trust: Option<Trust>,
-    pub timeout: Option<Limit>,
-    pub first_event_timeout: Option<Limit>,
-    pub stall_timeout: Option<Limit>,
-    pub max_turns: Option<u32>,
+    pub options: RunOptions,
     pub view: Option<Name>,
     /// What was set, to what, and where; a later one wins.
     pub set: Vec<Set>,
@@ -77,9 +71,12 @@ pub fn user_file(environment: &Environment) -> Option<PathBuf> {
 }
 
 impl Config {
-    /// Without what is said of Gemini CLI alone.
-    pub fn for_other_agents(self) -> Self {
-        Self { model: None, trust: None, max_turns: None, ..self }
+    /// Fills in what the options do not say. For other agents only what is not about Gemini CLI alone.
+    pub fn fill(&self, options: &mut RunOptions) {
+        let gemini_only = [Setting::Model, Setting::Trust, Setting::MaxTurns];
+        let is_meant = |setting: &Setting| options.agent_command.is_none() || !gemini_only.contains(setting);
+        let meant: Vec<Setting> = Setting::ALL.iter().copied().filter(is_meant).collect();
+        options.fill(&self.options, &meant);
     }
 
     /// The defaults for a run in this directory; `trust` is what the caller said of it.
@@ -97,7 +94,7 @@ impl Config {
         if fs::symlink_metadata(&file).is_err() {
             return Ok(config);
         }
-        let given = trust.or(config.trust).unwrap_or_default();
+        let given = trust.or(config.options.trust).unwrap_or_default();
         if let Err(why) = facts::may_use(environment, dir, &file, given) {
             config.passed_over = Some((file, why));
             return Ok(config);
@@ -159,37 +156,23 @@ impl Config {
     }
 
     fn set(&mut self, key: &str, value: &str, owner: Owner) -> Result<(), String> {
-        match key {
-            "model" if value.trim().is_empty() => return Err("no model has an empty name".to_owned()),
-            "model" => self.model = Some(value.to_owned()),
-            "approval" => {
-                let approval = value.parse()?;
-                if (approval, owner) == (Approval::Yolo, Owner::Project) {
-                    return Err("a folder cannot let the model do everything".to_owned());
-                }
-                self.approval = Some(approval);
+        let Some(setting) = Setting::named(&key.replace('-', "_")) else {
+            let view = Name::from_str(value, false);
+            self.view = Some(view.map_err(|_| format!("there is no view {value:?}"))?);
+            return Ok(());
+        };
+        let field = (setting.name().to_owned(), setting.value_of_text(value));
+        let read = RunOptions::from_fields(&[field].into_iter().collect(), &[]);
+        let read = read.map_err(|mut errors| errors.pop().map(|error| error.problem).unwrap_or_default())?;
+        match setting {
+            Setting::Model if value.trim().is_empty() => return Err("no model has an empty name".to_owned()),
+            Setting::Approval if (read.approval, owner) == (Some(Approval::Yolo), Owner::Project) => {
+                return Err("a folder cannot let the model do everything".to_owned());
             }
-            "trust" if owner == Owner::Project => return Err("a folder cannot trust itself".to_owned()),
-            "trust" => {
-                self.trust = Some(match value {
-                    "true" => Trust::Run,
-                    "false" => Trust::AsIs,
-                    "settings" => Trust::WithSettings,
-                    _ => return Err(format!("{value:?} is neither true, false nor \"settings\"")),
-                });
+            Setting::Trust if owner == Owner::Project => {
+                return Err("a folder cannot trust itself".to_owned());
             }
-            "timeout" => self.timeout = Some(value.parse()?),
-            "first-event-timeout" => self.first_event_timeout = Some(value.parse()?),
-            "stall-timeout" => self.stall_timeout = Some(value.parse()?),
-            "max-turns" => {
-                let turns = value.parse().ok().filter(|turns| *turns > 0);
-                self.max_turns =
-                    Some(turns.ok_or_else(|| format!("{value:?} is not a number of at least 1"))?);
-            }
-            _ => {
-                let view = Name::from_str(value, false);
-                self.view = Some(view.map_err(|_| format!("there is no view {value:?}"))?);
-            }
+            _ => self.options.replace(&read, setting),
         }
         Ok(())
     }

@@ -10,11 +10,9 @@ mod config;
 mod echo;
 #[cfg(feature = "nats")]
 mod far;
-mod limit;
 mod listener;
 mod mock_home;
 mod nats;
-mod nearest;
 mod offline;
 mod output;
 mod prices;

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use alhena::agent::env::{self, Environment};
+use alhena::model::RunOptions;
 use alhena::scripted::{Scenario, Server, tour};
 use alhena::{Approval, Failure, FailureKind, Request, RunError, Trust};
 use alhena_sys::files;
@@ -85,18 +86,18 @@ impl Offline {
     }
 }
 
-/// Starts the scripted model and points the run at it.
+/// Starts the scripted model, if it is asked for, and points the run at it.
 pub fn prepare(
-    scenario: Option<&Path>,
-    approval: Option<Approval>,
+    options: &RunOptions,
     request: &mut Request,
     environment: &mut Environment,
-) -> Result<Offline, RunError> {
-    let scenario = chosen(scenario)?;
+) -> Result<Option<Offline>, RunError> {
+    let Some(offline) = &options.offline else { return Ok(None) };
+    let scenario = chosen(offline.scenario())?;
     let offline = Offline::start(environment)?;
     let url = offline.play("offline", scenario);
-    offline.point(&url, approval, request, environment);
-    Ok(offline)
+    offline.point(&url, options.approval, request, environment);
+    Ok(Some(offline))
 }
 
 /// The scenario of a file, or the tour.

@@ -14,6 +14,7 @@ pub mod interpret;
 pub mod join;
 pub mod judge;
 pub mod message;
+pub mod options;
 pub mod outcome;
 pub mod prices;
 pub mod statistics;
@@ -30,6 +31,7 @@ pub use interpret::{Decided, DiskFact, Input, Interpreter, Prompted, SpendingLim
 pub use join::{Called, Fact, SessionFacts, ToolFact};
 pub use judge::{End, Exit, Stop, complaints};
 pub use message::{Include, Message};
+pub use options::{Approval, Prompt, RunOptions, Setting, SettingError};
 pub use outcome::{Change, CommandRun, FileRecord, Malformed, Outcome, Reported, Status};
 pub use prices::{Cost, Price, Prices, Prompts, Rates};
 pub use statistics::{Calls, ModelCalls, Statistics, ToolRuns};

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use alhena_agent::{Approval, Request};
 use alhena_batch::meaning::Options;
+use alhena_model::options::{BadValue, Choice};
 use alhena_model::{Failure, FailureKind};
 use axum::http::StatusCode;
 use serde_json::Value;
@@ -141,7 +142,7 @@ pub(crate) const MODES: [Approval; 4] =
 
 /// The name of a mode.
 pub fn mode_name(mode: Approval) -> &'static str {
-    mode.names().first().copied().unwrap_or_default()
+    mode.name()
 }
 
 impl Policy {
@@ -169,7 +170,7 @@ impl Policy {
 
     /// A mode that is asked for.
     pub fn mode(&self, name: &str) -> Result<Approval, Problem> {
-        let mode: Approval = name.parse().map_err(Problem::input)?;
+        let mode: Approval = name.parse().map_err(|bad: BadValue| Problem::input(bad.to_string()))?;
         match self.allows(mode) {
             true => Ok(mode),
             false => Err(self.above(mode)),
@@ -235,7 +236,7 @@ impl Policy {
             // The scripted model may do everything otherwise; in a conversation one wants to see the questions.
             let mode = match what {
                 Beginning::Run => self.max_approval,
-                Beginning::Conversation => Approval::Default.min_by_rank(self.max_approval),
+                Beginning::Conversation => Approval::Default.min(self.max_approval),
             };
             options.insert("approval".to_owned(), mode_name(mode).into());
         }
@@ -333,7 +334,7 @@ impl Policy {
     /// A mode that the request did not name is no reason to refuse it: the defaults of files are lowered to the limit.
     pub fn lower(&self, request: &mut Request, options: &Options) {
         if !options.contains_key("approval") {
-            request.approval = request.approval.min_by_rank(self.max_approval);
+            request.approval = request.approval.min(self.max_approval);
         }
     }
 
@@ -352,16 +353,6 @@ impl Policy {
             Some(dir) if self.may_use(dir) => Ok(()),
             _ => refused("the folder is not below the server's root".to_owned(), "Give another dir."),
         }
-    }
-}
-
-trait MinByRank {
-    fn min_by_rank(self, other: Self) -> Self;
-}
-
-impl MinByRank for Approval {
-    fn min_by_rank(self, other: Self) -> Self {
-        if self.rank() <= other.rank() { self } else { other }
     }
 }
 

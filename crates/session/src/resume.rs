@@ -3,20 +3,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use alhena_model::options::Resume;
 use alhena_sys::files;
 
 use crate::names::{is_session_name, may_hold};
 use crate::survey::{Survey, survey_at, survey_header};
-
-/// Which session to continue.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Resume {
-    /// The one that was started last, as the CLI's own `latest`.
-    Latest,
-    /// The one with exactly this id; or, as for the CLI, a number that counts from the one that was started first; or the
-    /// only one whose id begins like this.
-    Id(String),
-}
 
 /// A session in the user's store.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -105,9 +105,7 @@ impl Terminal {
         match granted.rank() <= limit.rank() {
             true => Ok(()),
             false => Err(above(format!(
-                "the option {label:?} allows as much as the approval mode {}, and the limit is {}",
-                name(granted),
-                name(limit)
+                "the option {label:?} allows as much as the approval mode {granted}, and the limit is {limit}"
             ))
             .with_hint("Choose an option that allows it once, or answer at the terminal itself.")),
         }
@@ -117,8 +115,8 @@ impl Terminal {
         match mode.rank() <= limit.rank() {
             true => Ok(()),
             false => {
-                let message = format!("{} may be in the approval mode {}", self.name(), name(mode));
-                Err(above(format!("{message}, and the limit is {}", name(limit)))
+                let message = format!("{} may be in the approval mode {mode}", self.name());
+                Err(above(format!("{message}, and the limit is {limit}"))
                     .with_hint("Change the mode at the terminal itself: Shift+Tab, or Ctrl+Y for yolo."))
             }
         }
@@ -127,10 +125,6 @@ impl Terminal {
 
 fn above(message: String) -> TerminalError {
     TerminalError::new(TerminalErrorKind::AboveLimit, message)
-}
-
-fn name(mode: Approval) -> &'static str {
-    mode.names().first().copied().unwrap_or_default()
 }
 
 /// The mode that allows as much as an option of a dialog. An option that is not known to allow one thing once may allow everything.

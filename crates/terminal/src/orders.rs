@@ -119,7 +119,7 @@ impl Orders {
         let mut request = Request::new(self.prompt.clone());
         request.dir = self.dir.clone();
         request.model = self.model.clone();
-        request.approval = self.approval.parse::<Approval>().map_err(wrong)?;
+        request.approval = self.approval.parse::<Approval>().map_err(|bad| wrong(bad.to_string()))?;
         request.trust = match self.trust {
             0 => Trust::AsIs,
             1 => Trust::Run,
@@ -127,7 +127,7 @@ impl Orders {
         };
         request.sandbox = match &self.sandbox {
             None => Sandbox::Inherit,
-            Some(name) => name.parse().map_err(wrong)?,
+            Some(name) => name.parse::<Sandbox>().map_err(|bad| wrong(bad.to_string()))?,
         };
         request.include_dirs = self.include_dirs.clone();
         request.allow_tools = self.allow_tools.clone();

@@ -143,3 +143,14 @@ fn a_template_makes_the_prompt_of_what_the_job_says() {
         assert!(Template::parse(bad).is_err(), "{bad}");
     }
 }
+
+/// To write it anew: `UPDATE_SCHEMAS=1 cargo test -p alhena-batch committed`.
+#[test]
+fn the_committed_schema_of_jobs_is_up_to_date() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schemas/job.json");
+    let expected = format!("{:#}\n", schema());
+    if std::fs::read_to_string(&file).ok().as_deref() != Some(expected.as_str()) {
+        assert!(std::env::var_os("UPDATE_SCHEMAS").is_some(), "stale; run this test with UPDATE_SCHEMAS=1");
+        std::fs::write(&file, expected).unwrap();
+    }
+}

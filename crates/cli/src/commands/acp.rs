@@ -9,12 +9,9 @@ mod stored;
 mod turns;
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
 
 use self::start::Starter;
-use super::agent::Agent;
-use super::hooking::Hooking;
-use super::permissions::Permissions;
+use super::options::{Given, OfAcp};
 use crate::command_error::{CommandError, Done};
 use crate::output::say;
 use crate::signals;
@@ -32,26 +29,16 @@ use crate::signals;
   Zed, in settings.json:
     {\"agent_servers\": {\"Gemini by Alhena\": {\"type\": \"custom\", \"command\": \"alhena\", \"args\": [\"acp\"]}}}")]
 pub struct Args {
-    /// Use the scripted model on this machine instead of Gemini; with a file, that scenario.
-    #[arg(long, value_name = "SCENARIO", num_args = 0..=1, require_equals = true)]
-    offline: Option<Option<PathBuf>>,
     #[command(flatten)]
-    agent: Agent,
-    #[command(flatten)]
-    permissions: Permissions,
-    #[command(flatten)]
-    hooking: Hooking,
-    /// Leave the defaults in files alone; `alhena help config` explains them.
-    #[arg(long)]
-    no_config: bool,
+    given: Given<OfAcp>,
 }
 
 pub fn execute(args: Args) -> Done {
     let hint = "Leave it out: the editor names the directory of each session, and the session to go on with.";
-    if args.agent.dir.is_some() {
+    if args.given.options.dir.is_some() {
         return Err(CommandError::usage("-C makes no sense here", hint));
     }
-    if args.agent.resumes() {
+    if args.given.options.resume.is_some() {
         return Err(CommandError::usage("--resume makes no sense here", hint));
     }
     if std::io::stdin().is_terminal() {

@@ -28,7 +28,6 @@ use clap::ValueEnum;
 pub use self::meaning::OptionsOfRun;
 use self::show::Show;
 use crate::command_error::{CommandError, Done};
-use crate::limit;
 use crate::nats::NatsArgs;
 use crate::output;
 use crate::signals::Interrupts;
@@ -119,7 +118,7 @@ struct Work {
     #[arg(long, value_name = "N", default_value_t = 2)]
     retries: u32,
     /// Begin no job any more once all of them have cost so many US dollars.
-    #[arg(long, value_name = "USD", value_parser = limit::dollars)]
+    #[arg(long, value_name = "USD", value_parser = alhena::model::options::dollars)]
     max_cost: Option<f64>,
     /// Begin no job any more once one has failed.
     #[arg(long)]

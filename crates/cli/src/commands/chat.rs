@@ -9,23 +9,17 @@ mod scripted;
 mod terminal;
 mod undo;
 
-use std::ffi::OsString;
 use std::io::IsTerminal;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
+use alhena::RunError;
 use alhena::agent::env::Environment;
-use alhena::agent::{AcpAgent, Talk, Whom};
-use alhena::{Request, RunError};
+use alhena::agent::{Prompt, Talk, Whom};
 
 use self::interrupt::Interrupts;
-use super::agent::Agent;
-use super::hooking::Hooking;
-use super::limits::Limits;
-use super::permissions::Permissions;
-use super::spending::Spending;
+use super::options::{Given, OfChat, prompt_behind_resume};
+use super::run::asked::{Asked, Who, asked};
 use crate::command_error::Done;
-use crate::config::Config;
 use crate::offline;
 use crate::output::{Stream, say};
 use crate::signals;
@@ -49,34 +43,14 @@ pub struct Args {
     /// What to say first.
     #[arg(value_name = "PROMPT")]
     prompt: Option<String>,
-    /// Use the scripted model on this machine instead of Gemini; with a file, that scenario.
-    #[arg(long, value_name = "SCENARIO", num_args = 0..=1, require_equals = true)]
-    offline: Option<Option<PathBuf>>,
-    /// Talk to another agent that speaks ACP by this command, such as 'qwen --acp'.
-    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["gemini", "offline"])]
-    agent_command: Option<String>,
     #[command(flatten)]
-    agent: Agent,
-    #[command(flatten)]
-    permissions: Permissions,
-    #[command(flatten)]
-    limits: Limits,
-    #[command(flatten)]
-    spending: Spending,
-    #[command(flatten)]
-    hooking: Hooking,
+    given: Given<OfChat>,
     /// Print events as JSON, one a line, and take each line of stdin as a prompt.
     #[arg(long)]
     json: bool,
     /// Let a program hold it: requests as JSON lines on stdin, messages as they grow on stdout.
     #[arg(long, conflicts_with_all = ["json", "prompt"])]
     control: bool,
-    /// Leave the defaults in files alone; `alhena help config` explains them.
-    #[arg(long)]
-    no_config: bool,
-    /// More arguments for Gemini CLI itself.
-    #[arg(last = true, value_name = "ARGS")]
-    extra: Vec<OsString>,
 }
 
 /// Who holds the conversation.
@@ -114,48 +88,30 @@ pub fn execute(args: Args) -> Done {
 
 /// Everything up to the start.
 fn begin(
-    mut args: Args,
+    args: Args,
     holder: Holder,
     interrupts: &signals::Interrupts,
 ) -> Result<(Talk, Option<String>, Option<offline::Offline>), RunError> {
     let mut environment = Environment::of_process();
-    let dir = args.agent.dir.clone().unwrap_or_else(|| PathBuf::from("."));
-    let other = args.agent_command.as_deref().map(AcpAgent::new).transpose()?;
-    let mut config = Config::of_run(&dir, args.agent.said_trust(), args.no_config, &environment)?;
-    if other.is_some() {
-        config = config.for_other_agents();
-    }
-    args.agent.fill(&config);
-    let (gemini, approval) = (args.agent.gemini.clone(), args.agent.approval);
-    let prompt = args.prompt.or_else(|| args.agent.prompt_behind_resume());
-    let mut request = Request::new("");
-    request.trust = config.trust.unwrap_or_default();
-    args.agent.describe(&mut request)?;
-    request.notices.extend(config.notice());
-    args.permissions.describe(&mut request)?;
-    args.spending.describe(&mut request)?;
-    args.hooking.describe(&mut request);
-    args.limits.describe(&config, &mut request);
-    request.extra_args = args.extra;
+    let mut options = args.given.options;
+    let config = super::run::config(&options)?;
+    let prompt = args.prompt.or_else(|| prompt_behind_resume(&mut options));
+    let Asked { mut request, who, options } = asked(Prompt::Text(String::new()), options, &config)?;
     request.conversation = holder == Holder::Program;
     if holder == Holder::Script {
         // Nobody is there.
         request.permission_timeout = Some(std::time::Duration::ZERO);
     }
-    let offline = match &args.offline {
-        Some(scenario) => {
-            let offline = offline::prepare(scenario.as_deref(), approval, &mut request, &mut environment)?;
-            // It is the questions that one wants to see.
-            request.approval = approval.unwrap_or_default();
-            say(format_args!("{}.", offline::NOTICE));
-            Some(offline)
-        }
-        None => None,
-    };
-    let who = match (other, gemini, offline.is_some()) {
-        (Some(agent), ..) => Whom::Other(agent),
-        (None, None, true) => Whom::Gemini(super::install::fetched(None, &environment, false)?),
-        (None, path, _) => {
+    let offline = offline::prepare(&options, &mut request, &mut environment)?;
+    if offline.is_some() {
+        // It is the questions that one wants to see.
+        request.approval = options.approval.unwrap_or_default();
+        say(format_args!("{}.", offline::NOTICE));
+    }
+    let who = match (who, offline.is_some()) {
+        (Who::Other(agent), _) => Whom::Other(agent),
+        (Who::Gemini(None), true) => Whom::Gemini(super::install::fetched(None, &environment, false)?),
+        (Who::Gemini(path), _) => {
             Whom::Gemini(super::run::find(path, &mut request, &environment, false, interrupts)?)
         }
     };

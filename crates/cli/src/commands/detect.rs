@@ -9,8 +9,8 @@ use alhena::wire::release::{NEWEST_KNOWN, OLDEST_SUPPORTED};
 use alhena::{Failure, FailureKind, Gemini, Hint, RunError};
 use serde_json::{Value, json};
 
-use super::agent::{self, TrustArg};
 use super::check_directory;
+use super::options::{Given, OfDetect};
 use crate::command_error::{CommandError, Done};
 use crate::config::Config;
 use crate::output::{print, print_json, say};
@@ -31,18 +31,14 @@ pub struct Args {
     /// Look from this directory.
     #[arg(long, short = 'C', value_name = "DIR", default_value = ".")]
     dir: PathBuf,
-    /// Trust the folder: take its own CLI too.
-    #[arg(long, value_name = "settings", num_args = 0..=1, require_equals = true)]
-    trust: Option<Option<TrustArg>>,
+    #[command(flatten)]
+    given: Given<OfDetect>,
     /// List every one that can be found, the one that would be run first.
     #[arg(long)]
     all: bool,
     /// Also list every place that has none.
     #[arg(long, short)]
     verbose: bool,
-    /// Leave the defaults in files alone; `alhena help config` explains them.
-    #[arg(long)]
-    no_config: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -57,9 +53,10 @@ pub fn not_found(error: &NotFound) -> RunError {
 
 pub fn execute(args: Args) -> Done {
     check_directory(&args.dir)?;
-    let said = args.trust.map(agent::trust);
-    let config = Config::of_run(&args.dir, said, args.no_config, &Environment::of_process())?;
-    let trust = said.or(config.trust).unwrap_or_default();
+    let said = args.given.options.trust;
+    let no_config = args.given.options.no_config;
+    let config = Config::of_run(&args.dir, said, no_config, &Environment::of_process())?;
+    let trust = said.or(config.options.trust).unwrap_or_default();
     let mut finder = Finder::new().dir(&args.dir).trust(trust);
     if let Some(path) = args.gemini {
         finder = finder.path(path);

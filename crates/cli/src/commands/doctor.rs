@@ -102,7 +102,7 @@ fn examine(args: &Args) -> Vec<Finding> {
     let mut findings = Vec::new();
     // A file that is wrong is told below.
     let config = Config::load(&args.dir, None, &environment);
-    let trusting = config.as_ref().ok().and_then(|config| config.trust).unwrap_or_default();
+    let trusting = config.as_ref().ok().and_then(|config| config.options.trust).unwrap_or_default();
     let found = find_cli(args, trusting, &mut findings);
     findings.push(node(&found, &environment));
     let gemini = found.ok();

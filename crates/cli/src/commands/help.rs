@@ -30,7 +30,7 @@ pub fn execute(args: Args) -> Done {
         ["control"] => print(CONTROL),
         ["schema"] => print(SCHEMA),
         ["result"] => print(RESULT.trim_end()),
-        ["job"] => print_json(&super::run::json::Options::new().job_schema()),
+        ["job"] => print_json(&alhena::batch::job::schema()),
         path => {
             let mut command = command(path).ok_or_else(|| {
                 CommandError::usage(

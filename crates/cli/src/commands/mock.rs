@@ -20,6 +20,7 @@ use alhena_sys::sockets::Stream;
 use self::told::Told;
 use crate::cassette::CassetteArgs;
 use crate::command_error::{CommandError, Done};
+use crate::commands::options::{Given, OfMock};
 use crate::mock_home::MockHome;
 use crate::offline;
 use crate::output::{self, say};
@@ -49,7 +50,7 @@ pub struct Args {
     #[arg(value_name = "SCENARIO", conflicts_with = "cassette")]
     scenarios: Vec<String>,
     #[command(flatten)]
-    cassette: CassetteArgs,
+    cassette: Given<OfMock>,
     /// The port on 127.0.0.1; 0 is a free one.
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     port: u16,
@@ -110,11 +111,10 @@ fn serve(
         )
     })?;
     let server = start(args.port)?;
-    let inserted = args.cassette.insert(&server, None, &Request::new(""), &environment, &home)?;
+    let cassette = CassetteArgs::of(&args.cassette.options);
+    let inserted = cassette.insert(&server, None, &Request::new(""), &environment, &home)?;
     let silent = args.background || args.quiet;
-    if let Some((path, inserted)) =
-        args.cassette.cassette.as_deref().zip(inserted.as_ref()).filter(|_| !silent)
-    {
+    if let Some((path, inserted)) = cassette.cassette.as_deref().zip(inserted.as_ref()).filter(|_| !silent) {
         inserted.notice(path).into_iter().for_each(say);
     }
     if let Some(log) = log::open(args.log.as_deref(), silent)? {

@@ -19,8 +19,8 @@ use clap::ValueEnum;
 use super::sessions;
 use super::sessions::convert::Form;
 use crate::command_error::{CommandError, Done};
+use crate::commands::options::{Given, OfPrices};
 use crate::output;
-use crate::prices::PriceFile;
 use crate::views::{self, Claims, Name, Target, View};
 
 /// Convert what Gemini CLI wrote, without running it.
@@ -48,7 +48,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     stderr: Option<PathBuf>,
     #[command(flatten)]
-    prices: PriceFile,
+    prices: Given<OfPrices>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -2,7 +2,6 @@
 
 pub mod asked;
 mod confirm;
-pub mod json;
 mod options;
 
 use std::fs::File;
@@ -13,10 +12,11 @@ use std::time::Instant;
 
 use alhena::agent::env::Environment;
 use alhena::agent::{Finder, NotFound, Place};
+use alhena::model::RunOptions;
 use alhena::{Failure, FailureKind, Gemini, Hint, Outcome, Request, Run, RunError, Status};
 use alhena_sys::handles;
 
-use self::asked::{Asked, Beside, Who, asked};
+use self::asked::{Asked, Who};
 pub use self::options::Args;
 
 use crate::cassette;
@@ -30,12 +30,12 @@ use crate::signals::{self, Interrupts};
 use crate::views::{self, Claims, Name, Target};
 
 pub fn execute(args: Args) -> Done {
-    let config = config(&args);
+    let config = config(&args.given.options);
     let chosen = args.view.or_else(|| config.as_ref().ok()?.view);
     let view = chosen.unwrap_or_else(|| {
         match args.output.as_ref().is_none_or(|path| path.as_os_str() == "-") && Stream::Out.is_terminal() {
             true => Name::Pretty,
-            false if args.schema.is_some() => Name::Data,
+            false if args.given.options.schema.is_some() => Name::Data,
             false => Name::Text,
         }
     });
@@ -105,9 +105,9 @@ fn empty(file: Option<&File>) {
 }
 
 /// The defaults in files, for where this runs.
-pub(super) fn config(args: &Args) -> Result<Config, RunError> {
-    let dir = args.agent.dir.as_deref().unwrap_or(Path::new("."));
-    Config::of_run(dir, args.agent.said_trust(), args.no_config, &Environment::of_process())
+pub(super) fn config(options: &RunOptions) -> Result<Config, RunError> {
+    let dir = options.dir.as_deref().unwrap_or(Path::new("."));
+    Config::of_run(dir, options.trust, options.no_config, &Environment::of_process())
 }
 
 /// Everything up to the start.
@@ -119,19 +119,13 @@ fn begin(
 ) -> Result<(Run, Option<offline::Offline>, Option<cassette::OfRun>), RunError> {
     let mut environment = Environment::of_process();
     let quiet = args.quiet;
-    let Asked { mut request, who, offline: scenario, cassette, approval, .. } =
-        asked(args, view, config, Beside::Stdin(interrupts))?;
+    let Asked { mut request, who, options } = options::asked(args, view, &config, interrupts)?;
     let gemini = match who {
         Who::Other(agent) => return Ok((agent.run_in(request, &environment)?, None, None)),
         Who::Gemini(gemini) => gemini,
     };
-    let offline = match &scenario {
-        Some(scenario) => {
-            Some(offline::prepare(scenario.as_deref(), approval, &mut request, &mut environment)?)
-        }
-        None => None,
-    };
-    let cassette = cassette::prepare(&cassette, &mut request, &mut environment)?;
+    let offline = offline::prepare(&options, &mut request, &mut environment)?;
+    let cassette = cassette::prepare(&options, &mut request, &mut environment)?;
     let gemini = match (gemini, offline.is_some()) {
         (None, true) => super::install::fetched(None, &environment, quiet)?,
         (path, _) => find(path, &mut request, &environment, quiet, interrupts)?,

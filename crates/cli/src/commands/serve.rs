@@ -13,13 +13,13 @@ use alhena_serve::{Access, Knows, OnExit, Problem, ServeError, Server, Settings,
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use super::agent::approval;
 use super::batch::meaning::OptionsOfRun;
+use super::options::approval;
 use super::{capabilities, doctor};
 use crate::command_error::{CommandError, Done};
-use crate::limit::time;
 use crate::output::{print, say};
 use crate::signals::Interrupts;
+use alhena::model::options::time;
 
 /// Serve runs, conversations, sessions and terminals over HTTP, with a page to watch them on.
 ///
@@ -230,7 +230,7 @@ fn warning(args: &Args) -> Option<String> {
     };
     Some(format!(
         "{address} can be reached from other machines: whoever has the token can run agents as you, {root}, with {} (--max-approval){tls}",
-        args.max_approval.names().first().copied().unwrap_or_default(),
+        args.max_approval,
     ))
 }
 
@@ -310,7 +310,8 @@ mod tests {
     use alhena_serve::policy::TABLE;
 
     use super::is_origin;
-    use crate::commands::run::json::Options;
+    use alhena::model::Setting;
+    use alhena::model::options::properties;
 
     #[test]
     fn an_origin_is_a_scheme_a_host_and_a_port() {
@@ -326,8 +327,7 @@ mod tests {
 
     #[test]
     fn every_option_of_a_run_has_a_rule_and_every_rule_an_option() {
-        let options = Options::new();
-        let mut names: Vec<&str> = options.names().collect();
+        let mut names: Vec<&str> = Setting::ALL.iter().map(|setting| setting.name()).collect();
         let mut ruled: Vec<&str> = TABLE.iter().map(|(name, _)| *name).collect();
         names.sort_unstable();
         ruled.sort_unstable();
@@ -338,7 +338,7 @@ mod tests {
     #[test]
     fn the_committed_document_of_the_api_is_up_to_date() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schemas/openapi.json");
-        let expected = format!("{:#}\n", alhena_serve::openapi::document(&Options::new().properties()));
+        let expected = format!("{:#}\n", alhena_serve::openapi::document(&properties()));
         if std::fs::read_to_string(&file).ok().as_deref() != Some(expected.as_str()) {
             assert!(
                 std::env::var_os("UPDATE_SCHEMAS").is_some(),

@@ -11,9 +11,8 @@ use std::time::Duration;
 use alhena::Approval;
 
 use crate::command_error::Done;
-use crate::commands::agent;
 use crate::commands::batch::By;
-use crate::limit;
+use crate::commands::options;
 use crate::nats::NatsArgs;
 
 /// Do jobs of batches that were put into a queue with `alhena batch --nats`.
@@ -40,7 +39,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR", default_value = ".")]
     root: PathBuf,
     /// The most that a job may let the model do without asking.
-    #[arg(long, value_name = "MODE", value_parser = agent::approval(), default_value = "auto-edit")]
+    #[arg(long, value_name = "MODE", value_parser = options::approval(), default_value = "auto-edit")]
     max_approval: Approval,
     /// The Gemini CLI to run: a path, a command on PATH, or a version, which is fetched if it is not there.
     #[arg(long, value_name = "PATH|VERSION")]
@@ -52,13 +51,13 @@ pub struct Args {
     #[arg(long, value_name = "NAME", default_value = "shared")]
     quota: String,
     /// How long this worker may be silent before its jobs are given to others.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = limit::time)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = alhena::model::options::time)]
     lease: Duration,
     /// What it is called in results; its machine's name and its process by default.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// End when there was nothing to do for this time.
-    #[arg(long, value_name = "TIME", value_parser = limit::time)]
+    #[arg(long, value_name = "TIME", value_parser = alhena::model::options::time)]
     idle_exit: Option<Duration>,
     /// Print what happens as JSON, an object a line.
     #[arg(long)]

@@ -8,6 +8,7 @@ use alhena::agent::env;
 use alhena::batch::job::{Checkout, Job, Mark, Place};
 use alhena::batch::meaning::{Ask, Checked, Fault, Meaning, Options};
 use alhena::batch::outputs::Outputs;
+use alhena::model::options::BadValue;
 use alhena::{Approval, RunError, Trust};
 use serde_json::Value;
 
@@ -105,9 +106,9 @@ impl Gate {
     fn approve(&self, options: &mut Options) -> Result<(), Fault> {
         let said = match options.get("approval") {
             None => Approval::Default,
-            Some(Value::String(said)) => {
-                said.parse().map_err(|_| refused(format!("there is no approval mode {said:?}"), ""))?
-            }
+            Some(Value::String(said)) => said
+                .parse()
+                .map_err(|_: BadValue| refused(format!("there is no approval mode {said:?}"), ""))?,
             Some(_) => return Err(refused("approval is no text", "")),
         };
         let least = match (options.get("approval"), said.rank() <= self.most.rank()) {
@@ -115,15 +116,14 @@ impl Gate {
             // Whoever says nothing asks for nothing.
             (None, false) => self.most,
             (Some(_), false) => {
-                let [said, most] = [said, self.most].map(|mode| mode.names().first().copied().unwrap_or(""));
+                let most = self.most;
                 return Err(refused(
                     format!("approval {said} is more than this worker allows, which is {most}"),
                     format!("Ask for less, or start a worker with --max-approval {said}."),
                 ));
             }
         };
-        let name = least.names().first().copied().unwrap_or("default");
-        options.insert("approval".to_owned(), Value::String(name.to_owned()));
+        options.insert("approval".to_owned(), Value::String(least.to_string()));
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use alhena::RunError;
 use alhena::batch::job::{Job, Place};
 use alhena::batch::meaning::{Ask, Checked, Fault, Meaning, Options};
+use alhena::model::options::AnswerSchema;
 use serde_json::Value;
 
 use super::letter::{self, Letter};
@@ -114,7 +115,7 @@ pub fn pack(job: &Job, keep: impl FnOnce(&Path) -> Result<Kept, Fault>) -> Resul
                 options.insert((*as_text).to_owned(), Value::String(text));
             }
             (Travels::AsSchema, Some(Value::String(given))) => {
-                let schema = crate::commands::schema::read(given)
+                let schema = alhena::agent::read_schema(&AnswerSchema::FileOrText(given.into()))
                     .map_err(|error| Fault::new(error.to_string(), ""))?;
                 options.insert((*name).to_owned(), schema);
             }

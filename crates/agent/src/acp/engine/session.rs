@@ -1,6 +1,7 @@
 //! The session: opened, with its mode and its model.
 
 use alhena_model::Input;
+use alhena_model::options::Choice;
 use alhena_wire::acp::say;
 use alhena_wire::rpc::Id;
 use serde_json::Value;

@@ -2,7 +2,7 @@
 
 use alhena::agent::env::Environment;
 use alhena::agent::home::McpServer;
-use alhena::agent::{Talk, Whom};
+use alhena::agent::{Prompt, Talk, Whom};
 use alhena::hosts::acp::Refusal;
 use alhena::hosts::acp::ask::SessionSetup;
 use alhena::wire::rpc::Fault;
@@ -30,31 +30,24 @@ pub struct Starter {
 impl Starter {
     pub fn new(args: Args, interrupts: &Interrupts) -> Result<(Self, Option<Offline>), RunError> {
         let mut environment = Environment::of_process();
-        let (path, approval, trust) =
-            (args.agent.gemini.clone(), args.agent.approval, args.agent.said_trust());
-        let mut base = Request::new("");
-        args.agent.describe(&mut base)?;
-        args.permissions.describe(&mut base)?;
-        args.hooking.describe(&mut base);
+        let options = args.given.options;
+        let (approval, trust, no_config) = (options.approval, options.trust, options.no_config);
+        let mut base = Request::of(Prompt::Text(String::new()), &options, &environment)?;
         // Whoever names an agent to an editor expects it to run; what a folder brings along still needs the user's word.
         base.trust = trust.unwrap_or(Trust::Run);
         // What it shows of its calls is shown to the editor.
         base.raw_lines = true;
-        let offline = match &args.offline {
-            Some(scenario) => {
-                let offline = offline::prepare(scenario.as_deref(), approval, &mut base, &mut environment)?;
-                say(format_args!("{}.", offline::NOTICE));
-                Some(offline)
-            }
-            None => None,
-        };
-        let gemini = match (path, offline.is_some()) {
+        let offline = offline::prepare(&options, &mut base, &mut environment)?;
+        if offline.is_some() {
+            say(format_args!("{}.", offline::NOTICE));
+        }
+        let gemini = match (options.gemini, offline.is_some()) {
             (None, true) => crate::commands::install::fetched(None, &environment, false),
             (path, _) => crate::commands::run::find(path, &mut base, &environment, false, interrupts),
         };
         base.began = None;
         let gemini = gemini.map_err(RunError::into_failure);
-        Ok((Self { base, approval, trust, no_config: args.no_config, environment, gemini }, offline))
+        Ok((Self { base, approval, trust, no_config, environment, gemini }, offline))
     }
 
     /// Begins a conversation. Its mode and its model, where one was asked for, are given back.
@@ -81,9 +74,9 @@ impl Starter {
             Config::of_run(&place.dir, self.trust, self.no_config, &self.environment).map_err(refusal)?;
         let mut request = self.base.clone();
         request.notices.extend(config.notice());
-        request.model = request.model.or(config.model);
-        request.approval = self.approval.or(config.approval).unwrap_or_default();
-        request.trust = self.trust.or(config.trust).unwrap_or(request.trust);
+        request.model = request.model.or(config.options.model);
+        request.approval = self.approval.or(config.options.approval).unwrap_or_default();
+        request.trust = self.trust.or(config.options.trust).unwrap_or(request.trust);
         let servers = Map::from_iter([("mcpServers".to_owned(), Value::Object(place.servers))]);
         let servers = McpServer::from_json(servers)
             .map_err(|error| Refusal::of(Fault::Params, error.to_string(), ""))?;

@@ -9,25 +9,23 @@ use alhena::agent::env::Environment;
 use alhena::agent::facts::{self, TrustState};
 use alhena::batch::job::FIELDS;
 use alhena::batch::meaning::{Agent, Ask, Checked, Fault, Meaning, Options};
-use alhena::{Approval, Gemini, Request, RunError, Trust};
+use alhena::model::{RunOptions, Setting};
+use alhena::{Approval, Gemini, Hint, Request, RunError, Trust};
 use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::cassette;
 use crate::commands::install;
-use crate::commands::run::asked::{Asked, Beside, Who, asked};
-use crate::commands::run::json::{self, Wrong};
+use crate::commands::run::asked::{Asked, Who, asked};
 use crate::commands::run::{config, find};
 use crate::offline::{self, Offline};
 use crate::signals::Interrupts;
-use crate::views::Name;
 
 /// Options that name files which say what a job is.
 const INPUTS: &[&str] = &["prompt_file", "system_prompt_file", "schema"];
 
 /// Knows the options of `run`, and what many jobs share.
 pub struct OptionsOfRun {
-    options: json::Options,
     environment: Environment,
     interrupts: Arc<Interrupts>,
     quiet: bool,
@@ -41,7 +39,6 @@ pub struct OptionsOfRun {
 impl OptionsOfRun {
     pub fn new(interrupts: Arc<Interrupts>, quiet: bool) -> Self {
         Self {
-            options: json::Options::new(),
             environment: Environment::of_process(),
             interrupts,
             quiet,
@@ -58,11 +55,15 @@ impl OptionsOfRun {
         self.found.lock().insert(key, gemini);
     }
 
-    fn asked(&self, given: &Options) -> Result<Asked, Vec<Wrong>> {
+    fn asked(&self, given: &Options) -> Result<Asked, Vec<Fault>> {
         let names: Vec<&str> = FIELDS.iter().map(|(name, _)| *name).collect();
-        let args = self.options.read(given, &names)?;
-        let asked = config(&args).and_then(|config| asked(args, Name::Outcome, config, Beside::Nothing));
-        asked.map_err(|error| vec![self.options.in_fields(&error)])
+        let (prompt, options) = RunOptions::with_prompt_from(given, &names)
+            .map_err(|errors| errors.into_iter().map(Fault::from).collect::<Vec<_>>())?;
+        let asked = prompt.ok_or_else(no_prompt).and_then(|prompt| {
+            prompt.check()?;
+            asked(prompt, options.clone(), &config(&options)?)
+        });
+        asked.map_err(|error| vec![in_fields(&error)])
     }
 
     /// The scripted model, started when the first job needs it.
@@ -125,20 +126,19 @@ impl OptionsOfRun {
 
 impl Meaning for OptionsOfRun {
     fn is_option(&self, name: &str) -> bool {
-        self.options.names().any(|option| option == name)
+        Setting::named(name).is_some()
     }
 
     fn value_of_text(&self, name: &str, text: &str) -> Value {
-        self.options.value_of_text(name, text)
+        Setting::named(name).map_or_else(|| text.into(), |setting| setting.value_of_text(text))
     }
 
     fn in_names(&self, text: &str) -> String {
-        self.options.renamed(text)
+        Setting::in_fields(text)
     }
 
     fn check(&self, options: &Options) -> Result<Checked, Vec<Fault>> {
-        let fault = |wrong: Wrong| Fault::new(wrong.to_string(), wrong.hint);
-        let asked = self.asked(options).map_err(|wrong| wrong.into_iter().map(fault).collect::<Vec<_>>())?;
+        let asked = self.asked(options)?;
         let mut inputs: Vec<PathBuf> = Vec::new();
         for name in INPUTS {
             let named = options.get(*name).and_then(Value::as_str).map(PathBuf::from);
@@ -153,10 +153,11 @@ impl Meaning for OptionsOfRun {
 
     fn ask(&self, options: &Options, place: Option<&Path>) -> Result<Ask, RunError> {
         let asked = self.asked(options).map_err(|mut wrong| {
-            let wrong = wrong.pop().unwrap_or_else(|| Wrong::new("", "it is no job", ""));
-            RunError::Usage { message: wrong.to_string(), hint: wrong.hint }
+            let Fault { message, hint } = wrong.pop().unwrap_or_else(|| Fault::new("it is no job", ""));
+            RunError::Usage { message, hint }
         })?;
-        let Asked { mut request, who, transport, offline: scenario, cassette, approval } = asked;
+        let Asked { mut request, who, options } = asked;
+        let transport = options.transport;
         let mut environment = self.environment.clone();
         let gemini = match who {
             Who::Other(agent) => {
@@ -165,13 +166,13 @@ impl Meaning for OptionsOfRun {
             }
             Who::Gemini(gemini) => gemini,
         };
-        let offline = match &scenario {
-            Some(scenario) => {
-                Some(self.offline(scenario.as_deref(), approval, &mut request, &mut environment)?)
+        let offline = match &options.offline {
+            Some(offline) => {
+                Some(self.offline(offline.scenario(), options.approval, &mut request, &mut environment)?)
             }
             None => None,
         };
-        let cassette = cassette::prepare(&cassette, &mut request, &mut environment)?;
+        let cassette = cassette::prepare(&options, &mut request, &mut environment)?;
         let gemini = self.gemini(gemini, offline.is_some(), &mut request, &environment)?;
         if let Some(place) = place {
             trust_as_original(&mut request, &environment);
@@ -186,12 +187,22 @@ impl Meaning for OptionsOfRun {
     }
 }
 
+fn no_prompt() -> RunError {
+    RunError::Usage { message: "there is no prompt".into(), hint: "Give a prompt, or a prompt_file.".into() }
+}
+
+/// What is wrong with a request, with the names of fields.
+fn in_fields(error: &RunError) -> Fault {
+    let hint = error.hint().unwrap_or_default();
+    Fault::new(Setting::in_fields(&error.to_string()), Setting::in_fields(&hint))
+}
+
 /// Whether an agent may change something without being asked.
 fn may_write(asked: &Asked) -> bool {
-    let Asked { request, who, offline, approval, .. } = asked;
+    let Asked { request, who, options } = asked;
     // The scripted model may do everything, unless something else is said.
-    let approval = match offline {
-        Some(_) => approval.unwrap_or(Approval::Yolo),
+    let approval = match options.offline {
+        Some(_) => options.approval.unwrap_or(Approval::Yolo),
         None => request.approval,
     };
     let reads_only = matches!(approval, Approval::Default | Approval::Plan)

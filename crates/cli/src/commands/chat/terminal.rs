@@ -7,6 +7,7 @@ use alhena::agent::dirs::Dirs;
 use alhena::agent::env::Environment;
 use alhena::agent::{Action, Talk};
 use alhena::model::judge::finish;
+use alhena::model::options::Choice;
 use alhena::{EventKind, Hint, Permission, RunError, Status, TurnItem};
 
 use super::asked::{self, What};
@@ -51,7 +52,7 @@ pub fn hold(talk: Talk, first: Option<String>, interrupts: &Interrupts) -> Resul
         "{} in {}, mode {}. /help lists commands.",
         one_line(&chat.talk.who().to_string(), 200),
         one_line(&chat.talk.dir().display().to_string(), 200),
-        chat.talk.approval().names().first().unwrap_or(&""),
+        chat.talk.approval(),
     ))
     .map_err(unwritten)?;
     let mut flow = match first {
@@ -127,7 +128,7 @@ impl Chat<'_> {
                 let said = format!("From the next prompt on: model {}.", one_line(&model, 200));
                 self.talk.set_model(model).map(|()| said)
             }
-            Ok(Input::Mode(mode)) => self.talk.set_mode(mode).map(|()| format!("{}.", mode.meaning())),
+            Ok(Input::Mode(mode)) => self.talk.set_mode(mode).map(|()| format!("{}.", mode.help())),
             Ok(Input::Resume(session)) => {
                 self.last = undo::Turn::default();
                 self.talk.resume(session).map(|()| "The conversation goes on with that session.".to_owned())

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
-use alhena::agent::Canceller;
+use alhena::agent::env::Environment;
 use alhena::agent::rules::Rules;
+use alhena::agent::{Canceller, prices};
 use alhena::hosts::claude::control::{Ask, Incoming, Initialize, User};
 use alhena::hosts::claude::hooks::{HookEvent, Hooks};
 use alhena::hosts::claude::lines::{self, Head, Interruption, Lines};
@@ -23,7 +24,6 @@ use super::{start, tell_of, write};
 use crate::command_error::complain;
 use crate::commands::happening::{self, Happening, exit_code};
 use crate::output::{self, say};
-use crate::prices::PriceFile;
 
 /// How long hooks may take to answer at the end of a turn: as long as Claude gives them.
 const HOOKS: Duration = Duration::from_secs(60);
@@ -91,7 +91,7 @@ pub struct Serving {
 
 /// The whole conversation, to its end.
 pub fn serve(options: Options) -> ExitCode {
-    let prices = match PriceFile::default().read() {
+    let prices = match prices::find(None, &Environment::of_process()) {
         Ok(prices) => prices,
         Err(error) => {
             complain(&error, &error.hint().unwrap_or_default());

@@ -1,22 +1,15 @@
 //! The options of `alhena run`, and the request that they make.
 
-use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
-use alhena::agent::{Prompt, PromptBy, Transport};
+use alhena::RunError;
+use alhena::agent::{Prompt, PromptBy, Resume};
 use alhena::hosts::dialect::with_stdin;
-use alhena::{Request, RunError};
-use clap::ValueEnum;
 
-use super::asked::Beside;
+use super::asked::Asked;
 use super::cancelled;
-use crate::cassette::CassetteArgs;
-use crate::commands::agent::Agent;
-use crate::commands::hooking::Hooking;
-use crate::commands::limits::Limits;
-use crate::commands::permissions::Permissions;
-use crate::commands::spending::Spending;
+use crate::commands::options::{Given, OfRun, prompt_behind_resume};
 use crate::config::Config;
 use crate::output::say;
 use crate::signals::Interrupts;
@@ -58,39 +51,8 @@ pub struct Args {
     /// Do not read stdin
     #[arg(long)]
     no_stdin: bool,
-    /// How the prompt gets to the CLI.
-    #[arg(long, value_enum, default_value = "auto")]
-    prompt_by: By,
-    /// How Gemini CLI is talked to; over ACP it may edit build files, which it refuses headless [default: headless].
-    #[arg(long, value_enum)]
-    pub(super) transport: Option<Way>,
-    /// Run another agent that speaks ACP by this command, such as 'qwen --acp'.
-    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["gemini", "offline", "cassette"])]
-    pub(super) agent_command: Option<String>,
-    /// Use the scripted model on this machine instead of Gemini; with a file, that scenario.
-    #[arg(long, value_name = "SCENARIO", num_args = 0..=1, require_equals = true, conflicts_with = "cassette")]
-    pub(super) offline: Option<Option<PathBuf>>,
     #[command(flatten)]
-    pub(super) cassette: CassetteArgs,
-    #[command(flatten)]
-    pub(super) agent: Agent,
-    #[command(flatten)]
-    permissions: Permissions,
-    /// The id for the new session.
-    #[arg(long, value_name = "ID")]
-    session_id: Option<String>,
-    #[command(flatten)]
-    limits: Limits,
-    #[command(flatten)]
-    spending: Spending,
-    /// The answer has to fit this JSON schema, in a file or given as it is; `alhena help schema` explains it.
-    #[arg(long, value_name = "FILE|JSON")]
-    pub(super) schema: Option<String>,
-    /// How often the model may try again when its answer does not fit [default: 2].
-    #[arg(long, value_name = "N", requires = "schema")]
-    schema_attempts: Option<u32>,
-    #[command(flatten)]
-    hooking: Hooking,
+    pub(super) given: Given<OfRun>,
     /// Ask on the terminal before this tool runs, with its diff or command: NAME, or run_shell_command(PREFIX); can be repeated.
     #[arg(long, value_name = "TOOL", conflicts_with = "agent_command")]
     confirm: Vec<String>,
@@ -100,63 +62,38 @@ pub struct Args {
     /// Print into this file instead; `-` is stdout.
     #[arg(long, short, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
-    /// Keep everything that the CLI wrote in this directory, for `alhena parse DIR`.
-    #[arg(long, value_name = "DIR")]
-    record: Option<PathBuf>,
     /// Say nothing on stderr but errors.
     #[arg(long, short)]
     pub(super) quiet: bool,
     /// Print what Gemini CLI says on its stderr while it says it, too.
     #[arg(long, short, conflicts_with = "quiet")]
     pub(super) verbose: bool,
-    /// Leave the defaults in files alone; `alhena help config` explains them.
-    #[arg(long)]
-    pub(super) no_config: bool,
-    /// More arguments for Gemini CLI itself.
-    #[arg(last = true, value_name = "ARGS")]
-    extra: Vec<OsString>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum By {
-    Auto,
-    Flag,
-    Stdin,
-    File,
-    Positional,
+/// Text that may belong to the prompt, beside the options.
+#[derive(Clone, Copy)]
+pub enum Beside<'a> {
+    Stdin(&'a Interrupts),
+    Nothing,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum Way {
-    /// A process for the prompt, that writes stream-json.
-    Headless,
-    /// The Agent Client Protocol: what would need a yes is decided by rules and --approval.
-    Acp,
-    /// The first that can do what is asked.
-    Auto,
-}
-
-impl From<Way> for Transport {
-    fn from(way: Way) -> Self {
-        match way {
-            Way::Headless => Transport::Headless,
-            Way::Acp => Transport::Acp,
-            Way::Auto => Transport::Auto,
-        }
-    }
-}
-
-/// The request that the options make.
-pub(super) fn request(
+/// What the command line asks for; where it says nothing, the files with defaults count.
+pub(super) fn asked(
     mut args: Args,
     view: Name,
     config: &Config,
-    beside: Beside<'_>,
-) -> Result<Request, RunError> {
-    let given = args.prompt.or(args.prompt_option);
-    let given =
-        if given.is_none() && args.prompt_file.is_none() { args.agent.prompt_behind_resume() } else { given };
-    let taken_for_session = args.agent.word_behind_resume().filter(|_| given.is_none()).map(str::to_owned);
+    interrupts: &Interrupts,
+) -> Result<Asked, RunError> {
+    let mut options = args.given.options;
+    let given = args.prompt.take().or(args.prompt_option);
+    let given = match (given, &args.prompt_file) {
+        (None, None) => prompt_behind_resume(&mut options),
+        (given, _) => given,
+    };
+    let taken_for_session = match &options.resume {
+        Some(Resume::Id(word)) if given.is_none() => Some(word.clone()),
+        _ => None,
+    };
     let beside = match args.no_stdin {
         true if given.as_deref() == Some("-") => {
             return Err(RunError::Usage {
@@ -165,9 +102,10 @@ pub(super) fn request(
             });
         }
         true => Beside::Nothing,
-        false => beside,
+        false => Beside::Stdin(interrupts),
     };
-    let source = Source { text: given, file: args.prompt_file, by: args.prompt_by, quiet: args.quiet };
+    let by = options.prompt_by.unwrap_or_default();
+    let source = Source { text: given, file: args.prompt_file, by, quiet: args.quiet };
     let prompt = source.prompt(beside).map_err(|error| match (error, taken_for_session) {
         (RunError::Usage { message, .. }, Some(word)) => RunError::Usage {
             message: format!("{message}: {word:?} behind --resume was taken for the session"),
@@ -175,45 +113,25 @@ pub(super) fn request(
         },
         (error, _) => error,
     })?;
-    let mut request = Request::with_prompt(prompt);
-    request.prompt_by = match args.prompt_by {
-        By::Auto => PromptBy::Auto,
-        By::Flag => PromptBy::Flag,
-        By::Stdin => PromptBy::Stdin,
-        By::File => PromptBy::File,
-        By::Positional => PromptBy::Positional,
-    };
-    request.transport = args.transport.map_or(Transport::Headless, Transport::from);
-    request.trust = config.trust.unwrap_or_default();
-    args.agent.describe(&mut request)?;
-    args.permissions.describe(&mut request)?;
-    request.session_id = args.session_id;
-    args.limits.describe(config, &mut request);
-    request.notices.extend(config.notice());
-    args.spending.describe(&mut request)?;
-    args.hooking.describe(&mut request);
-    super::confirm::add(&args.confirm, &mut request)?;
-    if let Some(schema) = args.schema {
-        request.schema = Some(crate::commands::schema::read(&schema)?);
-    } else if view == Name::Data {
+    let mut asked = super::asked::asked(prompt, options, config)?;
+    let request = &mut asked.request;
+    super::confirm::add(&args.confirm, request)?;
+    if request.schema.is_none() && view == Name::Data {
         return Err(RunError::Usage {
             message: "--as data prints an answer that fits a schema, and there is none".to_owned(),
             hint: "Give a schema with --schema FILE.".to_owned(),
         });
     }
-    request.schema_attempts = args.schema_attempts.unwrap_or(request.schema_attempts);
-    request.record = args.record;
-    request.extra_args = args.extra;
     request.raw_lines = view.wants_lines();
     request.conversation = view.wants_conversation();
-    Ok(request)
+    Ok(asked)
 }
 
 /// Where the prompt is.
 struct Source {
     text: Option<String>,
     file: Option<PathBuf>,
-    by: By,
+    by: PromptBy,
     /// Whether to wait for stdin without saying so.
     quiet: bool,
 }
@@ -245,7 +163,7 @@ impl Source {
         };
         let prompt = match (text, file) {
             (_, Some(file)) if piped.is_empty() => Prompt::File(file),
-            (_, Some(_)) if matches!(by, By::File) => {
+            (_, Some(_)) if by == PromptBy::File => {
                 return Err(usage(
                     "there is something on stdin, and --prompt-by file sends only the file",
                     "Leave out --prompt-by, or put `< /dev/null` behind the command.",

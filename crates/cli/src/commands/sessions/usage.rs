@@ -12,8 +12,8 @@ use clap::ValueEnum;
 use super::list::short;
 use super::{folder, store};
 use crate::command_error::{CommandError, Done};
+use crate::commands::options::{Given, OfPrices};
 use crate::output::{Stream, print, print_json, say};
-use crate::prices::PriceFile;
 use crate::style::{Colours, Paint, one_line};
 
 /// Add up tokens and cost, by day, model or project.
@@ -39,7 +39,7 @@ pub struct Args {
     #[arg(long, value_name = "DAY")]
     since: Option<String>,
     #[command(flatten)]
-    prices: PriceFile,
+    prices: Given<OfPrices>,
     /// Print JSON.
     #[arg(long)]
     json: bool,

@@ -6,8 +6,8 @@ use std::time::Duration;
 use alhena::terminal::{Asked, At, Force, Sent, Terminal, TerminalError, Terminals};
 
 use super::message::{self, Message};
-use crate::limit::time;
 use crate::output::{print, print_json, say};
+use alhena::model::options::time;
 
 /// Send a message to an agent, wait for the end of its turn, and print its answer.
 ///

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use alhena::terminal::{Exit, TerminalError, Terminals};
 
-use crate::limit::time;
 use crate::output::{print, print_json};
+use alhena::model::options::time;
 
 /// Ask an agent to leave, end what does not, and put the terminal away.
 #[derive(Debug, clap::Args)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use alhena::terminal::{TerminalError, Terminals};
 
-use crate::limit::time;
+use alhena::model::options::time;
 
 /// Interrupt what an agent does, and wait until it takes a prompt again.
 #[derive(Debug, clap::Args)]

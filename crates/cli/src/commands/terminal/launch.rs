@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use alhena::agent::env::Environment;
+use alhena::model::options::{Resume, RunOptions, time};
 use alhena::terminal::mcp::McpScope;
 use alhena::terminal::profile::{Places, Profile, ProfileBy};
 use alhena::terminal::screen::Status;
@@ -16,9 +17,8 @@ use alhena::{Hint, Request};
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser};
 
 use super::Described;
-use crate::commands::agent::Agent;
 use crate::commands::install;
-use crate::limit::time;
+use crate::commands::options::{Given, OfTerminal};
 use crate::output::{print, print_json, say};
 
 /// Launch an interactive agent and wait until it is ready; prints its name.
@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     #[command(flatten)]
-    agent: Agent,
+    given: Given<OfTerminal>,
     /// Who the agent is: a profile's path, or its name.
     #[arg(long, value_name = "PROFILE")]
     profile: Option<String>,
@@ -76,10 +76,11 @@ fn layout() -> impl TypedValueParser<Value = Layout> {
 
 pub fn execute(mut args: Args, terminals: &Terminals, json: bool) -> Result<ExitCode, TerminalError> {
     if let Some(name) = args.name.as_deref() {
-        if args.agent.resumes() {
-            go_on(&mut args.agent, terminals, name)?;
+        let options = &mut args.given.options;
+        if options.resume.is_some() {
+            go_on(options, terminals, name)?;
         }
-        terminals.check_name(name, args.agent.resumes())?;
+        terminals.check_name(name, options.resume.is_some())?;
     }
     let terminal = terminals.launch(launch(args)?)?;
     let record = terminal.record()?;
@@ -94,7 +95,7 @@ pub fn execute(mut args: Args, terminals: &Terminals, json: bool) -> Result<Exit
 }
 
 /// Goes on as an agent of that name that has gone: where it was, with its session, model and mode, where nothing else is said.
-fn go_on(agent: &mut Agent, terminals: &Terminals, name: &str) -> Result<(), TerminalError> {
+fn go_on(options: &mut RunOptions, terminals: &Terminals, name: &str) -> Result<(), TerminalError> {
     let Ok(gone) = terminals.find(name) else { return Ok(()) };
     let has_gone = gone.status_now().is_ok_and(|reading| reading.status == Status::Exited);
     if !has_gone {
@@ -102,20 +103,28 @@ fn go_on(agent: &mut Agent, terminals: &Terminals, name: &str) -> Result<(), Ter
     }
     gone.wait_until_gone()?;
     let record = gone.record()?;
-    agent.go_on(&record, gone.session_id()).map_err(|()| {
-        TerminalError::new(
-            TerminalErrorKind::Usage,
-            format!("{name} has gone, and had no session to go on with"),
-        )
-        .with_hint(format!("`{}` forgets it; then launch it anew.", gone.command_line("exit", &[])))
-    })
+    let session = gone.session_id();
+    if options.resume == Some(Resume::Latest) && session.is_none() {
+        // The latest is that of another.
+        let message = format!("{name} has gone, and had no session to go on with");
+        let hint = format!("`{}` forgets it; then launch it anew.", gone.command_line("exit", &[]));
+        return Err(TerminalError::new(TerminalErrorKind::Usage, message).with_hint(hint));
+    }
+    if options.resume == Some(Resume::Latest) {
+        options.resume = session.map(Resume::Id);
+    }
+    options.dir.get_or_insert(record.dir);
+    options.gemini.get_or_insert(record.gemini);
+    options.model = options.model.take().or(record.model);
+    options.approval = options.approval.or_else(|| record.approval.parse().ok());
+    Ok(())
 }
 
 pub fn launch(args: Args) -> Result<Launch, TerminalError> {
     let usage =
         |message: String, hint: &str| TerminalError::new(TerminalErrorKind::Usage, message).with_hint(hint);
-    let mut request = Request::new(args.prompt.join(" "));
-    let gemini = args.agent.gemini.clone();
+    let mut options = args.given.options;
+    let gemini = options.gemini.take();
     let gemini = match gemini.as_deref().and_then(install::as_version) {
         None => gemini,
         Some(version) => {
@@ -127,10 +136,9 @@ pub fn launch(args: Args) -> Result<Launch, TerminalError> {
             Some(fetched.map_err(missing)?.path)
         }
     };
-    args.agent
-        .describe(&mut request)
+    options.args = args.cli_arg;
+    let request = Request::of(args.prompt.join(" ").into(), &options, &Environment::of_process())
         .map_err(|error| usage(error.to_string(), &error.hint().unwrap_or_default()))?;
-    request.extra_args = args.cli_arg;
     let project = request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
     let places = Places::usual(&Environment::of_process(), &project, request.trust);
     let profile = args.profile.map(|name| Profile::load(&name, &places)).transpose();

@@ -7,8 +7,8 @@ use alhena::terminal::screen::{Reading, Status};
 use alhena::terminal::{Terminal, TerminalError, TerminalErrorKind, Terminals, Until, WAITING};
 
 use super::Described;
-use crate::limit::time;
 use crate::output::{print, print_json, say};
+use alhena::model::options::time;
 
 /// Wait until an agent does something.
 ///

@@ -12,7 +12,7 @@ use alhena::batch::perform::Stop;
 use alhena::batch::queue::{Label, Layout};
 use alhena::batch::remote::folder::Folders;
 use alhena::batch::remote::worker::{Worker, WorkerEnd, WorkerOptions};
-use alhena::{Approval, FailureKind, PoolOptions, Request};
+use alhena::{FailureKind, PoolOptions, Request};
 
 use super::Args;
 use super::print::EventPrinter;
@@ -72,7 +72,7 @@ pub fn start(args: Args) -> Done {
     printer.say(&format!(
         "{name} takes {jobs} jobs at once from {}, below {below}, up to approval {}",
         address.shown(),
-        name_of(args.max_approval),
+        args.max_approval,
     ));
     match worker.run(jobs, &labels, args.idle_exit).map_err(nats::wrong)? {
         WorkerEnd::Broken(failure) => {
@@ -82,10 +82,6 @@ pub fn start(args: Args) -> Done {
         WorkerEnd::Stopped => Ok(ExitCode::from(FailureKind::Cancelled.exit_status())),
         WorkerEnd::Drained => Ok(ExitCode::SUCCESS),
     }
-}
-
-fn name_of(approval: Approval) -> &'static str {
-    approval.names().first().copied().unwrap_or_default()
 }
 
 fn root(given: &Path) -> Result<PathBuf, CommandError> {

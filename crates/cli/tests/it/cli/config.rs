@@ -109,7 +109,7 @@ fn a_wrong_file_is_refused_with_the_line_and_what_was_meant() {
     "#);
     assert_snapshot!(refused("max-turns = 0\n", ""), @r#"
     ---- stderr ----
-    error: [DESK]/home/alhena/config.toml:1: max-turns: "0" is not a number of at least 1
+    error: [DESK]/home/alhena/config.toml:1: max-turns: 0 is not in 1..=4294967295
     hint: Mend the file, or run with --no-config; `alhena help config` explains it.
     [exit 2]
     "#);

@@ -221,8 +221,9 @@ fn words_that_mean_nothing_are_explained() {
     "#);
     assert_snapshot!(refused(&["--env", "=x", "hello"]), @r#"
     ---- stderr ----
-    error: --env "=x" names no variable
-    hint: Write NAME=VALUE, or the NAME of a variable that is set.
+    error: invalid value '=x' for '--env <NAME=VALUE>': "=x" names no variable. Write NAME=VALUE, or the NAME of a variable that is set.
+
+    For more information, try '--help'.
     [exit 2]
     "#);
     for limit in ["--max-turns=0", "--max-attempts=0", "--max-tokens=0", "--max-calls=0", "--max-cost=nan"] {
