@@ -125,12 +125,12 @@ fn launches(command: &Simple) -> Option<Launches> {
     Some(unknown.map_or(Launches::One(others), Launches::Unknown))
 }
 
-/// Whether each command of a script is meant by one of these. The path of a program or of a file of code has to lead from the
-/// session's directory, so it does not count after the script has changed to another.
+/// Returns true if one of the patterns covers each command of a script. After the script has changed the directory, only commands count that
+/// read: build tools, git and scripts run what they find in the directory.
 pub(super) fn all_covered(script: &Script, patterns: &[&CommandPattern]) -> bool {
     let Ok(commands) = script else { return false };
     let from_change = commands.iter().skip_while(|command| !programs::changes_directory(command));
-    let is_elsewhere = from_change.skip(1).any(|command| programs::is_relative(command));
+    let is_elsewhere = from_change.skip(1).any(|command| !programs::stays_harmless(command));
     let covered = |command: &Simple| patterns.iter().any(|pattern| pattern.covers(command));
     !is_elsewhere && commands.iter().all(covered)
 }

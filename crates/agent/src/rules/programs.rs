@@ -83,12 +83,14 @@ const SHELLS: &[&str] = &[
 
 /// Other programs that take their commands from an argument, a file, their input or elsewhere.
 const RUNNERS: &[&str] = &[
+    "arch",
     "at",
     "batch",
     "bun",
     "bunx",
     "busybox",
     "bwrap",
+    "caffeinate",
     "capsh",
     "chroot",
     "choom",
@@ -96,21 +98,33 @@ const RUNNERS: &[&str] = &[
     "crontab",
     "dbus-run-session",
     "deno",
+    "dumb-init",
+    "ed",
+    "emacs",
     "entr",
+    "ex",
     "fakeroot",
     "firejail",
     "flock",
     "gdb",
+    "gosu",
     "guix",
     "hyperfine",
     "i386",
+    "java",
+    "jshell",
+    "less",
     "linux32",
     "linux64",
     "ltrace",
+    "m4",
+    "more",
+    "mysql",
     "newgrp",
     "nix",
     "nix-shell",
     "nsenter",
+    "nvim",
     "parallel",
     "perf",
     "pipx",
@@ -118,6 +132,7 @@ const RUNNERS: &[&str] = &[
     "npx",
     "prlimit",
     "proot",
+    "psql",
     "rlwrap",
     "run-parts",
     "runuser",
@@ -127,11 +142,14 @@ const RUNNERS: &[&str] = &[
     "setarch",
     "setpriv",
     "sg",
+    "socat",
+    "sqlite3",
     "ssh",
     "start-stop-daemon",
     "strace",
     "su",
     "systemd-run",
+    "tini",
     "tmux",
     "toybox",
     "ts-node",
@@ -139,6 +157,10 @@ const RUNNERS: &[&str] = &[
     "unshare",
     "uvx",
     "valgrind",
+    "vi",
+    "view",
+    "vim",
+    "vimdiff",
     "watch",
     "watchexec",
     "winpty",
@@ -250,7 +272,54 @@ const TABLE: &[Row] = &[
         long: &["exec", "toolexec", "vettool"],
         short: "",
     },
-    Row { programs: &["cargo"], commands: &[], words: &[], long: &["config"], short: "" },
+    Row { programs: &["cargo"], commands: &[], words: &[], long: &["config", "manifest-path"], short: "C" },
+    Row { programs: &["go"], commands: &["env"], words: &["-C"], long: &[], short: "" },
+    Row {
+        programs: &["mvn", "mvnw", "ant", "rake"],
+        commands: &[],
+        words: &[],
+        long: &["file", "rakefile"],
+        short: "f",
+    },
+    Row {
+        programs: &["gradle", "gradlew"],
+        commands: &[],
+        words: &[],
+        long: &["build-file", "include-build", "init-script", "project-dir", "settings-file"],
+        short: "bcIp",
+    },
+    Row {
+        programs: &["just", "tox", "nox", "phpunit", "composer"],
+        commands: &[],
+        words: &[],
+        long: &["conf", "configuration", "justfile", "noxfile", "shell", "working-dir"],
+        short: "cdf",
+    },
+    Row {
+        programs: &["pytest", "py.test"],
+        commands: &[],
+        words: &[],
+        long: &["confcutdir", "config-file", "override-ini", "rootdir"],
+        short: "cop",
+    },
+    Row { programs: &["pip"], commands: &[], words: &[], long: &["python"], short: "" },
+    Row { programs: &["gh"], commands: &["alias", "extension"], words: &[], long: &[], short: "" },
+    Row { programs: &["cmake"], commands: &[], words: &["-E", "-P"], long: &[], short: "EP" },
+    Row {
+        programs: &["gcc", "g++", "cc", "c++", "clang", "clang++"],
+        commands: &[],
+        words: &["-wrapper"],
+        long: &[],
+        short: "B",
+    },
+    Row { programs: &["wget"], commands: &[], words: &[], long: &["config", "use-askpass"], short: "" },
+    Row {
+        programs: &["install", "ginstall"],
+        commands: &[],
+        words: &[],
+        long: &["strip-program"],
+        short: "",
+    },
     Row {
         programs: &["docker", "podman", "nerdctl", "kubectl", "oc"],
         commands: &[],
@@ -273,8 +342,8 @@ const TABLE: &[Row] = &[
         programs: &["npm", "pnpm", "yarn"],
         commands: &[],
         words: &["config", "create", "explore", "init", "innit", "set"],
-        long: &[],
-        short: "",
+        long: &["cwd", "dir", "globalconfig", "node-options", "prefix", "userconfig"],
+        short: "C",
     },
     Row {
         programs: &["conda", "hatch", "mamba", "pdm", "pipenv", "poetry", "rustup", "uv"],
@@ -396,6 +465,12 @@ pub(super) fn reads(command: &[Word]) -> bool {
         && !arguments.iter().filter_map(Word::literal).any(leads_on)
 }
 
+/// Returns true if the directory does not decide what the command runs: it reads, or changes the directory again.
+pub(super) fn stays_harmless(command: &[Word]) -> bool {
+    let changes = |program: &Word| CHANGE_DIRECTORY.contains(&program.text.as_str());
+    reads(command) || command.first().is_some_and(changes)
+}
+
 /// How a command can run another.
 pub(super) struct Launch {
     /// The arguments by which it does so. One behind the last stands for its input.
@@ -480,7 +555,7 @@ pub(super) fn launch_of_program(command: &[Word]) -> Option<Launch> {
         return if first.is_some_and(is_file) || is_module { None } else { code(all) };
     }
     if is_in(AWKS) {
-        return if runs_nothing(arguments) { None } else { code(vec![1]) };
+        return if runs_nothing(arguments) { None } else { code(all) };
     }
     if is_in(SEDS) {
         return if only_substitutes(arguments) { None } else { code(all) };
@@ -580,7 +655,15 @@ fn by_git(arguments: &[Word]) -> Vec<usize> {
         let is_short = cluster(text).is_some_and(|cluster| cluster.contains(|c| short.contains(c)));
         found > at && (is_short || is_long(text, GIT_LONG) || is_repository(text))
     }));
+    let unknown = arguments.iter().enumerate().filter(|(_, word)| word.literal().is_none());
+    by.extend(unknown.filter(|(_, word)| can_become_repository(&word.text)).map(|(at, _)| at + 1));
     by
+}
+
+/// Returns true if the shell may replace a word with a path into `.git`. Only a pattern with a dot of its own matches a name with one.
+fn can_become_repository(pattern: &str) -> bool {
+    let hidden = |part: &str| part.starts_with('.') && part.contains(['*', '?', '[']);
+    is_repository(pattern) || pattern.split(['/', '=', ':']).any(hidden)
 }
 
 /// Whether a path leads into `.git`, whose files name programs.
@@ -606,15 +689,6 @@ pub(super) fn without_idle_options(command: &[Word]) -> Vec<Word> {
 /// Whether an argument is a file of code, and neither an option nor the input.
 fn is_file(argument: &str) -> bool {
     !argument.starts_with(['-', '+']) && !is_device(argument)
-}
-
-/// Returns true if the directory may decide which program or code the command runs.
-pub(super) fn is_relative(command: &[Word]) -> bool {
-    let Some(program) = command.first() else { return false };
-    let name = base_name(&program.text);
-    let is_path = program.text.contains('/') && !program.text.starts_with('/');
-    let runs_files = || [SHELLS, RUNNERS, INTERPRETERS].iter().any(|names| is_one_of(&name, names));
-    is_path || runs_files() || launch(command).is_some()
 }
 
 /// Whether a path leads to what is read from a pipe.

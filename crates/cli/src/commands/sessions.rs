@@ -35,7 +35,7 @@ enum Command {
     Export(export::Args),
     Follow(follow::Args),
     Search(search::Args),
-    Usage(usage::Args),
+    Usage(Box<usage::Args>),
     Repair(repair::Args),
 }
 
