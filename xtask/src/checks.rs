@@ -2,17 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use alhena_testbed::cache;
 
-use crate::commands::{cargo, follow, target, works};
+use crate::commands::{cargo, target, works};
 use crate::lints::{self, Lint};
 use crate::setup;
-use crate::tally::{Reading, Tally};
-
-/// No step of the whole takes longer; single tests have limits of their own in `.config/nextest.toml`.
-const STEP_LIMIT: Duration = Duration::from_secs(90 * 60);
+use crate::stages::{Stages, timed};
 
 /// What to run.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -41,48 +37,32 @@ impl Options {
 
 /// Runs everything. An error without text means that the summary has said it.
 pub fn run(options: &Options) -> Result<(), String> {
-    let environment = setup::for_tests(options.quick)?;
-    let (mut total, mut left_out) = (Tally::default(), Vec::new());
+    let (environment, time) = timed(|| setup::for_tests(options.quick));
+    let (environment, mut stages, mut left_out) = (environment?, Stages::default(), Vec::new());
+    stages.add("downloads".to_owned(), time);
     if options.filter.is_none() {
-        total += check(cargo().args(["fmt", "--all", "--", "--check"]))?;
+        stages.check(cargo().args(["fmt", "--all", "--", "--check"]))?;
         for lint in if options.quick { Vec::new() } else { lints::all() } {
             match lint {
-                Lint::Run(mut command) => total += check(&mut command)?,
+                Lint::Run(mut command) => stages.check(&mut command)?,
                 Lint::LeftOut(why) => left_out.push(why),
             }
         }
     }
-    total += check(cargo().args(["build", "--workspace", "--bins"]))?;
-    for mut runner in [main_runner(options), doc_runner(options)] {
-        total += tests(runner.envs(environment.iter().map(|(name, value)| (name, value))))?;
-    }
+    stages.check(cargo().args(["build", "--workspace", "--bins"]))?;
+    let junit = cache::workspace().join("target/nextest").join(profile(options)).join("junit.xml");
+    let _ = std::fs::remove_file(&junit);
+    let mut runners = vec![main_runner(options), doc_runner(options)];
     if options.filter.is_none() && !options.quick {
-        for mut runner in [torture(), packages()] {
-            total += tests(runner.envs(environment.iter().map(|(name, value)| (name, value))))?;
-        }
+        runners.extend([torture(), packages()]);
     }
+    for mut runner in runners {
+        stages.tests(runner.envs(environment.iter().map(|(name, value)| (name, value))))?;
+    }
+    print!("{}", stages.times(&std::fs::read_to_string(&junit).unwrap_or_default()));
     left_out.iter().for_each(|why| println!("left out: {why}"));
-    println!("{total}");
-    if total.failed == 0 { Ok(()) } else { Err(String::new()) }
-}
-
-/// A step that is no test.
-fn check(command: &mut Command) -> Result<Tally, String> {
-    match follow(command, STEP_LIMIT, |_| ())? {
-        true => Ok(Tally::default()),
-        false => Ok(Tally::FAILURE),
-    }
-}
-
-/// A test runner. One that fails without naming a failed test (the tests did not compile) counts as a failure.
-fn tests(command: &mut Command) -> Result<Tally, String> {
-    let mut reading = Reading::default();
-    let ended_well = follow(command, STEP_LIMIT, |line| reading.line(line))?;
-    let mut tally = reading.tally();
-    if !ended_well && tally.failed == 0 {
-        tally += Tally::FAILURE;
-    }
-    Ok(tally)
+    println!("{}", stages.total);
+    if stages.total.failed == 0 { Ok(()) } else { Err(String::new()) }
 }
 
 /// A sample of the attacks, in a process of its own because it changes its own mounts. Always the same ones: whoever wants
@@ -101,14 +81,16 @@ fn packages() -> Command {
     command
 }
 
+/// The nextest profile.
+fn profile(options: &Options) -> &'static str {
+    if options.quick { "quick" } else { "default" }
+}
+
 fn main_runner(options: &Options) -> Command {
     let mut command = cargo();
     if works(cargo().args(["nextest", "--version"])) {
         command.args(["nextest", "run", "--workspace", "--no-fail-fast", "--no-tests=pass"]);
-        if options.quick {
-            command.args(["--profile", "quick"]);
-        }
-        command.args(&options.filter);
+        command.args(["--profile", profile(options)]).args(&options.filter);
         return command;
     }
     eprintln!("cargo-nextest is not installed: using cargo test, without limits on single tests");
@@ -158,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_on_the_real_cli_are_found_beside_the_others() {
+    fn modules_that_run_the_cli_are_found_beside_the_others() {
         let modules = real_modules();
         assert!(modules.contains(&"real_home::".to_owned()), "{modules:?}");
         assert!(!modules.contains(&"home_life::".to_owned()), "{modules:?}");

@@ -105,7 +105,8 @@ fn pass_on(
     });
 }
 
-fn show(command: &Command) -> String {
+/// The command as a person would type it.
+pub fn show(command: &Command) -> String {
     let program = command.get_program().to_string_lossy();
     let name = program.rsplit('/').next().unwrap_or_default().to_owned();
     let words =

@@ -9,6 +9,7 @@ mod package;
 mod screenshot;
 mod setup;
 mod soak;
+mod stages;
 mod tally;
 mod torture;
 
