@@ -1,5 +1,6 @@
 //! What all routes share.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,12 +12,11 @@ use alhena_terminal::Terminals;
 use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
 
-use crate::conversations::Conversations;
 use crate::news::News;
 use crate::now::Now;
 use crate::policy::Policy;
 use crate::problem::Problem;
-use crate::runs::Runs;
+use crate::tasks::{TaskEntry, TaskStore};
 use crate::token::Tokens;
 
 /// What becomes of runs when the server is told to end.
@@ -91,8 +91,7 @@ pub struct App {
     pub settings: Settings,
     pub policy: Policy,
     pub tokens: Tokens,
-    pub runs: Runs,
-    pub conversations: Conversations,
+    pub tasks: TaskStore,
     pub now: Now,
     pub news: Arc<News>,
     pub meaning: Arc<dyn Meaning>,
@@ -115,5 +114,20 @@ impl App {
     /// Whether nothing is begun any more.
     pub fn is_ending(&self) -> bool {
         *self.ending.borrow() > 0
+    }
+
+    /// Starts a thread that works for a task.
+    pub fn spawn(
+        self: &Arc<Self>,
+        name: &str,
+        entry: &Arc<TaskEntry>,
+        work: impl FnOnce(&Shared, &Arc<TaskEntry>) + Send + 'static,
+    ) -> io::Result<()> {
+        let (worker, app, entry) = (self.tasks.worker(), self.clone(), entry.clone());
+        let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+            work(&app, &entry);
+            drop(worker);
+        });
+        spawned.map(drop)
     }
 }
