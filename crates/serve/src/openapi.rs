@@ -13,8 +13,7 @@ use utoipa::openapi::schema::ArrayBuilder;
 use utoipa::openapi::{Ref, RefOr, Schema};
 
 pub use self::described::{
-    Capabilities, ConversationOptions, Examined, Found, RunOptions, Screen, SessionShown, Sessions, Terminal,
-    TerminalList, UsageTable, Version,
+    Capabilities, ConversationOptions, Examined, Found, RunOptions, Screen, Session, Terminal, UsageTable,
 };
 pub use self::responses::{
     Changing, ChangingTerminal, Finding, FindingTerminal, NotYet, Reading, Starting, TooMany, Unavailable,

@@ -78,8 +78,6 @@ pub struct Settings {
 
 /// What only the program knows that serves.
 pub trait Knows: Send + Sync {
-    /// As its `--version`.
-    fn version(&self) -> Value;
     /// As its `capabilities --json`.
     fn capabilities(&self) -> Result<Value, Problem>;
     /// As its `doctor --json`.
