@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::failure::Failure;
 use crate::outcome::{Change, Outcome};
 use crate::time::Timestamp;
 use crate::tool::Class;
@@ -149,6 +150,84 @@ pub enum EventKind {
         /// How it ended.
         outcome: Arc<Outcome>,
     },
+    /// The agent asks for a permission, and its turn waits for the answer. Only a server emits it.
+    Permission {
+        /// The question.
+        permission: Box<PermissionRequest>,
+    },
+    /// A permission was decided, or its question was withdrawn. Only a server emits it.
+    PermissionResolved {
+        /// The id of the question.
+        id: String,
+        /// The decision.
+        decision: Resolution,
+        /// The reason, where one was given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// A turn of a conversation ended. Only a server emits it.
+    TurnFinished {
+        /// How the turn ended.
+        outcome: Arc<Outcome>,
+    },
+    /// A conversation ended; its last event. Only a server emits it.
+    Closed {
+        /// Things to know that are no failure.
+        #[serde(default)]
+        warnings: Vec<String>,
+        /// Why it ended, unless somebody closed it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<Box<Failure>>,
+    },
+}
+
+/// A question of an agent that waits for a decision.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Permission"))]
+pub struct PermissionRequest {
+    /// Its id in the conversation.
+    pub id: String,
+    /// The tool.
+    pub tool: String,
+    /// The agent's own title of the call, for people.
+    pub title: String,
+    /// The command that would run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// True if the command would run in the background.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub background: bool,
+    /// The other folder in which the command would run, in the agent's own words; "always" is then not remembered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elsewhere: Option<String>,
+    /// The change that would be made, as a unified diff.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
+    /// The file that would change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The arguments of the tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
+    /// When the agent asked.
+    pub asked_at: Timestamp,
+}
+
+/// How a question of an agent ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Resolution {
+    /// Allowed once.
+    Allow,
+    /// Allowed, and the same again in this conversation.
+    Always,
+    /// Rejected.
+    Reject,
+    /// Not answered: its time, its turn, or its conversation was over.
+    Withdrawn,
 }
 
 /// Tokens of one call of a model.

@@ -24,7 +24,7 @@ pub mod usage;
 
 pub use answer::Answered;
 pub use conversation::{Conversation, Entry, Thought, ToolEnd, ToolRun};
-pub use event::{CallUsage, Event, EventKind, FileChange, Source, ToolError};
+pub use event::{CallUsage, Event, EventKind, FileChange, PermissionRequest, Resolution, Source, ToolError};
 pub use failure::{Failure, FailureKind};
 pub use hint::Hint;
 pub use interpret::{Decided, DiskFact, Input, Interpreter, Prompted, SpendingLimits, Witnesses};

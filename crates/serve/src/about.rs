@@ -48,10 +48,18 @@ pub async fn me(State(app): State<Shared>, Extension(access): Extension<Access>)
 }
 
 /// The version of Alhena.
+#[derive(Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Version {
+    name: &'static str,
+    version: &'static str,
+}
+
+/// The version of Alhena.
 #[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/version", tag = "server",
-    responses((status = 200, body = crate::openapi::Version), crate::openapi::Reading)))]
-pub async fn version(State(app): State<Shared>) -> Response {
-    json(StatusCode::OK, &app.knows.version())
+    responses((status = 200, body = Version), crate::openapi::Reading)))]
+pub async fn version() -> Json<Version> {
+    Json(Version { name: "alhena", version: env!("CARGO_PKG_VERSION") })
 }
 
 /// What the found Gemini CLI can do.

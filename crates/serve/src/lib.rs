@@ -7,8 +7,7 @@
 //! | `token` | the tokens, in private files |
 //! | `policy` | what a request may ask for: one table of all options |
 //! | `routes` | the one table of routes |
-//! | `runs`, `conversations` | what is begun here |
-//! | `shelf` | how both are kept: by id and key, bounded in number and age |
+//! | `tasks` | runs and conversations, and their store |
 //! | `log`, `stream` | events on disk, and their way to readers |
 //! | `sessions`, `terminals`, `batches`, `now`, `about` | what there is besides |
 //! | `page` | the page itself |
@@ -20,7 +19,6 @@
 
 mod about;
 mod batches;
-mod conversations;
 mod extract;
 mod fields;
 mod gate;
@@ -34,13 +32,12 @@ mod page;
 pub mod policy;
 mod problem;
 mod routes;
-mod runs;
 mod server;
 mod sessions;
-mod shelf;
 mod state;
 mod stream;
 mod tar;
+mod tasks;
 mod terminals;
 mod token;
 

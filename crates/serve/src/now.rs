@@ -17,12 +17,11 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use crate::conversations::ConversationState;
 use crate::extract::{Asked, Json, aside};
 use crate::problem::Problem;
-use crate::runs::RunState;
 use crate::state::{App, Shared};
 use crate::stream::{STILL_HERE, Until, streamed};
+use crate::tasks::{TaskEntry, TaskKind, TaskState};
 use crate::{batches, terminals};
 
 /// No more often is it told.
@@ -123,7 +122,8 @@ impl Default for Now {
 
 /// Looks once.
 fn look(app: &App) -> NowView {
-    let mut view = NowView { items: runs(app).chain(conversations(app)).collect(), unseen: Vec::new() };
+    let items = app.tasks.active().iter().map(|entry| task(entry)).collect();
+    let mut view = NowView { items, unseen: Vec::new() };
     let terminals = terminals::all(app).map(|rows| rows.iter().filter_map(terminal).collect());
     view.add(ItemKind::Terminal, terminals);
     view.add(ItemKind::Batch, batches::going(app));
@@ -131,54 +131,37 @@ fn look(app: &App) -> NowView {
     view
 }
 
-fn runs(app: &App) -> impl Iterator<Item = Item> {
-    app.runs.going().into_iter().map(|kept| {
-        let run = kept.view();
-        let state = if run.state == RunState::Queued { "queued" } else { "running" };
-        Item {
-            kind: ItemKind::Run,
-            id: run.id,
-            title: run.prompt.lines().next().unwrap_or_default().chars().take(200).collect(),
-            dir: Some(run.dir),
-            state: state.to_owned(),
-            since: run.created_at,
-            doing: run.doing,
-            tokens: run.tokens,
-            cost_usd: run.cost_usd,
-            waiting: None,
+fn task(entry: &TaskEntry) -> Item {
+    let task = entry.task();
+    let (kind, state, title) = match entry.kind {
+        TaskKind::Run => {
+            let state = if task.state == TaskState::Starting { "queued" } else { "running" };
+            let prompt = task.title.unwrap_or_default();
+            (ItemKind::Run, state, prompt.lines().next().unwrap_or_default().chars().take(200).collect())
         }
-    })
-}
-
-fn conversations(app: &App) -> impl Iterator<Item = Item> {
-    app.conversations.going().into_iter().map(|held| {
-        let view = held.view();
-        let state = match view.state {
-            ConversationState::Starting => "starting",
-            ConversationState::Idle => "idle",
-            ConversationState::Working => "working",
-            ConversationState::Waiting => "waiting",
-            ConversationState::Closed => "closed",
-        };
-        let waiting = view.permissions.first().map(|permission| match &permission.command {
-            Some(command) => format!("Run {command}"),
-            None => {
-                permission.path.as_ref().map_or(permission.title.clone(), |path| format!("Change {path}"))
-            }
-        });
-        Item {
-            kind: ItemKind::Conversation,
-            id: view.id,
-            title: view.title.unwrap_or_else(|| "Conversation".to_owned()),
-            dir: Some(view.dir),
-            state: state.to_owned(),
-            since: view.created_at,
-            doing: view.doing,
-            tokens: view.tokens,
-            cost_usd: view.cost_usd,
-            waiting,
-        }
-    })
+        TaskKind::Conversation => (
+            ItemKind::Conversation,
+            task.state.name(),
+            task.title.unwrap_or_else(|| "Conversation".to_owned()),
+        ),
+    };
+    let waiting = task.permissions.first().map(|permission| match (&permission.command, &permission.path) {
+        (Some(command), _) => format!("Run {command}"),
+        (None, Some(path)) => format!("Change {path}"),
+        (None, None) => permission.title.clone(),
+    });
+    Item {
+        kind,
+        id: task.id,
+        title,
+        dir: Some(task.dir),
+        state: state.to_owned(),
+        since: task.created_at,
+        doing: task.doing,
+        tokens: task.tokens,
+        cost_usd: task.cost_usd,
+        waiting,
+    }
 }
 
 fn terminal(row: &Listed) -> Option<Item> {

@@ -5,14 +5,15 @@
 
 mod described;
 mod responses;
+mod tasks;
 
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
+use utoipa::openapi::schema::ArrayBuilder;
 use utoipa::openapi::{Ref, RefOr, Schema};
 
 pub use self::described::{
-    Capabilities, ConversationOptions, Examined, Found, RunOptions, Screen, SessionShown, Sessions, Terminal,
-    TerminalList, UsageTable, Version,
+    Capabilities, ConversationOptions, Examined, Found, RunOptions, Screen, Session, Terminal, UsageTable,
 };
 pub use self::responses::{
     Changing, ChangingTerminal, Finding, FindingTerminal, NotYet, Reading, Starting, TooMany, Unavailable,
@@ -29,23 +30,23 @@ use crate::policy::{MODES, Rule, TABLE, mode_name};
         crate::about::me,
         crate::now::show,
         crate::now::events,
-        crate::runs::routes::start,
-        crate::runs::routes::list,
-        crate::runs::routes::show,
-        crate::runs::routes::cancel,
-        crate::runs::routes::events,
-        crate::runs::routes::outcome,
-        crate::runs::routes::recording,
-        crate::conversations::routes::open,
-        crate::conversations::routes::list,
-        crate::conversations::routes::show,
-        crate::conversations::routes::change,
-        crate::conversations::routes::close,
-        crate::conversations::routes::prompt,
-        crate::conversations::routes::cancel,
-        crate::conversations::routes::events,
-        crate::conversations::routes::permissions,
-        crate::conversations::routes::answer,
+        self::tasks::runs::start,
+        crate::tasks::routes::runs,
+        self::tasks::runs::show,
+        self::tasks::runs::cancel,
+        self::tasks::runs::events,
+        crate::tasks::routes::outcome,
+        crate::tasks::routes::recording,
+        self::tasks::conversations::open,
+        crate::tasks::routes::conversations,
+        self::tasks::conversations::show,
+        crate::tasks::routes::change,
+        crate::tasks::routes::close,
+        crate::tasks::routes::prompt,
+        self::tasks::conversations::cancel,
+        self::tasks::conversations::events,
+        crate::tasks::routes::permissions,
+        crate::tasks::routes::answer,
         crate::sessions::list,
         crate::sessions::search,
         crate::sessions::show,
@@ -241,6 +242,12 @@ pub fn problem() -> RefOr<Schema> {
 /// Where a failure is.
 pub fn failure() -> RefOr<Schema> {
     reference("Failure")
+}
+
+/// Where the questions of a conversation are.
+pub fn permissions() -> RefOr<Schema> {
+    let questions = ArrayBuilder::new().items(reference("Permission"));
+    RefOr::T(Schema::Array(questions.description(Some("Questions that wait for an answer.")).build()))
 }
 
 /// Where a message is.

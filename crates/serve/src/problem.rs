@@ -97,6 +97,11 @@ impl Problem {
         Self::new(StatusCode::CONFLICT, "conflict", detail)
     }
 
+    /// The server starts nothing any more.
+    pub fn ending() -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "ending", "the server is ending").retry_after(30)
+    }
+
     /// It may not be.
     pub fn forbidden(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "forbidden", detail)

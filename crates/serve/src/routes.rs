@@ -1,19 +1,37 @@
 //! The one table of routes.
 
-use axum::Router;
 use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
+use axum::{Extension, Router};
 
 use crate::problem::Problem;
 use crate::state::Shared;
-use crate::{about, batches, conversations, gate, now, page, runs, sessions, terminals};
+use crate::tasks::{TaskKind, routes as tasks};
+use crate::{about, batches, gate, now, page, sessions, terminals};
 
 /// All that can be asked.
 pub fn router(app: Shared) -> Router {
-    use conversations::routes as talks;
-    use runs::routes as run;
+    let runs = Router::new()
+        .route("/v1/runs", get(tasks::runs).post(tasks::start))
+        .route("/v1/runs/{id}", get(tasks::show))
+        .route("/v1/runs/{id}/cancel", post(tasks::cancel))
+        .route("/v1/runs/{id}/events", get(tasks::events))
+        .route("/v1/runs/{id}/outcome", get(tasks::outcome))
+        .route("/v1/runs/{id}/recording", get(tasks::recording))
+        .route_layer(Extension(TaskKind::Run));
+    let conversations = Router::new()
+        .route("/v1/conversations", get(tasks::conversations).post(tasks::start))
+        .route("/v1/conversations/{id}", get(tasks::show).patch(tasks::change).delete(tasks::close))
+        .route("/v1/conversations/{id}/prompt", post(tasks::prompt))
+        .route("/v1/conversations/{id}/cancel", post(tasks::cancel))
+        .route("/v1/conversations/{id}/events", get(tasks::events))
+        .route("/v1/conversations/{id}/permissions", get(tasks::permissions))
+        .route("/v1/conversations/{id}/permissions/{permission}", post(tasks::answer))
+        .route_layer(Extension(TaskKind::Conversation));
     Router::new()
+        .merge(runs)
+        .merge(conversations)
         .route("/", get(page::index))
         .route("/page/{*file}", get(page::part))
         .route("/openapi.json", get(page::openapi))
@@ -23,19 +41,6 @@ pub fn router(app: Shared) -> Router {
         .route("/v1/me", get(about::me))
         .route("/v1/now", get(now::show))
         .route("/v1/now/events", get(now::events))
-        .route("/v1/runs", get(run::list).post(run::start))
-        .route("/v1/runs/{id}", get(run::show))
-        .route("/v1/runs/{id}/cancel", post(run::cancel))
-        .route("/v1/runs/{id}/events", get(run::events))
-        .route("/v1/runs/{id}/outcome", get(run::outcome))
-        .route("/v1/runs/{id}/recording", get(run::recording))
-        .route("/v1/conversations", get(talks::list).post(talks::open))
-        .route("/v1/conversations/{id}", get(talks::show).patch(talks::change).delete(talks::close))
-        .route("/v1/conversations/{id}/prompt", post(talks::prompt))
-        .route("/v1/conversations/{id}/cancel", post(talks::cancel))
-        .route("/v1/conversations/{id}/events", get(talks::events))
-        .route("/v1/conversations/{id}/permissions", get(talks::permissions))
-        .route("/v1/conversations/{id}/permissions/{permission}", post(talks::answer))
         .route("/v1/sessions", get(sessions::list))
         .route("/v1/sessions/search", get(sessions::search))
         .route("/v1/sessions/{id}", get(sessions::show))

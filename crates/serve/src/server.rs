@@ -17,16 +17,14 @@ use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
-use crate::conversations::{self, Conversations};
 use crate::extract::aside;
 use crate::listen;
 use crate::news::News;
 use crate::now::Now;
 use crate::policy::Policy;
 use crate::routes::router;
-use crate::runs::Runs;
-use crate::shelf::Keeping;
 use crate::state::{App, Knows, OnExit, Settings, Shared};
+use crate::tasks::{self, Keeping, TaskKind, TaskStore};
 use crate::token::{Access, Tokens};
 
 /// Why there is no server.
@@ -110,13 +108,14 @@ impl Server {
         let listener = runtime.block_on(TcpListener::bind(settings.listen));
         let listener = listener.map_err(|error| ServeError::Listen(settings.listen, error))?;
         let news = Arc::new(News::default());
-        let keeping = Keeping { most: settings.keep, longest: settings.keep_for };
-        let runs = Runs::open(settings.state.join("runs"), settings.max_runs, keeping, news.clone());
-        let talks = settings.state.join("conversations");
-        let talks = Conversations::open(talks, settings.max_conversations, keeping, news.clone());
+        let keeping = Keeping {
+            max_runs: settings.max_runs,
+            max_conversations: settings.max_conversations,
+            most: settings.keep,
+            longest: settings.keep_for,
+        };
         let app = App {
-            runs: runs.map_err(broken)?,
-            conversations: talks.map_err(broken)?,
+            tasks: TaskStore::open(settings.state.clone(), keeping, news.clone()).map_err(broken)?,
             policy,
             tokens,
             now: Now::default(),
@@ -176,8 +175,7 @@ async fn tidy(app: Shared) {
         tokio::time::sleep(TIDY_EACH).await;
         let app = app.clone();
         let pruned = aside(move || {
-            app.runs.prune(Timestamp::now());
-            app.conversations.prune(Timestamp::now());
+            app.tasks.prune(Timestamp::now());
             Ok(())
         });
         let _or_later = pruned.await;
@@ -187,25 +185,24 @@ async fn tidy(app: Shared) {
 /// Ends what was begun: as the server was told, and at once if it is told again.
 fn finish(app: &Shared) {
     let asked = || *app.ending.borrow();
-    // Nobody waits for a conversation to end by itself.
-    for held in app.conversations.last() {
-        let (hand, app) = (app.conversations.hand(), app.clone());
-        std::thread::spawn(move || {
-            conversations::close(&app, &held);
-            drop(hand);
-        });
-    }
-    let runs = app.runs.last();
-    if app.settings.on_exit == OnExit::Stop {
-        runs.iter().for_each(|run| run.stop());
+    for entry in app.tasks.close() {
+        match entry.kind {
+            TaskKind::Run if app.settings.on_exit == OnExit::Stop => entry.stop(),
+            TaskKind::Run => {}
+            // A conversation does not end by itself.
+            TaskKind::Conversation => {
+                let closing = app.spawn("close", &entry, |app, entry| tasks::close(app, entry));
+                closing.unwrap_or_else(|_no_thread| tasks::close(app, &entry));
+            }
+        }
     }
     let mut deadline = None;
-    while !app.runs.are_at_rest() || !app.conversations.are_at_rest() {
+    while !app.tasks.is_idle() {
         if asked() > 1 && deadline.is_none() {
             deadline = Some(std::time::Instant::now() + AT_ONCE);
-            for run in app.runs.going() {
+            for run in app.tasks.active().iter().filter(|entry| entry.kind == TaskKind::Run) {
                 run.stop();
-                // Twice is at once.
+                // The second time stops it at once.
                 run.stop();
             }
         }

@@ -4,17 +4,17 @@ use std::path::Path;
 
 use alhena_agent::dirs::Dirs;
 use alhena_model::message::in_claude_order;
+use alhena_model::{Event, Message};
 use alhena_session::export;
 use alhena_session::listing::{Entry, Found};
 use alhena_session::read::{Files, What};
-use alhena_session::search::Query;
+use alhena_session::search::{Query, SearchResults};
 use alhena_session::usage::{self, UsageTable};
 use alhena_session::{FindError, Scope, Session, Store, Which};
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 
 use crate::extract::{Asked, Named, aside, json, limit, typed};
 use crate::problem::Problem;
@@ -133,6 +133,35 @@ pub struct Adding {
     dir: Option<String>,
 }
 
+/// Sessions, the newest first.
+#[derive(Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Sessions<'a> {
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<crate::openapi::Session>))]
+    sessions: Vec<Entry<'a>>,
+}
+
+/// A session with its messages or its events.
+#[derive(Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct SessionShown<'a> {
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::Session))]
+    session: Entry<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(required = false, value_type = Vec<Object>))]
+    messages: Option<Vec<Message<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(required = false, value_type = Vec<Object>))]
+    events: Option<Vec<Event>>,
+}
+
+impl<'a> SessionShown<'a> {
+    fn messages(session: &'a Session, messages: &[Message<'a>]) -> Self {
+        let messages = Some(in_claude_order(messages.to_vec()));
+        Self { session: Entry::of(session), messages, events: None }
+    }
+}
+
 fn store(app: &App) -> Result<Store, Problem> {
     let home = app.environment.gemini_home().ok_or_else(|| Problem::broken("there is no home directory"))?;
     let store = Store::at(home.join(".gemini"));
@@ -154,13 +183,13 @@ fn scope(dir: Option<&str>) -> Result<Scope, Problem> {
 
 /// Lists sessions, the newest first.
 #[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/sessions", tag = "sessions", params(Listing),
-    responses((status = 200, body = crate::openapi::Sessions), crate::openapi::Reading)))]
+    responses((status = 200, body = Sessions), crate::openapi::Reading)))]
 pub async fn list(State(app): State<Shared>, Asked(asked): Asked<Listing>) -> Result<Response, Problem> {
     aside(move || {
         let mut sessions = store(&app)?.list(&scope(asked.dir.as_deref())?).map_err(Problem::broken)?;
         sessions.truncate(limit(asked.limit, 200)?);
-        let entries: Vec<Entry<'_>> = sessions.iter().map(Entry::of).collect();
-        Ok(json(StatusCode::OK, &json!({ "sessions": entries })))
+        let sessions = sessions.iter().map(Entry::of).collect();
+        Ok(json(StatusCode::OK, &Sessions { sessions }))
     })
     .await
 }
@@ -174,7 +203,7 @@ pub async fn search(State(app): State<Shared>, Asked(asked): Asked<Searching>) -
         let (scope, most) = (scope(asked.dir.as_deref())?, limit(asked.limit, 20)?);
         // Somebody who types has not typed a word yet.
         let Some(query) = Query::new(&words) else {
-            return Ok(json(StatusCode::OK, &json!({ "total": 0, "hits": [] })));
+            return Ok(json(StatusCode::OK, &Found::of(&SearchResults::default())));
         };
         let found = store(&app)?.search(&scope, &query, most).map_err(Problem::broken)?;
         Ok(json(StatusCode::OK, &Found::of(&found)))
@@ -242,7 +271,7 @@ fn read(app: &App, id: &str) -> Result<(Session, Files), Problem> {
 
 /// Shows a session, by its id or the beginning of it.
 #[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/sessions/{id}", tag = "sessions", params(("id" = String, Path), Showing),
-    responses((status = 200, body = crate::openapi::SessionShown), crate::openapi::Finding)))]
+    responses((status = 200, body = SessionShown), crate::openapi::Finding)))]
 pub async fn show(
     State(app): State<Shared>,
     Named(id): Named<String>,
@@ -250,17 +279,13 @@ pub async fn show(
 ) -> Result<Response, Problem> {
     aside(move || {
         let (session, files) = read(&app, &id)?;
-        let entry = Entry::of(&session);
         Ok(match asked.form.unwrap_or_default() {
             Shown::Events => {
-                let events = files.conversation(What::Said).events();
-                json(StatusCode::OK, &json!({ "session": entry, "events": events }))
+                let events = Some(files.conversation(What::Said).events());
+                json(StatusCode::OK, &SessionShown { session: Entry::of(&session), messages: None, events })
             }
             Shown::Messages => files.with_page(&session, What::Said, |page| {
-                json(
-                    StatusCode::OK,
-                    &json!({ "session": entry, "messages": in_claude_order(page.messages.to_vec()) }),
-                )
+                json(StatusCode::OK, &SessionShown::messages(&session, page.messages))
             }),
         })
     })
@@ -269,7 +294,7 @@ pub async fn show(
 
 /// Exports a session as a file that opens anywhere.
 #[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/sessions/{id}/export", tag = "sessions", params(("id" = String, Path), Exporting),
-    responses((status = 200, description = "The file", content((String = "text/html"), (String = "text/markdown"), (crate::openapi::SessionShown = "application/json"))), crate::openapi::Finding)))]
+    responses((status = 200, description = "The file", content((String = "text/html"), (String = "text/markdown"), (SessionShown = "application/json"))), crate::openapi::Finding)))]
 pub async fn export(
     State(app): State<Shared>,
     Named(id): Named<String>,
@@ -284,8 +309,7 @@ pub async fn export(
                 (typed(StatusCode::OK, "text/markdown; charset=utf-8", export::markdown(page)), "md")
             }
             Exported::Json => {
-                let value = json!({ "session": Entry::of(&session), "messages": in_claude_order(page.messages.to_vec()) });
-                (json(StatusCode::OK, &value), "json")
+                (json(StatusCode::OK, &SessionShown::messages(&session, page.messages)), "json")
             }
         });
         // A file to be kept, and never a page of this server: a model wrote what is in it.

@@ -1,5 +1,6 @@
 //! What all routes share.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +13,11 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
 
-use crate::conversations::Conversations;
 use crate::news::News;
 use crate::now::Now;
 use crate::policy::Policy;
 use crate::problem::Problem;
-use crate::runs::Runs;
+use crate::tasks::{TaskEntry, TaskStore};
 use crate::token::Tokens;
 
 /// What becomes of runs when the server is told to end.
@@ -79,8 +79,6 @@ pub struct Settings {
 
 /// What only the program knows that serves.
 pub trait Knows: Send + Sync {
-    /// As its `--version`.
-    fn version(&self) -> Value;
     /// As its `capabilities --json`.
     fn capabilities(&self) -> Result<Value, Problem>;
     /// As its `doctor --json`.
@@ -92,8 +90,7 @@ pub struct App {
     pub settings: Settings,
     pub policy: Policy,
     pub tokens: Tokens,
-    pub runs: Runs,
-    pub conversations: Conversations,
+    pub tasks: TaskStore,
     pub now: Now,
     pub news: Arc<News>,
     pub meaning: Arc<dyn Meaning>,
@@ -116,5 +113,20 @@ impl App {
     /// Whether nothing is begun any more.
     pub fn is_ending(&self) -> bool {
         *self.ending.borrow() > 0
+    }
+
+    /// Starts a thread that works for a task.
+    pub fn spawn(
+        self: &Arc<Self>,
+        name: &str,
+        entry: &Arc<TaskEntry>,
+        work: impl FnOnce(&Shared, &Arc<TaskEntry>) + Send + 'static,
+    ) -> io::Result<()> {
+        let (worker, app, entry) = (self.tasks.worker(), self.clone(), entry.clone());
+        let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+            work(&app, &entry);
+            drop(worker);
+        });
+        spawned.map(drop)
     }
 }

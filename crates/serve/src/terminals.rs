@@ -7,15 +7,23 @@ use alhena_terminal::{At, Described, Force, Listed, Options, Reply, Terminal, Te
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-use crate::extract::{Given, Named, aside, json};
+use crate::extract::{Given, Json, Named, aside, json};
 use crate::problem::Problem;
 use crate::state::{App, Shared};
 
 /// How long an agent may take to leave by itself.
 const LEAVE: Duration = Duration::from_secs(10);
+
+/// Terminals, the oldest first.
+#[derive(Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct TerminalList {
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<crate::openapi::Terminal>))]
+    terminals: Vec<Listed>,
+}
 
 /// A message for an agent.
 #[derive(Deserialize)]
@@ -90,9 +98,9 @@ fn reachable(app: &App, name: &str) -> Result<Terminal, Problem> {
 
 /// Lists terminals, and what their agents do.
 #[cfg_attr(feature = "openapi", utoipa::path(get, path = "/v1/terminals", tag = "terminals",
-    responses((status = 200, body = crate::openapi::TerminalList), crate::openapi::Reading, crate::openapi::Unavailable)))]
-pub async fn list(State(app): State<Shared>) -> Result<Response, Problem> {
-    aside(move || Ok(json(StatusCode::OK, &json!({ "terminals": all(&app)? })))).await
+    responses((status = 200, body = TerminalList), crate::openapi::Reading, crate::openapi::Unavailable)))]
+pub async fn list(State(app): State<Shared>) -> Result<Json<TerminalList>, Problem> {
+    aside(move || Ok(Json(TerminalList { terminals: all(&app)? }))).await
 }
 
 /// Tells what an agent does.

@@ -210,6 +210,32 @@ export type Event =
     /** How it ended. */
     outcome: Outcome;
   }
+  | {
+    type: "permission";
+    /** The question. */
+    permission: Permission;
+  }
+  | {
+    type: "permission_resolved";
+    /** The id of the question. */
+    id: string;
+    /** The decision. */
+    decision: Resolution;
+    /** The reason, where one was given. */
+    reason?: string;
+  }
+  | {
+    type: "turn_finished";
+    /** How the turn ended. */
+    outcome: Outcome;
+  }
+  | {
+    type: "closed";
+    /** Things to know that are no failure. */
+    warnings: Array<string>;
+    /** Why it ended, unless somebody closed it. */
+    failure?: Failure;
+  }
   );
 
 /** A failed run's reason. The only failure type that leaves the library for what an agent did. */
@@ -390,6 +416,37 @@ export interface Outcome {
    */
   finish_reason: string | null;
 }
+
+/** A question of an agent that waits for a decision. */
+export interface Permission {
+  /** Its id in the conversation. */
+  id: string;
+  /** The tool. */
+  tool: string;
+  /** The agent's own title of the call, for people. */
+  title: string;
+  /** The command that would run. */
+  command?: string;
+  /** True if the command would run in the background. */
+  background?: boolean;
+  /** The other folder in which the command would run, in the agent's own words; "always" is then not remembered. */
+  elsewhere?: string;
+  /** The change that would be made, as a unified diff. */
+  diff?: string;
+  /** The file that would change. */
+  path?: string;
+  /** The arguments of the tool. */
+  input?: unknown;
+  /** When the agent asked. */
+  asked_at: Timestamp;
+}
+
+/** How a question of an agent ended. */
+export type Resolution =
+  "allow"
+  | "always"
+  | "reject"
+  | "withdrawn";
 
 /** Who speaks. */
 export type Role =

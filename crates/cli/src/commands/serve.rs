@@ -11,7 +11,7 @@ use alhena::agent::env::Environment;
 use alhena::{Approval, FailureKind, Hint};
 use alhena_serve::{Access, Knows, OnExit, Problem, ServeError, Server, Settings, Tls, Tokens};
 use clap::ValueEnum;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::batch::meaning::OptionsOfRun;
 use super::options::approval;
@@ -285,10 +285,6 @@ struct Binary {
 }
 
 impl Knows for Binary {
-    fn version(&self) -> Value {
-        json!({ "name": "alhena", "version": env!("CARGO_PKG_VERSION") })
-    }
-
     fn capabilities(&self) -> Result<Value, Problem> {
         capabilities::told().map_err(|error| {
             let hint = error.hint().unwrap_or_default().into_owned();

@@ -14,12 +14,6 @@ pub struct RunOptions {}
 #[derive(ToSchema)]
 pub struct ConversationOptions {}
 
-/// Sessions, the newest first.
-#[derive(ToSchema)]
-pub struct Sessions {
-    sessions: Vec<Session>,
-}
-
 /// A session.
 #[derive(ToSchema)]
 pub struct Session {
@@ -68,16 +62,6 @@ pub struct Hit {
     session: Session,
 }
 
-/// A session with its messages or its events.
-#[derive(ToSchema)]
-pub struct SessionShown {
-    session: Session,
-    #[schema(required = false, value_type = Vec<Object>)]
-    messages: Vec<Value>,
-    #[schema(required = false, value_type = Vec<Object>)]
-    events: Vec<Value>,
-}
-
 /// What was used.
 #[derive(ToSchema)]
 pub struct UsageTable {
@@ -108,12 +92,6 @@ pub struct UsageRow {
     at_least: bool,
 }
 
-/// Terminals, the oldest first.
-#[derive(ToSchema)]
-pub struct TerminalList {
-    terminals: Vec<Terminal>,
-}
-
 /// A terminal and what its agent does.
 #[derive(ToSchema)]
 pub struct Terminal {
@@ -141,13 +119,6 @@ pub struct Screen {
     columns: u16,
     rows: u16,
     alternate: bool,
-}
-
-/// The version of Alhena.
-#[derive(ToSchema)]
-pub struct Version {
-    name: String,
-    version: String,
 }
 
 /// What the found Gemini CLI can do.
