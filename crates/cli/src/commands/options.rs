@@ -159,7 +159,8 @@ fn arg(setting: Setting) -> Arg {
     let arg = Arg::new(name).help(setting.help());
     let arg = match setting {
         Args => {
-            return arg.last(true).num_args(0..).value_name("ARGS").value_parser(OsStringValueParser::new());
+            let arg = arg.last(true).num_args(1..).action(ArgAction::Append);
+            return arg.value_name("ARGS").value_parser(OsStringValueParser::new());
         }
         Dir => arg.short('C'),
         Model => arg.short('m'),

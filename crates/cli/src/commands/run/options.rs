@@ -91,7 +91,7 @@ pub(super) fn asked(
         (given, _) => given,
     };
     let taken_for_session = match &options.resume {
-        Some(Resume::Id(word)) if given.is_none() => Some(word.clone()),
+        Some(Resume::Id(word)) if given.is_none() && !word.is_empty() => Some(word.clone()),
         _ => None,
     };
     let beside = match args.no_stdin {
