@@ -37,19 +37,8 @@ impl Options {
 
 /// Runs everything. An error without text means that the summary has said it.
 pub fn run(options: &Options) -> Result<(), String> {
-    let (environment, time) = timed(|| setup::for_tests(options.quick));
-    let (environment, mut stages, mut left_out) = (environment?, Stages::default(), Vec::new());
-    stages.add("downloads".to_owned(), time);
-    if options.filter.is_none() {
-        stages.check(cargo().args(["fmt", "--all", "--", "--check"]))?;
-        for lint in if options.quick { Vec::new() } else { lints::all() } {
-            match lint {
-                Lint::Run(mut command) => stages.check(&mut command)?,
-                Lint::LeftOut(why) => left_out.push(why),
-            }
-        }
-    }
-    stages.check(cargo().args(["build", "--workspace", "--bins"]))?;
+    let (mut stages, mut left_out) = (Stages::default(), Vec::new());
+    let environment = prepare(options, &mut stages, &mut left_out)?;
     let junit = cache::workspace().join("target/nextest").join(profile(options)).join("junit.xml");
     let _ = std::fs::remove_file(&junit);
     let mut runners = vec![main_runner(options), doc_runner(options)];
@@ -65,11 +54,39 @@ pub fn run(options: &Options) -> Result<(), String> {
     if stages.total.failed == 0 { Ok(()) } else { Err(String::new()) }
 }
 
+/// Checks and builds while downloads run, and gives the environment for the tests.
+fn prepare(
+    options: &Options,
+    stages: &mut Stages,
+    left_out: &mut Vec<String>,
+) -> Result<Vec<(String, String)>, String> {
+    setup::check_node()?;
+    std::thread::scope(|scope| {
+        let fetching = scope.spawn(|| timed(|| setup::for_tests(options.quick)));
+        if options.filter.is_none() {
+            stages.check(cargo().args(["fmt", "--all", "--", "--check"]))?;
+            for lint in if options.quick { Vec::new() } else { lints::all() } {
+                match lint {
+                    Lint::Run(mut command) => stages.check(&mut command)?,
+                    Lint::LeftOut(why) => left_out.push(why),
+                }
+            }
+        }
+        // This builds the binaries as well.
+        stages.check(cargo().args(["test", "--workspace", "--no-run"]).args(targets(options)))?;
+        let (environment, time) = fetching.join().map_err(|_| "the downloads ended in a panic".to_owned())?;
+        stages.add("downloads, beside the stages above".to_owned(), time);
+        environment
+    })
+}
+
 /// A sample of the attacks, in a process of its own because it changes its own mounts. Always the same ones: whoever wants
 /// others asks for them. By cargo, because building may have replaced the program that runs here.
 fn torture() -> Command {
     let mut command = cargo();
     command.args(["run", "--quiet", "--package", "xtask", "--", "torture", "--minutes", "2", "--seed", "1"]);
+    // The binaries for the tests are there; others would be built with other features.
+    command.arg("--no-build");
     command
 }
 
@@ -86,18 +103,21 @@ fn profile(options: &Options) -> &'static str {
     if options.quick { "quick" } else { "default" }
 }
 
+/// The quick tests need no binary of tests on the real CLI.
+fn targets(options: &Options) -> &'static [&'static str] {
+    if options.quick { &["--lib", "--bins", "--test", "it"] } else { &[] }
+}
+
 fn main_runner(options: &Options) -> Command {
     let mut command = cargo();
     if works(cargo().args(["nextest", "--version"])) {
         command.args(["nextest", "run", "--workspace", "--no-fail-fast", "--no-tests=pass"]);
-        command.args(["--profile", profile(options)]).args(&options.filter);
+        command.args(["--profile", profile(options)]).args(targets(options)).args(&options.filter);
         return command;
     }
     eprintln!("cargo-nextest is not installed: using cargo test, without limits on single tests");
-    command.args(["test", "--workspace", "--no-fail-fast"]);
-    if options.quick {
-        command.args(["--lib", "--bins", "--test", "it"]);
-    } else {
+    command.args(["test", "--workspace", "--no-fail-fast"]).args(targets(options));
+    if !options.quick {
         command.arg("--all-targets");
     }
     command.args(&options.filter).arg("--").arg("--test-threads=2");

@@ -36,6 +36,7 @@ pub fn run(words: &[&str]) -> Result<(), String> {
     };
     check_llvm_tools()?;
     let llvm_cov = tools::llvm_cov().map_err(|error| error.to_string())?;
+    setup::check_node()?;
     let environment = setup::for_tests(quick)?;
     let report = cache::root().join("coverage.json");
     let mut command = Command::new(llvm_cov);

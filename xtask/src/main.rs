@@ -29,7 +29,7 @@ cargo xtask soak terminal [--minutes N] [--tmux PATH]
                                       eight agents, eight loops of commands: nothing may end
 cargo xtask soak warm [--prompts N] [--minutes N]
                                       prompts through the pool with stops, kills and slow answers; 1,000 without an option
-cargo xtask torture [--minutes N] [--seed S] [--jobs N] [--kind NAME] [--json]
+cargo xtask torture [--minutes N] [--seed S] [--jobs N] [--kind NAME] [--json] [--no-build]
                                       stops, faults and attacks at random; `--trial SEED` repeats one
 ";
 

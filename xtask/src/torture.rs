@@ -55,7 +55,8 @@ pub fn run(options: &Options) -> Result<u64, String> {
     // Before there are other threads.
     let can_mount = system::own_mounts().is_ok();
     let interrupted = Noted::of(&signals::ENDING).map_err(|error| error.to_string())?;
-    let programs = programs(can_mount).map_err(|error| format!("the place of the trials: {error}"))?;
+    let programs =
+        programs(can_mount, options.build).map_err(|error| format!("the place of the trials: {error}"))?;
     if !can_mount {
         eprintln!("torture: disks cannot be mounted here, so none is full");
     }
@@ -83,11 +84,11 @@ fn one(plan: &Plan, programs: &Programs, report: &Report) {
     report.ended(plan.kind, failure);
 }
 
-/// Builds what is attacked, and copies it: a build beside us must not change it.
-fn programs(can_mount: bool) -> std::io::Result<Programs> {
-    let mut build = cargo();
-    build.args(["build", "--quiet", "--workspace", "--bins"]);
-    if !follow(&mut build, BUILD_LIMIT, |_| ()).map_err(std::io::Error::other)? {
+/// Builds what is attacked, unless it is there, and copies it: a build beside us must not change it.
+fn programs(can_mount: bool, build: bool) -> std::io::Result<Programs> {
+    let mut builder = cargo();
+    builder.args(["build", "--quiet", "--workspace", "--bins"]);
+    if build && !follow(&mut builder, BUILD_LIMIT, |_| ()).map_err(std::io::Error::other)? {
         return Err(std::io::Error::other("alhena does not build"));
     }
     let directory = tempfile::Builder::new().prefix("alhena-torture-").tempdir()?;

@@ -18,6 +18,7 @@ pub mod home;
 pub mod hooks;
 pub mod install;
 mod interactive;
+pub mod keeper;
 mod listener;
 mod neighbours;
 mod pool;

@@ -18,9 +18,11 @@
 //! | [`adoption`] | what a run leaves whose guard and keeper were killed together |
 //! | `greeting` | how a program becomes the keeper of a run |
 //! | [`custody`] | Alhena's side: a keeper process, or a thread where there is none |
+//! | `embedded` | the keeper in a program that uses the library |
 
 pub mod adoption;
 pub mod custody;
+mod embedded;
 pub mod errand;
 mod greeting;
 pub mod guard;
@@ -30,3 +32,5 @@ pub mod machine;
 pub mod mark;
 pub mod protocol;
 pub mod sweep;
+
+pub use self::embedded::run_if_keeper;

@@ -10,6 +10,8 @@ use std::sync::mpsc;
 use alhena::{Approval, EventKind, Gemini, Request, Trust};
 
 fn main() -> Result<(), Box<dyn Error>> {
+    // This program supervises its runs itself, where there is no `alhena` binary that could.
+    alhena::keeper::run_if_keeper();
     let prompt = std::env::args().nth(1).ok_or("give a prompt")?;
     let request = Request::new(prompt).approval(Approval::Yolo).trust(Trust::Run);
     let mut run = Gemini::find()?.run(request)?;
@@ -32,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     drop(seen);
     let outcome = run.outcome_blocking();
-    println!("{:?}", outcome.status);
+    println!("{:?} {:?}", outcome.status, outcome.warnings);
     other.join().map_err(|_| "the other thread failed")?;
     Ok(())
 }

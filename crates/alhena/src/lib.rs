@@ -36,6 +36,7 @@
 pub mod concepts;
 
 pub use alhena_agent as agent;
+pub use alhena_agent::keeper;
 pub use alhena_agent::{
     Approval, Conversation, Gemini, Permission, Pool, PoolOptions, Request, Resume, Run, RunError, Stopper,
     Trust, Turn, TurnItem,

@@ -6,8 +6,8 @@
 //! | [`folder`] | folders that travel with a job |
 //! | [`submitter`] | puts jobs into the queue and gathers their results |
 //! | [`worker`] | takes jobs from the queue and runs them here |
-//! | [`presence`] | tells when no worker takes the jobs of a batch |
-//! | [`rate_limit`] | rate limits of the API that workers share |
+//! | `presence` | tells when no worker takes the jobs of a batch |
+//! | `rate_limit` | rate limits of the API that workers share |
 
 use std::path::{Path, PathBuf};
 

@@ -34,21 +34,9 @@ use crate::style::{Colours, Paint};
 
 fn main() -> ExitCode {
     alhena_sys::signals::outlive_file_limits();
+    // The keeper starts with every run, and a tool waits for its hook: nothing else may delay them.
+    alhena::agent::keeper::run_if_keeper();
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    // The keeper starts with every run: it must not wait for anything else.
-    if arguments.get(1).is_some_and(|argument| argument == "keeper") && arguments.len() == 2 {
-        return match alhena::agent::supervise::guard::main() {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(_) => ExitCode::FAILURE,
-        };
-    }
-    // A tool waits for it.
-    if let [_, hook, socket, moment] = arguments.as_slice()
-        && hook == "hook"
-    {
-        return ExitCode::from(alhena::agent::hooks::relay(socket, moment));
-    }
-    alhena::agent::supervise::custody::this_program_is_the_keeper();
     start_log();
     if called(&arguments, &["gemini"]) {
         return commands::gemini::stand_in(arguments.into_iter().skip(1).collect());

@@ -77,3 +77,9 @@ impl HeldPort {
         Ok(Self { number: address.port(), _held: held })
     }
 }
+
+/// Returns true if standard input is a socket.
+pub fn stdin_is_one() -> bool {
+    rustix::fs::fstat(io::stdin())
+        .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_socket())
+}

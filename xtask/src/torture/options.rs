@@ -22,12 +22,14 @@ pub struct Options {
     pub jobs: usize,
     /// The report as JSON on stdout.
     pub json: bool,
+    /// Build the binaries first, instead of using those that are there.
+    pub build: bool,
 }
 
 impl Options {
     /// For so long, with this seed.
     pub fn new(time: Duration, seed: u64) -> Self {
-        Self { time, seed, trial: None, kind: None, most: None, jobs: 2, json: false }
+        Self { time, seed, trial: None, kind: None, most: None, jobs: 2, json: false, build: true }
     }
 
     /// Reads the arguments.
@@ -54,6 +56,7 @@ impl Options {
                         Some(Kind::named(name).ok_or_else(|| format!("there is no kind {name:?}"))?);
                 }
                 "--json" => options.json = true,
+                "--no-build" => options.build = false,
                 other => return Err(format!("unknown option {other}")),
             }
         }
@@ -81,9 +84,11 @@ mod tests {
 
     #[test]
     fn options_are_read_and_wrong_ones_refused() {
-        let options = Options::read(&["--minutes", "3", "--seed", "7", "--kind", "stop", "--json"]).unwrap();
-        let expected =
-            Options { kind: Some(Kind::Stop), json: true, ..Options::new(Duration::from_secs(180), 7) };
+        let options =
+            Options::read(&["--minutes", "3", "--seed", "7", "--kind", "stop", "--json", "--no-build"])
+                .unwrap();
+        let new = Options::new(Duration::from_secs(180), 7);
+        let expected = Options { kind: Some(Kind::Stop), json: true, build: false, ..new };
         assert_eq!(options, expected);
         assert_eq!(Options::read(&["--seed", "x"]).unwrap_err(), "x is no number for --seed");
         assert_eq!(Options::read(&["--sed"]).unwrap_err(), "unknown option --sed");

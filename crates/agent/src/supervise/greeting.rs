@@ -16,7 +16,7 @@ use alhena_sys::sockets::{self, Stream};
 
 use super::custody::Locks;
 use super::protocol::{self, Launch, Order, Report};
-use super::{adoption, keeper};
+use super::{adoption, embedded, keeper};
 
 /// The way to whoever holds a run.
 pub(super) struct HolderLine {
@@ -165,7 +165,7 @@ pub(super) fn in_thread(launch: &Launch) -> io::Result<HolderLine> {
 
 fn spawn(program: &Path, socket: Stream, locks: Locks<'_>) -> io::Result<Child> {
     let mut command = Command::new(program);
-    processes::set_name(&mut command, "alhena").arg("keeper").stdin(sockets::as_stdin(socket));
+    processes::set_name(&mut command, "alhena").arg(embedded::KEEPER).stdin(sockets::as_stdin(socket));
     let inherited = |lock: Option<&File>| {
         let lock = lock.map(File::try_clone).transpose()?;
         io::Result::Ok(lock.map_or_else(Stdio::null, Stdio::from))

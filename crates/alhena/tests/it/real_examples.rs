@@ -1,6 +1,6 @@
 //! The examples are programs that others begin with: each runs the real CLI against a scripted API.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -26,8 +26,13 @@ impl Place {
         Self { home: PrivateHome::with(Trust::Trusted).unwrap(), server: Server::start().unwrap() }
     }
 
-    /// Runs an example to its end, and gives what it printed.
+    /// Runs an example to its end under the keeper of the `alhena` binary, and returns its output.
     fn run(&self, example: &str, scenario: Scenario, prompt: &str) -> String {
+        self.run_under(&built().join("alhena"), example, scenario, prompt)
+    }
+
+    /// The same under another keeper.
+    fn run_under(&self, keeper: &Path, example: &str, scenario: Scenario, prompt: &str) -> String {
         let cli = RealCli::get(&versions()[0]).unwrap();
         let program = built().join("examples").join(example);
         assert!(program.is_file(), "`cargo build -p alhena --examples` builds {}", program.display());
@@ -35,7 +40,7 @@ impl Place {
         command.arg(prompt).current_dir(self.home.workspace()).env_clear();
         command.envs(self.home.env(&self.server.add(example, scenario)));
         command.env("ALHENA_HOME", self.home.path().join("alhena"));
-        command.env("ALHENA_KEEPER", built().join("alhena")).env("GEMINI_CLI_PATH", &cli.bin);
+        command.env("ALHENA_KEEPER", keeper).env("GEMINI_CLI_PATH", &cli.bin);
         let done = run_bounded(&mut command, LIMIT).unwrap();
         assert!(done.succeeded(), "{example}: {} {}", done.stdout_text(), done.stderr_text());
         done.stdout_text().to_string()
@@ -62,12 +67,13 @@ fn stream_shows_the_call_before_the_end_and_sessions_has_it_afterwards() {
 }
 
 #[test]
-fn stop_ends_a_command_that_would_take_a_minute() {
+fn stop_ends_a_command_that_would_take_a_minute_and_is_its_own_keeper() {
     let sleeps = Scenario::dynamic(|_: &RecordedRequest| {
         Turn::new().call("run_shell_command", json!({"command": "sleep 300"}))
     });
-    let said = Place::new().run("stop", sleeps, "Wait");
-    assert!(said.contains("that is enough") && said.contains("Cancelled"), "{said}");
+    // No such keeper is found, so that the example is its own.
+    let said = Place::new().run_under(Path::new("/proc/nowhere"), "stop", sleeps, "Wait");
+    assert!(said.contains("that is enough") && said.contains("Cancelled []"), "{said}");
 }
 
 #[test]

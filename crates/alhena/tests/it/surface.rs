@@ -70,8 +70,10 @@ const NAMES: [&str; 22] = [
     "TurnItem",
 ];
 
-const MODULES: [&str; 10] =
-    ["agent", "answer", "batch", "concepts", "hosts", "model", "scripted", "session", "terminal", "wire"];
+const MODULES: [&str; 11] = [
+    "agent", "answer", "batch", "concepts", "hosts", "keeper", "model", "scripted", "session", "terminal",
+    "wire",
+];
 
 #[test]
 fn the_front_door_has_these_names_and_the_layers_as_modules() {

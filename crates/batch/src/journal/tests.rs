@@ -7,18 +7,8 @@ use super::*;
 use crate::testing::{bad, good};
 
 fn result(id: &str, attempt: u32, outcome: Outcome) -> JobResult {
-    JobResult {
-        id: id.to_owned(),
-        attempt,
-        outcome: Arc::new(outcome),
-        patch: None,
-        outputs: Vec::new(),
-        commit: None,
-        worker: None,
-        earlier: Vec::new(),
-        job: format!("mark of {id}"),
-        at: Timestamp::from_millis(0),
-    }
+    let at = Timestamp::from_millis(0);
+    JobResult { attempt, at, ..JobResult::new(id, format!("mark of {id}"), Arc::new(outcome)) }
 }
 
 fn ids(path: &Path) -> Vec<(String, u32)> {

@@ -129,7 +129,6 @@ pub struct SubmitterOptions {
 
 /// Something that whoever waits for a batch should know.
 #[derive(Debug)]
-#[non_exhaustive]
 pub enum SubmitterEvent {
     /// The connection is lost. The client connects again by itself.
     Disconnected,

@@ -88,7 +88,6 @@ pub struct GivenJob {
 
 /// Something that happened at a worker.
 #[derive(Debug)]
-#[non_exhaustive]
 pub enum WorkerEvent<'a> {
     /// A job began.
     Began(&'a GivenJob),

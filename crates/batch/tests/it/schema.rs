@@ -10,7 +10,7 @@ use std::sync::Arc;
 use alhena_batch::outputs::{Content, OutputFile};
 use alhena_batch::result::{Earlier, JobResult};
 use alhena_hosts::schema::shape;
-use alhena_model::{Failure, FailureKind, Outcome, Status, Timestamp};
+use alhena_model::{Failure, FailureKind, Outcome, Status};
 use serde_json::{Value, json};
 use validator::Validator;
 
@@ -32,18 +32,7 @@ fn the_committed_schema_is_up_to_date() {
 fn what_is_written_is_what_the_schema_says() {
     let schema = schema();
     let failed = Outcome::not_begun(Failure::new(FailureKind::Input, "no"));
-    let mut result = JobResult {
-        id: "a".into(),
-        attempt: 0,
-        outcome: Arc::new(failed.clone()),
-        patch: None,
-        outputs: Vec::new(),
-        commit: None,
-        worker: None,
-        earlier: Vec::new(),
-        job: "00".into(),
-        at: Timestamp::now(),
-    };
+    let mut result = JobResult::new("a", "00", Arc::new(failed.clone()));
     let check = |result: &JobResult| {
         let written: Value = serde_json::from_str(&result.line().unwrap()).unwrap();
         assert_eq!(Validator { root: &schema }.check(&written), Ok(()), "{written}");

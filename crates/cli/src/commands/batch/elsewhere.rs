@@ -26,6 +26,7 @@ const IN_QUEUE: usize = 10_000;
 const CAREFUL: usize = 100;
 /// So long workers have to ask for jobs, if there are any.
 const LOOKED: Duration = Duration::from_secs(2);
+
 /// Puts the jobs into the queue and gathers what comes of them.
 pub fn submit(args: &Work, url: &str) -> Done {
     if args.transport != By::Auto {
@@ -110,7 +111,6 @@ fn tell(event: SubmitterEvent, server: &str, label: &Label) {
             let (subject, reason) = (one_line(&refused.subject, 120), one_line(&refused.reason, 300));
             say(format_args!("passed over {subject}: {reason}"));
         }
-        _ => {}
     }
 }
 

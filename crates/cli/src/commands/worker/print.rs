@@ -67,7 +67,6 @@ impl EventPrinter {
                     "",
                 );
             }
-            _ => {}
         }
     }
 

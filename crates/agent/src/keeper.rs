@@ -1,0 +1,3 @@
+//! Supervision of runs by the program that uses the library.
+
+pub use crate::supervise::run_if_keeper;
