@@ -24,6 +24,7 @@ pub(super) const KEEPER: &str = "keeper";
 ///     // The rest of the program.
 /// }
 /// ```
+#[allow(clippy::needless_doctest_main)]
 pub fn run_if_keeper() {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // A keeper gets its orders from a socket, so that a program's own command `keeper` is not taken for one.

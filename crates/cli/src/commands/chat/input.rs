@@ -1,5 +1,6 @@
 //! What is typed at the prompt: something for the model, or a command that begins with a slash.
 
+use alhena::model::options::BadValue;
 use alhena::{Approval, Resume};
 
 /// One line of input.
@@ -58,7 +59,9 @@ impl Input {
         }
         Ok(match command {
             "/model" => Input::Model(rest.to_owned()),
-            "/mode" => Input::Mode(rest.parse()?),
+            "/mode" => Input::Mode(rest.parse().map_err(|_: BadValue| {
+                format!("unknown approval mode {rest:?}; use default, auto-edit, yolo or plan")
+            })?),
             "/resume" if rest == "latest" => Input::Resume(Resume::Latest),
             "/resume" => Input::Resume(Resume::Id(rest.to_owned())),
             "/undo" => Input::Undo,
