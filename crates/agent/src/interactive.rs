@@ -53,7 +53,9 @@ impl Gemini {
         {
             args.push(format!("--prompt-interactive={text}").into());
         }
-        let (program, args) = prepare::command(self, request, &user_settings, &mut environment, args, None);
+        let directories = prepare::Directories { work: &dir, run: run_dir.path(), home: &user_home };
+        let (program, args) =
+            prepare::command(self, request, directories, &user_settings, &mut environment, args, None)?;
         let servers = prepare::servers::of(request, &user_home, &dir, &user_settings, base);
         let log = prepare::debug_log(&run_dir, &mut environment);
         let mark = run_dir.mark().to_owned();

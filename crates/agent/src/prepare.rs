@@ -330,28 +330,68 @@ pub(crate) fn without_relative_programs(environment: &mut Environment) -> Option
     })
 }
 
-/// The program and its arguments: one Node process where that is possible. Its heap is limited to so many MB, or as the CLI would.
+/// The directories that a start depends on.
+#[derive(Clone, Copy)]
+pub(crate) struct Directories<'a> {
+    /// Where the CLI works.
+    pub work: &'a Path,
+    /// The run's own.
+    pub run: &'a Path,
+    /// The user's home.
+    pub home: &'a Path,
+}
+
+/// Returns the program and its arguments: one Node process where that is possible. Its heap is limited to so many MB, or as the CLI would.
 pub(crate) fn command(
     gemini: &Gemini,
     request: &Request,
+    directories: Directories<'_>,
     user_settings: &Value,
     environment: &mut Environment,
     args: Vec<OsString>,
     heap_mb: Option<u64>,
-) -> (OsString, Vec<OsString>) {
+) -> Result<(OsString, Vec<OsString>), RunError> {
+    let Directories { work, run, home } = directories;
+    let hides = request.trust == Trust::Run
+        && gemini.version.has(Feature::SkipTrust)
+        && !takes_folder_settings(request, home, work, environment);
     let sandboxed = matches!(request.sandbox, Sandbox::On | Sandbox::Engine(_));
-    match gemini.fast_start(environment, user_settings).filter(|_| !sandboxed) {
-        Some(mut fast) => {
-            fast.heap_mb = heap_mb.or(fast.heap_mb);
-            for (name, value) in fast.variables() {
-                environment.set(name, value);
-            }
-            let mut command = fast.command().into_iter();
-            let program = command.next().unwrap_or_else(|| gemini.path.clone().into_os_string());
-            (program, command.chain(args).collect())
+    let Some(mut fast) = gemini.fast_start(environment, user_settings).filter(|_| !sandboxed) else {
+        if hides && request.transport == Transport::Acp && work.join(".gemini/settings.json").exists() {
+            return Err(not_hidden(work));
         }
-        None => (gemini.path.clone().into_os_string(), args),
+        return Ok((gemini.path.clone().into_os_string(), args));
+    };
+    fast.heap_mb = heap_mb.or(fast.heap_mb);
+    for (name, value) in fast.variables() {
+        environment.set(name, value);
     }
+    let mut command = fast.command().into_iter();
+    let program = command.next().unwrap_or_else(|| gemini.path.clone().into_os_string());
+    let hidden = hides.then(|| hide_folder_settings(run)).transpose()?;
+    let hidden = hidden.into_iter().flat_map(|file| ["--require".into(), file.into_os_string()]);
+    Ok((program, hidden.chain(command).chain(args).collect()))
+}
+
+/// Writes the module that hides the settings of folders from a CLI, for `node --require`.
+fn hide_folder_settings(run: &Path) -> Result<PathBuf, RunError> {
+    let file = run.join("folder-settings.cjs");
+    fs::write(&file, include_str!("prepare/folder_settings.cjs")).map_err(|error| {
+        let kind = if files::is_full(&error) { FailureKind::DiskFull } else { FailureKind::Config };
+        RunError::failed(kind, format!("{}: {error}", file.display()))
+    })?;
+    Ok(file)
+}
+
+fn not_hidden(work: &Path) -> RunError {
+    let message = format!(
+        "{} has settings that are not trusted, and this Gemini CLI would load them over ACP",
+        work.display()
+    );
+    let failure = Failure::new(FailureKind::Untrusted, message);
+    RunError::Failed(Box::new(failure.with_hint(
+        "Use a Gemini CLI that Alhena can start by Node itself, without a sandbox; or remove .gemini/settings.json, or trust the folder.",
+    )))
 }
 
 fn check_version(version: &Version) -> Result<Vec<String>, RunError> {

@@ -159,7 +159,9 @@ fn prepare(
             meter.record(&responses::file(&run_dir), traces.as_deref());
         }
     }
-    let (program, args) = prepare::command(gemini, request, &user_settings, &mut environment, args, heap_mb);
+    let directories = prepare::Directories { work: &dir, run: run_dir.path(), home: &user_home };
+    let (program, args) =
+        prepare::command(gemini, request, directories, &user_settings, &mut environment, args, heap_mb)?;
     in_custody((program, args), home, dir, run_dir, environment, warnings)
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::prompt::Delivery;
-use super::{RunError, arguments, command};
+use super::{Directories, RunError, arguments, command};
 use crate::acp::responses;
 use crate::env::Environment;
 use crate::find::Gemini;
@@ -47,7 +47,8 @@ impl Surroundings {
             }
         }
         args.extend(prompt.last);
-        let (program, args) = command(gemini, request, user_settings, environment, args, None);
+        let directories = Directories { work: dir, run: run_dir.path(), home: user_home };
+        let (program, args) = command(gemini, request, directories, user_settings, environment, args, None)?;
         environment.set("TMPDIR", run_dir.temporary());
         let temporary = vec![run_dir.temporary().as_os_str().to_owned()];
         let own = vec![run_dir.path().as_os_str().to_owned()];

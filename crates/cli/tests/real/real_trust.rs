@@ -25,7 +25,11 @@ struct Repository {
 
 impl Repository {
     fn new(name: &str) -> Self {
-        let shell = json!({"command": "true", "description": "nothing"});
+        Self::whose_model_runs(name, "true")
+    }
+
+    fn whose_model_runs(name: &str, command: &str) -> Self {
+        let shell = json!({"command": command, "description": "nothing"});
         let scenario =
             Scenario::new().turn(Turn::new().call("run_shell_command", shell)).turn(Turn::say("Finished."));
         let lab = Lab::untrusted(name, "0.61.0", scenario);
@@ -196,6 +200,20 @@ fn nothing_of_a_hostile_folder_runs_in_a_run_with_trust() {
     repository.nothing_runs(&["sessions", "show", "latest", "--as", "markdown"], 0);
 }
 
+/// Gemini CLI reads the folder's settings again for each session over ACP, and trusts them after ten seconds (0.61.0).
+#[test]
+fn nothing_of_a_hostile_folder_runs_in_a_later_session_of_a_warm_agent() {
+    let repository = Repository::whose_model_runs("trust-warm", "sleep 12");
+    repository
+        .lab
+        .home
+        .write("jobs.jsonl", "{\"prompt\": \"hello\"}\n{\"prompt\": \"hello again\"}\n")
+        .unwrap();
+    let batch = ["batch", "jobs.jsonl", "--into", "results.jsonl", "--transport", "warm", "--jobs", "1"];
+    let options = ["--set", "trust=true", "--set", "approval=yolo", "--set", "model=gemini-2.5-flash"];
+    repository.nothing_runs(&[&batch[..], &options].concat(), 0);
+}
+
 #[test]
 fn nothing_of_a_hostile_folder_runs_in_the_drop_in() {
     let repository = Repository::new("trust-dropin");
@@ -218,6 +236,10 @@ fn nothing_of_a_hostile_folder_runs_when_the_cli_starts_by_a_script_of_the_users
     let wrapper = wrapper.to_str().unwrap();
     let options = ["--trust", "--approval", "yolo", "--model", "gemini-2.5-flash", "hello"];
     repository.nothing_runs(&[&["run", "--gemini", wrapper][..], &options].concat(), 0);
+    // Over ACP the CLI would load the folder's settings sooner or later.
+    let refused = repository
+        .nothing_runs(&[&["run", "--transport", "acp", "--gemini", wrapper][..], &options].concat(), 5);
+    assert!(refused.stderr_text().contains("settings that are not trusted"), "{}", refused.stderr_text());
 }
 
 #[test]
