@@ -15,7 +15,7 @@
 //! | [`poll`] | waiting for several things at once |
 //! | [`processes`] | which processes there are, whose they are, and what they were started with |
 //! | [`programs`] | programs on `PATH` |
-//! | [`random`] | names that nobody can guess |
+//! | [`random`] | unpredictable names |
 //! | [`signals`] | signals that come to this process |
 //! | [`sockets`] | connections between processes |
 //! | [`terminals`] | a terminal as standard input, and that of a person |

@@ -1,4 +1,4 @@
-//! What a program takes on that depends on the library, and which code belongs to which crate.
+//! Checks the dependencies of the library, and which crates may contain which code.
 use std::collections::BTreeSet;
 use std::process::Command;
 

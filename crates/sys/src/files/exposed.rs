@@ -57,7 +57,7 @@ pub fn check(path: &Path) -> Result<(), Exposed> {
     unix::check(path)
 }
 
-/// Returns true if a file and everything above it belongs to root, and nobody else may write there.
+/// Returns true if root owns a file and every directory above it, and only root may write to them.
 #[cfg(unix)]
 #[must_use]
 pub fn is_roots(path: &Path) -> bool {

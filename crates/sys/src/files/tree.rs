@@ -25,7 +25,7 @@ struct Level {
     dirs: Vec<CString>,
 }
 
-/// Removes a directory with all that is in it; one that is not there is no error.
+/// Removes a directory and its content. A missing directory is not an error.
 pub fn remove_tree(path: &Path) -> io::Result<()> {
     let mut here = match open(CWD, path) {
         Err(Errno::NOENT) => return Ok(()),
