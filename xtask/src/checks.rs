@@ -100,7 +100,11 @@ fn packages() -> Command {
 
 /// The nextest profile.
 fn profile(options: &Options) -> &'static str {
-    if options.quick { "quick" } else { "default" }
+    match std::env::var_os("CI") {
+        _ if options.quick => "quick",
+        Some(_) => "ci",
+        None => "default",
+    }
 }
 
 /// The quick tests need no binary of tests on the real CLI.

@@ -57,7 +57,8 @@ impl Stages {
         let tests = slowest(junit).into_iter().map(|(seconds, test)| line(seconds, &test));
         let tests: String = tests.collect();
         let title = if tests.is_empty() { "" } else { "slowest tests:\n" };
-        format!("stages:\n{}{title}{tests}", stages.collect::<String>())
+        let flaky = flaky(junit).into_iter().map(|test| format!("passed at the second try: {test}\n"));
+        format!("stages:\n{}{title}{tests}{}", stages.collect::<String>(), flaky.collect::<String>())
     }
 }
 
@@ -71,11 +72,20 @@ fn line(seconds: f64, of: &str) -> String {
     format!("{seconds:8.1} s  {of}\n")
 }
 
+/// The tests of a JUnit report: the attributes of each, and what is inside. Output of tests is escaped, so each `<` begins a tag.
+fn cases(junit: &str) -> impl Iterator<Item = (&str, &str)> {
+    junit.split("<testcase").skip(1).filter_map(|rest| rest.split_once('>'))
+}
+
+/// The tests that failed first and then passed.
+fn flaky(junit: &str) -> Vec<String> {
+    let flaky = cases(junit).filter(|(_, inside)| inside.contains("<flakyFailure"));
+    flaky.filter_map(|(tag, _)| Some(test(tag)?.1)).collect()
+}
+
 /// The slowest tests of a JUnit report, slowest first.
 fn slowest(junit: &str) -> Vec<(f64, String)> {
-    // Output of tests is escaped, so each `<` begins a tag.
-    let tags = junit.split("<testcase").skip(1).filter_map(|rest| Some(rest.split_once('>')?.0));
-    let mut tests: Vec<(f64, String)> = tags.filter_map(test).collect();
+    let mut tests: Vec<(f64, String)> = cases(junit).filter_map(|(tag, _)| test(tag)).collect();
     tests.sort_by(|(one, _), (other, _)| other.total_cmp(one));
     tests.truncate(LISTED);
     tests
@@ -92,7 +102,7 @@ mod tests {
     use std::process::Command;
     use std::time::Duration;
 
-    use super::{LISTED, Stages, slowest};
+    use super::{LISTED, Stages, flaky, slowest};
     use crate::tally::Tally;
 
     #[test]
@@ -107,7 +117,9 @@ mod tests {
         </testcase>
     </testsuite>
     <testsuite name="xtask::bin/xtask" tests="1" disabled="0" errors="0" failures="0">
-        <testcase name="tally::tests::read" classname="xtask::bin/xtask" timestamp="2026-11-18T20:00:00.000+00:00" time="1.000"/>
+        <testcase name="tally::tests::read" classname="xtask::bin/xtask" timestamp="2026-11-18T20:00:00.000+00:00" time="1.000">
+            <flakyFailure type="test failure">panicked</flakyFailure>
+        </testcase>
     </testsuite>
 </testsuites>"#;
         let expected = [
@@ -116,6 +128,7 @@ mod tests {
             (0.012, "alhena-cli::it cli::run::fast"),
         ];
         assert_eq!(slowest(report), expected.map(|(seconds, test)| (seconds, test.to_owned())));
+        assert_eq!(flaky(report), ["xtask::bin/xtask tally::tests::read"]);
     }
 
     #[test]
