@@ -21,8 +21,10 @@ use crate::finish::Finishes;
 use crate::home::Finished;
 use crate::hooks::Audit;
 use crate::neighbours::{Neighbours, Others};
+use crate::rate_limit::{Meanwhile, Next, Patience};
 use crate::recording::Recorder;
 use crate::request::Request;
+use crate::retries::Attempt;
 use crate::run::{Item, Sessions};
 use crate::tail::SessionTail;
 use crate::telemetry;
@@ -367,11 +369,33 @@ impl Account {
     }
 
     /// What the run would have failed of if it ended now.
-    pub(crate) fn would_fail_of(&mut self, end: &End) -> Option<Failure> {
+    fn would_fail_of(&mut self, end: &End) -> Option<Failure> {
         let mut out = Vec::new();
         let failure = self.interpreter.would_fail_of(end, &mut out);
         self.waiting.extend(out.into_iter().map(Item::Event));
         failure
+    }
+
+    /// Feeds that Gemini CLI tries to reach the API again by itself. Returns what to do meanwhile.
+    pub(crate) fn hear_attempt(&mut self, patience: &mut Patience, attempt: &Attempt) -> Meanwhile {
+        let (told, meanwhile) = patience.hear(attempt);
+        self.tick();
+        self.feed(Input::Warning(told));
+        meanwhile
+    }
+
+    /// What follows an attempt that ended so; none if it does not fail of a rate limit that is waited for.
+    pub(crate) fn next_attempt(&mut self, patience: &mut Patience, end: &End) -> Option<Next> {
+        let failure = self.would_fail_of(end)?;
+        match patience.after(&failure) {
+            Ok(next) => Some(next),
+            Err(why) => {
+                self.tick();
+                self.warnings.extend(why);
+                self.warn_all();
+                None
+            }
+        }
     }
 
     /// The verdict: what is still to be handed out, the outcome last.

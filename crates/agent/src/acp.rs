@@ -9,14 +9,13 @@
 //! | `permission` | a question of the agent, and what can be answered |
 //! | `gate` | what is answered without asking anybody |
 //! | `hooks` | who decides before that |
-//! | `engine` | the one thread of a process |
+//! | `transport` | what the engine of a process does when it speaks ACP |
 //! | `service` | a process that serves independent prompts, one after the other |
 //! | `turn` | one prompt and all that follows from it |
 //! | `conversation` | what a program gets: several turns, each with its events and its outcome |
 //! | `talk` | a conversation that outlives its process: it begins again where that has ended |
 
 mod conversation;
-mod engine;
 mod gate;
 mod hooks;
 mod hotline;
@@ -27,11 +26,12 @@ mod process;
 pub(crate) mod responses;
 mod service;
 mod talk;
+mod transport;
 mod turn;
 
-pub(crate) use engine::{run_once, serve};
 pub(crate) use process::Who;
 pub(crate) use service::{Free, Job, Kind, Service, SessionFolder, Terms, Told};
+pub(crate) use transport::{run_once, serve};
 
 pub use conversation::{Canceller, Closed, Conversation, OfferedModel, Opened, Turn, TurnItem};
 pub use other::AcpAgent;

@@ -1,279 +1,315 @@
-//! The engine of a run: one thread that follows what the CLI writes, keeps the clocks, and stops it.
+//! The engine: one thread for each process of the CLI. It waits, hears its keeper and whoever wants a stop, reads, and keeps the
+//! clocks. How the CLI is talked to is a [`Transport`]: headless, or over ACP.
 //!
-//! It never waits for the reader of the events: what the reader has not taken stays in the output file, and the clocks
-//! go on.
+//! It never waits for the reader of the events: what the reader has not taken stays in the output file, and the clocks go on.
 
-mod finish;
-mod going_on;
-mod happening;
-mod reading;
+mod outlet;
 
-use std::path::PathBuf;
+use std::collections::VecDeque;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use alhena_model::{Input, Stop};
+use alhena_model::{Stop, Timestamp};
 use alhena_sys::growth::Growth;
+use alhena_sys::poll::{self, Wanted};
+use alhena_sys::processes;
 use alhena_sys::sockets::Stream;
-use alhena_wire::frame::Framer;
 
-use self::happening::Happening;
-use self::reading::Progress;
-use crate::account::Account;
+pub(crate) use self::outlet::Outlet;
+use crate::account::{Account, NOBODY_TELLS};
 use crate::follow::Follower;
-use crate::prepare::Again;
-use crate::rate_limit::Patience;
-use crate::recording::LONGEST_LINE;
+use crate::prepare::{Ready, Restart};
 use crate::retries::Retries;
-use crate::run::{Over, Queue, Sessions};
-use crate::supervise::protocol::Gentle;
+use crate::run::{AT_ONCE, About, Item, Listener, Over, RING, Sessions};
+use crate::supervise::custody::{Custody, Locks};
+use crate::tail::SessionTail;
 use crate::ward::Ward;
 
-/// How long the CLI may take to exit after its `result`.
-const GRACE: Duration = Duration::from_secs(10);
-/// How long what a CLI that was stopped has left is read, if it is a flood.
-const READING_AFTER_STOP: Duration = Duration::from_secs(3);
-/// How long anything is read after a stop whose CLI is gone.
-const READING_AT_MOST: Duration = Duration::from_secs(9);
-/// So long a reader may take nothing meanwhile.
-const SLOW_READER: Duration = Duration::from_secs(1);
-/// What it wrote until its end is read for longer if it is no more than this.
-const LAST_WORDS: u64 = 4 << 20;
+/// How long to wait for a reader that is behind before looking again.
+pub(crate) const READER_IS_BEHIND: Duration = Duration::from_millis(5);
+/// How long to wait at most if nothing happens.
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_millis(500);
+/// How long to read before everything else gets its turn.
+pub(crate) const READ_AT_A_TIME: Duration = Duration::from_millis(20);
 
-/// The limits of a run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    /// Of the whole, and since when.
-    pub timeout: Option<Duration>,
-    pub began: Instant,
-    pub first_event: Option<Duration>,
-    pub stall: Option<Duration>,
-    pub output: u64,
-    pub stderr: u64,
+/// How a CLI is talked to: the source of inputs, and the way to send a prompt and to stop.
+///
+/// The engine calls these in this order, over and over until the keeper has nothing left to report.
+pub(crate) trait Transport: Sized {
+    /// The process that is talked to.
+    fn process(&mut self) -> &mut Process;
+
+    /// Does what comes before the first wait.
+    fn begin(&mut self);
+
+    /// Waits with [`Process::wait`] until there is something to do.
+    fn wait(&mut self);
+
+    /// The CLI has exited; its files hold all that it wrote.
+    fn cli_has_exited(&mut self) {}
+
+    /// Handles a request to stop.
+    fn stop_asked(&mut self, asked: StopAsked);
+
+    /// Hands out what waits, then reads as far as the reader keeps up, and not for long.
+    fn read(&mut self);
+
+    /// Takes the next step that the state allows, such as sending a prompt.
+    fn go_on(&mut self);
+
+    /// Stops what exceeds a limit.
+    fn check_limits(&mut self);
+
+    /// The process is over. Returns true if another one has taken its place.
+    fn is_continued(&mut self) -> bool {
+        false
+    }
+
+    /// Judges, cleans up, and hands out the outcome.
+    fn finish(self);
 }
 
-pub(crate) struct Engine {
+/// Runs a transport to its end.
+pub(crate) fn run<T: Transport>(mut transport: T) {
+    transport.begin();
+    loop {
+        while !transport.process().ward.over {
+            transport.wait();
+            if transport.process().hear_keeper() {
+                transport.cli_has_exited();
+            }
+            if let Some(asked) = transport.process().stop_asked() {
+                transport.stop_asked(asked);
+            }
+            transport.read();
+            transport.go_on();
+            transport.check_limits();
+        }
+        if !transport.is_continued() {
+            return transport.finish();
+        }
+    }
+}
+
+/// The two ends of the way to an engine: what is written to the first wakes it.
+pub(crate) fn bell() -> io::Result<(Stream, Stream)> {
+    let (bell, rung) = Stream::pair()?;
+    bell.set_nonblocking(true)?;
+    rung.set_nonblocking(true)?;
+    Ok((bell, rung))
+}
+
+/// A request to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StopAsked {
+    /// Stop gently.
+    Gently,
+    /// Stop without waiting for anything.
+    AtOnce,
+    /// The caller that could ask for a stop is gone.
+    CallerIsGone,
+}
+
+/// A process of the CLI under its keeper, the files that it writes, and the way to its engine.
+pub(crate) struct Process {
     pub ward: Ward,
     pub stdout: Follower,
+    /// Tells when a file grows.
     pub growth: Growth,
-    pub asked_to_stop: Stream,
-    pub queue: Queue,
-    pub account: Account,
-    pub limits: Limits,
-    /// Tools that the caller denied.
-    pub denied: Vec<String>,
+    /// What standard error says of requests to the API.
+    pub retries: Retries,
+    /// Callers ring here.
+    pub bell: Stream,
+    caller_is_gone: bool,
     pub started: Instant,
-    /// What decides when the API limits requests, and what starts the CLI once more then.
-    pub patience: Patience,
-    pub again: Option<Again>,
-    pub keeper: Option<PathBuf>,
+    /// The session files that it left in the user's store.
     pub sessions: Sessions,
-    /// Set when nothing of the run is left.
+    /// Set when nothing of it is left.
     pub over: Over,
 }
 
-/// What the thread knows while it runs.
-struct RunState {
-    framer: Framer,
-    /// When this CLI was started, and how much there was to read before.
-    began: Instant,
-    position: u64,
-    /// When the CLI last wrote something, as far as it has been read.
-    heard: Instant,
-    /// Until then it waits for the API, and is silent.
-    waits_until: Instant,
-    /// When the `result` came.
-    result: Option<Instant>,
-    /// Why it is being stopped, and what was there by then.
-    stop: Option<Stopped>,
-    /// Some of what the CLI wrote was left unread, because it was being stopped.
-    cut_short: bool,
-    /// How long a reader that took nothing has kept us since the CLI was gone.
-    waited_for_reader: Duration,
-    /// The same since it last took something.
-    reader_is_idle: Duration,
-    /// Whoever could ask for a stop is gone.
-    nobody_can_ask: bool,
-    retries: Retries,
-    /// Another CLI is to go on, if this one still waits by then for the API when its tools have ended.
-    moves: Option<(Stop, Instant)>,
+/// What an engine waits for besides its process.
+#[derive(Default)]
+pub(crate) struct Waits<'a> {
+    /// The longest time, if it is shorter than [`LONGEST_WAIT`].
+    pub longest: Option<Duration>,
+    /// The times at which something has to be done.
+    pub alarms: [Option<Instant>; 2],
+    /// The run or turn that is followed.
+    pub account: Option<&'a Account>,
+    /// More that can become readable or writable.
+    pub others: Vec<Wanted<'a>>,
+    /// The reader is behind: news of more output would only keep the engine awake.
+    pub ignores_output: bool,
 }
 
-/// A stop that was begun.
-#[derive(Clone, Copy, Debug)]
-struct Stopped {
-    why: Stop,
-    at: Instant,
-    /// How much the CLI had written by then.
-    written: u64,
-    /// Whether the interpreter knows.
-    told: bool,
-    /// Somebody asked again, and wants no more patience with anything.
-    at_once: bool,
-    /// The CLI had ended by itself: the stop matters only if it keeps us from reading how.
-    after_end: bool,
-}
-
-impl RunState {
-    fn new(began: Instant, retries: Retries) -> Self {
-        Self {
-            framer: Framer::new(LONGEST_LINE),
-            began,
-            position: 0,
-            heard: began,
-            waits_until: began,
-            result: None,
-            stop: None,
-            cut_short: false,
-            waited_for_reader: Duration::ZERO,
-            reader_is_idle: Duration::ZERO,
-            nobody_can_ask: false,
-            retries,
-            moves: None,
+impl Process {
+    /// Starts what was prepared, and follows its output from the first byte. Returns also the warnings of the preparation.
+    pub(crate) fn start(
+        ready: Ready,
+        keeper: Option<&Path>,
+        bell: Stream,
+        started: Instant,
+    ) -> io::Result<Self> {
+        let Ready { launch, home, run_dir, warnings, .. } = ready;
+        let (stdout, stderr): (&Path, &Path) = (launch.stdout.as_ref(), launch.stderr.as_ref());
+        let follower = Follower::open(stdout)?;
+        // Here already, so that it can be watched from the start.
+        let _stderr = Follower::open(stderr)?;
+        let growth = Growth::new();
+        growth.watch(stdout);
+        growth.watch(stderr);
+        let locks = Locks { home: home.as_ref().map(|home| home.lock()), run: Some(run_dir.lock()) };
+        let custody = Custody::take(&launch, keeper, locks)?;
+        let mut ward = Ward::new(custody, PathBuf::from(&launch.stderr), run_dir, home);
+        ward.warnings.splice(0..0, warnings);
+        if !processes::COMPLETE {
+            let warning = "On this system processes that leave their group can outlive the run";
+            ward.warnings.push(warning.to_owned());
         }
+        Ok(Self {
+            retries: Retries::new(&ward.stderr),
+            ward,
+            stdout: follower,
+            growth,
+            bell,
+            caller_is_gone: false,
+            started,
+            sessions: Sessions::default(),
+            over: Over::default(),
+        })
     }
 
-    /// Whether whoever reads has had its time after a stop: longer if it takes something now and then.
-    fn has_waited_enough(&self) -> bool {
-        let Some(stop) = self.stop else { return false };
-        let time = stop.at.elapsed();
-        let enough = time > READING_AFTER_STOP && (stop.after_end || self.reader_is_idle > SLOW_READER);
-        stop.at_once || enough || time > READING_AT_MOST
-    }
-}
-
-impl Engine {
-    /// Whether to read on: after a stop what a CLI says until its end, and of a flood only so much as there is time for.
-    fn may_read(&self, watch: &RunState) -> bool {
-        let Some(stop) = watch.stop else { return true };
-        let rest = self.stdout.len().saturating_sub(self.stdout.position());
-        let time = stop.at.elapsed();
-        let last_words = !stop.after_end && rest <= LAST_WORDS && time < READING_AT_MOST;
-        let speaks = !stop.after_end && !self.is_gone();
-        !stop.at_once && (speaks || last_words || time < READING_AFTER_STOP)
+    /// Starts another CLI in the place of the one that has ended.
+    pub(crate) fn restart(&mut self, restart: Restart, keeper: Option<&Path>) -> io::Result<()> {
+        let Restart { launch, home, warnings } = restart;
+        let run = Some(self.ward.run_dir.lock());
+        let locks = Locks { home: home.as_ref().map(|home| home.lock()), run };
+        let custody = Custody::take(&launch, keeper, locks)?;
+        for file in [&launch.stdout, &launch.stderr] {
+            self.growth.watch(file.as_ref());
+        }
+        self.ward.warnings.extend(warnings);
+        self.ward.begin_again(custody, home);
+        Ok(())
     }
 
-    /// Whether the CLI is gone. A keeper that was lost does not tell.
-    fn is_gone(&self) -> bool {
+    /// What is known of it from its start.
+    pub(crate) fn about(&self) -> About {
+        About::new(self.ward.run_dir.mark().to_owned(), self.ward.stderr.clone())
+    }
+
+    /// The session files of its home; none if it works in the user's own.
+    pub(crate) fn session_tail(&self) -> Option<SessionTail> {
+        let home = self.ward.home.as_ref()?;
+        Some(SessionTail::new(home.chats_dir(), Timestamp::now(), Growth::new()))
+    }
+
+    /// Returns true if the CLI is gone. A keeper that was lost does not report it.
+    pub(crate) fn is_gone(&self) -> bool {
         self.ward.ended.is_some() || self.ward.over
     }
 
-    /// Runs to the end.
-    pub(crate) fn run(mut self) {
-        let mut watch = RunState::new(self.started, Retries::new(&self.ward.stderr));
-        if self.patience.may_go_on() {
-            self.account.feed(Input::MayGoOn);
+    /// Waits until the CLI, the keeper or a caller has something to say, or an alarm is due.
+    pub(crate) fn wait(&self, waits: Waits<'_>) {
+        if self.ward.custody.has_buffered_report() {
+            return;
         }
-        if !self.denied.is_empty() {
-            let denied = std::mem::take(&mut self.denied);
-            self.account.feed(Input::Denied(denied));
+        let Waits { longest, alarms, account, others, ignores_output } = waits;
+        let session = account.and_then(Account::session_growth);
+        let growths = || [Some(&self.growth), session].into_iter().flatten();
+        let blind = growths().any(|growth| growth.fd().is_none());
+        let now = Instant::now();
+        let alarms = alarms.into_iter().flatten().map(|at| at.saturating_duration_since(now));
+        let times =
+            [longest, blind.then_some(NOBODY_TELLS), account.and_then(Account::longest_wait_for_fact)];
+        let longest = times.into_iter().flatten().chain(alarms).fold(LONGEST_WAIT, Duration::min);
+        let mut wanted = vec![Wanted::readable(self.ward.custody.socket())];
+        if !self.caller_is_gone {
+            wanted.push(Wanted::readable(&self.bell));
         }
-        self.account.warnings.append(&mut self.ward.warnings);
-        self.account.tick();
-        self.account.warn_all();
-        loop {
-            let mut progress = Progress::ThereIsMore;
-            while !self.ward.over {
-                let happening = self.next(&watch, progress);
-                progress = self.see_to(happening, &mut watch);
-            }
-            let finished = self.end_attempt(&mut watch);
-            if !self.goes_on(&finished, &mut watch) {
-                return self.finish(&finished);
-            }
+        wanted.extend(others);
+        if !ignores_output {
+            wanted.extend(growths().filter_map(Growth::fd).map(Wanted::Readable));
         }
+        let _looked_at_anyway = poll::wait(&wanted, Some(longest));
+        growths().for_each(Growth::clear);
     }
 
-    /// Sees to one thing. Whatever it was, there may be something to read as well.
-    fn see_to(&mut self, happening: Happening, watch: &mut RunState) -> Progress {
-        match happening {
-            Happening::Report(report) => {
-                self.ward.take_report(report);
-                if self.ward.ended.is_some() {
-                    // What is left is read to its end, whoever tells of it.
-                    self.growth.rest();
-                    self.account.session_growth().into_iter().for_each(Growth::rest);
+    /// Waits until this time, or until a caller rings, where no process is followed.
+    pub(crate) fn wait_for_caller(&self, longest: Duration) {
+        let wanted = [Wanted::readable(&self.bell)];
+        let wanted = if self.caller_is_gone { &[][..] } else { &wanted };
+        let _looked_at_anyway = poll::wait(wanted, Some(longest));
+    }
+
+    /// Takes what the keeper has reported. Returns true if the CLI has exited by now.
+    fn hear_keeper(&mut self) -> bool {
+        let ended_before = self.ward.ended.is_some();
+        while !self.ward.over && self.ward.custody.has_report_within(Duration::ZERO) {
+            match self.ward.custody.report() {
+                Ok(Some(report)) => self.ward.take_report(report),
+                Ok(None) | Err(_) => self.ward.over = true,
+            }
+        }
+        self.ward.ended.is_some() && !ended_before
+    }
+
+    /// Returns what callers have asked for since the last time.
+    pub(crate) fn stop_asked(&mut self) -> Option<StopAsked> {
+        let mut words = [0; 64];
+        match self.bell.read(&mut words) {
+            Ok(0) if !self.caller_is_gone => {
+                self.caller_is_gone = true;
+                Some(StopAsked::CallerIsGone)
+            }
+            Ok(count) => {
+                let words = words.get(..count).unwrap_or_default();
+                match words {
+                    _ if words.contains(&AT_ONCE) => Some(StopAsked::AtOnce),
+                    _ => words.iter().any(|word| *word != RING).then_some(StopAsked::Gently),
                 }
             }
-            Happening::KeeperGone => self.ward.over = true,
-            Happening::StopAsked | Happening::NobodyListens => self.stop(Stop::Cancelled, watch),
-            Happening::StopAskedAtOnce => self.stop_at_once(watch),
-            Happening::NobodyCanAsk => {
-                watch.nobody_can_ask = true;
-                self.stop(Stop::Cancelled, watch);
-            }
-            Happening::TimeToLook => {
-                let progress = self.read(watch);
-                self.check_clocks(watch);
-                return progress;
-            }
-        }
-        Progress::ThereIsMore
-    }
-
-    fn check_clocks(&mut self, watch: &mut RunState) {
-        self.ward.check(self.limits.timeout.is_some_and(|limit| self.limits.began.elapsed() > limit));
-        if self.ward.ended.is_some() || self.ward.stopping.is_some() {
-            return;
-        }
-        // While a tool runs the CLI has nothing to say, and while the reader is behind we do not hear it.
-        if self.account.interpreter.tool_open() || self.stdout.position() < self.stdout.len() {
-            watch.heard = Instant::now();
-        }
-        if self.stdout.len() > self.limits.output {
-            self.stop(Stop::TooMuchOutput(self.limits.output), watch);
-        } else if watch.retries.written() > self.limits.stderr {
-            self.stop(Stop::TooMuchStderr(self.limits.stderr), watch);
-        } else if self.ward.is_over_budget() {
-            self.stop(Stop::Cancelled, watch);
-        } else if let Some((_, stop)) = self.next_alarm(watch).filter(|(at, _)| *at <= Instant::now()) {
-            self.stop(stop, watch);
+            Err(_nobody_rang) => None,
         }
     }
 
-    /// The clock that rings first.
-    fn next_alarm(&self, watch: &RunState) -> Option<(Instant, Stop)> {
-        if self.ward.stopping.is_some() || self.ward.ended.is_some() {
-            return None;
+    /// Returns the stop for a CLI that writes more than it may, beyond what there was before.
+    pub(crate) fn too_much_written(&self, most: (u64, u64), before: (u64, u64)) -> Option<Stop> {
+        match () {
+            () if self.stdout.len().saturating_sub(before.0) > most.0 => Some(Stop::TooMuchOutput(most.0)),
+            () if self.retries.written().saturating_sub(before.1) > most.1 => {
+                Some(Stop::TooMuchStderr(most.1))
+            }
+            () => None,
         }
-        let total = self.limits.timeout.map(|limit| (self.limits.began + limit, Stop::Timeout(limit)));
-        let quiet = match watch.result {
-            Some(result) => Some((result + GRACE, Stop::NoExit)),
-            None if self.stdout.position() == watch.position => {
-                self.limits.first_event.map(|limit| (watch.began + limit, Stop::NoFirstEvent(limit)))
-            }
-            None => {
-                let heard = watch.heard.max(watch.waits_until);
-                self.limits.stall.map(|limit| (heard + limit, Stop::Silence(limit)))
-            }
-        };
-        total.into_iter().chain(quiet).min_by_key(|(at, _)| *at)
     }
 
-    /// Begins to stop the run; of one whose CLI is gone already only the reading is left to be stopped.
-    fn stop(&mut self, why: Stop, watch: &mut RunState) {
-        if watch.stop.is_some() {
-            return;
+    /// Removes everything of the process, then hands out the last events: a caller that has them may exit at once.
+    pub(crate) fn close(
+        self,
+        last: impl IntoIterator<Item = (Outlet, VecDeque<Item>)>,
+        between: impl FnOnce(),
+    ) {
+        let Self { ward, over, .. } = self;
+        drop(ward);
+        over.store(true, Ordering::Release);
+        between();
+        for (outlet, mut waiting) in last {
+            while !outlet.hand_out(&mut waiting) && outlet.listener() != Listener::Gone {
+                std::thread::sleep(READER_IS_BEHIND);
+            }
         }
-        let at = Instant::now();
-        let after_end = self.is_gone();
-        let written = self.stdout.len();
-        watch.stop = Some(Stopped { why, at, written, told: false, at_once: false, after_end });
-        if after_end {
-            return;
-        }
-        // Before `init` the CLI loses a ^C.
-        let has_begun = self.stdout.position() > watch.position;
-        let gentle = if has_begun { Gentle::Yes } else { Gentle::No };
-        self.ward.stop(gentle);
     }
+}
 
-    /// Ends at once what a stop ends gently.
-    fn stop_at_once(&mut self, watch: &mut RunState) {
-        self.stop(Stop::Cancelled, watch);
-        let Some(stop) = watch.stop.as_mut().filter(|stop| !stop.at_once) else { return };
-        stop.at_once = true;
-        if !self.is_gone() {
-            self.ward.stop(Gentle::AtOnce);
-        }
-    }
+/// Returns the alarm that is due first: the end of the whole time, or of a silence.
+pub(crate) fn first_alarm(
+    (began, whole): (Instant, Option<Duration>),
+    quiet: Option<(Instant, Stop)>,
+) -> Option<(Instant, Stop)> {
+    let whole = whole.and_then(|limit| Some((began.checked_add(limit)?, Stop::Timeout(limit))));
+    whole.into_iter().chain(quiet).min_by_key(|(at, _)| *at)
 }

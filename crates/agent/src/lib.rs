@@ -14,6 +14,7 @@ pub mod facts;
 mod find;
 mod finish;
 mod follow;
+mod headless;
 pub mod home;
 pub mod hooks;
 pub mod install;

@@ -66,6 +66,8 @@ pub struct Stopper {
 pub(crate) type Over = Arc<AtomicBool>;
 
 const GENTLY: u8 = b'x';
+/// Wakes the engine and asks for nothing.
+pub(crate) const RING: u8 = b'.';
 /// What the engine hears from [`Stopper::stop_at_once`].
 pub(crate) const AT_ONCE: u8 = b'!';
 

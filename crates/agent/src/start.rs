@@ -6,11 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use alhena_model::{FailureKind, Input, Interpreter, Outcome, Timestamp, Witnesses};
+use alhena_model::{FailureKind, Input, Interpreter, Outcome, Witnesses};
 use alhena_sys::files;
-use alhena_sys::growth::Growth;
-use alhena_sys::processes;
-use alhena_sys::sockets::Stream;
 use serde_json::{Value, json};
 
 use crate::account::Account;
@@ -18,10 +15,10 @@ use crate::acp;
 use crate::acp::responses;
 use crate::changes;
 use crate::disk::Disk;
-use crate::engine::{Engine, Limits};
+use crate::engine::{self, Outlet, Process};
 use crate::env::Environment;
 use crate::find::Gemini;
-use crate::follow::Follower;
+use crate::headless::{Headless, Limits, RunState};
 use crate::home::Home;
 use crate::neighbours::Neighbours;
 use crate::prepare::{self, Again, Ready, RunError};
@@ -29,11 +26,10 @@ use crate::prices;
 use crate::rate_limit::Patience;
 use crate::recording::{Header, Recorder, secrets};
 use crate::request::{Prompt, Request, Transport};
-use crate::run::{About, Over, Queue, Run, Sessions, Stopper};
-use crate::supervise::custody::{Custody, Locks, keeper_program};
+use crate::run::{Queue, Run, Stopper};
+use crate::supervise::custody::keeper_program;
 use crate::tail::SessionTail;
 use crate::telemetry;
-use crate::ward::Ward;
 
 impl Gemini {
     /// Starts a run in the environment of this process.
@@ -64,14 +60,9 @@ impl Gemini {
         }
         let started = Instant::now();
         let request = prices::settle(request, environment)?;
-        let (mut ready, again) = prepare::prepare(self, &request, environment)?;
+        let (ready, again) = prepare::prepare(self, &request, environment)?;
         let recorder = recorder(&request, &self.described(), &ready)?;
         let keeper = keeper_program(environment);
-        if !processes::COMPLETE {
-            ready
-                .warnings
-                .push("On this system processes that leave their group can outlive the run".to_owned());
-        }
         launch(ready, again, recorder, keeper, &request, started).map_err(|error| {
             RunError::failed(FailureKind::Crashed, format!("the run could not be started: {error}"))
         })
@@ -86,43 +77,22 @@ fn launch(
     request: &Request,
     started: Instant,
 ) -> std::io::Result<Run> {
-    let Ready { launch, home, dir, run_dir, warnings, environment } = ready;
-    let stdout = Follower::open(launch.stdout.as_ref())?;
-    // Here already, so that it can be watched from the start.
-    let _stderr = Follower::open(launch.stderr.as_ref())?;
-    let growth = Growth::new();
-    growth.watch(launch.stdout.as_ref());
-    growth.watch(launch.stderr.as_ref());
-    let (stopper, asked_to_stop) = Stream::pair()?;
-    stopper.set_nonblocking(true)?;
-    asked_to_stop.set_nonblocking(true)?;
-    let over = Over::default();
+    let dir = ready.dir.clone();
+    let is_recorded = ready.launch.args.contains(&responses::option(&ready.run_dir));
+    let finish_is_known = is_recorded || telemetry::is_ours(ready.run_dir.path(), &ready.environment);
+    let (stopper, bell) = engine::bell()?;
     let (queue, events, queued) = Queue::new();
     let began = request.began.unwrap_or(started);
     let since = changes::scan_start(&dir, began);
-    let locks = Locks { home: home.as_ref().map(|home| home.lock()), run: Some(run_dir.lock()) };
-    let custody = Custody::take(&launch, keeper.as_deref(), locks)?;
-    let about = About { mark: launch.mark.clone(), stderr: launch.stderr.clone().into() };
-    let session = home
-        .as_ref()
-        .map(|home| SessionTail::new(home.chats_dir(), Timestamp::now(), Growth::new()).with_sub_agents());
-    let sessions = Sessions::default();
-    let limits = Limits {
-        timeout: request.timeout,
-        began,
-        first_event: request.first_event_timeout,
-        stall: request.stall_timeout,
-        output: request.max_output,
-        stderr: request.max_stderr,
-    };
-    let neighbours = Neighbours::announce(run_dir.path(), &dir).ok();
+    let process = Process::start(ready, keeper.as_deref(), bell, started)?;
+    let run_dir = &process.ward.run_dir;
     let mut account = Account {
-        interpreter: interpreter(request, home.as_ref()),
+        interpreter: interpreter(request, process.ward.home.as_ref()),
         recorder,
         disk: Disk::new(dir.clone(), since),
-        session,
-        neighbours,
-        warnings,
+        session: process.session_tail().map(SessionTail::with_sub_agents),
+        neighbours: Neighbours::announce(run_dir.path(), &dir).ok(),
+        warnings: Vec::new(),
         dir,
         since,
         raw_lines: request.raw_lines,
@@ -131,28 +101,36 @@ fn launch(
         audit: run_dir.audit(Transport::Headless),
     };
     account.take_prices(request, run_dir.meter());
-    let is_recorded = launch.args.contains(&responses::option(&run_dir));
-    if !is_recorded && !telemetry::is_ours(run_dir.path(), &environment) {
+    if !finish_is_known {
         account.feed(Input::FinishReasonUnavailable);
     }
-    let engine = Engine {
-        stdout,
-        growth,
-        asked_to_stop,
-        queue,
+    let run = Run::new(
+        events,
+        queued,
+        Stopper::new(stopper, process.over.clone()),
+        process.about(),
+        process.sessions.clone(),
+    );
+    let headless = Headless {
+        process,
+        outlet: Outlet::Run(queue),
         account,
-        limits,
+        limits: Limits {
+            timeout: request.timeout,
+            began,
+            first_event: request.first_event_timeout,
+            stall: request.stall_timeout,
+            output: request.max_output,
+            stderr: request.max_stderr,
+        },
         denied: request.deny_tools.clone(),
-        started,
         patience: Patience::of(request),
         again,
         keeper,
-        ward: Ward::new(custody, launch.stderr.into(), run_dir, home),
-        sessions: sessions.clone(),
-        over: over.clone(),
+        state: RunState::new(started),
     };
-    std::thread::Builder::new().name("alhena-run".to_owned()).spawn(move || engine.run())?;
-    Ok(Run::new(events, queued, Stopper::new(stopper, over), about, sessions))
+    std::thread::Builder::new().name("alhena-run".to_owned()).spawn(move || engine::run(headless))?;
+    Ok(run)
 }
 
 pub(crate) fn interpreter(request: &Request, home: Option<&Home>) -> Interpreter {

@@ -13,11 +13,11 @@ use async_channel::Receiver;
 use futures_core::Stream;
 use parking_lot::Mutex;
 
-use super::engine;
 use super::hotline::{Hotline, Order};
 use super::permission::Permission;
 use super::process::Who;
-use super::turn::Outlet;
+use super::transport;
+use crate::engine::Outlet;
 use crate::env::Environment;
 use crate::find::Gemini;
 use crate::prepare::{RunError, asking};
@@ -34,7 +34,7 @@ impl Gemini {
 
     /// The same in an environment of the caller's making.
     pub fn converse_in(&self, request: Request, environment: &Environment) -> Result<Conversation, RunError> {
-        engine::converse(Who::Gemini(self), request, environment)
+        transport::converse(Who::Gemini(self), request, environment)
     }
 }
 

@@ -7,8 +7,9 @@ use alhena_sys::sockets::Stream;
 
 use super::conversation::SharedOpened;
 use super::permission::Decision;
-use super::turn::Outlet;
+use crate::engine::Outlet;
 use crate::request::Approval;
+use crate::run::RING;
 
 /// What the engine is asked to do.
 pub(super) enum Order {
@@ -27,9 +28,6 @@ pub(super) enum Order {
     /// Everything is to end now.
     Close,
 }
-
-/// Rings at the engine.
-pub(super) const RING: u8 = b'.';
 
 /// Takes orders to the engine.
 pub(super) struct Hotline {

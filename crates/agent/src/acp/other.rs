@@ -10,9 +10,9 @@ use alhena_sys::programs::is_executable;
 use serde_json::{Value, json};
 
 use super::conversation::Conversation;
-use super::engine;
 use super::pipe::Pipe;
 use super::process::{Who, in_custody};
+use super::transport;
 use crate::dirs::Dirs;
 use crate::env::Environment;
 use crate::facts;
@@ -63,7 +63,7 @@ impl AcpAgent {
 
     /// Starts a run in an environment of the caller's making.
     pub fn run_in(&self, request: Request, environment: &Environment) -> Result<Run, RunError> {
-        engine::run_once(Who::Other(self), request, environment)
+        transport::run_once(Who::Other(self), request, environment)
     }
 
     /// Begins a conversation in the environment of this process. Of the request everything counts but its prompt.
@@ -73,7 +73,7 @@ impl AcpAgent {
 
     /// The same in an environment of the caller's making.
     pub fn converse_in(&self, request: Request, environment: &Environment) -> Result<Conversation, RunError> {
-        engine::converse(Who::Other(self), request, environment)
+        transport::converse(Who::Other(self), request, environment)
     }
 
     /// The program: as in a shell a name is looked up on `PATH`, never in the folder one is in, and what `PATH` has inside the folder

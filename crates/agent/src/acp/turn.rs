@@ -12,63 +12,15 @@ use super::conversation::{SharedOpened, TurnItem};
 use super::permission::{Permission, Question, Withdrawn};
 use super::service::Terms;
 use crate::account::Account;
+use crate::engine::Outlet;
 use crate::rate_limit::Patience;
-use crate::run::{Item, Listener, Queue, Weigh};
+use crate::run::Item;
 use crate::tail::SessionTail;
 
 /// How long an agent may be silent instead of answering a cancel: 10 ms are usual (0.61.0).
 const PATIENCE_WITH_CANCEL: Duration = Duration::from_secs(5);
 /// The same for one that goes on to talk.
 const LONGEST_CANCEL: Duration = Duration::from_secs(20);
-
-/// Where what comes out goes: to a run, or to a turn of a conversation.
-pub(super) enum Outlet {
-    /// Nobody is there who could be asked.
-    Run(Queue<Item>),
-    Turn(Queue<(TurnItem, usize)>),
-}
-
-impl Outlet {
-    pub(super) fn listener(&self) -> Listener {
-        match self {
-            Outlet::Run(queue) => queue.listener(),
-            Outlet::Turn(queue) => queue.listener(),
-        }
-    }
-
-    /// Whether questions find somebody.
-    pub(super) fn can_be_asked(&self) -> bool {
-        matches!(self, Outlet::Turn(_)) && self.listener() != Listener::Gone
-    }
-
-    /// Hands out as much as is taken; false when some has to wait.
-    pub(super) fn hand_out(&self, waiting: &mut VecDeque<Item>) -> bool {
-        while let Some(item) = waiting.pop_front() {
-            if self.listener() == Listener::Busy {
-                waiting.push_front(item);
-                return false;
-            }
-            // There is room, and nobody else who could take it.
-            match self {
-                Outlet::Run(queue) => drop(queue.offer(item)),
-                Outlet::Turn(queue) => {
-                    let weight = item.weight();
-                    drop(queue.offer((item.into(), weight)));
-                }
-            }
-        }
-        true
-    }
-
-    /// Hands out something about a question; gives it back when there is no room now.
-    fn ask(&self, about: TurnItem) -> Option<TurnItem> {
-        let Outlet::Turn(queue) = self else { return Some(about) };
-        queue.offer((about, QUESTION)).map(|(about, _)| about)
-    }
-}
-
-/// What a question weighs: there are few of them.
-const QUESTION: usize = size_of::<TurnItem>();
 
 /// A question that waits.
 pub(super) struct Pending {

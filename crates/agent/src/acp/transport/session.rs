@@ -6,11 +6,11 @@ use alhena_wire::acp::say;
 use alhena_wire::rpc::Id;
 use serde_json::Value;
 
-use super::{Engine, Purpose as Asked, Stage};
+use super::{Acp, Purpose as Asked, Stage};
 use crate::acp::conversation::{OfferedModel, Opened};
 use crate::request::Approval;
 
-impl Engine {
+impl Acp {
     /// Asks for something.
     pub(super) fn ask(&mut self, purpose: Asked, line: impl FnOnce(&Id) -> Vec<u8>) -> u64 {
         self.requests += 1;

@@ -14,14 +14,15 @@ use alhena_session::registry;
 use alhena_sys::growth::Growth;
 use alhena_sys::processes;
 
-use super::begin::{Ends, EngineParts, begin, bell, not_started};
-use super::{Engine, Prompt, Purpose, Session, Stage};
+use super::begin::{Ends, Parts, begin, not_started};
+use super::{Acp, Prompt, Purpose, Session, Stage};
 use crate::acp::gate::Gate;
 use crate::acp::hotline::Hotline;
 use crate::acp::process;
 use crate::acp::service::{Free, Job, Kind, Service, SessionFolder, Slot, Terms, Told};
-use crate::acp::turn::{Exchange, Outlet};
+use crate::acp::turn::Exchange;
 use crate::dirs::Dirs;
+use crate::engine::{self, Outlet};
 use crate::env::Environment;
 use crate::find::Gemini;
 use crate::neighbours::Neighbours;
@@ -61,7 +62,7 @@ pub(crate) fn serve(
     job: Box<Job>,
     tell: impl Fn(Told) + Send + 'static,
 ) -> Result<Service, (Box<Job>, RunError)> {
-    let (bell, rung) = match bell() {
+    let (bell, rung) = match engine::bell() {
         Ok(both) => both,
         Err(error) => return Err((job, not_started(error))),
     };
@@ -82,9 +83,9 @@ pub(crate) fn serve(
         let slot = slot.clone();
         std::thread::Builder::new().name("alhena-pooled".to_owned()).spawn(move || {
             match start(&gemini, request, &environment, kind, ends) {
-                Ok((mut engine, clears)) => {
-                    let warnings = std::mem::take(&mut engine.warnings);
-                    engine.serving = Some(Serving {
+                Ok((mut acp, clears)) => {
+                    let warnings = std::mem::take(&mut acp.process.ward.warnings);
+                    acp.serving = Some(Serving {
                         slot,
                         tell: Box::new(tell),
                         clears,
@@ -95,8 +96,8 @@ pub(crate) fn serve(
                         warnings,
                         ledger: Dirs::of(&environment).map(|dirs| dirs.ledger()),
                     });
-                    engine.take_job();
-                    engine.run();
+                    acp.take_job();
+                    engine::run(acp);
                 }
                 Err(error) => tell(Told::Gone { back: slot.close(), why: Some(error) }),
             }
@@ -117,7 +118,7 @@ fn start(
     environment: &Environment,
     kind: Kind,
     ends: Ends,
-) -> Result<(Engine, bool), RunError> {
+) -> Result<(Acp, bool), RunError> {
     let started = Instant::now();
     let purpose = process::Purpose::Many(kind);
     let who = process::Who::Gemini(gemini);
@@ -126,9 +127,9 @@ fn start(
     let clears = kind.reuse && process::clears_in(gemini, &ready);
     let keeper = keeper_program(environment);
     let recorder = None;
-    let parts = EngineParts { ready, opening, pipe, keeper, request, recorder, ends, started };
-    let engine = begin(parts).map_err(not_started)?;
-    Ok((engine, clears))
+    let parts = Parts { ready, opening, pipe, keeper, request, recorder, ends, started };
+    let acp = begin(parts).map_err(not_started)?;
+    Ok((acp, clears))
 }
 
 impl Serving {
@@ -143,11 +144,11 @@ impl Serving {
     }
 }
 
-impl Engine {
+impl Acp {
     /// Notes what a prompt used: no session file keeps it.
     pub(super) fn enter_usage(&self, terms: &Terms, outcome: &Outcome) {
         let ledger = self.serving.as_ref().and_then(|serving| serving.ledger.as_ref());
-        let (Some(ledger), Some(home)) = (ledger, &self.ward.home) else { return };
+        let (Some(ledger), Some(home)) = (ledger, &self.process.ward.home) else { return };
         let project = terms.request.usage_dir.as_ref().unwrap_or(&terms.place.dir);
         if let Err(error) = ledger.add(&home.user_home().join(".gemini"), project, outcome) {
             tracing::warn!(%error, "the usage of a run could not be noted");
@@ -158,7 +159,7 @@ impl Engine {
     pub(super) fn take_job(&mut self) {
         let Some(serving) = &self.serving else { return };
         let busy = self.exchange.is_some() || !self.prompts.is_empty();
-        if busy || self.closing || self.ward.ended.is_some() {
+        if busy || self.closing || self.process.ward.ended.is_some() {
             return;
         }
         let Some(job) = serving.slot.take() else { return };
@@ -206,14 +207,14 @@ impl Engine {
         self.request = terms.request.clone();
         self.gate = Gate::of(&self.request, &self.opening.trusted);
         self.note = None;
-        self.started = Instant::now();
+        self.process.started = Instant::now();
         self.warnings = self.request.notices.iter().chain(&serving.warnings).cloned().collect();
         if serving.clean.take().as_ref() == Some(&terms.place) {
             return;
         }
         self.dir.clone_from(&terms.place.dir);
         self.tail = None;
-        self.neighbours = Neighbours::announce(self.ward.run_dir.path(), &self.dir).ok();
+        self.neighbours = Neighbours::announce(self.process.ward.run_dir.path(), &self.dir).ok();
         self.session = Session { is_gemini: self.session.is_gemini, ..Session::default() };
         if !serving.is_there {
             return;
@@ -247,7 +248,7 @@ impl Engine {
     pub(super) fn follow_new_session(&mut self) {
         let Some(serving) = &mut self.serving else { return };
         serving.sessions += 1;
-        let (Some(home), Some(dir)) = (&self.ward.home, self.dir.to_str()) else { return };
+        let (Some(home), Some(dir)) = (&self.process.ward.home, self.dir.to_str()) else { return };
         let slug = registry::registered_slug(&home.path().join(".gemini"), dir);
         let chats = slug.map_or_else(|| home.chats_dir(), |slug| home.chats_dir_of(&slug));
         let mut tail = SessionTail::new(chats, Timestamp::now(), Growth::new()).with_calls();
@@ -261,7 +262,7 @@ impl Engine {
     /// A prompt has been served. `place` is where, if its session can be used again.
     pub(super) fn served(&mut self, place: Option<SessionFolder>) {
         let Some(serving) = &mut self.serving else { return };
-        if self.closing || self.session.stage == Stage::Failed || self.ward.ended.is_some() {
+        if self.closing || self.session.stage == Stage::Failed || self.process.ward.ended.is_some() {
             return;
         }
         let cleared = serving.clears && self.tail.as_ref().is_some_and(SessionTail::is_cleared);
@@ -269,7 +270,7 @@ impl Engine {
         (serving.tell)(Told::Free(Free {
             clean: serving.clean.clone(),
             sessions: serving.sessions,
-            memory: self.ward.pid.map_or(0, processes::memory),
+            memory: self.process.ward.pid.map_or(0, processes::memory),
         }));
     }
 

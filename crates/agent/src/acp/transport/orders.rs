@@ -1,41 +1,21 @@
 //! What the engine is asked to do.
 
-use std::io::Read;
 use std::time::Instant;
 
 use alhena_model::{Decided, Input, Stop};
 use alhena_wire::acp::say;
 
-use super::{Engine, Prompt, Stage};
-use crate::acp::hotline::{Order, RING};
-use crate::run::{AT_ONCE, Listener};
+use super::{Acp, Prompt, Stage};
+use crate::acp::hotline::Order;
+use crate::run::Listener;
 use crate::supervise::protocol::Gentle;
 
 /// Why a question of a turn that is stopped is rejected.
 const TURN_IS_OVER: &str = "The turn was cancelled";
 
-impl Engine {
+impl Acp {
     /// Takes what was ordered.
     pub(super) fn take_orders(&mut self) {
-        let mut rung = [0; 64];
-        match self.bell.read(&mut rung) {
-            Ok(0) if !self.nobody_rings => {
-                self.nobody_rings = true;
-                self.close();
-            }
-            Ok(count) => {
-                let mut words = rung.iter().take(count);
-                if words.clone().any(|word| *word == AT_ONCE) {
-                    self.stop_exchange(Stop::Cancelled);
-                    self.closing = true;
-                    self.ward.stop(Gentle::AtOnce);
-                } else if words.any(|word| *word != RING) {
-                    // Of a run: it is to stop.
-                    self.stop_exchange(Stop::Cancelled);
-                }
-            }
-            Err(_nobody_rang) => {}
-        }
         while let Ok(order) = self.orders.try_recv() {
             self.obey(order);
         }
@@ -94,7 +74,7 @@ impl Engine {
     pub(super) fn end_process(&mut self, gentle: Gentle) {
         if !self.closing {
             self.closing = true;
-            self.ward.stop(gentle);
+            self.process.ward.stop(gentle);
         }
     }
 
@@ -125,7 +105,7 @@ impl Engine {
     }
 
     /// What follows from where things stand.
-    pub(super) fn go_on(&mut self) {
+    pub(super) fn take_next_step(&mut self) {
         if self.exchange.as_ref().is_some_and(|exchange| exchange.outlet.listener() == Listener::Gone) {
             self.stop_exchange(Stop::Cancelled);
         }

@@ -5,20 +5,18 @@ use std::time::Duration;
 
 use alhena_model::{Change, End, Event, EventKind, Exit, Input, Outcome, Reported};
 
-use super::Engine;
+use super::Acp;
 use super::serve::Serving;
 use crate::account::Account;
 use crate::acp::conversation::Closed;
 use crate::acp::turn::{Exchange, is_deed};
-use crate::run::{Item, Listener};
+use crate::run::Item;
 use crate::supervise::protocol::Gentle;
 
 /// How long what others say of a turn is waited for when the agent has answered.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Why a question is withdrawn whose agent is gone.
 const AGENT_HAS_ENDED: &str = "The agent has ended";
-/// How long to wait for a reader before looking again.
-const READER_IS_BEHIND: Duration = Duration::from_millis(5);
 
 /// What came of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +27,7 @@ enum Departed {
     Acted,
 }
 
-impl Engine {
+impl Acp {
     /// The agent has answered: when all is known that will be, the turn is over.
     pub(super) fn settle_exchange(&mut self) {
         let Some(exchange) = &mut self.exchange else { return };
@@ -70,13 +68,13 @@ impl Engine {
             account.feed(Input::SessionLost);
         }
         account.ask_disk_at_last(exchange.request.is_some());
-        account.hear_desk(&self.ward);
-        account.settle(&self.ward);
-        account.warnings.append(&mut self.ward.warnings);
+        account.hear_desk(&self.process.ward);
+        account.settle(&self.process.ward);
+        account.warnings.append(&mut self.process.ward.warnings);
         self.hear_last(account);
         self.tail = account.session.take();
         self.neighbours = account.neighbours.take();
-        let stderr = self.ward.last_words_since(exchange.stderr_before);
+        let stderr = self.process.ward.last_words_since(exchange.stderr_before);
         self.depart(exchange, exit, stderr)
     }
 
@@ -89,7 +87,7 @@ impl Engine {
             account.hear_finishes(responses.finishes());
         }
         if self.turns == 1 {
-            let complaints = self.ward.complaints();
+            let complaints = self.process.ward.complaints();
             if let Some(serving) = &mut self.serving {
                 serving.warnings.extend_from_slice(&complaints);
             }
@@ -124,24 +122,24 @@ impl Engine {
     }
 
     /// The process is gone and nothing of it is left: what remains is to read the rest and to judge.
-    pub(super) fn finish(mut self) {
+    pub(super) fn judge_the_rest(mut self) {
         // From now on a prompt is refused, and whoever wants to can begin again.
         self.orders = std::sync::mpsc::channel().1;
-        let finished = self.ward.end();
+        let finished = self.process.ward.end();
         self.hear_rest();
-        let (exit, stderr) = self.ward.exit();
+        let (exit, stderr) = self.process.ward.exit();
         let mut back = self.job_to_give_back();
         while let Some(mut exchange) = self.exchange.take() {
             exchange.withdraw_all(AGENT_HAS_ENDED);
             let account = &mut exchange.account;
-            account.warnings.append(&mut self.ward.warnings);
-            account.take_sessions(&finished, &self.sessions);
+            account.warnings.append(&mut self.process.ward.warnings);
+            account.take_sessions(&finished, &self.process.sessions);
             account.read_session_to_its_end();
             account.say_if_lost(&finished.sessions);
-            account.ask_disk_at_last(self.ward.has_started());
+            account.ask_disk_at_last(self.process.ward.has_started());
             match self.once {
                 true => {
-                    let has_measured = account.hear_last_of(&self.ward);
+                    let has_measured = account.hear_last_of(&self.process.ward);
                     if !has_measured {
                         self.count_without_goodbye(account);
                     }
@@ -149,31 +147,25 @@ impl Engine {
                 // What the CLI measured is of all turns.
                 false => self.hear_last(account),
             }
-            account.hear_desk(&self.ward);
-            account.settle(&self.ward);
+            account.hear_desk(&self.process.ward);
+            account.settle(&self.process.ward);
             // Who has been answered is not concerned by how the process ends: we end it.
             let exit = if exchange.answered.is_some() { Exit::Unknown } else { exit };
             self.depart(exchange, exit, stderr.clone());
             self.next_exchange();
         }
-        self.sessions.lock().clone_from(&finished.published);
-        let mut warnings = self.ward.warnings.split_off(0);
+        self.process.sessions.lock().clone_from(&finished.published);
+        let mut warnings = self.process.ward.warnings.split_off(0);
         warnings.extend(finished.warnings);
         warnings.extend(self.late_warnings());
         let serving = self.serving.take();
-        let Engine { ward, departing, over, closed, .. } = self;
-        // Before the last event is out everything is cleaned up: whoever has it may exit at once.
-        drop(ward);
-        over.store(true, Ordering::Release);
-        if let Some(serving) = serving {
-            serving.gone(&mut back);
-        }
-        let _nobody_waits = closed.try_send(Closed { session_files: finished.published, warnings });
-        for (outlet, mut waiting) in departing {
-            while !outlet.hand_out(&mut waiting) && outlet.listener() != Listener::Gone {
-                std::thread::sleep(READER_IS_BEHIND);
+        let Self { process, departing, closed, .. } = self;
+        process.close(departing, || {
+            if let Some(serving) = serving {
+                serving.gone(&mut back);
             }
-        }
+            let _nobody_waits = closed.try_send(Closed { session_files: finished.published, warnings });
+        });
     }
 }
 

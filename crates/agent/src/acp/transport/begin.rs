@@ -6,12 +6,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak, mpsc};
 use std::time::Instant;
 
-use alhena_model::{FailureKind, Timestamp};
-use alhena_sys::growth::Growth;
+use alhena_model::FailureKind;
 use alhena_sys::sockets::Stream;
 use alhena_wire::frame::Framer;
 
-use super::{Engine, Prompt, Session};
+use super::{Acp, Prompt, Session};
 use crate::acp::conversation::{Conversation, SharedOpened};
 use crate::acp::gate::Gate;
 use crate::acp::hooks::Deciders;
@@ -19,21 +18,18 @@ use crate::acp::hotline::Hotline;
 use crate::acp::pipe::Pipe;
 use crate::acp::process::{Opening, Purpose, Who};
 use crate::acp::responses::{self, Responses};
-use crate::acp::turn::Outlet;
+use crate::engine::{self, Outlet, Process};
 use crate::env::{self, Environment};
-use crate::follow::Follower;
 use crate::neighbours::Neighbours;
 use crate::prepare::{Ready, RunError, prompt};
 use crate::prices;
 use crate::recording::{LONGEST_LINE, Recorder};
 use crate::request::Request;
-use crate::retries::Retries;
-use crate::run::{About, Over, Queue, Run, Sessions, Stopper};
+use crate::run::{Queue, Run, Stopper};
 use crate::start;
-use crate::supervise::custody::{Custody, Locks, keeper_program};
+use crate::supervise::custody::keeper_program;
 use crate::tail::SessionTail;
 use crate::telemetry::{self, TelemetryTail};
-use crate::ward::Ward;
 
 /// A conversation, as a program gets it.
 pub(in crate::acp) fn converse(
@@ -47,17 +43,17 @@ pub(in crate::acp) fn converse(
     let opening = who.opening(&request, ready.home.as_ref())?;
     let keeper = keeper_program(environment);
     let begin = || {
-        let (bell, rung) = bell()?;
+        let (bell, rung) = engine::bell()?;
         let (orders, taken) = mpsc::channel();
         let hotline = Arc::new(Hotline::new(orders, bell));
         let (closed, is_closed) = async_channel::bounded(1);
         let ends = Ends { bell: rung, orders: taken, hotline: Arc::downgrade(&hotline), closed };
         let recorder = None;
-        let engine = begin(EngineParts { ready, opening, pipe, keeper, request, recorder, ends, started })?;
-        let about = engine.about();
-        let opened = engine.opened.clone();
-        let hooked = engine.deciders.is_some();
-        spawn(engine)?;
+        let acp = begin(Parts { ready, opening, pipe, keeper, request, recorder, ends, started })?;
+        let about = acp.process.about();
+        let opened = acp.opened.clone();
+        let hooked = acp.deciders.is_some();
+        spawn(acp)?;
         Ok(Conversation::new(hotline, about, opened, is_closed, hooked))
     };
     begin().map_err(not_started)
@@ -73,15 +69,14 @@ pub(crate) fn run_once(who: Who<'_>, request: Request, environment: &Environment
     let recorder = start::recorder(&request, &who.described(), &ready)?;
     let keeper = keeper_program(environment);
     let begin = || {
-        let (bell, rung) = bell()?;
+        let (bell, rung) = engine::bell()?;
         let (_nobody, taken) = mpsc::channel();
         let (closed, _nobody_waits) = async_channel::bounded(1);
         let ends = Ends { bell: rung, orders: taken, hotline: Weak::new(), closed };
-        let mut engine =
-            begin(EngineParts { ready, opening, pipe, keeper, request, recorder, ends, started })?;
+        let mut acp = begin(Parts { ready, opening, pipe, keeper, request, recorder, ends, started })?;
         let (queue, items, queued) = Queue::new();
-        engine.once = true;
-        engine.prompts.push_back(Prompt {
+        acp.once = true;
+        acp.prompts.push_back(Prompt {
             turn: 1,
             text,
             opens: None,
@@ -89,9 +84,9 @@ pub(crate) fn run_once(who: Who<'_>, request: Request, environment: &Environment
             cancelled: false,
             terms: None,
         });
-        let (about, sessions) = (engine.about(), engine.sessions.clone());
-        let stopper = Stopper::new(bell, engine.over.clone());
-        spawn(engine)?;
+        let (about, sessions) = (acp.process.about(), acp.process.sessions.clone());
+        let stopper = Stopper::new(bell, acp.process.over.clone());
+        spawn(acp)?;
         Ok(Run::new(items, queued, stopper, about, sessions))
     };
     begin().map_err(not_started)
@@ -105,15 +100,8 @@ pub(super) struct Ends {
     pub closed: async_channel::Sender<crate::acp::conversation::Closed>,
 }
 
-pub(super) fn bell() -> io::Result<(Stream, Stream)> {
-    let (bell, rung) = Stream::pair()?;
-    bell.set_nonblocking(true)?;
-    rung.set_nonblocking(true)?;
-    Ok((bell, rung))
-}
-
-fn spawn(engine: Engine) -> io::Result<()> {
-    std::thread::Builder::new().name("alhena-acp".to_owned()).spawn(move || engine.run())?;
+fn spawn(acp: Acp) -> io::Result<()> {
+    std::thread::Builder::new().name("alhena-acp".to_owned()).spawn(move || engine::run(acp))?;
     Ok(())
 }
 
@@ -122,7 +110,7 @@ pub(super) fn not_started(error: io::Error) -> RunError {
 }
 
 /// What an engine is made of.
-pub(super) struct EngineParts {
+pub(super) struct Parts {
     pub ready: Ready,
     pub opening: Opening,
     pub pipe: Pipe,
@@ -133,38 +121,26 @@ pub(super) struct EngineParts {
     pub started: Instant,
 }
 
-/// Starts the process, and gives its engine.
-pub(super) fn begin(parts: EngineParts) -> io::Result<Engine> {
-    let EngineParts { ready, opening, pipe, keeper, request, recorder, ends, started } = parts;
-    let Ready { launch, home, dir, run_dir, warnings, environment } = ready;
-    let stdout = Follower::open(launch.stdout.as_ref())?;
-    // Here already, so that it can be watched from the start.
-    let _stderr = Follower::open(launch.stderr.as_ref())?;
-    let growth = Growth::new();
-    growth.watch(launch.stdout.as_ref());
-    growth.watch(launch.stderr.as_ref());
-    let tail = home
-        .as_ref()
-        .map(|home| SessionTail::new(home.chats_dir(), Timestamp::now(), Growth::new()).with_calls());
-    let locks = Locks { home: home.as_ref().map(|home| home.lock()), run: Some(run_dir.lock()) };
-    let custody = Custody::take(&launch, keeper.as_deref(), locks)?;
+/// Starts the process, and gives its transport.
+pub(super) fn begin(parts: Parts) -> io::Result<Acp> {
+    let Parts { ready, opening, pipe, keeper, request, recorder, ends, started } = parts;
+    let dir = ready.dir.clone();
+    let records = ready.launch.args.contains(&responses::option(&ready.run_dir));
+    let is_ours = telemetry::is_ours(ready.run_dir.path(), &ready.environment);
+    let traces = is_ours && ready.environment.is_true(env::GEMINI_TELEMETRY_TRACES_ENABLED);
+    let process = Process::start(ready, keeper.as_deref(), ends.bell, started)?;
+    let run_dir = &process.ward.run_dir;
+    let tail = process.session_tail().map(SessionTail::with_calls);
     let neighbours = Neighbours::announce(run_dir.path(), &dir).ok();
     let measured = run_dir.path().join(telemetry::FILE);
-    let is_ours = telemetry::is_ours(run_dir.path(), &environment);
     let telemetry = is_ours.then(|| TelemetryTail::open(&measured)).transpose()?;
-    let records = launch.args.contains(&responses::option(&run_dir));
-    let responses = records.then(|| Responses::open(&responses::file(&run_dir))).transpose()?;
-    let retries = Retries::new(launch.stderr.as_ref());
+    let responses = records.then(|| Responses::open(&responses::file(run_dir))).transpose()?;
     let deciders = Deciders::of(&request)?;
-    Ok(Engine {
-        ward: Ward::new(custody, launch.stderr.into(), run_dir, home),
+    Ok(Acp {
+        process,
         pipe,
-        stdout,
         framer: Framer::new(LONGEST_LINE),
         lines: VecDeque::new(),
-        growth,
-        retries,
-        bell: ends.bell,
         orders: ends.orders,
         hotline: ends.hotline,
         gate: Gate::of(&request, &opening.trusted),
@@ -182,26 +158,16 @@ pub(super) fn begin(parts: EngineParts) -> io::Result<Engine> {
         tail,
         telemetry,
         responses,
-        traces: is_ours && environment.is_true(env::GEMINI_TELEMETRY_TRACES_ENABLED),
+        traces,
         neighbours,
         recorder,
         note: None,
-        warnings,
-        started,
+        warnings: Vec::new(),
         once: false,
         closing: false,
-        nobody_rings: false,
         turns: 0,
-        sessions: Sessions::default(),
-        over: Over::default(),
         opened: SharedOpened::default(),
         closed: ends.closed,
         serving: None,
     })
-}
-
-impl Engine {
-    fn about(&self) -> About {
-        About::new(self.ward.run_dir.mark().to_owned(), self.ward.stderr.clone())
-    }
 }

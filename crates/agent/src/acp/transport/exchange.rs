@@ -6,7 +6,7 @@ use std::time::Instant;
 use alhena_model::{Input, Malformed, Prompted, Stop};
 use alhena_wire::acp::say;
 
-use super::{Engine, Prompt, Purpose as Asked, Stage};
+use super::{Acp, Prompt, Purpose as Asked, Stage};
 use crate::account::Account;
 use crate::acp::turn::Exchange;
 use crate::changes;
@@ -15,7 +15,7 @@ use crate::rate_limit::{OnRateLimit, Patience};
 use crate::request::Transport;
 use crate::start;
 
-impl Engine {
+impl Acp {
     /// The next prompt gets its turn.
     pub(super) fn next_exchange(&mut self) {
         if self.exchange.is_some() {
@@ -27,9 +27,9 @@ impl Engine {
         if let Some(terms) = &terms {
             self.agree(terms);
         }
-        self.ward.run_dir.begin_turn();
+        self.process.ward.run_dir.begin_turn();
         let account = self.account();
-        let stderr_before = self.retries.written();
+        let stderr_before = self.process.retries.written();
         let now = Instant::now();
         self.turns += 1;
         self.exchange = Some(Exchange {
@@ -40,7 +40,7 @@ impl Engine {
             account,
             began: match (self.turns, self.session.stage) {
                 _ if terms.is_some() => self.request.began.unwrap_or(now),
-                (1, Stage::Starting) => self.request.began.unwrap_or(self.started),
+                (1, Stage::Starting) => self.request.began.unwrap_or(self.process.started),
                 _ => now,
             },
             request: None,
@@ -54,7 +54,7 @@ impl Engine {
             said: (0, now),
             answered: None,
             stderr_before,
-            output_before: if terms.is_some() { self.stdout.len() } else { 0 },
+            output_before: if terms.is_some() { self.process.stdout.len() } else { 0 },
             terms,
             told: false,
             did: false,
@@ -67,7 +67,7 @@ impl Engine {
     fn account(&mut self) -> Account {
         let since = changes::scan_start(&self.dir, Instant::now());
         let mut warnings = std::mem::take(&mut self.warnings);
-        warnings.append(&mut self.ward.warnings);
+        warnings.append(&mut self.process.ward.warnings);
         let late = self.late_warnings();
         warnings.extend(late.into_iter().map(|warning| format!("In a turn before: {warning}")));
         self.begin_to_count();
@@ -81,7 +81,7 @@ impl Engine {
             neighbours.begin_again();
         }
         let mut account = Account {
-            interpreter: start::interpreter(&self.request, self.ward.home.as_ref()),
+            interpreter: start::interpreter(&self.request, self.process.ward.home.as_ref()),
             recorder: self.recorder.take(),
             disk: Disk::new(self.dir.clone(), since),
             session,
@@ -93,9 +93,9 @@ impl Engine {
             raw_lines: self.request.raw_lines && !self.once && self.serving.is_none(),
             lines: 0,
             waiting: VecDeque::new(),
-            audit: self.ward.run_dir.audit(Transport::Acp),
+            audit: self.process.ward.run_dir.audit(Transport::Acp),
         };
-        account.take_prices(&self.request, self.ward.run_dir.meter());
+        account.take_prices(&self.request, self.process.ward.run_dir.meter());
         if self.request.on_rate_limit != OnRateLimit::Fail {
             account.feed(Input::MayGoOn);
         }

@@ -1,4 +1,4 @@
-//! The engine of a warm agent: one thread that talks to the process, follows what it writes, keeps the clocks, and stops it.
+//! The ACP transport: one process for many prompts, each of which is answered by messages of the Agent Client Protocol.
 
 mod begin;
 mod clocks;
@@ -20,10 +20,8 @@ use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Weak;
 use std::sync::mpsc::Receiver;
-use std::time::Instant;
 
-use alhena_sys::growth::Growth;
-use alhena_sys::sockets::Stream;
+use alhena_model::Stop;
 use alhena_wire::frame::Framer;
 
 use super::conversation::{Closed, SharedOpened};
@@ -34,27 +32,22 @@ use super::pipe::Pipe;
 use super::process::Opening;
 use super::responses::Responses;
 use super::service::Terms;
-use super::turn::{Exchange, Outlet};
-use crate::follow::Follower;
+use super::turn::Exchange;
+use crate::engine::{Outlet, Process, StopAsked, Transport};
 use crate::neighbours::Neighbours;
 use crate::recording::Recorder;
 use crate::request::Request;
-use crate::retries::Retries;
-use crate::run::{Item, Over, Sessions};
+use crate::run::Item;
+use crate::supervise::protocol::Gentle;
 use crate::tail::SessionTail;
 use crate::telemetry::TelemetryTail;
-use crate::ward::Ward;
 
-pub(super) struct Engine {
-    ward: Ward,
+pub(super) struct Acp {
+    process: Process,
     pipe: Pipe,
-    stdout: Follower,
     framer: Framer,
     /// Lines that have been read, and not been looked at.
     lines: VecDeque<Heard>,
-    growth: Growth,
-    retries: Retries,
-    bell: Stream,
     orders: Receiver<super::hotline::Order>,
     hotline: Weak<Hotline>,
     request: Request,
@@ -85,14 +78,10 @@ pub(super) struct Engine {
     /// What the next prompt is told of the turn before.
     note: Option<String>,
     warnings: Vec<String>,
-    started: Instant,
     /// One prompt, and then the process ends before the outcome is out.
     once: bool,
     closing: bool,
-    nobody_rings: bool,
     turns: u64,
-    sessions: Sessions,
-    over: Over,
     opened: SharedOpened,
     closed: async_channel::Sender<Closed>,
     /// What it is besides, where it serves independent prompts.
@@ -153,19 +142,47 @@ enum Purpose {
     Prompt,
 }
 
-impl Engine {
-    /// Runs to the end.
-    pub(super) fn run(mut self) {
+impl Transport for Acp {
+    fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+
+    fn begin(&mut self) {
         self.greet();
-        while !self.ward.over {
-            self.wait();
-            self.hear_keeper();
-            self.take_orders();
-            self.hear_deciders();
-            self.listen();
-            self.go_on();
-            self.check_clocks();
+    }
+
+    fn wait(&mut self) {
+        self.wait_for_news();
+    }
+
+    fn stop_asked(&mut self, asked: StopAsked) {
+        match asked {
+            // Of a run: a turn of a conversation is stopped by an order.
+            StopAsked::Gently => self.stop_exchange(Stop::Cancelled),
+            StopAsked::AtOnce => {
+                self.stop_exchange(Stop::Cancelled);
+                self.closing = true;
+                self.process.ward.stop(Gentle::AtOnce);
+            }
+            StopAsked::CallerIsGone => self.close(),
         }
-        self.finish();
+    }
+
+    fn read(&mut self) {
+        self.take_orders();
+        self.hear_deciders();
+        self.listen();
+    }
+
+    fn go_on(&mut self) {
+        self.take_next_step();
+    }
+
+    fn check_limits(&mut self) {
+        self.check_clocks();
+    }
+
+    fn finish(self) {
+        self.judge_the_rest();
     }
 }

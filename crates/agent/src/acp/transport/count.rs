@@ -2,12 +2,12 @@
 
 use alhena_model::Input;
 
-use super::Engine;
+use super::Acp;
 use crate::account::Account;
 use crate::tail::SessionTail;
 use crate::telemetry::TelemetryTail;
 
-impl Engine {
+impl Acp {
     /// Another turn: what came of those before, and of their stops, is none of its own.
     pub(super) fn begin_to_count(&mut self) {
         if let Some(telemetry) = &mut self.telemetry {

@@ -9,20 +9,19 @@ use alhena_wire::frame::Frame;
 use alhena_wire::responses::FunctionCall;
 use alhena_wire::rpc::{self, Fault, Id, Message};
 
-use super::{Engine, Heard, Purpose, Stage};
+use super::{Acp, Heard, Purpose, Stage};
 use crate::acp::permission::{Decision, NOBODY_ANSWERED, Question, Withdrawn, exact_input, is_asked_about};
 use crate::acp::turn::Pending;
 use crate::budget::{self, Meter, ToolPermit};
+use crate::engine::READ_AT_A_TIME;
 
-/// So long is listened before everything else gets its turn.
-const AT_A_TIME: Duration = Duration::from_millis(20);
 /// So long the rest is heard of an agent that was stopped.
 const REST_OF_STOPPED: Duration = Duration::from_secs(1);
 
-impl Engine {
+impl Acp {
     /// Hands out what waits, then listens on: as far as the reader keeps up, and never for long.
     pub(super) fn listen(&mut self) {
-        let until = Instant::now() + AT_A_TIME;
+        let until = Instant::now() + READ_AT_A_TIME;
         loop {
             let keeps_up = self.hand_out();
             let more_facts = self.read_beside();
@@ -58,13 +57,13 @@ impl Engine {
 
     /// What others say of the turn: its session file, and standard error. Whether the file has told more than is waited for.
     fn read_beside(&mut self) -> bool {
-        for attempt in self.retries.news() {
+        for attempt in self.process.retries.news() {
             self.hear_of_attempt(&attempt);
         }
         let Some(exchange) = &mut self.exchange else { return false };
         let more_facts = exchange.account.read_session_as_waited_for();
-        exchange.account.hear_meter(&self.ward);
-        exchange.account.hear_desk(&self.ward);
+        exchange.account.hear_meter(&self.process.ward);
+        exchange.account.hear_desk(&self.process.ward);
         if let Some(recorder) = &mut exchange.account.recorder {
             recorder.follow_stderr();
         }
@@ -78,12 +77,12 @@ impl Engine {
     }
 
     fn read_more(&mut self) -> bool {
-        let bytes = self.stdout.next().unwrap_or_default();
+        let bytes = self.process.stdout.next().unwrap_or_default();
         let lines = &mut self.lines;
         self.framer.push(bytes, |frame| lines.push_back(Heard::from(frame)));
         let any = !bytes.is_empty();
         // A conversation can be long, and nobody reads it twice.
-        self.stdout.forget();
+        self.process.stdout.forget();
         any
     }
 
@@ -293,7 +292,7 @@ impl Engine {
         let Some(exchange) = &mut self.exchange else { return };
         let Some(pending) = exchange.questions.remove(&number) else { return };
         exchange.heard = Instant::now();
-        let meter = self.ward.run_dir.meter();
+        let meter = self.process.ward.run_dir.meter();
         let decision = within_budget(decision, &pending.question, meter, &self.session.id);
         let (kind, rejected) = match decision {
             Decision::AllowOnce => (PermissionOptionKind::AllowOnce, None),

@@ -6,7 +6,7 @@ use alhena_model::answer;
 use alhena_model::{Input, Stop};
 use alhena_wire::acp::{Call, Status, gemini};
 
-use super::Engine;
+use super::Acp;
 use crate::acp::hooks::Word;
 use crate::acp::permission::{Decision, Permission};
 use crate::budget;
@@ -18,7 +18,7 @@ const NEVER_ASKED_ABOUT: &[&str] = &["write_file", "replace", "activate_skill", 
 /// Of these only what fails may not have been asked about.
 const EDITS: &[&str] = &["write_file", "replace"];
 
-impl Engine {
+impl Acp {
     /// Asks those who decide about a question; false when there are none.
     pub(super) fn ask_deciders(&mut self, number: u64) -> bool {
         let (Some(deciders), Some(exchange)) = (&mut self.deciders, &mut self.exchange) else { return false };
@@ -102,7 +102,7 @@ impl Engine {
     fn look_at_model_tool(&mut self, call: &Call) {
         let name = gemini::tool_name(&call.id).unwrap_or(&call.id);
         let unasked = call.status == Status::Open && budget::calls_of_tool(name).is_some();
-        let metered = self.ward.run_dir.meter().is_some();
+        let metered = self.process.ward.run_dir.meter().is_some();
         let Some(exchange) = self.exchange.as_mut().filter(|_| unasked && metered) else { return };
         let why = format!(
             "The budget cannot be kept: Gemini CLI began {name}, which calls a model, without asking"
