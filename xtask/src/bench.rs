@@ -13,11 +13,21 @@ mod sessions;
 mod terminal;
 mod warm;
 
-use crate::commands::{cargo, follow, target};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::str::FromStr;
 use std::time::Duration;
 
-/// One measurement.
+use alhena_agent::env::Environment;
+use alhena_scripted::{Scenario, Server};
+use alhena_testbed::{PrivateHome, RealCli, Trust};
+
+use crate::commands::{cargo, follow, target};
+
+/// The release of the real CLI.
+const VERSION: &str = "0.61.0";
+const MODEL: &str = "gemini-2.5-flash";
+
 struct Bench {
     name: &'static str,
     about: &'static str,
@@ -100,6 +110,41 @@ fn build() -> Result<PathBuf, String> {
         return Err("alhena does not build".to_owned());
     }
     Ok(target().join(directory).join("alhena"))
+}
+
+/// The number at a place of the arguments.
+fn number<T: FromStr>(words: &[&str], index: usize, usual: T) -> Result<T, String> {
+    words.get(index).map_or(Ok(usual), |word| word.parse().map_err(|_| format!("{word} is not a number")))
+}
+
+/// The real CLI in a home of its own, before a scripted API.
+struct Lab {
+    alhena: PathBuf,
+    cli: PathBuf,
+    home: PrivateHome,
+    server: Server,
+    environment: Environment,
+}
+
+impl Lab {
+    /// The scenario of the API is called `bench`.
+    fn new(alhena: PathBuf, scenario: Scenario) -> Result<Self, String> {
+        let text = |error: std::io::Error| error.to_string();
+        let cli = RealCli::get(VERSION).map_err(text)?.bin;
+        let home = PrivateHome::with(Trust::Trusted).map_err(text)?;
+        let server = Server::start().map_err(text)?;
+        let url = server.add("bench", scenario);
+        let mut environment: Environment = home.env(&url).into_iter().collect();
+        environment.set("ALHENA_HOME", home.path().join("alhena")).set("ALHENA_KEEPER", &alhena);
+        Ok(Self { alhena, cli, home, server, environment })
+    }
+
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear().envs(self.environment.iter()).current_dir(self.home.workspace());
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command
+    }
 }
 
 /// The middle of some figures (the mean of the two middle ones).

@@ -10,7 +10,6 @@ use crate::lints::{self, Lint};
 use crate::setup;
 use crate::stages::{Stages, timed};
 
-/// What to run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Leave out lints and everything on the real CLI.
@@ -20,7 +19,6 @@ pub struct Options {
 }
 
 impl Options {
-    /// Reads the arguments.
     pub fn read(words: &[&str]) -> Result<Self, String> {
         let mut options = Self::default();
         for word in words {
@@ -98,7 +96,6 @@ fn packages() -> Command {
     command
 }
 
-/// The nextest profile.
 fn profile(options: &Options) -> &'static str {
     match std::env::var_os("CI") {
         _ if options.quick => "quick",

@@ -9,7 +9,6 @@ use std::time::Duration;
 use alhena_testbed::processes::kill_tree;
 use alhena_testbed::{Deadline, cache, run_bounded};
 
-/// Cargo, the same that runs xtask.
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(cache::workspace());
@@ -26,7 +25,6 @@ pub fn cargo() -> Command {
     command
 }
 
-/// Where cargo puts what it builds.
 pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| cache::workspace().join("target"), PathBuf::from)
 }
@@ -36,7 +34,6 @@ pub fn works(command: &mut Command) -> bool {
     run_bounded(command, Duration::from_secs(60)).is_ok_and(|done| done.succeeded())
 }
 
-/// The first line that a program prints.
 pub fn first_line(program: &str, argument: &str) -> Option<String> {
     lines(Command::new(program).arg(argument)).first().map(|line| line.trim().to_owned())
 }
@@ -105,7 +102,6 @@ fn pass_on(
     });
 }
 
-/// The command as a person would type it.
 pub fn show(command: &Command) -> String {
     let program = command.get_program().to_string_lossy();
     let name = program.rsplit('/').next().unwrap_or_default().to_owned();

@@ -19,14 +19,12 @@ use crate::tally::Reading;
 
 const LIMIT: Duration = Duration::from_secs(2 * 3600);
 
-/// Lines with code, and those that ran.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Lines {
     all: u64,
     covered: u64,
 }
 
-/// Runs the tests and prints the table.
 pub fn run(words: &[&str]) -> Result<(), String> {
     let (flags, packages): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| word.starts_with('-'));
     let quick = match flags.as_slice() {

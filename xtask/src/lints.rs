@@ -7,15 +7,11 @@ use alhena_testbed::tools;
 
 use crate::commands::{cargo, lines};
 
-/// One check, or why it is left out.
 pub enum Lint {
-    /// To be run.
     Run(Command),
-    /// What it would need.
     LeftOut(String),
 }
 
-/// All of them, in order.
 pub fn all() -> Vec<Lint> {
     vec![Lint::Run(clippy()), Lint::Run(documentation()), dependencies(), oldest_rust()]
 }

@@ -25,11 +25,8 @@ pub use sample::Sample;
 /// No step takes longer; the longest compiles everything with optimisations on busy cores.
 const STEP_LIMIT: Duration = Duration::from_secs(90 * 60);
 
-/// A row of the table.
 pub struct Package {
-    /// What its registry calls it.
     pub name: &'static str,
-    /// What it is.
     pub about: &'static str,
     /// Builds it into [`Job::out`] and gives the files to publish.
     pub build: fn(&Job) -> Result<Vec<PathBuf>, String>,
@@ -37,22 +34,17 @@ pub struct Package {
     pub try_out: fn(&Job) -> Result<(), String>,
 }
 
-/// The table.
 fn all() -> Vec<Package> {
     [python::packages(), npm::packages(), go::packages(), action::packages()].into_iter().flatten().collect()
 }
 
-/// What a package is made with.
 pub struct Job {
-    /// Where finished packages go.
     pub out: PathBuf,
     /// The profile of cargo that the binary is built with.
     pub profile: String,
     /// What the binary is for, if it is not for this machine.
     pub target: Option<String>,
-    /// A binary that was built before.
     pub binary: Option<PathBuf>,
-    /// Gone when the package is done.
     scratch: TempDir,
 }
 
@@ -66,13 +58,11 @@ impl Job {
         Ok(Self { out, profile, target, binary, scratch })
     }
 
-    /// A directory that only this package uses.
     pub fn scratch(&self) -> &Path {
         self.scratch.path()
     }
 }
 
-/// Runs a step; its failure ends the package.
 pub fn step(command: &mut Command) -> Result<(), String> {
     let program = command.get_program().to_string_lossy().into_owned();
     match follow(command, STEP_LIMIT, |_| ())? {
@@ -147,7 +137,6 @@ impl Options {
     }
 }
 
-/// Runs it.
 pub fn command(words: &[&str]) -> Result<(), String> {
     let options = Options::read(words)?;
     let chosen = options.choose(all())?;

@@ -31,7 +31,6 @@ pub fn for_tests(quick: bool) -> Result<Vec<(String, String)>, String> {
     Ok(environment)
 }
 
-/// `cargo xtask fetch [NAME [VERSION]]`.
 pub fn fetch(words: &[&str]) -> Result<(), String> {
     let chosen = |tool: &Tool| match words {
         [name] => tool.name == *name,
@@ -55,7 +54,6 @@ pub fn fetch(words: &[&str]) -> Result<(), String> {
     if words.is_empty() { Ok(()) } else { Err("nothing in this table has that name".to_owned()) }
 }
 
-/// Refuses a machine without Node and npm.
 pub fn check_node() -> Result<(), String> {
     node_is_enough(first_line("node", "--version").as_deref())?;
     match first_line("npm", "--version") {

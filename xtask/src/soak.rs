@@ -17,7 +17,6 @@ const BATCH: &str = "queue::chaos::every_job_has_one_result_whoever_is_killed_in
 const REAL_BATCH: &str = "real_queue::real_cli_every_job_has_one_result_whoever_is_killed";
 const WARM: &str = "real_pool::soak::real_cli_each_of_many_prompts_has_one_outcome_and_none_hears_of_another";
 
-/// Runs it.
 pub fn command(words: &[&str]) -> Result<(), String> {
     match words {
         ["terminal", options @ ..] => terminal(options),
@@ -27,7 +26,6 @@ pub fn command(words: &[&str]) -> Result<(), String> {
     }
 }
 
-/// On whatever tmux is given.
 fn terminal(options: &[&str]) -> Result<(), String> {
     let (mut minutes, mut tmux) = (MINUTES, None);
     each(options, |word, value| {
@@ -47,7 +45,6 @@ fn terminal(options: &[&str]) -> Result<(), String> {
     run(test, minutes * 60 + 1800)
 }
 
-/// So many prompts, or so long.
 fn warm(options: &[&str]) -> Result<(), String> {
     let (mut prompts, mut minutes) = (PROMPTS, None);
     each(options, |word, value| {

@@ -8,19 +8,15 @@ use crate::tally::{Reading, Tally};
 
 /// No stage takes longer; single tests have limits of their own in `.config/nextest.toml`.
 const LIMIT: Duration = Duration::from_secs(90 * 60);
-/// The number of slow tests that are listed.
 const LISTED: usize = 20;
 
-/// The stages that ended.
 #[derive(Debug, Default)]
 pub struct Stages {
-    /// The results of all of them.
     pub total: Tally,
     times: Vec<(String, Duration)>,
 }
 
 impl Stages {
-    /// Runs a step that is no test.
     pub fn check(&mut self, command: &mut Command) -> Result<(), String> {
         if !self.follow(command, |_| ())? {
             self.total += Tally::FAILURE;
@@ -62,7 +58,6 @@ impl Stages {
     }
 }
 
-/// Runs something and measures it.
 pub fn timed<T>(run: impl FnOnce() -> T) -> (T, Duration) {
     let start = Instant::now();
     (run(), start.elapsed())

@@ -5,14 +5,11 @@
 //! indents it, and its own summary stands under a rule at the margin; libtest does not, but says before how many tests
 //! it runs.
 
-/// Tests by how they ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Ran and held.
     pub passed: u64,
     /// Ran and did not, ran out of time, could not be started, or were to run and did not.
     pub failed: u64,
-    /// Ignored or filtered out.
     pub skipped: u64,
 }
 
@@ -39,7 +36,6 @@ impl Tally {
         complete.then_some(tally)
     }
 
-    /// `351 passed, 0 failed`
     fn of_xtask(rest: &str) -> Option<Self> {
         let (passed, failed) = rest.strip_suffix(" failed")?.split_once(" passed, ")?;
         Some(Self { passed: passed.parse().ok()?, failed: failed.parse().ok()?, skipped: 0 })
@@ -67,18 +63,15 @@ impl Tally {
     }
 }
 
-/// Reads a runner's output line by line.
 #[derive(Debug, Default)]
 pub struct Reading {
     finished: Tally,
-    /// The line before was nextest's rule.
     after_rule: bool,
     /// A libtest binary that is under way: how many tests it runs, and the latest line that can be its end.
     binary: Option<(u64, Option<Tally>)>,
 }
 
 impl Reading {
-    /// Takes the next line.
     pub fn line(&mut self, line: &str) {
         let line = without_colours(line);
         let line = line.trim_end();
@@ -113,14 +106,12 @@ impl Reading {
         }
     }
 
-    /// All that was counted.
     pub fn tally(mut self) -> Tally {
         self.end_binary();
         self.finished
     }
 }
 
-/// How the last words of our own runners begin.
 const OF_XTASK: [&str; 2] = ["torture: ", "package: "];
 
 /// Right-aligned, as all of nextest's own words.
@@ -130,7 +121,6 @@ fn is_rule(line: &str) -> bool {
     !line.is_empty() && line.chars().all(|character| matches!(character, '─' | '-'))
 }
 
-/// `running 3 tests`
 fn announced(line: &str) -> Option<u64> {
     let (number, what) = line.strip_prefix("running ")?.split_once(' ')?;
     matches!(what, "test" | "tests").then(|| number.parse().ok()).flatten()

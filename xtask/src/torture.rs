@@ -39,7 +39,6 @@ use place::Programs;
 use plan::Plan;
 use report::{Failure, Report};
 
-/// The version of the real CLI.
 const CLI: &str = "0.61.0";
 const BUILD_LIMIT: Duration = Duration::from_secs(1800);
 

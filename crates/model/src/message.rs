@@ -241,7 +241,7 @@ pub fn is_said(record: &MessageRecord<'_>) -> bool {
         Some(MessageType::User) => record
             .content
             .as_ref()
-            .is_none_or(|content| !content.is_function_response_only() && content.context().is_none()),
+            .is_none_or(|content| !content.is_function_response_only() && !content.is_context()),
         Some(MessageType::Gemini | MessageType::Other(_)) | None => true,
     }
 }

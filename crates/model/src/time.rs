@@ -1,6 +1,7 @@
 //! Points in time as the events carry them: UTC, ISO-8601, milliseconds, the format of Gemini CLI itself.
 
 use std::fmt;
+use std::ops::Range;
 
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -36,42 +37,16 @@ impl Timestamp {
 /// `2026-11-15T17:49:10.599Z`, as the CLI writes it on every line of its stream: a general reader took a tenth of the time
 /// that a whole line takes. Anything unusual is left to that one.
 fn own_format(text: &[u8]) -> Option<i64> {
-    let &[
-        y1,
-        y2,
-        y3,
-        y4,
-        b'-',
-        m1,
-        m2,
-        b'-',
-        d1,
-        d2,
-        b'T',
-        h1,
-        h2,
-        b':',
-        n1,
-        n2,
-        b':',
-        s1,
-        s2,
-        b'.',
-        f1,
-        f2,
-        f3,
-        b'Z',
-    ] = text
-    else {
+    let number = |digits: Range<usize>| {
+        let mut digits = text.get(digits)?.iter();
+        digits.try_fold(0i64, |sum, digit| digit.is_ascii_digit().then(|| sum * 10 + i64::from(digit - b'0')))
+    };
+    let marks = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (19, b'.'), (23, b'Z')];
+    if text.len() != 24 || marks.iter().any(|(at, mark)| text.get(*at) != Some(mark)) {
         return None;
-    };
-    let number = |digits: &[u8]| {
-        digits
-            .iter()
-            .try_fold(0i64, |sum, digit| digit.is_ascii_digit().then(|| sum * 10 + i64::from(digit - b'0')))
-    };
-    let (year, month, day) = (number(&[y1, y2, y3, y4])?, number(&[m1, m2])?, number(&[d1, d2])?);
-    let (hour, minute, second) = (number(&[h1, h2])?, number(&[n1, n2])?, number(&[s1, s2])?);
+    }
+    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
+    let (hour, minute, second) = (number(11..13)?, number(14..16)?, number(17..19)?);
     // Days 29 to 31 depend on the month.
     if !(1..=12).contains(&month) || !(1..=28).contains(&day) || hour > 23 || minute > 59 || second > 59 {
         return None;
@@ -82,7 +57,7 @@ fn own_format(text: &[u8]) -> Option<i64> {
     let day_of_year = (153 * month + 2) / 5 + day - 1;
     let days =
         era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468;
-    Some(((days * 24 + hour) * 60 + minute) * 60_000 + second * 1000 + number(&[f1, f2, f3])?)
+    Some(((days * 24 + hour) * 60 + minute) * 60_000 + second * 1000 + number(20..23)?)
 }
 
 impl fmt::Display for Timestamp {

@@ -108,7 +108,7 @@ fn answer_one(shared: &Shared, stream: &TcpStream, request: Request) -> Fate {
         Err(reason) => return refused(400, &reason),
     };
     let (request, playing) = served.begin(recorded);
-    shared.record(&served.name, &request);
+    shared.tell(&Observed::Request { scenario: &served.name, request: &request });
     let line = Exchange {
         stream,
         stopping: &shared.stopping,

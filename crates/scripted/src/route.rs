@@ -2,6 +2,8 @@
 //!
 //! Gemini CLI (0.61.0) keeps a path prefix of `GOOGLE_GEMINI_BASE_URL`, so one server can play many scenarios.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
 /// The parts of a request's target.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Route {
@@ -54,39 +56,16 @@ pub(crate) fn without_keys(target: &str) -> String {
     format!("{path}?{}", pairs.collect::<Vec<_>>().join("&"))
 }
 
+const OF_A_NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
 /// Makes a name fit for one segment of a path.
 pub(crate) fn encode(name: &str) -> String {
-    let mut encoded = String::new();
-    for byte in name.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                encoded.push(char::from(byte))
-            }
-            _ => encoded.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    encoded
+    utf8_percent_encode(name, OF_A_NAME).to_string()
 }
 
-fn decode(text: &str) -> String {
-    let mut bytes = text.bytes();
-    let mut decoded = Vec::new();
-    while let Some(byte) = bytes.next() {
-        let escaped = (byte == b'%').then(|| {
-            let mut ahead = bytes.clone();
-            let digit = |byte: u8| char::from(byte).to_digit(16);
-            let value = digit(ahead.next()?)? * 16 + digit(ahead.next()?)?;
-            Some((u8::try_from(value).ok()?, ahead))
-        });
-        match escaped.flatten() {
-            Some((value, ahead)) => {
-                decoded.push(value);
-                bytes = ahead;
-            }
-            None => decoded.push(byte),
-        }
-    }
-    String::from_utf8_lossy(&decoded).into_owned()
+/// Without the escapes of a URL.
+pub(crate) fn decode(text: &str) -> String {
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]

@@ -1,17 +1,14 @@
 //! The server: one thread that accepts, one for each connection.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use parking_lot::Mutex;
-use serde_json::json;
 
 use crate::cassette::Tape;
 use crate::connection;
@@ -40,7 +37,6 @@ pub(crate) struct Shared {
     scenarios: Mutex<HashMap<String, Arc<Served>>>,
     /// The scenario of requests that name none.
     at_root: Mutex<Option<String>>,
-    recording: Mutex<Option<File>>,
     observer: Mutex<Option<Observer>>,
     /// What answers in the place of scenarios.
     tape: Mutex<Option<Arc<dyn Tape>>>,
@@ -174,13 +170,6 @@ impl Server {
             served.release(label);
         }
     }
-
-    /// Appends every further request to a file, as one line of JSON each.
-    pub fn record_to(&self, path: impl AsRef<Path>) -> io::Result<()> {
-        let file = File::options().create(true).append(true).open(path)?;
-        *self.shared.recording.lock() = Some(file);
-        Ok(())
-    }
 }
 
 impl Drop for Server {
@@ -238,27 +227,6 @@ impl Shared {
         if let Some(observer) = observer {
             observer(seen);
         }
-    }
-
-    /// Writes a request to the recording, where there is one.
-    pub(crate) fn record(&self, scenario: &str, request: &RecordedRequest) {
-        self.tell(&Observed::Request { scenario, request });
-        let mut recording = self.recording.lock();
-        let Some(file) = recording.as_mut() else { return };
-        let at = request.at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let line = json!({
-            "at_ms": u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
-            "scenario": scenario,
-            "run": request.run,
-            "number": request.number,
-            "method": request.method,
-            "path": request.path,
-            "action": request.action,
-            "model": request.model,
-            "headers": request.headers,
-            "body": request.body,
-        });
-        let _ = file.write_all(format!("{line}\n").as_bytes());
     }
 }
 

@@ -11,6 +11,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, SystemTime};
 
+use data_encoding::BASE64;
 use serde_json::{Value, json};
 
 use crate::bounded::Deadline;
@@ -278,7 +279,10 @@ impl Browser {
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent)?;
         }
-        std::fs::write(path, base64(data).ok_or_else(|| io::Error::other("no picture"))?)
+        std::fs::write(
+            path,
+            BASE64.decode(data.as_bytes()).map_err(|error| io::Error::other(error.to_string()))?,
+        )
     }
 
     /// Every address that the page asked for, but for those of its own text.
@@ -315,33 +319,4 @@ impl Drop for Browser {
 /// What a message has at a place; nothing is null.
 fn part<'a>(message: &'a Value, place: &str) -> &'a Value {
     message.pointer(place).unwrap_or(&Value::Null)
-}
-
-/// The bytes of a text in base64.
-fn base64(text: &str) -> Option<Vec<u8>> {
-    const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let (mut bytes, mut bits, mut count) = (Vec::new(), 0_u32, 0);
-    for letter in text.bytes().filter(|letter| *letter != b'=') {
-        let value = LETTERS.iter().position(|known| *known == letter)?;
-        bits = (bits << 6) | u32::try_from(value).ok()?;
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            bytes.push(u8::try_from((bits >> count) & 0xff).ok()?);
-        }
-    }
-    Some(bytes)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::base64;
-
-    #[test]
-    fn base64_is_read_with_and_without_a_full_end() {
-        assert_eq!(base64("TWFu").unwrap(), b"Man");
-        assert_eq!(base64("TWE=").unwrap(), b"Ma");
-        assert_eq!(base64("/+8=").unwrap(), [0xff, 0xef]);
-        assert_eq!(base64("T?=="), None);
-    }
 }

@@ -51,18 +51,16 @@ pub struct RealCli {
 impl RealCli {
     /// The CLI of this version, installed if need be.
     pub fn get(version: &str) -> io::Result<Self> {
-        let dir = cache::entry(&format!("gemini-cli/{version}"), |directory| {
-            npm_install(directory, &format!("@google/gemini-cli@{version}"), Optional::Included)?;
-            entry_of(directory).map(|_| ())
-        })?;
+        let dir = cache::entry(&format!("gemini-cli/{version}"), |directory| install(directory, version))?;
         let entry = entry_of(&dir)?;
         Ok(Self { version: version.to_owned(), bin: dir.join("node_modules/.bin/gemini"), entry, dir })
     }
+}
 
-    /// Whether this version is already installed.
-    pub fn is_cached(version: &str) -> bool {
-        cache::root().join("gemini-cli").join(version).is_dir()
-    }
+/// Installs a version into an empty directory.
+pub(crate) fn install(directory: &Path, version: &str) -> io::Result<()> {
+    npm_install(directory, &format!("@google/gemini-cli@{version}"), Optional::Included)?;
+    entry_of(directory).map(|_| ())
 }
 
 fn entry_of(directory: &Path) -> io::Result<PathBuf> {

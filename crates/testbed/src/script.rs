@@ -95,12 +95,8 @@ pub enum Step {
     Stderr(String),
     /// This many bytes of lines on stderr.
     StderrFlood(u64),
-    /// Closes stdin.
-    CloseStdin,
     /// Closes stdout and goes on.
     CloseStdout,
-    /// Closes stderr and goes on.
-    CloseStderr,
     /// Writes a session file with the prompt and an answer, where the CLI keeps it.
     Session,
     /// Adds to the session file what the CLI adds on ^C: a list of messages without the conversation.

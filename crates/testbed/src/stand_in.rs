@@ -174,17 +174,6 @@ impl Hostile {
         &self.path
     }
 
-    /// A link named `gemini` in a directory of its own, for tests of the lookup on PATH. Gives the directory.
-    pub fn bin_directory(&self) -> io::Result<PathBuf> {
-        let directory = self.directory.path().join("bin");
-        std::fs::create_dir_all(&directory)?;
-        let link = directory.join("gemini");
-        if !link.exists() {
-            alhena_sys::files::symlink(&self.path, link)?;
-        }
-        Ok(directory)
-    }
-
     /// What has to be in the environment of the program.
     pub fn env(&self) -> Vec<(String, String)> {
         let file = |name: &str| self.directory.path().join(name).to_string_lossy().into_owned();
@@ -209,20 +198,23 @@ impl Hostile {
 
     /// How it was started, each time, `--version` included.
     pub fn starts(&self) -> io::Result<Vec<Start>> {
-        let text = match std::fs::read_to_string(self.directory.path().join("starts.jsonl")) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            other => other?,
-        };
-        text.lines().map(|line| serde_json::from_str(line).map_err(io::Error::other)).collect()
+        self.told("starts.jsonl")?
+            .lines()
+            .map(|line| serde_json::from_str(line).map_err(io::Error::other))
+            .collect()
     }
 
     /// Every process that it ever was.
     pub fn pids(&self) -> io::Result<Vec<u32>> {
-        let text = match std::fs::read_to_string(self.directory.path().join("pids")) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            other => other?,
-        };
-        Ok(text.lines().filter_map(|line| line.parse().ok()).collect())
+        Ok(self.told("pids")?.lines().filter_map(|line| line.parse().ok()).collect())
+    }
+
+    /// What it has written to one of its files so far.
+    fn told(&self, file: &str) -> io::Result<String> {
+        match std::fs::read_to_string(self.directory.path().join(file)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+            other => other,
+        }
     }
 
     /// Those of its processes that still live. A pid that now belongs to another program does not count.

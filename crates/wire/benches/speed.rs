@@ -127,11 +127,9 @@ fn read_stream(bytes: &[u8]) -> usize {
 }
 
 fn read_session(bytes: &[u8]) -> usize {
-    let mut text = 0;
-    Session::read_each(bytes, |record, _| {
-        text += black_box(record).content.map_or(0, |content| content.text().len())
-    });
-    text
+    let session = Session::read(bytes);
+    let records = session.log.messages().iter().map(|message| black_box(message.decode()));
+    records.map(|record| record.content.map_or(0, |content| content.text().len())).sum()
 }
 
 /// Nanoseconds of this thread on a CPU; of the clock, where that is not known.

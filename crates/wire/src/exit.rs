@@ -47,75 +47,28 @@ pub struct ExitCode {
     pub text: &'static str,
 }
 
-/// Every code that the CLI uses by itself.
-pub const TABLE: &[ExitCode] = &[
-    ExitCode {
-        code: 0,
-        meaning: ExitMeaning::Done,
-        upstream: "process.exit",
-        text: "finished; also after SIGTERM, SIGINT or SIGHUP, an invalid answer of the model, or a hook that stopped it",
-    },
-    ExitCode {
-        code: 1,
-        meaning: ExitMeaning::General,
-        upstream: "Error",
-        text: "failed without a code of its own: wrong arguments, model not found, lost connection, any error in text mode",
-    },
-    ExitCode {
-        code: 41,
-        meaning: ExitMeaning::Authentication,
-        upstream: "FatalAuthenticationError",
-        text: "no usable way to sign in",
-    },
-    ExitCode {
-        code: 42,
-        meaning: ExitMeaning::Input,
-        upstream: "FatalInputError",
-        text: "no prompt, or a session that does not exist or exists already",
-    },
-    ExitCode {
-        code: 44,
-        meaning: ExitMeaning::Sandbox,
-        upstream: "FatalSandboxError",
-        text: "the sandbox could not be started",
-    },
-    ExitCode {
-        code: 52,
-        meaning: ExitMeaning::Config,
-        upstream: "FatalConfigError",
-        text: "the settings could not be read",
-    },
-    ExitCode {
-        code: 53,
-        meaning: ExitMeaning::TurnLimit,
-        upstream: "FatalTurnLimitedError",
-        text: "more turns than maxSessionTurns allows",
-    },
-    ExitCode {
-        code: 54,
-        meaning: ExitMeaning::ToolExecution,
-        upstream: "FatalToolExecutionError",
-        text: "a tool could not write because the disk is full",
-    },
-    ExitCode {
-        code: 55,
-        meaning: ExitMeaning::UntrustedWorkspace,
-        upstream: "FatalUntrustedWorkspaceError",
-        text: "the folder is not trusted",
-    },
-    ExitCode {
-        code: 130,
-        meaning: ExitMeaning::Cancelled,
-        upstream: "FatalCancellationError",
-        text: "cancelled by ^C or Escape",
-    },
-    ExitCode {
-        code: 199,
-        meaning: ExitMeaning::Relaunch,
-        upstream: "RELAUNCH_EXIT_CODE",
-        text: "asks its own launcher for a new start; not an HTTP status",
-    },
-];
+macro_rules! exit_codes {
+    ($($code:literal $meaning:ident $upstream:literal: $text:literal;)*) => {
+        /// Every code that the CLI uses by itself.
+        pub const TABLE: &[ExitCode] = &[
+            $(ExitCode { code: $code, meaning: ExitMeaning::$meaning, upstream: $upstream, text: $text },)*
+        ];
+    };
+}
+
+exit_codes! {
+    0 Done "process.exit": "finished; also after SIGTERM, SIGINT or SIGHUP, an invalid answer of the model, or a hook that stopped it";
+    1 General "Error": "failed without a code of its own: wrong arguments, model not found, lost connection, any error in text mode";
+    41 Authentication "FatalAuthenticationError": "no usable way to sign in";
+    42 Input "FatalInputError": "no prompt, or a session that does not exist or exists already";
+    44 Sandbox "FatalSandboxError": "the sandbox could not be started";
+    52 Config "FatalConfigError": "the settings could not be read";
+    53 TurnLimit "FatalTurnLimitedError": "more turns than maxSessionTurns allows";
+    54 ToolExecution "FatalToolExecutionError": "a tool could not write because the disk is full";
+    55 UntrustedWorkspace "FatalUntrustedWorkspaceError": "the folder is not trusted";
+    130 Cancelled "FatalCancellationError": "cancelled by ^C or Escape";
+    199 Relaunch "RELAUNCH_EXIT_CODE": "asks its own launcher for a new start; not an HTTP status";
+}
 
 /// The HTTP statuses that an exit code can stand for: the errors that are registered, and 499, which proxies of the API send.
 /// Statuses from 512 on cannot be told from small exit codes.

@@ -48,31 +48,13 @@ impl<'de, T: Decode<'de>> Deserialize<'de> for Via<T> {
     }
 }
 
-struct TextVisitor;
-
-impl<'de> Visitor<'de> for TextVisitor {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
-    }
-
-    fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(text))
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(text.to_owned()))
-    }
-
-    fn visit_string<E: de::Error>(self, text: String) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(text))
-    }
-}
+/// serde borrows a `Cow` only where it is told to.
+#[derive(serde::Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'de: 'a, 'a> Decode<'de> for Cow<'a, str> {
     fn decode<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(TextVisitor)
+        Text::deserialize(deserializer).map(|Text(text)| text)
     }
 
     fn lenient(text: &'de str) -> Option<Self> {
@@ -89,27 +71,9 @@ impl<'de> Decode<'de> for bool {
     }
 }
 
-struct OptionVisitor<T>(PhantomData<T>);
-
-impl<'de, T: Decode<'de>> Visitor<'de> for OptionVisitor<T> {
-    type Value = Option<T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value or null")
-    }
-
-    fn visit_none<E: de::Error>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        T::decode(deserializer).map(Some)
-    }
-}
-
 impl<'de, T: Decode<'de>> Decode<'de> for Option<T> {
     fn decode<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_option(OptionVisitor(PhantomData))
+        Option::deserialize(deserializer).map(|value| value.map(|Via(value)| value))
     }
 
     fn absent<E: de::Error>(_key: &'static str) -> Result<Self, E> {
@@ -135,27 +99,10 @@ impl<'de, T: Decode<'de>> Decode<'de> for Box<T> {
     }
 }
 
-struct ListVisitor<T>(PhantomData<T>);
-
-impl<'de, T: Decode<'de>> Visitor<'de> for ListVisitor<T> {
-    type Value = Vec<T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array")
-    }
-
-    fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let mut list = Vec::new();
-        while let Some(Via(item)) = seq.next_element()? {
-            list.push(item);
-        }
-        Ok(list)
-    }
-}
-
 impl<'de, T: Decode<'de>> Decode<'de> for Vec<T> {
     fn decode<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(ListVisitor(PhantomData))
+        let list: Vec<Via<T>> = Deserialize::deserialize(deserializer)?;
+        Ok(list.into_iter().map(|Via(item)| item).collect())
     }
 
     fn lenient(text: &'de str) -> Option<Self> {

@@ -47,11 +47,6 @@ impl Version {
     }
 }
 
-/// Whether a release has a feature.
-pub fn has(version: &Version, feature: Feature) -> bool {
-    version.has(feature)
-}
-
 impl Ord for Version {
     fn cmp(&self, other: &Self) -> Ordering {
         let numbers = |version: &Version| (version.major, version.minor, version.patch);

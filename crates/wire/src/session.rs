@@ -32,12 +32,8 @@ mod record;
 mod shell;
 mod walk;
 
-pub use content::{
-    Content, Context, FileData, FunctionCall, FunctionResponse, InlineData, Part, Piece, Response,
-};
-pub use display::{
-    Activity, AnsiToken, DiffStat, FileDiff, GrepMatch, Listing, ResultDisplay, SubagentProgress, Todo, Todos,
-};
+pub use content::{Content, FileData, FunctionCall, FunctionResponse, InlineData, Part, Piece, Response};
+pub use display::{FileDiff, ResultDisplay};
 pub use file::{Format, Session};
 pub use log::{Change, Log, Stored};
 pub use message::{

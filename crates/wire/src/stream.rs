@@ -209,6 +209,21 @@ pub struct Unknown<'a> {
     pub raw: Raw<'a>,
 }
 
+/// Runs the same code for each of the six events.
+macro_rules! each_event {
+    ($value:expr, $event:ident => $code:expr, $unknown:pat => $otherwise:expr) => {
+        match $value {
+            StreamEvent::Init($event) => $code,
+            StreamEvent::Message($event) => $code,
+            StreamEvent::ToolUse($event) => $code,
+            StreamEvent::ToolResult($event) => $code,
+            StreamEvent::Error($event) => $code,
+            StreamEvent::Result($event) => $code,
+            StreamEvent::Unknown($unknown) => $otherwise,
+        }
+    };
+}
+
 impl StreamEvent<'_> {
     /// The event's `type`, if it has one.
     pub fn kind(&self) -> Option<&str> {
@@ -225,15 +240,7 @@ impl StreamEvent<'_> {
 
     /// When the line was written, if it says so.
     pub fn timestamp(&self) -> Option<&str> {
-        match self {
-            StreamEvent::Init(event) => event.timestamp.as_deref(),
-            StreamEvent::Message(event) => event.timestamp.as_deref(),
-            StreamEvent::ToolUse(event) => event.timestamp.as_deref(),
-            StreamEvent::ToolResult(event) => event.timestamp.as_deref(),
-            StreamEvent::Error(event) => event.timestamp.as_deref(),
-            StreamEvent::Result(event) => event.timestamp.as_deref(),
-            StreamEvent::Unknown(_) => None,
-        }
+        each_event!(self, event => event.timestamp.as_deref(), _ => None)
     }
 
     /// Cuts the tie to the line.
@@ -260,15 +267,7 @@ impl Serialize for StreamEvent<'_> {
         }
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("type", &self.kind())?;
-        match self {
-            StreamEvent::Init(event) => event.serialize_fields(&mut map)?,
-            StreamEvent::Message(event) => event.serialize_fields(&mut map)?,
-            StreamEvent::ToolUse(event) => event.serialize_fields(&mut map)?,
-            StreamEvent::ToolResult(event) => event.serialize_fields(&mut map)?,
-            StreamEvent::Error(event) => event.serialize_fields(&mut map)?,
-            StreamEvent::Result(event) => event.serialize_fields(&mut map)?,
-            StreamEvent::Unknown(_) => {}
-        }
+        each_event!(self, event => event.serialize_fields(&mut map)?, _ => {});
         map.end()
     }
 }

@@ -5,36 +5,28 @@
 //! Jobs a minute and core are told twice: by CPU time, which is what a job costs, and by the clock, which is also the machine's.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::time::Instant;
 
-use alhena_scripted::{RecordedRequest, Scenario, Server, Turn};
-use alhena_testbed::{PrivateHome, RealCli, Trust};
+use alhena_scripted::{RecordedRequest, Scenario, Turn};
 use serde_json::json;
 
-use super::build;
 use super::measure::{ended_cpu, run_to_end};
+use super::{Lab, MODEL, build, number};
 
-const VERSION: &str = "0.61.0";
-const MODEL: &str = "gemini-2.5-flash";
 const PROMPTS: usize = 200;
-/// Each way has so many turns.
 const ROUNDS: usize = 2;
 /// How much less a job is to cost than by xargs.
 const AIM: f64 = 15.0;
 
-/// Measures.
 pub fn run(words: &[&str]) -> Result<(), String> {
-    let number = |at: usize| match words.get(at) {
-        Some(word) => word.parse::<usize>().map(Some).map_err(|_| format!("{word} is not a number")),
-        None => Ok(None),
-    };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let prompts = number(0)?.unwrap_or(PROMPTS);
-    let cold = number(1)?.unwrap_or((prompts / 10).max(4));
-    let at_once = number(2)?.unwrap_or(cores);
-    let bench = Bench::new(build()?, at_once)?;
+    let prompts = number(words, 0, PROMPTS)?;
+    let cold = number(words, 1, (prompts / 10).max(4))?;
+    let at_once = number(words, 2, cores)?;
+    let echo = |request: &RecordedRequest| Turn::say(request.prompt().unwrap_or_default());
+    let bench = Bench { lab: Lab::new(build()?, Scenario::dynamic(echo))?, at_once };
     // The first of each fills caches.
     for way in WAYS {
         bench.turn(way, 1, "first")?;
@@ -71,7 +63,6 @@ pub fn run(words: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// A way to run many prompts.
 struct Way {
     name: &'static str,
     is_warm: bool,
@@ -84,7 +75,6 @@ const WAYS: &[Way] = &[
     Way { name: "xargs -P gemini", is_warm: false, command: |bench, dir, _| bench.xargs(dir) },
 ];
 
-/// What prompts cost by one way.
 #[derive(Clone, Copy, Default)]
 struct Row {
     prompts: usize,
@@ -112,28 +102,11 @@ impl Row {
 }
 
 struct Bench {
-    alhena: PathBuf,
-    gemini: PathBuf,
-    variables: Vec<(String, String)>,
-    home: PrivateHome,
-    server: Server,
+    lab: Lab,
     at_once: usize,
 }
 
 impl Bench {
-    fn new(alhena: PathBuf, at_once: usize) -> Result<Self, String> {
-        let text = |error: std::io::Error| error.to_string();
-        let gemini = RealCli::get(VERSION).map_err(text)?.bin;
-        let home = PrivateHome::with(Trust::Trusted).map_err(text)?;
-        let server = Server::start().map_err(text)?;
-        let echo = |request: &RecordedRequest| Turn::say(request.prompt().unwrap_or_default());
-        let url = server.add("bench", Scenario::dynamic(echo));
-        let mut variables = home.env(&url);
-        variables.push(("ALHENA_HOME".to_owned(), home.path().join("alhena").to_string_lossy().into_owned()));
-        Ok(Self { alhena, gemini, variables, home, server, at_once })
-    }
-
-    /// So many prompts by one way.
     fn turn(&self, way: &Way, count: usize, name: &str) -> Result<Row, String> {
         let text = |error: std::io::Error| error.to_string();
         let dir = tempfile::tempdir().map_err(text)?;
@@ -154,35 +127,28 @@ impl Bench {
 
     /// How many of these prompts the API has been asked.
     fn answered(&self, prompts: &[String]) -> usize {
-        let requests = self.server.requests("bench");
+        let requests = self.lab.server.requests("bench");
         let asked: std::collections::HashSet<&str> =
             requests.iter().filter_map(|request| request.prompt()).collect();
         prompts.iter().filter(|prompt| asked.contains(prompt.as_str())).count()
     }
 
-    fn command(&self, program: &Path) -> Command {
-        let mut command = Command::new(program);
-        command.env_clear().envs(self.variables.iter().cloned()).current_dir(self.home.workspace());
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-        command
-    }
-
     fn batch(&self, dir: &Path, transport: &str) -> Result<Command, String> {
-        let mut command = self.command(&self.alhena);
+        let mut command = self.lab.command(&self.lab.alhena);
         command.arg("batch").arg(dir.join("jobs.jsonl")).arg("--into").arg(dir.join("results.jsonl"));
         command.args(["--quiet", "--transport", transport, "--jobs", &self.at_once.to_string()]);
         command.args([
             "--set",
             &format!("model={MODEL}"),
             "--set",
-            &format!("gemini={}", self.gemini.display()),
+            &format!("gemini={}", self.lab.cli.display()),
         ]);
         Ok(command)
     }
 
     fn xargs(&self, dir: &Path) -> Result<Command, String> {
-        let mut command = self.command(Path::new("xargs"));
-        command.args(["-d", "\n", "-n", "1", "-P", &self.at_once.to_string()]).arg(&self.gemini);
+        let mut command = self.lab.command(Path::new("xargs"));
+        command.args(["-d", "\n", "-n", "1", "-P", &self.at_once.to_string()]).arg(&self.lab.cli);
         command.args(["-m", MODEL, "-o", "json", "-p"]);
         command.stdin(File::open(dir.join("prompts")).map_err(|error| error.to_string())?);
         Ok(command)

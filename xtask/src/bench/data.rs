@@ -7,17 +7,14 @@ use std::path::PathBuf;
 use alhena_testbed::cache;
 use alhena_testbed::streams::{write_deltas, write_mixed};
 
-/// What a stream consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// Small assistant deltas only.
     Deltas,
     /// Deltas, small tool calls, and a tool output of 1 MiB now and then.
     Mixed,
 }
 
 impl Shape {
-    /// Its name in tables and file names.
     pub fn name(self) -> &'static str {
         match self {
             Self::Deltas => "deltas",

@@ -3,29 +3,24 @@
 //! request at the API to the last, so that no start is in it.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
-use alhena_agent::env::Environment;
 use alhena_agent::hooks::{Hooks, Moment, Verdict};
 use alhena_agent::{Approval, Finder, Gemini, Request, Transport};
-use alhena_scripted::{Scenario, Server, Turn};
-use alhena_testbed::{PrivateHome, RealCli, Trust};
+use alhena_scripted::{Scenario, Turn};
+use alhena_testbed::PrivateHome;
 use serde_json::{Value, json};
 
-use super::{build, median};
+use super::{Lab, MODEL, build, median, number};
 
-const VERSION: &str = "0.61.0";
-const MODEL: &str = "gemini-2.5-flash";
 const CALLS: usize = 100;
 const ROUNDS: usize = 3;
 /// What our part of a hook may add to a call, in milliseconds.
 const AIM: f64 = 15.0;
 
-/// What is registered in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hooked {
-    /// Nothing.
     No,
     /// A command of the CLI's own hooks that does nothing, at these moments.
     Native(&'static [Moment]),
@@ -48,12 +43,8 @@ const WAYS: &[(&str, Transport, Hooked, Option<usize>)] = &[
     ("ACP, ours both", Transport::Acp, Hooked::Ours(BOTH), Some(5)),
 ];
 
-/// Measures.
 pub fn run(words: &[&str]) -> Result<(), String> {
-    let calls = match words.first() {
-        Some(word) => word.parse().map_err(|_| format!("{word} is not a number"))?,
-        None => CALLS,
-    };
+    let calls = number(words, 0, CALLS)?;
     let alhena = build()?;
     let mut taken = vec![Vec::new(); WAYS.len()];
     for _ in 0..ROUNDS {
@@ -78,37 +69,33 @@ pub fn run(words: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Seconds from the first request to the last.
-fn measure(alhena: &PathBuf, calls: usize, transport: Transport, hooked: Hooked) -> Result<f64, String> {
+fn measure(alhena: &Path, calls: usize, transport: Transport, hooked: Hooked) -> Result<f64, String> {
     let text = |error: std::io::Error| error.to_string();
-    let cli = RealCli::get(VERSION).map_err(text)?.bin;
-    let home = PrivateHome::with(Trust::Trusted).map_err(text)?;
     // The CLI takes the same call again and again for a loop, and ends it.
     let file = |number: usize| format!("{number}.txt");
-    for number in 0..calls {
-        fs::write(home.workspace().join(file(number)), "alpha\n").map_err(text)?;
-    }
-    if let Hooked::Native(moments) = hooked {
-        native(&home, moments)?;
-    }
-    let server = Server::start().map_err(text)?;
     let read = |number: usize| Turn::new().call("read_file", json!({"file_path": file(number)}));
     let scenario = (0..calls).fold(Scenario::new(), |scenario, number| scenario.turn(read(number)));
-    let url = server.add("bench", scenario.turn(Turn::say("Done.")));
-    let mut environment: Environment = home.env(&url).into_iter().collect();
-    environment.set("ALHENA_HOME", home.path().join("alhena"));
-    environment.set("ALHENA_KEEPER", alhena);
-    let gemini: Gemini =
-        Finder::new().env(environment.clone()).path(&cli).find().map_err(|error| error.to_string())?;
-    let mut request = Request::new("go").dir(home.workspace()).model(MODEL).approval(Approval::Yolo);
+    let lab = Lab::new(alhena.to_owned(), scenario.turn(Turn::say("Done.")))?;
+    for number in 0..calls {
+        fs::write(lab.home.workspace().join(file(number)), "alpha\n").map_err(text)?;
+    }
+    if let Hooked::Native(moments) = hooked {
+        native(&lab.home, moments)?;
+    }
+    let gemini: Gemini = Finder::new()
+        .env(lab.environment.clone())
+        .path(&lab.cli)
+        .find()
+        .map_err(|error| error.to_string())?;
+    let mut request = Request::new("go").dir(lab.home.workspace()).model(MODEL).approval(Approval::Yolo);
     request = request.transport(transport).timeout(Duration::from_secs(600));
     if let Hooked::Ours(moments) = hooked {
         request = request.hooks(Hooks::new(moments.iter().copied(), |_| Verdict::GO_ON));
     }
-    let run = gemini.run_in(request, &environment).map_err(|error| error.to_string())?;
+    let run = gemini.run_in(request, &lab.environment).map_err(|error| error.to_string())?;
     let outcome = run.outcome_blocking();
     // Beside the conversation it asks now and then whether it goes round in circles (0.61.0).
-    let mut requests = server.requests("bench");
+    let mut requests = lab.server.requests("bench");
     requests.retain(|request| request.action.starts_with("stream"));
     if !outcome.is_success() || requests.len() != calls + 1 {
         return Err(format!("{hooked:?}: {} requests, {:?}", requests.len(), outcome.failure));

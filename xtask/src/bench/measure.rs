@@ -8,17 +8,14 @@ use alhena_testbed::Deadline;
 
 /// The kernel counts the time of ended processes in hundredths.
 const TICKS: f64 = 100.0;
-/// A program that takes longer does not work.
 const LONGEST: Duration = Duration::from_secs(600);
 
 /// CPU seconds of a prompt, by who spent them.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Parts {
-    /// The CLI itself.
     pub cli: f64,
     /// What it started, and waited for.
     pub started: f64,
-    /// Our threads.
     pub ours: f64,
 }
 

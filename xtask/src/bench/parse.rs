@@ -12,7 +12,7 @@ use alhena_testbed::{cache, run_bounded};
 use alhena_wire::frame::{Frame, Framer};
 
 use super::data::{Shape, stream};
-use super::median;
+use super::{median, number};
 
 const MEGABYTES: u64 = 100;
 const ROUNDS: u32 = 5;
@@ -20,15 +20,11 @@ const ROUNDS: u32 = 5;
 /// What was found in a stream: the proof that both sides did the same work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Events of all types.
     pub events: u64,
     /// Events of each type, in the order init, message, tool_use, tool_result, error, result.
     pub by_type: [u64; 6],
-    /// Lines that are no events.
     pub malformed: u64,
-    /// Bytes of assistant text.
     pub text_bytes: u64,
-    /// Bytes of tool output.
     pub output_bytes: u64,
 }
 
@@ -93,12 +89,7 @@ pub fn run(words: &[&str]) -> Result<(), String> {
         println!("{}", once(Path::new(file))?);
         return Ok(());
     }
-    let number = |index: usize| match words.get(index) {
-        Some(word) => word.parse::<u64>().map(Some).map_err(|_| format!("{word} is not a number")),
-        None => Ok(None),
-    };
-    let megabytes = number(0)?.unwrap_or(MEGABYTES);
-    let rounds = number(1)?.map_or(ROUNDS, |rounds| u32::try_from(rounds).unwrap_or(ROUNDS));
+    let (megabytes, rounds) = (number(words, 0, MEGABYTES)?, number(words, 1, ROUNDS)?);
     for shape in [Shape::Deltas, Shape::Mixed] {
         let file = stream(shape, megabytes)?;
         let size = std::fs::metadata(&file).map_err(|error| error.to_string())?.len() as f64 / 1e6;
@@ -116,16 +107,12 @@ pub fn run(words: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Seconds of each round.
 #[derive(Debug, Default)]
 pub struct Sides {
-    /// Of the Node loop, without Node's start.
     pub node: Vec<f64>,
-    /// Of Alhena.
     pub alhena: Vec<f64>,
 }
 
-/// Runs both sides in turn on one file.
 fn measure(
     file: &Path,
     rounds: u32,

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use alhena_testbed::nats::NatsServer;
 
-use super::{build, median};
+use super::{build, median, number};
 
 const JOBS: usize = 200;
 const ROUNDS: usize = 3;
@@ -25,12 +25,8 @@ echo '{"type":"message","timestamp":"2026-11-15T17:49:10.686Z","role":"assistant
 echo '{"type":"result","timestamp":"2026-11-15T17:49:10.686Z","status":"success","stats":{"total_tokens":1,"input_tokens":1,"output_tokens":0,"cached":0,"input":1,"duration_ms":1,"tool_calls":0,"models":{}}}'
 "#;
 
-/// Measures.
 pub fn run(words: &[&str]) -> Result<(), String> {
-    let jobs: usize = match words.first() {
-        Some(word) => word.parse().map_err(|_| format!("{word} is not a number"))?,
-        None => JOBS,
-    };
+    let jobs = number(words, 0, JOBS)?;
     let alhena = build()?;
     let place = tempfile::tempdir().map_err(|error| error.to_string())?;
     let place = place.path();
@@ -94,7 +90,6 @@ fn batch(alhena: &Path, place: &Path, into: &str, more: &[&str]) -> Result<f64, 
     }
 }
 
-/// A worker that is not left behind.
 struct Worker(Child);
 
 impl Worker {

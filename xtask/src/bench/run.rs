@@ -3,27 +3,22 @@
 //! a gigabyte.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use alhena_scripted::{After, Scenario, Server, Turn};
+use alhena_scripted::{After, Scenario, Turn};
 use alhena_sys::processes;
-use alhena_testbed::{Hostile, PrivateHome, RealCli, Script, Step, Trust};
+use alhena_testbed::{Hostile, Script, Step};
 
-use super::{build, median};
+use super::{Lab, VERSION, build, median, number};
 
-const VERSION: &str = "0.61.0";
 const ROUNDS: usize = 10;
 
-/// Measures.
 pub fn run(words: &[&str]) -> Result<(), String> {
-    let rounds = match words.first() {
-        Some(word) => word.parse().map_err(|_| format!("{word} is not a number"))?,
-        None => ROUNDS,
-    };
-    let alhena = build()?;
-    let bench = Bench::new(alhena)?;
+    let rounds = number(words, 0, ROUNDS)?;
+    let hello = Turn::new().text("Hello ").text("there.");
+    let bench = Bench(Lab::new(build()?, Scenario::new().turn(hello).after(After::Repeat))?);
     bench.wall(rounds)?;
     bench.dropin(rounds)?;
     bench.edges(rounds)?;
@@ -42,34 +37,12 @@ struct Used {
     memory: f64,
 }
 
-struct Bench {
-    alhena: PathBuf,
-    gemini: PathBuf,
-    home: PrivateHome,
-    url: String,
-    _server: Server,
-}
+struct Bench(Lab);
 
 impl Bench {
-    fn new(alhena: PathBuf) -> Result<Self, String> {
-        let text = |error: std::io::Error| error.to_string();
-        let gemini = RealCli::get(VERSION).map_err(text)?.bin;
-        let home = PrivateHome::with(Trust::Trusted).map_err(text)?;
-        let server = Server::start().map_err(text)?;
-        let url = server.add(
-            "bench",
-            Scenario::new().turn(Turn::new().text("Hello ").text("there.")).after(After::Repeat),
-        );
-        Ok(Self { alhena, gemini, home, url, _server: server })
-    }
-
     fn command(&self, program: &Path) -> Command {
-        let mut command = Command::new(program);
-        command.env_clear().envs(self.home.env(&self.url)).current_dir(self.home.workspace());
-        command
-            .env("ALHENA_HOME", self.home.path().join("alhena"))
-            .stdin(Stdio::null())
-            .stderr(Stdio::null());
+        let mut command = self.0.command(program);
+        command.stderr(Stdio::null());
         command
     }
 
@@ -77,11 +50,11 @@ impl Bench {
     fn wall(&self, rounds: usize) -> Result<(), String> {
         let (mut bare, mut ours) = (Vec::new(), Vec::new());
         for round in 0..=rounds {
-            let mut gemini = self.command(&self.gemini);
+            let mut gemini = self.command(&self.0.cli);
             gemini.args(["-m", "gemini-2.5-flash", "-o", "stream-json", "-p", "Say hi"]);
             let gemini = watch(gemini)?;
-            let mut alhena = self.command(&self.alhena);
-            alhena.arg("run").arg("--gemini").arg(&self.gemini);
+            let mut alhena = self.command(&self.0.alhena);
+            alhena.arg("run").arg("--gemini").arg(&self.0.cli);
             alhena.args(["--model", "gemini-2.5-flash", "--as", "outcome", "Say hi"]);
             let alhena = watch(alhena)?;
             // The first round fills caches.
@@ -110,15 +83,15 @@ impl Bench {
     /// script around it, which it has to start as it is.
     fn dropin(&self, rounds: usize) -> Result<(), String> {
         let text = |error: std::io::Error| error.to_string();
-        let links = self.home.path().join("dropin");
+        let links = self.0.home.path().join("dropin");
         std::fs::create_dir_all(&links).map_err(text)?;
-        std::os::unix::fs::symlink(&self.alhena, links.join("gemini")).map_err(text)?;
-        let script = format!("#!/bin/sh\nexec {} \"$@\"\n", self.gemini.display());
-        let wrapper = self.home.write("wrapper/gemini", script).map_err(text)?;
+        std::os::unix::fs::symlink(&self.0.alhena, links.join("gemini")).map_err(text)?;
+        let script = format!("#!/bin/sh\nexec {} \"$@\"\n", self.0.cli.display());
+        let wrapper = self.0.home.write("wrapper/gemini", script).map_err(text)?;
         std::fs::set_permissions(&wrapper, std::os::unix::fs::PermissionsExt::from_mode(0o755))
             .map_err(text)?;
         let system = std::env::var("PATH").unwrap_or_default();
-        for (name, cli) in [("one process", &self.gemini), ("as a script", &wrapper)] {
+        for (name, cli) in [("one process", &self.0.cli), ("as a script", &wrapper)] {
             let real = cli.parent().unwrap_or(Path::new("/")).display().to_string();
             let paths = [format!("{real}:{system}"), format!("{}:{real}:{system}", links.display())];
             let mut walls = [Vec::new(), Vec::new()];
@@ -146,7 +119,7 @@ impl Bench {
     /// From our start to the start of the CLI, and from its end to our end, with a stand-in that notes its times.
     fn edges(&self, rounds: usize) -> Result<(), String> {
         let text = |error: std::io::Error| error.to_string();
-        let times = self.home.path().join("times");
+        let times = self.0.home.path().join("times");
         let lines = concat!(
             r#"{"type":"init","timestamp":"2026-11-15T17:49:10.599Z","session_id":"a","model":"m"}"#,
             "\n",
@@ -159,12 +132,12 @@ impl Bench {
             "#!/bin/bash\nif [ \"$1\" = --version ]; then echo {VERSION}; exit; fi\nt=$EPOCHREALTIME\ncat <<'E'\n{lines}E\necho $t $EPOCHREALTIME > {}\n",
             times.display()
         );
-        let stand_in = self.home.write("gemini-stand-in", script).map_err(text)?;
+        let stand_in = self.0.home.write("gemini-stand-in", script).map_err(text)?;
         std::fs::set_permissions(&stand_in, std::os::unix::fs::PermissionsExt::from_mode(0o755))
             .map_err(text)?;
         let (mut before, mut after) = (Vec::new(), Vec::new());
         for round in 0..=rounds * 2 {
-            let mut alhena = self.command(&self.alhena);
+            let mut alhena = self.command(&self.0.alhena);
             alhena
                 .arg("run")
                 .arg("--gemini")
@@ -199,7 +172,7 @@ impl Bench {
         let text = |error: std::io::Error| error.to_string();
         for (name, step) in [("deltas", Step::Deltas(1 << 30)), ("mixed", Step::Mixed(1 << 30))] {
             let hostile = Hostile::new(Script::new([Step::Init, step, Step::Result])).map_err(text)?;
-            let mut alhena = self.command(&self.alhena);
+            let mut alhena = self.command(&self.0.alhena);
             alhena.envs(hostile.env()).arg("run").arg("--gemini").arg(hostile.path());
             alhena.args(["--as", "text", "--output", "/dev/null", "Say hi"]);
             let used = watch(alhena)?;

@@ -16,7 +16,7 @@ use alhena_testbed::{Hostile, PrivateHome, Script, Step, Trust};
 use serde_json::{Value, json};
 
 use super::measure::{cpu_of, megabytes, ninety_fifth};
-use super::{build, median};
+use super::{build, median, number};
 
 const READERS: usize = 200;
 /// So many pieces of text in a run, each so long after the one before.
@@ -41,12 +41,8 @@ struct Server {
 /// What one reader saw: how late each event was, in milliseconds.
 type Seen = Vec<f64>;
 
-/// Measures.
 pub fn run(words: &[&str]) -> Result<(), String> {
-    let readers = match words.first() {
-        Some(word) => word.parse().map_err(|_| format!("{word} is not a number"))?,
-        None => READERS,
-    };
+    let readers = number(words, 0, READERS)?;
     let alhena = build()?;
     let pieces = (0..PIECES).flat_map(|n| [Step::Text(format!("piece {n} ")), Step::Sleep(PAUSE)]);
     let steps = std::iter::once(Step::Init).chain(pieces).chain([Step::Result]);
@@ -133,7 +129,6 @@ impl Server {
     }
 }
 
-/// The body of an answer that has an end.
 fn answer(reader: &mut BufReader<TcpStream>) -> Result<Vec<u8>, String> {
     let (mut body, mut length) = (Vec::new(), None);
     head(reader, |name, value| {
@@ -204,7 +199,6 @@ fn take(body: &mut Vec<u8>, seen: &mut Seen, next: &mut u64) -> Result<bool, Str
     Ok(false)
 }
 
-/// By server-sent events, to the last.
 fn follow(server: &Server, id: &str) -> Result<Seen, String> {
     let mut stream = server.connect()?;
     server.send(&mut stream, "GET", &format!("/v1/runs/{id}/events"), "text/event-stream", "")?;
@@ -219,7 +213,6 @@ fn follow(server: &Server, id: &str) -> Result<Seen, String> {
     Err("the events ended before the run".to_owned())
 }
 
-/// Again and again, on one connection.
 fn ask(server: &Server, id: &str) -> Result<Seen, String> {
     let mut stream = server.connect()?;
     let mut reader = BufReader::new(stream.try_clone().map_err(|error| error.to_string())?);

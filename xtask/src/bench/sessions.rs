@@ -14,7 +14,7 @@ use alhena_session::Transcript;
 use alhena_sys::processes;
 use alhena_testbed::{cache, run_bounded};
 
-use super::{build, median};
+use super::{build, median, number};
 
 const SESSIONS: u64 = 2_000;
 const MEGABYTES: u64 = 1_000;
@@ -41,11 +41,8 @@ pub fn run(words: &[&str]) -> Result<(), String> {
         println!("{}", processes::peak_memory(std::process::id()));
         return Ok(());
     }
-    let number = |index: usize, usual: u64| match words.get(index) {
-        Some(word) => word.parse::<u64>().map_err(|_| format!("{word} is not a number")),
-        None => Ok(usual),
-    };
-    let (sessions, megabytes, rounds) = (number(0, SESSIONS)?, number(1, MEGABYTES)?, number(2, ROUNDS)?);
+    let (sessions, megabytes) = (number(words, 0, SESSIONS)?, number(words, 1, MEGABYTES)?);
+    let rounds = number(words, 2, ROUNDS)?;
     let home = generate::home(sessions, megabytes)?;
     let bytes: u64 =
         files(&home)?.iter().filter_map(|path| path.metadata().ok()).map(|data| data.len()).sum();

@@ -8,32 +8,26 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use alhena_agent::env::Environment;
 use alhena_agent::{Approval, Request};
-use alhena_scripted::{RecordedRequest, Scenario, Server, Turn};
+use alhena_scripted::{RecordedRequest, Scenario, Turn};
 use alhena_terminal::{Force, Launch, Options, Terminal, Terminals, Until, status_name};
-use alhena_testbed::{PrivateHome, RealCli, Trust, tools};
+use alhena_testbed::tools;
 use serde_json::json;
 
-use super::build;
+use super::{Lab, MODEL, build, number};
 use crate::commands::{cargo, follow};
 
-const VERSION: &str = "0.61.0";
 const TURNS: usize = 50;
 const COMMANDS: usize = 40;
 const LONG: Duration = Duration::from_secs(60);
 /// What the API has sent, the CLI has still to draw: what is said in this time is neither right nor wrong.
 const GREY: Duration = Duration::from_secs(1);
 
-/// Measures.
 pub fn run(words: &[&str]) -> Result<(), String> {
-    let turns = match words.first() {
-        Some(word) => word.parse().map_err(|_| format!("{word} is not a number"))?,
-        None => TURNS,
-    };
-    let lab = Lab::new(build()?)?;
-    let outcome = lab.measure(turns);
-    lab.close();
+    let turns = number(words, 0, TURNS)?;
+    let screens = Screens::new(build()?)?;
+    let outcome = screens.measure(turns);
+    screens.close();
     outcome?.print();
     let mut screen = cargo();
     screen.args(["bench", "--quiet", "--package", "alhena-terminal"]);
@@ -43,25 +37,19 @@ pub fn run(words: &[&str]) -> Result<(), String> {
     }
 }
 
-struct Lab {
-    alhena: PathBuf,
-    environment: Environment,
-    home: PrivateHome,
-    api: Server,
+struct Screens {
+    lab: Lab,
     terminals: Terminals,
-    gemini: PathBuf,
     tmux: PathBuf,
     server: String,
 }
 
-/// What was going on when a sample was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Truth {
     Working,
     Done,
 }
 
-/// How often which status was said of what.
 type Matrix = BTreeMap<(Truth, &'static str), usize>;
 
 #[derive(Default)]
@@ -73,26 +61,20 @@ struct Outcome {
     document: Matrix,
 }
 
-impl Lab {
+impl Screens {
     fn new(alhena: PathBuf) -> Result<Self, String> {
-        let text = |error: std::io::Error| error.to_string();
-        let home = PrivateHome::with(Trust::Trusted).map_err(text)?;
-        let api = Server::start().map_err(text)?;
-        let url = api.add("api", Scenario::dynamic(scripted));
-        let mut environment: Environment = home.env(&url).into_iter().collect();
-        environment.set("ALHENA_HOME", home.path().join("alhena")).set("ALHENA_KEEPER", &alhena);
-        environment.set("SHELL", "/bin/sh").remove("NO_COLOR");
+        let mut lab = Lab::new(alhena, Scenario::dynamic(scripted))?;
+        lab.environment.set("SHELL", "/bin/sh").remove("NO_COLOR");
         let server = format!("alhena-bench-{}", std::process::id());
-        let tmux = tools::tmux().map_err(text)?;
+        let tmux = tools::tmux().map_err(|error| error.to_string())?;
         let options = Options {
             server: server.clone(),
             tmux: Some(tmux.clone()),
             state: None,
-            environment: environment.clone(),
+            environment: lab.environment.clone(),
         };
         let terminals = Terminals::open(options).map_err(|error| error.to_string())?;
-        let gemini = RealCli::get(VERSION).map_err(text)?.bin;
-        Ok(Self { alhena, environment, home, api, terminals, gemini, tmux, server })
+        Ok(Self { lab, terminals, tmux, server })
     }
 
     fn close(&self) {
@@ -104,10 +86,10 @@ impl Lab {
     }
 
     fn measure(&self, turns: usize) -> Result<Outcome, String> {
-        let mut request = Request::new("").dir(self.home.workspace()).model("gemini-2.5-flash");
+        let mut request = Request::new("").dir(self.lab.home.workspace()).model(MODEL);
         request.approval = Approval::Yolo;
         let launch =
-            Launch { request, gemini: Some(self.gemini.clone()), timeout: LONG, ..Launch::default() };
+            Launch { request, gemini: Some(self.lab.cli.clone()), timeout: LONG, ..Launch::default() };
         let terminal = self.terminals.launch(launch).map_err(|error| error.to_string())?;
         let mut outcome = Outcome::default();
         for command in ["status", "list"] {
@@ -123,8 +105,7 @@ impl Lab {
     fn time(&self, command: &str, name: &str) -> Result<Vec<f64>, String> {
         let mut times = Vec::new();
         for _ in 0..COMMANDS {
-            let mut typed = Command::new(&self.alhena);
-            typed.env_clear().envs(self.environment.iter());
+            let mut typed = self.lab.command(&self.lab.alhena);
             typed.args(["terminal", "--server", &self.server, "--tmux"]).arg(&self.tmux).arg(command);
             if command == "status" {
                 typed.arg(name);
@@ -154,7 +135,7 @@ impl Lab {
             stage.store(1, Ordering::Relaxed);
             let samples = sampler.join().map_err(|_| "the sampler failed".to_owned())?;
             waited.map_err(text)?;
-            let state = self.api.state("api");
+            let state = self.lab.server.state("bench");
             let ended =
                 state.runs.values().flat_map(|run| &run.turns).filter_map(|turn| turn.ended).next_back();
             if let Some((ended, _)) = ended {
@@ -194,7 +175,7 @@ impl Lab {
     }
 
     fn truth(&self, goal: usize) -> Option<Truth> {
-        let state = self.api.state("api");
+        let state = self.lab.server.state("bench");
         if state.turns_served() < goal {
             return Some(Truth::Working);
         }

@@ -9,30 +9,23 @@ mod sdk;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Instant, SystemTime};
 
-use alhena_agent::env::Environment;
 use alhena_agent::{Finder, Gemini, Pool, PoolOptions, Request};
-use alhena_scripted::{RecordedRequest, Scenario, Server, Turn};
+use alhena_scripted::{RecordedRequest, Scenario, Turn};
 use alhena_sys::processes;
-use alhena_testbed::{PrivateHome, RealCli, Trust, tools};
+use alhena_testbed::tools;
 
 use super::measure::{Parts, ended_cpu, megabytes, ninety_fifth, own_cpu, run_to_end};
-use super::{build, median};
+use super::{Lab, MODEL, build, median, number};
 
-const VERSION: &str = "0.61.0";
-const MODEL: &str = "gemini-2.5-flash";
 /// Of the warm ways; a new session costs some ten times as much as one that is cleared, a process a hundred times.
 const PROMPTS: usize = 200;
 const PARALLEL: usize = 3;
 
-/// Measures.
 pub fn run(words: &[&str]) -> Result<(), String> {
-    let prompts = match words.first() {
-        Some(word) => word.parse().map_err(|_| format!("{word} is not a number"))?,
-        None => PROMPTS,
-    };
+    let prompts = number(words, 0, PROMPTS)?;
     let bench = Bench::new(build()?)?;
     let cold = (prompts / 40).max(3);
     // The first fills caches.
@@ -114,41 +107,30 @@ struct Row {
     memory: f64,
     /// From the call to the request at the API, in milliseconds; of the warm ways without the first, which starts a process.
     delays: Vec<f64>,
-    /// Of those prompts that found a warm process.
     parts: Option<Parts>,
 }
 
 struct Bench {
-    alhena: PathBuf,
+    lab: Lab,
     gemini: Gemini,
-    environment: Environment,
-    home: PrivateHome,
-    server: Server,
 }
 
 impl Bench {
     fn new(alhena: PathBuf) -> Result<Self, String> {
-        let text = |error: std::io::Error| error.to_string();
-        let cli = RealCli::get(VERSION).map_err(text)?.bin;
-        let home = PrivateHome::with(Trust::Trusted).map_err(text)?;
-        let server = Server::start().map_err(text)?;
         let echo = |request: &RecordedRequest| Turn::say(request.prompt().unwrap_or_default());
-        let url = server.add("bench", Scenario::dynamic(echo));
-        let mut environment: Environment = home.env(&url).into_iter().collect();
-        environment.set("ALHENA_HOME", home.path().join("alhena"));
-        environment.set("ALHENA_KEEPER", &alhena);
-        let found = Finder::new().env(environment.clone()).path(&cli).find();
+        let lab = Lab::new(alhena, Scenario::dynamic(echo))?;
+        let found = Finder::new().env(lab.environment.clone()).path(&lab.cli).find();
         let gemini = found.map_err(|error| error.to_string())?;
-        Ok(Self { alhena, gemini, environment, home, server })
+        Ok(Self { lab, gemini })
     }
 
     fn request(&self, prompt: &str) -> Request {
-        Request::new(prompt).dir(self.home.workspace()).model(MODEL)
+        Request::new(prompt).dir(self.lab.home.workspace()).model(MODEL)
     }
 
     fn gemini(&self, count: usize) -> Result<Row, String> {
         self.commands("gemini", count, |prompt| {
-            let mut command = self.command(&self.gemini.path);
+            let mut command = self.lab.command(&self.gemini.path);
             command.args(["-m", MODEL, "-o", "stream-json", "-p", prompt]);
             command
         })
@@ -156,7 +138,7 @@ impl Bench {
 
     fn alhena(&self, count: usize) -> Result<Row, String> {
         self.commands("alhena", count, |prompt| {
-            let mut command = self.command(&self.alhena);
+            let mut command = self.lab.command(&self.lab.alhena);
             command.arg("run").arg("--gemini").arg(&self.gemini.path);
             command.args(["--model", MODEL, "--as", "outcome", prompt]);
             command
@@ -170,7 +152,7 @@ impl Bench {
         let script = tools::acpx().map_err(text)?.join("acpx/dist/cli.js");
         let agent = format!("{} --acp -m {MODEL}", self.gemini.path.display());
         self.commands("acpx", count, |prompt| {
-            let mut command = self.command(&node);
+            let mut command = self.lab.command(&node);
             command.arg(&script).arg("--agent").arg(&agent);
             command.args(["--format", "json", "--approve-all", "exec", prompt]);
             command
@@ -193,19 +175,11 @@ impl Bench {
     }
 
     fn sdk_command(&self, client: &Path, prompts: &[String]) -> Command {
-        let mut command = self.command(client);
+        let mut command = self.lab.command(client);
         command.arg(&self.gemini.path).arg(MODEL).args(prompts);
         command
     }
 
-    fn command(&self, program: &Path) -> Command {
-        let mut command = Command::new(program);
-        command.env_clear().envs(self.environment.iter()).current_dir(self.home.workspace());
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-        command
-    }
-
-    /// A process for each prompt.
     fn commands(&self, name: &str, count: usize, command: impl Fn(&str) -> Command) -> Result<Row, String> {
         let (before, began) = (ended_cpu(), Instant::now());
         let (mut asked, mut memory) = (Vec::new(), 0f64);
@@ -229,7 +203,7 @@ impl Bench {
             }
             let prompt = format!("pool-{reuse}-{number}-of-{count}");
             asked.push((prompt.clone(), SystemTime::now()));
-            let run = pool.run_in(&self.gemini, self.request(&prompt), &self.environment);
+            let run = pool.run_in(&self.gemini, self.request(&prompt), &self.lab.environment);
             let outcome = run.map_err(|error| error.to_string())?.outcome_blocking();
             if outcome.text.all() != prompt {
                 return Err(format!("{prompt} was answered by {:?}", outcome.text.all()));
@@ -247,7 +221,7 @@ impl Bench {
 
     fn conversation(&self, count: usize) -> Result<Row, String> {
         let (before, began) = (ended_cpu(), Instant::now());
-        let talk = self.gemini.converse_in(self.request(""), &self.environment);
+        let talk = self.gemini.converse_in(self.request(""), &self.lab.environment);
         let mut talk = talk.map_err(|error| error.to_string())?;
         let mut asked = Vec::new();
         for number in 0..count {
@@ -274,7 +248,7 @@ impl Bench {
             let runs: Vec<_> = (0..PARALLEL)
                 .map(|number| {
                     let request = self.request(&format!("parallel-{round}-{number}"));
-                    pool.run_in(&self.gemini, request, &self.environment)
+                    pool.run_in(&self.gemini, request, &self.lab.environment)
                 })
                 .collect::<Result<_, _>>()
                 .map_err(|error| error.to_string())?;
@@ -291,7 +265,7 @@ impl Bench {
     }
 
     fn row(&self, prompts: usize, cpu: f64, wall: f64, memory: f64, asked: &[(String, SystemTime)]) -> Row {
-        let requests = self.server.requests("bench");
+        let requests = self.lab.server.requests("bench");
         let arrived: HashMap<&str, SystemTime> =
             requests.iter().rev().filter_map(|request| Some((request.prompt()?, request.at))).collect();
         let delays = asked.iter().filter_map(|(prompt, at)| {

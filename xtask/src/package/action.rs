@@ -7,7 +7,6 @@ use alhena_testbed::{cache, tools};
 
 use super::{Job, Package, Sample, alhena, step};
 
-/// Its rows of the table.
 pub fn packages() -> Vec<Package> {
     vec![Package {
         name: "github-action",

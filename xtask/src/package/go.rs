@@ -10,7 +10,6 @@ use crate::commands::lines;
 
 const MODULE: &str = "alhena.dev/hosts/openase";
 
-/// Its rows of the table.
 pub fn packages() -> Vec<Package> {
     vec![Package { name: "openase", about: "Go module: turns of Gemini CLI for OpenASE", build, try_out }]
 }

@@ -16,7 +16,6 @@ pub const ALHENA: &str = "npm:alhena";
 const SDK: &str = "@alhena/agent-cli-sdk-gemini";
 const PROMPTFOO: &str = "@alhena/promptfoo-gemini-cli";
 
-/// Its rows of the table.
 pub fn packages() -> Vec<Package> {
     vec![
         Package {
@@ -46,24 +45,20 @@ pub fn packages() -> Vec<Package> {
     ]
 }
 
-/// What the job is for.
 fn platform(job: &Job) -> Result<Platform, String> {
     platforms::of(&job.target.clone().map_or_else(platforms::here, Ok)?)
 }
 
-/// Where `npm pack` puts a package.
 fn tarball(job: &Job, name: &str) -> PathBuf {
     job.out.join(format!("{}-{VERSION}.tgz", name.trim_start_matches('@').replace('/', "-")))
 }
 
-/// The binary, and nothing else.
 fn build_platform(job: &Job) -> Result<PathBuf, String> {
     let (platform, place) = (platform(job)?, job.scratch().join("platform"));
     stage(&platform, &alhena(job)?, &place)?;
     pack(job, &place, &platform.package)
 }
 
-/// What is in a package with the binary.
 fn stage(platform: &Platform, binary: &Path, place: &Path) -> Result<(), String> {
     let tell = |error: std::io::Error| error.to_string();
     std::fs::create_dir_all(place.join("bin")).map_err(tell)?;
@@ -104,7 +99,6 @@ fn npm(job: &Job) -> Command {
 /// An empty project with packages installed in it.
 struct Project {
     place: PathBuf,
-    /// The binary that came with them.
     own: PathBuf,
 }
 

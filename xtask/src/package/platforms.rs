@@ -7,19 +7,15 @@ use serde_json::{Value, json};
 
 use crate::commands::lines;
 
-/// A row of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Platform {
-    /// The npm package with the binary.
     pub package: String,
-    /// Rust's name for it.
     pub target: String,
     os: String,
     cpu: String,
     libc: Option<String>,
 }
 
-/// The table.
 pub fn all() -> Result<Vec<Platform>, String> {
     let file = cache::workspace().join("packages/node/platforms.json");
     let tell = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
@@ -38,7 +34,6 @@ pub fn all() -> Result<Vec<Platform>, String> {
     rows.iter().map(|value| row(value).ok_or_else(|| tell(&format!("not a platform: {value}")))).collect()
 }
 
-/// The platform of a target.
 pub fn of(target: &str) -> Result<Platform, String> {
     let all = all()?;
     let names: Vec<&str> = all.iter().map(|platform| platform.target.as_str()).collect();
@@ -46,14 +41,12 @@ pub fn of(target: &str) -> Result<Platform, String> {
     all.iter().find(|platform| platform.target == target).cloned().ok_or(unknown)
 }
 
-/// The target of this machine.
 pub fn here() -> Result<String, String> {
     let said = lines(std::process::Command::new("rustc").arg("-vV"));
     let host = said.iter().find_map(|line| line.strip_prefix("host: "));
     host.map(str::to_owned).ok_or_else(|| "rustc -vV names no host".to_owned())
 }
 
-/// Whether cargo can build for a target.
 pub fn can_build(target: &str) -> Result<(), String> {
     let sysroot = lines(std::process::Command::new("rustc").args(["--print", "sysroot"]));
     let library = sysroot.first().map(|root| Path::new(root).join("lib/rustlib").join(target).join("lib"));

@@ -8,7 +8,6 @@ use alhena_testbed::{cache, tools};
 
 use super::{Job, Package, Sample, platforms, step};
 
-/// Its rows of the table.
 pub fn packages() -> Vec<Package> {
     let row = |name, about, build, try_out| Package { name, about, build, try_out };
     vec![
@@ -102,7 +101,6 @@ fn needs_alhena(job: &Job) -> Result<(), String> {
     Ok(())
 }
 
-/// Builds a wheel that is only Python.
 fn build_adapter(job: &Job, package: PythonPackage, name: &str) -> Result<Vec<PathBuf>, String> {
     needs_alhena(job)?;
     let mut hatchling = Command::new("python3");
@@ -128,7 +126,6 @@ fn wheel(job: &Job, name: &str) -> Result<PathBuf, String> {
     found.ok_or_else(|| format!("no wheel {name} in {}", job.out.display()))
 }
 
-/// The wheels of a name in a directory.
 fn wheels(directory: &Path, name: &str) -> Vec<PathBuf> {
     let start = format!("{}-{}-", name.replace('-', "_"), env!("CARGO_PKG_VERSION"));
     let is_it =

@@ -7,7 +7,6 @@ use alhena_scripted::{Scenario, Server, Turn};
 use alhena_testbed::{PrivateHome, RealCli, Trust, versions};
 use serde_json::json;
 
-/// An environment for one example.
 pub struct Sample {
     home: PrivateHome,
     cli: RealCli,
@@ -25,7 +24,6 @@ impl Sample {
         Self::with((0..8).fold(Scenario::new(), turns))
     }
 
-    /// The model says what a scenario says.
     pub fn with(scenario: Scenario) -> Result<Self, String> {
         let version = versions().into_iter().next().ok_or("no release of the CLI is named for tests")?;
         let tell = |error: std::io::Error| error.to_string();
@@ -35,12 +33,10 @@ impl Sample {
         Ok(Self { home, cli: RealCli::get(&version).map_err(tell)?, server, url })
     }
 
-    /// The directory to work in.
     pub fn workspace(&self) -> PathBuf {
         self.home.workspace()
     }
 
-    /// How often the model was asked.
     pub fn requests(&self) -> usize {
         self.server.requests("example").len()
     }

@@ -21,7 +21,6 @@ const MANIFESTS: &[(&str, &str)] = &[
     ("hosts/openase/README.md", "go get alhena.dev/hosts/openase@v"),
 ];
 
-/// All manifests have the workspace's version.
 pub fn check() -> Result<(), String> {
     let packages: Vec<String> =
         platforms::all()?.iter().map(|platform| format!("\"{}\": \"", platform.package)).collect();

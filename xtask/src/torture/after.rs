@@ -16,7 +16,6 @@ use super::{members, secrets as told};
 const PATIENCE: Duration = Duration::from_secs(20);
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Nothing of the trial runs any longer.
 pub fn processes(place: &Place) -> Vec<String> {
     let mut left = Vec::new();
     Deadline::after(PATIENCE).wait_until(|| {
@@ -94,7 +93,6 @@ pub fn questions(plan: &Plan, place: &Place) -> Vec<String> {
     findings
 }
 
-/// No trap was sprung.
 pub fn traps(plan: &Plan, place: &Place) -> Vec<String> {
     let sprung = place.marks.join(SPRUNG);
     let found = if plan.traps { names(&sprung) } else { Vec::new() };
@@ -107,7 +105,6 @@ pub fn traps(plan: &Plan, place: &Place) -> Vec<String> {
         .collect()
 }
 
-/// No secret is in any file but the user's own.
 pub fn secrets(plan: &Plan, place: &Place) -> Vec<String> {
     if !plan.secrets {
         return Vec::new();

@@ -1,22 +1,18 @@
 //! Chance that repeats: the same seed gives the same throws on every machine (SplitMix64).
 
-/// A sequence of throws.
 #[derive(Debug, Clone)]
 pub struct Dice(u64);
 
 impl Dice {
-    /// The throws of this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The seed of the trial with this number.
     pub fn trial(seed: u64, number: u64) -> u64 {
         // Short enough to be typed.
         Self::new(seed ^ number.wrapping_mul(0xA076_1D64_78BD_642F)).next() >> 24
     }
 
-    /// Any number.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -29,12 +25,10 @@ impl Dice {
         self.next() % limit.max(1)
     }
 
-    /// True this often in a hundred.
     pub fn percent(&mut self, chance: u64) -> bool {
         self.below(100) < chance
     }
 
-    /// One of these.
     pub fn pick<T: Clone>(&mut self, choices: &[T], otherwise: T) -> T {
         let index = usize::try_from(self.below(choices.len() as u64)).unwrap_or_default();
         choices.get(index).cloned().unwrap_or(otherwise)

@@ -13,10 +13,8 @@ use super::place::{OLD_PROMPT, Place};
 use super::plan::{Home, Plan};
 use super::trial::EndedRun;
 
-/// Alhena's own directories.
 const OWN: &[&str] = &[".local", ".cache"];
 
-/// What changed and should not have.
 pub fn changes(plan: &Plan, place: &Place, before: &Snapshot) -> io::Result<Vec<String>> {
     let after = Snapshot::of(&place.real_home)?.without(OWN);
     let unexpected = diff(before, &after).into_iter().filter(|change| !is_expected(plan, change));

@@ -7,14 +7,10 @@ use std::path::Path;
 use alhena_testbed::processes::{alive, all, command_line, executable, parent, signal};
 use rustix::process::Signal;
 
-/// A process of a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Its number.
     pub pid: u32,
-    /// How it was found.
     pub by: &'static str,
-    /// What it says that it is.
     pub command: String,
 }
 
@@ -76,7 +72,6 @@ pub struct Team {
     pub guard: Option<u32>,
     /// The innermost process of Alhena's own; the guard itself where there is no other.
     pub keeper: Option<u32>,
-    /// The CLI.
     pub cli: Option<u32>,
 }
 

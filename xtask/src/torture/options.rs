@@ -5,34 +5,25 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::dice::Dice;
 use super::plan::{Kind, Plan};
 
-/// What to run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// How long new trials are begun.
     pub time: Duration,
-    /// All trials follow from it.
     pub seed: u64,
-    /// Only this one.
     pub trial: Option<u64>,
-    /// Only trials of this kind.
     pub kind: Option<Kind>,
-    /// At most so many.
     pub most: Option<u64>,
     /// How many at once.
     pub jobs: usize,
-    /// The report as JSON on stdout.
     pub json: bool,
     /// Build the binaries first, instead of using those that are there.
     pub build: bool,
 }
 
 impl Options {
-    /// For so long, with this seed.
     pub fn new(time: Duration, seed: u64) -> Self {
         Self { time, seed, trial: None, kind: None, most: None, jobs: 2, json: false, build: true }
     }
 
-    /// Reads the arguments.
     pub fn read(words: &[&str]) -> Result<Self, String> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let seed = Dice::new(u64::try_from(now.as_nanos()).unwrap_or_default()).next() >> 32;

@@ -13,41 +13,28 @@ use super::plan::{Disk, Home, Plan};
 use super::system;
 use super::traps;
 
-/// What all trials share.
 #[derive(Debug)]
 pub struct Programs {
     /// Holds a copy of the program and of the stand-in: trials link to them, so that each has program files of its own.
     pub directory: TempDir,
-    /// Whether disks can be mounted.
     pub can_mount: bool,
     /// The real CLI's command, where it was fetched.
     pub real: Option<PathBuf>,
 }
 
-/// The place.
 #[derive(Debug)]
 pub struct Place {
-    /// Everything is below it.
     pub root: PathBuf,
-    /// What `HOME` says.
     pub home: PathBuf,
-    /// Where that is.
     pub real_home: PathBuf,
-    /// The folder to work in.
     pub work: PathBuf,
-    /// `TMPDIR`.
     pub tmp: PathBuf,
-    /// Stdout and stderr of the runs.
     pub out: PathBuf,
-    /// Recordings.
     pub record: PathBuf,
-    /// `ALHENA_HOME`, where the trial sets it.
     pub alhena_home: PathBuf,
     /// Files by which the agent and the traps say what happened.
     pub marks: PathBuf,
-    /// The program.
     pub alhena: PathBuf,
-    /// The stand-in, as `gemini`.
     pub stand_in: PathBuf,
     mounts: Vec<PathBuf>,
 }
@@ -57,7 +44,6 @@ pub const RESUMED: &str = "5e551000-0000-4000-8000-000000000000";
 /// What the user said in every session that was there before.
 pub const OLD_PROMPT: &str = "an old prompt";
 
-/// A session that the user has.
 fn session(id: &str) -> String {
     let time = "2026-01-01T00:00:00.000Z";
     let records = [
@@ -69,7 +55,6 @@ fn session(id: &str) -> String {
 }
 
 impl Place {
-    /// Makes it as the plan says.
     pub fn make(plan: &Plan, programs: &Programs) -> io::Result<Self> {
         let root = tempfile::Builder::new()
             .prefix(&format!("t{:x}-", plan.seed))
@@ -209,10 +194,8 @@ impl Drop for Place {
     }
 }
 
-/// The file that uses up a small disk.
 pub const BALLAST: &str = "ballast";
 
-/// Writes until only so much is free.
 fn use_up(directory: &Path, free: u64) -> io::Result<()> {
     let state = rustix::fs::statvfs(directory)?;
     let used = (state.f_bavail * state.f_frsize).saturating_sub(free);
@@ -220,7 +203,6 @@ fn use_up(directory: &Path, free: u64) -> io::Result<()> {
     std::fs::write(directory.join(BALLAST), bytes)
 }
 
-/// Writes a file with its directories.
 pub fn write(path: &Path, text: &str) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent)?;

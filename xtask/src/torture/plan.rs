@@ -16,15 +16,12 @@ use parts::{HOSTILE_STREAMS, ODD_HOMES};
 /// The kinds of attack. Each fixes what it is about and leaves the rest to chance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// One process is stopped or killed.
     Stop,
     /// Two are killed at the same instant.
     Two,
     /// The agent leaves processes of every kind behind.
     Daemons,
-    /// The agent's output is hostile.
     Stream,
-    /// The folder is hostile.
     Repository,
     /// The environment holds secrets, and the agent says them.
     Secrets,
@@ -34,11 +31,9 @@ pub enum Kind {
     Shortage,
     /// Several runs at once in one folder.
     Together,
-    /// The real CLI, stopped or not.
     Real,
 }
 
-/// All of them, with how often each comes.
 pub const KINDS: &[(Kind, &str, u64)] = &[
     (Kind::Stop, "stop", 22),
     (Kind::Two, "two", 10),
@@ -53,12 +48,10 @@ pub const KINDS: &[(Kind, &str, u64)] = &[
 ];
 
 impl Kind {
-    /// Its name in reports and on the command line.
     pub fn name(self) -> &'static str {
         KINDS.iter().find(|(kind, _, _)| *kind == self).map_or("", |(_, name, _)| name)
     }
 
-    /// The one with this name.
     pub fn named(name: &str) -> Option<Self> {
         KINDS.iter().find(|(_, known, _)| *known == name).map(|(kind, _, _)| *kind)
     }
@@ -75,44 +68,29 @@ impl Kind {
     }
 }
 
-/// A trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// Everything follows from it.
     pub seed: u64,
-    /// What it is about.
     pub kind: Kind,
-    /// The real CLI instead of the stand-in.
     pub real: bool,
-    /// The user's home.
     pub home: Home,
-    /// `ALHENA_HOME` is set.
     pub alhena_home: bool,
     /// A disk that is nearly full, and how many bytes are free.
     pub small_disk: Option<(Disk, u64)>,
-    /// What else is short.
     pub limits: Limits,
-    /// What the agent writes.
     pub stream: Stream,
-    /// What it leaves running.
     pub daemons: Vec<Child>,
-    /// Whether the agent ignores signals.
     pub deaf: bool,
-    /// Whether its session file ends as after ^C.
     pub wiped: bool,
-    /// Whether the folder is full of traps.
     pub traps: bool,
     /// Whether secrets are in the environment and said by the agent.
     pub secrets: bool,
-    /// `--record`.
     pub record: bool,
-    /// `--as`.
     pub view: View,
     /// Whether all runs go on with one session that the user has.
     pub resumes: bool,
     /// How many runs at once; the stop is for the first.
     pub runs: usize,
-    /// The stop.
     pub stop: Stop,
 }
 

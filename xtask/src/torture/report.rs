@@ -11,12 +11,9 @@ use super::plan::{Kind, Plan};
 
 const EVERY: Duration = Duration::from_secs(10);
 
-/// A trial in which a promise was broken.
 #[derive(Debug)]
 pub struct Failure {
-    /// What it was.
     pub plan: Plan,
-    /// What was found.
     pub findings: Vec<String>,
 }
 
@@ -38,7 +35,6 @@ pub struct Report {
 }
 
 impl Report {
-    /// Begins, and says with which seed.
     pub fn new(options: &Options) -> Self {
         eprintln!("torture: seed {}, {} s, {} at once", options.seed, options.time.as_secs(), options.jobs);
         let counts = Counts { by_kind: BTreeMap::new(), failures: Vec::new(), told: Instant::now() };
@@ -51,7 +47,6 @@ impl Report {
         }
     }
 
-    /// A trial has ended.
     pub fn ended(&self, kind: Kind, failure: Option<Failure>) {
         let mut counts = self.counts.lock();
         let of_kind = counts.by_kind.entry(kind).or_default();
@@ -81,12 +76,10 @@ impl Report {
         format!("cargo xtask torture --trial {}{kind}", plan.seed)
     }
 
-    /// How many failed so far.
     pub fn failed(&self) -> u64 {
         self.counts.lock().total().1
     }
 
-    /// The last words.
     pub fn end(&self) {
         let counts = self.counts.lock();
         let (passed, failed) = counts.total();

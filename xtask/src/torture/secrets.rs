@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use alhena_testbed::forms;
 use alhena_testbed::tools::files_under;
+use memchr::memmem;
 
 use super::place::BALLAST;
 
@@ -16,51 +17,27 @@ struct Secret {
     in_dotenv: bool,
 }
 
+const fn plain(name: &'static str, value: &'static str) -> Secret {
+    Secret { name, value, hidden: value, in_dotenv: false }
+}
+
 const SECRETS: &[Secret] = &[
-    Secret {
-        name: "DEPLOY_TOKEN",
-        value: "tok-8Zr4Qm1LxW0c-plain",
-        hidden: "tok-8Zr4Qm1LxW0c-plain",
-        in_dotenv: false,
-    },
-    Secret {
-        name: "SIGNING_KEY",
-        value: "-----BEGIN KEY-----\nMIIEvQ7x/Zp+Kq\nu9Lr==Wb\n-----END KEY-----",
-        hidden: "-----BEGIN KEY-----\nMIIEvQ7x/Zp+Kq\nu9Lr==Wb\n-----END KEY-----",
-        in_dotenv: false,
-    },
-    Secret {
-        name: "DB_PASSWORD",
-        value: "pa\"ss\\wo'rd{7} ü",
-        hidden: "pa\"ss\\wo'rd{7} ü",
-        in_dotenv: false,
-    },
-    Secret { name: "PIN_SECRET", value: "q7Xz#", hidden: "q7Xz#", in_dotenv: false },
-    Secret {
-        name: "DATABASE_URL",
-        value: "postgres://app:uRlpAss99w@db.example:5432/app",
-        hidden: "uRlpAss99w",
-        in_dotenv: false,
-    },
-    Secret {
-        name: "STRIPE_API_KEY",
-        value: "sk_live_d0tEnv55Value",
-        hidden: "sk_live_d0tEnv55Value",
-        in_dotenv: true,
-    },
+    plain("DEPLOY_TOKEN", "tok-8Zr4Qm1LxW0c-plain"),
+    plain("SIGNING_KEY", "-----BEGIN KEY-----\nMIIEvQ7x/Zp+Kq\nu9Lr==Wb\n-----END KEY-----"),
+    plain("DB_PASSWORD", "pa\"ss\\wo'rd{7} ü"),
+    plain("PIN_SECRET", "q7Xz#"),
+    Secret { hidden: "uRlpAss99w", ..plain("DATABASE_URL", "postgres://app:uRlpAss99w@db.example:5432/app") },
+    Secret { in_dotenv: true, ..plain("STRIPE_API_KEY", "sk_live_d0tEnv55Value") },
 ];
 
-/// The names of all of them.
 pub fn names() -> impl Iterator<Item = &'static str> {
     SECRETS.iter().map(|secret| secret.name)
 }
 
-/// Those that are variables, with their values.
 pub fn variables() -> impl Iterator<Item = (&'static str, &'static str)> {
     SECRETS.iter().filter(|secret| !secret.in_dotenv).map(|secret| (secret.name, secret.value))
 }
 
-/// The text of a `.env` with the others.
 pub fn dotenv() -> String {
     let lines = SECRETS.iter().filter(|secret| secret.in_dotenv);
     lines.map(|secret| format!("{}={}\n", secret.name, secret.value)).collect()
@@ -85,7 +62,7 @@ pub fn found_in(directories: &[PathBuf], is_users: impl Fn(&Path) -> bool) -> Ve
             ];
             // Short values are not looked for in base64: a few letters are in every text.
             let mut all = all.iter().filter(|(form, _)| secret.value.len() >= 8 || *form != "base64");
-            if let Some((form, _)) = all.find(|(_, text)| contains(&bytes, text.as_bytes())) {
+            if let Some((form, _)) = all.find(|(_, text)| memmem::find(&bytes, text.as_bytes()).is_some()) {
                 let first = || (format!("({form}) is in {}", file.display()), 0);
                 found.entry(secret.name).or_insert_with(first).1 += 1;
             }
@@ -93,17 +70,4 @@ pub fn found_in(directories: &[PathBuf], is_users: impl Fn(&Path) -> bool) -> Ve
     }
     let told = found.into_iter();
     told.map(|(name, (first, files))| format!("{name} {first} ({files} files in all)")).collect()
-}
-
-fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
-    let Some(first) = wanted.first() else { return false };
-    let mut rest = bytes;
-    while let Some(at) = rest.iter().position(|byte| byte == first) {
-        rest = rest.get(at..).unwrap_or_default();
-        if rest.starts_with(wanted) {
-            return true;
-        }
-        rest = rest.get(1..).unwrap_or_default();
-    }
-    false
 }

@@ -15,39 +15,30 @@ use super::trial::Started;
 /// A moment that does not come within this is not waited for any longer.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// A blow that hit somebody.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hit {
-    /// What it was.
     pub blow: Blow,
-    /// When.
     pub at: SystemTime,
     /// Whether the agent was at work: before, it is asked for its version, by a keeper of its own.
     pub at_work: bool,
 }
 
-/// What was done to the first run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Deed {
-    /// The signals that were delivered.
     pub hits: Vec<Hit>,
-    /// When its stdout was closed.
     pub closed: Option<SystemTime>,
 }
 
 impl Deed {
-    /// Whether this signal was delivered.
     pub fn hit(&self, target: Target, wanted: rustix::process::Signal) -> Option<SystemTime> {
         self.hits.iter().find(|hit| hit.blow.target == target && hit.blow.signal == wanted).map(|hit| hit.at)
     }
 
-    /// Whether nothing was done.
     pub fn is_nothing(&self) -> bool {
         self.hits.is_empty() && self.closed.is_none()
     }
 }
 
-/// Does what the plan says.
 pub fn perform(plan: &Plan, place: &Place, run: &mut Started) -> Deed {
     let mut deed = Deed::default();
     match &plan.stop {

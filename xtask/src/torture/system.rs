@@ -8,12 +8,9 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-/// What a process is denied.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// File descriptors at most.
     pub descriptors: Option<u64>,
-    /// Bytes in a file at most.
     pub file_size: Option<u64>,
     /// No inotify instances, as where other programs have used them up.
     pub no_inotify: bool,

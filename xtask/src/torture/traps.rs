@@ -17,7 +17,6 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// Where the marks are, below the directory of marks.
 pub const SPRUNG: &str = "sprung";
 
-/// Fills a folder with traps.
 pub fn plant(folder: &Path, marks: &Path) -> io::Result<()> {
     let sprung = marks.join(SPRUNG);
     std::fs::create_dir_all(&sprung)?;

@@ -29,12 +29,10 @@ const PATIENCE: Duration = Duration::from_secs(8);
 /// Alhena's memory at most, in KiB.
 const MOST_MEMORY: u64 = 160 << 10;
 
-/// A run under way.
 pub struct Started {
     child: Child,
     status: Option<ExitStatus>,
     output: Option<io::PipeReader>,
-    /// What came on stdout before it was closed.
     read: Vec<u8>,
     server: Option<(Arc<Server>, String)>,
 
@@ -42,12 +40,10 @@ pub struct Started {
 }
 
 impl Started {
-    /// Its process.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Whether it has ended.
     pub fn has_ended(&mut self) -> bool {
         if self.status.is_none() {
             self.memory = self.memory.max(peak_memory(self.child.id()));
@@ -72,16 +68,12 @@ impl Started {
     }
 }
 
-/// What is known of a run that has ended.
 #[derive(Debug)]
 pub struct EndedRun {
-    /// Which of the trial's runs.
     pub run: usize,
     /// How; none when it had to be killed because its time was over.
     pub status: Option<ExitStatus>,
-    /// All of its stdout.
     pub stdout: Vec<u8>,
-    /// All of its stderr.
     pub stderr: String,
     /// When the agent was about to write its result.
     pub result: Option<SystemTime>,
@@ -133,7 +125,6 @@ fn attempt(plan: &Plan, programs: &Programs) -> io::Result<Vec<String>> {
     Ok(findings)
 }
 
-/// `alhena run` as this trial has it.
 pub fn command(plan: &Plan, place: &Place, words: &[&str]) -> Command {
     let mut command = Command::new(&place.alhena);
     command.args(words).current_dir(&place.work).env_clear().process_group(0);

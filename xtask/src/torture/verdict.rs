@@ -32,7 +32,6 @@ pub fn must_end(plan: &Plan, deed: &Deed) -> bool {
     fatal || by_itself || deed.closed.is_some()
 }
 
-/// What is wrong with what a run said.
 pub fn judge(plan: &Plan, run: &EndedRun, deed: &Deed) -> Vec<String> {
     let Some(status) = run.status else { return Vec::new() };
     let mut findings = Vec::new();
@@ -62,7 +61,6 @@ pub fn judge(plan: &Plan, run: &EndedRun, deed: &Deed) -> Vec<String> {
     findings
 }
 
-/// The outcomes on stdout.
 fn outcomes(plan: &Plan, run: &EndedRun) -> Result<Vec<Outcome>, String> {
     let read = |value: Value| {
         serde_json::from_value(value).map_err(|error| format!("an outcome that is none: {error}"))
@@ -98,7 +96,6 @@ fn stdout_is_short(plan: &Plan) -> bool {
     plan.limits.file_size.is_some() || matches!(plan.small_disk, Some((Disk::Output, _)))
 }
 
-/// Alhena itself was ended by a signal.
 fn death(plan: &Plan, deed: &Deed, signal: i32) -> Option<String> {
     let sent =
         deed.hits.iter().any(|hit| hit.blow.target == Target::Alhena && hit.blow.signal.as_raw() == signal);
@@ -110,7 +107,6 @@ fn death(plan: &Plan, deed: &Deed, signal: i32) -> Option<String> {
     (!expected && !pipe).then(|| format!("alhena died by signal {signal}"))
 }
 
-/// A run that said how it ended.
 fn one(plan: &Plan, run: &EndedRun, deed: &Deed, outcome: &Outcome, code: Option<i32>) -> Vec<String> {
     let mut findings = Vec::new();
     let told = outcome.status;

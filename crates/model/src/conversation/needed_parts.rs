@@ -14,7 +14,7 @@ use alhena_wire::session::{
     CallStatus, Content, FileDiff, MessageRecord, MessageType, Part, Piece, ResultDisplay, Thought, Tokens,
     ToolCallRecord,
 };
-use serde::de::value::MapAccessDeserializer;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -142,58 +142,25 @@ impl<'de> Fields<'de> for Thought<'de> {
     }
 }
 
-struct TextVisitor;
-
-impl<'de> Visitor<'de> for TextVisitor {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
-    }
-
-    fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(text))
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(text.to_owned()))
-    }
-}
+/// serde borrows a `Cow` only where it is told to.
+#[derive(serde::Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for Lean<Cow<'de, str>> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(TextVisitor).map(Lean)
+        Text::deserialize(deserializer).map(|Text(text)| Lean(text))
     }
 }
 
-struct ListVisitor<T>(PhantomData<T>);
-
-macro_rules! lists_of {
-    ($($type:ident),*) => { $(
-        impl<'de> Visitor<'de> for ListVisitor<$type<'de>> {
-            type Value = Vec<$type<'de>>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an array")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-                let mut list = Vec::new();
-                while let Some(Lean(item)) = seq.next_element::<Lean<$type<'de>>>()? {
-                    list.push(item);
-                }
-                Ok(list)
-            }
-        }
-
-        impl<'de> Deserialize<'de> for Lean<Vec<$type<'de>>> {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                deserializer.deserialize_seq(ListVisitor::<$type<'de>>(PhantomData)).map(Lean)
-            }
-        }
-    )* };
+impl<'de, T> Deserialize<'de> for Lean<Vec<T>>
+where
+    Lean<T>: Deserialize<'de>,
+{
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let list: Vec<Lean<T>> = Deserialize::deserialize(deserializer)?;
+        Ok(Lean(list.into_iter().map(|Lean(item)| item).collect()))
+    }
 }
-lists_of!(ToolCallRecord, Thought);
 
 struct ContentVisitor;
 
@@ -216,12 +183,9 @@ impl<'de> Visitor<'de> for ContentVisitor {
         part(map).map(Content::One)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let mut pieces = Vec::new();
-        while let Some(Lean(piece)) = seq.next_element::<Lean<Piece<'de>>>()? {
-            pieces.push(piece);
-        }
-        Ok(Content::Many(pieces))
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
+        Lean::<Vec<Piece<'de>>>::deserialize(SeqAccessDeserializer::new(seq))
+            .map(|Lean(pieces)| Content::Many(pieces))
     }
 }
 

@@ -12,12 +12,19 @@ fn interpret(lines: &[Value], exit: Exit) -> (Vec<Event>, Arc<Outcome>) {
 }
 
 fn conclude(mut interpreter: Interpreter, lines: &[Value], exit: Exit) -> (Vec<Event>, Arc<Outcome>) {
-    let mut out = Vec::new();
-    for line in lines {
-        interpreter.line(line.to_string().as_bytes(), &mut out);
-    }
-    let outcome = interpreter.conclude(&End { exit, stderr: String::new(), duration_ms: None }, &mut out);
+    let mut out = feed(&mut interpreter, lines);
+    let outcome = interpreter.conclude(&end(exit), &mut out);
     (out, outcome)
+}
+
+fn feed(interpreter: &mut Interpreter, lines: &[Value]) -> Vec<Event> {
+    let mut out = Vec::new();
+    lines.iter().for_each(|line| interpreter.line(line.to_string().as_bytes(), &mut out));
+    out
+}
+
+fn end(exit: Exit) -> End {
+    End { exit, stderr: String::new(), duration_ms: None }
 }
 
 /// Source and kind of each event, without the last one.
@@ -311,9 +318,7 @@ fn the_disk_decides_whether_a_claim_is_true() {
         (DiskFact::Unknown, Change::Created, false),
     ] {
         let (mut interpreter, mut out) = (with_disk(), Vec::new());
-        for line in &lines[..2] {
-            interpreter.line(line.to_string().as_bytes(), &mut out);
-        }
+        out.extend(feed(&mut interpreter, &lines[..2]));
         assert_eq!((interpreter.wanted_file(), out.len()), (Some("a"), 1));
         interpreter.feed(disk_says(fact), &mut out);
         assert_eq!((interpreter.wanted_file(), out.len()), (None, 3));
@@ -333,9 +338,7 @@ fn the_disk_decides_whether_a_claim_is_true() {
 #[test]
 fn the_disk_at_the_end_counts_and_adds_what_nobody_claimed() {
     let (mut interpreter, mut out) = (with_disk(), Vec::new());
-    for line in [call("write_file", "w", json!({"file_path": "a"})), success("w")] {
-        interpreter.line(line.to_string().as_bytes(), &mut out);
-    }
+    out.extend(feed(&mut interpreter, &[call("write_file", "w", json!({"file_path": "a"})), success("w")]));
     let seen = |interpreter: &Interpreter| {
         interpreter.claimed_files().iter().map(|file| (file.change, file.verified)).collect::<Vec<_>>()
     };
@@ -611,13 +614,10 @@ fn a_second_result_that_answers_a_stop_does_not_take_the_first_one_back() {
     let mut out = Vec::new();
     let mut interpreter = Interpreter::new();
     let error = json!({"type": "result", "status": "error", "error": {"type": "FatalCancellationError", "message": "^C"}});
-    for line in [delta("Hi."), result()] {
-        interpreter.line(line.to_string().as_bytes(), &mut out);
-    }
+    out.extend(feed(&mut interpreter, &[delta("Hi."), result()]));
     interpreter.feed(Input::Stop(Stop::NoExit), &mut out);
     interpreter.line(error.to_string().as_bytes(), &mut out);
-    let end = End { exit: Exit::Code(130), stderr: String::new(), duration_ms: None };
-    assert!(interpreter.conclude(&end, &mut out).is_success());
+    assert!(interpreter.conclude(&end(Exit::Code(130)), &mut out).is_success());
 }
 
 #[test]
@@ -649,15 +649,10 @@ fn an_error_or_a_result_in_a_shape_that_nobody_knows_is_no_success() {
 fn a_line_that_was_too_long_is_a_warning_and_no_success_where_it_may_have_been_the_result() {
     let judged = |before: &[Value], sample: &str, after: &[Value]| {
         let (mut out, mut interpreter) = (Vec::new(), Interpreter::new());
-        for line in before {
-            interpreter.line(line.to_string().as_bytes(), &mut out);
-        }
+        out.extend(feed(&mut interpreter, before));
         interpreter.too_long(sample.into(), 99, &mut out);
-        for line in after {
-            interpreter.line(line.to_string().as_bytes(), &mut out);
-        }
-        let end = End { exit: Exit::Code(0), stderr: String::new(), duration_ms: None };
-        let outcome = interpreter.conclude(&end, &mut out);
+        out.extend(feed(&mut interpreter, after));
+        let outcome = interpreter.conclude(&end(Exit::Code(0)), &mut out);
         assert_eq!((outcome.malformed.lines, outcome.malformed.bytes), (1, 99));
         (outcome.is_success(), outcome.warnings.join("\n"))
     };
@@ -701,12 +696,9 @@ fn output_after_the_result_is_kept_as_events() {
 fn an_answer_that_was_cut_off_is_a_failure_with_its_reason_and_the_text_so_far() {
     let judged = |reason: Option<&str>, lines: &[Value]| {
         let (mut interpreter, mut out) = (Interpreter::new(), Vec::new());
-        for line in lines {
-            interpreter.line(line.to_string().as_bytes(), &mut out);
-        }
+        out.extend(feed(&mut interpreter, lines));
         interpreter.feed(Input::FinishReason(reason.map(str::to_owned)), &mut out);
-        let end = End { exit: Exit::Code(0), stderr: String::new(), duration_ms: None };
-        interpreter.conclude(&end, &mut out)
+        interpreter.conclude(&end(Exit::Code(0)), &mut out)
     };
     let lines = [delta("Once upon a ti"), result()];
     for (reason, message) in [
@@ -735,11 +727,8 @@ fn a_success_without_a_source_of_the_finish_reason_has_a_warning() {
     let judged = |inputs: &[Input<'static>], lines: &[Value]| {
         let (mut interpreter, mut out) = (Interpreter::new(), Vec::new());
         inputs.iter().for_each(|input| interpreter.feed(input.clone(), &mut out));
-        for line in lines {
-            interpreter.line(line.to_string().as_bytes(), &mut out);
-        }
-        let end = End { exit: Exit::Code(0), stderr: String::new(), duration_ms: None };
-        let outcome = interpreter.conclude(&end, &mut out);
+        out.extend(feed(&mut interpreter, lines));
+        let outcome = interpreter.conclude(&end(Exit::Code(0)), &mut out);
         let told = out.iter().filter(|event| matches!(event.kind, EventKind::Warning { .. })).count();
         assert_eq!(told, outcome.warnings.len());
         outcome
@@ -774,8 +763,7 @@ fn lines_that_are_no_events_are_counted_and_shown_safely() {
         interpreter.line(line, &mut out);
     }
     interpreter.malformed("xxx".into(), u64::MAX, &mut out);
-    let outcome = interpreter
-        .conclude(&End { exit: Exit::Unknown, stderr: String::new(), duration_ms: None }, &mut out);
+    let outcome = interpreter.conclude(&end(Exit::Unknown), &mut out);
     let malformed =
         |sample: &str, bytes| (Source::Stream, EventKind::Malformed { sample: sample.to_owned(), bytes });
     assert_eq!(
@@ -875,8 +863,7 @@ fn a_result_waits_longer_for_a_session_file_that_speaks() {
         let fact = Fact::Tool { message: "m".into(), id: "c".into(), fact, call: None };
         interpreter.feed(Input::Fact(fact), &mut out);
         interpreter.line(result().to_string().as_bytes(), &mut out);
-        let end = End { exit: Exit::Code(0), stderr: String::new(), duration_ms: None };
-        interpreter.conclude(&end, &mut out).commands[0].exit_code
+        interpreter.conclude(&end(Exit::Code(0)), &mut out).commands[0].exit_code
     };
     assert_eq!(exit_code_at(None, 900), Some(7));
     assert_eq!(exit_code_at(None, 1_100), None);
@@ -957,8 +944,7 @@ fn what_is_kept_has_limits() {
     feed(output("huge", "done"));
     feed(delta("Done."));
     feed(result());
-    let end = End { exit: Exit::Code(0), stderr: String::new(), duration_ms: None };
-    let outcome = interpreter.conclude(&end, &mut out);
+    let outcome = interpreter.conclude(&end(Exit::Code(0)), &mut out);
     let outputs: Vec<_> = outcome.commands.iter().filter_map(|run| run.output.as_ref()).collect();
     assert_eq!(outputs.first().map(|output| output.len()), Some(64 << 10));
     assert!(outputs.iter().map(|output| output.len()).sum::<usize>() <= 4 << 20);
@@ -989,8 +975,7 @@ fn a_report_gives_the_same_form_as_the_stream() {
     let mut out = Vec::new();
     let mut interpreter = Interpreter::new();
     interpreter.report(alhena_wire::report::find_report(report.as_bytes()).unwrap().report, &mut out);
-    let end = End { exit: Exit::Code(0), stderr: String::new(), duration_ms: None };
-    let outcome = interpreter.conclude(&end, &mut out);
+    let outcome = interpreter.conclude(&end(Exit::Code(0)), &mut out);
     let tokens = crate::Tokens { prompt: 100, cached: 30, output: 4, thoughts: 20, tool: 3, total: 127 };
     let usage = Usage::of_models([("gemini-2.5-flash", tokens)]);
     assert_eq!(
@@ -1024,8 +1009,7 @@ fn a_report_hides_the_turn_limit_among_its_warnings() {
     let mut out = Vec::new();
     let mut interpreter = Interpreter::new();
     interpreter.report(alhena_wire::report::find_report(report).unwrap().report, &mut out);
-    let end = End { exit: Exit::Code(0), stderr: String::new(), duration_ms: None };
-    let outcome = interpreter.conclude(&end, &mut out);
+    let outcome = interpreter.conclude(&end(Exit::Code(0)), &mut out);
     assert_eq!(
         (outcome.failure.as_ref().map(|failure| failure.kind), outcome.warnings.len()),
         (Some(FailureKind::TurnLimit), 0)
@@ -1050,12 +1034,10 @@ fn costing_within(
     if let Some(prices) = prices {
         interpreter.feed(Input::Prices(Box::new(Prices::read(prices).unwrap())), &mut out);
     }
-    for line in [init(), prompt(), delta("Hello.")] {
-        interpreter.line(line.to_string().as_bytes(), &mut out);
-    }
+    out.extend(feed(&mut interpreter, &[init(), prompt(), delta("Hello.")]));
     calls.iter().for_each(|call| interpreter.feed(Input::Fact(call.clone()), &mut out));
     interpreter.line(result().to_string().as_bytes(), &mut out);
-    interpreter.conclude(&End { exit: Exit::Code(0), stderr: String::new(), duration_ms: None }, &mut out)
+    interpreter.conclude(&end(Exit::Code(0)), &mut out)
 }
 
 const TIERED: &str = r#"{"date": "d", "currency": "USD", "per_tokens": 1, "models": {"gemini-2.5-flash":
@@ -1124,8 +1106,7 @@ fn prices_that_are_asked_for_count_more_than_those_of_the_recording() {
         let mut out = Vec::new();
         interpreter.feed(Input::Prices(Box::new(Prices::read(TIERED).unwrap())), &mut out);
         interpreter.line(result().to_string().as_bytes(), &mut out);
-        let end = End { exit: Exit::Code(0), stderr: String::new(), duration_ms: None };
-        interpreter.conclude(&end, &mut out).cost_usd
+        interpreter.conclude(&end(Exit::Code(0)), &mut out).cost_usd
     };
     assert_eq!(cost(Interpreter::new().with_prices(dear.clone())), Some(340.0));
     assert_eq!(cost(Interpreter::new().only_by_prices(dear)), Some(540.0));
@@ -1146,17 +1127,13 @@ fn an_attempt_that_is_followed_by_another_is_told_once_and_what_both_took_is_sum
     let mut interpreter = Interpreter::new();
     let mut out = Vec::new();
     interpreter.feed(Input::MayGoOn, &mut out);
-    for line in [init("a"), say("one "), limited] {
-        interpreter.line(line.to_string().as_bytes(), &mut out);
-    }
+    out.extend(feed(&mut interpreter, &[init("a"), say("one "), limited]));
     let failure = interpreter.would_fail_of(&end(173), &mut out).unwrap();
     assert_eq!((failure.kind, failure.retry_after_ms), (FailureKind::RateLimited, Some(2000)));
     assert!(interpreter.was_answered());
     interpreter.feed(Input::GoesOn, &mut out);
     assert!(!interpreter.was_answered() && !interpreter.has_result());
-    for line in [init("b"), say("two"), done] {
-        interpreter.line(line.to_string().as_bytes(), &mut out);
-    }
+    out.extend(feed(&mut interpreter, &[init("b"), say("two"), done]));
     let outcome = interpreter.conclude(&end(0), &mut out);
     assert_eq!((outcome.status, outcome.failure.as_ref()), (crate::Status::Success, None));
     assert_eq!((outcome.usage.all.total, outcome.usage.models["m"].total), (12, 12));
@@ -1176,7 +1153,6 @@ fn an_attempt_that_stays_the_last_says_what_it_failed_of() {
     let limited = json!({"type": "result", "status": "error", "error": {"type": "unknown", "message": "[API Error: no]"}});
     interpreter.line(limited.to_string().as_bytes(), &mut out);
     assert!(out.iter().all(|event| !matches!(event.kind, EventKind::Error { .. })));
-    let end = End { exit: Exit::Code(173), stderr: String::new(), duration_ms: None };
-    assert_eq!(interpreter.conclude(&end, &mut out).exit_status(), 6);
+    assert_eq!(interpreter.conclude(&end(Exit::Code(173)), &mut out).exit_status(), 6);
     assert!(out.iter().any(|event| matches!(event.kind, EventKind::Error { .. })));
 }

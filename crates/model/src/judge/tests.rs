@@ -123,60 +123,44 @@ fn a_death_by_signal_is_a_crash() {
 
 #[test]
 fn a_stop_before_the_result_is_the_verdict_whatever_the_exit_code() {
-    use std::time::Duration;
-    let five = Duration::from_secs(300);
+    use FailureKind::{Cancelled, Crashed, Protocol, Stalled, Timeout};
+    let seconds = Duration::from_secs;
     let cases = [
         (
             Stop::Timeout(Duration::from_millis(1500)),
-            Status::Timeout,
-            FailureKind::Timeout,
+            Timeout,
             "The run took longer than 1500 ms",
             "Give it more time, for example --timeout 2s.",
         ),
         (
-            Stop::Timeout(five),
-            Status::Timeout,
-            FailureKind::Timeout,
+            Stop::Timeout(seconds(300)),
+            Timeout,
             "The run took longer than 300 s",
             "Give it more time, for example --timeout 600s.",
         ),
         (
-            Stop::NoFirstEvent(Duration::from_secs(60)),
-            Status::Stalled,
-            FailureKind::Stalled,
+            Stop::NoFirstEvent(seconds(60)),
+            Stalled,
             "Gemini CLI wrote nothing within 60 s of its start",
             "`alhena doctor` looks for what can hold it up, a stale lock for one; --first-event-timeout 5m waits longer.",
         ),
-        (
-            Stop::Silence(five),
-            Status::Stalled,
-            FailureKind::Stalled,
-            "Gemini CLI was silent for 300 s",
-            FailureKind::Stalled.hint(),
-        ),
-        (
-            Stop::Cancelled,
-            Status::Cancelled,
-            FailureKind::Cancelled,
-            "The run was cancelled",
-            FailureKind::Cancelled.hint(),
-        ),
+        (Stop::Silence(seconds(300)), Stalled, "Gemini CLI was silent for 300 s", Stalled.hint()),
+        (Stop::Cancelled, Cancelled, "The run was cancelled", Cancelled.hint()),
         (
             Stop::TooMuchOutput(10),
-            Status::Failed,
-            FailureKind::Protocol,
+            Protocol,
             "Gemini CLI wrote more than 10 bytes and was stopped",
-            FailureKind::Protocol.hint(),
+            Protocol.hint(),
         ),
-        (
-            Stop::NoExit,
-            Status::Failed,
-            FailureKind::Crashed,
-            "Gemini CLI did not exit",
-            FailureKind::Crashed.hint(),
-        ),
+        (Stop::NoExit, Crashed, "Gemini CLI did not exit", Crashed.hint()),
     ];
-    for (stop, status, kind, message, hint) in cases {
+    for (stop, kind, message, hint) in cases {
+        let status = match kind {
+            Timeout => Status::Timeout,
+            Stalled => Status::Stalled,
+            Cancelled => Status::Cancelled,
+            _ => Status::Failed,
+        };
         for exit in [Exit::Code(0), Exit::Code(130), Exit::Signal(9)] {
             for facts in [Facts::default(), succeeded(), reported("FatalCancellationError", "x", None)] {
                 let facts = Facts { stop: Some(before_result(stop)), ..facts };
@@ -352,62 +336,31 @@ fn statuses_are_found_wherever_the_cli_puts_them() {
 #[test]
 fn a_quota_has_its_delay_or_is_daily() {
     let seconds = "[API Error: Slow down.\nSuggested retry after 2s.]\nPlease wait and try again later.";
+    let busy = |delay: &str| {
+        logged("RetryableQuotaError: busy", &format!("  retryDelayMs: {delay},\n  status: 429"))
+    };
     let cases = [
-        (
-            seconds,
-            "",
-            Some(2000),
-            "Wait 2 s and run again, or use another model or key; --on-rate-limit can do both.",
-        ),
-        (
-            "Please retry in 350ms.",
-            "",
-            Some(350),
-            "Wait 1 s and run again, or use another model or key; --on-rate-limit can do both.",
-        ),
-        (
-            "Please retry in 12.5s",
-            "",
-            Some(12_500),
-            "Wait 13 s and run again, or use another model or key; --on-rate-limit can do both.",
-        ),
-        (
-            "Your quota will reset after 8h44m7s.",
-            "",
-            Some(31_447_000),
-            "Wait 9 h and run again, or use another model or key; --on-rate-limit can do both.",
-        ),
-        (
-            r#"{"retryDelay":"600s"}"#,
-            "",
-            Some(600_000),
-            "Wait 10 min and run again, or use another model or key; --on-rate-limit can do both.",
-        ),
-        (
-            "busy",
-            &logged("RetryableQuotaError: busy", "  retryDelayMs: 60000,\n  status: 429"),
-            Some(60_000),
-            "Wait 60 s and run again, or use another model or key; --on-rate-limit can do both.",
-        ),
-        (
-            "busy",
-            &logged("RetryableQuotaError: busy", "  retryDelayMs: undefined,\n  status: 429"),
-            None,
-            FailureKind::RateLimited.hint(),
-        ),
-        ("retry after a while", "", None, FailureKind::RateLimited.hint()),
-        ("retry after 99999999999999999s", "", None, FailureKind::RateLimited.hint()),
-        (
-            "retry after 7",
-            "",
-            Some(7000),
-            "Wait 7 s and run again, or use another model or key; --on-rate-limit can do both.",
-        ),
+        (seconds, String::new(), Some(2000), "2 s"),
+        ("Please retry in 350ms.", String::new(), Some(350), "1 s"),
+        ("Please retry in 12.5s", String::new(), Some(12_500), "13 s"),
+        ("Your quota will reset after 8h44m7s.", String::new(), Some(31_447_000), "9 h"),
+        (r#"{"retryDelay":"600s"}"#, String::new(), Some(600_000), "10 min"),
+        ("busy", busy("60000"), Some(60_000), "60 s"),
+        ("busy", busy("undefined"), None, ""),
+        ("retry after a while", String::new(), None, ""),
+        ("retry after 99999999999999999s", String::new(), None, ""),
+        ("retry after 7", String::new(), Some(7000), "7 s"),
     ];
-    for (message, stderr, delay, hint) in cases {
-        let found = failure(&reported("unknown", message, None), &end(Exit::Code(173), stderr));
+    for (message, stderr, delay, wait) in cases {
+        let hint = match wait {
+            "" => FailureKind::RateLimited.hint().to_owned(),
+            _ => format!(
+                "Wait {wait} and run again, or use another model or key; --on-rate-limit can do both."
+            ),
+        };
+        let found = failure(&reported("unknown", message, None), &end(Exit::Code(173), &stderr));
         assert_eq!(
-            (found.kind, found.http_status, found.daily_quota, found.retry_after_ms, found.hint.as_str()),
+            (found.kind, found.http_status, found.daily_quota, found.retry_after_ms, found.hint),
             (FailureKind::RateLimited, Some(429), false, delay, hint),
             "{message}"
         );

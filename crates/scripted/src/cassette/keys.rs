@@ -2,6 +2,8 @@
 
 use alhena_sys::http::Request;
 
+use crate::route::decode;
+
 /// Parameters of a query that are keys.
 const PARAMETERS: [&str; 4] = ["key", "api_key", "apikey", "access_token"];
 /// Headers that are keys.
@@ -13,7 +15,7 @@ pub(super) fn of(request: &Request) -> Vec<String> {
     // What is before the blank says which kind of a key it is.
     let headers = headers.filter_map(|(_, value)| value.split_whitespace().next_back()).map(str::to_owned);
     let query = request.target.split_once('?').map_or("", |(_, query)| query);
-    let query = query.split('&').filter_map(parameter).flat_map(|key| [key.to_owned(), plain(key)]);
+    let query = query.split('&').filter_map(parameter).flat_map(|key| [key.to_owned(), decode(key)]);
     let mut keys: Vec<String> = headers.chain(query).filter(|key| !key.is_empty()).collect();
     keys.sort_unstable_by_key(|key| std::cmp::Reverse(key.len()));
     keys.dedup();
@@ -31,23 +33,6 @@ pub(super) fn without(target: &str) -> String {
 fn parameter(pair: &str) -> Option<&str> {
     let (name, value) = pair.split_once('=')?;
     PARAMETERS.iter().any(|known| known.eq_ignore_ascii_case(name)).then_some(value)
-}
-
-/// Without the escapes of a URL.
-fn plain(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let escaped =
-            after.get(..2).filter(|_| *first == b'%').and_then(|digits| std::str::from_utf8(digits).ok());
-        let (byte, taken) = match escaped.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => (byte, 3),
-            None => (*first, 1),
-        };
-        bytes.push(byte);
-        rest = rest.get(taken..).unwrap_or_default();
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

@@ -5,23 +5,25 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::files_under;
-use super::registries::check;
-use crate::cache;
+use super::sources::check;
 
 /// A tmux unpacked from Debian's packages, with its libraries.
-pub(super) fn fetch_tmux(version: &str) -> io::Result<PathBuf> {
-    let directory = cache::entry(&format!("tmux/{version}"), |directory| {
-        let downloads = tempfile::tempdir()?;
-        for package in download_packages(downloads.path())? {
-            check(Command::new("dpkg-deb").arg("-x").arg(package).arg(directory.join("root")), "dpkg-deb")?;
-        }
-        std::fs::create_dir_all(directory.join("bin"))?;
-        let wrapper = directory.join("bin/tmux");
-        std::fs::write(&wrapper, TMUX_WRAPPER)?;
-        alhena_sys::files::set_mode(&wrapper, 0o755)?;
-        check(Command::new(&wrapper).arg("-V"), "the unpacked tmux").map(|_| ())
-    })?;
-    Ok(directory.join("bin/tmux"))
+pub(super) fn unpack_tmux(directory: &Path, _: &str) -> io::Result<()> {
+    let downloads = tempfile::tempdir()?;
+    for package in download_packages(downloads.path())? {
+        check(Command::new("dpkg-deb").arg("-x").arg(package).arg(directory.join("root")), "dpkg-deb")?;
+    }
+    let wrapper = wrapper(directory, "tmux", TMUX_WRAPPER)?;
+    check(Command::new(&wrapper).arg("-V"), "the unpacked tmux").map(|_| ())
+}
+
+/// Makes a command that finds what was unpacked beside it.
+fn wrapper(directory: &Path, name: &str, script: &str) -> io::Result<PathBuf> {
+    let wrapper = directory.join("bin").join(name);
+    std::fs::create_dir_all(directory.join("bin"))?;
+    std::fs::write(&wrapper, script)?;
+    alhena_sys::files::set_mode(&wrapper, 0o755)?;
+    Ok(wrapper)
 }
 
 /// Finds the libraries beside itself, wherever the cache is.
@@ -41,16 +43,10 @@ pub(super) const CHROMIUM: &str = "chromium-headless-shell";
 ///
 /// What the machine has installed plays no part: the dependencies are those of a machine without any package. Only the
 /// C library stays the machine's own, because it belongs to the loader that starts every program there.
-pub(super) fn fetch_chromium(version: &str) -> io::Result<PathBuf> {
-    let directory = cache::entry(&format!("{CHROMIUM}/{version}"), |directory| {
-        unpack_complete(&[CHROMIUM], |name| !name.starts_with("libc6_"), &directory.join("root"))?;
-        std::fs::create_dir_all(directory.join("bin"))?;
-        let wrapper = directory.join("bin").join(CHROMIUM);
-        std::fs::write(&wrapper, CHROMIUM_WRAPPER)?;
-        alhena_sys::files::set_mode(&wrapper, 0o755)?;
-        check_browser(&wrapper, tempfile::tempdir()?.path())
-    })?;
-    Ok(directory.join("bin").join(CHROMIUM))
+pub(super) fn unpack_chromium(directory: &Path, _: &str) -> io::Result<()> {
+    unpack_complete(&[CHROMIUM], |name| !name.starts_with("libc6_"), &directory.join("root"))?;
+    let wrapper = wrapper(directory, CHROMIUM, CHROMIUM_WRAPPER)?;
+    check_browser(&wrapper, tempfile::tempdir()?.path())
 }
 
 /// Unpacks Debian's packages with everything that they depend on, as far as the names of the files are wanted.
@@ -152,9 +148,7 @@ fn private_apt_options(directory: &Path) -> io::Result<Vec<String>> {
     Ok(settings.into_iter().flat_map(|setting| ["-o".to_owned(), setting]).collect())
 }
 
-pub(super) fn fetch_staticcheck(version: &str) -> io::Result<PathBuf> {
-    cache::entry(&format!("staticcheck/{version}"), |directory| {
-        let is_go = |name: &str| name.starts_with("go");
-        unpack_complete(&["go-staticcheck", "golang-go"], is_go, &directory.join("root"))
-    })
+pub(super) fn unpack_staticcheck(directory: &Path, _: &str) -> io::Result<()> {
+    let is_go = |name: &str| name.starts_with("go");
+    unpack_complete(&["go-staticcheck", "golang-go"], is_go, &directory.join("root"))
 }

@@ -75,5 +75,5 @@ fn a_run_of_the_bare_cli_shows_in_the_snapshot() {
 fn a_version_that_does_not_exist_is_an_error_that_says_so() {
     let error = RealCli::get("0.0.0-no-such-version").unwrap_err().to_string();
     assert!(error.starts_with("`npm install @google/gemini-cli@0.0.0-no-such-version` failed"), "{error}");
-    assert!(!RealCli::is_cached("0.0.0-no-such-version"));
+    assert!(!alhena_testbed::cache::root().join("gemini-cli/0.0.0-no-such-version").exists());
 }

@@ -1,4 +1,4 @@
-//! Any file: a reader, a follower and one that watches see the same messages.
+//! Any file: a reader and a follower see the same messages.
 #![no_main]
 
 use alhena_wire::session::{Format, Log, Session};
@@ -6,15 +6,9 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|file: &[u8]| {
     let session = Session::read(file);
-    let mut shown = Vec::new();
-    let each = Session::read_each(file, |record, raw| {
-        serde_json::to_string(&record).unwrap();
-        shown.push(raw.get().to_owned());
-    });
-    let read: Vec<_> = session.log.messages().iter().map(|message| message.raw().get().to_owned()).collect();
-    assert_eq!(shown, read);
-    assert_eq!(each.log.unreadable(), session.log.unreadable());
-
+    for message in session.log.messages() {
+        serde_json::to_string(&message.decode()).unwrap();
+    }
     if session.format == Format::Lines && session.complete {
         let mut follower: Log<'static> = Log::new();
         file.split(|byte| *byte == b'\n').for_each(|line| _ = follower.push_copy(line));

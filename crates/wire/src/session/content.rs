@@ -6,12 +6,13 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use serde::de::value::SeqAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
 use super::payload::Payload;
 use crate::Raw;
-use crate::object::{Decode, IntoOwned, Object, Tag, Via};
+use crate::object::{Decode, IntoOwned, Object, Tag};
 
 /// The content of a message, or the result of a tool call.
 #[derive(Clone, Debug, PartialEq)]
@@ -115,15 +116,6 @@ wire_object! {
     }
 }
 
-/// What the CLI adds in the user's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Context {
-    /// `<session_context>`: date, system and directories; the first message of a session.
-    Session,
-    /// `<hook_context>`: what a hook added in front of the prompt.
-    Hook,
-}
-
 impl<'a> Content<'a> {
     /// The pieces, whatever the form.
     pub fn pieces(&self) -> &[Piece<'a>] {
@@ -143,11 +135,6 @@ impl<'a> Content<'a> {
         joined(self.pieces().iter().filter_map(Piece::spoken))
     }
 
-    /// All text that is marked as a thought, joined without a separator.
-    pub fn thought_text(&self) -> Cow<'_, str> {
-        joined(self.parts().filter(|part| part.is_thought()).filter_map(|part| part.text.as_deref()))
-    }
-
     /// Whether this is nothing but tool responses, which the CLI stores in the user's name. Media beside a response belongs
     /// to it.
     pub fn is_function_response_only(&self) -> bool {
@@ -158,18 +145,12 @@ impl<'a> Content<'a> {
         self.parts().any(|part| part.function_response.is_some()) && self.pieces().iter().all(belongs)
     }
 
-    /// What the text begins with, if the CLI added it.
-    pub fn context(&self) -> Option<Context> {
-        let text =
-            self.pieces().iter().find_map(|piece| piece.spoken().filter(|text| !text.trim().is_empty()))?;
-        let text = text.trim_start();
-        if text.starts_with("<session_context>") {
-            Some(Context::Session)
-        } else if text.starts_with("<hook_context>") {
-            Some(Context::Hook)
-        } else {
-            None
-        }
+    /// Whether the CLI added it in the user's name: `<session_context>` begins a session (date, system and directories), and
+    /// `<hook_context>` is what a hook put in front of the prompt.
+    pub fn is_context(&self) -> bool {
+        let mut said = self.pieces().iter().filter_map(|piece| piece.spoken()).map(str::trim_start);
+        let first = said.find(|text| !text.is_empty()).unwrap_or_default();
+        ["<session_context>", "<hook_context>"].iter().any(|tag| first.starts_with(tag))
     }
 }
 
@@ -267,12 +248,8 @@ impl<'de> Visitor<'de> for ContentVisitor {
         PieceVisitor.visit_map(map).map(Content::One)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Content<'de>, A::Error> {
-        let mut pieces = Vec::new();
-        while let Some(Via(piece)) = seq.next_element()? {
-            pieces.push(piece);
-        }
-        Ok(Content::Many(pieces))
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Content<'de>, A::Error> {
+        Decode::decode(SeqAccessDeserializer::new(seq)).map(Content::Many)
     }
 }
 

@@ -4,9 +4,7 @@
 //! may find half a line. Both give what is there.
 
 use super::log::Log;
-use super::message::MessageRecord;
-use super::record::{Object, OnMessage, Update, parse_record};
-use crate::Raw;
+use super::record::{Object, Update, parse_record};
 
 /// How a session is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,34 +30,17 @@ pub struct Session<'a> {
 impl<'a> Session<'a> {
     /// Reads a session file. Never fails: what is not there or not readable is missing in the log.
     pub fn read(bytes: &'a [u8]) -> Self {
-        let mut session = Session::read_trusting(bytes, None);
+        let mut session = Session::read_trusting(bytes);
         session.log.check_all();
         session
     }
 
-    /// Reads a session file and shows every message to `watch`, in order, as it stands at the end. The same as
-    /// [`Session::read`] followed by [`Stored::decode`](super::Stored::decode) on each, in two thirds of the time.
-    pub fn read_each(bytes: &'a [u8], mut watch: impl FnMut(MessageRecord<'_>, &Raw<'_>)) -> Self {
-        let mut seen = false;
-        let mut session = Session::read_trusting(
-            bytes,
-            Some(&mut |record, raw| {
-                seen = true;
-                watch(record, raw);
-            }),
-        );
-        if !seen {
-            session.log.decode_all(&mut watch);
-        }
-        session
-    }
-
-    /// Reads a file; its messages are unchecked, or were already shown to `watch`.
-    fn read_trusting(bytes: &'a [u8], watch: Option<OnMessage<'_, '_>>) -> Self {
+    /// Reads a file; its messages are unchecked.
+    fn read_trusting(bytes: &'a [u8]) -> Self {
         // The object is printed over many lines in every release, so its first line is a brace; no record looks like that.
         let first = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).find(|line| !line.is_empty());
         if first == Some(b"{")
-            && let Some(session) = Session::read_object(bytes, watch)
+            && let Some(session) = Session::read_object(bytes)
         {
             return session;
         }
@@ -67,7 +48,7 @@ impl<'a> Session<'a> {
         if lines.log.has_header() {
             return lines;
         }
-        Session::read_object(bytes, None).filter(|object| object.complete).unwrap_or(lines)
+        Session::read_object(bytes).filter(|object| object.complete).unwrap_or(lines)
     }
 
     fn read_lines(bytes: &'a [u8]) -> Self {
@@ -86,17 +67,17 @@ impl<'a> Session<'a> {
     }
 
     /// Reads one object, or as much of it as there is; `None` when it is no session.
-    fn read_object(bytes: &'a [u8], watch: Option<OnMessage<'_, '_>>) -> Option<Self> {
+    fn read_object(bytes: &'a [u8]) -> Option<Self> {
         let mut log = Log::new();
         let complete = match std::str::from_utf8(bytes) {
             Ok(text) => {
-                let (update, complete) = read_legacy(text, watch)?;
+                let (update, complete) = read_legacy(text)?;
                 log.adopt(update);
                 complete
             }
             Err(_) => {
                 let text = String::from_utf8_lossy(bytes);
-                let (update, complete) = read_legacy(&text, watch)?;
+                let (update, complete) = read_legacy(&text)?;
                 log.adopt(update.into_owned());
                 complete
             }
@@ -106,8 +87,8 @@ impl<'a> Session<'a> {
 }
 
 /// A legacy session, and whether it is whole; `None` when it does not say which session it is.
-fn read_legacy<'a>(text: &'a str, watch: Option<OnMessage<'_, '_>>) -> Option<(Update<'a>, bool)> {
+fn read_legacy(text: &str) -> Option<(Update<'_>, bool)> {
     let mut object = Object::default();
-    let complete = object.read(text, watch).is_ok();
+    let complete = object.read(text).is_ok();
     object.is_session().then_some((object.update, complete))
 }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::message::{MessageRecord, Metadata};
-use super::record::{OnMessage, Record, Update, leading_id, parse_record};
+use super::record::{Record, Update, leading_id, parse_record};
 use crate::object::{Decode, IntoOwned, Object, strict};
 use crate::{Named, Raw};
 
@@ -70,18 +70,12 @@ impl<'a> Stored<'a> {
 
     /// Finds out whether the text is JSON, and gives the text that is. Says whether it was.
     fn check(&mut self) -> bool {
-        match &self.state {
-            Soundness::Unchecked { .. } => self.settle(Raw::from_text(self.raw.get()).is_some()),
-            _ => true,
-        }
-    }
-
-    fn settle(&mut self, sound: bool) -> bool {
-        match std::mem::replace(&mut self.state, Soundness::Sound) {
-            Soundness::Unchecked { before: Some(before) } if !sound => self.raw = before,
-            Soundness::Unchecked { before: None } if !sound => self.state = Soundness::Gone,
-            Soundness::Gone => self.state = Soundness::Gone,
-            _ => {}
+        let Soundness::Unchecked { before } = &mut self.state else { return true };
+        let before = before.take();
+        let sound = Raw::from_text(self.raw.get()).is_some();
+        self.state = if sound || before.is_some() { Soundness::Sound } else { Soundness::Gone };
+        if let Some(before) = before.filter(|_| !sound) {
+            self.raw = before;
         }
         sound
     }
@@ -257,10 +251,10 @@ impl Log<'static> {
     }
 }
 
-/// Reading a whole file, where each line should be looked at once: a message that is superseded is only checked for being
-/// JSON, one that is not is only decoded. A message is therefore taken on trust until one or the other happens.
+/// Reading a whole file, where each line should be looked at once: a message is taken on trust, and checked for being JSON when
+/// another supersedes it or at the end.
 impl<'a> Log<'a> {
-    /// Like [`Log::push_line`], on trust. Before the messages are looked at, [`Log::check_all`] or [`Log::decode_all`] is due.
+    /// Like [`Log::push_line`], on trust. Before the messages are looked at, [`Log::check_all`] is due.
     pub(super) fn push_trusting(&mut self, line: &'a [u8]) {
         let line = line.trim_ascii();
         let text = std::str::from_utf8(line).ok().filter(|text| text.ends_with('}'));
@@ -283,29 +277,7 @@ impl<'a> Log<'a> {
 
     /// Checks every message that was taken on trust.
     pub(super) fn check_all(&mut self) {
-        self.settle_all(|message| message.check());
-    }
-
-    /// Shows every message to `watch`, and checks it on the way.
-    pub(super) fn decode_all(&mut self, watch: OnMessage<'_, '_>) {
-        self.settle_all(|message| {
-            if message.state == Soundness::Gone {
-                return true;
-            }
-            if let Some(record) = MessageRecord::from_text(message.raw.get()) {
-                watch(record, &message.raw);
-                return message.settle(true);
-            }
-            message.settle(false);
-            if message.state != Soundness::Gone {
-                watch(message.decode(), &message.raw);
-            }
-            false
-        });
-    }
-
-    fn settle_all(&mut self, mut settle: impl FnMut(&mut Stored<'a>) -> bool) {
-        let unsound = self.messages.iter_mut().map(|message| u64::from(!settle(message))).sum::<u64>();
+        let unsound = self.messages.iter_mut().map(|message| u64::from(!message.check())).sum::<u64>();
         self.unreadable += unsound;
         if self.messages.iter().any(|message| message.state == Soundness::Gone) {
             self.messages.retain(|message| message.state != Soundness::Gone);

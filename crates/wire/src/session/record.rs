@@ -7,7 +7,6 @@
 use std::borrow::Cow;
 
 use super::log::Stored;
-use super::message::MessageRecord;
 use super::walk::{Broken, Walk};
 use crate::object::{Decode, IntoOwned};
 use crate::stream::LineError;
@@ -51,7 +50,7 @@ fn parse_text(text: &str) -> Result<Record<'_>, LineError> {
         return Ok(Record::Message(Stored::new(Some(id.into()), raw()?)));
     }
     let mut object = Object::default();
-    if object.read(text, None).is_err() {
+    if object.read(text).is_err() {
         return raw().map(Record::Other);
     }
     Ok(if let Some(to) = object.text("$rewindTo") {
@@ -75,9 +74,6 @@ pub(super) fn leading_id(text: &str) -> Option<&str> {
     rest.starts_with('"').then_some(id)
 }
 
-/// Who wants to see each message of a whole session while it is read.
-pub(super) type OnMessage<'w, 'f> = &'w mut (dyn FnMut(MessageRecord<'_>, &Raw<'_>) + 'f);
-
 /// An object whose `messages` and `$set` are looked into on the way, so that a large one is read once.
 #[derive(Default)]
 pub(super) struct Object<'a> {
@@ -86,18 +82,16 @@ pub(super) struct Object<'a> {
 }
 
 impl<'a> Object<'a> {
-    /// Reads an object, or as much of it as there is before the text ends or goes wrong. `watch` sees the messages, if it is
-    /// clear by then that this is a session.
-    pub(super) fn read(&mut self, text: &'a str, mut watch: Option<OnMessage<'_, '_>>) -> Result<(), Broken> {
+    /// Reads an object, or as much of it as there is before the text ends or goes wrong.
+    pub(super) fn read(&mut self, text: &'a str) -> Result<(), Broken> {
         let mut walk = Walk::new(text);
         walk.object(|walk, key| {
             if key != "$set" {
-                let watch = watch.as_deref_mut().filter(|_| self.is_session());
-                return self.update.read_field(walk, key, watch);
+                return self.update.read_field(walk, key);
             }
             let set = self.set.insert(Box::default());
             match walk.peek() {
-                Some('{') => walk.object(|walk, key| set.read_field(walk, key, None)),
+                Some('{') => walk.object(|walk, key| set.read_field(walk, key)),
                 _ => walk.skip().map(|_| ()),
             }
         })?;
@@ -117,24 +111,15 @@ impl<'a> Object<'a> {
 }
 
 impl<'a> Update<'a> {
-    fn read_field(
-        &mut self,
-        walk: &mut Walk<'a>,
-        key: Cow<'a, str>,
-        watch: Option<OnMessage<'_, '_>>,
-    ) -> Result<(), Broken> {
+    fn read_field(&mut self, walk: &mut Walk<'a>, key: Cow<'a, str>) -> Result<(), Broken> {
         if key == "messages" {
-            return self.read_messages(walk, watch);
+            return self.read_messages(walk);
         }
         self.fields.0.push((key, Raw::trusted(walk.skip()?)));
         Ok(())
     }
 
-    fn read_messages(
-        &mut self,
-        walk: &mut Walk<'a>,
-        mut watch: Option<OnMessage<'_, '_>>,
-    ) -> Result<(), Broken> {
+    fn read_messages(&mut self, walk: &mut Walk<'a>) -> Result<(), Broken> {
         if walk.peek() != Some('[') {
             return walk.skip().map(|_| ());
         }
@@ -143,16 +128,7 @@ impl<'a> Update<'a> {
             if walk.peek() != Some('{') {
                 return walk.skip().map(|_| ());
             }
-            let decoded = if watch.is_some() { walk.value::<MessageRecord<'a>>().ok() } else { None };
-            let (record, text) = match decoded {
-                Some((record, text)) => (Some(record), text),
-                None => (None, walk.skip()?),
-            };
-            let message = Stored::from_text(text);
-            if let Some(watch) = &mut watch {
-                watch(record.unwrap_or_else(|| message.decode()), message.raw());
-            }
-            messages.push(message);
+            messages.push(Stored::from_text(walk.skip()?));
             Ok(())
         })
     }

@@ -1,12 +1,11 @@
-//! A large object read value by value, each with the text it was read from.
+//! A large object read value by value.
 //!
-//! serde hands out either a value or its text. A session of up to 0.38 is one object of many megabytes, and both are wanted of
-//! every message in it, so this steps through the brackets and commas of the outermost object and of its `messages`, and
-//! leaves every value between them to serde_json.
+//! A session of up to 0.38 is one object of many megabytes, which may be cut off anywhere. So this steps through the brackets and
+//! commas of the outermost object and of its `messages`, and leaves every value between them to serde_json.
 
 use std::borrow::Cow;
 
-use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
 
 use crate::object::{Decode, Via};
 
@@ -38,19 +37,17 @@ impl<'a> Walk<'a> {
         found
     }
 
-    /// Takes the next value, with its text. Does not move if that is not possible.
-    pub(super) fn value<T: Decode<'a>>(&mut self) -> Result<(T, &'a str), Broken> {
-        self.peek();
+    /// Takes the next value. Does not move if that is not possible.
+    fn value<T: Decode<'a>>(&mut self) -> Result<T, Broken> {
         let mut values = serde_json::Deserializer::from_str(self.text).into_iter::<Via<T>>();
         let Some(Ok(Via(value))) = values.next() else { return Err(Broken) };
-        let (text, rest) = self.text.split_at_checked(values.byte_offset()).ok_or(Broken)?;
-        self.text = rest;
-        Ok((value, text))
+        self.text = self.text.get(values.byte_offset()..).ok_or(Broken)?;
+        Ok(value)
     }
 
     /// Takes the next value as text.
     pub(super) fn skip(&mut self) -> Result<&'a str, Broken> {
-        self.value::<Skipped>().map(|(_, text)| text)
+        self.value::<&'a RawValue>().map(RawValue::get)
     }
 
     /// Calls `f` at every value of an object; `f` has to take it.
@@ -59,7 +56,7 @@ impl<'a> Walk<'a> {
         mut f: impl FnMut(&mut Self, Cow<'a, str>) -> Result<(), Broken>,
     ) -> Result<(), Broken> {
         self.list('{', '}', |walk| {
-            let (key, _) = walk.value::<Cow<'a, str>>()?;
+            let key = walk.value::<Cow<'a, str>>()?;
             if walk.take(':') { f(walk, key) } else { Err(Broken) }
         })
     }
@@ -95,14 +92,5 @@ impl<'a> Walk<'a> {
     /// Whether nothing follows.
     pub(super) fn is_at_end(&mut self) -> bool {
         self.peek().is_none()
-    }
-}
-
-/// A value that only has to be JSON.
-struct Skipped;
-
-impl<'de> Decode<'de> for Skipped {
-    fn decode<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        serde::Deserialize::deserialize(deserializer).map(|IgnoredAny| Skipped)
     }
 }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use alhena_wire::release::{Feature, Version};
 use alhena_wire::session::{
-    CallStatus, Content, Context, Format, Log, MessageRecord, MessageType, Payload, Piece, ResultDisplay,
-    Session, SessionKind, ToolCallRecord, shell_end,
+    CallStatus, Content, Format, Log, MessageRecord, MessageType, Payload, Piece, ResultDisplay, Session,
+    SessionKind, ToolCallRecord, shell_end,
 };
 use serde_json::Value;
 
@@ -82,7 +82,7 @@ fn the_same_run_tells_the_same_story_in_every_release() {
         let said: Vec<String> = messages
             .iter()
             .filter_map(|message| message.content.as_ref().map(|content| (message, content)))
-            .filter(|(_, content)| content.context().is_none() && !content.is_function_response_only())
+            .filter(|(_, content)| !content.is_context() && !content.is_function_response_only())
             .map(|(message, content)| {
                 format!("{}: {}", message.kind.as_ref().unwrap().as_str(), content.text())
             })
@@ -119,7 +119,6 @@ fn diffs_results_and_exit_codes_are_there_in_every_release() {
             "{version}"
         );
         assert!(diff.file_diff.as_ref().unwrap().contains("+one\n+two\n"));
-        assert_eq!(diff.diff_stat.as_ref().unwrap().model_added_lines.map(|count| count.get()), Some(2));
 
         let edit = calls(&messages, "replace")[0];
         let Some(ResultDisplay::FileDiff(diff)) = &edit.result_display else { panic!("{version}: {edit:?}") };
@@ -141,15 +140,6 @@ fn diffs_results_and_exit_codes_are_there_in_every_release() {
             .find_map(|part| part.inline_data.as_ref())
             .unwrap();
         assert_eq!(image.mime_type.as_deref(), Some("image/png"));
-
-        let todos = calls(&messages, "write_todos")[0];
-        assert!(matches!(todos.result_display, Some(ResultDisplay::Todos(_))), "{version}");
-
-        let listing = &calls(&messages, "grep_search")[0].result_display;
-        match version {
-            "0.30.1" => assert_eq!(*listing, Some(ResultDisplay::Text("Found 1 match".into()))),
-            _ => assert!(matches!(listing, Some(ResultDisplay::Listing(_))), "{version}: {listing:?}"),
-        }
     }
 }
 
@@ -177,9 +167,9 @@ fn resume_since_0_44_rewrites_thoughts_as_parts_and_doubles_responses() {
         let messages = decoded(&session.log);
         let contents: Vec<_> = messages.iter().filter_map(|message| message.content.as_ref()).collect();
         let of = |test: fn(&Content<'_>) -> bool| contents.iter().filter(|content| test(content)).count();
-        assert_eq!(of(|content| content.context() == Some(Context::Session)), contexts, "{version}");
+        assert_eq!(of(|content| content.is_context()), contexts, "{version}");
         assert_eq!(of(|content| content.is_function_response_only()), responses, "{version}");
-        let thoughts = of(|content| !content.thought_text().is_empty());
+        let thoughts = of(|content| content.parts().any(|part| part.is_thought()));
         assert_eq!(thoughts, if version == "0.39.1" { 0 } else { 2 }, "{version}");
     }
 }
@@ -191,8 +181,7 @@ fn stub_of_a_resume_has_the_id_but_nothing_said() {
         let (first, stub) = (fs::read(&files[0]).unwrap(), fs::read(&files[1]).unwrap());
         let (first, stub) = (Session::read(&first), Session::read(&stub));
         assert_eq!(first.log.metadata().session_id, stub.log.metadata().session_id);
-        let said =
-            |message: &MessageRecord<'_>| message.content.as_ref().is_some_and(|c| c.context().is_none());
+        let said = |message: &MessageRecord<'_>| message.content.as_ref().is_some_and(|c| !c.is_context());
         assert!(!decoded(&stub.log).iter().any(said), "{version}");
     }
 }

@@ -149,28 +149,6 @@ proptest! {
     }
 
     #[test]
-    fn messages_are_shown_as_they_stand_in_the_end(lines in vec(line(), 0..30), legacy in any::<bool>()) {
-        let mut file = lines.join("\n") + "\n";
-        if legacy {
-            let messages: Vec<Value> = lines.iter().filter_map(|line| serde_json::from_str(line).ok()).collect();
-            let session = json!({"sessionId": "s", "projectHash": "p", "messages": messages, "summary": "x"});
-            file = serde_json::to_string_pretty(&session).unwrap();
-        }
-        let mut seen = Vec::new();
-        let session = Session::read_each(file.as_bytes(), |record, raw| {
-            seen.push((serde_json::to_value(record).unwrap(), raw.get().to_owned()));
-        });
-        let read = Session::read(file.as_bytes());
-        let expected: Vec<_> = read.log.messages().iter().map(|message| {
-            (serde_json::to_value(message.decode()).unwrap(), message.raw().get().to_owned())
-        }).collect();
-        prop_assert_eq!(seen, expected);
-        prop_assert_eq!(session.log.messages(), read.log.messages());
-        prop_assert_eq!(session.log.unreadable(), read.log.unreadable());
-        prop_assert_eq!((session.format, session.complete), (read.format, read.complete));
-    }
-
-    #[test]
     fn changes_are_enough_to_keep_up(lines in vec(line(), 0..30)) {
         // A reader that looks only where the log says something changed sees the same messages.
         let mut log: Log<'static> = Log::new();
@@ -223,7 +201,6 @@ proptest! {
             for message in Session::read(input).log.messages() {
                 message.decode();
             }
-            Session::read_each(input, |_, _| {});
         }
         MessageRecord::from_text(&text);
         shell_end(&text);

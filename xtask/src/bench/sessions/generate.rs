@@ -73,7 +73,6 @@ fn pretty_length(record: &Value) -> u64 {
 
 /// A prompt, an answer with tools, their responses, and an answer.
 struct Turn {
-    /// As one object holds them.
     records: Vec<Value>,
     /// The answer with tools as a log first has it, and the responses that follow it there.
     early: Value,

@@ -4,24 +4,17 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-/// Where the user's files are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Home {
-    /// As most people's.
     Plain,
     /// Blanks, quotes and letters beyond ASCII in its path.
     OddName,
-    /// A symbolic link leads to it.
     Linked,
     /// Its path is longer than a socket's name may be.
     Long,
-    /// `.gemini` cannot be written to.
     ReadOnly,
-    /// `HOME` is not set.
     Unset,
-    /// There is nothing in it.
     Empty,
-    /// It is the folder to work in.
     Workspace,
 }
 
@@ -29,51 +22,33 @@ pub enum Home {
 pub const ODD_HOMES: &[Home] =
     &[Home::OddName, Home::Linked, Home::Long, Home::ReadOnly, Home::Unset, Home::Empty, Home::Workspace];
 
-/// A directory whose disk is small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disk {
-    /// The user's home.
     Home,
-    /// `TMPDIR`.
     Temporary,
-    /// The directory of the recording.
     Record,
-    /// Where stdout goes.
     Output,
 }
 
-/// What the stand-in writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
-    /// Text, a tool, text and a result.
     Good,
     /// Never a result: it goes on until it is stopped.
     Endless,
-    /// Lines that are no events between good ones.
     Garbage,
-    /// Bytes that are not UTF-8.
     InvalidUtf8,
-    /// One line without an end.
     EndlessLine,
     /// 50 MB of short lines.
     Flood,
-    /// Large tool outputs.
     LargeOutputs,
     /// 60 MB on stderr.
     StderrFlood,
-    /// An error result after the result of success.
     ErrorAfterSuccess,
-    /// An error event without a severity.
     UnratedError,
-    /// Exit 0 without a result.
     NoResult,
-    /// Dies in the middle of a line.
     HalfLine,
-    /// A result, and then it does not exit.
     NoExit,
-    /// Closes its output and lives on.
     ClosedOutput,
-    /// Says success and exits 1.
     WrongExit,
 }
 
@@ -95,7 +70,6 @@ impl Stream {
     }
 }
 
-/// All that are not good.
 pub const HOSTILE_STREAMS: &[Stream] = &[
     Stream::Garbage,
     Stream::InvalidUtf8,
@@ -112,25 +86,17 @@ pub const HOSTILE_STREAMS: &[Stream] = &[
     Stream::WrongExit,
 ];
 
-/// Who a blow is meant for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
-    /// Alhena itself.
     Alhena,
-    /// The process that watches the keeper.
     Guard,
-    /// The keeper.
     Keeper,
-    /// The agent.
     Cli,
 }
 
-/// A signal to somebody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Blow {
-    /// To whom.
     pub target: Target,
-    /// Which.
     pub signal: Signal,
     /// This long after the blow before; zero means the same instant.
     pub after: Duration,
@@ -139,44 +105,21 @@ pub struct Blow {
 /// When the first blow falls: this long after something was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
-    /// Alhena was started.
     Spawned,
-    /// The keeper is there.
     Keeper,
-    /// The agent is there.
     Cli,
-    /// The model's first text is out.
     Text,
-    /// A tool was called.
     Tool,
-    /// The agent wrote its result.
     Result,
-    /// The agent has ended, Alhena has not.
     Ended,
 }
 
-/// How a run is ended from outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
-    /// Not at all.
     None,
-    /// By signals.
-    Blows {
-        /// When.
-        moment: Moment,
-        /// How long after that.
-        delay: Duration,
-        /// What.
-        blows: Vec<Blow>,
-    },
-    /// The reader of its stdout goes away.
-    CloseOutput {
-        /// When.
-        moment: Moment,
-    },
-    /// By `--timeout`.
+    Blows { moment: Moment, delay: Duration, blows: Vec<Blow> },
+    CloseOutput { moment: Moment },
     Timeout(Duration),
-    /// By `--stall-timeout`.
     Stall(Duration),
 }
 
@@ -193,12 +136,9 @@ impl Stop {
     }
 }
 
-/// How the output is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
-    /// `--as events`: the moments can be seen.
     Events,
-    /// `--as outcome`.
     Outcome,
     /// One of the others, of which only the exit code is judged.
     Other(&'static str),

@@ -1,20 +1,15 @@
 //! The few of the CLI's arguments that show in its output: the prompt, the model, the session id. All others are ignored.
 
-/// What the argument list says.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Arguments {
-    /// `--version` or `-v`.
     pub version: bool,
     /// `--prompt` or `-p`, joined to stdin as the CLI does it.
     pub prompt: String,
-    /// `--model` or `-m`.
     pub model: Option<String>,
-    /// `--session-id`, `--resume` or `-r`.
     pub session_id: Option<String>,
 }
 
 impl Arguments {
-    /// Those of this process.
     pub fn of_this_process() -> Self {
         Self::read(std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()))
     }

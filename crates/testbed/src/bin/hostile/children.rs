@@ -71,7 +71,6 @@ fn become_child(child: &Child, tell: i32) -> ! {
     live(&life)
 }
 
-/// The rest of a child's life.
 #[derive(Debug)]
 pub struct Life {
     tell: i32,

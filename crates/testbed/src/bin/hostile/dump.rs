@@ -6,7 +6,6 @@ use std::path::Path;
 
 use alhena_testbed::stand_in::{Start, StdinSeen};
 
-/// Adds the line to the file, in one write.
 pub fn append(path: &Path, stdin: Option<&[u8]>) -> Result<(), String> {
     let start = Start {
         argv: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),

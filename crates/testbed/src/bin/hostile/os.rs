@@ -44,13 +44,11 @@ pub fn exit(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Moves to a new session.
 pub fn new_session() {
     // SAFETY: setsid has no preconditions; it fails only for a group leader, which a fresh fork is not.
     unsafe { libc::setsid() };
 }
 
-/// Waits for a child that ends by itself.
 pub fn reap(pid: i32) {
     let mut status = 0;
     // SAFETY: the status lives on this stack.
@@ -62,7 +60,6 @@ pub fn discard_children() {
     ignore(libc::SIGCHLD);
 }
 
-/// Ignores a signal.
 pub fn ignore(signal: c_int) {
     // SAFETY: SIG_IGN is a valid disposition.
     unsafe { libc::signal(signal, libc::SIG_IGN) };
@@ -96,7 +93,6 @@ pub fn kill_self(signal: c_int) {
     }
 }
 
-/// Sleeps until a signal ends the process.
 pub fn hang() -> ! {
     loop {
         // SAFETY: pause has no preconditions.
@@ -104,7 +100,6 @@ pub fn hang() -> ! {
     }
 }
 
-/// Closes a file descriptor for good.
 pub fn close(descriptor: c_int) {
     // SAFETY: nothing in this process owns descriptors 0 to 2 or those it passes here.
     unsafe { libc::close(descriptor) };

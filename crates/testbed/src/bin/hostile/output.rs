@@ -1,7 +1,7 @@
 //! Everything that goes to stdout, through one place that knows about line ends, pieces and the byte at which to die.
 
 use std::io::Write;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use alhena_testbed::script::Ending;
 use alhena_testbed::streams::{self, Lines};
@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use crate::arguments::Arguments;
 use crate::os;
 
-/// Stdout and what was said about it.
 pub struct Output {
     arguments: Arguments,
     line_end: &'static [u8],
@@ -21,12 +20,10 @@ pub struct Output {
 }
 
 impl Output {
-    /// Plain output for this run.
     pub fn new(arguments: Arguments) -> Self {
         Self { arguments, line_end: b"\n", pieces: None, death: None, written: 0, tool_calls: 0 }
     }
 
-    /// What the run was asked.
     pub fn prompt(&self) -> &str {
         &self.arguments.prompt
     }
@@ -60,7 +57,7 @@ impl Output {
     }
 
     pub fn tool(&mut self, name: &str, parameters: &Value, output: &str) {
-        let id = format!("{name}__{name}_{}_{}", milliseconds(), self.tool_calls);
+        let id = format!("{name}__{name}_{}_{}", jiff::Timestamp::now().as_millisecond(), self.tool_calls);
         self.tool_calls += 1;
         self.event("tool_use", json!({"tool_name": name, "tool_id": id, "parameters": parameters}));
         self.event("tool_result", json!({"tool_id": id, "status": "success", "output": output}));
@@ -122,18 +119,9 @@ impl Output {
     }
 
     pub fn long_line(&mut self, bytes: u64) {
-        let mut first = serde_json::Map::new();
-        first.insert("type".into(), "message".into());
-        first.insert("timestamp".into(), timestamp().into());
-        first.insert("role".into(), "assistant".into());
-        first.insert("content".into(), "".into());
-        first.insert("delta".into(), true.into());
-        let empty = Value::Object(first).to_string();
-        let Some((head, tail)) =
-            empty.split_once("\"content\":\"").map(|(a, b)| (format!("{a}\"content\":\""), b))
-        else {
-            return;
-        };
+        let empty = event("message", json!({"role": "assistant", "content": "", "delta": true}));
+        let Some((head, tail)) = empty.split_once(r#""content":""#) else { return };
+        let head = format!(r#"{head}"content":""#);
         let frame = (head.len() + tail.len() + self.line_end.len()) as u64;
         self.write(head.as_bytes());
         self.endless_line(bytes.saturating_sub(frame));
@@ -182,14 +170,7 @@ impl Output {
     }
 
     fn event(&mut self, kind: &str, fields: Value) {
-        let mut event = serde_json::Map::new();
-        event.insert("type".into(), kind.into());
-        event.insert("timestamp".into(), timestamp().into());
-        if let Value::Object(fields) = fields {
-            event.extend(fields);
-        }
-        let line = Value::Object(event).to_string();
-        self.line(line.as_bytes());
+        self.line(event(kind, fields).as_bytes());
     }
 
     fn stats(&self, input: u64, output: u64, duration: u64) -> Value {
@@ -205,7 +186,6 @@ impl Output {
         self.arguments.model.clone().unwrap_or_else(|| "gemini-2.5-flash".to_owned())
     }
 
-    /// The session's id, as `init` says it.
     pub fn session_id(&self) -> String {
         let own = || format!("a1990dbd-d94c-47ca-8818-{:012x}", std::process::id());
         self.arguments.session_id.clone().unwrap_or_else(own)
@@ -234,6 +214,14 @@ impl Output {
     }
 }
 
+fn event(kind: &str, fields: Value) -> String {
+    let mut event = json!({"type": kind, "timestamp": timestamp()});
+    if let (Some(event), Value::Object(fields)) = (event.as_object_mut(), fields) {
+        event.extend(fields);
+    }
+    event.to_string()
+}
+
 /// Lines on stderr as the CLI writes them while it retries.
 pub fn flood_stderr(bytes: u64) {
     let line = b"Attempt 3 failed with status 503. Retrying with backoff... ApiError: model overloaded\n";
@@ -246,29 +234,7 @@ pub fn flood_stderr(bytes: u64) {
     }
 }
 
-fn milliseconds() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or_default()
-}
-
 /// Now, as the CLI writes it: UTC with milliseconds.
 fn timestamp() -> String {
-    let now = milliseconds();
-    let (days, rest) = (now / 86_400_000, now % 86_400_000);
-    let (year, month, day) = civil(days);
-    let (hour, minute) = (rest / 3_600_000, rest / 60_000 % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}.{:03}Z", rest / 1000 % 60, rest % 1000)
-}
-
-/// Year, month and day of a day since 1970 (Howard Hinnant's algorithm, days after the epoch only).
-fn civil(days: u64) -> (u64, u64, u64) {
-    let shifted = days + 719_468;
-    let era = shifted / 146_097;
-    let day_of_era = shifted % 146_097;
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
+    format!("{:.3}", jiff::Timestamp::now())
 }

@@ -45,23 +45,19 @@ fn append(records: &[Value]) {
     }
 }
 
-/// The file that was resumed.
 static FILE: OnceLock<PathBuf> = OnceLock::new();
 
-/// The session's file.
 fn file() -> Option<PathBuf> {
     let own = || Some(chats()?.join(format!("session-2026-11-15T20-30-{:08x}.jsonl", std::process::id())));
     FILE.get().cloned().or_else(own)
 }
 
-/// The file in which this session is already.
 fn with_id(chats: &Path, session_id: &str) -> Option<PathBuf> {
     let header = format!("\"sessionId\":\"{session_id}\"");
     let mut files = std::fs::read_dir(chats).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
     files.find(|path| std::fs::read_to_string(path).is_ok_and(|text| text.contains(&header)))
 }
 
-/// Where the sessions of this directory are.
 fn chats() -> Option<PathBuf> {
     let home = std::env::var_os("GEMINI_CLI_HOME").or_else(|| std::env::var_os("HOME"))?;
     let gemini = PathBuf::from(home).join(".gemini");
