@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 
 pub use unified::unified;
 
-use crate::dialect::Approval;
 use crate::native::exit_code;
 
 /// What `execute` resolves to.
@@ -64,30 +63,6 @@ pub fn view(outcome: &Outcome, messages: Value, data: Data) -> ExecuteResult {
         data: extracted.unwrap_or_else(|| Value::String(text.to_owned())),
         error: outcome.failure.as_ref().map(|failure| failure.message.clone()),
     }
-}
-
-/// What a permission mode is to the CLI; `plan` is one of the SDK's modes for other tools.
-pub fn permission_mode(mode: &str) -> Option<Approval> {
-    match mode {
-        "default" => Some(Approval::Default),
-        "acceptEdits" => Some(Approval::AutoEdit),
-        "bypassPermissions" => Some(Approval::Yolo),
-        "plan" => Some(Approval::Plan),
-        _ => None,
-    }
-}
-
-/// The command line that the document writes.
-pub fn command_line(prompt: &str, mode: Approval) -> Vec<String> {
-    let approval: &[&str] = match mode {
-        Approval::Yolo => &["--yolo"],
-        Approval::Default | Approval::AutoEdit | Approval::Plan => &["--approval-mode", mode.flag()],
-    };
-    [&["--output-format", "stream-json"], approval, &[prompt]]
-        .concat()
-        .into_iter()
-        .map(str::to_owned)
-        .collect()
 }
 
 /// What the tool can do, and where it is.
@@ -150,19 +125,6 @@ mod tests {
             json!({"success": false, "exitCode": 1, "sessionId": "", "duration": 1200, "messages": [], "data": "",
                    "error": "The model gave no answer"})
         );
-    }
-
-    // B-50 to B-53
-    #[test]
-    fn permission_modes_are_the_documents() {
-        for (mode, expected) in [
-            ("default", &["--output-format", "stream-json", "--approval-mode", "default", "Hi"][..]),
-            ("acceptEdits", &["--output-format", "stream-json", "--approval-mode", "auto_edit", "Hi"]),
-            ("bypassPermissions", &["--output-format", "stream-json", "--yolo", "Hi"]),
-        ] {
-            assert_eq!(command_line("Hi", permission_mode(mode).unwrap()), expected);
-        }
-        assert_eq!(permission_mode("yolo"), None);
     }
 
     // B-56, B-57
