@@ -5,6 +5,7 @@ use alhena_model::message::{Block, Content, ImageSource, Message, MessageUsage, 
 use serde_json::{Map, Value, json};
 
 use super::tools::keep_other_tools;
+use crate::with;
 
 /// A message as the SDK's types have it.
 pub fn unified(message: &Message<'_>) -> serde_json::Result<Value> {
@@ -50,18 +51,13 @@ fn block(block: &Block<'_>) -> serde_json::Result<Value> {
 }
 
 fn usage(spent: &MessageUsage) -> Value {
-    let mut usage = json!({
+    let usage = json!({
         "inputTokens": spent.input_tokens,
         "outputTokens": spent.output_tokens,
         "totalTokens": spent.total_tokens,
     });
     let more = [("cacheReadTokens", spent.cached_tokens), ("thoughtTokens", spent.thought_tokens)];
-    for (name, tokens) in more {
-        if let (Some(tokens), Some(usage)) = (tokens, usage.as_object_mut()) {
-            usage.insert(name.to_owned(), json!(tokens));
-        }
-    }
-    usage
+    with(usage, more.map(|(name, tokens)| (name, tokens.map(Value::from))))
 }
 
 #[cfg(test)]
