@@ -12,6 +12,7 @@ use alhena_batch::result::{Earlier, JobResult};
 use alhena_hosts::schema::shape;
 use alhena_model::{Failure, FailureKind, Outcome, Status};
 use serde_json::{Value, json};
+use validator::Validator;
 
 fn schema() -> Value {
     shape::<JobResult>("result").schema
@@ -34,7 +35,7 @@ fn what_is_written_is_what_the_schema_says() {
     let mut result = JobResult::new("a", "00", Arc::new(failed.clone()));
     let check = |result: &JobResult| {
         let written: Value = serde_json::from_str(&result.line().unwrap()).unwrap();
-        assert_eq!(validator::check(&schema, &written), Ok(()), "{written}");
+        assert_eq!(Validator::new(&schema).check(&written), Ok(()), "{written}");
         written
     };
     check(&result);
@@ -49,5 +50,5 @@ fn what_is_written_is_what_the_schema_says() {
     }
     let mut written = check(&result);
     written["attempt"] = json!("two");
-    assert!(validator::check(&schema, &written).is_err());
+    assert!(Validator::new(&schema).check(&written).is_err());
 }

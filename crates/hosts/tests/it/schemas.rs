@@ -4,12 +4,14 @@
 #[path = "../shapes/validator.rs"]
 mod validator;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use alhena_hosts::{agent_cli_sdk, aiwf, openase, promptfoo, schema};
 use alhena_model::{End, Event, Exit, Input, Interpreter, Outcome, Prices, Stop};
 use serde_json::{Value, json};
+use validator::Validator;
 
 #[test]
 fn committed_files_are_up_to_date() {
@@ -93,16 +95,15 @@ fn written(events: &[Event], outcome: &Outcome) -> Vec<(&'static str, Value)> {
 
 #[test]
 fn what_is_written_of_real_runs_is_what_the_schemas_say() {
-    let shapes = schema::shapes();
+    let validators = schema::shapes().into_iter().map(|shape| (shape.name, Validator::new(&shape.schema)));
+    let validators: HashMap<&str, Validator> = validators.collect();
     let recordings = recordings();
     assert_eq!(recordings.len(), 9);
     for recording in &recordings {
         for stop in [None, Some(Stop::Cancelled)] {
             let (events, outcome) = played(recording, stop);
             for (name, value) in written(&events, &outcome) {
-                let schema = &shapes.iter().find(|shape| shape.name == name).unwrap().schema;
-                let checked = validator::check(schema, &value);
-                assert_eq!(checked, Ok(()), "{name} of {}: {value}", recording.name);
+                assert_eq!(validators[name].check(&value), Ok(()), "{name} of {}: {value}", recording.name);
             }
         }
     }
@@ -182,7 +183,7 @@ fn the_price_file_is_what_its_schema_says() {
     let shapes = schema::shapes();
     let schema = &shapes.iter().find(|shape| shape.name == "prices").unwrap().schema;
     let prices = serde_json::to_value(Prices::shipped().unwrap()).unwrap();
-    assert_eq!(validator::check(schema, &prices), Ok(()));
+    assert_eq!(Validator::new(schema).check(&prices), Ok(()));
 }
 
 #[test]
@@ -191,7 +192,8 @@ fn the_validator_finds_what_is_wrong() {
     let schema = &shapes.iter().find(|shape| shape.name == "event").unwrap().schema;
     let good =
         json!({"seq": 0, "at": "2026-11-15T17:49:10.599Z", "source": "stream", "type": "text", "delta": "x"});
-    assert_eq!(validator::check(schema, &good), Ok(()));
+    let validator = Validator::new(schema);
+    assert_eq!(validator.check(&good), Ok(()));
     for (field, value) in [
         ("seq", json!(-1)),
         ("seq", json!("0")),
@@ -202,6 +204,6 @@ fn the_validator_finds_what_is_wrong() {
     ] {
         let mut bad = good.clone();
         bad[field] = value;
-        assert!(validator::check(schema, &bad).is_err(), "{bad}");
+        assert!(validator.check(&bad).is_err(), "{bad}");
     }
 }

@@ -2,10 +2,17 @@
 
 use serde_json::Value;
 
-pub fn check(schema: &Value, value: &Value) -> Result<(), String> {
-    let mut schema = schema.clone();
-    // Schemas allow fields that they do not name; we do not write any.
-    schema["unevaluatedProperties"] = false.into();
-    let validator = jsonschema::validator_for(&schema).map_err(|error| error.to_string())?;
-    validator.validate(value).map_err(|error| format!("{}: {error}", error.instance_path()))
+pub struct Validator(jsonschema::Validator);
+
+impl Validator {
+    pub fn new(schema: &Value) -> Self {
+        let mut schema = schema.clone();
+        // Schemas allow fields that they do not name; we do not write any.
+        schema["unevaluatedProperties"] = false.into();
+        Self(jsonschema::validator_for(&schema).unwrap())
+    }
+
+    pub fn check(&self, value: &Value) -> Result<(), String> {
+        self.0.validate(value).map_err(|error| format!("{}: {error}", error.instance_path()))
+    }
 }
