@@ -3,7 +3,6 @@
 //! The SDK never throws for what an agent did: failures and timeouts come back as a result with `success: false`. Gemini CLI
 //! 0.61.0 exits 0 after some failures, so `success` is the outcome's, and `exitCode` is never 0 without it.
 
-mod tools;
 mod unified;
 
 use alhena_model::Outcome;
