@@ -30,6 +30,8 @@ pub mod streamed;
 
 mod failed_run;
 mod python;
+#[cfg(test)]
+mod samples;
 
 use serde_json::Value;
 

@@ -1,5 +1,6 @@
 use super::*;
-use alhena_model::{End, Exit, Failure, Input, Interpreter, Prices, Status, Stop, Timestamp};
+use crate::samples;
+use alhena_model::{End, Exit, Failure, Input, Interpreter, Prices, Status, Stop};
 use alhena_wire::report;
 use serde_json::json;
 use std::time::Duration;
@@ -231,18 +232,7 @@ fn whatever_else_happens_is_a_gemini_cli_error() {
 fn what_is_kept_of_tool_calls_is_bounded() {
     let mut view = View::default();
     let big = "x".repeat(MOST_BYTES);
-    let call = |id: usize, input: Value| Event {
-        seq: 0,
-        at: Timestamp::default(),
-        source: alhena_model::Source::Stream,
-        kind: EventKind::ToolCall {
-            id: id.to_string(),
-            name: "t".into(),
-            class: alhena_model::Class::Unknown,
-            claude_name: "t".into(),
-            input: Box::new(input),
-        },
-    };
+    let call = |id: usize, input: Value| samples::event(samples::call(&id.to_string(), "t", input));
     view.event(&call(0, json!({"content": big})));
     for id in 1..=MOST_CALLS {
         view.event(&call(id, json!(id)));
