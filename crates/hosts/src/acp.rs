@@ -12,7 +12,6 @@
 
 pub mod ask;
 pub mod permission;
-mod plan;
 pub mod say;
 mod shown;
 pub mod updates;

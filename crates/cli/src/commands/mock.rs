@@ -27,6 +27,7 @@ use crate::commands::options::{Given, OfMock};
 use crate::mock_home::MockHome;
 use crate::offline;
 use crate::output::{self, say};
+use crate::style::cut;
 
 /// Serve the scripted API, so that any program that uses Gemini CLI can be tested with the real CLI and no key.
 ///
@@ -245,7 +246,10 @@ fn line(seen: &Observed<'_>) -> String {
             let results: Vec<&str> = request.responses().map(|(tool, _)| tool).collect();
             let brings = match (results.is_empty(), request.prompt()) {
                 (false, _) => format!("with the results of {}", results.join(", ")),
-                (true, Some(prompt)) => format!("{:?}", beginning(prompt)),
+                (true, Some(prompt)) => {
+                    let line = prompt.trim().lines().next().unwrap_or_default();
+                    format!("{:?}", cut(line, SHOWN))
+                }
                 (true, None) => String::new(),
             };
             let (number, action, model) = (request.number, &request.action, &request.model);
@@ -254,14 +258,6 @@ fn line(seen: &Observed<'_>) -> String {
         Observed::Passed { path, status } => format!("passed on: {path}: {status}"),
         Observed::Refused { status, reason } => format!("refused: {status} {reason}"),
         _ => String::new(),
-    }
-}
-
-fn beginning(prompt: &str) -> String {
-    let line = prompt.trim().lines().next().unwrap_or_default();
-    match line.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
-        None => line.to_owned(),
     }
 }
 

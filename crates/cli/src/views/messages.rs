@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use alhena::hosts::agent_cli_sdk::{self, Data, unified};
+use alhena::hosts::agent_cli_sdk::{self, unified};
 use alhena::hosts::streamed::Streamed;
 use alhena::model::answer::last_structure;
 use alhena::model::message::{Message, in_claude_order};
@@ -115,7 +115,7 @@ impl View for Messages {
             }
             Shape::AgentCliSdk => {
                 let messages = self.said.with_messages(|all| self.shape.messages(all))?;
-                self.target.line(&agent_cli_sdk::view(outcome, Value::Array(messages), Data::Text))?;
+                self.target.line(&agent_cli_sdk::view(outcome, Value::Array(messages)))?;
             }
         }
         self.target.out.flush()?;
@@ -195,7 +195,7 @@ impl View for MessageLines {
             Shape::Claude => json!({ "type": "result", "outcome": outcome, "messages": messages }),
             Shape::AgentCliSdk => {
                 let found = last_structure(outcome.text.last());
-                let result = agent_cli_sdk::view(outcome, messages, Data::Text);
+                let result = agent_cli_sdk::view(outcome, messages);
                 json!({ "type": "result", "result": result, "json": found })
             }
         };

@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 
 use super::Refusal;
 use super::ask::Client;
-use super::plan::plan;
 use super::shown::{Shown, diff_content, hunks, printed, text_content};
 use crate::with;
 
@@ -255,4 +254,36 @@ pub fn mode_changed(mode: &str) -> Value {
 /// An option was changed by another way than as an option.
 pub fn options_changed(options: &Value) -> Value {
     json!({"sessionUpdate": "config_option_update", "configOptions": options})
+}
+
+/// The plan that a call of `write_todos` made: from its arguments where they are known, else from what it says of the list, as over
+/// ACP (0.61.0): `1. [in_progress] Read the file`.
+fn plan(input: Option<&Value>, output: Option<&str>) -> Option<Value> {
+    let todos = input.and_then(|input| input.get("todos")).and_then(Value::as_array);
+    let entries: Vec<Value> = match (todos, output) {
+        (Some(todos), _) => todos
+            .iter()
+            .filter_map(|item| todo(item.get("status")?.as_str()?, item.get("description")?.as_str()?))
+            .collect(),
+        (None, Some(output)) => output.lines().filter_map(listed).collect(),
+        (None, None) => return None,
+    };
+    Some(json!({"sessionUpdate": "plan", "entries": entries}))
+}
+
+fn listed(line: &str) -> Option<Value> {
+    let (number, rest) = line.split_once(". [")?;
+    number.parse::<u32>().ok()?;
+    let (status, text) = rest.split_once("] ")?;
+    todo(status, text)
+}
+
+fn todo(status: &str, text: &str) -> Option<Value> {
+    let status = match status {
+        "completed" => "completed",
+        "in_progress" => "in_progress",
+        "cancelled" => return None,
+        _ => "pending",
+    };
+    Some(json!({"content": text, "priority": "medium", "status": status}))
 }

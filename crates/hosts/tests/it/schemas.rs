@@ -86,7 +86,7 @@ fn written(events: &[Event], outcome: &Outcome) -> Vec<(&'static str, Value)> {
     }
     all.push(("outcome", serde_json::to_value(outcome).unwrap()));
     all.push(("aiwf", serde_json::to_value(aiwf::view(outcome, None)).unwrap()));
-    let result = agent_cli_sdk::view(outcome, json!([]), agent_cli_sdk::Data::Json);
+    let result = agent_cli_sdk::view(outcome, json!([]));
     all.push(("agent-cli-sdk", serde_json::to_value(result).unwrap()));
     let response = view.response(outcome, None);
     all.push(("promptfoo", serde_json::to_value(response).unwrap()));
