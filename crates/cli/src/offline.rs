@@ -122,15 +122,11 @@ pub fn read_scenario(path: &Path) -> Result<Scenario, RunError> {
 /// selected by the environment.
 pub fn furnish(home: &Path) -> std::io::Result<()> {
     let settings = json!({ "security": { "auth": { "selectedType": "gemini-api-key" } } });
-    files::create_private_dir(&home.join(".gemini"))?;
-    write_whole(&home.join(".gemini"), "settings.json", &settings.to_string())
-}
-
-/// Writes a small file as a whole or not at all, unless it is there already.
-fn write_whole(dir: &Path, name: &str, text: &str) -> std::io::Result<()> {
-    let path = dir.join(name);
-    if std::fs::read(&path).is_ok_and(|there| there == text.as_bytes()) {
-        return Ok(());
+    let dir = home.join(".gemini");
+    files::create_private_dir(&dir)?;
+    let (path, text) = (dir.join("settings.json"), settings.to_string());
+    match std::fs::read(&path) {
+        Ok(there) if there == text.as_bytes() => Ok(()),
+        _ => files::replace_own(&path, text.as_bytes()),
     }
-    files::replace_own(&path, text.as_bytes())
 }

@@ -152,12 +152,25 @@ pub fn write_json(what: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Re
     out.flush()
 }
 
-/// Prints a value as JSON.
-pub fn print_json(value: &impl serde::Serialize) -> ExitCode {
-    written(write_json(|out| {
+/// Writes a value as one line of JSON.
+pub fn json_line(value: &impl serde::Serialize) -> io::Result<()> {
+    write_json(|out| {
+        serde_json::to_writer(&mut *out, value)?;
+        out.write_all(b"\n")
+    })
+}
+
+/// Writes a value as JSON.
+pub fn json(value: &impl serde::Serialize) -> io::Result<()> {
+    write_json(|out| {
         serde_json::to_writer_pretty(&mut *out, value)?;
         out.write_all(b"\n")
-    }))
+    })
+}
+
+/// Prints a value as JSON.
+pub fn print_json(value: &impl serde::Serialize) -> ExitCode {
+    written(json(value))
 }
 
 /// What became of the output, as an exit code. What could not be written is said; a reader that went away has what it wants.

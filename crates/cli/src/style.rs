@@ -132,9 +132,14 @@ pub fn one_line(text: &str, width: usize) -> String {
     }
     let clean = Harmless::default().clean(text);
     let line: String = clean.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(width) {
-        None => line,
-        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or("")),
+    cut(&line, width)
+}
+
+/// The first `width` characters, with a mark where there are more.
+pub fn cut(text: &str, width: usize) -> String {
+    match text.char_indices().nth(width) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or("")),
     }
 }
 

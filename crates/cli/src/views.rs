@@ -1,9 +1,6 @@
 //! What is printed: each view turns events, or the CLI's own lines, into output.
 
-mod cli;
-mod data;
-mod hosts;
-mod message_lines;
+mod json;
 mod messages;
 mod pretty;
 mod text;
@@ -13,20 +10,27 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use alhena::agent::Item;
+use alhena::hosts::native::JsonReport;
 use alhena::hosts::openase::Mode;
+use alhena::hosts::promptfoo;
 use alhena::model::{Conversation, Source, Timestamp};
-use alhena::{Event, EventKind, Outcome};
+use alhena::{Event, EventKind, Failure, Outcome};
 use clap::ValueEnum;
+use serde::Serialize;
 
-use crate::output::{self, Guard, Stream};
-use crate::style::Colours;
-
+use self::json::{Aiwf, Data, Events, JsonView, OpenAse, OutcomeView, Promptfoo, StreamJsonView};
+use self::messages::{MessageLines, Messages, Shape};
 pub use self::pretty::Pretty;
+use crate::command_error::complain;
+use crate::output::{self, Guard, Stream, say};
+use crate::style::{Colours, Harmless, Paint};
 
 /// A view of a run.
 pub trait View {
     /// Something happened.
-    fn event(&mut self, event: &Event) -> io::Result<()>;
+    fn event(&mut self, _event: &Event) -> io::Result<()> {
+        Ok(())
+    }
 
     /// The CLI wrote a line; comes before its events.
     fn line(&mut self, _line: &[u8]) -> io::Result<()> {
@@ -96,13 +100,7 @@ impl Name {
 
     /// Whether the view itself says why a run failed.
     pub fn says_failures(self) -> bool {
-        match self {
-            Name::Pretty | Name::Text | Name::Data => false,
-            Name::Messages => false,
-            Name::MessageLines | Name::AgentCliSdkLines => true,
-            Name::Events | Name::Outcome | Name::StreamJson | Name::Json => true,
-            Name::AgentCliSdk | Name::Aiwf | Name::OpenAse | Name::OpenAseTicket | Name::Promptfoo => true,
-        }
+        !matches!(self, Name::Pretty | Name::Text | Name::Data | Name::Messages)
     }
 }
 
@@ -131,6 +129,29 @@ impl Target {
     fn json(self) -> Self {
         Self { out: Box::new(Guard::new(self.out)), ..self }
     }
+
+    /// Writes a value as one line of JSON.
+    fn line(&mut self, value: &impl Serialize) -> io::Result<()> {
+        serde_json::to_writer(&mut self.out, value)?;
+        self.out.write_all(b"\n")
+    }
+
+    /// Writes a value as JSON for people, too.
+    fn pretty(&mut self, value: &impl Serialize) -> io::Result<()> {
+        serde_json::to_writer_pretty(&mut self.out, value)?;
+        self.out.write_all(b"\n")
+    }
+}
+
+/// Says a warning of a run on stderr.
+fn warn(message: &str) {
+    let warning = Colours::of(Stream::Err).paint(Paint::Yellow, "warning:");
+    say(format_args!("{warning} {}", Harmless::default().clean(message)));
+}
+
+/// Says why a run failed on stderr.
+fn complain_of(failure: &Failure) {
+    complain(&Harmless::default().clean(&failure.message), &failure.hint);
 }
 
 /// Shows what came out of a run.
@@ -154,25 +175,21 @@ pub enum Claims {
 
 pub fn open(name: Name, target: Target, quiet: bool, claims: Claims) -> Box<dyn View> {
     match name {
-        Name::Pretty => Box::new(pretty::Pretty::new(target, quiet, claims)),
+        Name::Pretty => Box::new(Pretty::new(target, quiet, claims)),
         Name::Text => Box::new(text::Text::new(target, quiet)),
-        Name::Events => Box::new(data::Events::new(target.json())),
-        Name::Outcome => Box::new(data::OutcomeView::new(target.json())),
-        Name::Data => Box::new(data::Data::new(target.json(), quiet)),
-        Name::StreamJson => Box::new(cli::StreamJsonView::new(target)),
-        Name::Json => Box::new(cli::JsonView::new(target.json())),
-        Name::Messages => Box::new(messages::Messages::new(target.json(), messages::Shape::Array)),
-        Name::AgentCliSdk => Box::new(messages::Messages::new(target.json(), messages::Shape::ExecuteResult)),
-        Name::MessageLines => {
-            Box::new(message_lines::MessageLines::new(target.json(), message_lines::Shape::Own))
-        }
-        Name::AgentCliSdkLines => {
-            Box::new(message_lines::MessageLines::new(target.json(), message_lines::Shape::AgentCliSdk))
-        }
-        Name::Aiwf => Box::new(hosts::Aiwf::new(target.json())),
-        Name::OpenAse => Box::new(hosts::OpenAse::new(target.json(), Mode::Chat)),
-        Name::OpenAseTicket => Box::new(hosts::OpenAse::new(target.json(), Mode::Ticket)),
-        Name::Promptfoo => Box::new(hosts::Promptfoo::new(target.json())),
+        Name::Events => Box::new(Events(target.json())),
+        Name::Outcome => Box::new(OutcomeView(target.json())),
+        Name::Data => Box::new(Data { target: target.json(), quiet }),
+        Name::StreamJson => Box::new(StreamJsonView::new(target)),
+        Name::Json => Box::new(JsonView { target: target.json(), report: JsonReport::default() }),
+        Name::Messages => Box::new(Messages::new(target.json(), Shape::Claude)),
+        Name::AgentCliSdk => Box::new(Messages::new(target.json(), Shape::AgentCliSdk)),
+        Name::MessageLines => Box::new(MessageLines::new(target.json(), Shape::Claude)),
+        Name::AgentCliSdkLines => Box::new(MessageLines::new(target.json(), Shape::AgentCliSdk)),
+        Name::Aiwf => Box::new(Aiwf(target.json())),
+        Name::OpenAse => Box::new(OpenAse { target: target.json(), mode: Mode::Chat }),
+        Name::OpenAseTicket => Box::new(OpenAse { target: target.json(), mode: Mode::Ticket }),
+        Name::Promptfoo => Box::new(Promptfoo { target: target.json(), view: promptfoo::View::default() }),
     }
 }
 

@@ -12,7 +12,6 @@
 
 pub mod ask;
 pub mod permission;
-mod plan;
 pub mod say;
 mod shown;
 pub mod updates;
@@ -23,6 +22,8 @@ mod tests;
 use alhena_model::{Failure, FailureKind};
 use alhena_wire::rpc::Fault;
 use serde_json::{Value, json};
+
+use crate::with;
 
 /// The protocol's own number for "sign in first".
 const SIGN_IN: i64 = -32000;
@@ -65,16 +66,11 @@ impl From<&Failure> for Refusal {
             FailureKind::Input => i64::from(Fault::Params as i32),
             _ => i64::from(Fault::Internal as i32),
         };
-        let mut data = json!({"kind": failure.kind, "hint": failure.hint});
         let more = [
             ("httpStatus", failure.http_status.map(Value::from)),
             ("retryAfterMs", failure.retry_after_ms.map(Value::from)),
         ];
-        for (name, value) in more {
-            if let (Some(value), Some(data)) = (value, data.as_object_mut()) {
-                data.insert(name.to_owned(), value);
-            }
-        }
+        let data = with(json!({"kind": failure.kind, "hint": failure.hint}), more);
         Self { code, message: failure.message.clone(), data }
     }
 }

@@ -3,17 +3,14 @@
 //! The SDK never throws for what an agent did: failures and timeouts come back as a result with `success: false`. Gemini CLI
 //! 0.61.0 exits 0 after some failures, so `success` is the outcome's, and `exitCode` is never 0 without it.
 
-mod tools;
 mod unified;
 
 use alhena_model::Outcome;
-use alhena_model::answer::last_structure;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 pub use unified::unified;
 
-use crate::dialect::Approval;
 use crate::native::exit_code;
 
 /// What `execute` resolves to.
@@ -38,56 +35,17 @@ pub struct ExecuteResult {
     pub error: Option<String>,
 }
 
-/// What `data` is to be.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Data {
-    /// The text after the last tool result.
-    #[default]
-    Text,
-    /// The JSON in that text (`json: true`); the text when there is none.
-    Json,
-}
-
 /// The outcome as this host wants it, with the messages of the same run, each made by [`unified()`].
-pub fn view(outcome: &Outcome, messages: Value, data: Data) -> ExecuteResult {
-    let text = outcome.text.last();
-    let extracted = outcome.data.clone().or_else(|| match data {
-        Data::Text => None,
-        Data::Json => last_structure(text),
-    });
+pub fn view(outcome: &Outcome, messages: Value) -> ExecuteResult {
     ExecuteResult {
         success: outcome.is_success(),
         exit_code: exit_code(outcome),
         session_id: outcome.session_id.clone().unwrap_or_default(),
         duration: outcome.duration_ms,
         messages,
-        data: extracted.unwrap_or_else(|| Value::String(text.to_owned())),
+        data: outcome.data.clone().unwrap_or_else(|| outcome.text.last().into()),
         error: outcome.failure.as_ref().map(|failure| failure.message.clone()),
     }
-}
-
-/// What a permission mode is to the CLI; `plan` is one of the SDK's modes for other tools.
-pub fn permission_mode(mode: &str) -> Option<Approval> {
-    match mode {
-        "default" => Some(Approval::Default),
-        "acceptEdits" => Some(Approval::AutoEdit),
-        "bypassPermissions" => Some(Approval::Yolo),
-        "plan" => Some(Approval::Plan),
-        _ => None,
-    }
-}
-
-/// The command line that the document writes.
-pub fn command_line(prompt: &str, mode: Approval) -> Vec<String> {
-    let approval: &[&str] = match mode {
-        Approval::Yolo => &["--yolo"],
-        Approval::Default | Approval::AutoEdit | Approval::Plan => &["--approval-mode", mode.flag()],
-    };
-    [&["--output-format", "stream-json"], approval, &[prompt]]
-        .concat()
-        .into_iter()
-        .map(str::to_owned)
-        .collect()
 }
 
 /// What the tool can do, and where it is.
@@ -126,17 +84,9 @@ mod tests {
     fn a_success_has_messages_and_the_text() {
         let messages = json!([{"id": "1", "role": "user", "content": "Say hello"}]);
         assert_eq!(
-            serde_json::to_value(view(&outcome("Hello"), messages.clone(), Data::Text)).unwrap(),
+            serde_json::to_value(view(&outcome("Hello"), messages.clone())).unwrap(),
             json!({"success": true, "exitCode": 0, "sessionId": "s-1", "duration": 1200, "messages": messages, "data": "Hello"})
         );
-    }
-
-    #[test]
-    fn json_is_extracted_when_asked_for_and_text_stays_when_there_is_none() {
-        let answer = outcome("Sure:\n```json\n{\"n\": 1}\n```");
-        assert_eq!(view(&answer, json!([]), Data::Json).data, json!({"n": 1}));
-        assert_eq!(view(&answer, json!([]), Data::Text).data, json!("Sure:\n```json\n{\"n\": 1}\n```"));
-        assert_eq!(view(&outcome("No."), json!([]), Data::Json).data, json!("No."));
     }
 
     #[test]
@@ -146,23 +96,10 @@ mod tests {
         failed.session_id = None;
         failed.failure = Some(Failure::new(FailureKind::InvalidResponse, "The model gave no answer"));
         assert_eq!(
-            serde_json::to_value(view(&failed, json!([]), Data::Text)).unwrap(),
+            serde_json::to_value(view(&failed, json!([]))).unwrap(),
             json!({"success": false, "exitCode": 1, "sessionId": "", "duration": 1200, "messages": [], "data": "",
                    "error": "The model gave no answer"})
         );
-    }
-
-    // B-50 to B-53
-    #[test]
-    fn permission_modes_are_the_documents() {
-        for (mode, expected) in [
-            ("default", &["--output-format", "stream-json", "--approval-mode", "default", "Hi"][..]),
-            ("acceptEdits", &["--output-format", "stream-json", "--approval-mode", "auto_edit", "Hi"]),
-            ("bypassPermissions", &["--output-format", "stream-json", "--yolo", "Hi"]),
-        ] {
-            assert_eq!(command_line("Hi", permission_mode(mode).unwrap()), expected);
-        }
-        assert_eq!(permission_mode("yolo"), None);
     }
 
     // B-56, B-57

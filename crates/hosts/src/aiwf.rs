@@ -12,16 +12,16 @@ use crate::failed_run::{FailedRun, reason_first};
 use crate::python;
 
 /// The keys of the configuration, in the document's order.
-pub const CONFIG_KEYS: [&str; 7] =
+const CONFIG_KEYS: [&str; 7] =
     ["model", "sandbox", "approval_mode", "include_directories", "allowed_tools", "working_dir", "timeout"];
 /// The approval modes that the document knows, sorted as its message lists them.
-pub const APPROVAL_MODES: [&str; 3] = ["auto_edit", "default", "yolo"];
+const APPROVAL_MODES: [&str; 3] = ["auto_edit", "default", "yolo"];
 /// The tools whose writes count.
-pub const WRITE_TOOLS: [&str; 2] = ["write_file", "replace"];
+const WRITE_TOOLS: [&str; 2] = ["write_file", "replace"];
 /// How long a response may take unless told otherwise, in seconds.
-pub const DEFAULT_TIMEOUT: u64 = 600;
+const DEFAULT_TIMEOUT: u64 = 600;
 ///
-pub const NOT_FOUND: &str = "Gemini CLI not found. Install from: https://github.com/google-gemini/gemini-cli";
+const NOT_FOUND: &str = "Gemini CLI not found. Install from: https://github.com/google-gemini/gemini-cli";
 
 /// What the provider returns, or raises.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -66,7 +66,7 @@ fn error_text(run: FailedRun<'_>, outcome: &Outcome) -> String {
 }
 
 /// The document's text for a process that ended with this code and this on standard error.
-pub fn process_error(code: i32, stderr: &str) -> String {
+fn process_error(code: i32, stderr: &str) -> String {
     let lower = stderr.to_lowercase();
     if lower.contains("auth") || lower.contains("login") {
         format!("Gemini CLI authentication error. Run: gemini auth login\n{stderr}")
@@ -79,11 +79,6 @@ pub fn process_error(code: i32, stderr: &str) -> String {
 
 fn failed(code: i32, said: &str) -> String {
     format!("Gemini CLI failed (exit {code}): {said}")
-}
-
-/// The prompt for a prompt that is in a file.
-pub fn prompt_for_file(path: &str) -> String {
-    format!("Process the prompt in {path}")
 }
 
 /// What `get_metadata` returns.

@@ -19,7 +19,7 @@ pub mod lines;
 pub mod options;
 pub mod permission;
 
-use crate::dialect::Approval;
+use alhena_model::Approval;
 
 /// The version of the `claude` command whose protocol this is. Programs ask for it and warn about older ones.
 pub const VERSION: &str = "2.1.325";

@@ -9,6 +9,9 @@ mod flags;
 mod reading;
 mod words;
 
+use alhena_model::Approval;
+use alhena_model::options::Sandbox;
+
 use crate::native::Format;
 use flags::{COMMANDS, Meaning};
 use reading::Reading;
@@ -74,56 +77,6 @@ pub struct DropIn {
     pub extra: Vec<String>,
     /// What is done differently from what was written, and why.
     pub explanations: Vec<String>,
-}
-
-/// What the model may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Approval {
-    /// Read only.
-    Default,
-    /// Files may be edited.
-    AutoEdit,
-    /// Everything.
-    Yolo,
-    /// Read only, and plans.
-    Plan,
-}
-
-impl Approval {
-    /// Every name that any host has for a mode.
-    pub fn named(name: &str) -> Option<Self> {
-        match name {
-            "default" | "suggest" => Some(Approval::Default),
-            "auto_edit" | "auto-edit" | "autoEdit" | "acceptEdits" => Some(Approval::AutoEdit),
-            "yolo" | "full_auto" | "full-auto" | "bypassPermissions" => Some(Approval::Yolo),
-            "plan" => Some(Approval::Plan),
-            _ => None,
-        }
-    }
-
-    /// The CLI's name.
-    pub fn flag(self) -> &'static str {
-        match self {
-            Approval::Default => "default",
-            Approval::AutoEdit => "auto_edit",
-            Approval::Yolo => "yolo",
-            Approval::Plan => "plan",
-        }
-    }
-}
-
-/// The sandbox.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Sandbox {
-    /// Nothing was said.
-    #[default]
-    Inherit,
-    /// None.
-    Off,
-    /// The default engine.
-    On,
-    /// This engine, by `GEMINI_SANDBOX`.
-    Engine(String),
 }
 
 impl DropIn {

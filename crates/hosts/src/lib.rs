@@ -30,3 +30,15 @@ pub mod streamed;
 
 mod failed_run;
 mod python;
+#[cfg(test)]
+mod samples;
+
+use serde_json::Value;
+
+/// The object with more fields, as far as they are known.
+fn with<const N: usize>(mut object: Value, more: [(&str, Option<Value>); N]) -> Value {
+    if let Value::Object(fields) = &mut object {
+        fields.extend(more.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+    }
+    object
+}

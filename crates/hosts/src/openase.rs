@@ -80,26 +80,14 @@ fn all_lines(event: &Event) -> Vec<Line> {
         })),
         // A change of a file is always worked out, whoever reports the event.
         EventKind::FileChange(change) => mutation(change).into_iter().map(|kind| line(kind, true)).collect(),
-        EventKind::Warning { message } => {
-            one(LineKind::Trace { severity: Severity::Warning, message: message.clone() })
+        EventKind::Warning { message } => one(trace(Severity::Warning, message.clone())),
+        EventKind::Error { message } => one(trace(Severity::Error, message.clone())),
+        EventKind::Malformed { sample, bytes } => {
+            vec![line(trace(Severity::Warning, format!("{bytes} bytes are no event: {sample}")), true)]
         }
-        EventKind::Error { message } => {
-            one(LineKind::Trace { severity: Severity::Error, message: message.clone() })
+        EventKind::Unknown { raw } => {
+            vec![line(trace(Severity::Warning, format!("an event of an unknown type: {raw}")), true)]
         }
-        EventKind::Malformed { sample, bytes } => vec![line(
-            LineKind::Trace {
-                severity: Severity::Warning,
-                message: format!("{bytes} bytes are no event: {sample}"),
-            },
-            true,
-        )],
-        EventKind::Unknown { raw } => vec![line(
-            LineKind::Trace {
-                severity: Severity::Warning,
-                message: format!("an event of an unknown type: {raw}"),
-            },
-            true,
-        )],
         // The end has the better figures, once.
         EventKind::Usage(_) => Vec::new(),
         EventKind::Finished { outcome } => {
@@ -109,6 +97,10 @@ fn all_lines(event: &Event) -> Vec<Line> {
         // C-33 to C-41 have no line for anything else.
         _ => Vec::new(),
     }
+}
+
+fn trace(severity: Severity, message: String) -> LineKind {
+    LineKind::Trace { severity, message }
 }
 
 /// C-28: only a shell command has a command line.

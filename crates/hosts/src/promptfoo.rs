@@ -3,22 +3,13 @@
 //! Its plan runs the CLI with `--output-format json` and reads `stats.models` and `error` from standard output. Gemini CLI
 //! 0.61.0 leaves standard output empty when a run fails, so what the plan would never see (the reason) is put where it looks.
 
-mod config;
-
 use alhena_model::judge::{finish, without_noise};
-use alhena_model::{Event, EventKind, Failure, FailureKind, Outcome};
+use alhena_model::{Approval, Event, EventKind, Failure, FailureKind, Outcome};
 use serde::Serialize;
 use serde_json::Value;
 
-pub use config::{APPROVAL_MODES, Config, DEFAULT_TIMEOUT_MS, KEYS, Sandbox, overlay};
-
 use crate::failed_run::{FailedRun, reason_first};
 use crate::native::{JsonReport, error_message, error_type};
-
-/// The provider's id.
-pub const ID: &str = "google:gemini-cli";
-/// What its `toString` gives.
-pub const NAME: &str = "[Google Gemini CLI Provider]";
 
 /// What a call returns.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -275,8 +266,92 @@ fn error_text(outcome: &Outcome, stderr: Option<&str>, stdout: &str) -> Option<S
 }
 
 /// E-26 within E-27.
-pub fn exit_error(code: i32, said: &str) -> String {
+fn exit_error(code: i32, said: &str) -> String {
     format!("Gemini CLI error: Exit code {code}: {said}")
+}
+
+/// The approval modes of the plan (E-14).
+const APPROVAL_MODES: [&str; 3] = ["suggest", "auto_edit", "full_auto"];
+
+/// What the value of an option has to be.
+#[derive(Clone, Copy)]
+enum Kind {
+    Text,
+    Switch,
+    List,
+    Object,
+    Mode,
+    Sandbox,
+    Timeout,
+    /// The adapter checks it.
+    Any,
+}
+
+/// Every option that is understood: the plan's first, then what came since.
+const OPTIONS: [(&str, Kind); 21] = [
+    ("apiKey", Kind::Text),
+    ("googleCloudProject", Kind::Text),
+    ("useVertexAI", Kind::Switch),
+    ("model", Kind::Text),
+    ("working_dir", Kind::Text),
+    ("include_directories", Kind::List),
+    ("approval_mode", Kind::Mode),
+    ("yolo", Kind::Switch),
+    ("sandbox", Kind::Sandbox),
+    ("mcp_settings_path", Kind::Text),
+    ("mcp_servers", Kind::Object),
+    ("disable_tools", Kind::List),
+    ("allow_tools", Kind::List),
+    ("timeout_ms", Kind::Timeout),
+    ("session_id", Kind::Text),
+    ("resume", Kind::Text),
+    ("system_prompt", Kind::Any),
+    ("max_turns", Kind::Any),
+    ("schema", Kind::Any),
+    ("cache", Kind::Any),
+    ("gemini_path", Kind::Any),
+];
+
+/// Checks a configuration; gives its warnings, or what is wrong with it.
+pub fn validate(config: &Value) -> Result<Vec<String>, String> {
+    let fields = match config {
+        Value::Null => return Ok(Vec::new()), // E-03
+        Value::Object(fields) => fields,
+        _ => return Err("config must be an object".to_owned()),
+    };
+    for (key, kind) in OPTIONS {
+        if let Some(value) = fields.get(key).filter(|value| !value.is_null())
+            && let Err(wanted) = kind.check(value)
+        {
+            return Err(format!("{key} must be {wanted}, got: {value}"));
+        }
+    }
+    let unknown = fields.keys().filter(|key| !OPTIONS.iter().any(|(known, _)| known == key));
+    Ok(unknown.map(|key| format!("unknown option {key} is ignored")).collect())
+}
+
+impl Kind {
+    fn check(self, value: &Value) -> Result<(), String> {
+        let (good, wanted) = match (self, value) {
+            (Kind::Mode, Value::String(name)) if name.parse::<Approval>().is_err() => {
+                return Err(format!("one of {}", APPROVAL_MODES.join(", ")));
+            }
+            (Kind::Text | Kind::Mode, value) => (value.is_string(), "a string"),
+            (Kind::Switch, value) => (value.is_boolean(), "true or false"),
+            (Kind::List, value) => {
+                let is_list = value.as_array().is_some_and(|items| items.iter().all(Value::is_string));
+                (is_list, "a list of strings")
+            }
+            (Kind::Object, value) => (value.is_object(), "an object"),
+            (Kind::Sandbox, value) => {
+                let is_engine = value.as_str().is_some_and(|engine| !engine.is_empty());
+                (is_engine || value.is_boolean(), "docker, podman or false")
+            }
+            (Kind::Timeout, value) => (value.as_f64().is_some_and(|ms| ms > 0.0), "a number > 0"),
+            (Kind::Any, _) => (true, ""),
+        };
+        if good { Ok(()) } else { Err(wanted.to_owned()) }
+    }
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ fn what_is_written_is_what_the_schema_says() {
     let mut result = JobResult::new("a", "00", Arc::new(failed.clone()));
     let check = |result: &JobResult| {
         let written: Value = serde_json::from_str(&result.line().unwrap()).unwrap();
-        assert_eq!(Validator { root: &schema }.check(&written), Ok(()), "{written}");
+        assert_eq!(Validator::new(&schema).check(&written), Ok(()), "{written}");
         written
     };
     check(&result);
@@ -50,5 +50,5 @@ fn what_is_written_is_what_the_schema_says() {
     }
     let mut written = check(&result);
     written["attempt"] = json!("two");
-    assert!(Validator { root: &schema }.check(&written).is_err());
+    assert!(Validator::new(&schema).check(&written).is_err());
 }

@@ -3,10 +3,8 @@
 //! It takes the protocol's requests on stdin and answers on stdout, and holds a conversation with Gemini CLI behind each session.
 
 mod serve;
-mod session;
 mod start;
 mod stored;
-mod turns;
 
 use std::io::IsTerminal;
 

@@ -81,6 +81,11 @@ pub(super) fn write(line: &Value) -> io::Result<()> {
     output::write_json(|out| writeln!(out, "{line}"))
 }
 
+/// Takes back what was asked.
+pub(super) fn withdraw(ids: Vec<String>) -> io::Result<()> {
+    ids.iter().try_for_each(|id| write(&lines::withdrawal(id)))
+}
+
 /// What becomes of the options of `claude`, from the table that they are read by.
 fn help() -> String {
     let mut text = "Stand in for the `claude` command: programs on the Claude Agent SDK run on Gemini.\n\n\
@@ -102,7 +107,7 @@ fn help() -> String {
             }
         }
     };
-    wanted(&mut text, &|fate| matches!(fate, Fate::Means(_)).then_some(""));
+    wanted(&mut text, &|fate| matches!(fate, Fate::Means(_) | Fate::Checked(_)).then_some(""));
     text.push_str("\nTaken, and of no effect:\n");
     wanted(&mut text, &|fate| if let Fate::Nothing(why) = fate { Some(why) } else { None });
     text.push_str("\nRefused:\n");

@@ -10,11 +10,11 @@ use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
 use alhena::agent::env::{self, Environment};
-use alhena::agent::{Finder, Item, Prompt, Sandbox, programs};
+use alhena::agent::{Finder, Item, Prompt, programs};
 use alhena::hosts::dialect::{self, DropIn, Invocation, Stream, Surroundings};
 use alhena::hosts::native::{self, Format, JsonReport, StreamJson, TextOutput};
 use alhena::model::Timestamp;
-use alhena::{Approval, Gemini, Hint, Outcome, Request, Resume, Run, RunError, Trust};
+use alhena::{Gemini, Hint, Outcome, Request, Resume, Run, RunError, Trust};
 use alhena_sys::handles;
 use alhena_sys::processes::become_program;
 
@@ -142,20 +142,10 @@ fn request(drop_in: &DropIn, format: Format, interrupts: &Interrupts) -> Result<
     let mut request = Request::with_prompt(Prompt::Text(prompt));
     request.dir = drop_in.dir.as_ref().map(Into::into);
     request.model.clone_from(&drop_in.model);
-    request.approval = match drop_in.approval {
-        None | Some(dialect::Approval::Default) => Approval::Default,
-        Some(dialect::Approval::AutoEdit) => Approval::AutoEdit,
-        Some(dialect::Approval::Yolo) => Approval::Yolo,
-        Some(dialect::Approval::Plan) => Approval::Plan,
-    };
+    request.approval = drop_in.approval.unwrap_or_default();
     // Whoever calls `gemini` expects it to run; what the folder brings along still needs the user's word.
     request.trust = Trust::Run;
-    request.sandbox = match &drop_in.sandbox {
-        dialect::Sandbox::Inherit => Sandbox::Inherit,
-        dialect::Sandbox::Off => Sandbox::Off,
-        dialect::Sandbox::On => Sandbox::On,
-        dialect::Sandbox::Engine(engine) => Sandbox::Engine(engine.clone()),
-    };
+    request.sandbox.clone_from(&drop_in.sandbox);
     request.include_dirs = drop_in.include_dirs.iter().map(Into::into).collect();
     request.allow_tools.clone_from(&drop_in.allow_tools);
     request.deny_tools.clone_from(&drop_in.deny_tools);

@@ -2,6 +2,7 @@
 //! speaks, an agent does, somebody wants it to end, nobody reads any more.
 
 use std::io::{self, Read};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
@@ -10,6 +11,8 @@ use alhena::wire::frame::{Frame, Framer};
 use alhena::{Outcome, Turn, TurnItem};
 use alhena_sys::signals::{Arrivals, ENDING};
 use alhena_sys::{handles, poll};
+
+use crate::output;
 
 /// So many may wait: whoever is faster than the program reads has to wait, too.
 const QUEUE: usize = 256;
@@ -33,6 +36,35 @@ pub enum Happening {
     Signal(i32),
     /// Nobody reads what is written.
     Gone,
+}
+
+/// Why a conversation is over before the program says so.
+pub enum Break {
+    /// What is written cannot be written.
+    Written(io::Error),
+    /// A signal.
+    Signal(i32),
+}
+
+impl Break {
+    /// Nobody reads what is written.
+    pub fn gone() -> Self {
+        Break::Written(io::ErrorKind::BrokenPipe.into())
+    }
+
+    /// Says what has to be said of it, and gives the exit code.
+    pub fn exit(self) -> ExitCode {
+        match self {
+            Break::Signal(signal) => ExitCode::from(exit_code(signal)),
+            Break::Written(error) => output::written(Err(error)),
+        }
+    }
+}
+
+impl From<io::Error> for Break {
+    fn from(error: io::Error) -> Self {
+        Break::Written(error)
+    }
 }
 
 /// Listens to the program, to signals, and for the end of whoever reads.
@@ -69,7 +101,7 @@ pub fn listen() -> (SyncSender<Happening>, Receiver<Happening>) {
 }
 
 /// The exit code of a process that a signal ends.
-pub fn exit_code(signal: i32) -> u8 {
+fn exit_code(signal: i32) -> u8 {
     128_u8.saturating_add(signal as u8)
 }
 

@@ -73,9 +73,7 @@ pub fn execute(args: Args) -> Done {
         },
         Command::Validate { name, config } => match name.as_str() {
             "aiwf" => validate(&config, aiwf::validate)?,
-            "promptfoo" => {
-                validate(&config, |config| promptfoo::Config::read(config).map(|(_, warnings)| warnings))?
-            }
+            "promptfoo" => validate(&config, promptfoo::validate)?,
             _ => return Err(unknown(&name)),
         },
         Command::Report(args) => super::report::execute(args)?,

@@ -59,9 +59,7 @@ pub fn execute(args: Args) -> Done {
 }
 
 fn fetch(installer: &Installer, version: Option<Version>, as_json: bool, interrupts: &Interrupts) -> Done {
-    let gemini = installer
-        .install(version, Shown::new(false).progress())
-        .map_err(|error| not_fetched(error, interrupts))?;
+    let gemini = installer.install(version, shown(false)).map_err(|error| not_fetched(error, interrupts))?;
     Ok(match as_json {
         true => print_json(&gemini),
         false => print(&format!("{} {}", gemini.path.display(), gemini.version)),
@@ -102,7 +100,7 @@ pub fn as_version(gemini: &Path) -> Option<Version> {
 /// A release, by default the one that Alhena is tested with, fetched if it is not there yet.
 pub fn fetched(version: Option<Version>, environment: &Environment, quiet: bool) -> Result<Gemini, RunError> {
     let installer = Installer::new().env(environment.clone()).stop_when(signals::have_come);
-    installer.install(version, Shown::new(quiet).progress()).map_err(|error| {
+    installer.install(version, shown(quiet)).map_err(|error| {
         let kind = match error {
             InstallError::Stopped => FailureKind::Cancelled,
             _ => FailureKind::NotInstalled,
@@ -113,47 +111,30 @@ pub fn fetched(version: Option<Version>, environment: &Environment, quiet: bool)
 }
 
 /// Progress on stderr: a line on a terminal that is written over, and otherwise only what matters.
-struct Shown {
-    quiet: bool,
-    terminal: bool,
-}
-
-impl Shown {
-    fn new(quiet: bool) -> Self {
-        Self { quiet, terminal: Stream::Err.is_terminal() }
-    }
-
-    fn progress(self) -> impl FnMut(Progress) {
-        move |progress| {
-            if self.quiet {
-                return;
-            }
-            match progress {
-                Progress::Waiting => say("waiting for another install of the same version"),
-                Progress::Started { version, dir } => {
-                    say(format_args!("fetching Gemini CLI {version} by npm into {}", dir.display()));
-                }
-                // What npm fetches is of interest only while it goes by.
-                Progress::Line(line) if line.starts_with("npm http") || line.trim().is_empty() => {
-                    self.show(&crate::style::one_line(&line, 70));
-                }
-                // Its errors stand in ours when it fails.
-                Progress::Line(line) if line.starts_with("npm error") || line.starts_with("npm ERR!") => {}
-                Progress::Line(line) => {
-                    self.show("");
-                    say(format_args!("npm: {line}"));
-                }
-                Progress::Tick { elapsed } => {
-                    self.show(&format!("fetching… {}", duration(elapsed.as_millis() as u64)));
-                }
-            }
-        }
-    }
-
-    /// Writes over the last line, if there can be one.
-    fn show(&self, text: &str) {
-        if self.terminal {
+fn shown(quiet: bool) -> impl FnMut(Progress) {
+    let terminal = Stream::Err.is_terminal();
+    // Writes over the last line, if there can be one.
+    let show = move |text: &str| {
+        if terminal {
             say_part(format_args!("{}{text}", Own::ClearLine));
         }
+    };
+    move |progress| match progress {
+        _ if quiet => {}
+        Progress::Waiting => say("waiting for another install of the same version"),
+        Progress::Started { version, dir } => {
+            say(format_args!("fetching Gemini CLI {version} by npm into {}", dir.display()));
+        }
+        // What npm fetches is of interest only while it goes by.
+        Progress::Line(line) if line.starts_with("npm http") || line.trim().is_empty() => {
+            show(&crate::style::one_line(&line, 70));
+        }
+        // Its errors stand in ours when it fails.
+        Progress::Line(line) if line.starts_with("npm error") || line.starts_with("npm ERR!") => {}
+        Progress::Line(line) => {
+            show("");
+            say(format_args!("npm: {line}"));
+        }
+        Progress::Tick { elapsed } => show(&format!("fetching… {}", duration(elapsed.as_millis() as u64))),
     }
 }

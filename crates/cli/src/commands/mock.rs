@@ -1,21 +1,24 @@
 //! `alhena mock`: the scripted API for other programs, which then run the real CLI without a key.
 
 mod background;
-mod log;
 mod told;
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use alhena::Request;
 use alhena::agent::env::Environment;
-use alhena::scripted::{Scenario, Server, tour};
+use alhena::scripted::{Observed, Scenario, Server, tour};
+use alhena_sys::files;
 use alhena_sys::handles::{self, Handle, OwnedHandle};
 use alhena_sys::poll::{self, Wanted};
 use alhena_sys::processes::{self, Process};
 use alhena_sys::signals::{self, ENDING};
 use alhena_sys::sockets::Stream;
+use parking_lot::Mutex;
 
 use self::told::Told;
 use crate::cassette::CassetteArgs;
@@ -24,6 +27,7 @@ use crate::commands::options::{Given, OfMock};
 use crate::mock_home::MockHome;
 use crate::offline;
 use crate::output::{self, say};
+use crate::style::cut;
 
 /// Serve the scripted API, so that any program that uses Gemini CLI can be tested with the real CLI and no key.
 ///
@@ -93,15 +97,15 @@ pub fn execute(args: Args) -> Done {
         processes::leave_session();
     }
     let watched = args.pid.map(watched).transpose()?;
-    let ending = Ending::catch().map_err(|error| CommandError::failed(error, ""))?;
+    let ending = signals::as_socket(&ENDING).map_err(|error| CommandError::failed(error, ""))?;
     serve(&args, scenarios, watched.as_ref(), &ending)
 }
 
 fn serve(
     args: &Args,
     scenarios: Vec<(String, Scenario)>,
-    watched: Option<&Watched>,
-    ending: &Ending,
+    watched: Option<&OwnedHandle>,
+    ending: &Stream,
 ) -> Done {
     let environment = Environment::of_process();
     let home = MockHome::new(&environment).map_err(|error| {
@@ -117,8 +121,20 @@ fn serve(
     if let Some((path, inserted)) = cassette.cassette.as_deref().zip(inserted.as_ref()).filter(|_| !silent) {
         inserted.notice(path).into_iter().for_each(say);
     }
-    if let Some(log) = log::open(args.log.as_deref(), silent)? {
-        server.observe(move |seen| log.tell(seen));
+    match &args.log {
+        Some(path) => {
+            let mut options = File::options();
+            let file = files::private(options.create(true).append(true)).open(path).map_err(|error| {
+                let message = format!("{}: {error}", path.display());
+                CommandError::failed(message, "Give a file that can be written to.")
+            })?;
+            let file = Mutex::new(file);
+            server.observe(move |seen| {
+                let _full = file.lock().write_all(format!("{}\n", line(seen)).as_bytes());
+            });
+        }
+        None if silent => {}
+        None => server.observe(|seen| say(line(seen))),
     }
     let served = if inserted.is_some() { Vec::new() } else { add(&server, scenarios) };
     // Whoever is recorded has a key of their own.
@@ -133,7 +149,7 @@ fn serve(
         say("Serving until ^C.");
     }
     let output = (!args.background).then(handles::stdout);
-    ending.wait(watched, output);
+    wait(ending, watched, output);
     drop(server);
     drop(home);
     Ok(ExitCode::SUCCESS)
@@ -198,12 +214,10 @@ fn named(word: &str) -> (String, Option<&Path>) {
     }
 }
 
-/// A process whose end is waited for.
-struct Watched(OwnedHandle);
-
-fn watched(pid: u32) -> Result<Watched, CommandError> {
+/// The end of a process.
+fn watched(pid: u32) -> Result<OwnedHandle, CommandError> {
     let process = Process::of(pid).ok_or(std::io::ErrorKind::NotFound.into());
-    process.and_then(|process| processes::end_of(process.pid)).map(Watched).map_err(|error| {
+    process.and_then(|process| processes::end_of(process.pid)).map_err(|error| {
         CommandError::usage(
             format!("the process {pid} cannot be watched: {error}"),
             "Give the number of a process that runs, such as $$.",
@@ -211,22 +225,39 @@ fn watched(pid: u32) -> Result<Watched, CommandError> {
     })
 }
 
-/// Signals that ask for the end.
-struct Ending(Stream);
-
-impl Ending {
-    fn catch() -> std::io::Result<Self> {
-        signals::as_socket(&ENDING).map(Self)
+/// Waits for a signal, for the end of the watched process, or for the reader of the output to go.
+fn wait(signal: &Stream, watched: Option<&OwnedHandle>, output: Option<Handle<'_>>) {
+    let mut wanted = vec![Wanted::readable(signal)];
+    wanted.extend(watched.map(Wanted::readable));
+    if let Some(output) = &output {
+        wanted.push(Wanted::hung_up(output));
     }
+    while poll::wait(&wanted, None).is_ok_and(|come| !come.contains(&true)) {}
+}
 
-    /// Waits for one, for the end of the watched process, or for the reader of the output to go.
-    fn wait(&self, watched: Option<&Watched>, output: Option<Handle<'_>>) {
-        let mut wanted = vec![Wanted::readable(&self.0)];
-        wanted.extend(watched.map(|Watched(end)| Wanted::readable(end)));
-        if let Some(output) = &output {
-            wanted.push(Wanted::hung_up(output));
+/// So much of a prompt is shown.
+const SHOWN: usize = 60;
+
+/// A request, for people.
+fn line(seen: &Observed<'_>) -> String {
+    match seen {
+        Observed::Request { scenario, request } => {
+            let run = if request.run.is_empty() { String::new() } else { format!("/{}", request.run) };
+            let results: Vec<&str> = request.responses().map(|(tool, _)| tool).collect();
+            let brings = match (results.is_empty(), request.prompt()) {
+                (false, _) => format!("with the results of {}", results.join(", ")),
+                (true, Some(prompt)) => {
+                    let line = prompt.trim().lines().next().unwrap_or_default();
+                    format!("{:?}", cut(line, SHOWN))
+                }
+                (true, None) => String::new(),
+            };
+            let (number, action, model) = (request.number, &request.action, &request.model);
+            format!("{scenario}{run}: {action} {number} of {model} {brings}").trim_end().to_owned()
         }
-        while poll::wait(&wanted, None).is_ok_and(|come| !come.contains(&true)) {}
+        Observed::Passed { path, status } => format!("passed on: {path}: {status}"),
+        Observed::Refused { status, reason } => format!("refused: {status} {reason}"),
+        _ => String::new(),
     }
 }
 

@@ -47,7 +47,8 @@ pub fn execute(args: Args) -> Done {
     let _by_mark_only = alhena::agent::supervise::adoption::every_child_is_a_runs();
     let started = config.and_then(|config| begin(args, view, config, &interrupts));
     if started.is_ok() || view.says_failures() {
-        empty(file.as_ref());
+        // What is no plain file, such as a pipe, has nothing to lose.
+        let _not_a_file = file.as_ref().map(|file| file.set_len(0));
     }
     let outcome = match started {
         Ok((run, offline, cassette)) => {
@@ -97,11 +98,6 @@ fn target(output: Option<&PathBuf>) -> io::Result<(Target, Option<File>)> {
         .open(path)
         .and_then(|file| Ok((Target::file(BufWriter::new(file.try_clone()?)), Some(file))))
         .map_err(|error| io::Error::other(format!("{}: {error}", path.display())))
-}
-
-fn empty(file: Option<&File>) {
-    // What is no plain file, such as a pipe, has nothing to lose.
-    let _not_a_file = file.map(|file| file.set_len(0));
 }
 
 /// The defaults in files, for where this runs.

@@ -11,6 +11,7 @@ mod search;
 mod show;
 mod usage;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use alhena::agent::dirs::Dirs;
@@ -123,6 +124,13 @@ fn from_file(path: &Path) -> Result<Session, CommandError> {
         Err(error) => (error.to_string(), ""),
     };
     Err(CommandError::usage(format!("{}: {problem}", path.display()), hint))
+}
+
+/// The folder of a session, as people call it.
+fn project_name(session: &Session) -> Cow<'_, str> {
+    let project = &session.file.project;
+    let root = project.root.as_deref().and_then(|root| root.file_name());
+    root.map_or_else(|| project.name.as_str().into(), |name| name.to_string_lossy())
 }
 
 fn of_parts(file: SessionFile, survey: Survey) -> Session {

@@ -1,35 +1,31 @@
-//! `alhena terminal`: interactive agents in tmux. One file per command.
+//! `alhena terminal`: interactive agents in tmux. The larger commands have a file each.
 
-mod answer;
-mod ask;
-mod attach;
 mod classify;
-mod exit;
-mod here;
-mod interrupt;
 mod launch;
-mod list;
 mod logs;
-mod message;
 mod read;
 mod send;
 mod serve_mcp;
-mod status;
 #[cfg(feature = "top")]
 mod top;
 mod wait;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
+use alhena::agent::env::Environment;
+use alhena::model::options::time;
 use alhena::terminal::screen::{Reading, Waiting};
 use alhena::terminal::{
-    Described, Options, SERVER, Terminal, TerminalError, TerminalErrorKind, Terminals, pane, watcher,
+    Described, Exit, Listed, Options, Reply, SERVER, Terminal, TerminalError, TerminalErrorKind, Terminals,
+    here, pane, status_name, watcher,
 };
 use clap::Subcommand;
 
 use crate::command_error::Done;
 use crate::output::{Stream, print, print_json, say};
+use crate::signals::Interrupts;
 use crate::style::Harmless;
 
 /// Run interactive agents in tmux: launch, watch, feed, read and end them.
@@ -67,21 +63,42 @@ struct ServerArgs {
 #[derive(Debug, Subcommand)]
 enum Command {
     Launch(Box<launch::Args>),
-    List(list::Args),
+    /// List the terminals and what their agents do; of those that have gone, why, and how to go on.
+    List,
+    /// Show all agents on one screen, live: what they do, since when, what it took, what they wait for.
+    ///
+    /// Keys attach to the chosen agent, answer its question, interrupt it, read its last answer or end it; ? lists them.
     #[cfg(feature = "top")]
-    Top(top::Args),
-    Status(status::Args),
-    Ask(ask::Args),
+    Top,
+    /// Tell what an agent does: starting, idle, processing, completed, waiting, error, exited.
+    Status(Named),
+    Ask(send::AskArgs),
     Send(send::Args),
     Wait(wait::Args),
     Read(read::Args),
     Logs(logs::Args),
-    Answer(answer::Args),
-    Interrupt(interrupt::Args),
-    Attach(attach::Args),
-    Exit(exit::Args),
-    Kill(exit::KillArgs),
-    Here(Box<here::Args>),
+    Answer(AnswerArgs),
+    /// Interrupt what an agent does, and wait until it takes a prompt again.
+    Interrupt {
+        #[command(flatten)]
+        agent: Named,
+        /// How long it may take.
+        #[arg(long, value_name = "TIME", value_parser = time, default_value = "10s")]
+        timeout: Duration,
+    },
+    /// Show a terminal in this one, to watch and to type; ^B D leaves it running.
+    Attach(Named),
+    /// Ask an agent to leave, end what does not, and put the terminal away.
+    Exit {
+        #[command(flatten)]
+        agent: Named,
+        /// How long it may take to leave by itself.
+        #[arg(long, value_name = "TIME", value_parser = time, default_value = "10s")]
+        timeout: Duration,
+    },
+    /// End an agent and everything that it started at once, and put the terminal away.
+    Kill(Named),
+    Here(Box<HereArgs>),
     ServeMcp(serve_mcp::Args),
     Classify(classify::Args),
     /// The process in a pane.
@@ -102,51 +119,147 @@ enum Command {
     },
 }
 
+#[derive(Debug, clap::Args)]
+struct Named {
+    /// The terminal, by its name or id.
+    terminal: String,
+}
+
+/// Answer a dialog of an agent: an approval, a question.
+///
+/// A question may take several options, or a text of your own, or both. A text with an approval or a refusal is a word of
+/// feedback: the agent gets it as its next message.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  alhena terminal answer fixer 1
+  alhena terminal answer fixer --choose 1,3 --text \"and a bit of grey\"
+  alhena terminal answer fixer --choose no --text \"Use a temporary directory\"")]
+struct AnswerArgs {
+    #[command(flatten)]
+    agent: Named,
+    /// The number of an option, the beginning of its label, or a text where one is asked for.
+    #[arg(required_unless_present_any = ["choose", "text"], conflicts_with_all = ["choose", "text"])]
+    answer: Option<String>,
+    /// Options, by number or by the beginning of their labels.
+    #[arg(long, value_name = "OPTIONS", value_delimiter = ',')]
+    choose: Vec<String>,
+    /// A text of your own.
+    #[arg(long, value_name = "TEXT")]
+    text: Option<String>,
+}
+
+/// Run an interactive agent in this terminal, until it ends.
+///
+/// For those who have a terminal of their own for it. It gets a home of its own as `launch` gives it, and when it ends, or
+/// the terminal is closed, none of its processes is left.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+struct HereArgs {
+    /// What others call this terminal; MCP servers learn it as CAO_TERMINAL_ID.
+    #[arg(long, value_name = "ID")]
+    id: Option<String>,
+    #[command(flatten)]
+    launch: launch::Args,
+}
+
 pub fn execute(args: Args) -> Done {
-    match args.command {
-        Command::Classify(args) => return classify::execute(args),
-        Command::Agent { record } => return Ok(ExitCode::from(pane::serve(&record, &|text| say(text)))),
-        Command::Guard { step } => return Ok(ExitCode::from(u8::from(pane::guard(&step).is_err()))),
-        Command::Watcher { dir, step } => {
-            let tmux = args.place.tmux.unwrap_or_else(|| "tmux".into());
-            let served = watcher::serve(&args.place.server, &tmux, &dir, &step);
-            return Ok(ExitCode::from(u8::from(served.is_err())));
-        }
-        _ => {}
-    }
-    let json = args.place.json;
-    if let Command::Here(args) = args.command {
-        return Ok(here::execute(*args)?);
-    }
-    let options = Options { server: args.place.server, tmux: args.place.tmux, ..Options::default() };
-    if let Command::ServeMcp(args) = args.command {
-        return Ok(serve_mcp::execute(args, options)?);
-    }
-    let terminals = Terminals::open(options)?;
-    let done = match args.command {
-        Command::Launch(args) => launch::execute(*args, &terminals, json),
-        Command::List(_) => list::execute(&terminals, json),
+    let ServerArgs { server, tmux, json } = args.place;
+    let options = Options { server, tmux, ..Options::default() };
+    let open = || Terminals::open(options.clone());
+    let find = |agent: &Named| open()?.find(&agent.terminal);
+    Ok(match args.command {
+        Command::Launch(args) => launch::execute(*args, &open()?, json)?,
+        Command::List => list(&open()?, json)?,
         #[cfg(feature = "top")]
-        Command::Top(_) => top::execute(&terminals),
-        Command::Status(args) => status::execute(&args, &terminals, json),
-        Command::Ask(args) => ask::execute(args, &terminals, json),
-        Command::Send(args) => send::execute(args, &terminals, json),
-        Command::Wait(args) => wait::execute(&args, &terminals, json),
-        Command::Read(args) => read::execute(&args, &terminals, json),
-        Command::Logs(args) => logs::execute(&args, &terminals, json),
-        Command::Answer(args) => answer::execute(args, &terminals, json),
-        Command::Interrupt(args) => interrupt::execute(&args, &terminals, json),
-        Command::Attach(args) => attach::execute(&args, &terminals),
-        Command::Exit(args) => exit::execute(&args, &terminals, json),
-        Command::Kill(args) => exit::kill(&args, &terminals, json),
-        Command::Classify(_)
-        | Command::Here(_)
-        | Command::ServeMcp(_)
-        | Command::Agent { .. }
-        | Command::Guard { .. }
-        | Command::Watcher { .. } => Ok(ExitCode::SUCCESS),
-    };
-    Ok(done?)
+        Command::Top => top::execute(&open()?)?,
+        Command::Status(agent) => {
+            let terminal = find(&agent)?;
+            print_reading(&terminal, terminal.status()?, json)?
+        }
+        Command::Ask(args) => send::ask(args, &open()?, json)?,
+        Command::Send(args) => send::execute(args, &open()?, json)?,
+        Command::Wait(args) => wait::execute(&args, &open()?, json)?,
+        Command::Read(args) => read::execute(&args, &open()?, json)?,
+        Command::Logs(args) => logs::execute(&args, &open()?, json)?,
+        Command::Answer(AnswerArgs { agent, answer, choose, text }) => {
+            let terminal = find(&agent)?;
+            let reading = match answer {
+                Some(answer) => terminal.answer(&answer)?,
+                None => terminal.reply(&Reply { choose, text })?,
+            };
+            print_reading(&terminal, reading, json)?
+        }
+        Command::Interrupt { agent, timeout } => {
+            let terminal = find(&agent)?;
+            print_reading(&terminal, terminal.interrupt(timeout)?, json)?
+        }
+        Command::Attach(agent) => attach(&find(&agent)?)?,
+        Command::Exit { agent, timeout } => told(&find(&agent)?.exit(timeout)?, json),
+        Command::Kill(agent) => told(&find(&agent)?.kill()?, json),
+        Command::Here(args) => {
+            let launch = launch::launch(args.launch)?;
+            ExitCode::from(here(launch, args.id, &Environment::of_process(), &|text| say(text))?)
+        }
+        Command::ServeMcp(args) => serve_mcp::execute(args, options)?,
+        Command::Classify(args) => classify::execute(args)?,
+        Command::Agent { record } => ExitCode::from(pane::serve(&record, &|text| say(text))),
+        Command::Guard { step } => ExitCode::from(u8::from(pane::guard(&step).is_err())),
+        Command::Watcher { dir, step } => {
+            let tmux = options.tmux.unwrap_or_else(|| "tmux".into());
+            let served = watcher::serve(&options.server, &tmux, &dir, &step);
+            ExitCode::from(u8::from(served.is_err()))
+        }
+    })
+}
+
+fn list(terminals: &Terminals, json: bool) -> Result<ExitCode, TerminalError> {
+    let rows = terminals.listed()?;
+    if json {
+        let rows: Vec<Listed> = rows.into_iter().map(|(_, row)| row).collect();
+        return Ok(print_json(&rows));
+    }
+    if rows.is_empty() {
+        return Ok(print("There are no terminals."));
+    }
+    let width = rows.iter().map(|(terminal, _)| terminal.name().len()).max().unwrap_or(0);
+    let lines: Vec<String> = rows.iter().map(|(terminal, row)| line(terminal, row, width)).collect();
+    Ok(print(&shown(&lines.join("\n"))))
+}
+
+fn line(terminal: &Terminal, row: &Listed, width: usize) -> String {
+    let Described { record, reading } = &row.described;
+    let (name, status) = (&record.name, status_name(reading.status));
+    let line = format!("{name:<width$}  {}  {status:<10}  {}", record.id, record.dir.display());
+    match &row.why {
+        Some(why) => {
+            let farewell = farewell(terminal, why, row.session_id.as_deref());
+            format!("{line}\n{:width$}  {farewell}", "")
+        }
+        None => line,
+    }
+}
+
+fn attach(terminal: &Terminal) -> Result<ExitCode, TerminalError> {
+    needs_terminal("attach", &terminal.command_line("read", &["--screen"]))?;
+    // Whoever closes their window ends tmux's client, and whoever is told to end does; the agent's window gets its size back
+    // after that.
+    let interrupts = Interrupts::catch();
+    let status = terminal.attach(|| interrupts.caught().is_some())?;
+    Ok(match interrupts.caught() {
+        Some(_) => ExitCode::from(130),
+        None => ExitCode::from(u8::from(!status.success())),
+    })
+}
+
+/// Tells where the session of an agent that has ended is.
+fn told(exit: &Exit, json: bool) -> ExitCode {
+    if json {
+        return print_json(exit);
+    }
+    match exit.ended.sessions.last() {
+        Some(session) => print(&format!("The session is in {}", session.display())),
+        None => ExitCode::SUCCESS,
+    }
 }
 
 /// Refuses what draws on a terminal where there is none, with the command that says the same without one.
@@ -161,7 +274,7 @@ fn needs_terminal(command: &str, instead: &str) -> Result<(), TerminalError> {
 
 /// What people see of a reading: its status, and why.
 fn summary(reading: &Reading) -> String {
-    let status = alhena::terminal::status_name(reading.status);
+    let status = status_name(reading.status);
     if let Some(waiting) = &reading.waiting_for {
         return format!("{status}: {}", question(waiting));
     }

@@ -1,56 +1,65 @@
-//! Claude-shaped messages, and the hosts that are made of them.
+//! Claude-shaped messages, and the hosts that are made of them: when the run is over, or while it goes on.
 //!
 //! The session file has the whole conversation, so the messages of a run are those of its session: the same that anybody
-//! gets who reads the session later. Without the file they are
-//! what the run itself learned.
+//! gets who reads the session later. Without the file they are what the run itself learned.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use alhena::hosts::agent_cli_sdk::{self, Data, unified};
+use alhena::hosts::agent_cli_sdk::{self, unified};
+use alhena::hosts::streamed::Streamed;
+use alhena::model::answer::last_structure;
 use alhena::model::message::{Message, in_claude_order};
 use alhena::model::{Conversation, Include};
 use alhena::wire::session::Session;
 use alhena::{Event, EventKind, Outcome};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Target, View};
-use crate::command_error::complain;
-use crate::style::Harmless;
+use super::{Target, View, complain_of};
 
-/// What the messages are printed as.
+/// Whose messages and result.
+#[derive(Clone, Copy)]
 pub enum Shape {
-    /// A JSON array.
-    Array,
-    /// The result of agent-cli-sdk's `execute`.
-    ExecuteResult,
+    /// Messages in Claude's own order, and the outcome.
+    Claude,
+    /// agent-cli-sdk's: its `UnifiedMessage` and `ExecuteResult`.
+    AgentCliSdk,
+}
+
+impl Shape {
+    fn messages(self, messages: Vec<Message<'_>>) -> serde_json::Result<Vec<Value>> {
+        match self {
+            Shape::Claude => in_claude_order(messages).iter().map(serde_json::to_value).collect(),
+            Shape::AgentCliSdk => messages.iter().map(unified).collect(),
+        }
+    }
+
+    /// The message that an event added to: the results of an answer are a message of their own in Claude's order.
+    fn changed(self, event: &EventKind, message: Message<'_>) -> serde_json::Result<Option<Value>> {
+        let of_result = matches!(event, EventKind::ToolResult { .. } | EventKind::FileChange(_));
+        let messages = self.messages(vec![message])?;
+        Ok(if of_result { messages.into_iter().last() } else { messages.into_iter().next() })
+    }
 }
 
 /// The conversation of a run, however it was learned.
 #[derive(Default)]
-pub struct RunConversation {
+struct RunConversation {
     sessions: Vec<PathBuf>,
     said: Conversation<'static>,
     began: Option<i64>,
 }
 
 impl RunConversation {
-    pub fn event(&mut self, event: &Event) {
+    fn event(&mut self, event: &Event) {
         if matches!(event.kind, EventKind::Started { .. }) {
             self.began = Some(event.at.as_millis());
         }
     }
 
-    pub fn conversation(&mut self, said: Conversation<'static>) {
-        self.said = said;
-    }
-
-    pub fn sessions(&mut self, paths: &[PathBuf]) {
-        self.sessions = paths.to_vec();
-    }
-
     /// The messages, when the run is over.
-    pub fn with_messages<R>(
+    fn with_messages<R>(
         &mut self,
         take: impl FnOnce(Vec<Message<'_>>) -> serde_json::Result<R>,
     ) -> io::Result<R> {
@@ -71,6 +80,7 @@ impl RunConversation {
     }
 }
 
+/// All of them, when the run is over.
 pub struct Messages {
     target: Target,
     shape: Shape,
@@ -90,31 +100,106 @@ impl View for Messages {
     }
 
     fn conversation(&mut self, said: Conversation<'static>) {
-        self.said.conversation(said);
+        self.said.said = said;
     }
 
     fn sessions(&mut self, paths: &[PathBuf]) {
-        self.said.sessions(paths);
+        self.said.sessions = paths.to_vec();
     }
 
     fn close(&mut self, outcome: &Outcome) -> io::Result<()> {
         match self.shape {
-            Shape::Array => {
+            Shape::Claude => {
                 let messages = self.said.with_messages(|all| serde_json::to_value(in_claude_order(all)))?;
-                serde_json::to_writer_pretty(&mut self.target.out, &messages)?;
+                self.target.pretty(&messages)?;
             }
-            Shape::ExecuteResult => {
-                let messages = self.said.with_messages(|all| all.iter().map(unified).collect())?;
-                let result = agent_cli_sdk::view(outcome, Value::Array(messages), Data::Text);
-                serde_json::to_writer(&mut self.target.out, &result)?;
+            Shape::AgentCliSdk => {
+                let messages = self.said.with_messages(|all| self.shape.messages(all))?;
+                self.target.line(&agent_cli_sdk::view(outcome, Value::Array(messages)))?;
             }
         }
-        self.target.out.write_all(b"\n")?;
         self.target.out.flush()?;
         // An array of messages has no place for the failure.
-        if let (Shape::Array, Some(failure)) = (&self.shape, &outcome.failure) {
-            complain(&Harmless::default().clean(&failure.message), &failure.hint);
+        if let (Shape::Claude, Some(failure)) = (self.shape, &outcome.failure) {
+            complain_of(failure);
         }
         Ok(())
+    }
+}
+
+/// One JSON object a line while the run goes on, for packages in other languages.
+///
+/// Each event comes with the message that it added to, as far as that has grown. At the end come the messages that turned out
+/// otherwise, and then the result, whose messages are the last ones of each `id`.
+pub struct MessageLines {
+    target: Target,
+    shape: Shape,
+    said: RunConversation,
+    streamed: Streamed,
+    /// What was told last of each message.
+    told: HashMap<String, Value>,
+}
+
+impl MessageLines {
+    pub fn new(target: Target, shape: Shape) -> Self {
+        let (said, streamed) = (RunConversation::default(), Streamed::default());
+        Self { target, shape, said, streamed, told: HashMap::new() }
+    }
+}
+
+impl View for MessageLines {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        self.said.event(event);
+        // The result says it all.
+        if matches!(event.kind, EventKind::Finished { .. }) {
+            return Ok(());
+        }
+        let mut line = json!({ "type": "event", "event": event });
+        let message = self.streamed.event(event).map(|message| self.shape.changed(&event.kind, message));
+        if let Some(told) = message.transpose()?.flatten() {
+            if let Some(line) = line.as_object_mut() {
+                line.insert("message".to_owned(), told.clone());
+            }
+            let id = told.get("id").and_then(Value::as_str).unwrap_or_default();
+            self.told.insert(id.to_owned(), told);
+        }
+        self.target.line(&line)
+    }
+
+    fn caught_up(&mut self) -> io::Result<()> {
+        self.target.out.flush()
+    }
+
+    fn conversation(&mut self, said: Conversation<'static>) {
+        self.said.said = said;
+    }
+
+    fn sessions(&mut self, paths: &[PathBuf]) {
+        self.said.sessions = paths.to_vec();
+    }
+
+    fn close(&mut self, outcome: &Outcome) -> io::Result<()> {
+        let (shape, streamed) = (self.shape, &self.streamed);
+        let messages: Vec<Value> = self.said.with_messages(|mut messages| {
+            streamed.name(&mut messages);
+            shape.messages(messages)
+        })?;
+        for message in &messages {
+            let id = message.get("id").and_then(Value::as_str).unwrap_or_default();
+            if self.told.get(id) != Some(message) {
+                self.target.line(&json!({ "type": "message", "message": message }))?;
+            }
+        }
+        let messages = Value::Array(messages);
+        let result = match self.shape {
+            Shape::Claude => json!({ "type": "result", "outcome": outcome, "messages": messages }),
+            Shape::AgentCliSdk => {
+                let found = last_structure(outcome.text.last());
+                let result = agent_cli_sdk::view(outcome, messages);
+                json!({ "type": "result", "result": result, "json": found })
+            }
+        };
+        self.target.line(&result)?;
+        self.target.out.flush()
     }
 }

@@ -6,34 +6,26 @@ use alhena::{Event, EventKind, Outcome};
 use alhena_sys::files::FileId;
 use alhena_sys::handles;
 
-use super::{Target, View};
-use crate::command_error::complain;
-use crate::output::{Stream, say, say_part};
-use crate::style::{Colours, Harmless, Paint};
+use super::{Target, View, complain_of, warn};
+use crate::output::say_part;
+use crate::style::Harmless;
 
 pub struct Text {
     target: Target,
     quiet: bool,
     harmless: Harmless,
-    /// Where the text so far ends.
-    cursor: Cursor,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Cursor {
-    LineStart,
-    InLine,
+    /// Whether the text so far ends within a line.
+    in_line: bool,
 }
 
 impl Text {
     pub fn new(target: Target, quiet: bool) -> Self {
-        Self { target, quiet, harmless: Harmless::default(), cursor: Cursor::LineStart }
+        Self { target, quiet, harmless: Harmless::default(), in_line: false }
     }
 
     fn end_line(&mut self) -> io::Result<()> {
-        if self.cursor == Cursor::InLine {
+        if std::mem::take(&mut self.in_line) {
             self.target.out.write_all(b"\n")?;
-            self.cursor = Cursor::LineStart;
         }
         Ok(())
     }
@@ -53,20 +45,18 @@ impl View for Text {
                 let clean = self.target.terminal.then(|| self.harmless.clean(delta));
                 let text = clean.as_deref().unwrap_or(delta);
                 self.target.out.write_all(text.as_bytes())?;
-                self.cursor = if text.ends_with('\n') { Cursor::LineStart } else { Cursor::InLine };
+                self.in_line = !text.ends_with('\n');
                 Ok(())
             }
             // Text of different turns does not run together.
             EventKind::ToolCall { .. } => self.end_line(),
             EventKind::Warning { message } if !self.quiet && message != crate::offline::NOTICE => {
                 self.target.out.flush()?;
-                if self.cursor == Cursor::InLine && shown_together() {
+                if self.in_line && shown_together() {
                     say_part("\n");
-                    self.cursor = Cursor::LineStart;
+                    self.in_line = false;
                 }
-                let colours = Colours::of(Stream::Err);
-                let message = Harmless::default().clean(message);
-                say(format_args!("{} {message}", colours.paint(Paint::Yellow, "warning:")));
+                warn(message);
                 Ok(())
             }
             _ => Ok(()),
@@ -81,7 +71,7 @@ impl View for Text {
         self.end_line()?;
         self.target.out.flush()?;
         if let Some(failure) = &outcome.failure {
-            complain(&Harmless::default().clean(&failure.message), &failure.hint);
+            complain_of(failure);
         }
         Ok(())
     }

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::with;
+
 /// What a session may do without asking: Gemini CLI's ids, with names for people.
 pub const MODES: [(&str, &str, &str); 4] = [
     ("default", "Default", "Asks before it changes or runs anything"),
@@ -87,11 +89,8 @@ impl Choices {
 
     /// The answer to a request for a session. One that was loaded has its id from the client.
     pub fn opened(&self, new: Option<&str>) -> Value {
-        let mut answer = json!({"modes": self.modes(), "configOptions": self.options()});
-        if let (Some(id), Some(answer)) = (new, answer.as_object_mut()) {
-            answer.insert("sessionId".to_owned(), id.into());
-        }
-        answer
+        let answer = json!({"modes": self.modes(), "configOptions": self.options()});
+        with(answer, [("sessionId", new.map(Value::from))])
     }
 }
 
@@ -128,9 +127,6 @@ pub fn listed(sessions: &[Listed], cursor: Option<&str>) -> Option<Value> {
         })
         .collect();
     let next = start.saturating_add(PAGE);
-    let mut answer = json!({ "sessions": page });
-    if let (true, Some(answer)) = (next < sessions.len(), answer.as_object_mut()) {
-        answer.insert("nextCursor".to_owned(), next.to_string().into());
-    }
-    Some(answer)
+    let next = (next < sessions.len()).then(|| next.to_string().into());
+    Some(with(json!({ "sessions": page }), [("nextCursor", next)]))
 }

@@ -4,6 +4,8 @@ use alhena_model::tool::Class;
 use alhena_wire::acp::{Call, FileDiff, ToolKind};
 use serde_json::{Value, json};
 
+use crate::with;
+
 /// A call as far as it is known.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shown {
@@ -52,7 +54,7 @@ impl Shown {
     /// The call with all that is known, as an announcement or within a question.
     pub fn fields(&self, id: &str, status: &str) -> Value {
         let locations: Vec<Value> = self.paths.iter().map(|path| json!({ "path": path })).collect();
-        let mut fields = json!({
+        let fields = json!({
             "toolCallId": id,
             "title": self.title(),
             "kind": self.kind(),
@@ -60,15 +62,8 @@ impl Shown {
             "content": self.diff_content(),
             "locations": locations,
         });
-        if let Some(fields) = fields.as_object_mut() {
-            if !self.name.is_empty() {
-                fields.insert("name".to_owned(), self.name.as_str().into());
-            }
-            if let Some(input) = &self.input {
-                fields.insert("rawInput".to_owned(), input.clone());
-            }
-        }
-        fields
+        let name = Some(self.name.as_str()).filter(|name| !name.is_empty()).map(Value::from);
+        with(fields, [("name", name), ("rawInput", self.input.clone())])
     }
 
     /// Its changes as content.

@@ -3,7 +3,7 @@ use agent_client_protocol_schema::v1::{
     PromptResponse, RequestPermissionRequest, SessionNotification, SessionUpdate, StopReason,
     ToolCallContent, ToolCallStatus,
 };
-use alhena_model::{Change, Event, EventKind, FileChange, Outcome, Source, Status, Timestamp, Tokens, Usage};
+use alhena_model::{Change, EventKind, FileChange, Outcome, Status, Tokens, Usage};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -11,10 +11,7 @@ use super::ask::{Ask, Client};
 use super::permission::{self, Verdict};
 use super::say::{self, Choices, Listed};
 use super::updates::{Updates, When, notification};
-
-fn event(kind: EventKind) -> Event {
-    Event { seq: 0, at: Timestamp::default(), source: Source::Stream, kind }
-}
+use crate::samples::{call, event, result};
 
 /// As the protocol's own types read it.
 fn read<T: DeserializeOwned>(value: &Value) -> T {
@@ -24,29 +21,6 @@ fn read<T: DeserializeOwned>(value: &Value) -> T {
 fn updates(of: &mut Updates, kind: EventKind, when: When) -> Vec<SessionUpdate> {
     let told = of.event(&event(kind), when);
     told.iter().map(|update| read::<SessionNotification>(&notification("s", update)).update).collect()
-}
-
-fn call(id: &str, name: &str, input: Value) -> EventKind {
-    let class = alhena_model::tool::class(name);
-    EventKind::ToolCall {
-        id: id.into(),
-        name: name.into(),
-        class,
-        claude_name: name.into(),
-        input: Box::new(input),
-    }
-}
-
-fn result(id: &str, name: &str, ok: bool, output: &str) -> EventKind {
-    EventKind::ToolResult {
-        id: id.into(),
-        name: name.into(),
-        ok,
-        output: Some(output.into()),
-        error: None,
-        exit_code: Some(3),
-        cancelled: None,
-    }
 }
 
 #[test]
@@ -150,14 +124,17 @@ fn a_call_is_announced_once_and_its_end_has_what_came_of_it() {
     let command = call("c", "run_shell_command", json!({"command": "make"}));
     let [SessionUpdate::ToolCall(told)] = &updates(&mut of, command, When::Now)[..] else { panic!() };
     assert_eq!((told.title.as_str(), told.status), ("make", ToolCallStatus::InProgress));
-    let ended = result("c", "run_shell_command", false, "a ``` b\n");
+    let mut ended = result("c", "run_shell_command", false, Some("a ``` b\n"), None);
+    if let EventKind::ToolResult { exit_code, .. } = &mut ended {
+        *exit_code = Some(3);
+    }
     let [SessionUpdate::ToolCallUpdate(told)] = &updates(&mut of, ended, When::Now)[..] else { panic!() };
     assert_eq!(told.fields.status, Some(ToolCallStatus::Failed));
     let [ToolCallContent::Content(content)] = &told.fields.content.as_ref().unwrap()[..] else { panic!() };
     assert!(matches!(&content.content, ContentBlock::Text(text) if text.text == "````\na ``` b\n````"));
     assert_eq!(told.fields.raw_output, Some(json!({"exitCode": 3})));
     // One that nobody announced.
-    let ended = updates(&mut of, result("d", "read_file", true, "text"), When::Now);
+    let ended = updates(&mut of, result("d", "read_file", true, Some("text"), None), When::Now);
     assert!(matches!(&ended[..], [SessionUpdate::ToolCall(_), SessionUpdate::ToolCallUpdate(_)]));
 }
 
@@ -178,7 +155,7 @@ fn an_edit_shows_what_the_agent_showed_of_it_or_what_the_session_file_has() {
     assert_eq!(there.pointer("/title"), Some(&json!("Writing to a [in sub]")));
     let [ToolCallContent::Diff(diff)] = &asked.tool_call.fields.content.unwrap()[..] else { panic!() };
     assert_eq!((diff.old_text.as_deref(), diff.new_text.as_str()), (Some("1\n"), "2\n"));
-    let ended = updates(&mut of, result("c", "write_file", true, "done"), When::Now);
+    let ended = updates(&mut of, result("c", "write_file", true, Some("done"), None), When::Now);
     let [SessionUpdate::ToolCallUpdate(told)] = &ended[..] else { panic!("{ended:?}") };
     assert!(matches!(told.fields.content.as_deref(), Some([ToolCallContent::Diff(_)])));
     let changed = |id: &str| {
@@ -213,13 +190,13 @@ fn todos_are_a_plan_and_tokens_are_usage_with_their_cost() {
     let said =
         "The current list is now:\n1. [completed] one\n2. [cancelled] two\n3. [in_progress] thr. [ee] x";
     let plan = |of: &mut Updates, id: &str| {
-        let told = updates(of, result(id, "write_todos", true, said), When::Now);
+        let told = updates(of, result(id, "write_todos", true, Some(said), None), When::Now);
         let Some(SessionUpdate::Plan(plan)) = told.last().cloned() else { panic!("{told:?}") };
         plan.entries.into_iter().map(|entry| entry.content).collect::<Vec<_>>()
     };
     assert_eq!(plan(&mut of, "t"), ["one", "three"]);
     assert_eq!(plan(&mut of, "u"), ["one", "thr. [ee] x"]);
-    let refused = updates(&mut of, result("v", "write_todos", false, said), When::Now);
+    let refused = updates(&mut of, result("v", "write_todos", false, Some(said), None), When::Now);
     assert!(!refused.iter().any(|update| matches!(update, SessionUpdate::Plan(_))));
     let tokens = Tokens { prompt: 1000, output: 100, total: 1100, ..Tokens::default() };
     let usage = Usage::of_models([("gemini-2.5-flash", tokens)]);

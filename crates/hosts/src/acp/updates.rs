@@ -8,12 +8,12 @@ use alhena_model::{
 };
 use alhena_wire::acp::{AgentMessage, Update};
 use alhena_wire::rpc::Message;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::Refusal;
 use super::ask::Client;
-use super::plan::plan;
 use super::shown::{Shown, diff_content, hunks, printed, text_content};
+use crate::with;
 
 /// What all of Gemini CLI's models take at most.
 const CONTEXT_WINDOW: u64 = 1 << 20;
@@ -109,13 +109,12 @@ impl Updates {
 
     /// What a client is asked about, with the complete arguments, and where that would be done if not in the session's directory.
     pub fn question(&self, id: &str, title: &str, input: &Value, elsewhere: Option<&str>) -> Value {
-        let mut asked = match self.calls.get(id) {
+        let asked = match self.calls.get(id) {
             Some(shown) => shown.fields(id, "pending"),
             None => json!({"toolCallId": id, "title": title, "status": "pending"}),
         };
-        if let (Some(asked), false) = (asked.as_object_mut(), input.as_object().is_none_or(Map::is_empty)) {
-            asked.insert("rawInput".to_owned(), input.clone());
-        }
+        let input = input.as_object().filter(|input| !input.is_empty()).cloned().map(Value::from);
+        let mut asked = with(asked, [("rawInput", input)]);
         if let (Some(elsewhere), Some(Value::String(title))) = (elsewhere, asked.get_mut("title")) {
             title.push(' ');
             title.push_str(elsewhere);
@@ -150,19 +149,15 @@ impl Updates {
             true => text_content(&printed(output)),
             false => text_content(output),
         }));
-        let mut raw = Map::new();
         let facts = [
             ("exitCode", exit_code.map(Value::from)),
             ("cancelled", cancelled.map(Value::from)),
             ("error", error.filter(|error| !error.kind.is_empty()).map(|error| error.kind.as_str().into())),
         ];
-        raw.extend(facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+        let raw = Some(with(json!({}), facts)).filter(|raw| *raw != json!({}));
         let status = if ok { "completed" } else { "failed" };
-        let mut fields = json!({"toolCallId": id, "status": status, "content": content});
-        if let (false, Some(fields)) = (raw.is_empty(), fields.as_object_mut()) {
-            fields.insert("rawOutput".to_owned(), raw.into());
-        }
-        update("tool_call_update", fields)
+        let fields = json!({"toolCallId": id, "status": status, "content": content});
+        update("tool_call_update", with(fields, [("rawOutput", raw)]))
     }
 
     /// A change of which the agent itself showed nothing.
@@ -191,15 +186,13 @@ impl Updates {
             return None;
         }
         let cost = self.prices.as_ref().and_then(|prices| prices.cost_of_sum(&self.used, Timestamp::now()));
-        let mut fields = json!({
+        let fields = json!({
             "used": usage.all.total,
             "size": CONTEXT_WINDOW,
             "_meta": {"alhena": {"usage": usage}},
         });
-        if let (Some(cost), Some(fields)) = (cost, fields.as_object_mut()) {
-            fields.insert("cost".to_owned(), json!({"amount": cost.amount, "currency": "USD"}));
-        }
-        Some(update("usage_update", fields))
+        let cost = cost.map(|cost| json!({"amount": cost.amount, "currency": "USD"}));
+        Some(update("usage_update", with(fields, [("cost", cost)])))
     }
 
     /// A turn is over: the answer to its prompt. Only what is known to be a success is called the end of a turn.
@@ -245,11 +238,8 @@ pub fn notification(session: &str, update: &Value) -> Value {
     json!({"sessionId": session, "update": update})
 }
 
-fn update(kind: &str, mut fields: Value) -> Value {
-    if let Some(fields) = fields.as_object_mut() {
-        fields.insert("sessionUpdate".to_owned(), kind.into());
-    }
-    fields
+fn update(kind: &str, fields: Value) -> Value {
+    with(fields, [("sessionUpdate", Some(kind.into()))])
 }
 
 fn chunk(kind: &str, text: &str) -> Value {
@@ -264,4 +254,36 @@ pub fn mode_changed(mode: &str) -> Value {
 /// An option was changed by another way than as an option.
 pub fn options_changed(options: &Value) -> Value {
     json!({"sessionUpdate": "config_option_update", "configOptions": options})
+}
+
+/// The plan that a call of `write_todos` made: from its arguments where they are known, else from what it says of the list, as over
+/// ACP (0.61.0): `1. [in_progress] Read the file`.
+fn plan(input: Option<&Value>, output: Option<&str>) -> Option<Value> {
+    let todos = input.and_then(|input| input.get("todos")).and_then(Value::as_array);
+    let entries: Vec<Value> = match (todos, output) {
+        (Some(todos), _) => todos
+            .iter()
+            .filter_map(|item| todo(item.get("status")?.as_str()?, item.get("description")?.as_str()?))
+            .collect(),
+        (None, Some(output)) => output.lines().filter_map(listed).collect(),
+        (None, None) => return None,
+    };
+    Some(json!({"sessionUpdate": "plan", "entries": entries}))
+}
+
+fn listed(line: &str) -> Option<Value> {
+    let (number, rest) = line.split_once(". [")?;
+    number.parse::<u32>().ok()?;
+    let (status, text) = rest.split_once("] ")?;
+    todo(status, text)
+}
+
+fn todo(status: &str, text: &str) -> Option<Value> {
+    let status = match status {
+        "completed" => "completed",
+        "in_progress" => "in_progress",
+        "cancelled" => return None,
+        _ => "pending",
+    };
+    Some(json!({"content": text, "priority": "medium", "status": status}))
 }

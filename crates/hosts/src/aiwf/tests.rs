@@ -178,12 +178,6 @@ fn a_run_that_was_stopped_says_why_with_alhenas_code() {
     );
 }
 
-//
-#[test]
-fn the_prompt_for_a_file_is_the_documents() {
-    assert_eq!(prompt_for_file("/tmp/p.md"), "Process the prompt in /tmp/p.md");
-}
-
 //
 #[test]
 fn metadata_is_the_documents_to_the_letter() {

@@ -17,6 +17,7 @@ use self::fit::{cut, pieces};
 use self::uuid::Uuids;
 use super::permission::Question;
 use super::{Mode, VERSION};
+use crate::with;
 
 /// What all of Gemini CLI's models take and give at most.
 const CONTEXT_WINDOW: u64 = 1 << 20;
@@ -277,7 +278,7 @@ impl Lines {
             used.models.iter().map(|(name, tokens)| (name.clone(), self.model_usage(name, tokens))).collect();
         self.used = used;
         let (subtype, error) = verdict(outcome, ended);
-        let mut body = json!({
+        let body = json!({
             "subtype": subtype,
             "duration_ms": self.turn.before_ms,
             "duration_api_ms": self.turn.before_ms,
@@ -290,16 +291,13 @@ impl Lines {
             "permission_denials": std::mem::take(&mut self.turn.denials),
             "result_index": self.turns.saturating_sub(1),
         });
-        if let Some(fields) = body.as_object_mut() {
-            match error {
-                None => {
-                    fields.extend(outcome.data.clone().map(|data| ("structured_output".to_owned(), data)));
-                    fields.insert("result".to_owned(), cut(outcome.text.last()).into())
-                }
-                Some(error) => fields.insert("errors".to_owned(), json!([error])),
-            };
-        }
-        out.push(self.line("result", body));
+        let success = error.is_none();
+        let end = [
+            ("structured_output", outcome.data.clone().filter(|_| success)),
+            ("result", success.then(|| cut(outcome.text.last()).into())),
+            ("errors", error.map(|error| json!([error]))),
+        ];
+        out.push(self.line("result", with(body, end)));
         out
     }
 
@@ -387,13 +385,10 @@ impl Lines {
         }
     }
 
-    fn line(&mut self, kind: &str, mut body: Value) -> Value {
-        if let Some(fields) = body.as_object_mut() {
-            fields.insert("type".to_owned(), kind.into());
-            fields.insert("session_id".to_owned(), self.head.session_id.as_str().into());
-            fields.insert("uuid".to_owned(), self.uuids.next().into());
-        }
-        body
+    fn line(&mut self, kind: &str, body: Value) -> Value {
+        let (session, uuid) = (self.head.session_id.as_str(), self.uuids.next());
+        let head = [("type", kind.into()), ("session_id", session.into()), ("uuid", uuid.into())];
+        with(body, head.map(|(name, value)| (name, Some(value))))
     }
 }
 

@@ -78,7 +78,9 @@ impl std::error::Error for Refusal {}
 #[derive(Clone, Copy)]
 pub enum Fate {
     /// It means this.
-    Means(fn(&mut Options, &str) -> Result<(), String>),
+    Means(fn(&mut Options, &str)),
+    /// It means this, if the value is one of its own.
+    Checked(fn(&mut Options, &str) -> Result<(), String>),
     /// It changes nothing here, and why.
     Nothing(&'static str),
     /// It cannot be done, and why.
@@ -99,55 +101,36 @@ const fn row(names: &'static [&'static str], value: bool, fate: Fate) -> Row {
     Row { names, value, fate }
 }
 
-use Fate::{Means, Nothing, Refused};
+use Fate::{Checked, Means, Nothing, Refused};
+
+const SETTINGS: &str = "these are Claude's settings, and may have rules that would not be followed";
 
 /// Every option that the SDKs write.
 pub const TABLE: &[Row] = &[
-    row(&["output-format"], true, Means(|_, value| only("stream-json", value))),
-    row(&["input-format"], true, Means(|_, value| only("stream-json", value))),
-    row(&["json-schema"], true, Means(|to, value| set(&mut to.json_schema, value))),
-    row(&["model"], true, Means(|to, value| set(&mut to.model, value))),
-    row(&["permission-mode"], true, Means(|to, value| Mode::named(value).map(|mode| to.mode = mode))),
-    row(
-        &["dangerously-skip-permissions"],
-        false,
-        Means(|to, _| {
-            to.mode = Mode::BypassPermissions;
-            Ok(())
-        }),
-    ),
+    row(&["output-format"], true, Checked(|_, value| only("stream-json", value))),
+    row(&["input-format"], true, Checked(|_, value| only("stream-json", value))),
+    row(&["json-schema"], true, Means(|to, value| to.json_schema = Some(value.to_owned()))),
+    row(&["model"], true, Means(|to, value| to.model = Some(value.to_owned()))),
+    row(&["permission-mode"], true, Checked(|to, value| Mode::named(value).map(|mode| to.mode = mode))),
+    row(&["dangerously-skip-permissions"], false, Means(|to, _| to.mode = Mode::BypassPermissions)),
     row(
         &["permission-prompt-tool"],
         true,
-        Means(|to, value| {
-            only("stdio", value)?;
-            to.asks = true;
-            Ok(())
-        }),
+        Checked(|to, value| only("stdio", value).map(|()| to.asks = true)),
     ),
-    row(&["system-prompt"], true, Means(|to, value| set(&mut to.system_prompt, value))),
-    row(&["append-system-prompt"], true, Means(|to, value| set(&mut to.append_system_prompt, value))),
-    row(&["system-prompt-file"], true, Means(|to, value| set(&mut to.system_prompt_file, value))),
-    row(
-        &["allowedTools", "allowed-tools"],
-        true,
-        Means(|to, value| {
-            to.allowed.extend(rules(value));
-            Ok(())
-        }),
-    ),
+    row(&["system-prompt"], true, Means(|to, value| to.system_prompt = Some(value.to_owned()))),
+    row(&["append-system-prompt"], true, Means(|to, value| to.append_system_prompt = Some(value.to_owned()))),
+    row(&["system-prompt-file"], true, Means(|to, value| to.system_prompt_file = Some(value.to_owned()))),
+    row(&["allowedTools", "allowed-tools"], true, Means(|to, value| to.allowed.extend(rules(value)))),
     row(
         &["disallowedTools", "disallowed-tools"],
         true,
-        Means(|to, value| {
-            to.disallowed.extend(rules(value));
-            Ok(())
-        }),
+        Means(|to, value| to.disallowed.extend(rules(value))),
     ),
     row(
         &["tools"],
         true,
-        Means(|to, value| {
+        Checked(|to, value| {
             to.tools = (value != "default").then(|| rules(value));
             match to.tools.iter().flatten().find(|name| gemini_names(name).is_empty()) {
                 Some(name) => Err(format!("Gemini CLI has no tool that does what {name} does")),
@@ -155,11 +138,11 @@ pub const TABLE: &[Row] = &[
             }
         }),
     ),
-    row(&["max-turns"], true, Means(|to, value| number(value).map(|turns| to.max_turns = Some(turns)))),
+    row(&["max-turns"], true, Checked(|to, value| number(value).map(|turns| to.max_turns = Some(turns)))),
     row(
         &["max-budget-usd"],
         true,
-        Means(|to, value| {
+        Checked(|to, value| {
             let budget: f64 = number(value)?;
             if !(budget.is_finite() && budget > 0.0) {
                 return Err(format!("{value:?} is no budget"));
@@ -168,32 +151,11 @@ pub const TABLE: &[Row] = &[
             Ok(())
         }),
     ),
-    row(
-        &["add-dir"],
-        true,
-        Means(|to, value| {
-            to.add_dirs.push(value.to_owned());
-            Ok(())
-        }),
-    ),
-    row(
-        &["mcp-config"],
-        true,
-        Means(|to, value| {
-            to.mcp_configs.push(value.to_owned());
-            Ok(())
-        }),
-    ),
-    row(
-        &["include-partial-messages"],
-        false,
-        Means(|to, _| {
-            to.partial = true;
-            Ok(())
-        }),
-    ),
-    row(&["resume", "r"], true, Means(|to, value| set(&mut to.resume, value))),
-    row(&["continue", "c"], false, Means(|to, _| set(&mut to.resume, ""))),
+    row(&["add-dir"], true, Means(|to, value| to.add_dirs.push(value.to_owned()))),
+    row(&["mcp-config"], true, Means(|to, value| to.mcp_configs.push(value.to_owned()))),
+    row(&["include-partial-messages"], false, Means(|to, _| to.partial = true)),
+    row(&["resume", "r"], true, Means(|to, value| to.resume = Some(value.to_owned()))),
+    row(&["continue", "c"], false, Means(|to, _| to.resume = Some("".to_owned()))),
     row(&["print", "p"], false, Nothing("there is no other way here")),
     row(&["verbose"], false, Nothing("every line is written anyway")),
     row(&["setting-sources"], true, Nothing("these are Claude's settings; Gemini CLI has its own")),
@@ -212,21 +174,9 @@ pub const TABLE: &[Row] = &[
     row(&["debug", "d"], false, Nothing("the log is asked for by ALHENA_LOG")),
     row(&["debug-to-stderr"], false, Nothing("the log is asked for by ALHENA_LOG")),
     row(&["debug-file"], true, Nothing("the log is asked for by ALHENA_LOG")),
-    row(
-        &["settings"],
-        true,
-        Refused("these are Claude's settings, and may have rules that would not be followed"),
-    ),
-    row(
-        &["managed-settings"],
-        true,
-        Refused("these are Claude's settings, and may have rules that would not be followed"),
-    ),
-    row(
-        &["managed-settings-in-initialize"],
-        false,
-        Refused("these are Claude's settings, and may have rules that would not be followed"),
-    ),
+    row(&["settings"], true, Refused(SETTINGS)),
+    row(&["managed-settings"], true, Refused(SETTINGS)),
+    row(&["managed-settings-in-initialize"], false, Refused(SETTINGS)),
     row(
         &["strict-mcp-config"],
         false,
@@ -289,7 +239,8 @@ impl Invocation {
                 },
             };
             match row.fate {
-                Means(take) => {
+                Means(take) => take(&mut options, value),
+                Checked(take) => {
                     take(&mut options, value).map_err(|why| refusal(format!("--{name}: {why}"), HINT))?
                 }
                 Nothing(_) => {}
@@ -306,11 +257,6 @@ const HINT: &str = "`alhena claude --help` says which options of `claude` are un
 
 fn refusal(message: String, hint: &str) -> Refusal {
     Refusal { message, hint: hint.to_owned() }
-}
-
-fn set(to: &mut Option<String>, value: &str) -> Result<(), String> {
-    *to = Some(value.to_owned());
-    Ok(())
 }
 
 fn only(wanted: &str, value: &str) -> Result<(), String> {

@@ -4,6 +4,7 @@ use alhena_model::tool::{self, Class};
 use serde_json::{Value, json};
 
 use super::Mode;
+use crate::with;
 
 /// What the program is asked.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,20 +47,12 @@ impl Question {
 
     /// What would keep the program from being asked the same again.
     fn suggestions(&self) -> Value {
-        match (self.class, self.input.get("command").and_then(Value::as_str)) {
-            (Class::FileWrite, _) => {
-                json!([{"type": "setMode", "mode": "acceptEdits", "destination": "session"}])
-            }
-            (Class::Command, Some(command)) => self.rule(Some(command)),
-            _ => self.rule(None),
+        if self.class == Class::FileWrite {
+            return json!([{"type": "setMode", "mode": "acceptEdits", "destination": "session"}]);
         }
-    }
-
-    fn rule(&self, content: Option<&str>) -> Value {
-        let mut rule = json!({"toolName": self.tool_name});
-        if let (Some(content), Some(rule)) = (content, rule.as_object_mut()) {
-            rule.insert("ruleContent".to_owned(), content.into());
-        }
+        let command = self.input.get("command").and_then(Value::as_str);
+        let content = command.filter(|_| self.class == Class::Command);
+        let rule = with(json!({"toolName": self.tool_name}), [("ruleContent", content.map(Value::from))]);
         json!([{"type": "addRules", "rules": [rule], "behavior": "allow", "destination": "session"}])
     }
 }

@@ -5,10 +5,7 @@ use std::sync::Arc;
 
 use alhena_model::Prices;
 use alhena_model::outcome::Text;
-use alhena_model::tool::Class;
-use alhena_model::{
-    Event, EventKind, Failure, FailureKind, Outcome, Source, Status, Timestamp, Tokens, ToolError, Usage,
-};
+use alhena_model::{EventKind, Failure, FailureKind, Outcome, Status, Tokens, Usage};
 use serde_json::{Value, json};
 
 use super::control::{Ask, Incoming};
@@ -17,6 +14,7 @@ use super::lines::{Head, Interruption, Lines};
 use super::options::{Fate, Invocation, Options, TABLE};
 use super::permission::{Question, Update, Verdict};
 use super::*;
+use crate::samples::{call, event, result};
 
 /// What went over the wire between an SDK and an executable.
 struct Recording {
@@ -261,7 +259,7 @@ fn options_that_would_be_lost_are_refused_and_others_are_not() {
         match row.fate {
             Fate::Refused(why) => assert!(Invocation::read(&arguments).unwrap_err().message.ends_with(why)),
             Fate::Nothing(_) => assert_eq!(options(&arguments), Options::default()),
-            Fate::Means(_) => {}
+            Fate::Means(_) | Fate::Checked(_) => {}
         }
     }
     let rules = options(&words(&["--allowedTools", "Bash(git log, now),Read Edit(src/**)"])).allowed;
@@ -286,10 +284,6 @@ fn modes_and_models_are_geminis() {
     }
 }
 
-fn event(kind: EventKind) -> Event {
-    Event { seq: 0, at: Timestamp::now(), source: Source::Stream, kind }
-}
-
 fn head() -> Head {
     Head {
         session_id: "s".to_owned(),
@@ -306,22 +300,8 @@ fn tokens() -> Tokens {
 /// A turn with a thought, a text in two pieces and a tool that fails.
 fn turn(lines: &mut Lines) -> Vec<Value> {
     let mut out = vec![lines.begin()];
-    let called = EventKind::ToolCall {
-        id: "1".to_owned(),
-        name: "write_file".to_owned(),
-        class: Class::FileWrite,
-        claude_name: "Write".to_owned(),
-        input: Box::new(json!({"file_path": "/x/n.txt", "content": "hi"})),
-    };
-    let ended = EventKind::ToolResult {
-        id: "1".to_owned(),
-        name: "write_file".to_owned(),
-        ok: false,
-        output: None,
-        error: Some(Box::new(ToolError { kind: "x".to_owned(), message: "disk full".to_owned() })),
-        exit_code: None,
-        cancelled: None,
-    };
+    let called = call("1", "write_file", json!({"file_path": "/x/n.txt", "content": "hi"}));
+    let ended = result("1", "write_file", false, None, Some("disk full"));
     for kind in [
         EventKind::Thinking { subject: "Hm".to_owned(), text: "well".to_owned() },
         EventKind::Text { delta: "Hello ".to_owned() },

@@ -1,8 +1,11 @@
 //! From flags and words to one run, with a reason for everything that had to be changed.
 
+use alhena_model::Approval;
+use alhena_model::options::Sandbox;
+
 use super::flags::{Meaning, Origin, Takes};
 use super::words::{Given, Odd, Piece, Value};
-use super::{Approval, DropIn, Sandbox, Stream, Surroundings};
+use super::{DropIn, Stream, Surroundings};
 use crate::native::Format;
 
 /// A command line that is being read.
@@ -181,32 +184,23 @@ impl Reading {
     }
 
     fn approval(&mut self, spelled: &str, name: String) {
-        match Approval::named(&name) {
-            Some(mode) => {
-                if mode.flag() != name {
-                    self.explain(format!("{spelled} {name} is {} to Gemini CLI", mode.flag()));
-                }
-                self.modes.push((spelled.to_owned(), mode));
-            }
-            None => {
-                self.explain(format!("{spelled} {name} is not known and is passed on as it is"));
-                self.run.extra.push(format!("{spelled}={name}"));
-            }
+        let Ok(mode) = name.parse::<Approval>() else { return self.pass_on(spelled, &name) };
+        if mode.flag() != name {
+            self.explain(format!("{spelled} {name} is {} to Gemini CLI", mode.flag()));
         }
+        self.modes.push((spelled.to_owned(), mode));
     }
 
     fn output_format(&mut self, spelled: &str, name: String) {
-        match Format::named(&name) {
-            Some(format) => {
-                if self.run.output_format.replace(format).is_some() {
-                    self.explain(format!("{spelled} was given more than once; the last one counts"));
-                }
-            }
-            None => {
-                self.explain(format!("{spelled} {name} is not known and is passed on as it is"));
-                self.run.extra.push(format!("{spelled}={name}"));
-            }
+        let Some(format) = Format::named(&name) else { return self.pass_on(spelled, &name) };
+        if self.run.output_format.replace(format).is_some() {
+            self.explain(format!("{spelled} was given more than once; the last one counts"));
         }
+    }
+
+    fn pass_on(&mut self, spelled: &str, name: &str) {
+        self.explain(format!("{spelled} {name} is not known and is passed on as it is"));
+        self.run.extra.push(format!("{spelled}={name}"));
     }
 
     /// Whether the CLI would open its own screen, and why.

@@ -9,6 +9,11 @@ fn arguments(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
+/// The words of a command line in which no word has a space.
+fn split(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
+}
+
 fn run(words: &[&str]) -> DropIn {
     match read(&arguments(words), PIPES) {
         Invocation::Run(run) => *run,
@@ -34,24 +39,12 @@ fn list(words: &[&str]) -> Vec<String> {
 // A-01, A-06 to A-10, A-13: as aiwf's source writes it
 #[test]
 fn aiwf() {
-    let (got, why) = explained(&[
-        "-o",
-        "stream-json",
-        "-y",
-        "-m",
-        "gemini-2.5-pro",
-        "-s",
-        "--include-directories",
-        "lib",
-        "--include-directories",
-        "docs",
-        "--allowed-tools",
-        "read_file",
-        "--allowed-tools",
-        "glob",
-        "-p",
-        "Process the prompt in /tmp/prompt.md",
-    ]);
+    let mut words = split(
+        "-o stream-json -y -m gemini-2.5-pro -s --include-directories lib --include-directories docs \
+         --allowed-tools read_file --allowed-tools glob -p",
+    );
+    words.push("Process the prompt in /tmp/prompt.md");
+    let (got, why) = explained(&words);
     let expected = DropIn {
         prompt: text(&["Process the prompt in /tmp/prompt.md"]),
         model: text(&["gemini-2.5-pro"]),
@@ -113,15 +106,8 @@ fn openase() {
         output_format: Some(Format::StreamJson),
         ..DropIn::default()
     };
-    let words = [
-        "-m",
-        "gemini-2.5-flash",
-        "--approval-mode=yolo",
-        "-p",
-        "## User request\nFix it",
-        "--output-format",
-        "stream-json",
-    ];
+    let mut words = split("-m gemini-2.5-flash --approval-mode=yolo --output-format stream-json -p");
+    words.push("## User request\nFix it");
     assert_eq!(run(&words), expected);
     let old = DropIn { prompt: text(&["x"]), output_format: Some(Format::Json), ..DropIn::default() };
     assert_eq!(run(&["-p", "x", "--output-format", "json"]), old);
@@ -130,25 +116,9 @@ fn openase() {
 // E-06 to E-15: everything that the plan can write, at once
 #[test]
 fn promptfoos_plan() {
-    let (got, why) = explained(&[
-        "-p",
-        "Review",
-        "--output-format",
-        "json",
-        "-m",
-        "gemini-2.5-pro",
-        "--approval-mode",
-        "full_auto",
-        "--yolo",
-        "--include-directories",
-        "a,b",
-        "--sandbox",
-        "docker",
-        "--disable-tool",
-        "run_shell_command",
-        "--disable-tool",
-        "web_fetch",
-    ]);
+    let (got, why) = explained(&split(
+        "-p Review --output-format json -m gemini-2.5-pro --approval-mode full_auto --yolo --include-directories a,b --sandbox docker --disable-tool run_shell_command --disable-tool web_fetch",
+    ));
     let expected = DropIn {
         prompt: text(&["Review"]),
         model: text(&["gemini-2.5-pro"]),
@@ -312,20 +282,9 @@ fn flags_are_read_as_yargs_reads_them() {
 
 #[test]
 fn what_belongs_to_the_cli_is_kept() {
-    let (got, why) = explained(&[
-        "-p",
-        "x",
-        "-d",
-        "--extensions",
-        "none",
-        "--session-file",
-        "/s.jsonl",
-        "--raw-output",
-        "--policy",
-        "a.toml,b.toml",
-        "--skip-trust",
-        "--no-debug",
-    ]);
+    let (got, why) = explained(&split(
+        "-p x -d --extensions none --session-file /s.jsonl --raw-output --policy a.toml,b.toml --skip-trust --no-debug",
+    ));
     let expected = DropIn {
         prompt: text(&["x"]),
         policies: list(&["a.toml", "b.toml"]),

@@ -9,6 +9,7 @@ use alhena_model::{Calls, Event, EventKind, Outcome, Tokens, ToolRuns};
 use serde_json::{Map, Value, json};
 
 use super::{error_message, error_type, exit_code};
+use crate::with;
 
 /// Collects what the report counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,21 +46,18 @@ impl JsonReport {
 
     /// The report.
     pub fn report(&self, outcome: &Outcome) -> Value {
-        let mut report = Map::new();
-        if let Some(session_id) = &outcome.session_id {
-            report.insert("session_id".to_owned(), json!(session_id));
-        }
-        report.insert("response".to_owned(), json!(outcome.text.last()));
-        report.insert("stats".to_owned(), self.stats(outcome));
-        if let Some(failure) = &outcome.failure {
+        let error = outcome.failure.as_ref().map(|failure| {
             let code = failure.http_status.map_or_else(|| exit_code(outcome).into(), u64::from);
-            let error = json!({"type": error_type(failure), "message": error_message(failure), "code": code});
-            report.insert("error".to_owned(), error);
-        }
-        if !outcome.warnings.is_empty() {
-            report.insert("warnings".to_owned(), json!(outcome.warnings));
-        }
-        Value::Object(report)
+            json!({"type": error_type(failure), "message": error_message(failure), "code": code})
+        });
+        let report = [
+            ("session_id", outcome.session_id.as_ref().map(|id| json!(id))),
+            ("response", Some(json!(outcome.text.last()))),
+            ("stats", Some(self.stats(outcome))),
+            ("error", error),
+            ("warnings", (!outcome.warnings.is_empty()).then(|| json!(outcome.warnings))),
+        ];
+        with(json!({}), report)
     }
 
     /// The report as the CLI prints it: with two blanks, and without a newline at the end.
@@ -74,28 +72,20 @@ impl JsonReport {
             .models
             .iter()
             .map(|(name, tokens)| {
-                let mut model = json!({"tokens": tokens_of(tokens)});
-                if let (Some(calls), Value::Object(model)) =
-                    (calls.and_then(|calls| calls.get(name)), &mut model)
-                {
-                    let mut api = calls_of(&calls.all);
-                    api.insert("errorsByType".to_owned(), json!(calls.errors_by_type));
-                    model.insert("api".to_owned(), Value::Object(api));
-                    let roles = calls.roles.iter().map(|(role, calls)| {
-                        let mut shape = calls_of(calls);
-                        shape.insert("tokens".to_owned(), tokens_of(&calls.tokens));
-                        (role.clone(), Value::Object(shape))
-                    });
-                    model.insert("roles".to_owned(), Value::Object(roles.collect()));
-                }
-                (name.clone(), model)
+                let calls = calls.and_then(|calls| calls.get(name));
+                let api =
+                    calls.map(|calls| calls_of(&calls.all, ("errorsByType", json!(calls.errors_by_type))));
+                let roles = calls.map(|calls| {
+                    let role = |(role, calls): (&String, &Calls)| {
+                        (role.clone(), calls_of(calls, ("tokens", tokens_of(&calls.tokens))))
+                    };
+                    Value::Object(calls.roles.iter().map(role).collect())
+                });
+                (name.clone(), with(json!({"tokens": tokens_of(tokens)}), [("api", api), ("roles", roles)]))
             })
             .collect();
-        let mut stats = json!({"models": models, "tools": self.tools(outcome)});
-        if let (Value::Object(stats), Some(files)) = (&mut stats, self.lines.report()) {
-            stats.insert("files".to_owned(), files);
-        }
-        stats
+        let stats = json!({"models": models, "tools": self.tools(outcome)});
+        with(stats, [("files", self.lines.report())])
     }
 
     fn tools(&self, outcome: &Outcome) -> Value {
@@ -106,28 +96,28 @@ impl JsonReport {
             .iter()
             .map(|(name, counts)| {
                 let count = counts.success + counts.fail;
-                let mut tool = json!({"count": count, "success": counts.success, "fail": counts.fail});
-                if let (Some(run), Value::Object(tool)) = (runs.and_then(|runs| runs.get(name)), &mut tool) {
-                    tool.insert("durationMs".to_owned(), json!(run.duration_ms));
-                    tool.insert("decisions".to_owned(), decisions(std::iter::once(run)));
-                }
-                (name.clone(), tool)
+                let tool = json!({"count": count, "success": counts.success, "fail": counts.fail});
+                let run = runs.and_then(|runs| runs.get(name));
+                let more = [
+                    ("durationMs", run.map(|run| json!(run.duration_ms))),
+                    ("decisions", run.map(|run| decisions(std::iter::once(run)))),
+                ];
+                (name.clone(), with(tool, more))
             })
             .collect();
-        let mut tools = json!({
+        let tools = json!({
             "totalCalls": outcome.tool_calls,
             "totalSuccess": sum(|counts| counts.success),
             "totalFail": sum(|counts| counts.fail),
         });
-        if let Value::Object(tools) = &mut tools {
-            if let Some(runs) = runs {
-                let duration: u64 = runs.values().map(|run| run.duration_ms).sum();
-                tools.insert("totalDurationMs".to_owned(), json!(duration));
-                tools.insert("totalDecisions".to_owned(), decisions(runs.values()));
-            }
-            tools.insert("byName".to_owned(), Value::Object(by_name));
-        }
-        tools
+        let duration =
+            |runs: &BTreeMap<String, ToolRuns>| -> u64 { runs.values().map(|run| run.duration_ms).sum() };
+        let more = [
+            ("totalDurationMs", runs.map(|runs| json!(duration(runs)))),
+            ("totalDecisions", runs.map(|runs| decisions(runs.values()))),
+            ("byName", Some(Value::Object(by_name))),
+        ];
+        with(tools, more)
     }
 }
 
@@ -143,11 +133,13 @@ fn tokens_of(tokens: &Tokens) -> Value {
     })
 }
 
-fn calls_of(calls: &Calls) -> Map<String, Value> {
-    [("totalRequests", calls.requests), ("totalErrors", calls.errors), ("totalLatencyMs", calls.latency_ms)]
-        .map(|(name, value)| (name.to_owned(), json!(value)))
-        .into_iter()
-        .collect()
+fn calls_of(calls: &Calls, (name, value): (&str, Value)) -> Value {
+    let all = json!({
+        "totalRequests": calls.requests,
+        "totalErrors": calls.errors,
+        "totalLatencyMs": calls.latency_ms,
+    });
+    with(all, [(name, Some(value))])
 }
 
 /// All four kinds are in the CLI's report, those that were never made too.

@@ -4,9 +4,10 @@ use std::borrow::Cow;
 
 use alhena_model::{Event, EventKind, Outcome, Timestamp, Tokens};
 use alhena_wire::stream::{self, Status, StreamEvent};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{error_message, error_type};
+use crate::with;
 
 /// Watches the lines that are passed on, and knows what is missing when they end.
 ///
@@ -84,43 +85,33 @@ enum Pass {
 
 fn result_line(outcome: &Outcome, at: Timestamp) -> String {
     let status = if outcome.is_success() { "success" } else { "error" };
-    let mut line = json!({"type": "result", "timestamp": at, "status": status});
-    if let Value::Object(fields) = &mut line {
-        if let Some(failure) = &outcome.failure {
-            let error = json!({"type": error_type(failure), "message": error_message(failure)});
-            fields.insert("error".to_owned(), error);
-        }
-        fields.insert("stats".to_owned(), stats(outcome));
-    }
-    line.to_string()
+    let line = json!({"type": "result", "timestamp": at, "status": status});
+    let error = outcome
+        .failure
+        .as_ref()
+        .map(|failure| json!({"type": error_type(failure), "message": error_message(failure)}));
+    with(line, [("error", error), ("stats", Some(stats(outcome)))]).to_string()
 }
 
 /// `stats` as the CLI's own `result` has them.
 pub(super) fn stats(outcome: &Outcome) -> Value {
-    let mut stats = tokens(&outcome.usage.all);
-    let models: Map<String, Value> = outcome
-        .usage
-        .models
-        .iter()
-        .map(|(name, model)| (name.clone(), Value::Object(tokens(model))))
-        .collect();
-    stats.insert("duration_ms".to_owned(), outcome.duration_ms.into());
-    stats.insert("tool_calls".to_owned(), outcome.tool_calls.into());
-    stats.insert("models".to_owned(), Value::Object(models));
-    Value::Object(stats)
+    let models = outcome.usage.models.iter().map(|(name, model)| (name.clone(), tokens(model)));
+    let more = [
+        ("duration_ms", Some(outcome.duration_ms.into())),
+        ("tool_calls", Some(outcome.tool_calls.into())),
+        ("models", Some(Value::Object(models.collect()))),
+    ];
+    with(tokens(&outcome.usage.all), more)
 }
 
-fn tokens(tokens: &Tokens) -> Map<String, Value> {
-    [
-        ("total_tokens", tokens.total),
-        ("input_tokens", tokens.prompt),
-        ("output_tokens", tokens.output),
-        ("cached", tokens.cached),
-        ("input", tokens.prompt.saturating_sub(tokens.cached)),
-    ]
-    .into_iter()
-    .map(|(name, count)| (name.to_owned(), count.into()))
-    .collect()
+fn tokens(tokens: &Tokens) -> Value {
+    json!({
+        "total_tokens": tokens.total,
+        "input_tokens": tokens.prompt,
+        "output_tokens": tokens.output,
+        "cached": tokens.cached,
+        "input": tokens.prompt.saturating_sub(tokens.cached),
+    })
 }
 
 /// The event as the CLI would have written it, for runs and recordings that came in another form. Derived events and those
@@ -142,12 +133,9 @@ pub fn line_for(event: &Event) -> Option<String> {
         }
         EventKind::ToolResult { id, ok, output, error, .. } => {
             let status = if *ok { "success" } else { "error" };
-            let mut line = json!({"type": "tool_result", "timestamp": at, "tool_id": id, "status": status});
-            if let Value::Object(fields) = &mut line {
-                fields.extend(output.as_ref().map(|output| ("output".to_owned(), json!(output))));
-                fields.extend(error.as_ref().map(|error| ("error".to_owned(), json!(error))));
-            }
-            line
+            let line = json!({"type": "tool_result", "timestamp": at, "tool_id": id, "status": status});
+            let output = output.as_ref().map(|output| json!(output));
+            with(line, [("output", output), ("error", error.as_ref().map(|error| json!(error)))])
         }
         EventKind::Warning { message } => error_line(at, "warning", message),
         EventKind::Error { message } => error_line(at, "error", message),

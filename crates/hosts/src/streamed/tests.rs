@@ -1,36 +1,13 @@
 use alhena_model::message::message;
-use alhena_model::{Timestamp, ToolError};
 use alhena_wire::Raw;
 use alhena_wire::session::MessageRecord;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::samples::{call, event, result};
 
-fn event(source: Source, kind: EventKind) -> Event {
-    Event { seq: 0, at: Timestamp::parse("2026-11-15T17:49:10.600Z").unwrap(), source, kind }
-}
-
-fn call(id: &str, name: &str, input: Value) -> EventKind {
-    EventKind::ToolCall {
-        id: id.to_owned(),
-        name: name.to_owned(),
-        class: alhena_model::tool::class(name),
-        claude_name: name.to_owned(),
-        input: Box::new(input),
-    }
-}
-
-fn result(id: &str, ok: bool, output: Option<&str>, error: Option<&str>) -> EventKind {
-    EventKind::ToolResult {
-        id: id.to_owned(),
-        name: String::new(),
-        ok,
-        output: output.map(str::to_owned),
-        error: error
-            .map(|message| Box::new(ToolError { kind: "failed".to_owned(), message: message.to_owned() })),
-        exit_code: None,
-        cancelled: None,
-    }
+fn of(source: Source, kind: EventKind) -> Event {
+    Event { source, ..event(kind) }
 }
 
 fn text(delta: &str) -> EventKind {
@@ -42,7 +19,7 @@ fn started() -> EventKind {
 }
 
 fn tell(streamed: &mut Streamed, kind: EventKind) -> Option<Value> {
-    let told = streamed.event(&event(Source::Stream, kind));
+    let told = streamed.event(&event(kind));
     told.map(|message| serde_json::to_value(message).unwrap())
 }
 
@@ -58,7 +35,7 @@ fn a_message_grows_under_one_name_in_claudes_words() {
     tell(&mut streamed, text("I edit")).unwrap();
     let edit = json!({"file_path": "a", "old_string": "x", "new_string": "y", "instruction": "do"});
     tell(&mut streamed, call("1", "replace", edit)).unwrap();
-    let failed = tell(&mut streamed, result("1", false, None, Some("no x in it"))).unwrap();
+    let failed = tell(&mut streamed, result("1", "", false, None, Some("no x in it"))).unwrap();
     let used = json!({"type": "tool_use", "id": "1", "name": "Edit",
         "input": {"file_path": "a", "old_string": "x", "new_string": "y"}});
     let answered =
@@ -76,7 +53,7 @@ fn a_command_that_failed_is_an_error_with_an_exit_code() {
     let mut streamed = Streamed::default();
     tell(&mut streamed, started());
     tell(&mut streamed, call("1", "run_shell_command", json!({"command": "false"}))).unwrap();
-    let mut ended = result("1", false, Some("ran"), None);
+    let mut ended = result("1", "", false, Some("ran"), None);
     if let EventKind::ToolResult { exit_code, .. } = &mut ended {
         *exit_code = Some(3);
     }
@@ -98,9 +75,9 @@ fn thoughts_and_costs_come_to_the_answer_that_they_are_of() {
     let tokens = alhena_model::Tokens { prompt: 3, output: 2, total: 5, ..Default::default() };
     let usage = alhena_model::CallUsage { call: Some(1), usage: Usage::of_models([("m", tokens)]) };
     let usage = EventKind::Usage(usage);
-    let aside = streamed.event(&event(Source::Derived, usage.clone()));
+    let aside = streamed.event(&of(Source::Derived, usage.clone()));
     assert!(aside.is_none(), "that of a sub-agent is of another conversation");
-    let told = serde_json::to_value(streamed.event(&event(Source::Session, usage)).unwrap()).unwrap();
+    let told = serde_json::to_value(streamed.event(&of(Source::Session, usage)).unwrap()).unwrap();
     assert_eq!((&told["model"], &told["usage"]["total_tokens"]), (&json!("m"), &json!(5)));
     assert_eq!(told["id"], format!("{RUN}-0"));
 }
@@ -123,7 +100,7 @@ fn final_messages_keep_the_names_under_which_they_were_told() {
     tell(&mut streamed, EventKind::Prompt { text: "Go".to_owned() });
     tell(&mut streamed, text("A try that was lost. I look"));
     tell(&mut streamed, call("1", "read_file", json!({"file_path": "a"})));
-    tell(&mut streamed, result("1", true, Some("a"), None));
+    tell(&mut streamed, result("1", "", true, Some("a"), None));
     tell(&mut streamed, text("Done"));
     let records = [
         r#"{"id":"r0","type":"user","content":"Go"}"#,
@@ -145,7 +122,7 @@ fn final_messages_keep_the_names_under_which_they_were_told() {
 fn recorded(streamed: &mut Streamed) {
     let tokens = alhena_model::Tokens { prompt: 3, output: 2, total: 5, ..Default::default() };
     let usage = alhena_model::CallUsage { call: None, usage: Usage::of_models([("m", tokens)]) };
-    streamed.event(&event(Source::Session, EventKind::Usage(usage)));
+    streamed.event(&of(Source::Session, EventKind::Usage(usage)));
 }
 
 #[test]
@@ -157,7 +134,7 @@ fn calls_of_one_answer_that_come_one_by_one_stay_in_it() {
     let mut answers = Vec::new();
     for id in ["1", "2"] {
         answers.push(tell(&mut streamed, call(id, "read_file", json!({"file_path": id}))).unwrap());
-        tell(&mut streamed, result(id, true, Some("x"), None));
+        tell(&mut streamed, result(id, "", true, Some("x"), None));
     }
     assert_eq!((&answers[0]["id"], &answers[0]["usage"]["total_tokens"]), (&answers[1]["id"], &json!(5)));
     assert_eq!(answers[1]["content"].as_array().unwrap().len(), 3);
@@ -175,6 +152,6 @@ fn calls_of_answers_that_are_recorded_later_are_not_joined() {
         let told = tell(&mut streamed, call(id, "read_file", json!({"file_path": id}))).unwrap();
         assert_eq!(told["content"].as_array().unwrap().len(), 1, "{told}");
         recorded(&mut streamed);
-        tell(&mut streamed, result(id, true, Some("x"), None));
+        tell(&mut streamed, result(id, "", true, Some("x"), None));
     }
 }

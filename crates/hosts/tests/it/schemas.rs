@@ -4,6 +4,7 @@
 #[path = "../shapes/validator.rs"]
 mod validator;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -85,7 +86,7 @@ fn written(events: &[Event], outcome: &Outcome) -> Vec<(&'static str, Value)> {
     }
     all.push(("outcome", serde_json::to_value(outcome).unwrap()));
     all.push(("aiwf", serde_json::to_value(aiwf::view(outcome, None)).unwrap()));
-    let result = agent_cli_sdk::view(outcome, json!([]), agent_cli_sdk::Data::Json);
+    let result = agent_cli_sdk::view(outcome, json!([]));
     all.push(("agent-cli-sdk", serde_json::to_value(result).unwrap()));
     let response = view.response(outcome, None);
     all.push(("promptfoo", serde_json::to_value(response).unwrap()));
@@ -94,16 +95,15 @@ fn written(events: &[Event], outcome: &Outcome) -> Vec<(&'static str, Value)> {
 
 #[test]
 fn what_is_written_of_real_runs_is_what_the_schemas_say() {
-    let shapes = schema::shapes();
+    let validators = schema::shapes().into_iter().map(|shape| (shape.name, Validator::new(&shape.schema)));
+    let validators: HashMap<&str, Validator> = validators.collect();
     let recordings = recordings();
     assert_eq!(recordings.len(), 9);
     for recording in &recordings {
         for stop in [None, Some(Stop::Cancelled)] {
             let (events, outcome) = played(recording, stop);
             for (name, value) in written(&events, &outcome) {
-                let schema = &shapes.iter().find(|shape| shape.name == name).unwrap().schema;
-                let checked = Validator { root: schema }.check(&value);
-                assert_eq!(checked, Ok(()), "{name} of {}: {value}", recording.name);
+                assert_eq!(validators[name].check(&value), Ok(()), "{name} of {}: {value}", recording.name);
             }
         }
     }
@@ -183,7 +183,7 @@ fn the_price_file_is_what_its_schema_says() {
     let shapes = schema::shapes();
     let schema = &shapes.iter().find(|shape| shape.name == "prices").unwrap().schema;
     let prices = serde_json::to_value(Prices::shipped().unwrap()).unwrap();
-    assert_eq!(Validator { root: schema }.check(&prices), Ok(()));
+    assert_eq!(Validator::new(schema).check(&prices), Ok(()));
 }
 
 #[test]
@@ -192,7 +192,8 @@ fn the_validator_finds_what_is_wrong() {
     let schema = &shapes.iter().find(|shape| shape.name == "event").unwrap().schema;
     let good =
         json!({"seq": 0, "at": "2026-11-15T17:49:10.599Z", "source": "stream", "type": "text", "delta": "x"});
-    assert_eq!(Validator { root: schema }.check(&good), Ok(()));
+    let validator = Validator::new(schema);
+    assert_eq!(validator.check(&good), Ok(()));
     for (field, value) in [
         ("seq", json!(-1)),
         ("seq", json!("0")),
@@ -203,6 +204,6 @@ fn the_validator_finds_what_is_wrong() {
     ] {
         let mut bad = good.clone();
         bad[field] = value;
-        assert!(Validator { root: schema }.check(&bad).is_err(), "{bad}");
+        assert!(validator.check(&bad).is_err(), "{bad}");
     }
 }

@@ -1,43 +1,29 @@
 //! The protocol: one thread, to which everything that happens comes.
 
-use std::collections::BTreeMap;
-use std::io;
-use std::path::Path;
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, SyncSender};
 
-use alhena::Approval;
+use alhena::agent::{Canceller, Talk};
 use alhena::hosts::acp::Refusal;
 use alhena::hosts::acp::ask::{Ask, Client, SessionSetup};
-use alhena::hosts::acp::say::{self, MODE, MODEL};
-use alhena::hosts::acp::updates;
+use alhena::hosts::acp::permission::{self, Verdict};
+use alhena::hosts::acp::say::{self, Choices, Listed, MODE, MODEL, MODES};
+use alhena::hosts::acp::updates::{self, Updates, When};
 use alhena::model::Timestamp;
 use alhena::wire::rpc::{self, Fault, Id, Message};
+use alhena::{Approval, Event, EventKind, Failure, FailureKind, Outcome, Permission, TurnItem};
 use serde_json::{Value, json};
 
-use super::session::{From, Going, Session, Stage};
 use super::start::{Starter, refusal};
 use super::stored;
-use crate::commands::happening::{self, Happening, exit_code};
+use crate::commands::happening::{self, Break, Happening};
 use crate::commands::talk;
 use crate::output;
 
 /// So many sessions can be open.
 const MOST: usize = 50;
-
-/// Why it is over before the editor says so.
-pub enum Break {
-    /// What is written cannot be written.
-    Written(io::Error),
-    /// A signal.
-    Signal(i32),
-}
-
-impl std::convert::From<io::Error> for Break {
-    fn from(error: io::Error) -> Self {
-        Break::Written(error)
-    }
-}
 
 /// What becomes of a request: an answer now, or one later.
 enum Answer {
@@ -45,15 +31,15 @@ enum Answer {
     Later,
 }
 
-pub struct Serving {
+struct Serving {
     starter: Starter,
     /// Who it is, once it has said so.
     client: Option<Client>,
-    pub sessions: BTreeMap<u64, Session>,
+    sessions: BTreeMap<u64, Session>,
     /// How many sessions there were.
     begun: u64,
     /// How many requests were made of the editor.
-    pub requests: u64,
+    requests: u64,
     sender: SyncSender<Happening>,
 }
 
@@ -73,23 +59,22 @@ pub fn serve(starter: Starter) -> ExitCode {
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Break::Signal(signal)) => ExitCode::from(exit_code(signal)),
-        Err(Break::Written(error)) => output::written(Err(error)),
+        Err(broken) => broken.exit(),
     }
 }
 
-pub fn write(line: &[u8]) -> Result<(), Break> {
+fn write(line: &[u8]) -> Result<(), Break> {
     Ok(output::write_json(|out| out.write_all(line))?)
 }
 
-pub fn answer(id: &Id, outcome: Result<Value, Refusal>) -> Result<(), Break> {
+fn answer(id: &Id, outcome: Result<Value, Refusal>) -> Result<(), Break> {
     write(&match outcome {
         Ok(result) => rpc::answer(id, &result),
         Err(Refusal { code, message, data }) => rpc::failure(id, code, &message, &data),
     })
 }
 
-pub fn tell(session: &str, update: &Value) -> Result<(), Break> {
+fn tell(session: &str, update: &Value) -> Result<(), Break> {
     write(&rpc::notification("session/update", &updates::notification(session, update)))
 }
 
@@ -105,7 +90,7 @@ impl Serving {
                 Ok(Happening::Item(number, item)) => self.item(number, *item)?,
                 Ok(Happening::Over(number, outcome)) => self.over(number, &outcome)?,
                 Ok(Happening::Signal(signal)) => return Err(Break::Signal(signal)),
-                Ok(Happening::Gone) => return Err(Break::Written(io::ErrorKind::BrokenPipe.into())),
+                Ok(Happening::Gone) => return Err(Break::gone()),
                 Ok(Happening::InputOver) | Err(_) => return Ok(()),
             }
         }
@@ -157,7 +142,7 @@ impl Serving {
                 )
                 .into())
             }
-            Ask::New(place) => self.begin(id, client, place, None, From::Nothing),
+            Ask::New(place) => self.begin(id, client, place, None, Beginning::New),
             Ask::Load { session, place, replay } => {
                 if self.find(&session).is_ok() {
                     let message = format!("the session {session:?} is open already");
@@ -169,7 +154,7 @@ impl Serving {
                 if !replay {
                     told.clear();
                 }
-                self.begin(id, client, place, Some(session), From::Stored { told })
+                self.begin(id, client, place, Some(session), Beginning::Stored { told })
             }
             Ask::List { dir, cursor } => Ok(Answer::Now(self.list(dir.as_deref(), cursor.as_deref())?)),
             Ask::Prompt { session, text } => self.prompt(id, &session, text),
@@ -211,7 +196,7 @@ impl Serving {
         client: Client,
         place: SessionSetup,
         resume: Option<String>,
-        from: From,
+        from: Beginning,
     ) -> Result<Answer, Unanswered> {
         if self.sessions.len() >= MOST {
             let message = format!("{MOST} sessions are open, and each has a process of its own");
@@ -258,7 +243,7 @@ impl Serving {
         Ok(Answer::Later)
     }
 
-    pub fn say(&mut self, number: u64, id: Id, text: &str) -> Result<(), Refusal> {
+    fn say(&mut self, number: u64, id: Id, text: &str) -> Result<(), Refusal> {
         let Some(session) = self.sessions.get_mut(&number) else { return Ok(()) };
         let turn = session.talk.prompt(text).map_err(refusal)?;
         let first = session.said.take().map_or_else(|| text.to_owned(), |(first, _)| first);
@@ -304,7 +289,7 @@ impl Serving {
     }
 
     /// A session is over. A prompt that had its turn was cancelled.
-    pub fn close(&mut self, number: u64) -> Result<(), Break> {
+    fn close(&mut self, number: u64) -> Result<(), Break> {
         let Some(session) = self.sessions.remove(&number) else { return Ok(()) };
         if let Stage::Going(Going { answer: id, next, .. }) = session.stage {
             for id in std::iter::once(id).chain(next.map(|(id, _)| id)) {
@@ -314,6 +299,116 @@ impl Serving {
         talk::close(session.talk);
         Ok(())
     }
+
+    fn item(&mut self, number: u64, item: TurnItem) -> Result<(), Break> {
+        let Some(session) = self.sessions.get_mut(&number) else { return Ok(()) };
+        let opening = matches!(session.stage, Stage::Opening { .. });
+        match item {
+            TurnItem::Event(event) if opening => {
+                if let EventKind::Warning { message } = &event.kind {
+                    output::say(format_args!("warning: {message}"));
+                }
+            }
+            TurnItem::Line(line) if !opening => session.updates.line(&line),
+            TurnItem::Event(event) => {
+                for update in session.updates.event(&event, When::Now) {
+                    tell(&session.id, &update)?;
+                }
+            }
+            TurnItem::Asked(permission) => return self.asked(number, permission),
+            TurnItem::Withdrawn { call_id, .. } => {
+                for (request, _) in session.asked.extract_if(|_, asked| asked.call_id == call_id) {
+                    write(&rpc::notification("$/cancel_request", &json!({"requestId": request})))?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The agent wants to use a tool.
+    fn asked(&mut self, number: u64, permission: Permission) -> Result<(), Break> {
+        let Some(session) = self.sessions.get_mut(&number) else { return Ok(()) };
+        if matches!(session.stage, Stage::Going(Going { cancelled: true, .. })) {
+            return Ok(());
+        }
+        self.requests += 1;
+        let elsewhere = permission.elsewhere.as_deref();
+        let call =
+            session.updates.question(&permission.call_id, &permission.title, &permission.input, elsewhere);
+        let params = permission::request(&session.id, &call);
+        session.asked.insert(self.requests, permission);
+        write(&rpc::request(&Id::from(self.requests), "session/request_permission", &params))
+    }
+
+    /// The editor has decided. What nobody asked, or nobody wants to know any more, is passed over.
+    fn decided(&mut self, id: &Id, outcome: &Result<Value, Value>) -> Result<(), Break> {
+        for session in self.sessions.values_mut() {
+            let Some(number) = session.asked.keys().copied().find(|number| Id::from(*number) == *id) else {
+                continue;
+            };
+            let Some(permission) = session.asked.remove(&number) else { continue };
+            let runs = session.updates.runs(&permission.call_id);
+            match Verdict::read(outcome) {
+                Verdict::AllowOnce => permission.allow_once(),
+                Verdict::AllowForSession => permission.allow_for_conversation(),
+                Verdict::Reject(why) => {
+                    permission.reject(why);
+                    return Ok(());
+                }
+            }
+            return tell(&session.id, &runs);
+        }
+        Ok(())
+    }
+
+    /// A turn is over, or an agent has its session.
+    fn over(&mut self, number: u64, outcome: &Outcome) -> Result<(), Break> {
+        let Some(session) = self.sessions.get_mut(&number) else { return Ok(()) };
+        session.asked.clear();
+        match std::mem::replace(&mut session.stage, Stage::Idle) {
+            Stage::Idle => Ok(()),
+            Stage::Opening { answer: id, from } => self.opened(number, &id, from, outcome),
+            Stage::Going(Going { answer: id, next, .. }) => {
+                answer(&id, session.updates.end(outcome))?;
+                let Some((next, text)) = next else { return Ok(()) };
+                match self.say(number, next.clone(), &text) {
+                    Ok(()) => Ok(()),
+                    Err(refusal) => answer(&next, Err(refusal)),
+                }
+            }
+        }
+    }
+
+    fn opened(&mut self, number: u64, id: &Id, from: Beginning, outcome: &Outcome) -> Result<(), Break> {
+        let Some(session) = self.sessions.get_mut(&number) else { return Ok(()) };
+        if let (Some(failure), _) | (None, Some(failure)) = (&outcome.failure, never(session).as_ref()) {
+            let refused = Refusal::from(failure);
+            self.close(number)?;
+            return answer(id, Err(refused));
+        }
+        let chosen = Some(std::mem::take(&mut session.choices.model)).filter(|model| !model.is_empty());
+        session.is_open(chosen);
+        let Beginning::Stored { told } = from else {
+            return answer(id, Ok(session.choices.opened(Some(&session.id))));
+        };
+        for event in &told {
+            if let (EventKind::Prompt { text }, None) = (&event.kind, &session.said) {
+                session.said = Some((text.clone(), event.at));
+            }
+            for update in session.updates.event(event, When::Before) {
+                tell(&session.id, &update)?;
+            }
+        }
+        answer(id, Ok(session.choices.opened(None)))
+    }
+}
+
+/// Why an agent has no session, of which nothing is said.
+fn never(session: &Session) -> Option<Failure> {
+    let message = "the agent ended before it had a session";
+    let failed = || Failure::new(FailureKind::Crashed, message);
+    session.talk.opened().is_none().then(failed)
 }
 
 /// Why a request has no answer yet.
@@ -322,20 +417,20 @@ enum Unanswered {
     Broken(Break),
 }
 
-impl std::convert::From<Refusal> for Unanswered {
+impl From<Refusal> for Unanswered {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
     }
 }
 
-impl std::convert::From<Break> for Unanswered {
+impl From<Break> for Unanswered {
     fn from(broken: Break) -> Self {
         Self::Broken(broken)
     }
 }
 
 fn set_mode(session: &mut Session, id: &str) -> Result<(), Refusal> {
-    let known = say::MODES.iter().find(|(known, ..)| *known == id);
+    let known = MODES.iter().find(|(known, ..)| *known == id);
     let (Some((mode, ..)), Ok(approval)) = (known, id.parse::<Approval>()) else {
         let hint = "The modes are default, autoEdit, yolo and plan.";
         return Err(Refusal::of(Fault::Params, format!("there is no mode {id:?}"), hint));
@@ -357,4 +452,87 @@ fn set_model(session: &mut Session, model: String) -> Result<(), Refusal> {
 /// Whether two paths mean the same directory.
 fn same(one: &Path, other: &Path) -> bool {
     one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+}
+
+struct Session {
+    /// The id that the editor knows; empty before it is told.
+    id: String,
+    dir: PathBuf,
+    talk: Talk,
+    updates: Updates,
+    choices: Choices,
+    stage: Stage,
+    /// What was asked and not answered, by the number of the request.
+    asked: HashMap<u64, Permission>,
+    /// The first prompt, and when the last one was said.
+    said: Option<(String, Timestamp)>,
+}
+
+/// How far a session is.
+enum Stage {
+    /// Its agent is being started for this request.
+    Opening { answer: Id, from: Beginning },
+    /// Nothing is to be done.
+    Idle,
+    /// A prompt has its turn.
+    Going(Going),
+}
+
+/// What a session begins with.
+enum Beginning {
+    New,
+    /// Another one, which the editor wants to be told or not.
+    Stored {
+        told: Vec<Event>,
+    },
+}
+
+struct Going {
+    /// The prompt's request.
+    answer: Id,
+    canceller: Canceller,
+    cancelled: bool,
+    /// A prompt that came when this one had been cancelled and was not over.
+    next: Option<(Id, String)>,
+}
+
+impl Session {
+    fn new(talk: Talk, dir: PathBuf, client: Client, approval: Approval, stage: Stage) -> Self {
+        Self {
+            id: String::new(),
+            updates: Updates::new(client, &dir.to_string_lossy()),
+            dir,
+            talk,
+            choices: Choices { mode: mode_id(approval), ..Choices::default() },
+            stage,
+            asked: HashMap::new(),
+            said: None,
+        }
+    }
+
+    /// The agent is there, and says what can be chosen.
+    fn is_open(&mut self, model: Option<String>) {
+        let Some(opened) = self.talk.opened() else { return };
+        self.choices.model = model.unwrap_or(opened.model);
+        self.choices.models =
+            opened.models.into_iter().map(|model| (model.id, model.name, model.description)).collect();
+        self.id = opened.session_id;
+    }
+
+    /// As a list has it. One in which nothing was said is not told.
+    fn listed(&self) -> Option<Listed> {
+        let (first, last) = self.said.as_ref()?;
+        Some(Listed {
+            id: self.id.clone(),
+            dir: self.dir.to_string_lossy().into_owned(),
+            title: Some(stored::title(first)),
+            updated: last.to_string(),
+        })
+    }
+}
+
+/// The protocol's id of a mode.
+fn mode_id(approval: Approval) -> &'static str {
+    let of = |id: &str| id.parse() == Ok(approval);
+    MODES.iter().map(|(id, ..)| *id).find(|id| of(id)).unwrap_or_default()
 }

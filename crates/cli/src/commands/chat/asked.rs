@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use serde_json::Value;
+use alhena::agent::Action;
 use similar::{ChangeTag, TextDiff};
 
 use crate::style::{Colours, Paint, one_line};
@@ -15,41 +15,26 @@ pub const FIRST_LINES: usize = 30;
 /// Lines around a change.
 const CONTEXT: usize = 3;
 
-/// What would be done.
-#[derive(Debug)]
-pub enum What<'a> {
-    Diff { path: &'a str, before: &'a str, after: &'a str },
-    Command { command: &'a str, background: bool },
-    Arguments(&'a Value),
-    Nothing,
-}
-
-/// What would be done, in lines. `most` is how many are shown of it; the second value is whether there are more.
-pub fn shown(
-    tool: &str,
-    title: &str,
-    what: &What<'_>,
-    most: Option<usize>,
-    colours: Colours,
-) -> (String, bool) {
+/// What would be done, in lines. `most` is how many are shown of it.
+pub fn shown(tool: &str, title: &str, what: &Action, most: Option<usize>, colours: Colours) -> String {
     let mut out = String::new();
     let tool = one_line(tool, 100);
     let head = match what {
-        What::Diff { path, before, .. } => {
+        Action::Diff { path, before, .. } => {
             let verb = if before.is_empty() { "Write" } else { "Change" };
-            format!("{verb} {}", one_line(path, 2000))
+            format!("{verb} {}", one_line(&path.display().to_string(), 2000))
         }
-        What::Command { background: true, .. } => "Run in the background".to_owned(),
-        What::Command { background: false, .. } => "Run".to_owned(),
-        What::Arguments(_) => format!("Call {tool}"),
-        What::Nothing => format!("{tool}: {}", one_line(title, 2000)),
+        Action::Command { background: true, .. } => "Run in the background".to_owned(),
+        Action::Command { background: false, .. } => "Run".to_owned(),
+        Action::Arguments(_) => format!("Call {tool}"),
+        _ => format!("{tool}: {}", one_line(title, 2000)),
     };
     let _infallible = writeln!(out, "{} {head}", colours.paint(Paint::Yellow, "?"));
     let lines = match what {
-        What::Diff { before, after, .. } => diff(before, after),
-        What::Command { command, .. } => plain(command),
-        What::Arguments(arguments) => plain(&serde_json::to_string_pretty(arguments).unwrap_or_default()),
-        What::Nothing => Vec::new(),
+        Action::Diff { before, after, .. } => diff(before, after),
+        Action::Command { command, .. } => plain(command),
+        Action::Arguments(arguments) => plain(&serde_json::to_string_pretty(arguments).unwrap_or_default()),
+        _ => Vec::new(),
     };
     let shown = most.unwrap_or(lines.len()).min(lines.len());
     for (paint, line) in lines.iter().take(shown) {
@@ -63,7 +48,7 @@ pub fn shown(
         let more = colours.paint(Paint::Yellow, format!("… {more} more lines: [s] shows them"));
         let _infallible = writeln!(out, "  {more}");
     }
-    (out, more > 0)
+    out
 }
 
 type Lines = Vec<(Option<Paint>, String)>;
@@ -102,38 +87,37 @@ fn diff(before: &str, after: &str) -> Lines {
 mod tests {
     use super::*;
 
-    fn text(what: &What<'_>, most: Option<usize>) -> (String, bool) {
+    fn text(what: &Action, most: Option<usize>) -> String {
         shown("mcp_db_query", "a\ntitle", what, most, Colours::Off)
     }
 
     #[test]
     fn a_question_says_all_that_would_be_done() {
-        let diff = What::Diff {
-            path: "src/a\n? Run\n.rs",
-            before: "1\n2\n3\n4\n5\n6\n",
-            after: "1\n2\n3\n4\nfive\n6",
+        let diff = Action::Diff {
+            path: "src/a\n? Run\n.rs".into(),
+            before: "1\n2\n3\n4\n5\n6\n".to_owned(),
+            after: "1\n2\n3\n4\nfive\n6".to_owned(),
         };
         assert_eq!(
-            text(&diff, None).0,
+            text(&diff, None),
             "? Change src/a ? Run .rs\n    2\n    3\n    4\n  - 5\n  - 6\n  + five\n  + 6\n  \\ no line end\n"
         );
-        let command = What::Command { command: "git status\nrm -rf x", background: true };
-        assert_eq!(text(&command, None).0, "? Run in the background\n  git status\n  rm -rf x\n");
+        let command = Action::Command { command: "git status\nrm -rf x".to_owned(), background: true };
+        assert_eq!(text(&command, None), "? Run in the background\n  git status\n  rm -rf x\n");
         let arguments = serde_json::json!({ "sql": "drop" });
         assert_eq!(
-            text(&What::Arguments(&arguments), None).0,
+            text(&Action::Arguments(arguments), None),
             "? Call mcp_db_query\n  {\n    \"sql\": \"drop\"\n  }\n"
         );
-        assert_eq!(text(&What::Nothing, None), ("? mcp_db_query: a title\n".to_owned(), false));
+        assert_eq!(text(&Action::Other, None), "? mcp_db_query: a title\n");
     }
 
     #[test]
     fn what_is_not_shown_is_said() {
         let after: String = (0..50).map(|n| format!("{n}\n")).collect();
-        let diff = What::Diff { path: "new", before: "", after: &after };
-        let (some, more) = text(&diff, Some(10));
-        assert!(more && some.ends_with("  … 40 more lines: [s] shows them\n"), "{some}");
-        let (all, more) = text(&diff, None);
-        assert!(!more && all.lines().count() == 51);
+        let diff = Action::Diff { path: "new".into(), before: String::new(), after };
+        let some = text(&diff, Some(10));
+        assert!(some.ends_with("  … 40 more lines: [s] shows them\n"), "{some}");
+        assert_eq!(text(&diff, None).lines().count(), 51);
     }
 }

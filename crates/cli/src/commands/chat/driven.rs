@@ -4,7 +4,6 @@
 //! What it hears are the lines of the view `message-lines`, turn by turn, and requests of the same protocol.
 
 use std::collections::VecDeque;
-use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
@@ -19,8 +18,8 @@ use super::interrupt::INTERRUPTED;
 use crate::command_error::CommandError;
 use crate::commands::claude::ask::question;
 use crate::commands::claude::pending::{Pending, Purpose, Waiting};
-use crate::commands::claude::{tell_of, write};
-use crate::commands::happening::{self, Happening};
+use crate::commands::claude::{tell_of, withdraw, write};
+use crate::commands::happening::{self, Break, Happening};
 use crate::commands::talk;
 use crate::output;
 use crate::signals::Interrupts;
@@ -36,8 +35,8 @@ struct Driven {
     turn: Option<Going>,
     pending: Pending,
     input_over: bool,
-    /// A signal has come.
-    interrupted: bool,
+    /// The signal that has come.
+    interrupted: Option<i32>,
     code: u8,
     sender: SyncSender<Happening>,
 }
@@ -46,18 +45,6 @@ struct Driven {
 struct Going {
     canceller: Canceller,
     view: Box<dyn View>,
-}
-
-/// Why it is over before the program says so.
-enum Break {
-    Written(io::Error),
-    Signal,
-}
-
-impl From<io::Error> for Break {
-    fn from(error: io::Error) -> Self {
-        Break::Written(error)
-    }
 }
 
 /// Holds it until the program says nothing any more. The exit code is that of the last turn that failed.
@@ -70,7 +57,7 @@ pub fn hold(talk: Talk, before: &Interrupts) -> Result<u8, CommandError> {
         turn: None,
         pending: Pending::default(),
         input_over: false,
-        interrupted: false,
+        interrupted: None,
         code: 0,
         sender,
     };
@@ -82,7 +69,7 @@ pub fn hold(talk: Talk, before: &Interrupts) -> Result<u8, CommandError> {
     talk::close(talk);
     match done {
         Ok(()) => Ok(code),
-        Err(Break::Signal) => Ok(INTERRUPTED),
+        Err(Break::Signal(_)) => Ok(INTERRUPTED),
         // A reader that went away has what it wants.
         Err(Break::Written(error)) if output::is_gone(&error) => Ok(INTERRUPTED),
         Err(Break::Written(error)) => {
@@ -104,11 +91,10 @@ impl Driven {
             let happening = match happenings.recv_timeout(NOW_AND_THEN) {
                 Ok(happening) => happening,
                 // It came while the conversation was being prepared.
-                Err(RecvTimeoutError::Timeout) if before.caught().is_some() => {
-                    self.interrupt();
+                Err(RecvTimeoutError::Timeout) => {
+                    before.caught().into_iter().for_each(|signal| self.interrupt(signal));
                     continue;
                 }
-                Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             };
             match happening {
@@ -126,22 +112,22 @@ impl Driven {
                 Happening::Item(_, item) => self.item(*item)?,
                 Happening::Over(_, outcome) => self.over(&outcome)?,
                 // The second one does not wait for the turn.
-                Happening::Signal(_) if self.interrupted => return Err(Break::Signal),
-                Happening::Signal(_) => self.interrupt(),
-                Happening::Gone => return Err(Break::Written(io::ErrorKind::BrokenPipe.into())),
+                Happening::Signal(signal) if self.interrupted.is_some() => return Err(Break::Signal(signal)),
+                Happening::Signal(signal) => self.interrupt(signal),
+                Happening::Gone => return Err(Break::gone()),
             }
             self.go_on();
         }
-        if self.interrupted { Err(Break::Signal) } else { Ok(()) }
+        self.interrupted.map_or(Ok(()), |signal| Err(Break::Signal(signal)))
     }
 
     fn is_over(&self) -> bool {
-        (self.interrupted || self.input_over) && self.turn.is_none() && self.queue.is_empty()
+        (self.interrupted.is_some() || self.input_over) && self.turn.is_none() && self.queue.is_empty()
     }
 
     /// A signal ends it all, in order: the turn that goes on gets its result, and others are not begun.
-    fn interrupt(&mut self) {
-        self.interrupted = true;
+    fn interrupt(&mut self, signal: i32) {
+        self.interrupted = Some(signal);
         self.queue.clear();
         if let Some(turn) = &self.turn {
             turn.canceller.cancel();
@@ -163,7 +149,7 @@ impl Driven {
                 }
                 Ok(())
             }
-            Ok(Incoming::User(_)) if self.interrupted => Ok(()),
+            Ok(Incoming::User(_)) if self.interrupted.is_some() => Ok(()),
             Ok(Incoming::User(user)) => {
                 self.queue.push_back(user);
                 Ok(())
@@ -233,11 +219,7 @@ impl Driven {
             }
             TurnItem::Conversation(said) => turn.view.conversation(*said),
             TurnItem::Asked(permission) => return self.asked(permission),
-            TurnItem::Withdrawn { call_id, .. } => {
-                for id in self.pending.withdraw(&call_id).0 {
-                    write(&lines::withdrawal(&id))?;
-                }
-            }
+            TurnItem::Withdrawn { call_id, .. } => withdraw(self.pending.withdraw(&call_id).0)?,
             _ => {}
         }
         Ok(())
@@ -246,9 +228,7 @@ impl Driven {
     fn over(&mut self, outcome: &Outcome) -> Result<(), Break> {
         let (asked, waiting) = self.pending.give_up();
         drop(waiting);
-        for id in asked {
-            write(&lines::withdrawal(&id))?;
-        }
+        withdraw(asked)?;
         if let Some(mut turn) = self.turn.take() {
             let code = outcome.exit_status();
             self.code = if code == 0 { self.code } else { code };

@@ -10,7 +10,7 @@ use alhena::model::judge::finish;
 use alhena::model::options::Choice;
 use alhena::{EventKind, Hint, Permission, RunError, Status, TurnItem};
 
-use super::asked::{self, What};
+use super::asked;
 use super::editor::{self, Keyboard, Line};
 use super::input::{Answer, COMMANDS, Input};
 use super::interrupt::{INTERRUPTED, Interrupts};
@@ -203,20 +203,16 @@ impl Chat<'_> {
 
     /// Asks whether something may be done; none when the question is withdrawn, or the turn is to be cancelled.
     fn answer(&mut self, ask: &Permission) -> io::Result<Option<Answer>> {
-        let path;
-        let what = match &ask.action {
-            Action::Diff { path: file, before, after } => {
-                path = file.strip_prefix(self.talk.dir()).unwrap_or(file).display().to_string();
-                What::Diff { path: &path, before, after }
-            }
-            Action::Command { command, background } => What::Command { command, background: *background },
-            Action::Arguments(arguments) => What::Arguments(arguments),
-            _ => What::Nothing,
-        };
+        let mut what = ask.action.clone();
+        if let Action::Diff { path, .. } = &mut what
+            && let Ok(inside) = path.strip_prefix(self.talk.dir())
+        {
+            *path = inside.to_owned();
+        }
         let title = ask.headline();
         let mut most = Some(asked::FIRST_LINES);
         loop {
-            let (text, _) = asked::shown(&ask.tool, &title, &what, most, self.colours);
+            let text = asked::shown(&ask.tool, &title, &what, most, self.colours);
             output::write(|out| write!(out, "{text}"))?;
             let question = || output::write(|out| write!(out, "{QUESTION}"));
             let answer = editor::answer(question, || ask.withdrawn().is_some())?;

@@ -10,8 +10,9 @@ use alhena::model::tool::Class;
 use serde_json::{Value, json};
 
 use super::pending::{Purpose, Waiting};
-use super::serve::{Break, Serving, Stage};
-use super::{start, write};
+use super::serve::{Serving, Stage};
+use super::{start, withdraw, write};
+use crate::commands::happening::Break;
 use crate::output::say;
 
 impl Serving {
@@ -132,9 +133,7 @@ impl Serving {
     /// No answer counts any more: the time for it is over, or the turn is.
     pub fn withdrawn(&mut self, call: &str) -> Result<(), Break> {
         let (asked, waiting) = self.pending.withdraw(call);
-        for id in asked {
-            write(&lines::withdrawal(&id))?;
-        }
+        withdraw(asked)?;
         if let Some(waiting) = waiting {
             self.lines.denied(&waiting.question);
         }
@@ -156,10 +155,7 @@ impl Serving {
         let looking_back = matches!(self.stage, Stage::Going(_));
         let (asked, waiting) = self.pending.give_up_all_but_hooks(looking_back);
         drop(waiting);
-        for id in asked {
-            write(&lines::withdrawal(&id))?;
-        }
-        Ok(())
+        Ok(withdraw(asked)?)
     }
 }
 

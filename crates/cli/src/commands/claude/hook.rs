@@ -5,8 +5,9 @@ use alhena::hosts::claude::lines::{self, Interruption};
 use serde_json::{Value, json};
 
 use super::pending::Purpose;
-use super::serve::{Break, Serving};
+use super::serve::Serving;
 use super::write;
+use crate::commands::happening::Break;
 
 impl Serving {
     /// Calls the hooks of an event.
@@ -56,15 +57,11 @@ impl Serving {
         error: Option<&str>,
     ) -> Result<(), Break> {
         let Some((name, input)) = self.lines.call(id).cloned() else { return Ok(()) };
-        let told = json!({"tool_name": name, "tool_input": input, "tool_use_id": id});
         let (event, key, value) = match ok {
             true => (HookEvent::PostToolUse, "tool_response", output.unwrap_or_default()),
             false => (HookEvent::PostToolUseFailure, "error", error.or(output).unwrap_or("it failed")),
         };
-        let mut whole = told;
-        if let Some(fields) = whole.as_object_mut() {
-            fields.insert(key.to_owned(), value.into());
-        }
+        let whole = json!({"tool_name": name, "tool_input": input, "tool_use_id": id, key: value});
         self.call_hooks(event, Some(&name), &whole)
     }
 

@@ -99,7 +99,6 @@ impl Pending {
 
     /// Nobody can answer: all that was asked, and the tools that wait for it.
     pub fn give_up(&mut self) -> (Vec<String>, Vec<Waiting>) {
-        let asked = self.purposes.drain().map(|(id, _)| id).collect();
-        (asked, self.waiting.drain().map(|(_, waiting)| waiting).collect())
+        self.give_up_all_but_hooks(false)
     }
 }

@@ -1,7 +1,6 @@
 //! The conversation: one thread, to which everything that happens comes.
 
 use std::collections::VecDeque;
-use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
@@ -22,28 +21,14 @@ use serde_json::{Value, json};
 use super::pending::Pending;
 use super::{start, tell_of, write};
 use crate::command_error::complain;
-use crate::commands::happening::{self, Happening, exit_code};
-use crate::output::{self, say};
+use crate::commands::happening::{self, Break, Happening};
+use crate::output::say;
 
 /// How long hooks may take to answer at the end of a turn: as long as Claude gives them.
 const HOOKS: Duration = Duration::from_secs(60);
 
 /// There is one conversation.
 const ONE: u64 = 1;
-
-/// Why it is over before the program says so.
-pub enum Break {
-    /// What is written cannot be written.
-    Written(io::Error),
-    /// A signal.
-    Signal(i32),
-}
-
-impl From<io::Error> for Break {
-    fn from(error: io::Error) -> Self {
-        Break::Written(error)
-    }
-}
 
 /// How far a turn has got.
 pub enum Stage {
@@ -144,8 +129,7 @@ pub fn serve(options: Options) -> ExitCode {
     }
     match done {
         Ok(()) => ExitCode::from(u8::from(serving.failed)),
-        Err(Break::Signal(signal)) => ExitCode::from(exit_code(signal)),
-        Err(Break::Written(error)) => output::written(Err(error)),
+        Err(broken) => broken.exit(),
     }
 }
 
@@ -179,7 +163,7 @@ impl Serving {
                 // The second one does not wait for the turn.
                 Happening::Signal(signal) if self.signal.is_some() => return Err(Break::Signal(signal)),
                 Happening::Signal(signal) => self.end_by(signal)?,
-                Happening::Gone => return Err(Break::Written(io::ErrorKind::BrokenPipe.into())),
+                Happening::Gone => return Err(Break::gone()),
             }
             self.go_on()?;
         }

@@ -10,7 +10,6 @@ use alhena::answer::Schema;
 use alhena::hosts::claude::control::Initialize;
 use alhena::hosts::claude::options::{Options, gemini_names};
 use alhena::hosts::claude::{self, Mode};
-use alhena::hosts::dialect;
 use alhena::{Approval, Conversation, Hint, Request, Resume, Trust};
 use serde_json::{Map, Value};
 
@@ -76,11 +75,9 @@ pub fn start(options: &Options, initialize: &Initialize, hooked: bool) -> Result
 
 /// What Gemini CLI may do by itself. With hooks before tools it asks about everything, and the mode is kept here.
 pub fn approval(mode: Mode, hooked: bool) -> Approval {
-    match (mode.approval(), hooked) {
-        (dialect::Approval::Plan, _) => Approval::Plan,
-        (_, true) | (dialect::Approval::Default, _) => Approval::Default,
-        (dialect::Approval::AutoEdit, _) => Approval::AutoEdit,
-        (dialect::Approval::Yolo, _) => Approval::Yolo,
+    match mode.approval() {
+        Approval::AutoEdit | Approval::Yolo if hooked => Approval::Default,
+        approval => approval,
     }
 }
 

@@ -13,7 +13,7 @@ use super::told::{self, InShell, Told};
 use super::{Args, asking};
 use crate::cassette::CassetteArgs;
 use crate::command_error::{CommandError, Done};
-use crate::output::{print_json, say, write, written};
+use crate::output::{json_line, print_json, say, write, written};
 
 /// How long a server may take to end.
 const LONGEST_END: Duration = Duration::from_secs(10);
@@ -55,7 +55,7 @@ pub fn start(args: &Args) -> Done {
         told.remember(&Environment::of_process());
     }
     Ok(written(match args.json {
-        true => told.print_json(),
+        true => json_line(&told),
         false => write(|out| out.write_all(told.shell().as_bytes())),
     }))
 }

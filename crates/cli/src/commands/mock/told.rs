@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Args;
 use crate::offline::IN_THE_WAY;
-use crate::output::{write, write_json};
+use crate::output::{json_line, write};
 
 /// Gemini CLI wants some key.
 pub const KEY: &str = "mock";
@@ -122,16 +122,9 @@ impl Told {
     /// The address, and behind it the rest in shell; or all of it as JSON.
     pub fn print(&self, json: bool) -> io::Result<()> {
         match json {
-            true => self.print_json(),
+            true => json_line(self),
             false => write(|out| write!(out, "{}\n{}", self.address, self.shell())),
         }
-    }
-
-    pub fn print_json(&self) -> io::Result<()> {
-        write_json(|out| {
-            serde_json::to_writer(&mut *out, self)?;
-            out.write_all(b"\n")
-        })
     }
 
     /// What a shell has to do.

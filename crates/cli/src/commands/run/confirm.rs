@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use alhena::agent::Action;
 use alhena::agent::hooks::{Asked, Hooks, Moment, Verdict};
 use alhena::agent::rules::{BadRule, Decision, Question, Rules, Subject};
 use alhena::model::hook::{UNCONFIRMED, UNDECIDED};
@@ -18,7 +19,7 @@ use alhena_sys::{handles, terminals};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::commands::chat::asked::{self, What};
+use crate::commands::chat::asked;
 use crate::commands::chat::editor;
 use crate::commands::chat::input::Answer;
 use crate::output::{self, Guard, Stream};
@@ -136,25 +137,24 @@ impl Person {
     fn ask(&self, asked: &Asked) -> io::Result<Verdict> {
         let began = Instant::now();
         let late = || self.limit.is_some_and(|limit| began.elapsed() >= limit);
-        let change = change(asked);
-        let what = match (&change, command(asked.input())) {
-            (Some((path, before, after)), _) => What::Diff { path, before, after },
+        let what = match (change(asked), command(asked.input())) {
+            (Some((path, before, after)), _) => Action::Diff { path: path.into(), before, after },
             // Where it runs elsewhere all of it is shown.
             (None, Some(command))
                 if tool::class(asked.tool()) == Class::Command
                     && text(asked.input(), &["dir_path", "directory"]).is_none() =>
             {
                 let background = asked.input().get("is_background") == Some(&Value::Bool(true));
-                What::Command { command, background }
+                Action::Command { command: command.to_owned(), background }
             }
-            _ => What::Arguments(asked.input()),
+            _ => Action::Arguments(asked.input().clone()),
         };
         let colours = Colours::of(Stream::Err);
         let mut most = Some(asked::FIRST_LINES);
         // What was printed before may not have ended its line.
         self.print("\n")?;
         loop {
-            let (text, _) = asked::shown(asked.tool(), "", &what, most, colours);
+            let text = asked::shown(asked.tool(), "", &what, most, colours);
             self.print(&text)?;
             let over = || late() || signals::have_come();
             let answer = editor::answer_on(handles::of(&self.terminal), || self.print(QUESTION), over)?;

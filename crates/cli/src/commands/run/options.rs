@@ -70,13 +70,6 @@ pub struct Args {
     pub(super) verbose: bool,
 }
 
-/// Text that may belong to the prompt, beside the options.
-#[derive(Clone, Copy)]
-pub enum Beside<'a> {
-    Stdin(&'a Interrupts),
-    Nothing,
-}
-
 /// What the command line asks for; where it says nothing, the files with defaults count.
 pub(super) fn asked(
     mut args: Args,
@@ -94,19 +87,16 @@ pub(super) fn asked(
         Some(Resume::Id(word)) if given.is_none() && !word.is_empty() => Some(word.clone()),
         _ => None,
     };
-    let beside = match args.no_stdin {
-        true if given.as_deref() == Some("-") => {
-            return Err(RunError::Usage {
-                message: "the prompt - is read from stdin, and --no-stdin forbids that".to_owned(),
-                hint: "Leave out one of them.".to_owned(),
-            });
-        }
-        true => Beside::Nothing,
-        false => Beside::Stdin(interrupts),
-    };
+    if args.no_stdin && given.as_deref() == Some("-") {
+        return Err(RunError::Usage {
+            message: "the prompt - is read from stdin, and --no-stdin forbids that".to_owned(),
+            hint: "Leave out one of them.".to_owned(),
+        });
+    }
+    let stdin = (!args.no_stdin).then_some(interrupts);
     let by = options.prompt_by.unwrap_or_default();
     let source = Source { text: given, file: args.prompt_file, by, quiet: args.quiet };
-    let prompt = source.prompt(beside).map_err(|error| match (error, taken_for_session) {
+    let prompt = source.prompt(stdin).map_err(|error| match (error, taken_for_session) {
         (RunError::Usage { message, .. }, Some(word)) => RunError::Usage {
             message: format!("{message}: {word:?} behind --resume was taken for the session"),
             hint: format!("If it is the prompt, write --resume=latest {word:?}; if not, give a prompt too."),
@@ -137,16 +127,16 @@ struct Source {
 }
 
 impl Source {
-    /// Joins the prompt and the input that is piped in beside it.
-    fn prompt(self, beside: Beside<'_>) -> Result<Prompt, RunError> {
+    /// Joins the prompt and the input that is piped in beside it, if stdin may be read.
+    fn prompt(self, stdin: Option<&Interrupts>) -> Result<Prompt, RunError> {
         let usage =
             |message: &str, hint: &str| RunError::Usage { message: message.into(), hint: hint.into() };
         let hint = "Give a prompt as an argument, by --prompt-file or on stdin.";
         let Source { text, file, by, quiet } = self;
         let dash = text.as_deref() == Some("-");
         let mut given = file.is_some() || text.is_some();
-        let piped = match beside {
-            Beside::Stdin(interrupts) => {
+        let piped = match stdin {
+            Some(interrupts) => {
                 given &= !dash;
                 let terminal = io::stdin().is_terminal();
                 if !given && !dash && terminal {
@@ -156,10 +146,10 @@ impl Source {
                 let silence = if dash && terminal { Silence::Wait } else { Silence::OF_RUN };
                 from_stdin(silence, interrupts, quiet)?
             }
-            Beside::Nothing if !given => {
+            None if !given => {
                 return Err(usage("there is no prompt", "Give a prompt, or a --prompt-file."));
             }
-            Beside::Nothing => String::new(),
+            None => String::new(),
         };
         let prompt = match (text, file) {
             (_, Some(file)) if piped.is_empty() => Prompt::File(file),

@@ -10,7 +10,7 @@ use alhena::wire::session::{MessageRecord, Session};
 
 use super::show::{print_events, print_unified, text};
 use crate::commands::parse::Trouble;
-use crate::output::{write, write_json};
+use crate::output::{json, write};
 use crate::views::Name;
 
 /// What is converted.
@@ -77,10 +77,7 @@ fn records(text: &str) -> Option<Vec<Raw<'_>>> {
 
 fn print(conversation: Conversation<'_>, view: Name) -> Result<(), Trouble> {
     let printed = match view {
-        Name::Messages => write_json(|out| {
-            serde_json::to_writer_pretty(&mut *out, &in_claude_order(conversation.into_messages()))?;
-            out.write_all(b"\n")
-        }),
+        Name::Messages => json(&in_claude_order(conversation.into_messages())),
         Name::AgentCliSdk => print_unified(&conversation.into_messages()),
         Name::Events => print_events(&conversation),
         Name::Text => write(|out| out.write_all(text(&conversation.into_messages()).as_bytes())),

@@ -7,7 +7,7 @@ use alhena::model::Timestamp;
 use alhena::session::listing::Entry;
 use alhena::session::{Session, SessionState};
 
-use super::{Where, store};
+use super::{Where, project_name, store};
 use crate::command_error::{CommandError, Done};
 use crate::output::{Stream, print, print_json, say};
 use crate::style::{Colours, Paint, one_line};
@@ -116,9 +116,7 @@ fn models(session: &Session) -> String {
 }
 
 fn project(session: &Session) -> String {
-    let root = session.file.project.root.as_deref().and_then(|root| root.file_name());
-    let name = root.map_or_else(|| session.file.project.name.as_str().into(), |name| name.to_string_lossy());
-    one_line(&name, 20)
+    one_line(&project_name(session), 20)
 }
 
 fn look(state: SessionState) -> (Paint, &'static str) {

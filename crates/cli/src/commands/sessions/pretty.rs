@@ -8,7 +8,7 @@ use alhena::session::export::{Page, about};
 use alhena::wire::session::shell_output;
 use serde_json::Value;
 
-use crate::style::{Colours, Harmless, Paint, number, one_line};
+use crate::style::{Colours, Harmless, Paint, cut, number, one_line};
 
 /// Lines of a tool's output that are shown, unless all are asked for.
 const OUTPUT_LINES: usize = 8;
@@ -137,7 +137,7 @@ impl Pretty {
                 let _infallible = writeln!(out, "{}", indent.trim_end());
                 continue;
             }
-            let line = if self.detail == Detail::Full { line.to_owned() } else { cut(line) };
+            let line = if self.detail == Detail::Full { line.to_owned() } else { cut(line, WIDTH) };
             let _infallible = writeln!(out, "{indent}  {}", self.colours.paint(Paint::Dim, line));
         }
         self.more(text.lines().count().saturating_sub(most), indent, out);
@@ -180,13 +180,6 @@ fn in_order<'m, 'a>(blocks: &'m [Block<'a>]) -> impl Iterator<Item = &'m Block<'
         Block::ToolUse { .. } | Block::ToolResult(_) | Block::Image { .. } => 2,
     };
     (0..3).flat_map(move |wanted| blocks.iter().filter(move |block| rank(block) == wanted))
-}
-
-fn cut(line: &str) -> String {
-    match line.char_indices().nth(WIDTH) {
-        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or("")),
-        None => line.to_owned(),
-    }
 }
 
 fn facts(message: &Message<'_>) -> String {

@@ -9,10 +9,10 @@ use alhena::session::listing::Found;
 use alhena::session::search::{Hit, MatchedIn, Query, SearchResults, Snippet};
 
 use super::list::age;
-use super::{folder, store};
+use super::{folder, project_name, store};
 use crate::command_error::{CommandError, Done};
 use crate::output::{Stream, print, print_json, say};
-use crate::style::{Colours, Paint, one_line};
+use crate::style::{Colours, Harmless, Paint, one_line};
 
 /// Find sessions by what was said, thought, called or printed in them.
 ///
@@ -86,13 +86,10 @@ fn show(found: &SearchResults, args: &Args) -> ExitCode {
 fn one(hit: &Hit, colours: Colours, out: &mut String) {
     let session = &hit.session;
     let id: String = one_line(&session.id, 64).chars().take(8).collect();
-    let project = session.file.project.root.as_deref().and_then(|root| root.file_name());
-    let project =
-        project.map_or_else(|| session.file.project.name.clone(), |name| name.to_string_lossy().into_owned());
     let when = age(Timestamp::now().as_millis() - session.updated());
     let messages =
         if hit.messages == 1 { "1 message".to_owned() } else { format!("{} messages", hit.messages) };
-    let facts = format!("{} · {when} · {messages}", one_line(&project, 30));
+    let facts = format!("{} · {when} · {messages}", one_line(&project_name(session), 30));
     let title = one_line(session.survey.title.as_deref().unwrap_or(""), 70);
     let _infallible =
         writeln!(out, "{}  {title}  {}", colours.paint(Paint::Cyan, id), colours.paint(Paint::Dim, facts));
@@ -116,19 +113,16 @@ fn one(hit: &Hit, colours: Colours, out: &mut String) {
 
 /// The snippet with its matches in colour. It holds no control characters.
 fn marked(snippet: &Snippet, colours: Colours) -> String {
+    // Without what reorders text.
+    let clean = |piece: Option<&str>| Harmless::default().clean(piece.unwrap_or_default());
     let mut out = String::new();
     let mut done = 0;
     for mark in &snippet.marks {
-        out.push_str(&one_line_piece(snippet.text.get(done..mark.start).unwrap_or("")));
-        let word = one_line_piece(snippet.text.get(mark.clone()).unwrap_or(""));
+        out.push_str(&clean(snippet.text.get(done..mark.start)));
+        let word = clean(snippet.text.get(mark.clone()));
         let _infallible = write!(out, "{}", colours.paint(Paint::Yellow, word));
         done = mark.end;
     }
-    out.push_str(&one_line_piece(snippet.text.get(done..).unwrap_or("")));
+    out.push_str(&clean(snippet.text.get(done..)));
     out
-}
-
-/// A piece of a line, without what reorders text.
-fn one_line_piece(text: &str) -> String {
-    crate::style::Harmless::default().clean(text)
 }

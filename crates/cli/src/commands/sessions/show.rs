@@ -8,11 +8,10 @@ use alhena::session::export::{self, Page};
 use alhena::session::read::{Files, What};
 use clap::ValueEnum;
 
-use super::pager::Output;
 use super::pretty::{Detail, Pretty};
-use super::{Where, find, store};
+use super::{Where, find, pager, store};
 use crate::command_error::{CommandError, Done};
-use crate::output::{Stream, say, write, write_json, written};
+use crate::output::{Stream, json, say, write, write_json, written};
 use crate::style::{Colours, Harmless};
 
 /// Show a session: the latest of this folder, or the one with this id.
@@ -101,36 +100,26 @@ pub fn print_events(conversation: &Conversation<'_>) -> io::Result<()> {
 pub fn print_unified(messages: &[Message<'_>]) -> io::Result<()> {
     let unified: Vec<serde_json::Value> =
         messages.iter().map(alhena::hosts::agent_cli_sdk::unified).collect::<Result<_, _>>()?;
-    write_json(|to| {
-        serde_json::to_writer_pretty(&mut *to, &unified)?;
-        to.write_all(b"\n")
-    })
+    json(&unified)
 }
 
 fn print(page: &Page<'_>, view: View, args: &Args) -> io::Result<()> {
     match view {
         View::Pretty => {
             let detail = if args.full { Detail::Full } else { Detail::Usual };
-            let text = Pretty::new(Colours::of(Stream::Out), detail).page(page);
-            paged(&text, args)
+            paged(&Pretty::new(Colours::of(Stream::Out), detail).page(page), args)
         }
         View::Text => paged(&text(page.messages), args),
         View::Markdown => paged(&export::markdown(page), args),
         View::Html => write(|to| to.write_all(export::html(page).as_bytes())),
-        View::Messages => write_json(|to| {
-            serde_json::to_writer_pretty(&mut *to, &in_claude_order(page.messages.to_vec()))?;
-            to.write_all(b"\n")
-        }),
+        View::Messages => json(&in_claude_order(page.messages.to_vec())),
         View::AgentCliSdk => print_unified(page.messages),
         View::Events => Ok(()),
     }
 }
 
 fn paged(text: &str, args: &Args) -> io::Result<()> {
-    let mut output = Output::open(!args.no_pager);
-    let written = output.write(text);
-    output.close();
-    written
+    pager::show(text, !args.no_pager)
 }
 
 /// What was said, and nothing else.

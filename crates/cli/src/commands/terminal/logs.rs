@@ -7,7 +7,7 @@ use alhena::model::Timestamp;
 use alhena::terminal::screen::Status;
 use alhena::terminal::{How, LogEntry, Terminal, TerminalError, Terminals};
 
-use crate::output::{Stream, is_gone, print, print_json, write, write_json, written};
+use crate::output::{Stream, is_gone, json_line, print, print_json, write, written};
 use crate::style::{Colours, Paint, duration, number, one_line};
 
 /// Between two looks for more.
@@ -69,10 +69,7 @@ fn follow(
         let Ok(entries) = terminal.log() else { return Ok(ExitCode::SUCCESS) };
         for entry in entries.iter().skip(told).take_while(|entry| gone || entry.ended.is_some()) {
             let done = match json {
-                true => write_json(|out| {
-                    serde_json::to_writer(&mut *out, entry)?;
-                    writeln!(out)
-                }),
+                true => json_line(entry),
                 false => write(|out| writeln!(out, "{}", shown(entry))),
             };
             match done {

@@ -11,9 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alhena::terminal::{Options, TerminalError, TerminalErrorKind};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use self::server::{Done, Tools};
 use self::team::Team;
 
 /// How long workers of a supervisor that has gone may take to end.
@@ -50,23 +49,6 @@ pub fn execute(args: Args, options: Options) -> Result<ExitCode, TerminalError> 
         TerminalError::new(TerminalErrorKind::Usage, error.to_string())
             .with_hint("An MCP client has to start it and speak first.")
     })
-}
-
-impl Tools for Team {
-    const INSTRUCTIONS: &'static str = "Hand work to other agents. `handoff` waits for the answer; `assign` does not, and the \
-         worker reports by `send_message`.";
-
-    fn list(&self) -> Value {
-        tools()
-    }
-
-    fn call(&self, name: &str, arguments: &Map<String, Value>, unwanted: &dyn Fn() -> bool) -> Done {
-        self.call(name, arguments, unwanted)
-    }
-
-    fn close(&self) {
-        self.close();
-    }
 }
 
 /// A name, what it is for, its arguments.

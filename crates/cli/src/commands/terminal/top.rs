@@ -30,12 +30,6 @@ const TICK: Duration = Duration::from_millis(100);
 /// How long an agent may take to leave, or to stop what it does.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Show all agents on one screen, live: what they do, since when, what it took, what they wait for.
-///
-/// Keys attach to the chosen agent, answer its question, interrupt it, read its last answer or end it; ? lists them.
-#[derive(Debug, clap::Args)]
-pub struct Args {}
-
 pub fn execute(terminals: &Terminals) -> Result<ExitCode, TerminalError> {
     needs_terminal("top", &terminals.command_line(&["list"]))?;
     let interrupts = Interrupts::catch();

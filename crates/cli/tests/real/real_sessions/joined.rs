@@ -57,7 +57,7 @@ fn real_cli_a_run_gives_the_messages_that_its_session_gives_later() {
         // A prompt, four answers, and the results of the calls of three.
         assert_eq!(live.len(), 8, "{version} {live:?}");
         for message in live {
-            Validator { root: &schema }.check(message).unwrap_or_else(|why| panic!("{version}: {why}"));
+            Validator::new(&schema).check(message).unwrap_or_else(|why| panic!("{version}: {why}"));
         }
         let edits: Vec<&Value> =
             live[3]["content"].as_array().unwrap().iter().map(|block| &block["name"]).collect();

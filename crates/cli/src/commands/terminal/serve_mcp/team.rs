@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use super::Args;
+use super::server::{Done, Tools};
 
 const HANDOFF: Duration = Duration::from_secs(600);
 /// How often a wait looks whether it is still wanted.
@@ -38,8 +39,6 @@ pub struct Team {
     receivers: Mutex<BTreeSet<String>>,
     closed: AtomicBool,
 }
-
-type Done = Result<String, String>;
 
 impl Team {
     pub fn new(args: Args, mut options: Options) -> Result<Self, TerminalError> {
@@ -71,10 +70,6 @@ impl Team {
         })
     }
 
-    pub fn close(&self) {
-        self.closed.store(true, Ordering::Relaxed);
-    }
-
     fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
@@ -90,17 +85,6 @@ impl Team {
                 }
             }
             std::thread::sleep(SLICE);
-        }
-    }
-
-    pub fn call(&self, tool: &str, arguments: &Map<String, Value>, cancelled: &dyn Fn() -> bool) -> Done {
-        match tool {
-            "handoff" => self.handoff(arguments, cancelled),
-            "assign" => self.assign(arguments),
-            "send_message" => self.send_message(arguments),
-            "list" => self.list(),
-            "status" => self.status(arguments),
-            _ => Err(format!("there is no tool {tool:?}")),
         }
     }
 
@@ -187,7 +171,7 @@ impl Team {
         Ok(format!("{} gets it as soon as it is free", receiver.name()))
     }
 
-    fn list(&self) -> Done {
+    fn terminals(&self) -> Done {
         let mut rows = Vec::new();
         for terminal in self.terminals.list().map_err(said)? {
             let status = terminal.status_now().map_or("unknown", |reading| status_name(reading.status));
@@ -271,6 +255,30 @@ impl Team {
         // Reporting is what it was launched for.
         server.trust = Some(true);
         server
+    }
+}
+
+impl Tools for Team {
+    const INSTRUCTIONS: &'static str = "Hand work to other agents. `handoff` waits for the answer; `assign` does not, and the \
+         worker reports by `send_message`.";
+
+    fn list(&self) -> Value {
+        super::tools()
+    }
+
+    fn call(&self, tool: &str, arguments: &Map<String, Value>, unwanted: &dyn Fn() -> bool) -> Done {
+        match tool {
+            "handoff" => self.handoff(arguments, unwanted),
+            "assign" => self.assign(arguments),
+            "send_message" => self.send_message(arguments),
+            "list" => self.terminals(),
+            "status" => self.status(arguments),
+            _ => Err(format!("there is no tool {tool:?}")),
+        }
+    }
+
+    fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
     }
 }
 
