@@ -6,16 +6,13 @@ use alhena_testbed::{Hostile, Script};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
+use super::run::desk_with;
 use crate::common::{Desk, Transcript};
 
 /// A desk with a CLI and Node on its PATH.
 fn furnished() -> (Desk, Hostile) {
-    let hostile = Hostile::new(Script::normal()).unwrap();
-    let mut desk = Desk::new();
-    for (name, value) in hostile.env() {
-        desk = desk.env(&name, value);
-    }
-    std::os::unix::fs::symlink(hostile.path(), desk.root().join("bin/gemini")).unwrap();
+    let (desk, hostile) = desk_with(Script::normal());
+    let desk = desk.env("GEMINI_API_KEY", "");
     desk.program("node", "#!/bin/sh\necho v20.0.0\n");
     desk.program("tmux", "#!/bin/sh\necho tmux 3.3a\n");
     (desk, hostile)
@@ -147,24 +144,6 @@ fn versions_that_are_too_old_or_too_new_are_noticed() {
         let seen = desk.alhena(&["doctor", "--json", "--gemini", hostile.path().to_str().unwrap()]);
         assert_eq!(finding(&seen.json(), "version").0, state, "{version}");
     }
-}
-
-#[test]
-fn a_directory_that_is_none_is_wrong_usage() {
-    let desk = Desk::new();
-    desk.write("file", "");
-    assert_snapshot!(desk.alhena(&["doctor", "-C", "/nope"]), @r#"
-    ---- stderr ----
-    error: /nope is not a directory
-    hint: Give a directory that exists.
-    [exit 2]
-    "#);
-    assert_snapshot!(desk.alhena(&["doctor", "-C", "file"]), @r#"
-    ---- stderr ----
-    error: file is not a directory
-    hint: Give a directory that exists.
-    [exit 2]
-    "#);
 }
 
 /// Containers that share a home see each other's locks and not each other's processes.

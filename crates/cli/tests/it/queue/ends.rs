@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{fleet, jobs};
-use crate::fleet::{Fleet, LONG, text};
+use crate::fleet::{Fleet, LONG};
 
 fn progress(fleet: &Fleet) -> Value {
     let urls = fleet.urls();
@@ -40,30 +40,6 @@ fn a_batch_that_is_cancelled_from_elsewhere_ends_for_its_submitter_and_its_worke
     worker.leave();
     fleet.nothing_is_left();
     assert_eq!(fleet.run(&["batch", "cancel", "other", "--nats", &urls]).code(), Some(1));
-}
-
-#[test]
-fn a_batch_that_is_cancelled_after_the_server_lost_its_storage_ends_for_its_submitter_and_its_workers() {
-    let mut fleet = fleet("cancelled-after-loss");
-    let job = |job: u32| format!("{{\"id\": \"{job}\", \"prompt\": \"hang\"}}\n");
-    fleet.write("jobs.jsonl", &(0..4).map(job).collect::<String>());
-    let mut worker = fleet.worker("w1", &["--jobs", "1"]);
-    let mut submitted = fleet.submit(&["--name", "mine"]);
-    worker.says("\"began\"");
-    submitted.says("1 running");
-    fleet.servers[0].lose_storage().unwrap();
-    submitted.says("3 jobs had vanished from the queue and are put into it again");
-    let cancelled = fleet.run(&["batch", "cancel", "mine", "--nats", &fleet.urls()]);
-    assert_eq!(cancelled.code(), Some(0), "{cancelled:?}");
-    worker.says("its batch was cancelled");
-    submitted.says("batch mine was cancelled");
-    assert_eq!(submitted.finish(LONG).code(), Some(130));
-    let now = progress(&fleet);
-    assert_eq!((&now["open"], &now["cancelled"]), (&0.into(), &true.into()), "{now}");
-    let worker = worker.leave();
-    assert_eq!((worker.code(), worker.stdout.matches("\"began\"").count()), (Some(0), 1), "{worker:?}");
-    assert_eq!(fleet.count_results(), 0);
-    fleet.nothing_is_left();
 }
 
 /// Its submitter does not announce it as open again.
@@ -254,27 +230,6 @@ fn a_job_that_ends_its_workers_is_buried_and_the_others_are_done() {
     assert_eq!(result["attempt"], 1, "{result}");
     assert_eq!(result["outcome"]["failure"]["message"], "5 workers were given it, and none came back");
     assert_eq!(progress(&fleet)["dead"], 1);
-    worker.leave();
-    fleet.nothing_is_left();
-}
-
-#[test]
-fn a_server_that_goes_away_and_comes_back_costs_time_and_nothing_else() {
-    let mut fleet = fleet("server away");
-    fleet.write("jobs.jsonl", &jobs(6));
-    // Short, because what was on its way to or from the server waits for its end.
-    let mut worker = fleet.worker("w1", &["--jobs", "1", "--lease", "4s"]);
-    let submitted = fleet.submit(&[]);
-    worker.says("\"done\"");
-    fleet.servers[0].kill();
-    std::thread::sleep(Duration::from_secs(2));
-    fleet.servers[0].again().unwrap();
-    let ended = submitted.finish(LONG);
-    assert_eq!(ended.code(), Some(0), "{ended:?}");
-    let all = fleet.results();
-    for job in 0..6 {
-        assert_eq!(text(&all[&format!("j{job}")]), format!("heard marker-{job}-end"));
-    }
     worker.leave();
     fleet.nothing_is_left();
 }

@@ -130,20 +130,6 @@ fn prompts_instructions_and_schemas_in_files_travel_as_what_they_say() {
 }
 
 #[test]
-fn jobs_with_a_label_go_to_workers_that_have_it() {
-    let fleet = fleet("labels");
-    fleet.write("jobs.jsonl", &jobs(3));
-    let plain = fleet.worker("w1", &[]);
-    let mut submitted = fleet.submit(&["--label", "gpu"]);
-    submitted.says("batch results-");
-    let special = fleet.worker("w2", &["--label", "gpu"]);
-    assert_eq!(submitted.finish(crate::fleet::LONG).code(), Some(0));
-    assert_eq!(plain.leave().stdout.matches("\"began\"").count(), 0);
-    assert_eq!(special.leave().stdout.matches("\"began\"").count(), 3);
-    fleet.nothing_is_left();
-}
-
-#[test]
 fn what_may_pass_is_repeated_as_another_attempt_and_what_failed_is_done_again_when_asked() {
     let fleet = fleet("again");
     fleet.write(
