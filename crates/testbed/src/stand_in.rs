@@ -157,12 +157,6 @@ impl Hostile {
         self
     }
 
-    /// Takes these steps instead of answering `--version`.
-    pub fn version_script(mut self, script: &Script) -> Self {
-        self.version = Some(script.to_json());
-        self
-    }
-
     /// Kills itself after this time (whole seconds) instead of the default.
     pub fn lifetime(mut self, lifetime: Duration) -> Self {
         self.lifetime = Some(lifetime);
@@ -172,17 +166,6 @@ impl Hostile {
     /// The program to launch in place of `gemini`.
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// A link named `gemini` in a directory of its own, for tests of the lookup on PATH. Gives the directory.
-    pub fn bin_directory(&self) -> io::Result<PathBuf> {
-        let directory = self.directory.path().join("bin");
-        std::fs::create_dir_all(&directory)?;
-        let link = directory.join("gemini");
-        if !link.exists() {
-            alhena_sys::files::symlink(&self.path, link)?;
-        }
-        Ok(directory)
     }
 
     /// What has to be in the environment of the program.
