@@ -91,6 +91,16 @@ impl Desk {
         command
     }
 
+    /// A command whose files may have so many blocks: that stands for a full disk.
+    pub fn with_little_room(&self, blocks: u32, args: &[&str]) -> Command {
+        let made = self.command(&[]);
+        let mut small = Command::new("/bin/sh");
+        small.env_clear().envs(made.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        small.current_dir(self.work()).arg("-c");
+        small.arg(format!("trap '' XFSZ; ulimit -S -f {blocks}; exec \"$0\" \"$@\"")).arg(ALHENA).args(args);
+        small
+    }
+
     /// Types a command, with nothing on stdin.
     pub fn alhena(&self, args: &[&str]) -> Transcript {
         self.alhena_reading(b"", args)

@@ -79,28 +79,26 @@ fn a_good_machine_is_good() {
 }
 
 #[test]
-fn findings_are_data_with_json() {
+fn findings_are_data_with_json_and_follow_what_is_there() {
     let (desk, _hostile) = furnished();
-    let seen = desk.alhena(&["doctor", "--json"]);
-    assert_eq!(seen.code(), Some(1), "{seen}");
-    let findings = seen.json();
-    assert_eq!(finding(&findings, "Gemini CLI"), ("good".to_owned(), None));
-    assert_eq!(finding(&findings, "version"), ("good".to_owned(), None));
-    let (state, cure) = finding(&findings, "authentication");
-    assert_eq!(state, "bad");
-    assert!(cure.unwrap().contains("GEMINI_API_KEY"));
-    let (state, cure) = finding(&findings, "trust");
-    assert_eq!(state, "doubtful");
-    assert!(cure.unwrap().contains("--trust"));
-}
-
-#[test]
-fn a_trusted_folder_is_noticed() {
-    let (desk, _hostile) = furnished();
+    let asked = || desk.alhena(&["doctor", "--json"]);
+    let found = |what: &str| finding(&asked().json(), what);
+    assert_eq!(asked().code(), Some(1));
+    let good = ("good".to_owned(), None);
+    assert_eq!([found("Gemini CLI"), found("version")], [good.clone(), good.clone()]);
+    for (what, expected, word) in
+        [("authentication", "bad", "GEMINI_API_KEY"), ("trust", "doubtful", "--trust")]
+    {
+        let (state, cure) = found(what);
+        assert_eq!((state.as_str(), cure.unwrap().contains(word)), (expected, true), "{what}");
+    }
     fs::create_dir(desk.home().join(".gemini")).unwrap();
     let trusted = json!({desk.work().to_str().unwrap(): "TRUST_FOLDER"}).to_string();
     fs::write(desk.home().join(".gemini/trustedFolders.json"), trusted).unwrap();
-    assert_eq!(finding(&desk.alhena(&["doctor", "--json"]).json(), "trust"), ("good".to_owned(), None));
+    assert_eq!(found("trust"), good);
+    fs::write(desk.home().join(".gemini/settings.json"), "{ not json").unwrap();
+    let (state, cure) = found("settings");
+    assert_eq!((asked().code(), state.as_str(), cure.is_some()), (Some(1), "bad", true));
 }
 
 #[test]
@@ -118,17 +116,6 @@ fn a_lock_is_noticed_while_the_next_start_would_wait_for_it() {
     assert_eq!((state.as_str(), cure.is_some()), ("doubtful", true));
     let findings = left(std::time::SystemTime::now() - hour);
     assert!(findings.as_array().unwrap().iter().all(|finding| finding["what"] != "lock"), "{findings:#}");
-}
-
-#[test]
-fn broken_settings_are_noticed() {
-    let (desk, _hostile) = furnished();
-    fs::create_dir(desk.home().join(".gemini")).unwrap();
-    fs::write(desk.home().join(".gemini/settings.json"), "{ not json").unwrap();
-    let seen = desk.alhena(&["doctor", "--json"]);
-    assert_eq!(seen.code(), Some(1));
-    let (state, cure) = finding(&seen.json(), "settings");
-    assert_eq!((state.as_str(), cure.is_some()), ("bad", true));
 }
 
 #[test]

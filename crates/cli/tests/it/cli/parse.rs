@@ -108,51 +108,10 @@ fn stream_json_of_a_success_is_the_clis_own_output_byte_for_byte() {
 }
 
 #[test]
-fn stream_json_gets_a_truthful_end_where_the_cli_wrote_none() {
-    assert_snapshot!(parse("04_stream_SIGTERM_group", "stream-json"), @r#"
-    {"type":"init","timestamp":"[TIME]","session_id":"[ID]","model":"gemini-2.5-flash"}
-    {"type":"message","timestamp":"[TIME]","role":"user","content":"go"}
-    {"type":"message","timestamp":"[TIME]","role":"assistant","content":"one ","delta":true}
-    {"type":"message","timestamp":"[TIME]","role":"assistant","content":"two ","delta":true}
-    {"type":"result","timestamp":"[TIME]","status":"error","error":{"type":"CrashedError","message":"Gemini CLI exited with code 0 and without a result"},"stats":{"total_tokens":0,"input_tokens":0,"output_tokens":0,"cached":0,"input":0,"duration_ms":1038,"tool_calls":0,"models":{}}}
-    [exit 1]
-    "#);
-}
-
-#[test]
-fn json_has_the_report_that_the_cli_would_have_written() {
-    assert_snapshot!(parse("01_streamjson_plain", "json"), @r#"
-    {
-      "session_id": "[ID]",
-      "response": "Hello from fake Gemini.",
-      "stats": {
-        "models": {
-          "gemini-2.5-flash": {
-            "tokens": {
-              "input": 100,
-              "prompt": 100,
-              "candidates": 5,
-              "total": 105,
-              "cached": 0,
-              "thoughts": 0,
-              "tool": 0
-            }
-          }
-        },
-        "tools": {
-          "totalCalls": 0,
-          "totalSuccess": 0,
-          "totalFail": 0,
-          "byName": {}
-        },
-        "files": {
-          "totalLinesAdded": 0,
-          "totalLinesRemoved": 0
-        }
-      }
-    }
-    [exit 0]
-    "#);
+fn json_is_the_report_that_the_cli_would_have_written() {
+    let report = parse("01_streamjson_plain", "json").json();
+    let tokens = &report["stats"]["models"]["gemini-2.5-flash"]["tokens"];
+    assert_eq!((&report["response"], &tokens["total"]), (&json!("Hello from fake Gemini."), &json!(105)));
 }
 
 #[test]
@@ -200,23 +159,6 @@ fn plain_text_needs_the_exit_code() {
     Hello from fake Gemini.
     [exit 0]
     "#);
-}
-
-#[test]
-fn the_exit_code_is_that_of_the_outcome() {
-    let cases = [
-        ("01_streamjson_plain", 0),
-        ("20_api400_streamjson", 1),
-        ("20_api401_streamjson", 4),
-        ("20_untrusted_streamjson", 5),
-        ("20_rpm_streamjson", 6),
-        ("20_maxturns_streamjson", 7),
-        ("14_pty_ctrlc_stream", 130),
-        ("04_stream_SIGTERM_group", 1),
-    ];
-    for (name, code) in cases {
-        assert_eq!(parse(name, "text").code(), Some(code), "{name}");
-    }
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! What may not travel, and what a worker does not let in.
 
-use alhena::batch::queue::{Address, Batch, Label, Layout, Queue};
+use alhena::batch::queue::{Batch, Label};
 use serde_json::{Value, json};
 
-use super::fleet;
+use super::{fleet, queue};
 use crate::fleet::LONG;
 
 #[test]
@@ -93,8 +93,7 @@ fn a_worker_refuses_what_it_does_not_allow_with_a_result_that_says_so() {
 #[test]
 fn a_letter_that_was_written_by_hand_gets_no_further() {
     let fleet = fleet("by hand");
-    let queue =
-        Queue::connect(&Address::of(Some(&fleet.urls()), |_| None).unwrap(), Layout::default()).unwrap();
+    let queue = queue(&fleet);
     let batch = "b".parse().unwrap();
     queue.announce(&batch, &Batch::new(4, "")).unwrap();
     let touched = fleet.path("touched");
